@@ -22,7 +22,6 @@ const NAMES = [
   'filter',
   'aggregate',
   'text',
-  'scores',
   'engine',
   'rest',
   'batches',

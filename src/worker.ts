@@ -20,15 +20,19 @@ import { parseJsonTask } from './server/ingest/json-body.js';
 import { parseLinesTask, parseVectorsTask } from './server/ingest/json-rows.js';
 import { readQueryRowsTask } from './server/ingest/read-queries.js';
 import { writeLinesTask } from './server/replies/vector-lines.js';
+import { buildSparsePartTask, mergeSparsePartsTask } from './sparse/sparse-index.js';
+import { countSparseTask, matchSparseTask, rankSparseTask } from './sparse/sparse-search.js';
 import { buildPartTask, mergePartsTask } from './text/text-index.js';
 import { countTextTask, matchTextTask, rankTextTask } from './text/text-search.js';
 
 export default createTaskHandler([
   aggregateSegmentsTask,
   buildPartTask,
+  buildSparsePartTask,
   compactSegmentsTask,
   copyValuesTask,
   countBeforeTask,
+  countSparseTask,
   decompressBodyTask,
   describePathsTask,
   diversifyTask,
@@ -37,13 +41,16 @@ export default createTaskHandler([
   encodeWriteTask,
   evaluateFilterTask,
   findPathsTask,
+  matchSparseTask,
   matchTextTask,
   mergePartsTask,
+  mergeSparsePartsTask,
   mergeValuesTask,
   parseRecordBatchTask,
   parseJsonTask,
   parseLinesTask,
   parseVectorsTask,
+  rankSparseTask,
   rankTextTask,
   countTextTask,
   readQueryRowsTask,

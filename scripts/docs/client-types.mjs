@@ -28,6 +28,7 @@ const TYPES = {
   VectorInput: { schema: 'VectorInput' },
   TextInput: { schema: 'TextInput' },
   RecordInput: { schema: 'RecordInput' },
+  SparseVector: { schema: 'SparseVector' },
   StoredVector: { schema: 'Vector' },
   VectorsWritten: { schema: 'VectorsWritten' },
   PutReply: { schema: 'VectorReplaced' },
@@ -77,6 +78,7 @@ const KNOWN = {
   Values: 'Values',
   Example: 'string | readonly number[]',
   NamedValues: 'Readonly<Record<string, Values>>',
+  SparseVectors: 'Readonly<Record<string, SparseVector>>',
   Metadata: 'JsonObject',
   Filter: 'JsonObject',
   Labels: 'Readonly<Record<string, string>>',
@@ -114,6 +116,8 @@ function writeType([name, { schema, omit = [] }]) {
 }
 
 function writeObject({ properties, required = [] }, omit = []) {
+  // Biome takes `{}` for a mistake: it means anything.
+  if (Object.keys(properties).length === 0) return 'Readonly<Record<string, never>>';
   const members = Object.entries(properties)
     .filter(([name]) => !omit.includes(name))
     .map(([name, schema]) => {

@@ -37,6 +37,7 @@ export type {
   RecallReply,
   Recommend,
   ScoreStats,
+  SparseVector,
   Stats,
   TextQuery,
   TextSettings,

@@ -38,6 +38,7 @@ import type {
   QueryRequest,
   RecallReply,
   SchemaRequest,
+  SparseVector,
   StoredVector,
   UpdateManyReply,
   ValuesOf,
@@ -84,7 +85,7 @@ export interface Vectors extends Streams, SharedRoutes {
     vectors: readonly string[],
     options?: WriteOptions & { mode?: WriteMode },
   ): Promise<WriteReply>;
-  /** Merges `metadata` (RFC 7396), replaces `values`, and sets or with null removes named vectors. */
+  /** Merges `metadata` (RFC 7396), replaces `values`, and sets or with null removes named and sparse vectors. */
   patch(
     vectorId: string,
     change: {
@@ -93,6 +94,7 @@ export interface Vectors extends Streams, SharedRoutes {
       /** An RFC 3339 time; null for never. */
       expires_at?: string | null;
       vectors?: Readonly<Record<string, VectorValues | null>>;
+      sparse_vectors?: Readonly<Record<string, SparseVector | null>>;
       if_sequence?: number;
     },
     options?: CallOptions & { ifMatch?: string },

@@ -9,7 +9,7 @@ export interface CollectionInput {
   readonly id?: string;
   /**
    * The length of the unnamed vector, which every record has. Without it records have only the
-   * named vectors and the text that the collection defines, of which it needs one.
+   * named and sparse vectors and the text that the collection defines, of which it needs one.
    */
   readonly dimension?: number;
   /** Of the unnamed vector; with `dimension` only. */
@@ -27,6 +27,12 @@ export interface CollectionInput {
       }
     >
   >;
+  /**
+   * Sparse vectors, compared by the dot product: each record may have or lack each of them.
+   * Their settings are empty objects. At most 32, with other names than those in `vectors`.
+   * They cannot be changed later.
+   */
+  readonly sparse_vectors?: Readonly<Record<string, Readonly<Record<string, never>>>>;
   /** Text for people. */
   readonly description?: string | null;
   readonly labels?: Readonly<Record<string, string>>;
@@ -55,6 +61,8 @@ export interface CollectionRecord {
       }
     >
   >;
+  /** The sparse vectors; absent without any. */
+  readonly sparse_vectors?: Readonly<Record<string, Readonly<Record<string, never>>>>;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
   readonly text?: TextSettings;
@@ -230,6 +238,7 @@ export interface VectorInput<Values = readonly number[]> {
   /** Generated (a ULID) and returned when absent. */
   readonly id?: string;
   readonly vectors?: Readonly<Record<string, Values>>;
+  readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
   readonly metadata?: JsonObject;
   /**
    * Writes only if the vector was last written at this sequence, or with 0 if it does not
@@ -248,6 +257,7 @@ export interface TextInput<Values = readonly number[]> {
   /** Generated (a ULID) and returned when absent. */
   readonly id?: string;
   readonly vectors?: Readonly<Record<string, Values>>;
+  readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
   readonly metadata?: JsonObject;
   /**
    * Writes only if the vector was last written at this sequence, or with 0 if it does not
@@ -271,6 +281,7 @@ export interface RecordInput<Values = readonly number[]> {
   /** Generated (a ULID) and returned when absent. */
   readonly id?: string;
   readonly vectors?: Readonly<Record<string, Values>>;
+  readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
   readonly metadata?: JsonObject;
   /**
    * Writes only if the vector was last written at this sequence, or with 0 if it does not
@@ -284,11 +295,22 @@ export interface RecordInput<Values = readonly number[]> {
   readonly expires_at?: string | null;
 }
 
+/**
+ * A sparse vector: distinct indices in any order, and the value of each. Stored as float32,
+ * in the order of the indices; values that are 0 or not finite as float32 are rejected.
+ */
+export interface SparseVector {
+  readonly indices: readonly number[];
+  readonly values: readonly number[];
+}
+
 export interface StoredVector<Values = readonly number[]> {
   readonly id: string;
   readonly values?: Values;
   /** The named vectors that it has, with `values`; only in a collection with named vectors. */
   readonly vectors?: Readonly<Record<string, Values>>;
+  /** The same for sparse vectors. */
+  readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
   readonly metadata?: JsonObject;
   /** The sequence at which the vector was last written, for `if_sequence`; if requested. */
   readonly sequence?: number;
@@ -365,8 +387,9 @@ export interface VectorPage<Values = readonly number[]> {
 }
 
 /**
- * Exactly one of `vector`, `id`, `embed`, `recommend`, `discover`, `text` and `fusion`, or a
- * `cursor` alone. `limit`, `offset` and `cursor` may be in the query string instead.
+ * Exactly one of `vector`, `id`, `embed`, `recommend`, `discover`, `text`, `sparse` and
+ * `fusion`, or a `cursor` alone. `limit`, `offset` and `cursor` may be in the query string
+ * instead.
  */
 export interface Query<Values = readonly number[]> {
   readonly vector?: Values;
@@ -380,7 +403,15 @@ export interface Query<Values = readonly number[]> {
   readonly recommend?: Recommend;
   readonly discover?: Discover;
   readonly text?: TextQuery;
-  /** The named vector to search, instead of the unnamed one. Vectors without it are left out. */
+  /**
+   * A sparse vector, compared with the sparse vector `using` by the dot product. Vectors
+   * without a common index are left out.
+   */
+  readonly sparse?: SparseVector;
+  /**
+   * The named vector to search, instead of the unnamed one; with `sparse`, the sparse one.
+   * Vectors without it are left out.
+   */
   readonly using?: string;
   /** Used instead of the collection's metric. */
   readonly metric?: Metric;
@@ -555,7 +586,7 @@ export interface Fusion<Values = readonly number[]> {
   readonly parts: readonly FusionPart<Values>[];
 }
 
-/** Exactly one of `vector`, `id`, `embed`, `recommend`, `discover` and `text`. */
+/** Exactly one of `vector`, `id`, `embed`, `recommend`, `discover`, `text` and `sparse`. */
 export interface FusionPart<Values = readonly number[]> {
   readonly vector?: Values;
   /** A stored vector to search with. It is excluded from its own result. */
@@ -568,7 +599,15 @@ export interface FusionPart<Values = readonly number[]> {
   readonly recommend?: Recommend;
   readonly discover?: Discover;
   readonly text?: TextQuery;
-  /** The named vector to search, instead of the unnamed one. Vectors without it are left out. */
+  /**
+   * A sparse vector, compared with the sparse vector `using` by the dot product. Vectors
+   * without a common index are left out.
+   */
+  readonly sparse?: SparseVector;
+  /**
+   * The named vector to search, instead of the unnamed one; with `sparse`, the sparse one.
+   * Vectors without it are left out.
+   */
   readonly using?: string;
   /** Used instead of the collection's metric. */
   readonly metric?: Metric;
@@ -590,7 +629,15 @@ export interface Prefetch<Values = readonly number[]> {
   readonly recommend?: Recommend;
   readonly discover?: Discover;
   readonly text?: TextQuery;
-  /** The named vector to search, instead of the unnamed one. Vectors without it are left out. */
+  /**
+   * A sparse vector, compared with the sparse vector `using` by the dot product. Vectors
+   * without a common index are left out.
+   */
+  readonly sparse?: SparseVector;
+  /**
+   * The named vector to search, instead of the unnamed one; with `sparse`, the sparse one.
+   * Vectors without it are left out.
+   */
   readonly using?: string;
   /** Used instead of the collection's metric. */
   readonly metric?: Metric;
@@ -612,10 +659,11 @@ export interface Match<Values = readonly number[]> {
   readonly metadata?: JsonObject;
   readonly values?: Values;
   readonly vectors?: Readonly<Record<string, Values>>;
+  readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
 }
 
 export interface Explain {
-  /** `text` for queries with `text`, `fusion` for those with `fusion`. */
+  /** `text`, `sparse` and `fusion` for queries with these. */
   readonly engine: string;
   readonly segment_count: number;
   readonly rows_scanned: number;
@@ -635,9 +683,9 @@ export interface QueryReply<Values = readonly number[]> {
   /** Whether there is another page. */
   readonly has_more: boolean;
   /**
-   * The exact number of vectors that pass the filter and that the query ranks: with `text`
-   * those that match it, with `fusion` those that any part ranks. On the first page and on
-   * pages with an `offset`.
+   * The exact number of vectors that pass the filter and that the query ranks: with `text` or
+   * `sparse` those that match it, with `fusion` those that any part ranks. On the first page
+   * and on pages with an `offset`.
    */
   readonly total?: number;
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */

@@ -8,6 +8,10 @@ export const DEFAULT_LIMITS = {
   namedVectorsMax: 32,
   /** Values of a record in all of its named vectors: 256 KiB, so that a segment has hundreds of rows. */
   recordValuesMax: 65_536,
+  /** Sparse vectors of a collection: each has an inverted index of its own. */
+  sparseVectorsMax: 32,
+  /** Elements of a sparse vector, more than a document has different words; a query reads a list for each. */
+  sparseElementsMax: 16_384,
   /** A body is parsed in memory; 64 MB is about 3 000 vectors of 1 536 floats as text. */
   bodyBytesMax: 64_000_000,
   /** Rows in one atomic JSON body; more rows should be streamed. */

@@ -32,6 +32,31 @@ export interface NamedVectors {
   readonly presence: Uint8Array;
 }
 
+/** A sparse vector: the elements that are not 0, at least one. */
+export interface SparseVector {
+  /** Ascending. */
+  readonly indices: Uint32Array;
+  /** Of each index: finite, not 0. */
+  readonly values: Float32Array;
+}
+
+/** Sparse vectors by name. */
+export type SparseVectors = Readonly<Record<string, SparseVector>>;
+
+/** Sparse vectors of rows: row i has the elements `starts[i]..starts[i + 1]`, or none, and then no vector. */
+export interface SparseColumn {
+  /** At least one more than rows. They never decrease and need not start at 0. */
+  readonly starts: Int32Array;
+  /** Ascending within a row. */
+  readonly indices: Uint32Array;
+  readonly values: Float32Array;
+}
+
+/** A sparse vector of rows on their way in or out. */
+export interface NamedSparse extends SparseColumn {
+  readonly name: string;
+}
+
 /** Rows on their way in: from a request body to the log and the active segment. */
 export interface VectorBatch {
   readonly count: number;
@@ -58,6 +83,8 @@ export interface VectorBatch {
   readonly expiresAtMs?: Float64Array | undefined;
   /** Those that any of the rows has; absent for none. */
   readonly named?: readonly NamedVectors[] | undefined;
+  /** The same for sparse vectors. */
+  readonly sparse?: readonly NamedSparse[] | undefined;
 }
 
 /** Called with a row of the batch, a path of its metadata and the value there. */

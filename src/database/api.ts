@@ -9,6 +9,8 @@ import type {
   JsonObject,
   Metric,
   NamedValues,
+  SparseVector,
+  SparseVectors,
   VectorShape,
 } from '../common/types.js';
 import type { Page } from './query/query-api.js';
@@ -21,6 +23,8 @@ export interface CollectionInput {
   readonly metric?: Metric | undefined;
   /** The named vectors; absent for none. */
   readonly vectors?: NamedShapes | undefined;
+  /** The sparse vectors; absent for none. */
+  readonly sparseVectors?: SparseShapes | undefined;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
   /** When vectors expire that state no expiry, counted from their write; null or absent for never. */
@@ -40,6 +44,9 @@ export interface CollectionChange
 
 /** Named vectors, which each record may have or lack, by name. */
 export type NamedShapes = Readonly<Record<string, VectorShape>>;
+
+/** Sparse vectors, which each record may have or lack, by name. They have no settings. */
+export type SparseShapes = Readonly<Record<string, Readonly<Record<string, never>>>>;
 
 /** What a clone has in place of what its source has; absent members are those of the source. */
 export interface CloneInput {
@@ -78,6 +85,7 @@ export interface CollectionRecord {
   readonly metric?: Metric | undefined;
   /** Absent for none. */
   readonly vectors?: NamedShapes | undefined;
+  readonly sparseVectors?: SparseShapes | undefined;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
   /** Absent when vectors without an expiry of their own stay for ever. */
@@ -108,14 +116,17 @@ export interface CollectionRecord {
 }
 
 /** What a collection expects of its vectors. */
-export type CollectionShape = Pick<CollectionRecord, 'dimension' | 'metric' | 'vectors'>;
+export type CollectionShape = Pick<
+  CollectionRecord,
+  'dimension' | 'metric' | 'vectors' | 'sparseVectors'
+>;
 
 /** The shape of the unnamed vector; null for a collection without it. */
 export function unnamedShape({ dimension, metric }: CollectionShape): VectorShape | null {
   return dimension === undefined || metric === undefined ? null : { dimension, metric };
 }
 
-/** Values of a row with all of its vectors. */
+/** Values of a row with all of its vectors but the sparse ones. */
 export function valuesPerRow({ dimension = 0, vectors = {} }: CollectionShape): number {
   return Object.values(vectors).reduce((sum, named) => sum + named.dimension, dimension);
 }
@@ -165,6 +176,8 @@ export interface VectorRecord {
   readonly values?: Float32Array;
   /** The named vectors that it has; with values, where the collection has any. */
   readonly vectors?: NamedValues;
+  /** The same for sparse vectors. */
+  readonly sparseVectors?: SparseVectors;
   /** JSON text, exactly as sent. */
   readonly metadata?: string;
   /** Of the write that made it as it is. */
@@ -243,6 +256,8 @@ export interface VectorPatch {
   readonly values?: Float32Array | undefined;
   /** Named vectors to set, or with null to remove. */
   readonly vectors?: Readonly<Record<string, Float32Array | null>> | undefined;
+  /** The same for sparse vectors. */
+  readonly sparseVectors?: Readonly<Record<string, SparseVector | null>> | undefined;
   /** Throws `precondition_failed` unless this is the vector's version. */
   readonly ifVersion?: string | undefined;
   /** Throws `precondition_failed` unless this is the vector's sequence. */

@@ -228,6 +228,7 @@ export class Catalogue {
         dimension: input.dimension,
         metric: input.metric,
         ...(input.vectors === undefined ? {} : { vectors: input.vectors }),
+        ...(input.sparseVectors === undefined ? {} : { sparseVectors: input.sparseVectors }),
         description: input.description,
         labels: input.labels,
         text: input.text,
@@ -578,12 +579,20 @@ function checkExisting(existing: CollectionDefinition, input: CollectionInput): 
 }
 
 /** The same text for the same vectors, in whatever order they are named. */
-function describeVectors({ dimension, metric, vectors = {} }: CollectionShape): string {
+function describeVectors({
+  dimension,
+  metric,
+  vectors = {},
+  sparseVectors = {},
+}: CollectionShape): string {
   const named = Object.entries(vectors).sort(([a], [b]) => (a < b ? -1 : 1));
   return [
     dimension === undefined ? 'no dimension' : `dimension ${dimension} and metric ${metric}`,
     ...named.map(
       ([name, vector]) => `"${name}" of dimension ${vector.dimension} and metric ${vector.metric}`,
     ),
+    ...Object.keys(sparseVectors)
+      .sort()
+      .map((name) => `sparse "${name}"`),
   ].join(', ');
 }

@@ -101,8 +101,8 @@ export class CollectionHandle {
   get shape(): CollectionShape {
     const { catalogue } = this.#services;
     const { definition } = catalogue.requireEntry(this.id, this.#incarnation);
-    const { dimension, metric, vectors } = definition;
-    return { dimension, metric, vectors };
+    const { dimension, metric, vectors, sparseVectors } = definition;
+    return { dimension, metric, vectors, sparseVectors };
   }
 
   /** Turns texts into vectors; null for none. */

@@ -3,6 +3,7 @@
 
 import { field, validationError } from '../common/errors.js';
 import type { Engine } from '../engine/core/engine.js';
+import type { SparseIndexes } from '../sparse/sparse-index.js';
 import type { TextIndexes } from '../text/text-index.js';
 import type { AliasEntry } from './aliases.js';
 import type { AliasRecord, CollectionRecord } from './api.js';
@@ -13,11 +14,12 @@ interface RecordServices {
   readonly engine: Engine;
   readonly engineReason: string;
   readonly textIndexes: TextIndexes;
+  readonly sparseIndexes: SparseIndexes;
 }
 
 export function toRecord(
   { definition, state }: CollectionEntry,
-  { engine, engineReason, textIndexes }: RecordServices,
+  { engine, engineReason, textIndexes, sparseIndexes }: RecordServices,
 ): CollectionRecord {
   const collection = state.kind === 'ready' ? state.collection : undefined;
   let hostBytes = collection?.rows.hostBytes ?? 0;
@@ -26,6 +28,7 @@ export function toRecord(
   for (const segment of collection?.rows.segments ?? []) {
     mappedBytes += segment.mappedBytes;
     hostBytes += textIndexes.bytesUsed(segment);
+    for (const field of segment.sparseFields) hostBytes += sparseIndexes.bytesUsed(field);
     for (const key of segment.blockKeys) {
       const used = engine.bytesUsed(key);
       hostBytes += used.hostBytes;
@@ -38,6 +41,7 @@ export function toRecord(
     dimension: definition.dimension,
     metric: definition.metric,
     ...(definition.vectors === undefined ? {} : { vectors: definition.vectors }),
+    ...(definition.sparseVectors === undefined ? {} : { sparseVectors: definition.sparseVectors }),
     description: definition.description,
     labels: definition.labels,
     ...(definition.text === undefined ? {} : { text: definition.text }),

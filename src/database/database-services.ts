@@ -7,6 +7,7 @@ import type { Limits } from '../common/limits.js';
 import type { Engine } from '../engine/core/engine.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Segment } from '../segment/segment.js';
+import type { SparseIndexes } from '../sparse/sparse-index.js';
 import type { TextIndexes } from '../text/text-index.js';
 import type { ScanStats } from './bulk/scan-stats.js';
 import type { Catalogue } from './catalogue.js';
@@ -24,6 +25,7 @@ export interface DatabaseServices {
   readonly scheduler: SearchScheduler;
   readonly filters: FilterCache;
   readonly textIndexes: TextIndexes;
+  readonly sparseIndexes: SparseIndexes;
   readonly pool: WorkerPool;
   readonly sealer: CursorSealer;
   readonly idempotencyKeys: IdempotencyKeys;

@@ -10,6 +10,7 @@ import type { TextSettings } from '../common/text-settings.js';
 import type { Engine } from '../engine/core/engine.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Segment } from '../segment/segment.js';
+import { createSparseIndexes } from '../sparse/sparse-index.js';
 import type { Store } from '../storage/store.js';
 import { TextIndexes } from '../text/text-index.js';
 import type { AliasEntry } from './aliases.js';
@@ -94,6 +95,7 @@ export class Database {
       scheduler: new SearchScheduler({ engine, waitingMax: limits.queuedQueriesMax, observer }),
       filters,
       textIndexes,
+      sparseIndexes: createSparseIndexes(pool),
       pool,
       sealer: new CursorSealer(cursorSecret),
       idempotencyKeys: new IdempotencyKeys({ store, clock, keptMs: limits.idempotencyMs }),

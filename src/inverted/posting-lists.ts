@@ -138,6 +138,11 @@ export function sharedInts(length: number): Int32Array {
   return new Int32Array(new SharedArrayBuffer(length * 4));
 }
 
+/** Zeros. */
+export function sharedFloats(length: number): Float32Array {
+  return new Float32Array(new SharedArrayBuffer(length * 4));
+}
+
 function sharedFrom(values: readonly number[]): Int32Array {
   const array = sharedInts(values.length);
   array.set(values);

@@ -2,6 +2,12 @@
 // on how views are shared out.
 
 import { cutByWeight } from '../common/cut-by-weight.js';
+import {
+  countsBefore,
+  type RowPosition,
+  type SortedPositions,
+  sortPositions,
+} from '../common/row-positions.js';
 import type { Utf8Column } from '../common/types.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
 import { TopRows } from './top-rows.js';
@@ -66,4 +72,26 @@ export async function rankInGroups<
     scoredCount += hits.scoredCount;
   }
   return { ...top.ranked(), viewCount: input.views.length, scoredCount };
+}
+
+/** What a task needs to count rows before positions. */
+type WithPositions<Work> = Work & { readonly positions: SortedPositions };
+
+/** The number of rows of all views before each position. Rejects with `overloaded`. */
+export async function countInGroups<View, Work extends object>(
+  pool: WorkerPool,
+  task: Task<ViewsInput<View, WithPositions<Work>>, Float64Array>,
+  {
+    views,
+    work,
+    positions,
+  }: ViewsInput<View, Work> & { readonly positions: readonly RowPosition[] },
+  itemsOf: (view: View) => number,
+): Promise<Float64Array> {
+  const { sorted, origins } = sortPositions(positions);
+  const input = { views, work: { ...work, positions: sorted } };
+  const groups = await runInGroups(pool, task, input, itemsOf);
+  const counts = new Float64Array(positions.length + 1);
+  for (const group of groups) for (const [i, count] of group.entries()) counts[i]! += count;
+  return countsBefore(counts, origins);
 }

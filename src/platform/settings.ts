@@ -377,6 +377,18 @@ const BOUNDS = {
     1_048_576,
     'The maximum number of dimensions of all named vectors of a collection together.',
   ),
+  sparseVectorsMax: bound(
+    'vectors',
+    1,
+    256,
+    'The maximum number of sparse vectors of a collection.',
+  ),
+  sparseElementsMax: bound(
+    'elements',
+    1,
+    1_048_576,
+    'The maximum number of elements of a sparse vector.',
+  ),
   facetsMax: bound('paths', 1, 256, 'The maximum number of facets, and of stats, in one request.'),
   facetValuesMax: bound('values', 1, 100_000, 'The maximum number of values of one facet.'),
   facetValuesDefault: bound(

@@ -5,12 +5,19 @@
 import { createBitmap, hasBit, setBit } from '../common/bitmap.js';
 import { assert } from '../common/errors.js';
 import { DEFAULT_LIMITS } from '../common/limits.js';
-import type { Utf8Column } from '../common/types.js';
+import type { NamedSparse, Utf8Column } from '../common/types.js';
 import type { Task } from '../platform/pool.js';
 import { MetadataColumns } from './metadata-columns.js';
 import { SEGMENT_BYTES_MAX } from './segment.js';
 import type { NamedColumn, SegmentData, VectorColumn } from './segment-data.js';
-import { sharedBytes, sharedFloat32, sharedFloat64, sharedInt32 } from './shared-arrays.js';
+import {
+  sharedBytes,
+  sharedFloat32,
+  sharedFloat64,
+  sharedInt32,
+  sharedUint32,
+} from './shared-arrays.js';
+import { elementBytes } from './sparse-field.js';
 
 interface CompactionInput {
   /** In order of arrival; all of one dimension. */
@@ -48,8 +55,12 @@ function compactSegments(input: CompactionInput): Compaction {
   const ids = copyText(inputs, kept, 'ids');
   const json = copyText(inputs, kept, 'json');
   const named = inputs[0]!.named.map((_, i) => copyNamed(inputs, kept, rowCount, i));
+  const sparse = inputs[0]!.sparse.map((_, i) => copySparse(inputs, kept, rowCount, i));
   const valueCount = named.reduce((sum, vector) => sum + vector.dimension, dimension) * rowCount;
-  const byteCount = valueCount * 4 + ids.bytes.byteLength + json.bytes.byteLength;
+  const byteCount = sparse.reduce(
+    (sum, column) => sum + elementBytes(column, 0, rowCount),
+    valueCount * 4 + ids.bytes.byteLength + json.bytes.byteLength,
+  );
   assert(byteCount <= SEGMENT_BYTES_MAX, `${byteCount} bytes in a segment`);
   const data: SegmentData = {
     key: input.key,
@@ -58,6 +69,7 @@ function compactSegments(input: CompactionInput): Compaction {
     rowCount,
     values: copyValues(inputs, kept, rowCount, (segment) => segment),
     named,
+    sparse,
     ids,
     json,
     // Panels of codes have other rows now, so the caller encodes them again.
@@ -133,6 +145,32 @@ function copyNamed(
   });
   const values = copyValues(inputs, kept, rowCount, (segment) => segment.named[index]!);
   return { name, dimension, values, codes: null, presence };
+}
+
+/** The sparse vector at `index`, which is the same one in all segments. */
+function copySparse(
+  inputs: readonly SegmentData[],
+  kept: readonly Uint32Array[],
+  rowCount: number,
+  index: number,
+): NamedSparse {
+  const { name } = inputs[0]!.sparse[index]!;
+  const starts = sharedInt32(rowCount + 1);
+  forEachRun(inputs, kept, (segment, from, to, target) => {
+    const source = segment.sparse[index]!.starts;
+    const shift = starts[target]! - source[from]!;
+    for (let row = from; row < to; row++)
+      starts[target + row - from + 1] = source[row + 1]! + shift;
+  });
+  const indices = sharedUint32(starts[rowCount]!);
+  const values = sharedFloat32(starts[rowCount]!);
+  forEachRun(inputs, kept, (segment, from, to, target) => {
+    const source = segment.sparse[index]!;
+    const [first, end] = [source.starts[from]!, source.starts[to]!];
+    indices.set(source.indices.subarray(first, end), starts[target]!);
+    values.set(source.values.subarray(first, end), starts[target]!);
+  });
+  return { name, starts, indices, values };
 }
 
 function copyText(

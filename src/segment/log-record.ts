@@ -24,6 +24,8 @@ import {
   readValues,
 } from './named-columns.js';
 import { decodeSealedStream, encodeSealedStream } from './sealed-stream.js';
+import { readSparse, sparseFields, sparseNames, writeSparse } from './sparse-columns.js';
+import { elementBytes } from './sparse-field.js';
 
 export type LogRecord =
   /** `timeMs`: milliseconds since the Unix epoch. */
@@ -43,7 +45,7 @@ const DELETE_FIELDS: readonly FieldToWrite[] = [{ name: 'id', type: 'utf8' }];
 const DELETE_SCHEMA = schemaOf('delete', DELETE_FIELDS);
 const DELETE_ALL_SCHEMA = schemaOf('deleteAll', []);
 
-/** Schemas by the dimensions of the vectors, kept because creating one costs more than the rest of a one-row record. */
+/** Schemas by the names and dimensions of the vectors, kept because creating one costs more than the rest of a one-row record. */
 const writeSchemas = new Map<string, Schema>();
 const WRITE_SCHEMAS_MAX = 256;
 
@@ -56,7 +58,7 @@ export function encodeLogRecord(
   const metadata = new Map([[TIME_KEY, String(record.timeMs)]]);
   switch (record.kind) {
     case 'write': {
-      const { count, ids, values, metadata: json, named = [] } = record.batch;
+      const { count, ids, values, metadata: json, named = [], sparse = [] } = record.batch;
       const dimension = values.length / count;
       assert(Number.isInteger(dimension), `${values.length} values for ${count} rows`);
       body.utf8(ids, 0, count);
@@ -65,7 +67,9 @@ export function encodeLogRecord(
       for (const vectors of named) {
         body.vectors(vectors.values, count, bitmapOfFlags(vectors.presence));
       }
-      return encodeSealedStream(writeSchema(dimension, named), count, body, metadata, take);
+      for (const column of sparse) writeSparse(body, column, count);
+      const schema = writeSchema({ dimension, named, sparse: sparse.map(({ name }) => name) });
+      return encodeSealedStream(schema, count, body, metadata, take);
     }
     case 'delete':
       body.utf8(record.ids, 0, record.count);
@@ -95,11 +99,12 @@ export const encodeWriteTask: Task<WriteToEncode, Uint8Array> = {
 
 /** More than the schema, the description of the batch, and the padding of its columns take. */
 const RECORD_OVERHEAD_BYTES = 16 * 1024;
-/** The same for a named vector. */
+/** The same for a named or a sparse vector. */
 const NAMED_OVERHEAD_BYTES = 1024;
 
 /** At least the bytes of the record of a batch. */
-export function recordBytesMax({ count, ids, values, metadata, named = [] }: VectorBatch): number {
+export function recordBytesMax(batch: VectorBatch): number {
+  const { count, ids, values, metadata, named = [], sparse = [] } = batch;
   const textBytes = [ids, metadata].reduce(
     (sum, { offsets }) => sum + offsets[count]! - offsets[0]! + 4 * (count + 1),
     0,
@@ -108,7 +113,11 @@ export function recordBytesMax({ count, ids, values, metadata, named = [] }: Vec
     (sum, vectors) => sum + vectors.values.byteLength + count + NAMED_OVERHEAD_BYTES,
     0,
   );
-  return values.byteLength + namedBytes + textBytes + RECORD_OVERHEAD_BYTES;
+  const sparseBytes = sparse.reduce(
+    (sum, column) => sum + elementBytes(column, 0, count) + 8 * (count + 1) + NAMED_OVERHEAD_BYTES,
+    0,
+  );
+  return values.byteLength + namedBytes + sparseBytes + textBytes + RECORD_OVERHEAD_BYTES;
 }
 
 /** Decodes a record. Its arrays are views into `bytes` where alignment allows. Throws `data_corrupt`. */
@@ -136,21 +145,26 @@ export function decodeLogRecord(bytes: Uint8Array): LogRecord {
 function readBatch({ schema, rowCount, columns }: StoredBatch): VectorBatch {
   const { fields } = schema;
   const dimension = dimensionOf(fields.find(({ name }) => name === 'values'));
-  const vectorsOfRows = fields.slice(unnamedFields(dimension).length).map((field) => ({
-    name: nameOfColumn(field.name) ?? field.name,
-    dimension: dimensionOf(field),
-  }));
-  checkFields(schema, 'write', () => writeFields(dimension, vectorsOfRows));
+  const vectorsOfRows = fields.flatMap((field) => {
+    const name = nameOfColumn(field.name);
+    return name === undefined ? [] : [{ name, dimension: dimensionOf(field) }];
+  });
+  const namesOfSparse = sparseNames(fields.map(({ name }) => name));
+  checkFields(schema, 'write', () =>
+    writeFields({ dimension, named: vectorsOfRows, sparse: namesOfSparse }),
+  );
   const byName = new Map(fields.map(({ name }, i) => [name, columns[i]!]));
   const named = vectorsOfRows.map((vector) => {
     return readNamed(vector, byName.get(columnOfName(vector.name))!);
   });
+  const sparse = namesOfSparse.map((name) => readSparse(name, byName));
   return {
     count: rowCount,
     ids: readUtf8(byName.get('id')!),
     values: readValues(byName.get('values'), rowCount * dimension),
     metadata: readUtf8(byName.get('metadata')!),
     ...(named.length === 0 ? {} : { named }),
+    ...(sparse.length === 0 ? {} : { sparse }),
   };
 }
 
@@ -167,19 +181,29 @@ function readNamed(vector: NamedShape, { length, validity, children }: Column): 
 
 type NamedShape = Pick<NamedVectors, 'name' | 'dimension'>;
 
-function writeSchema(dimension: number, named: readonly NamedShape[]): Schema {
-  const key = [dimension, ...named.map((vectors) => `${vectors.name}:${vectors.dimension}`)].join();
-  let schema = writeSchemas.get(key);
+/** The vectors of the rows of a record. */
+interface VectorsOfRows {
+  /** Of the unnamed vector; 0 without it. */
+  readonly dimension: number;
+  readonly named: readonly NamedShape[];
+  /** The names of the sparse vectors. */
+  readonly sparse: readonly string[];
+}
+
+function writeSchema(vectors: VectorsOfRows): Schema {
+  const { dimension, named, sparse } = vectors;
+  const key = [dimension, ...named.map(({ name, dimension }) => `${name}:${dimension}`), ...sparse];
+  let schema = writeSchemas.get(key.join());
   if (schema === undefined) {
-    schema = schemaOf('write', writeFields(dimension, named));
+    schema = schemaOf('write', writeFields(vectors));
     if (writeSchemas.size >= WRITE_SCHEMAS_MAX) writeSchemas.clear();
-    writeSchemas.set(key, schema);
+    writeSchemas.set(key.join(), schema);
   }
   return schema;
 }
 
-function writeFields(dimension: number, named: readonly NamedShape[]): readonly FieldToWrite[] {
-  return [...unnamedFields(dimension), ...namedFields(named)];
+function writeFields({ dimension, named, sparse }: VectorsOfRows): readonly FieldToWrite[] {
+  return [...unnamedFields(dimension), ...namedFields(named), ...sparseFields(sparse)];
 }
 
 /** Without `values` in a collection without the unnamed vector, whose dimension is 0. */

@@ -3,7 +3,7 @@
 
 import type { Bitmap } from '../common/bitmap.js';
 import type { MetadataColumn } from '../common/columns.js';
-import type { RowCodes, Utf8Column } from '../common/types.js';
+import type { NamedSparse, RowCodes, Utf8Column } from '../common/types.js';
 
 export interface SegmentIdentity {
   /** Unique in the process and never reused. */
@@ -34,6 +34,8 @@ export interface SegmentData extends SegmentIdentity, VectorColumn {
   readonly rowCount: number;
   /** In the order of the collection's definition. */
   readonly named: readonly NamedColumn[];
+  /** The same for sparse vectors; exactly the elements of the rows. */
+  readonly sparse: readonly NamedSparse[];
   readonly ids: Utf8Column;
   /** One JSON object per row, as sent. */
   readonly json: Utf8Column;

@@ -1,12 +1,18 @@
 // Sealed segments as Arrow IPC files, which pyarrow, Polars and DuckDB can open. One record batch: `id`
 // utf8, `values` fixed_size_list<float>[dimension] if there is an unnamed vector, `metadata` utf8 (as sent),
-// `inserted_sequence` int64, a `vectors.<name>` like `values` but with nulls for each named vector, then
-// metadata as typed columns (see metadata-fields.ts); and after the batch the codes of the rows.
+// `inserted_sequence` int64, a `vectors.<name>` like `values` but with nulls for each named vector, sparse
+// vectors (see sparse-columns.ts), metadata as typed columns (see metadata-fields.ts); then codes of the rows.
 
 import { Schema } from 'apache-arrow';
 import { KIND } from '../common/columns.js';
 import { collectGarbage } from '../common/garbage.js';
-import { CODE_NAMES, type FileMapping, type RowCodes, type Utf8Column } from '../common/types.js';
+import {
+  CODE_NAMES,
+  type FileMapping,
+  type NamedSparse,
+  type RowCodes,
+  type Utf8Column,
+} from '../common/types.js';
 import { corrupt, readingStored } from '../formats/arrow/arrow-errors.js';
 import type { Column } from '../formats/arrow/columns.js';
 import {
@@ -27,6 +33,7 @@ import { bitmapOfValidity, columnOfName, namedFields, readValues } from './named
 import { Segment } from './segment.js';
 import type { NamedColumn, SegmentData, SegmentIdentity } from './segment-data.js';
 import { sharedBytes, sharedFloat64, sharedInt32 } from './shared-arrays.js';
+import { readSparse, sparseFields, writeSparse } from './sparse-columns.js';
 
 /** From this size of the values on, the buffers of a segment are worth a garbage collection. */
 const COLLECTED_BYTES_MIN = 4 * 1024 * 1024;
@@ -36,8 +43,10 @@ const FORMAT = 'segment 2';
 const NAMED_FORMAT = 'segment 3';
 /** Of files without the unnamed vector, which versions that read named vectors only cannot read. */
 const NO_VALUES_FORMAT = 'segment 4';
+/** Of files with sparse vectors, with or without the others. */
+const SPARSE_FORMAT = 'segment 5';
 /** Files of the first format have no codes. */
-const FORMATS_READ = ['segment 1', FORMAT, NAMED_FORMAT, NO_VALUES_FORMAT];
+const FORMATS_READ = ['segment 1', FORMAT, NAMED_FORMAT, NO_VALUES_FORMAT, SPARSE_FORMAT];
 const FORMAT_KEY = 'sagitta.format';
 /** Of the unnamed vector; 0 without it. */
 const DIMENSION_KEY = 'sagitta.dimension';
@@ -48,6 +57,8 @@ const KINDS_KEY = 'sagitta.kinds';
 const CODES_KEY = 'sagitta.codes';
 /** JSON: the named vectors in the order of their columns, each with the description of its codes or null. */
 const NAMED_KEY = 'sagitta.vectors';
+/** JSON: the names of the sparse vectors in the order of their columns. */
+const SPARSE_KEY = 'sagitta.sparse_vectors';
 const IS_COMPLETE_KEY = 'sagitta.columns_complete';
 
 interface EncodedSegment {
@@ -78,10 +89,11 @@ interface SegmentParts {
 }
 
 function layOutSegment(data: SegmentData): Layout {
-  const { dimension, rowCount, named } = data;
+  const { dimension, rowCount, named, sparse } = data;
+  const sparseNames = sparse.map(({ name }) => name);
   const metadata = new MetadataFields(data.columns, rowCount);
   const schema = new Schema(
-    [...fixedFields(dimension, named).map(toField), ...metadata.fields],
+    [...fixedFields(dimension, named, sparseNames).map(toField), ...metadata.fields],
     new Map([
       [FORMAT_KEY, formatOf(data)],
       [DIMENSION_KEY, String(dimension)],
@@ -90,6 +102,7 @@ function layOutSegment(data: SegmentData): Layout {
       [KINDS_KEY, JSON.stringify(KIND)],
       ...described(CODES_KEY, describeCodes(data.codes)),
       ...described(NAMED_KEY, named.length === 0 ? null : named.map(describeNamed)),
+      ...described(SPARSE_KEY, sparse.length === 0 ? null : sparseNames),
     ]),
   );
   const body = new BodyWriter(FILE_ALIGNMENT);
@@ -100,6 +113,7 @@ function layOutSegment(data: SegmentData): Layout {
   body.noNulls();
   body.buffer(int64Of(data.insertedSequences));
   for (const { values, presence } of named) body.vectors(values, rowCount, presence);
+  for (const column of sparse) writeSparse(body, column, rowCount);
   metadata.write(body);
   return layOutArrowFile({
     schema,
@@ -110,7 +124,8 @@ function layOutSegment(data: SegmentData): Layout {
   });
 }
 
-function formatOf({ dimension, named }: SegmentData): string {
+function formatOf({ dimension, named, sparse }: SegmentData): string {
+  if (sparse.length > 0) return SPARSE_FORMAT;
   if (dimension === 0) return NO_VALUES_FORMAT;
   return named.length === 0 ? FORMAT : NAMED_FORMAT;
 }
@@ -181,7 +196,7 @@ function decodeData(
     throw corrupt(`the format ${format}, expected one of ${FORMATS_READ.join(', ')}`);
   }
   const dimension = Number(schema.metadata.get(DIMENSION_KEY));
-  const dimensionMin = format === NO_VALUES_FORMAT ? 0 : 1;
+  const dimensionMin = format === NO_VALUES_FORMAT || format === SPARSE_FORMAT ? 0 : 1;
   if (!(Number.isInteger(dimension) && dimension >= dimensionMin)) {
     throw corrupt(`the dimension ${dimension}`);
   }
@@ -193,7 +208,8 @@ function decodeData(
     throw corrupt(`${rowCount} rows in a file of ${rowCountSaid}`);
   }
   const named = readNamedDescriptions(file);
-  const fixed = fixedFields(dimension, named);
+  const sparseNames = readSparseNames(file);
+  const fixed = fixedFields(dimension, named, sparseNames);
   expectFields(schema.fields.slice(0, fixed.length), fixed);
   const byName = new Map(fixed.map(({ name }, i) => [name, columns[i]!]));
   const codes = readCodes(file, [
@@ -209,6 +225,7 @@ function decodeData(
     named: named.map((vector, i) => {
       return readNamed(vector, byName.get(columnOfName(vector.name))!, codes[i + 1]!);
     }),
+    sparse: sparseNames.map((name) => withOwnStarts(readSparse(name, byName))),
     ids: withOwnOffsets(readUtf8(byName.get('id')!)),
     json: withOwnOffsets(readUtf8(byName.get('metadata')!)),
     insertedSequences: readSequences(byName.get('inserted_sequence')!),
@@ -225,9 +242,27 @@ function decodeData(
 
 /** Native code follows offsets without checks, so they must not change with a damaged file. */
 function withOwnOffsets({ offsets, bytes }: Utf8Column): Utf8Column {
+  return { offsets: copyOf(offsets), bytes };
+}
+
+/** The same for code that fills arrays by them. */
+function withOwnStarts(column: NamedSparse): NamedSparse {
+  return { ...column, starts: copyOf(column.starts) };
+}
+
+function copyOf(offsets: Int32Array): Int32Array {
   const own = sharedInt32(offsets.length);
   own.set(offsets);
-  return { offsets: own, bytes };
+  return own;
+}
+
+/** Throws `data_corrupt`. */
+function readSparseNames({ schema }: StoredFile): readonly string[] {
+  const text = schema.metadata.get(SPARSE_KEY);
+  if (text === undefined) return [];
+  const names = JSON.parse(text) as unknown;
+  if (Array.isArray(names) && names.every((name) => typeof name === 'string')) return names;
+  throw corrupt(`the sparse vectors ${text}, expected names`);
 }
 
 /** Throws `data_corrupt`. */
@@ -290,6 +325,7 @@ function readNamed(
 function fixedFields(
   dimension: number,
   named: readonly Pick<NamedColumn, 'name' | 'dimension'>[],
+  sparseNames: readonly string[],
 ): FieldToWrite[] {
   const values = { name: 'values', type: { vectorOf: dimension } } as const;
   return [
@@ -298,6 +334,7 @@ function fixedFields(
     { name: 'metadata', type: 'utf8' },
     { name: 'inserted_sequence', type: 'int64' },
     ...namedFields(named),
+    ...sparseFields(sparseNames),
   ];
 }
 

@@ -8,6 +8,7 @@ import { assert } from '../common/errors.js';
 import type {
   FileMapping,
   RowEncoder,
+  SparseVector,
   Utf8Column,
   VectorBatch,
   VectorBlock,
@@ -17,11 +18,12 @@ import type { WorkerPool } from '../platform/pool.js';
 import { MetadataColumns } from './metadata-columns.js';
 import { type SegmentData, textBuffers, type VectorColumn } from './segment-data.js';
 import { decodeUtf8, GrowingUtf8 } from './shared-arrays.js';
+import { elementBytes, SparseField } from './sparse-field.js';
 import { VectorField } from './vector-field.js';
 import { type Deletions, RowVisibility, type VisibleRows } from './visibility.js';
 
 /**
- * The largest size of values, ids and metadata text of a segment. Offsets into text are signed 32-bit
+ * The largest size of vectors, ids and metadata text of a segment. Offsets into text are signed 32-bit
  * numbers, and its file, which also has the columns, must fit the 4 GiB limit of a Uint8Array.
  */
 export const SEGMENT_BYTES_MAX = 2 ** 31 - 1;
@@ -33,6 +35,8 @@ interface ActiveSegmentOptions {
   readonly dimension: number;
   /** The dimensions of the named vectors, by name. */
   readonly named?: ReadonlyMap<string, number>;
+  /** The names of the sparse vectors. */
+  readonly sparse?: readonly string[];
   readonly rowsMax: number;
   /** The number of metadata paths kept as columns; further paths are in the JSON only. */
   readonly columnsMax: number;
@@ -65,10 +69,11 @@ interface Growth {
   staged: readonly StagedRows[];
 }
 
-/** The vectors of the rows: the one that every row has, and the named ones. */
+/** The vectors of the rows: the one that every row has, the named ones, and the sparse ones. */
 interface VectorFields {
   readonly unnamed: VectorField;
   readonly named: ReadonlyMap<string, VectorField>;
+  readonly sparse: ReadonlyMap<string, SparseField>;
 }
 
 export class Segment {
@@ -76,6 +81,7 @@ export class Segment {
   readonly number: number;
   readonly #unnamed: VectorField;
   readonly #named: ReadonlyMap<string, VectorField>;
+  readonly #sparse: ReadonlyMap<string, SparseField>;
   #growth: Growth | null;
   #ids: Utf8Column;
   #json: Utf8Column;
@@ -90,7 +96,7 @@ export class Segment {
   #lastView: MetadataView | null = null;
 
   static createActive(options: ActiveSegmentOptions): Segment {
-    const { encoder = null, named = new Map<string, number>() } = options;
+    const { encoder = null, named = new Map<string, number>(), sparse = [] } = options;
     const growth = {
       rowsMax: options.rowsMax,
       bytesMax: options.bytesMax ?? SEGMENT_BYTES_MAX,
@@ -105,6 +111,7 @@ export class Segment {
       named: mapValues(named, (dimension) =>
         VectorField.createActive(dimension, { isNamed: true, encoder }),
       ),
+      sparse: new Map(sparse.map((name) => [name, SparseField.createActive()])),
     };
     const data = {
       key: options.key,
@@ -130,6 +137,9 @@ export class Segment {
       named: new Map(
         data.named.map((column) => [column.name, VectorField.fromNamedColumn(column)]),
       ),
+      sparse: new Map(
+        data.sparse.map((column) => [column.name, new SparseField(column, data.rowCount)]),
+      ),
     };
     const segment = new Segment(data, fields, null);
     segment.#mapping = mapping;
@@ -137,14 +147,15 @@ export class Segment {
   }
 
   private constructor(
-    data: Omit<SegmentData, keyof VectorColumn | 'named'>,
-    { unnamed, named }: VectorFields,
+    data: Omit<SegmentData, keyof VectorColumn | 'named' | 'sparse'>,
+    { unnamed, named, sparse }: VectorFields,
     growth: Growth | null,
   ) {
     this.key = data.key;
     this.number = data.number;
     this.#unnamed = unnamed;
     this.#named = named;
+    this.#sparse = sparse;
     this.#growth = growth;
     this.#ids = data.ids;
     this.#json = data.json;
@@ -179,9 +190,10 @@ export class Segment {
     return this.#growth === null ? 0 : this.#growth.rowsMax - this.rowCount;
   }
 
-  /** Bytes of values, ids and metadata text, which SEGMENT_BYTES_MAX limits. */
+  /** Bytes of vectors, ids and metadata text, which SEGMENT_BYTES_MAX limits. */
   get dataBytes(): number {
-    const valueBytes = this.rowCount * this.#rowValueBytes;
+    let valueBytes = this.rowCount * this.#rowValueBytes;
+    for (const field of this.#sparse.values()) valueBytes += field.dataBytes;
     return valueBytes + this.#ids.offsets.at(-1)! + this.#json.offsets.at(-1)!;
   }
 
@@ -197,8 +209,12 @@ export class Segment {
     if (this.#growth === null) return 0;
     const rowBytes = this.#rowValueBytes;
     const spareBytes = this.#growth.bytesMax - this.dataBytes;
+    const { ids, metadata, sparse = [] } = batch;
     const bytesOf = (count: number) =>
-      textBytes(batch.ids, from, count) + textBytes(batch.metadata, from, count) + count * rowBytes;
+      sparse.reduce(
+        (sum, column) => sum + elementBytes(column, from, count),
+        textBytes(ids, from, count) + textBytes(metadata, from, count) + count * rowBytes,
+      );
     const available = Math.min(batch.count - from, this.spareRowCount);
     if (bytesOf(available) <= spareBytes) return available;
     let fitting = 0;
@@ -230,6 +246,12 @@ export class Segment {
     for (const [name, field] of this.#fields()) {
       const presence = batch.named?.find((vectors) => vectors.name === name)?.presence;
       field.append(presence, { from, count, first });
+    }
+    for (const [name, field] of this.#sparse) {
+      field.append(
+        batch.sparse?.find((column) => column.name === name),
+        { from, count },
+      );
     }
     growth.ids.append(batch.ids, from, count);
     growth.json.append(batch.metadata, from, count);
@@ -284,6 +306,7 @@ export class Segment {
     if (this.#growth === null) return;
     const { ids, json, metadata } = this.#growth;
     for (const [, field] of this.#fields()) field.seal(this.rowCount);
+    for (const field of this.#sparse.values()) field.seal();
     ids.trim();
     json.trim();
     this.#ids = ids.view();
@@ -306,6 +329,7 @@ export class Segment {
     );
     this.#unnamed.moveTo(stored.#unnamed);
     for (const [name, field] of this.#named) field.moveTo(stored.#named.get(name)!);
+    for (const [name, field] of this.#sparse) field.moveTo(stored.#sparse.get(name)!);
     this.#ids = stored.#ids;
     this.#json = stored.#json;
     this.#columns = stored.#columns;
@@ -380,8 +404,24 @@ export class Segment {
     return field?.has(row) === true ? this.#kept(field.values(row)) : undefined;
   }
 
+  /** The same for a sparse vector. */
+  sparseVector(row: number, name: string): SparseVector | undefined {
+    const vector = this.#sparse.get(name)?.vectorAt(row);
+    if (vector === undefined || this.#mapping === null) return vector;
+    return { indices: vector.indices.slice(), values: vector.values.slice() };
+  }
+
   #kept(values: Float32Array): Float32Array {
     return this.#mapping === null ? values : values.slice();
+  }
+
+  /** The sparse vectors of all rows, which exist as long as the segment. */
+  sparseField(name: string): SparseField {
+    return this.#sparse.get(name)!;
+  }
+
+  get sparseFields(): Iterable<SparseField> {
+    return this.#sparse.values();
   }
 
   /** Of the visible rows those that have the named vector. */
@@ -495,6 +535,7 @@ export class Segment {
     // Of a segment from a file, ids are in the file like everything else.
     const file = this.#ids.bytes.buffer;
     for (const [, field] of this.#fields()) bytes += field.hostBytes(this.rowCount, file);
+    for (const field of this.#sparse.values()) bytes += field.hostBytes(file);
     this.#sealedBytes = bytes;
     return bytes + this.#visibility.hostBytes;
   }
@@ -508,6 +549,7 @@ export class Segment {
       number: this.number,
       ...this.#unnamed.toColumn(rowCount),
       named: [...this.#named].map(([name, field]) => field.toNamedColumn(name, rowCount)),
+      sparse: [...this.#sparse].map(([name, field]) => ({ name, ...field.column() })),
       rowCount,
       ids: this.#ids,
       json,

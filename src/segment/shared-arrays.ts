@@ -14,6 +14,9 @@ export function sharedBytes(length: number): Uint8Array {
 export function sharedInt32(length: number): Int32Array {
   return new Int32Array(new SharedArrayBuffer(length * 4));
 }
+export function sharedUint32(length: number): Uint32Array {
+  return new Uint32Array(new SharedArrayBuffer(length * 4));
+}
 export function sharedFloat32(length: number): Float32Array {
   return new Float32Array(new SharedArrayBuffer(length * 4));
 }

@@ -1,16 +1,16 @@
 // Matches and ranks the rows of many segments, in the worker pool where there is much to do.
 
 import type { Bitmap } from '../common/bitmap.js';
-import {
-  countsBefore,
-  type RowPosition,
-  type SortedPositions,
-  sortPositions,
-} from '../common/row-positions.js';
+import type { RowPosition, SortedPositions } from '../common/row-positions.js';
 import type { TextSettings } from '../common/text-settings.js';
 import { type MatchedRows, narrowTo } from '../inverted/containing-rows.js';
 import { countPostings } from '../inverted/posting-lists.js';
-import { rankInGroups, runInGroups, type ViewsInput } from '../inverted/view-groups.js';
+import {
+  countInGroups,
+  rankInGroups,
+  runInGroups,
+  type ViewsInput,
+} from '../inverted/view-groups.js';
 import type { RankedHits } from '../inverted/window-search.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
 import { analyzerOf } from './analyzer.js';
@@ -110,14 +110,9 @@ export async function countTextBefore(
   scoring: TextScoring,
   positions: readonly RowPosition[],
 ): Promise<Float64Array> {
-  const { sorted, origins } = sortPositions(positions);
-  const work = { ...scoring, positions: sorted };
-  const groups = await runInGroups(pool, countTextTask, { views, work }, ({ parts }) =>
+  return countInGroups(pool, countTextTask, { views, work: scoring, positions }, ({ parts }) =>
     countAll(parts, scoring.terms),
   );
-  const counts = new Float64Array(positions.length + 1);
-  for (const group of groups) for (const [i, count] of group.entries()) counts[i]! += count;
-  return countsBefore(counts, origins);
 }
 
 function countAll(parts: readonly TextPart[], terms: readonly string[]): number {

@@ -3,30 +3,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createBitmap, setBit } from '../../src/common/bitmap.js';
-import { createInlinePool, type WorkerPool } from '../../src/platform/pool.js';
+import type { WorkerPool } from '../../src/platform/pool.js';
 import { buildPart } from '../../src/text/text-part.js';
 import { matchText, rankText, type SearchedView, termsOf } from '../../src/text/text-search.js';
 import { columnOf, createRandom, testSeed } from '../database/harness.js';
+import { createCopyingPool } from '../inverted/copying-pool.js';
 
 const SEED = testSeed();
 const SETTINGS = { fields: ['a'], language: null, stopWords: [], k1: 1.2, b: 0.75 };
 const VIEWS = 5;
 const ROWS = 16_000;
-
-/** Every task gets and gives copies, as between threads. */
-function createCopyingPool(threadCount: number) {
-  const inline = createInlinePool();
-  const names: string[] = [];
-  const pool: WorkerPool = {
-    ...inline,
-    threadCount,
-    async run(task, input) {
-      names.push(task.name);
-      return structuredClone(await inline.run(task, structuredClone(input)));
-    },
-  };
-  return { pool, names };
-}
 
 function createViews() {
   const random = createRandom(SEED);

@@ -11,8 +11,16 @@ import {
   nextSetBit,
   setBit,
 } from '../../common/bitmap.js';
-import type { JsonObject, Utf8Column, VectorBlock } from '../../common/types.js';
+import { sparseRows } from '../../common/sparse-column.js';
+import type {
+  JsonObject,
+  NamedSparse,
+  SparseColumn,
+  Utf8Column,
+  VectorBlock,
+} from '../../common/types.js';
 import { parseFilter } from '../../filter/parse.js';
+import { elementBytes } from '../../segment/sparse-field.js';
 import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
@@ -40,6 +48,8 @@ export interface Scan {
   readonly dimension: number | null;
   /** The named vectors of the collection, in the order of every chunk. */
   readonly named: readonly { readonly name: string; readonly dimension: number }[];
+  /** The names of the sparse vectors, in the order of every chunk. */
+  readonly sparse: readonly string[];
   readonly rowCount: number;
   /** In order of arrival, none of them empty. */
   chunks(): Iterable<RowChunk>;
@@ -53,6 +63,8 @@ export interface RowChunk {
   readonly values: Float32Array | null;
   /** With values: all named vectors of the collection, of which rows may lack any. */
   readonly named: readonly NamedColumn[];
+  /** The same for sparse vectors. */
+  readonly sparse: readonly NamedSparse[];
   /** One JSON object a row, as sent. */
   readonly metadata: Utf8Column | null;
 }
@@ -70,6 +82,8 @@ interface NamedColumn {
 interface ChunkOptions {
   /** The names of the vectors to read. */
   readonly names: readonly string[];
+  /** Of the sparse ones. */
+  readonly sparseNames: readonly string[];
   /** Whether the unnamed vector is read. */
   readonly values: boolean;
   readonly metadata: boolean;
@@ -101,9 +115,10 @@ export async function runScan(
   const snapshot = collection.snapshot();
   const views = await filters.filter(snapshot.views, filter, signal);
   const rowCount = countVisible(views);
-  const { dimension = null, vectors = {} } = collection.definition;
+  const { dimension = null, vectors = {}, sparseVectors = {} } = collection.definition;
   const options = {
     names: request.includeValues ? Object.keys(vectors) : [],
+    sparseNames: request.includeValues ? Object.keys(sparseVectors) : [],
     values: request.includeValues && dimension !== null,
     metadata: request.includeMetadata,
     bytesMax: request.chunkBytesMax ?? CHUNK_BYTES,
@@ -113,6 +128,7 @@ export async function runScan(
     sequence: snapshot.sequence,
     dimension,
     named: Object.entries(vectors).map(([name, shape]) => ({ name, dimension: shape.dimension })),
+    sparse: Object.keys(sparseVectors),
     rowCount,
     chunks: () => scanStats.countScan(intactChunks(collection, views, options), rowCount),
   };
@@ -214,19 +230,22 @@ function bytesOf(
   { segment, block, metadata: { json } }: SegmentView,
   from: number,
   to: number,
-  { values, names, metadata }: ChunkOptions,
+  { values, names, sparseNames, metadata }: ChunkOptions,
 ): number {
   const idBytes = block.ids.offsets[to]! - block.ids.offsets[from]!;
   const namedValues = names.reduce((sum, name) => sum + segment.block(name).dimension, 0);
   const unnamedValues = values ? block.dimension : 0;
-  const valueBytes = (to - from) * (unnamedValues + namedValues) * 4;
+  const valueBytes = sparseNames.reduce(
+    (sum, name) => sum + elementBytes(segment.sparseField(name).column(), from, to - from),
+    (to - from) * (unnamedValues + namedValues) * 4,
+  );
   return idBytes + valueBytes + (metadata ? json.offsets[to]! - json.offsets[from]! : 0);
 }
 
 function chunkOf(
   { segment, block, rowCount, metadata: { json } }: SegmentView,
   ranges: readonly RowRange[],
-  { values, names, metadata }: ChunkOptions,
+  { values, names, sparseNames, metadata }: ChunkOptions,
 ): RowChunk {
   const run: Run = {
     ranges,
@@ -244,8 +263,27 @@ function chunkOf(
       const presence = bitsOf(segment.withNamed(name, all).rows, run);
       return { name, dimension: named.dimension, vectors: valuesOf(named, run), presence };
     }),
+    sparse: sparseNames.map((name) => ({
+      name,
+      ...sparseOf(segment.sparseField(name).column(), run),
+    })),
     metadata: metadata ? textOf(json, run) : null,
   };
+}
+
+function sparseOf(column: SparseColumn, run: Run): SparseColumn {
+  if (run.mayBeView) return sparseRows(column, run.ranges[0]!.from, run.ranges[0]!.to);
+  const starts = offsetsOf(column.starts, run);
+  const indices = new Uint32Array(starts[run.count]!);
+  const values = new Float32Array(starts[run.count]!);
+  let at = 0;
+  for (const { from, to } of run.ranges) {
+    const [first, end] = [column.starts[from]!, column.starts[to]!];
+    indices.set(column.indices.subarray(first, end), at);
+    values.set(column.values.subarray(first, end), at);
+    at += end - first;
+  }
+  return { starts, indices, values };
 }
 
 /** The bits of the rows of a chunk; null has all. */
@@ -271,21 +309,28 @@ function valuesOf({ values, dimension }: VectorBlock, { ranges, count, mayBeView
   return gathered;
 }
 
-function textOf({ offsets, bytes }: Utf8Column, { ranges, count, mayBeView }: Run): Utf8Column {
-  if (mayBeView) {
-    const { from, to } = ranges[0]!;
+function textOf({ offsets, bytes }: Utf8Column, run: Run): Utf8Column {
+  if (run.mayBeView) {
+    const { from, to } = run.ranges[0]!;
     return { offsets: offsets.subarray(from, to + 1), bytes };
   }
-  let byteCount = 0;
-  for (const { from, to } of ranges) byteCount += offsets[to]! - offsets[from]!;
-  const gathered = { offsets: new Int32Array(count + 1), bytes: new Uint8Array(byteCount) };
-  let row = 0;
+  const gatheredOffsets = offsetsOf(offsets, run);
+  const gathered = new Uint8Array(gatheredOffsets[run.count]!);
   let at = 0;
+  for (const { from, to } of run.ranges) {
+    gathered.set(bytes.subarray(offsets[from]!, offsets[to]!), at);
+    at += offsets[to]! - offsets[from]!;
+  }
+  return { offsets: gatheredOffsets, bytes: gathered };
+}
+
+/** The offsets of the rows of a chunk, from 0 on. */
+function offsetsOf(offsets: Int32Array, { ranges, count }: Run): Int32Array {
+  const gathered = new Int32Array(count + 1);
+  let row = 0;
   for (const { from, to } of ranges) {
-    gathered.bytes.set(bytes.subarray(offsets[from]!, offsets[to]!), at);
-    const shift = at - offsets[from]!;
-    for (let i = from + 1; i <= to; i++) gathered.offsets[++row] = offsets[i]! + shift;
-    at = gathered.offsets[row]!;
+    const shift = gathered[row]! - offsets[from]!;
+    for (let i = from + 1; i <= to; i++) gathered[++row] = offsets[i]! + shift;
   }
   return gathered;
 }

@@ -4,7 +4,7 @@
 
 import type { Clock } from '../../common/clock.js';
 import { type IssueLocation, SagittaError, validationError } from '../../common/errors.js';
-import type { NamedValues, VectorShape } from '../../common/types.js';
+import type { VectorShape } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import type { Segment } from '../../segment/segment.js';
 import type { Store } from '../../storage/store.js';
@@ -16,6 +16,9 @@ import type { CollectionDefinition } from './manifest.js';
 import type { RowAddress, Rows } from './rows.js';
 import { type Snapshot, takeSnapshot } from './snapshot.js';
 import { type Write, Writer } from './writer.js';
+
+/** The vectors of a row. */
+type VectorsOfRow = Pick<VectorRecord, 'values' | 'vectors' | 'sparseVectors'>;
 
 /** What a query compares: the named vector `using`, or with null the unnamed one. */
 export interface SearchedVector extends VectorShape {
@@ -209,16 +212,16 @@ export class Collection {
     return timeMs === NEVER ? {} : { expiresAt: new Date(timeMs).toISOString() };
   }
 
-  /** The values of a row: the unnamed vector, if the collection has it, and the named ones that it has. */
-  valuesOf({ segment, row }: RowAddress): { values?: Float32Array; vectors?: NamedValues } {
-    const unnamed = this.#definition.dimension === undefined ? {} : { values: segment.values(row) };
-    if (this.#definition.vectors === undefined) return unnamed;
-    const vectors: Record<string, Float32Array> = {};
-    for (const name of Object.keys(this.#definition.vectors)) {
-      const named = segment.namedValues(row, name);
-      if (named !== undefined) vectors[name] = named;
-    }
-    return { ...unnamed, vectors };
+  /** The vectors of a row: the unnamed one, if the collection has it, and the others that the row has. */
+  valuesOf({ segment, row }: RowAddress): VectorsOfRow {
+    const { dimension, vectors, sparseVectors } = this.#definition;
+    return {
+      ...(dimension === undefined ? {} : { values: segment.values(row) }),
+      ...(vectors && { vectors: present(vectors, (name) => segment.namedValues(row, name)) }),
+      ...(sparseVectors && {
+        sparseVectors: present(sparseVectors, (name) => segment.sparseVector(row, name)),
+      }),
+    };
   }
 
   /** The unnamed or a named vector of a row; undefined where the row lacks it. */
@@ -241,6 +244,19 @@ export class Collection {
       name === null
         ? `The collection has no unnamed vector. Name the vector to use; ${known}.`
         : `The collection has no named vector ${JSON.stringify(name)}; ${known}.`;
+    throw validationError([{ location, code: 'invalid_request', detail }]);
+  }
+
+  /** The name. Throws `invalid_request` where there is no sparse vector of this name. */
+  requireSparse(name: string | undefined, location: IssueLocation): string {
+    const { sparseVectors = {} } = this.#definition;
+    if (name !== undefined && Object.hasOwn(sparseVectors, name)) return name;
+    const names = Object.keys(sparseVectors).map((known) => JSON.stringify(known));
+    const known = names.length === 0 ? 'it has none' : `its names are ${names.join(', ')}`;
+    const detail =
+      name === undefined
+        ? `Name the sparse vector of the collection to search in "using"; ${known}.`
+        : `The collection has no sparse vector ${JSON.stringify(name)}; ${known}.`;
     throw validationError([{ location, code: 'invalid_request', detail }]);
   }
 
@@ -285,6 +301,19 @@ export class Collection {
     }
     this.#onCommitted();
   }
+}
+
+/** The members by those of the names that the row has. */
+function present<Value>(
+  names: object,
+  valueFor: (name: string) => Value | undefined,
+): Readonly<Record<string, Value>> {
+  const found: Record<string, Value> = {};
+  for (const name of Object.keys(names)) {
+    const value = valueFor(name);
+    if (value !== undefined) found[name] = value;
+  }
+  return found;
 }
 
 /** With a name, the vector exists and lacks the one of this name. */

@@ -5,7 +5,7 @@ import { SagittaError } from '../../common/errors.js';
 import type { TextSettings } from '../../common/text-settings.js';
 import type { DeclaredTypes, EmbeddingSource, Metric } from '../../common/types.js';
 import type { Store } from '../../storage/store.js';
-import type { NamedShapes } from '../api.js';
+import type { NamedShapes, SparseShapes } from '../api.js';
 import { blobsOf, segmentBlobName } from '../keys.js';
 
 export const FORMAT_VERSION = 1;
@@ -20,6 +20,8 @@ export interface CollectionDefinition {
   readonly metric?: Metric | undefined;
   /** The named vectors; absent for none. */
   readonly vectors?: NamedShapes;
+  /** The sparse vectors; absent for none. */
+  readonly sparseVectors?: SparseShapes;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
   /** Of vectors that state no expiry; null or absent for ever. */

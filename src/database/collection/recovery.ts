@@ -72,6 +72,7 @@ export async function loadCollection(
     incarnation,
     dimension,
     named,
+    sparse: Object.keys(definition.sparseVectors ?? {}),
     segmentRowsMax,
     metadataColumnsMax: limits.metadataColumnsMax,
     encoder,

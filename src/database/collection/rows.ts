@@ -18,6 +18,8 @@ export interface RowsOptions {
   readonly dimension: number;
   /** The dimensions of the named vectors, by name. */
   readonly named: ReadonlyMap<string, number>;
+  /** The names of the sparse vectors. */
+  readonly sparse: readonly string[];
   readonly segmentRowsMax: number;
   readonly metadataColumnsMax: number;
   /** Makes the codes that the engine scans; null when it scans values. */
@@ -225,6 +227,7 @@ export class Rows {
       number,
       dimension: this.#options.dimension,
       named: this.#options.named,
+      sparse: this.#options.sparse,
       rowsMax: this.#options.segmentRowsMax,
       columnsMax: this.#options.metadataColumnsMax,
       encoder: this.#options.encoder,

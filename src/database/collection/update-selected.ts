@@ -7,6 +7,7 @@ import type { Limits } from '../../common/limits.js';
 import type { DeclaredTypes, VectorBatch } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
 import { parseFilter } from '../../filter/parse.js';
+import { elementBytes } from '../../segment/sparse-field.js';
 import {
   type MetadataChange,
   type UpdateResult,
@@ -21,7 +22,13 @@ import { applyMergePatch, isChangedBy } from './merge-patch.js';
 import type { RowAddress } from './rows.js';
 import { rowsOf } from './snapshot.js';
 import type { Write } from './writer.js';
-import { type CommitTogether, logged, namedVectorsOf, withoutEffect } from './writes.js';
+import {
+  type CommitTogether,
+  logged,
+  namedVectorsOf,
+  sparseVectorsOf,
+  withoutEffect,
+} from './writes.js';
 
 export interface UpdateOptions {
   readonly change: MetadataChange;
@@ -131,7 +138,8 @@ class Changes {
     const { batchRowsMax, bodyBytesMax } = this.#limits;
     const text = this.#changed(address);
     this.#checkTypes(address, text);
-    const byteCount = this.#byteCount + this.#rowValueBytes + Buffer.byteLength(text);
+    const rowBytes = this.#rowValueBytes + sparseBytes(address) + Buffer.byteLength(text);
+    const byteCount = this.#byteCount + rowBytes;
     const hasRoom = this.count < batchRowsMax && (byteCount <= bodyBytesMax || this.count === 0);
     if (!hasRoom) return false;
     this.#byteCount = byteCount;
@@ -174,15 +182,32 @@ class Changes {
   toBatch(): VectorBatch {
     const { dimension = 0 } = this.#collection.definition;
     const values = new Float32Array(this.count * dimension);
-    const vectors = this.#rows.map((address, i) => {
-      const found = this.#collection.valuesOf(address);
+    const vectors = this.#rows.map((address) => this.#collection.valuesOf(address));
+    for (const [i, found] of vectors.entries()) {
       if (found.values !== undefined) values.set(found.values, i * dimension);
-      return found.vectors ?? {};
-    });
-    const named = namedVectorsOf(this.#collection, vectors);
-    const [ids, metadata] = [utf8ColumnOf(this.ids), utf8ColumnOf(this.#texts)];
-    return { count: this.count, ids, values, metadata, named };
+    }
+    return {
+      count: this.count,
+      ids: utf8ColumnOf(this.ids),
+      values,
+      metadata: utf8ColumnOf(this.#texts),
+      named: namedVectorsOf(
+        this.#collection,
+        vectors.map((found) => found.vectors ?? {}),
+      ),
+      sparse: sparseVectorsOf(
+        this.#collection,
+        vectors.map((found) => found.sparseVectors ?? {}),
+      ),
+    };
   }
+}
+
+/** Bytes of the sparse vectors of a row. */
+function sparseBytes({ segment, row }: RowAddress): number {
+  let byteCount = 0;
+  for (const field of segment.sparseFields) byteCount += elementBytes(field.column(), row, 1);
+  return byteCount;
 }
 
 function tooMany({ count }: Changes): SagittaError {

@@ -12,7 +12,14 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { NamedVectors, Utf8Column, VectorBatch } from '../../common/types.js';
+import { sparseColumnOf } from '../../common/sparse-column.js';
+import type {
+  NamedSparse,
+  NamedVectors,
+  SparseVector,
+  Utf8Column,
+  VectorBatch,
+} from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
@@ -91,15 +98,15 @@ function encodeWrite(
   record: Extract<LogRecord, { kind: 'write' }>,
   { pool, recordBytes }: RecordEncoding,
 ): Uint8Array | Promise<Uint8Array> {
-  const { count, ids, values, metadata, named = [] } = record.batch;
-  const arrays = [values, ...named.map((vectors) => vectors.values)];
+  const { count, ids, values, metadata, named = [], sparse = [] } = record.batch;
+  const arrays = [values, ...[...named, ...sparse].map((vectors) => vectors.values)];
   const isLarge = arrays.reduce((sum, array) => sum + array.byteLength, 0) >= POOLED_BYTES_MIN;
   // Values that are not shared would be copied to the pool, which takes as long.
   if (!isLarge || !arrays.every(({ buffer }) => buffer instanceof SharedArrayBuffer)) {
     return encodeLogRecord(record, (byteCount) => recordBytes.acquire(byteCount));
   }
   const room = recordBytes.acquire(recordBytesMax(record.batch));
-  const batch = { count, ids, values, metadata, named };
+  const batch = { count, ids, values, metadata, named, sparse };
   return pool.run(
     encodeWriteTask,
     { timeMs: record.timeMs, batch, room },
@@ -233,6 +240,8 @@ export interface VectorChange {
   readonly values?: Float32Array | undefined;
   /** Named vectors to set, or with null to remove. */
   readonly vectors?: Readonly<Record<string, Float32Array | null>> | undefined;
+  /** The same for sparse vectors. */
+  readonly sparseVectors?: Readonly<Record<string, SparseVector | null>> | undefined;
   readonly ifVersion?: string | undefined;
   readonly ifSequence?: number | undefined;
   /** NEVER for no expiry; undefined for the one that the vector has. */
@@ -272,6 +281,7 @@ export function patchVector(
         values: change.values ?? kept.values ?? NO_VALUES,
         metadata: utf8ColumnOf([metadata]),
         named: namedVectorsOf(collection, [{ ...kept.vectors, ...change.vectors }]),
+        sparse: sparseVectorsOf(collection, [{ ...kept.sparseVectors, ...change.sparseVectors }]),
       };
       pending.set(id, sequence);
       const expiresAtMs = change.expiresAtMs ?? collection.expiries.timeOf(address);
@@ -499,4 +509,18 @@ export function namedVectorsOf(
     return [{ name, dimension, values, presence }];
   });
   return named.length === 0 ? undefined : named;
+}
+
+/** The same for sparse vectors. */
+export function sparseVectorsOf(
+  { definition }: Collection,
+  rows: readonly Readonly<Record<string, SparseVector | null>>[],
+): readonly NamedSparse[] | undefined {
+  const sparse = Object.keys(definition.sparseVectors ?? {}).flatMap((name) => {
+    const vectorAt = (i: number) =>
+      (Object.hasOwn(rows[i]!, name) ? rows[i]![name] : null) ?? undefined;
+    const column = sparseColumnOf(rows.length, vectorAt);
+    return column.indices.length === 0 ? [] : [{ name, ...column }];
+  });
+  return sparse.length === 0 ? undefined : sparse;
 }

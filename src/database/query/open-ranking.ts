@@ -24,6 +24,7 @@ import type { QueryPlan } from './query-plan.js';
 import { type FusedRanking, type Ranking, type SingleRanking, searchedName } from './ranking.js';
 import { countByRanking, type SearchSource } from './search-source.js';
 import { type SearchTarget, searchTarget, toHits, withoutIds } from './search-target.js';
+import { openSparseSearch } from './sparse-query.js';
 import { openTextSearch } from './text-query.js';
 
 interface OpenRanking {
@@ -123,6 +124,10 @@ class OpenSnapshot {
     if (ranking.kind === 'text') {
       const { views: visible } = this.snapshot;
       const found = await openTextSearch(ranking.text, visible, passing, this.#services, signal);
+      return describe(found.views, found.source);
+    }
+    if (ranking.kind === 'sparse') {
+      const found = await openSparseSearch(ranking, passing, this.#services, signal);
       return describe(found.views, found.source);
     }
     const searched = this.#searchedViews(passing, searchedName(ranking));

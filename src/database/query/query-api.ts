@@ -1,6 +1,13 @@
 // Requests and replies of queries.
 
-import type { JsonObject, Metric, NamedValues, VectorShape } from '../../common/types.js';
+import type {
+  JsonObject,
+  Metric,
+  NamedValues,
+  SparseVector,
+  SparseVectors,
+  VectorShape,
+} from '../../common/types.js';
 import type {
   AggregationRequest,
   Aggregations,
@@ -53,6 +60,8 @@ export interface RankingRequest {
   readonly vector?: Float32Array | undefined;
   readonly id?: string | undefined;
   readonly text?: TextRequest | undefined;
+  /** Compared with the sparse vector `using`. */
+  readonly sparse?: SparseVector | undefined;
   /** A text, which the caller replaces by its vector before the query is planned. */
   readonly embed?: string | undefined;
   readonly recommend?: RecommendRequest | undefined;
@@ -140,6 +149,8 @@ export interface Match {
   readonly values?: Float32Array;
   /** The named vectors that it has; with values, where the collection has any. */
   readonly vectors?: NamedValues;
+  /** The same for sparse vectors. */
+  readonly sparseVectors?: SparseVectors;
 }
 
 /**

@@ -3,7 +3,7 @@
 
 import { type FieldPath, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject } from '../../common/types.js';
+import type { JsonObject, SparseVector } from '../../common/types.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { AggregationRequest } from '../aggregate/aggregate-api.js';
@@ -37,6 +37,7 @@ import {
   type SealedRanking,
   sealRanking,
   unsealRanking,
+  unsealSparse,
   type VectorRanking,
 } from './ranking.js';
 import type { Hit } from './search-target.js';
@@ -201,6 +202,7 @@ function planNextPage(
     ['vector', 'vector', isByVector && sameVector(request.vector, ranking.vector)],
     ['id', 'id', isByVector && request.id === ranking.excludedIds[0]],
     ['text', 'text', sameJson(request.text, text)],
+    ['sparse', 'sparse', isSameSparse(request.sparse, ranking)],
     ['recommend', 'recommend', isSameMade],
     ['discover', 'discover', isSameMade],
     ['fusion', 'fusion', isSameMade],
@@ -288,9 +290,20 @@ function isSameDiversity(sent: DiversityRequest | undefined, sealed: Diversity |
 }
 
 function sameVector(sent: Float32Array | undefined, sealed: Float32Array): boolean {
-  return (
-    sent !== undefined && sent.length === sealed.length && sent.every((x, i) => x === sealed[i])
-  );
+  return sent !== undefined && sameElements(sent, sealed);
+}
+
+function sameElements<Elements extends Float32Array | Uint32Array>(
+  sent: Elements,
+  sealed: Elements,
+): boolean {
+  return sent.length === sealed.length && sent.every((x, i) => x === sealed[i]);
+}
+
+function isSameSparse(sent: SparseVector | undefined, sealed: SealedRanking): boolean {
+  if (sent === undefined || sealed.kind !== 'sparse') return false;
+  const { indices, values } = unsealSparse(sealed);
+  return sameElements(sent.indices, indices) && sameElements(sent.values, values);
 }
 
 function usingOf(ranking: SealedRanking): string | undefined {

@@ -244,7 +244,7 @@ function explain(work: QueryWork, timings: QueryTimings, engine: string): Explai
 }
 
 function engineOf({ ranking }: QueryPlan, { engine }: DatabaseServices): string {
-  return ranking.kind === 'text' || ranking.kind === 'fusion' ? ranking.kind : engine.name;
+  return ranking.kind === 'vector' || ranking.kind === 'examples' ? engine.name : ranking.kind;
 }
 
 /** What rows are scored by; rankings without vectors have no statistics of scores. */

@@ -10,7 +10,7 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject, Metric } from '../../common/types.js';
+import type { JsonObject, Metric, SparseVector } from '../../common/types.js';
 import type { Formula } from '../../engine/core/example-search.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { type Collection, type SearchedVector, vectorNotFound } from '../collection/collection.js';
@@ -18,6 +18,7 @@ import type { SnapshotView } from '../collection/snapshot-view.js';
 import { findExampleIssues, planDiscover, planRecommend } from './examples.js';
 import type { FusionMethod } from './fusion/fusion.js';
 import type { FusionRequest, QueryRequest, RankingRequest, TextRequest } from './query-api.js';
+import type { SparseQuery } from './sparse-query.js';
 import { analyzeText, type TextQuery } from './text-query.js';
 
 /** By the score with one vector. */
@@ -46,7 +47,13 @@ interface TextRanking {
   readonly excludedIds: readonly string[];
 }
 
-export type SingleRanking = VectorRanking | ExampleRanking | TextRanking;
+/** By the dot product of sparse vectors. */
+interface SparseRanking extends SparseQuery {
+  readonly kind: 'sparse';
+  readonly excludedIds: readonly string[];
+}
+
+export type SingleRanking = VectorRanking | ExampleRanking | TextRanking | SparseRanking;
 
 /** By several rankings together. */
 export interface FusedRanking {
@@ -71,7 +78,15 @@ export type SealedRanking = SealedSingle | SealedFusion;
 type SealedSingle =
   | VectorRanking
   | ExampleRanking
-  | { readonly kind: 'text'; readonly request: TextRequest };
+  | { readonly kind: 'text'; readonly request: TextRequest }
+  | SealedSparse;
+
+interface SealedSparse {
+  readonly kind: 'sparse';
+  readonly using: string;
+  readonly indices: readonly number[];
+  readonly values: Float32Array;
+}
 
 interface SealedFusion extends Omit<FusedRanking, 'parts'> {
   readonly parts: readonly {
@@ -90,7 +105,16 @@ export interface RankingContext {
 type FilterParser = (filter: JsonObject, path: FieldPath) => FilterNode;
 
 /** The members that say what to rank by. */
-const TARGETS = ['vector', 'id', 'embed', 'text', 'recommend', 'discover', 'fusion'] as const;
+const TARGETS = [
+  'vector',
+  'id',
+  'embed',
+  'text',
+  'sparse',
+  'recommend',
+  'discover',
+  'fusion',
+] as const;
 /** Those that a part of a fusion may have. */
 const PART_TARGETS = TARGETS.filter((name) => name !== 'fusion');
 
@@ -174,6 +198,10 @@ function findTargetIssues(
   if (request.text !== undefined) {
     issues.push(...findMisplaced(request, ['metric', 'using'], 'text, which BM25 ranks', locate));
   }
+  if (request.sparse !== undefined) {
+    const other = 'sparse, which the dot product ranks';
+    issues.push(...findMisplaced(request, ['metric'], other, locate));
+  }
   return issues.concat(findExampleIssues(request, limits, locate));
 }
 
@@ -230,6 +258,10 @@ function planSingle(
     const text = analyzeText(collection, request.text, limits, [...path, 'text']);
     return { kind: 'text', text, excludedIds: [] };
   }
+  if (request.sparse !== undefined) {
+    const using = collection.requireSparse(request.using, field(...path, 'using'));
+    return { kind: 'sparse', using, sparse: request.sparse, excludedIds: [] };
+  }
   const using = request.using ?? null;
   const shape = collection.shapeOf(using, field(...path, 'using'));
   const metric = request.metric ?? shape.metric;
@@ -277,7 +309,10 @@ export function sealRanking(ranking: Ranking): SealedRanking {
 }
 
 function sealSingle(ranking: SingleRanking): SealedSingle {
-  return ranking.kind === 'text' ? { kind: 'text', request: ranking.text.request } : ranking;
+  if (ranking.kind === 'text') return { kind: 'text', request: ranking.text.request };
+  if (ranking.kind !== 'sparse') return ranking;
+  const { using, sparse } = ranking;
+  return { kind: 'sparse', using, indices: [...sparse.indices], values: sparse.values };
 }
 
 /** Throws what `planRanking` throws where limits have changed. */
@@ -302,6 +337,9 @@ function unsealSingle(
   { limits }: RankingContext,
   path: FieldPath,
 ): SingleRanking {
+  if (sealed.kind === 'sparse') {
+    return { kind: 'sparse', using: sealed.using, sparse: unsealSparse(sealed), excludedIds: [] };
+  }
   if (sealed.kind !== 'text') return sealed;
   const text = analyzeText(collection, sealed.request, limits, [...path, 'text']);
   return { kind: 'text', text, excludedIds: [] };
@@ -310,9 +348,13 @@ function unsealSingle(
 /** A digest of a request or a part of one. */
 export function digestRequest(request: object): string {
   const text = JSON.stringify(request, (_key, value: unknown) =>
-    value instanceof Float32Array ? [...value] : value,
+    value instanceof Float32Array || value instanceof Uint32Array ? [...value] : value,
   );
   return createHash('sha256').update(text).digest('base64url');
+}
+
+export function unsealSparse({ indices, values }: SealedSparse): SparseVector {
+  return { indices: Uint32Array.from(indices), values };
 }
 
 /** The named vector that a ranking searches; null for the unnamed one, and where it searches none. */

@@ -131,16 +131,32 @@ export class BodyWriter {
     this.buffer(values);
   }
 
+  /** Adds a column of the lists of the rows 0..count, none of them null. */
+  lists(starts: Int32Array, elements: Uint32Array | Float32Array, count: number): void {
+    const [first, end] = [starts[0]!, starts[count]!];
+    this.node(count);
+    this.noNulls();
+    this.buffer(offsetsOf(starts, 0, count));
+    this.node(end - first);
+    this.noNulls();
+    this.buffer(elements.subarray(first, end));
+  }
+
   /** Adds a column of the strings `from..from + count`, none of them null. */
   utf8(column: Utf8Column, from: number, count: number): void {
     const start = column.offsets[from]!;
-    let offsets = column.offsets.subarray(from, from + count + 1);
-    if (start !== 0) offsets = offsets.map((offset) => offset - start);
     this.node(count);
     this.noNulls();
-    this.buffer(offsets);
+    this.buffer(offsetsOf(column.offsets, from, count));
     this.buffer(column.bytes.subarray(start, column.offsets[from + count]!));
   }
+}
+
+/** Offsets that begin at 0: the same array where they do. */
+function offsetsOf(offsets: Int32Array, from: number, count: number): Int32Array {
+  const cut = offsets.subarray(from, from + count + 1);
+  const start = cut[0]!;
+  return start === 0 ? cut : cut.map((offset) => offset - start);
 }
 
 function bytesOf({ words, length }: Bitmap): Uint8Array {
@@ -260,7 +276,11 @@ export interface FieldToWrite {
   readonly name: string;
   /** Whether a column may have nulls; only columns of vectors may. Absent: no. */
   readonly isNullable?: boolean;
-  readonly type: 'utf8' | keyof typeof NUMBERS | { readonly vectorOf: number } | 'float32_list';
+  readonly type:
+    | 'utf8'
+    | keyof typeof NUMBERS
+    | { readonly vectorOf: number }
+    | { readonly listOf: 'float32' | 'uint32' };
 }
 
 /** The values of a column in one batch, by the type of its field. */
@@ -268,6 +288,8 @@ export type ColumnToWrite =
   | { readonly text: Utf8Column; readonly from: number }
   /** Row-major [rowCount, dimension]. `presence`: the rows that are not null; absent for all. */
   | { readonly vectors: Float32Array; readonly presence?: Bitmap | null }
+  /** Of the rows from 0; see `SparseColumn`. */
+  | { readonly starts: Int32Array; readonly elements: Uint32Array | Float32Array }
   | { readonly numbers: Int32Array | BigInt64Array | Float32Array };
 
 const NUMBERS = {
@@ -300,6 +322,10 @@ export function encodeBatch(rowCount: number, columns: readonly ColumnToWrite[])
       body.vectors(column.vectors, rowCount, column.presence);
       continue;
     }
+    if ('starts' in column) {
+      body.lists(column.starts, column.elements, rowCount);
+      continue;
+    }
     body.node(rowCount);
     body.noNulls();
     body.buffer(column.numbers);
@@ -325,8 +351,13 @@ export function toSchema(
 
 export function toField({ name, type, isNullable = false }: FieldToWrite): Field {
   if (type === 'utf8') return new Field(name, new Utf8(), false);
-  const element = new Field('item', new Float32(), false);
-  if (type === 'float32_list') return new Field(name, new List(element), isNullable);
   if (typeof type === 'string') return new Field(name, new NUMBERS[type](), false);
-  return new Field(name, new FixedSizeList(type.vectorOf, element), isNullable);
+  if ('vectorOf' in type) {
+    return new Field(name, new FixedSizeList(type.vectorOf, elementOf('float32')), isNullable);
+  }
+  return new Field(name, new List(elementOf(type.listOf)), isNullable);
+}
+
+function elementOf(type: 'float32' | 'uint32'): Field<Float32 | Uint32> {
+  return new Field('item', new NUMBERS[type](), false);
 }

@@ -122,7 +122,8 @@ export function expectFields(
 
 /** The same text as `describeType` gives. */
 function typeText(type: FieldToWrite['type']): string {
-  return typeof type === 'string' ? type : `fixed_size_list<float32>[${type.vectorOf}]`;
+  if (typeof type === 'string') return type;
+  return 'vectorOf' in type ? `fixed_size_list<float32>[${type.vectorOf}]` : `list<${type.listOf}>`;
 }
 
 /** The records of a log repeat a few schemas; comparing bytes is ten times faster than decoding. */

@@ -49,12 +49,13 @@ export async function* lineBatches(
   { services, shape, isKeyed, onBuffered, embed }: BatchOptions,
 ): AsyncGenerator<IngestBatch, void, undefined> {
   const { dimensionMax, embedCharactersMax, vectorIdBytesMax } = services.limits;
-  const { metadataBytesMax, metadataDepthMax } = services.limits;
+  const { metadataBytesMax, metadataDepthMax, sparseElementsMax } = services.limits;
   const limits = {
     dimensionMax,
     embedCharactersMax,
     metadataBytesMax,
     metadataDepthMax,
+    sparseElementsMax,
     vectorIdBytesMax,
   };
   // Each batch has a buffer for its lines, and one for its values.

@@ -53,6 +53,7 @@ import {
   readVector,
   readVectorInto,
 } from './row-rules.js';
+import { SparseReader } from './sparse-reader.js';
 
 type RowLimits = Pick<
   Limits,
@@ -60,6 +61,7 @@ type RowLimits = Pick<
   | 'embedCharactersMax'
   | 'metadataBytesMax'
   | 'metadataDepthMax'
+  | 'sparseElementsMax'
   | 'vectorIdBytesMax'
 >;
 
@@ -112,7 +114,16 @@ export function parseVectorsInput(input: VectorsInput, cut: CutVectors): ParsedB
 }
 
 const MODES = ['upsert', 'insert', 'update'] as const satisfies readonly WriteMode[];
-const ROW_MEMBERS = ['id', 'values', 'embed', 'vectors', 'metadata', 'if_sequence', 'expires_at'];
+const ROW_MEMBERS = [
+  'id',
+  'values',
+  'embed',
+  'vectors',
+  'sparse_vectors',
+  'metadata',
+  'if_sequence',
+  'expires_at',
+];
 const BATCH_MEMBERS = ['vectors', 'mode', 'idempotency_key'];
 const SINGLE_MEMBERS = [...ROW_MEMBERS, 'mode', 'idempotency_key'];
 const PATH_MEMBERS = [...ROW_MEMBERS, 'collection'];
@@ -376,6 +387,7 @@ class RowReader {
   #ifSequences: Float64Array | undefined;
   #expiresAtMs: Float64Array | undefined;
   readonly #named: NamedReader;
+  readonly #sparse: SparseReader;
   hasGenerated = false;
 
   constructor(input: RowsInput) {
@@ -387,6 +399,11 @@ class RowReader {
       shapes: input.shape === null ? null : (input.shape.vectors ?? {}),
       rowCount: input.rowCount,
       dimensionMax: input.limits.dimensionMax,
+    });
+    this.#sparse = new SparseReader({
+      shapes: input.shape === null ? null : (input.shape.sparseVectors ?? {}),
+      rowCount: input.rowCount,
+      elementsMax: input.limits.sparseElementsMax,
     });
     const valueCount = input.rowCount * (this.#unnamed?.dimension ?? 0);
     const { vectors } = input.text;
@@ -405,7 +422,7 @@ class RowReader {
     if (this.#input.firstRow !== null) {
       checkMembers(json, ROW_MEMBERS, (name) => this.#locate(row, [name]), this.#issues);
     }
-    const { id, values, embed, vectors, metadata } = json;
+    const { id, values, embed, vectors, sparse_vectors: sparse, metadata } = json;
     const { if_sequence: ifSequence, expires_at: expiresAt } = json;
     this.#readId(row, id);
     if (expiresAt !== undefined) this.#readExpiry(row, expiresAt);
@@ -414,6 +431,9 @@ class RowReader {
     else this.#report(row, ['embed'], this.#readText(row, embed, values));
     if (vectors !== undefined) {
       this.#named.read(row, vectors, (path, violation) => this.#report(row, path, violation));
+    }
+    if (sparse !== undefined) {
+      this.#sparse.read(row, sparse, (path, violation) => this.#report(row, path, violation));
     }
     if (metadata === undefined) {
       this.#documents.push(undefined);
@@ -535,7 +555,6 @@ class RowReader {
     };
     this.#writeIds(ids);
     this.#writeMetadata(metadata);
-    const named = this.#named.build();
     return {
       batch: {
         count,
@@ -544,7 +563,8 @@ class RowReader {
         metadata,
         ifSequences: this.#ifSequences,
         expiresAtMs: this.#expiresAtMs,
-        named,
+        named: this.#named.build(),
+        sparse: this.#sparse.build(),
       },
       metadata: packMetadata(this.#documents, this.#input.byteCount),
       texts: this.#texts.length === 0 ? undefined : this.#texts,

@@ -42,7 +42,7 @@ export function parseVectorsBody(
   { pathId, shape }: { pathId: string | null; shape: CollectionShape | null },
 ): Promise<ParsedBody<ParsedVectors>> {
   const { batchRowsMax, dimensionMax, embedCharactersMax, vectorIdBytesMax } = limits;
-  const { metadataBytesMax, metadataDepthMax } = limits;
+  const { metadataBytesMax, metadataDepthMax, sparseElementsMax } = limits;
   const { body } = request;
   const isInline = body.length <= INLINE_BYTES_MAX;
   const input = {
@@ -57,6 +57,7 @@ export function parseVectorsBody(
       embedCharactersMax,
       metadataBytesMax,
       metadataDepthMax,
+      sparseElementsMax,
       vectorIdBytesMax,
     },
   };

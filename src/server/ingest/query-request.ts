@@ -16,6 +16,7 @@ import type {
 } from '../../database/query/query-api.js';
 import { rankingsOf } from '../../database/query/ranking.js';
 import type { Schemas } from '../schemas/all.js';
+import { sparseOf } from './sparse-rules.js';
 
 export type QueryBody = z.output<Schemas['query']['query']>;
 type AggregateBody = z.output<Schemas['aggregate']['request']>;
@@ -52,12 +53,13 @@ export function toQueryRequest(body: QueryBody): QueryRequest {
 type FusionBody = QueryBody['fusion'];
 type RankingBody = Pick<
   QueryBody,
-  'vector' | 'id' | 'embed' | 'text' | 'recommend' | 'discover' | 'using' | 'metric'
+  'vector' | 'id' | 'embed' | 'text' | 'sparse' | 'recommend' | 'discover' | 'using' | 'metric'
 >;
 
 function toRanking(body: RankingBody): RankingRequest {
   const { vector, id, embed, text, using, metric } = body;
-  return { vector, id, embed, ...toExamples(body), text, using, metric };
+  const sparse = body.sparse && sparseOf(body.sparse);
+  return { vector, id, embed, ...toExamples(body), text, sparse, using, metric };
 }
 
 function toFusion(fusion: FusionBody): FusionRequest | undefined {

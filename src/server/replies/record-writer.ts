@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import { assert } from '../../common/errors.js';
 import { float32Text, vectorText } from '../../common/float-text.js';
-import type { NamedValues } from '../../common/types.js';
+import type { NamedValues, SparseVectors } from '../../common/types.js';
 import type { QueryReply } from '../../database/query/query-api.js';
 import { type WireFormat, wireFormats } from '../schemas/basics.js';
 import { joinTexts, type OnGrown } from './yield.js';
@@ -101,6 +101,13 @@ const WRITERS: Readonly<Record<WireFormat, Write>> = {
   vectors(value, encoding) {
     const members = Object.entries(value as NamedValues).map(
       ([name, vector]) => `${JSON.stringify(name)}:${valuesText(vector, encoding)}`,
+    );
+    return `{${members.join(',')}}`;
+  },
+  sparseVectors(value) {
+    const members = Object.entries(value as SparseVectors).map(
+      ([name, { indices, values }]) =>
+        `${JSON.stringify(name)}:{"indices":[${indices.join()}],"values":${vectorText(values)}}`,
     );
     return `{${members.join(',')}}`;
   },

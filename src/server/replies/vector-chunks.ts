@@ -70,7 +70,7 @@ function schemaMetadata({ sequence }: Scan): Map<string, string> {
 
 /** Nulls of fixed-size lists cannot be read by pyarrow from Parquet, those of other lists can. */
 function withLists(field: FieldToWrite): FieldToWrite {
-  return field.isNullable === true ? { ...field, type: 'float32_list' } : field;
+  return field.isNullable === true ? { ...field, type: { listOf: 'float32' } } : field;
 }
 
 function arrowSchema(scan: Scan, options: FileOptions): Uint8Array {

@@ -12,6 +12,9 @@ interface LinesInput {
   readonly dimension: number | null;
 }
 
+/** An index and a value of a sparse vector. */
+const ELEMENT_BYTES = 8;
+
 /** Shorter chunks are written on the event loop, in about a millisecond. */
 const INLINE_BYTES_MAX = 32 * 1024;
 
@@ -50,7 +53,7 @@ export async function* vectorLines(
 }
 
 function linesOf(chunk: RowChunk, dimension: number | null): Uint8Array {
-  const { count, ids, values, named, metadata } = chunk;
+  const { count, ids, values, named, sparse, metadata } = chunk;
   const textBytes = spanOf(ids, count) + (metadata === null ? 0 : spanOf(metadata, count));
   // A number of an embedding takes 10 to 11 characters.
   const namedCount = named.reduce((sum, column) => sum + column.dimension, 0);
@@ -64,6 +67,7 @@ function linesOf(chunk: RowChunk, dimension: number | null): Uint8Array {
       json.vector(values, row * dimension, (row + 1) * dimension);
     }
     if (named.length > 0) addNamed(json, named, row);
+    if (sparse.length > 0) addSparse(json, sparse, row);
     if (metadata !== null) {
       json.ascii(',"metadata":');
       json.document(metadata, row);
@@ -85,10 +89,27 @@ function addNamed(json: JsonWriter, named: RowChunk['named'], row: number): void
   json.ascii('}');
 }
 
-function bytesOf({ count, ids, values, named, metadata }: RowChunk): number {
+function addSparse(json: JsonWriter, sparse: RowChunk['sparse'], row: number): void {
+  json.ascii(',"sparse_vectors":{');
+  let separator = '';
+  for (const { name, starts, indices, values } of sparse) {
+    const [start, end] = [starts[row]!, starts[row + 1]!];
+    if (start === end) continue;
+    json.ascii(
+      `${separator}"${name}":{"indices":[${indices.subarray(start, end).join()}],"values":`,
+    );
+    json.vector(values, start, end);
+    json.ascii('}');
+    separator = ',';
+  }
+  json.ascii('}');
+}
+
+function bytesOf({ count, ids, values, named, sparse, metadata }: RowChunk): number {
   const textBytes = spanOf(ids, count) + (metadata === null ? 0 : spanOf(metadata, count));
   const namedBytes = named.reduce((sum, { vectors }) => sum + vectors.byteLength, 0);
-  return textBytes + (values?.byteLength ?? 0) + namedBytes;
+  const elementCount = sparse.reduce((sum, { starts }) => sum + starts[count]! - starts[0]!, 0);
+  return textBytes + (values?.byteLength ?? 0) + namedBytes + elementCount * ELEMENT_BYTES;
 }
 
 function spanOf({ offsets }: RowChunk['ids'], count: number): number {

@@ -48,7 +48,7 @@ function createCollection(services: RouteServices): Route {
     query: z.strictObject({
       if_not_exists: z.boolean().default(false).meta({
         description:
-          'If the collection exists with the same dimension, metric and named vectors, return it instead of 409.',
+          'If the collection exists with the same dimension, metric, named and sparse vectors, return it instead of 409.',
       }),
     }),
     body: collections.create,
@@ -63,7 +63,8 @@ function createCollection(services: RouteServices): Route {
       if (named !== undefined) authorizeName(services, request, named);
       return runWrite(services, request, parsed, async (json, attach) => {
         const body = validateBody(collections.create, json);
-        checkVectorNames(json.vectors);
+        checkVectorNames('vectors', json.vectors);
+        checkVectorNames('sparse_vectors', json.sparse_vectors);
         const id = named ?? randomUUID();
         if (named === undefined) request.authorize(id, { isNew: true });
         const { record, created } = await database.createCollection(
@@ -72,6 +73,7 @@ function createCollection(services: RouteServices): Route {
             dimension: body.dimension,
             metric: body.dimension === undefined ? undefined : (body.metric ?? 'cosine'),
             vectors: isEmpty(body.vectors) ? undefined : body.vectors,
+            sparseVectors: isEmpty(body.sparse_vectors) ? undefined : body.sparse_vectors,
             description: body.description,
             labels: body.labels ?? {},
             text: toTextSettings(body.text),
@@ -88,10 +90,10 @@ function createCollection(services: RouteServices): Route {
 }
 
 /** Throws `invalid_request` for the name that a zod record leaves out instead of reporting it. */
-function checkVectorNames(vectors: unknown): void {
+function checkVectorNames(member: string, vectors: unknown): void {
   if (!isObject(vectors) || !Object.hasOwn(vectors, '__proto__')) return;
   const detail = 'The name of a vector begins with a letter; found "__proto__".';
-  const location = field('vectors', '__proto__');
+  const location = field(member, '__proto__');
   throw validationError([{ location, code: 'invalid_request', detail }]);
 }
 

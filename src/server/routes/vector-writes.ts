@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { type ErrorCode, field, rowField, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject } from '../../common/types.js';
+import type { JsonObject, SparseVector } from '../../common/types.js';
 import type {
   CollectionShape,
   DeleteResult,
@@ -22,6 +22,8 @@ import { unknownName } from '../ingest/named-reader.js';
 import { parseJsonBody, parseVectorsBody, readJsonBody } from '../ingest/parse-request.js';
 import { toBatch } from '../ingest/parsed-rows.js';
 import { checkMetadata, checkUnnamed, checkVector, readVector } from '../ingest/row-rules.js';
+import { unknownSparse } from '../ingest/sparse-reader.js';
+import { readSparse } from '../ingest/sparse-rules.js';
 import { validateBody } from '../ingest/validate.js';
 import { STREAM_TYPES } from '../media-types.js';
 import { BODY_LAYOUT, STREAM_LAYOUT } from '../problem.js';
@@ -177,6 +179,7 @@ async function replaceVector(
   const violation = checkUnnamed(batch.values, shape);
   if (violation !== null) throw validationError([{ location: field('values'), ...violation }]);
   for (const { name, values } of batch.named ?? []) checkNamed(name, values, shape);
+  for (const { name } of batch.sparse ?? []) checkSparse(name, shape);
   const onCommitted = committed(request);
   const result = await collection.write(batch, { mode: 'upsert', onCommitted });
   return jsonReply(
@@ -222,6 +225,7 @@ function patchVector(services: RouteServices): Route {
         metadata: metadata && memberText(request.body, 'metadata'),
         values,
         vectors: body.vectors && readNamed(body.vectors, limits, shape),
+        sparseVectors: body.sparse_vectors && readSparseOf(body.sparse_vectors, limits, shape),
         ifVersion,
         ifSequence: body.if_sequence,
         expiresAtMs: body.expires_at === undefined ? undefined : expiryOf(body.expires_at),
@@ -291,6 +295,32 @@ function checkNamed(
         : checkVector(vector, { ...shape, name });
   if (violation === null) return;
   throw validationError([{ location: field('vectors', name), ...violation }]);
+}
+
+/** Throws the issues of the first vector that has any. */
+function readSparseOf(
+  sparseVectors: Readonly<Record<string, unknown>>,
+  { sparseElementsMax }: Limits,
+  shape: CollectionShape,
+): Readonly<Record<string, SparseVector | null>> {
+  const sparse: Record<string, SparseVector | null> = {};
+  for (const [name, source] of Object.entries(sparseVectors)) {
+    checkSparse(name, shape);
+    const vector = source === null ? null : readSparse(source, sparseElementsMax);
+    if (vector !== null && 'code' in vector) {
+      const { path, ...violation } = vector;
+      throw validationError([{ location: field('sparse_vectors', name, ...path), ...violation }]);
+    }
+    sparse[name] = vector;
+  }
+  return sparse;
+}
+
+/** Throws `unknown_parameter`. */
+function checkSparse(name: string, { sparseVectors = {} }: CollectionShape): void {
+  if (Object.hasOwn(sparseVectors, name)) return;
+  const location = field('sparse_vectors', name);
+  throw validationError([{ location, ...unknownSparse(sparseVectors) }]);
 }
 
 function deleteVector(services: RouteServices): Route {

@@ -5,9 +5,15 @@
 import { z } from 'zod';
 import type { Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import { type JsonObject, METRICS, type NamedValues } from '../../common/types.js';
+import {
+  type JsonObject,
+  METRICS,
+  type NamedValues,
+  type SparseVectors,
+} from '../../common/types.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { measureId } from '../ingest/row-rules.js';
+import { readSparse, type SparseBody } from '../ingest/sparse-rules.js';
 
 /** How a reply writes a value that JSON.stringify would write otherwise. */
 export type WireFormat =
@@ -18,7 +24,9 @@ export type WireFormat =
   /** A Float32Array. */
   | 'vector'
   /** Float32Arrays by name. */
-  | 'vectors';
+  | 'vectors'
+  /** Sparse vectors by name. */
+  | 'sparseVectors';
 
 export const wireFormats = z.registry<{ readonly format: WireFormat }>();
 
@@ -88,9 +96,51 @@ export function basicSchemas(limits: Limits) {
       examples: [{ title: [0.7, -0.2] }],
     })
     .register(wireFormats, { format: 'vectors' });
+  const sparseVector = z
+    .custom<SparseBody>()
+    .superRefine((source: unknown, context) => {
+      const vector = readSparse(source, limits.sparseElementsMax);
+      if (!('code' in vector)) return;
+      const { path, ...params } = vector;
+      context.addIssue({ code: 'custom', path: [...path], message: params.detail, params });
+    })
+    .meta({
+      id: 'SparseVector',
+      type: 'object',
+      required: ['indices', 'values'],
+      additionalProperties: false,
+      properties: {
+        indices: {
+          type: 'array',
+          items: { type: 'integer', minimum: 0, maximum: 4_294_967_295 },
+          minItems: 1,
+          maxItems: limits.sparseElementsMax,
+        },
+        values: {
+          type: 'array',
+          items: { type: 'number' },
+          minItems: 1,
+          maxItems: limits.sparseElementsMax,
+        },
+      },
+      description:
+        'A sparse vector: distinct indices in any order, and the value of each. Stored as float32, in the order of the indices; values that are 0 or not finite as float32 are rejected.',
+      examples: [{ indices: [17, 4_031], values: [0.8, 1.5] }],
+    });
+  const sparseVectors = z
+    .custom<SparseVectors>(isObject, { error: wantObject })
+    .meta({
+      id: 'SparseVectors',
+      type: 'object',
+      additionalProperties: { $ref: '#/$defs/SparseVector' },
+      description:
+        "Sparse vectors by the names that the collection's `sparse_vectors` defines. A record has any of them, and may lack all.",
+      examples: [{ words: { indices: [17, 4_031], values: [0.8, 1.5] } }],
+    })
+    .register(wireFormats, { format: 'sparseVectors' });
   const using = vectorName.optional().meta({
     description:
-      'The named vector to search, instead of the unnamed one. Vectors without it are left out.',
+      'The named vector to search, instead of the unnamed one; with `sparse`, the sparse one. Vectors without it are left out.',
   });
   const metadata = z.custom<JsonObject>(isObject, { error: wantObject }).meta({
     id: 'Metadata',
@@ -137,6 +187,8 @@ export function basicSchemas(limits: Limits) {
     values,
     vectorName,
     namedValues,
+    sparseVector,
+    sparseVectors,
     using,
     metadata,
     filter,

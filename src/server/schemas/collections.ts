@@ -82,6 +82,17 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       description: `Named vectors, beside or in place of the unnamed one: each record may have or lack each of them. At most ${limits.namedVectorsMax}, with at most ${limits.recordValuesMax} dimensions in all. They cannot be changed later.`,
       examples: [{ title: { dimension: 384, metric: 'cosine' } }],
     });
+  const sparseVectors = z
+    .record(basics.vectorName, z.strictObject({}))
+    .superRefine((value, context) => {
+      const violation = findSparseViolation(value, limits);
+      if (violation === null) return;
+      context.addIssue({ code: 'custom', message: violation.detail, params: { ...violation } });
+    })
+    .meta({
+      description: `Sparse vectors, compared by the dot product: each record may have or lack each of them. Their settings are empty objects. At most ${limits.sparseVectorsMax}, with other names than those in \`vectors\`. They cannot be changed later.`,
+      examples: [{ words: {} }],
+    });
   const embedding = z
     .strictObject({
       endpoint: z
@@ -107,7 +118,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       id: basics.collectionId.optional().meta({ description: 'Generated when absent.' }),
       dimension: dimension.optional().meta({
         description:
-          'The length of the unnamed vector, which every record has. Without it records have only the named vectors and the text that the collection defines, of which it needs one.',
+          'The length of the unnamed vector, which every record has. Without it records have only the named and sparse vectors and the text that the collection defines, of which it needs one.',
         examples: [768],
       }),
       metric: basics.metric.optional().meta({
@@ -115,6 +126,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         description: 'Of the unnamed vector; with `dimension` only.',
       }),
       vectors: vectors.optional(),
+      sparse_vectors: sparseVectors.optional(),
       description: description.default(null),
       labels: labels.optional(),
       text: text.input.optional(),
@@ -124,7 +136,10 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       idempotency_key: basics.idempotencyKey,
     })
     .superRefine((body, context) => {
-      for (const { path, ...params } of findUnnamedViolations(body)) {
+      for (const { path, ...params } of [
+        ...findUnnamedViolations(body),
+        ...findRepeatedNames(body),
+      ]) {
         context.addIssue({ code: 'custom', path, message: params.detail, params });
       }
     })
@@ -174,6 +189,10 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         .record(z.string(), z.object({ dimension: z.int(), metric: basics.metric }))
         .optional()
         .meta({ description: 'The named vectors; absent without any.' }),
+      sparse_vectors: z
+        .record(z.string(), z.object({}))
+        .optional()
+        .meta({ description: 'The sparse vectors; absent without any.' }),
       description: z.string().nullable(),
       labels: z.record(z.string(), z.string()),
       text: text.record.optional(),
@@ -300,24 +319,46 @@ function findVectorsViolation(vectors: NamedShapes, limits: Limits): Violation |
   return { code: 'limit_exceeded', detail, expected: recordValuesMax, actual: total };
 }
 
+function findSparseViolation(vectors: object, { sparseVectorsMax }: Limits): Violation | null {
+  const actual = Object.keys(vectors).length;
+  if (actual <= sparseVectorsMax) return null;
+  const detail = `Expected at most ${sparseVectorsMax} sparse vectors; found ${actual}.`;
+  return { code: 'limit_exceeded', detail, expected: sparseVectorsMax, actual };
+}
+
+/** A name means one vector wherever it is used. */
+function findRepeatedNames({
+  vectors = {},
+  sparse_vectors: sparseVectors = {},
+}: Pick<UnnamedMembers, 'vectors' | 'sparse_vectors'>): readonly LocatedViolation[] {
+  return Object.keys(sparseVectors)
+    .filter((name) => Object.hasOwn(vectors, name))
+    .map((name) => {
+      const detail = 'A name in vectors is the same; expected another one.';
+      return { code: 'invalid_request', detail, path: ['sparse_vectors', name] };
+    });
+}
+
+type LocatedViolation = Violation & { readonly path: string[] };
+
 interface UnnamedMembers {
   readonly dimension?: unknown;
   readonly metric?: unknown;
   readonly embedding?: unknown;
   readonly vectors?: object | undefined;
+  readonly sparse_vectors?: object | undefined;
   readonly text?: unknown;
 }
 
 /** What a collection without the unnamed vector lacks, and what it cannot have. */
-function findUnnamedViolations(
-  body: UnnamedMembers,
-): readonly (Violation & { readonly path: string[] })[] {
+function findUnnamedViolations(body: UnnamedMembers): readonly LocatedViolation[] {
   if (body.dimension !== undefined) return [];
-  const violations: (Violation & { path: string[] })[] = [];
+  const violations: LocatedViolation[] = [];
   const report = (name: string, detail: string) =>
     violations.push({ code: 'invalid_request', detail, path: [name] });
-  if (Object.keys(body.vectors ?? {}).length === 0 && body.text === undefined) {
-    report('dimension', 'It is required without vectors and text: an integer.');
+  const names = Object.keys({ ...body.vectors, ...body.sparse_vectors });
+  if (names.length === 0 && body.text === undefined) {
+    report('dimension', 'It is required without vectors, sparse_vectors and text: an integer.');
   }
   if (body.metric !== undefined) report('metric', 'Expected dimension with metric; found none.');
   if (body.embedding != null) {

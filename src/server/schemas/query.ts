@@ -11,7 +11,7 @@ const SORT_KEYS_MAX = 8;
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: AggregateSchemas) {
-  const { vectorId, values, namedValues, using, metadata, filter, metric } = basics;
+  const { vectorId, values, namedValues, sparseVectors, using, metadata, filter, metric } = basics;
   const { single, fusion, prefetch, mmr } = rankingSchemas(limits, basics);
   const ranking = { ...single, fusion: fusion.optional() };
   const limit = z.int().min(1).max(limits.pageLimitMax).optional().meta({
@@ -117,13 +117,14 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
             metadata: metadata.optional(),
             values: values.optional(),
             vectors: namedValues.optional(),
+            sparse_vectors: sparseVectors.optional(),
           })
           .meta({ id: 'Match' }),
       ),
       ...page,
       total: z.int().optional().meta({
         description:
-          'The exact number of vectors that pass the filter and that the query ranks: with `text` those that match it, with `fusion` those that any part ranks. On the first page and on pages with an `offset`.',
+          'The exact number of vectors that pass the filter and that the query ranks: with `text` or `sparse` those that match it, with `fusion` those that any part ranks. On the first page and on pages with an `offset`.',
       }),
       sequence,
       facets: aggregate.replyMembers.facets,
@@ -132,7 +133,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       explain: z
         .object({
           engine: z.string().meta({
-            description: '`text` for queries with `text`, `fusion` for those with `fusion`.',
+            description: '`text`, `sparse` and `fusion` for queries with these.',
           }),
           segment_count: z.int(),
           rows_scanned: z.int(),

@@ -23,6 +23,10 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
     recommend: recommend.optional(),
     discover: discover.optional(),
     text: textQuerySchema(limits).optional(),
+    sparse: basics.sparseVector.optional().meta({
+      description:
+        'A sparse vector, compared with the sparse vector `using` by the dot product. Vectors without a common index are left out.',
+    }),
     using,
     metric: metric.optional().meta({ description: "Used instead of the collection's metric." }),
   };

@@ -8,11 +8,11 @@ import { type BasicSchemas, isObject, page, sequence, wantObject } from './basic
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
-  const { vectorId, values, embed, namedValues, metadata, filter, idempotencyKey, collection } =
-    basics;
-  const includeValues = z
-    .boolean()
-    .meta({ description: 'Whether to return `values`, and `vectors` if there are any.' });
+  const { vectorId, values, embed, namedValues, sparseVectors } = basics;
+  const { metadata, filter, idempotencyKey, collection } = basics;
+  const includeValues = z.boolean().meta({
+    description: 'Whether to return `values`, and `vectors` and `sparse_vectors` if there are any.',
+  });
   const includeSequence = z.boolean().meta({ description: 'Whether to return `sequence`.' });
   const includeMetadata = z.boolean().meta({ description: 'Whether to return `metadata`.' });
 
@@ -32,6 +32,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
   const rowMembers = {
     id: vectorId.optional().meta({ description: 'Generated (a ULID) and returned when absent.' }),
     vectors: namedValues.optional(),
+    sparse_vectors: sparseVectors.optional(),
     metadata: metadata.optional(),
     if_sequence: ifSequence,
     expires_at: expiresAt,
@@ -82,6 +83,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
   const putMembers = {
     id: vectorId.optional().meta({ description: 'If present, equal to the id in the path.' }),
     vectors: namedValues.optional(),
+    sparse_vectors: sparseVectors.optional(),
     metadata: metadata.optional(),
     if_sequence: ifSequence,
     expires_at: expiresAt,
@@ -100,15 +102,26 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
           additionalProperties: { anyOf: [{ $ref: '#/$defs/Values' }, { type: 'null' }] },
           description: 'Named vectors to set, or with null to remove; the others stay.',
         }),
+      sparse_vectors: z
+        .custom<Record<string, unknown>>(isObject, { error: wantObject })
+        .optional()
+        .meta({
+          type: 'object',
+          additionalProperties: { anyOf: [{ $ref: '#/$defs/SparseVector' }, { type: 'null' }] },
+          description: 'The same for sparse vectors.',
+        }),
       expires_at: expiresAt.meta({
         description: 'When the vector expires (RFC 3339); null for never. Absent: as it is.',
       }),
       if_sequence: ifSequence,
     })
     .refine(
-      ({ metadata, values, embed, vectors, expires_at }) =>
-        (metadata ?? values ?? embed ?? vectors ?? expires_at) !== undefined,
-      { error: 'Expected metadata, values, embed, vectors or expires_at; found none of them.' },
+      ({ metadata, values, embed, vectors, sparse_vectors, expires_at }) =>
+        (metadata ?? values ?? embed ?? vectors ?? sparse_vectors ?? expires_at) !== undefined,
+      {
+        error:
+          'Expected metadata, values, embed, vectors, sparse_vectors or expires_at; found none of them.',
+      },
     )
     .refine(({ values, embed }) => values === undefined || embed === undefined, {
       error: 'Expected values or embed; found both.',
@@ -137,6 +150,9 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         description:
           'The named vectors that it has, with `values`; only in a collection with named vectors.',
       }),
+      sparse_vectors: sparseVectors
+        .optional()
+        .meta({ description: 'The same for sparse vectors.' }),
       metadata: metadata.optional(),
       sequence: z.int().optional().meta({
         description:
