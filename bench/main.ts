@@ -22,6 +22,7 @@ const NAMES = [
   'filter',
   'aggregate',
   'text',
+  'scores',
   'engine',
   'rest',
   'batches',

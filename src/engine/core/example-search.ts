@@ -42,8 +42,8 @@ export const searchExamplesTask: Task<ExampleRange, BlockHits> = {
   transfer: (hits) => buffersOf([hits]),
 };
 
-/** Products of values per task: 5 to 40 ms, so that other tasks of the pool need not wait for long. */
-const RANGE_PRODUCTS = 2 ** 25;
+/** Products of values per task: one or two milliseconds in the kernels, ten in TypeScript. */
+const RANGE_PRODUCTS = 2 ** 23;
 
 /** Rejects with `overloaded`, and with the signal's reason. */
 export async function searchByExamples(
@@ -57,7 +57,7 @@ export async function searchByExamples(
   return hits!;
 }
 
-/** Searches the ranges one after another: blocks are searched at once. */
+/** Submits one range per thread at a time, so that other tasks get their turns. */
 async function searchBlockRanges(
   pool: WorkerPool,
   block: VectorBlock,
@@ -72,13 +72,20 @@ async function searchBlockRanges(
   const query: PackedQuery = { ...rest, after: position };
   const rangeRowCount = Math.max(1, Math.floor(RANGE_PRODUCTS / vector.length));
   const { rowCount } = query;
-  const results: BlockHits[] = [];
-  for (let from = 0; from < rowCount; from += rangeRowCount) {
-    signal?.throwIfAborted();
+  const ranges = Array.from({ length: Math.ceil(rowCount / rangeRowCount) }, (_, i) => {
+    const from = i * rangeRowCount;
     const to = Math.min(from + rangeRowCount, rowCount);
-    const range = { block, query, examples, formula, from, to };
-    results.push(await pool.run(searchExamplesTask, range, { mayBeRefused: true }));
-  }
+    return { block, query, examples, formula, from, to };
+  });
+  const results: BlockHits[] = [];
+  const remaining = ranges.values();
+  const runRemaining = async () => {
+    for (const range of remaining) {
+      signal?.throwIfAborted();
+      results.push(await pool.run(searchExamplesTask, range, { mayBeRefused: true }));
+    }
+  };
+  await Promise.all(Array.from({ length: pool.threadCount }, runRemaining));
   return mergeRanges(block, query, results);
 }
 
