@@ -159,10 +159,11 @@ class SimdEngine implements Engine {
     return answers;
   }
 
+  /** Not joined by the calling thread: how many rows will have to be scored is not part of the cost. */
   async countBefore(
     query: CountedQuery,
     positions: readonly Position[],
-    { signal, mayBlock = false }: SearchOptions = {},
+    { signal }: SearchOptions = {},
   ): Promise<Float64Array> {
     assert(!this.#isClosed, 'the engine is not closed');
     signal?.throwIfAborted();
@@ -170,8 +171,8 @@ class SimdEngine implements Engine {
     const { columns, blocks } = packColumns([whole], query.vector.length);
     const workerCount = this.#pool.threadCount;
     const batch: KernelBatch = { ...columns, blocks: blocks.map(toKernel), workerCount };
-    const joinedCostMax = mayBlock ? JOINED_COST_NS : INLINE_COST_NS;
-    return this.#run(batch, countKindOf(positions), { joinedCostMax, signal });
+    const options = { joinedCostMax: INLINE_COST_NS, signal };
+    return this.#run(batch, countKindOf(positions), options);
   }
 
   async #run<Result>(
@@ -189,14 +190,14 @@ class SimdEngine implements Engine {
       this.#pool.run(workSimdTask, ticket),
     );
     const completed = this.#complete(ticket, workers, { isJoined, signal });
-    const ended = Promise.allSettled([...workers, completed]).then(() => {
+    const result = completed.then(() => kind.take(kernels, ticket));
+    const ended = Promise.allSettled([...workers, result]).then(() => {
       this.#release(ticket);
       this.#ending.delete(ended);
     });
     this.#ending.add(ended);
     try {
-      await completed;
-      return kind.take(kernels, ticket);
+      return await result;
     } finally {
       // Late threads find no work; threads still at work read the arrays until they notice.
       kernels.cancel(ticket);
