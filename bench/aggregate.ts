@@ -9,17 +9,12 @@
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
-import { systemClock } from '../src/common/clock.js';
-import { DEFAULT_LIMITS } from '../src/common/limits.js';
-import { silentLogger } from '../src/common/logger.js';
 import type { AggregateReply, AggregateRequest } from '../src/database/aggregate/aggregate-api.js';
 import type { CollectionHandle } from '../src/database/collection-handle.js';
-import { Database } from '../src/database/database.js';
+import type { Database } from '../src/database/database.js';
 import type { QueryReply } from '../src/database/query/query-api.js';
-import { createEngine } from '../src/engine/choose-engine.js';
-import { createThreadPool } from '../src/platform/pool.js';
-import { createMemoryState, createMemoryStore } from '../src/storage/memory-store.js';
 import { batchOf, createRandom } from '../test/database/harness.js';
+import { EMBEDDED_THREADS, percentiles, withDatabase } from './embedded.js';
 import { describeMachine } from './engine/machine.js';
 import { quantile } from './engine/timing.js';
 
@@ -27,7 +22,6 @@ const SMOKE = { rowCount: 50_000, runCount: 5 };
 const FULL = { rowCount: 1_000_000, runCount: 30 };
 /** Enough runs for every thread to compile its loops. */
 const WARM_UP_RUNS = 5;
-const THREADS = 2;
 const BATCH_ROWS = 8_192;
 const DIMENSION = 64;
 const SEED = 11;
@@ -46,32 +40,13 @@ const { values: args } = parseArgs({
 const { rowCount, runCount } = args.full ? FULL : SMOKE;
 const lines: string[] = [];
 const documents = createDocuments();
-const pool = createThreadPool({
-  workerUrl: new URL('../src/worker.js', import.meta.url),
-  threadCount: THREADS,
-});
-const { engine } = await createEngine({ requested: 'auto', pool, logger: silentLogger });
-const database = await Database.open({
-  store: createMemoryStore({ state: createMemoryState() }),
-  engine,
-  engineReason: 'bench',
-  pool,
-  limits: DEFAULT_LIMITS,
-  clock: systemClock,
-  logger: silentLogger,
-});
-try {
-  await database.loaded;
-  const collection = await createCollection();
+await withDatabase('auto', async (database) => {
+  const collection = await createCollection(database);
   await groupedQueries(collection);
   await aggregations(collection);
-} finally {
-  await database.close();
-  await engine.close();
-  await pool.close();
-}
+});
 const table = [
-  `Aggregate bench, ${args.full ? 'full' : 'smoke'} parameters: ${rowCount} rows, pool of ${THREADS}, seed ${SEED}`,
+  `Aggregate bench, ${args.full ? 'full' : 'smoke'} parameters: ${rowCount} rows, pool of ${EMBEDDED_THREADS}, seed ${SEED}`,
   describeMachine(),
   '',
   '| operation | p50 / p99 in ms | goal |',
@@ -177,11 +152,7 @@ async function measure(
   console.error(lines.at(-1));
 }
 
-function percentiles(milliseconds: readonly number[]): string {
-  return [0.5, 0.99].map((share) => quantile(milliseconds, share).toFixed(2)).join(' / ');
-}
-
-async function createCollection(): Promise<CollectionHandle> {
+async function createCollection(database: Database): Promise<CollectionHandle> {
   await database.createCollection({
     id: 'bench',
     dimension: DIMENSION,

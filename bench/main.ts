@@ -22,6 +22,7 @@ const NAMES = [
   'filter',
   'aggregate',
   'text',
+  'hybrid',
   'scores',
   'engine',
   'rest',

@@ -68,7 +68,7 @@ function readVectors(path: string, parameters: Parameters): DataSet {
 }
 
 /** Throws unless the file has two dimensions of little-endian float32 in the order of C. */
-function readNpy(path: string): Shape & { readonly values: Float32Array } {
+export function readNpy(path: string): Shape & { readonly values: Float32Array } {
   const bytes = readFileSync(path);
   const isNpy = bytes.subarray(0, 6).equals(Buffer.from('\x93NUMPY', 'latin1'));
   const headerBytes = bytes[6] === 1 ? 2 : 4;
