@@ -16,6 +16,7 @@ import type {
 } from '../../database/query/query-api.js';
 import { rankingsOf } from '../../database/query/ranking.js';
 import type { Schemas } from '../schemas/all.js';
+import { readVector } from './row-rules.js';
 import { sparseOf } from './sparse-rules.js';
 
 export type QueryBody = z.output<Schemas['query']['query']>;
@@ -53,13 +54,20 @@ export function toQueryRequest(body: QueryBody): QueryRequest {
 type FusionBody = QueryBody['fusion'];
 type RankingBody = Pick<
   QueryBody,
-  'vector' | 'id' | 'embed' | 'text' | 'sparse' | 'recommend' | 'discover' | 'using' | 'metric'
->;
+  'id' | 'embed' | 'text' | 'sparse' | 'recommend' | 'discover' | 'using' | 'metric'
+> & { readonly vector?: Float32Array | readonly number[] | string | undefined };
 
 function toRanking(body: RankingBody): RankingRequest {
-  const { vector, id, embed, text, using, metric } = body;
+  const { id, embed, text, using, metric } = body;
+  const vector = toVector(body.vector);
   const sparse = body.sparse && sparseOf(body.sparse);
   return { vector, id, embed, ...toExamples(body), text, sparse, using, metric };
+}
+
+/** The schema has checked vectors that are not read yet. */
+function toVector(vector: RankingBody['vector']): Float32Array | undefined {
+  if (vector === undefined || vector instanceof Float32Array) return vector;
+  return readVector(vector, vector.length) as Float32Array;
 }
 
 function toFusion(fusion: FusionBody): FusionRequest | undefined {

@@ -3,6 +3,7 @@
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import { FUSION_KINDS, NORMALIZATIONS } from '../../database/query/query-api.js';
+import { readVector } from '../ingest/row-rules.js';
 import type { BasicSchemas } from './basics.js';
 import { exampleSchemas } from './examples.js';
 import { textQuerySchema } from './text.js';
@@ -14,8 +15,7 @@ const RANK_CONSTANT_DEFAULT = 60;
 export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
   const { vectorId, values, using, filter, metric } = basics;
   const { recommend, discover, mmr } = exampleSchemas(limits);
-  const single = {
-    vector: values.optional(),
+  const withoutVector = {
     id: vectorId.optional().meta({
       description: 'A stored vector to search with. It is excluded from its own result.',
     }),
@@ -30,9 +30,11 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
     using,
     metric: metric.optional().meta({ description: "Used instead of the collection's metric." }),
   };
+  // The parser of bodies reads only the vectors of queries themselves.
+  const inner = { vector: innerVector(limits).optional(), ...withoutVector };
   const part = z
     .strictObject({
-      ...single,
+      ...inner,
       filter: filter.optional().meta({
         description: 'What it ranks must pass this and the filter of the query.',
       }),
@@ -40,7 +42,7 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
     })
     .meta({
       id: 'FusionPart',
-      description: `Exactly one of ${listNames(single)}.`,
+      description: `Exactly one of ${listNames(inner)}.`,
       examples: [{ text: { query: 'domesticated animal' }, weight: 2 }],
     });
   const fusion = z
@@ -74,7 +76,7 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
     });
   const prefetch = z
     .strictObject({
-      ...single,
+      ...inner,
       fusion: fusion.optional(),
       filter: filter.optional().meta({
         description: 'Vectors must pass this and the filter of the query.',
@@ -91,7 +93,19 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
         'A first stage: the query searches only the best vectors by another ranking, exactly.',
       examples: [{ vector: [0.12, -0.5, 0.33], using: 'title', limit: 100 }],
     });
-  return { single, fusion, prefetch, mmr };
+  return { single: { vector: values.optional(), ...withoutVector }, fusion, prefetch, mmr };
+}
+
+/** A vector as numbers or base64. */
+function innerVector({ dimensionMax }: Limits) {
+  return z
+    .custom<readonly number[] | string>()
+    .superRefine((value: unknown, context) => {
+      const vector = readVector(value, dimensionMax);
+      if (vector instanceof Float32Array) return;
+      context.addIssue({ code: 'custom', message: vector.detail, params: { ...vector } });
+    })
+    .meta({ $ref: '#/$defs/Values' });
 }
 
 /** The names of what to rank by. */
