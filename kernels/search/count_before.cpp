@@ -14,7 +14,7 @@
 namespace sagitta {
 namespace {
 
-/** Codes are scanned if more than one of so many rows pass; else those rows are scored, which costs as much. */
+/** Codes are scanned if more than one of so many rows pass: to score those would cost as much. */
 constexpr uint32_t rows_per_scored = 15;
 
 /** Placing a row by its bounds, in nanoseconds. */
@@ -147,7 +147,7 @@ bool count_before::work() {
       range_count, [&](uint32_t range) { guard([&] { count_range(self, ranges_[range]); }); },
       [&] { add_counts(self); });
   if (!is_last && !(range_count == 0 && slot == 0)) return false;
-  finish();
+  guard([&] { finish(); });
   is_done_ = true;
   return true;
 }
@@ -163,7 +163,7 @@ void count_before::count_range(worker& self, const view_range& range) {
   score_left(self, range.view);
 }
 
-/** The sums of both steps are stored for all panels before rows are placed, in whichever order they come. */
+/** The sums of both steps are stored for all panels before rows are placed. */
 void count_before::scan_range(worker& self, const view_range& range) {
   const size_t stride = panel_bytes(dimension_);
   const uint32_t panels = panel_count(range.to - range.from);
@@ -188,7 +188,8 @@ void count_before::scan_range(worker& self, const view_range& range) {
   functions_->scan(task);
   for (uint32_t panel = 0; panel < panels; panel++) {
     if (self.survivors[panel] == 0) continue;
-    place_panel(self, range, panel, *reinterpret_cast<const panel_facts*>(task.panels + panel * stride));
+    const auto& facts = *reinterpret_cast<const panel_facts*>(task.panels + panel * stride);
+    place_panel(self, range, panel, facts);
   }
 }
 
