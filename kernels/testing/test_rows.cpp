@@ -1,5 +1,6 @@
 // Scores of chosen rows, to the bit, and counts of rows before positions, against brute force.
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -82,23 +83,27 @@ sagitta_position random_position(random_source& random, const test_batch& batch)
           static_cast<uint32_t>(rows.id_offsets[other + 1] - start)};
 }
 
-/** The rows before a position: those that are not after it, but for rows of its score and id. */
-uint64_t count_by_force(const test_batch& batch, const sagitta_position& position) {
+/** The rows of the query's views, scored and in order. */
+std::vector<hit> order_rows(const test_batch& batch) {
   sagitta_batch whole = batch.view(1);
   sagitta_query query = batch.queries.front();
   query.k = UINT32_MAX;
   query.after_id = nullptr;
   whole.queries = &query;
+  return brute_force(whole, 0);
+}
+
+uint64_t count_by_force(const test_batch& batch, const std::vector<hit>& ordered,
+                        const sagitta_position& position) {
   const std::string id(reinterpret_cast<const char*>(position.id), position.id_bytes);
-  uint64_t count = 0;
-  for (const hit& found : brute_force(whole, 0)) {
-    const rows& rows = *batch.blocks[batch.views[query.first_view + found.view].block];
+  const auto is_before = [&](const hit& found) {
+    if (found.score != position.score) return found.score > position.score;
+    const rows& rows = *batch.blocks[batch.views[found.view].block];
     const std::string its(rows.id_bytes.begin() + rows.id_offsets[found.row],
                           rows.id_bytes.begin() + rows.id_offsets[found.row + 1]);
-    const bool is_tie = found.score == position.score && its < id;
-    if (found.score > position.score || is_tie) count++;
-  }
-  return count;
+    return its < id;
+  };
+  return static_cast<uint64_t>(std::count_if(ordered.begin(), ordered.end(), is_before));
 }
 
 std::vector<uint64_t> count_on_threads(const sagitta_batch& batch,
@@ -148,8 +153,9 @@ void check_counts(random_source& random, kind kind, uint32_t dimension, uint32_t
   const std::string what = std::string("counts over ") + name_of(kind) + ", dimension " +
                            std::to_string(dimension) + ", rows " + std::to_string(row_count);
   require(counts.size() == positions.size(), what);
+  const std::vector<hit> ordered = order_rows(batch);
   for (size_t i = 0; i < positions.size(); i++) {
-    const uint64_t expected = count_by_force(batch, positions[i]);
+    const uint64_t expected = count_by_force(batch, ordered, positions[i]);
     require(counts[i] == expected, what + ", position " + std::to_string(i) + ": " +
                                        std::to_string(counts[i]) + " for " +
                                        std::to_string(expected));
