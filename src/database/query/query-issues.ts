@@ -62,12 +62,12 @@ function findPrefetchIssues(
 
 /** What compares or summarizes scores of vectors needs a ranking by them. */
 function findScoringIssues(
-  { text, fusion, diversity, scoreStats }: QueryRequest,
+  { text, sparse, fusion, diversity, scoreStats }: QueryRequest,
   locate: Locate,
 ): ValidationIssue[] {
-  if (text === undefined && fusion === undefined) return [];
+  const [other] = Object.entries({ text, sparse, fusion }).find(([, value]) => value) ?? [];
+  if (other === undefined) return [];
   const members = { mmr: diversity, score_stats: scoreStats };
-  const other = text === undefined ? 'fusion' : 'text';
   return findMisplaced(members, ['mmr', 'score_stats'], other, locate);
 }
 

@@ -148,6 +148,7 @@ async function answerJson(
       (query) =>
         !isScoredByFormula(query) &&
         query.text === undefined &&
+        query.sparse === undefined &&
         query.fusion === undefined &&
         metricOf(query) === 'euclidean',
     );

@@ -15,7 +15,7 @@ import { decodeSegment, verifySegmentTask } from '../../segment/segment-file.js'
 import type { StoreInspection } from '../../storage/store-inspection.js';
 import { DistinctIds } from './distinct-ids.js';
 import { collectionPlace, describeError, Findings } from './verify-report.js';
-import { checkIds, checkNamed, checkRows } from './verify-rows.js';
+import { checkIds, checkNamed, checkRows, checkSparse } from './verify-rows.js';
 
 export interface CollectionToVerify {
   readonly inspection: StoreInspection;
@@ -68,6 +68,7 @@ export async function verifyCollection(collection: CollectionToVerify): Promise<
       definition,
       (what) => findings.error(where, what),
     );
+    checkSparse(data.sparse, rowCount, definition, (what) => findings.error(where, what));
     for (let row = 0; row < rowCount; row++) {
       // Rows of the write after the checkpoint replace earlier ones only when the log is replayed.
       if (segment.insertedSequence(row) === partialSequence) partialRowCount++;
@@ -260,7 +261,7 @@ function verifyRecord(
       checkIds(record.ids, record.count, report);
       return 0;
     }
-    const { count, ids, values, named = [] } = record.batch;
+    const { count, ids, values, named = [], sparse = [] } = record.batch;
     const dimension = values.length / count;
     const { dimension: expected = 0 } = definition;
     if (dimension !== expected) {
@@ -274,6 +275,7 @@ function verifyRecord(
       definition,
       report,
     );
+    checkSparse(sparse, count, definition, report);
     const seen = new Set<string>();
     for (let row = 0; row < count; row++) {
       const id = Buffer.from(ids.bytes.subarray(ids.offsets[row]!, ids.offsets[row + 1]!));

@@ -2,7 +2,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import { DEFAULT_LIMITS } from '../../common/limits.js';
-import type { Utf8Column, VectorShape } from '../../common/types.js';
+import type { NamedSparse, Utf8Column, VectorShape } from '../../common/types.js';
 import { type CollectionShape, unnamedShape } from '../../database/api.js';
 
 export interface RowsToCheck {
@@ -38,6 +38,33 @@ export function checkNamed(
       continue;
     }
     checkValues(values, count, { ...shape, has }, (what) => report(`vectors "${name}", ${what}`));
+  }
+}
+
+/** Checks that the collection has these sparse vectors, and their elements. */
+export function checkSparse(
+  sparse: readonly NamedSparse[],
+  count: number,
+  { sparseVectors = {} }: CollectionShape,
+  report: (what: string) => void,
+): void {
+  for (const { name, starts, indices, values } of sparse) {
+    const where = `sparse vectors "${name}"`;
+    if (!Object.hasOwn(sparseVectors, name)) {
+      report(`${where}: expected no vector of that name`);
+      continue;
+    }
+    for (let row = 0; row < count; row++) {
+      for (let i = starts[row]!; i < starts[row + 1]!; i++) {
+        const element = `${where}, row ${row}, element ${i - starts[row]!}`;
+        if (i > starts[row]! && indices[i]! <= indices[i - 1]!) {
+          report(`${element}: the index is ${indices[i]}, expected more than ${indices[i - 1]}`);
+        }
+        if (values[i] === 0 || !Number.isFinite(values[i])) {
+          report(`${element}: the value is ${values[i]}`);
+        }
+      }
+    }
   }
 }
 

@@ -6,6 +6,7 @@ import { cp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
 import { silentLogger } from '../../../src/common/logger.js';
+import { sparseColumnOf } from '../../../src/common/sparse-column.js';
 import { Backups } from '../../../src/database/backup.js';
 import type { Manifest } from '../../../src/database/collection/manifest.js';
 import { segmentBlobName } from '../../../src/database/keys.js';
@@ -133,6 +134,39 @@ describe('verify', () => {
     const { findings, counts } = await verifyDirectory(directory);
     assert.deepEqual(findings, []);
     assert.equal(counts.rows, 100);
+  });
+
+  it('checks sparse vectors of segments and of the log', async () => {
+    const directory = await makeDirectory();
+    const store = await openIn(directory);
+    const database = await openDatabase({ store });
+    const sparseVectors = { words: {} };
+    await database.createCollection({ id: 'c', sparseVectors, description: null, labels: {} });
+    const write = (prefix: string, indices: Uint32Array, values: Float32Array) => {
+      const rows = Array.from({ length: 60 }, (_, i) => ({
+        id: `${prefix}${i}`,
+        values: [],
+        metadata: '{}',
+      }));
+      const sparse = [{ name: 'words', ...sparseColumnOf(60, () => ({ indices, values })) }];
+      return database.collection('c').write({ ...batchOf(rows), sparse }, { mode: 'upsert' });
+    };
+    await write('a', Uint32Array.of(1, 5), Float32Array.of(1, 2));
+    await database.close();
+    await store.close();
+    assert.deepEqual(lines(await verifyDirectory(directory)), []);
+    const reopened = await openIn(directory);
+    const again = await openDatabase({ store: reopened });
+    // Written past the checks of requests.
+    const rows = batchOf([{ id: 'bad', values: [], metadata: '{}' }]);
+    const vector = { indices: Uint32Array.of(5, 5), values: Float32Array.of(1, 0) };
+    const sparse = [{ name: 'words', ...sparseColumnOf(1, () => vector) }];
+    await again.collection('c').write({ ...rows, sparse }, { mode: 'upsert' });
+    await again.close();
+    await reopened.close();
+    const found = lines(await verifyDirectory(directory)).join('\n');
+    assert.match(found, /"words", row 0, element 1: the index is 5, expected more than 5/);
+    assert.match(found, /"words", row 0, element 1: the value is 0/);
   });
 
   for (const [severity, damages] of Object.entries({ error: DAMAGES, note: LEFTOVERS })) {
