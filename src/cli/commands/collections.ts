@@ -34,6 +34,7 @@ Examples:
 const WIDTH_DEFAULT = 100;
 
 type NamedShapes = NonNullable<CollectionInput['vectors']>;
+type SparseShapes = NonNullable<CollectionInput['sparse_vectors']>;
 
 interface CommonOptions extends ConnectionOptions {
   readonly json?: boolean;
@@ -43,6 +44,7 @@ interface CreateOptions extends CommonOptions {
   readonly dimension?: number;
   readonly metric?: Metric;
   readonly vectors?: string;
+  readonly sparseVectors?: string;
   readonly description?: string;
   readonly label?: Record<string, string>;
   readonly textFields?: readonly string[];
@@ -66,13 +68,14 @@ export function addCollectionsCommand(program: Command): void {
     .argument('<id>', 'collection id: letters, digits, _ . -')
     .option(
       '--dimension <n>',
-      'number of values per vector; not needed with --vectors or --text-fields',
+      'number of values per vector; not needed with --vectors, --sparse-vectors or --text-fields',
       wholeNumber(1, 1e6),
     )
     .addOption(
       new Option('--metric <name>', 'similarity metric (default: cosine)').choices(METRICS),
     )
     .option('--vectors <json|@file>', 'named vectors: {"title": {"dimension": 384}}')
+    .option('--sparse-vectors <json|@file>', 'sparse vectors: {"words": {}}')
     .option('--description <text>', 'free text')
     .option('--ttl <duration>', 'vectors expire so long after their write, such as 30d')
     .option('--schema <json|@file>', 'types of metadata by path: {"year": "integer"}')
@@ -195,7 +198,7 @@ async function listCollections(options: CommonOptions): Promise<void> {
 
 async function createCollection(id: string, options: CreateOptions): Promise<void> {
   const { dimension, metric, vectors, description, label, ttl, schema } = options;
-  const { textFields, textLanguage } = options;
+  const { sparseVectors, textFields, textLanguage } = options;
   if (textLanguage !== undefined && textFields === undefined) {
     throw usageError('--text-language requires --text-fields');
   }
@@ -205,6 +208,9 @@ async function createCollection(id: string, options: CreateOptions): Promise<voi
     ...(metric !== undefined && { metric }),
     ...(vectors !== undefined && {
       vectors: readFilter('--vectors', vectors) as unknown as NamedShapes,
+    }),
+    ...(sparseVectors !== undefined && {
+      sparse_vectors: readFilter('--sparse-vectors', sparseVectors) as SparseShapes,
     }),
     ...(description !== undefined && { description }),
     ...(label !== undefined && { labels: label }),

@@ -75,6 +75,7 @@ interface QueryOptions extends ConnectionOptions, OutputFileOptions<ResultFormat
   readonly mmr?: number;
   readonly mmrCandidates?: number;
   readonly text?: string;
+  readonly sparse?: string;
   readonly embed?: string;
   readonly discover?: string;
   readonly fusion?: string;
@@ -113,6 +114,7 @@ export function addQueryCommand(program: Command): void {
     .option('--mmr <lambda>', 'diversify: 0 for variety, 1 for none', anyNumber('--mmr'))
     .option('--mmr-candidates <n>', 'nearest vectors to choose from', wholeNumber(1, 1e6))
     .option('--text <words>', 'words to find in the text of the collection')
+    .option('--sparse <json|@file>', 'sparse vector for --using: {"indices": [7], "values": [0.5]}')
     .addOption(
       new Option('--match <words>', 'which of the words must occur (default: any)').choices(
         TEXT_MATCHES,
@@ -127,7 +129,7 @@ export function addQueryCommand(program: Command): void {
     .option('--limit <n>', 'matches per page', wholeNumber(1, 1e6))
     .option('--cursor <token>', 'fetch the page after an earlier one')
     .option('--all', 'fetch all pages')
-    .option('--using <name>', 'named vector to search, instead of the unnamed one')
+    .option('--using <name>', 'named or sparse vector to search, instead of the unnamed one')
     .addOption(new Option('--metric <name>', "metric (default: the collection's)").choices(METRICS))
     .option('--score-threshold <n>', 'minimum score of a match', anyNumber('--score-threshold'))
     .option('--group-by <name>', 'metadata field: the best matches of each of its values')
@@ -190,6 +192,7 @@ const SINGLE_ONLY = [
   'mmr',
   'mmrCandidates',
   'text',
+  'sparse',
   'embed',
   'discover',
   'fusion',
@@ -218,14 +221,14 @@ function optionName(name: string): string {
 function requestOf(options: QueryOptions): QueryRequest {
   const { vector, id, filter, topK, limit, cursor, metric, scoreThreshold } = options;
   const { groupBy, groupSize, mmr, mmrCandidates, text, match, using } = options;
-  const { embed, discover, fusion, prefetch } = options;
+  const { sparse, embed, discover, fusion, prefetch } = options;
   const recommend = recommendOf(options);
-  const targets = [vector, id, text, embed, recommend, discover, fusion];
+  const targets = [vector, id, text, sparse, embed, recommend, discover, fusion];
   const targetCount = targets.filter((one) => one !== undefined).length;
   if (cursor !== undefined && targetCount === 0) return { cursor };
   if (targetCount !== 1) {
     throw usageError(
-      `expected exactly one of --vector, --id, --text, --embed, --discover, --fusion and examples (--positive, --negative), found ${targetCount}`,
+      `expected exactly one of --vector, --id, --text, --sparse, --embed, --discover, --fusion and examples (--positive, --negative), found ${targetCount}`,
     );
   }
   if (mmr === undefined && mmrCandidates !== undefined) {
@@ -238,6 +241,7 @@ function requestOf(options: QueryOptions): QueryRequest {
     ...(id !== undefined && { id }),
     ...(recommend !== undefined && { recommend }),
     ...(embed !== undefined && { embed }),
+    ...(sparse !== undefined && { sparse: readObject('--sparse', sparse) }),
     ...(discover !== undefined && { discover: readObject('--discover', discover) }),
     ...(fusion !== undefined && { fusion: readObject('--fusion', fusion) }),
     ...(prefetch !== undefined && { prefetch: readObject('--prefetch', prefetch) }),

@@ -150,10 +150,10 @@ function planColumns(
         'name the vector column with --values-field',
     );
   }
-  const named = fields.find((field) => field.name.startsWith('vectors.'));
+  const named = fields.find(({ name: column }) => /^(sparse_)?vectors\./.test(column));
   if (named !== undefined && options.fields === undefined) {
     throw new CliError(
-      `${name}: the column ${JSON.stringify(named.name)} is of a named vector, which import does not send; ` +
+      `${name}: the column ${JSON.stringify(named.name)} is of a named or sparse vector, which import does not send; ` +
         'write the file to the API as it is, or select the metadata with --fields',
     );
   }
