@@ -57,6 +57,10 @@ const KINDS: readonly { readonly name: string; readonly make: (parts: Parts) => 
   { name: 'both, rrf', make: (parts) => ({ fusion: fuse('rrf', parts), topK: K }) },
   { name: 'both, weighted', make: (parts) => ({ fusion: fuse('weighted', parts), topK: K }) },
   {
+    name: 'both, rrf of the best 100 of each',
+    make: (parts) => ({ fusion: fuse('rrf', parts, 100), topK: K }),
+  },
+  {
     name: 'vector among the best 100 by text',
     make: ({ vector, text }) => ({ vector, prefetch: { text, limit: 100 }, topK: K }),
   },
@@ -87,10 +91,10 @@ const table = [
 console.log(table);
 if (args.out !== undefined) writeFileSync(args.out, table);
 
-function fuse(kind: 'rrf' | 'weighted', { vector, text }: Parts) {
+function fuse(kind: 'rrf' | 'weighted', { vector, text }: Parts, limit?: number) {
   const parts = [
-    { vector, weight: 1 },
-    { text, weight: 1 },
+    { vector, weight: 1, limit },
+    { text, weight: 1, limit },
   ];
   return { kind, rankConstant: 60, normalize: 'max', parts } as const;
 }

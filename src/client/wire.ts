@@ -613,6 +613,8 @@ export interface FusionPart<Values = readonly number[]> {
   readonly metric?: Metric;
   /** What it ranks must pass this and the filter of the query. */
   readonly filter?: JsonObject;
+  /** It ranks only so many vectors, its best, which is faster; all that pass by default. */
+  readonly limit?: number;
   readonly weight?: number;
 }
 

@@ -160,10 +160,10 @@ class OpenSnapshot {
     restrict: Restrict,
   ): Promise<OpenRanking> {
     const opened: OpenRanking[] = [];
-    for (const { ranking, filterNode } of parts) {
-      opened.push(
-        await this.#openSingle(ranking, restrict(await this.filter([...filters, filterNode]))),
-      );
+    for (const { ranking, filterNode, limit } of parts) {
+      const passing = restrict(await this.filter([...filters, filterNode]));
+      const part = await this.#openSingle(ranking, passing);
+      opened.push(limit === null ? part : await this.#cut(ranking, part, limit));
     }
     const ranked = opened.map(({ views, source }, i) => {
       const { ranking, weight } = parts[i]!;
@@ -182,19 +182,32 @@ class OpenSnapshot {
     return describe(views, new FusedSource(ranked, method));
   }
 
-  /** The first rows of a ranking, by their segments. */
+  /** The first rows of its ranking, by their segments. */
   async #prefetch(
     { ranking, filterNode, limit }: Prefetch,
     queryFilter: FilterNode | null,
   ): Promise<ReadonlyMap<Segment, Bitmap>> {
-    const { target, source } = await this.#open(
-      ranking,
-      [queryFilter, filterNode],
-      (views) => views,
-    );
+    const opened = await this.#open(ranking, [queryFilter, filterNode], (views) => views);
+    // Vectors that it names by id are not wanted in the second stage either.
+    return this.#firstRows(ranking, opened, limit, ranking.excludedIds);
+  }
+
+  /** The ranking of its first rows only. */
+  async #cut(ranking: Ranking, opened: OpenRanking, limit: number): Promise<OpenRanking> {
+    const first = await this.#firstRows(ranking, opened, limit, []);
+    return describe(amongRows(opened.views, first), opened.source);
+  }
+
+  /** The first rows of a ranking without some, by their segments. */
+  async #firstRows(
+    ranking: Ranking,
+    { target, source }: OpenRanking,
+    limit: number,
+    ids: readonly string[],
+  ): Promise<ReadonlyMap<Segment, Bitmap>> {
     const rowsOfSegments = new Map<Segment, Bitmap>();
     if (target.segmentViews.length === 0) return rowsOfSegments;
-    const excludedIds = ranking.excludedIds.map((id) => Buffer.from(id));
+    const excludedIds = ids.map((id) => Buffer.from(id));
     const found = await (source ?? this.#engineSource()).search({
       ...searchedVector(ranking),
       k: limit + excludedIds.length,

@@ -87,6 +87,8 @@ export interface FusionRequest {
 export interface FusionPartRequest extends RankingRequest {
   /** Rows must pass it, and the filter of the query, to be ranked by this part. */
   readonly filter?: JsonObject | undefined;
+  /** It ranks only so many rows, its best; absent for all. */
+  readonly limit?: number | undefined;
   /** Above 0. */
   readonly weight: number;
 }

@@ -67,6 +67,8 @@ interface FusedPart {
   readonly ranking: SingleRanking;
   readonly filter: JsonObject | null;
   readonly filterNode: FilterNode | null;
+  /** It ranks only so many rows, its best; null for all. */
+  readonly limit: number | null;
   readonly weight: number;
 }
 
@@ -92,6 +94,7 @@ interface SealedFusion extends Omit<FusedRanking, 'parts'> {
   readonly parts: readonly {
     readonly ranking: SealedSingle;
     readonly filter: JsonObject | null;
+    readonly limit: number | null;
     readonly weight: number;
   }[];
 }
@@ -234,9 +237,9 @@ export function planRanking(
   if (fusion === undefined) return planSingle(view, request, context, path);
   const parts = fusion.parts.map((part, i): FusedPart => {
     const at = [...path, 'fusion', 'parts', i];
-    const { filter = null, weight } = part;
+    const { filter = null, limit = null, weight } = part;
     const filterNode = filter && context.parseFilter(filter, [...at, 'filter']);
-    return { ranking: planSingle(view, part, context, at), filter, filterNode, weight };
+    return { ranking: planSingle(view, part, context, at), filter, filterNode, limit, weight };
   });
   const { kind, rankConstant, normalize } = fusion;
   return {
@@ -302,8 +305,8 @@ function storedVector(
 
 export function sealRanking(ranking: Ranking): SealedRanking {
   if (ranking.kind !== 'fusion') return sealSingle(ranking);
-  const parts = ranking.parts.map(({ ranking: part, filter, weight }) => {
-    return { ranking: sealSingle(part), filter, weight };
+  const parts = ranking.parts.map(({ ranking: part, filter, limit, weight }) => {
+    return { ranking: sealSingle(part), filter, limit, weight };
   });
   return { ...ranking, parts };
 }
@@ -323,10 +326,11 @@ export function unsealRanking(
   path: FieldPath = [],
 ): Ranking {
   if (sealed.kind !== 'fusion') return unsealSingle(sealed, collection, context, path);
-  const parts = sealed.parts.map(({ ranking, filter, weight }, i): FusedPart => {
+  const parts = sealed.parts.map(({ ranking, ...rest }, i): FusedPart => {
     const at = [...path, 'fusion', 'parts', i];
+    const { filter } = rest;
     const filterNode = filter && context.parseFilter(filter, [...at, 'filter']);
-    return { ranking: unsealSingle(ranking, collection, context, at), filter, filterNode, weight };
+    return { ranking: unsealSingle(ranking, collection, context, at), ...rest, filterNode };
   });
   return { ...sealed, parts };
 }

@@ -80,6 +80,7 @@ function toFusion(fusion: FusionBody): FusionRequest | undefined {
     parts: parts.map((part) => ({
       ...toRanking(part),
       filter: part.filter,
+      limit: part.limit,
       weight: part.weight,
     })),
   };

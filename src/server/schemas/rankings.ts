@@ -38,6 +38,10 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
       filter: filter.optional().meta({
         description: 'What it ranks must pass this and the filter of the query.',
       }),
+      limit: z.int().min(1).max(limits.topKMax).optional().meta({
+        description:
+          'It ranks only so many vectors, its best, which is faster; all that pass by default.',
+      }),
       weight: z.number().positive().max(Number.MAX_SAFE_INTEGER).default(1),
     })
     .meta({

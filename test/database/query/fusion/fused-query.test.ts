@@ -64,7 +64,8 @@ async function fill(random: Random) {
 function randomPart(random: Random): FusionPartRequest {
   const weight = random() < 0.5 ? 1 : 0.1 + random() * 3;
   const filter = random() < 0.3 ? { filter: { n: { $gte: 2 } } } : {};
-  const rest = { weight, ...filter };
+  const limit = random() < 0.3 ? { limit: 1 + Math.floor(random() * 100) } : {};
+  const rest = { weight, ...filter, ...limit };
   switch (Math.floor(random() * 5)) {
     case 0:
       return { vector: randomValues(random), ...rest };
@@ -90,7 +91,7 @@ const both = (...filters: (JsonObject | undefined)[]): { filter?: JsonObject } =
 /** The complete ranking of a part, with the vectors that it names by their ids. */
 async function rankingOf(
   collection: CollectionHandle,
-  { weight: _weight, filter, ...part }: FusionPartRequest,
+  { weight: _weight, filter, limit = 10_000, ...part }: FusionPartRequest,
   queryFilter: JsonObject | undefined,
 ): Promise<readonly Match[]> {
   const { id, recommend, ...rest } = part;
@@ -105,7 +106,7 @@ async function rankingOf(
     ...both(filter, queryFilter),
     topK: 10_000,
   };
-  return (await collection.query(request)).matches;
+  return (await collection.query(request)).matches.slice(0, limit);
 }
 
 async function fuse(
@@ -283,7 +284,7 @@ describe('a prefetch', () => {
     const random = createRandom(seed);
     const { database, collection } = await fill(random);
     for (let n = 0; n < QUERIES; n++) {
-      const { weight: _weight, ...first } = randomPart(random);
+      const { weight: _weight, limit: _limit, ...first } = randomPart(random);
       const stage = random() < 0.3 ? { fusion: randomFusion(random, 'rrf') } : first;
       const filter = random() < 0.5 ? { n: { $lte: 3 } } : undefined;
       const limit = 1 + Math.floor(random() * 80);
