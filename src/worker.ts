@@ -7,6 +7,7 @@ import { selectBesideTask } from './database/query/group-rows.js';
 import { scoreRowsTask } from './database/query/score-stats.js';
 import { countBeforeTask } from './engine/core/count-before.js';
 import { searchExamplesTask } from './engine/core/example-search.js';
+import { searchMaxSimTask } from './engine/core/max-sim.js';
 import { searchReferenceTask } from './engine/core/reference-engine.js';
 import { encodeSimdTask, workSimdTask } from './engine/simd/simd-engine.js';
 import { evaluateFilterTask } from './filter/evaluate-task.js';
@@ -56,6 +57,7 @@ export default createTaskHandler([
   readQueryRowsTask,
   scoreRowsTask,
   searchExamplesTask,
+  searchMaxSimTask,
   searchReferenceTask,
   selectBesideTask,
   verifySegmentTask,

@@ -75,10 +75,16 @@ export function wireQuery(request: QueryRequest): object {
   };
 }
 
-/** With the vector, and those of the parts of a fusion, as they are sent. */
-function wireRanking({ vector, fusion, ...rest }: Pick<QueryRequest, 'vector' | 'fusion'>): object {
+/** With the vectors, and those of the parts of a fusion, as they are sent. */
+function wireRanking({
+  vector,
+  multi_vector,
+  fusion,
+  ...rest
+}: Pick<QueryRequest, 'vector' | 'multi_vector' | 'fusion'>): object {
   return {
     ...(vector !== undefined && { vector: wireValues(vector) }),
+    ...(multi_vector !== undefined && { multi_vector: multi_vector.map(wireValues) }),
     ...(fusion !== undefined && { fusion: { ...fusion, parts: fusion.parts.map(wireRanking) } }),
     ...rest,
   };

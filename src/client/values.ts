@@ -37,13 +37,31 @@ type WireValues = readonly number[] | string;
 type Named<Values> = Readonly<Record<string, Values>>;
 
 /** Named vectors for the request, by name; null removes one. */
-export function wireNamed(vectors: Named<VectorValues | null>): Named<WireValues | null> {
-  return mapValues(vectors, (values) => values && wireValues(values));
+export function wireNamed(
+  vectors: Named<VectorValues | readonly VectorValues[] | null>,
+): Named<WireValues | readonly WireValues[] | null> {
+  return mapValues(vectors, (values) => values && wireOneOrMore(values));
+}
+
+function wireOneOrMore(
+  values: VectorValues | readonly VectorValues[],
+): WireValues | readonly WireValues[] {
+  return isMulti(values) ? values.map(wireValues) : wireValues(values);
+}
+
+/** Whether these are the vectors of a multi-vector. */
+function isMulti(
+  values: VectorValues | readonly VectorValues[],
+): values is readonly VectorValues[] {
+  return Array.isArray(values) && typeof values[0] !== 'number';
 }
 
 /** A vector for the request: its values, if any, as in `wireValues`. */
 export function wireVector<
-  Vector extends { readonly values?: VectorValues; readonly vectors?: Named<VectorValues> },
+  Vector extends {
+    readonly values?: VectorValues;
+    readonly vectors?: Named<VectorValues | readonly VectorValues[]>;
+  },
 >(vector: Vector) {
   const { values, vectors } = vector;
   return {
@@ -76,13 +94,18 @@ export function withFloat32<Row extends WithValues<unknown>, Values>(
   return rows.map((row) => ({
     ...row,
     ...(row.values !== undefined && { values: toFloat32(row.values) }),
-    ...(row.vectors !== undefined && { vectors: mapValues(row.vectors, toFloat32) }),
+    ...(row.vectors !== undefined && { vectors: mapValues(row.vectors, toFloat32s) }),
   })) as unknown as readonly (Row & WithValues<Values>)[];
 }
 
 interface WithValues<Values> {
   readonly values?: Values;
-  readonly vectors?: Named<Values>;
+  readonly vectors?: Named<Values | readonly Values[]>;
+}
+
+function toFloat32s(values: unknown): Float32Array | readonly Float32Array[] {
+  const isList = Array.isArray(values) && typeof values[0] !== 'number';
+  return isList ? values.map(toFloat32) : toFloat32(values);
 }
 
 function toFloat32(values: unknown): Float32Array {

@@ -24,6 +24,11 @@ export interface CollectionInput {
       {
         readonly dimension: number;
         readonly metric?: Metric;
+        /**
+         * Whether a record has a list of vectors under this name, which `multi_vector` compares by
+         * MaxSim. For `cosine` and `dot`.
+         */
+        readonly multi?: boolean;
       }
     >
   >;
@@ -58,6 +63,7 @@ export interface CollectionRecord {
       {
         readonly dimension: number;
         readonly metric: Metric;
+        readonly multi?: true;
       }
     >
   >;
@@ -237,7 +243,7 @@ export interface AliasPage {
 export interface VectorInput<Values = readonly number[]> {
   /** Generated (a ULID) and returned when absent. */
   readonly id?: string;
-  readonly vectors?: Readonly<Record<string, Values>>;
+  readonly vectors?: Readonly<Record<string, Values | readonly Values[]>>;
   readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
   readonly metadata?: JsonObject;
   /**
@@ -256,7 +262,7 @@ export interface VectorInput<Values = readonly number[]> {
 export interface TextInput<Values = readonly number[]> {
   /** Generated (a ULID) and returned when absent. */
   readonly id?: string;
-  readonly vectors?: Readonly<Record<string, Values>>;
+  readonly vectors?: Readonly<Record<string, Values | readonly Values[]>>;
   readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
   readonly metadata?: JsonObject;
   /**
@@ -280,7 +286,7 @@ export interface TextInput<Values = readonly number[]> {
 export interface RecordInput<Values = readonly number[]> {
   /** Generated (a ULID) and returned when absent. */
   readonly id?: string;
-  readonly vectors?: Readonly<Record<string, Values>>;
+  readonly vectors?: Readonly<Record<string, Values | readonly Values[]>>;
   readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
   readonly metadata?: JsonObject;
   /**
@@ -308,7 +314,7 @@ export interface StoredVector<Values = readonly number[]> {
   readonly id: string;
   readonly values?: Values;
   /** The named vectors that it has, with `values`; only in a collection with named vectors. */
-  readonly vectors?: Readonly<Record<string, Values>>;
+  readonly vectors?: Readonly<Record<string, Values | readonly Values[]>>;
   /** The same for sparse vectors. */
   readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
   readonly metadata?: JsonObject;
@@ -387,14 +393,15 @@ export interface VectorPage<Values = readonly number[]> {
 }
 
 /**
- * Exactly one of `vector`, `id`, `embed`, `recommend`, `discover`, `text`, `sparse` and
- * `fusion`, or a `cursor` alone. `limit`, `offset` and `cursor` may be in the query string
- * instead.
+ * Exactly one of `vector`, `id`, `multi_vector`, `embed`, `recommend`, `discover`, `text`,
+ * `sparse` and `fusion`, or a `cursor` alone. `limit`, `offset` and `cursor` may be in the
+ * query string instead.
  */
 export interface Query<Values = readonly number[]> {
   readonly vector?: Values;
   /** A stored vector to search with. It is excluded from its own result. */
   readonly id?: string;
+  readonly multi_vector?: readonly Values[];
   /**
    * A text, which the embedding endpoint of the collection turns into the vector; in place of
    * it.
@@ -586,11 +593,15 @@ export interface Fusion<Values = readonly number[]> {
   readonly parts: readonly FusionPart<Values>[];
 }
 
-/** Exactly one of `vector`, `id`, `embed`, `recommend`, `discover`, `text` and `sparse`. */
+/**
+ * Exactly one of `vector`, `id`, `multi_vector`, `embed`, `recommend`, `discover`, `text` and
+ * `sparse`.
+ */
 export interface FusionPart<Values = readonly number[]> {
   readonly vector?: Values;
   /** A stored vector to search with. It is excluded from its own result. */
   readonly id?: string;
+  readonly multi_vector?: readonly Values[];
   /**
    * A text, which the embedding endpoint of the collection turns into the vector; in place of
    * it.
@@ -623,6 +634,7 @@ export interface Prefetch<Values = readonly number[]> {
   readonly vector?: Values;
   /** A stored vector to search with. It is excluded from its own result. */
   readonly id?: string;
+  readonly multi_vector?: readonly Values[];
   /**
    * A text, which the embedding endpoint of the collection turns into the vector; in place of
    * it.
@@ -660,12 +672,12 @@ export interface Match<Values = readonly number[]> {
   readonly group?: string | number | boolean;
   readonly metadata?: JsonObject;
   readonly values?: Values;
-  readonly vectors?: Readonly<Record<string, Values>>;
+  readonly vectors?: Readonly<Record<string, Values | readonly Values[]>>;
   readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
 }
 
 export interface Explain {
-  /** `text`, `sparse` and `fusion` for queries with these. */
+  /** `text`, `sparse` and `fusion` for queries with these, `max_sim` for multi-vectors. */
   readonly engine: string;
   readonly segment_count: number;
   readonly rows_scanned: number;

@@ -12,6 +12,12 @@ export const DEFAULT_LIMITS = {
   sparseVectorsMax: 32,
   /** Elements of a sparse vector, more than a document has different words; a query reads a list for each. */
   sparseElementsMax: 16_384,
+  /** Vectors of a record under one name: models of whole pages make about 1 000. */
+  multiVectorsMax: 2_048,
+  /** Values of a multi-vector: 1 MiB, so that a segment has dozens of the largest. */
+  multiValuesMax: 262_144,
+  /** Vectors of a query by multi-vectors, each compared with every vector of a record: models make 32 to 128. */
+  queryVectorsMax: 256,
   /** A body is parsed in memory; 64 MB is about 3 000 vectors of 1 536 floats as text. */
   bodyBytesMax: 64_000_000,
   /** Rows in one atomic JSON body; more rows should be streamed. */

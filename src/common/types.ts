@@ -10,7 +10,27 @@ export interface VectorShape {
 }
 
 /** The values of named vectors, by name. */
-export type NamedValues = Readonly<Record<string, Float32Array>>;
+export type NamedValues = Readonly<Record<string, Float32Array | MultiVector>>;
+
+/** The vectors that a record has under one name, at least one: a multi-vector. */
+export interface MultiVector {
+  readonly dimension: number;
+  /** Row-major [vectorCount, dimension] float32. */
+  readonly values: Float32Array;
+}
+
+/** A multi-vector of rows: row i has the vectors `starts[i]..starts[i + 1]`, or none, and then lacks it. */
+export interface MultiColumn {
+  readonly dimension: number;
+  /** At least one more than rows. They never decrease and need not start at 0. */
+  readonly starts: Int32Array;
+  /** Row-major [vectorCount, dimension] float32, all finite. */
+  readonly values: Float32Array;
+}
+
+export interface NamedMulti extends MultiColumn {
+  readonly name: string;
+}
 
 /**
  * Strings as in Arrow's utf8: string i is `bytes[offsets[i]..offsets[i + 1])`. Offsets never decrease and
@@ -85,6 +105,8 @@ export interface VectorBatch {
   readonly named?: readonly NamedVectors[] | undefined;
   /** The same for sparse vectors. */
   readonly sparse?: readonly NamedSparse[] | undefined;
+  /** The same for multi-vectors. */
+  readonly multi?: readonly NamedMulti[] | undefined;
 }
 
 /** Called with a row of the batch, a path of its metadata and the value there. */

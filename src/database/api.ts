@@ -8,6 +8,7 @@ import type {
   EmbeddingSource,
   JsonObject,
   Metric,
+  MultiVector,
   NamedValues,
   SparseVector,
   SparseVectors,
@@ -25,6 +26,8 @@ export interface CollectionInput {
   readonly vectors?: NamedShapes | undefined;
   /** The sparse vectors; absent for none. */
   readonly sparseVectors?: SparseShapes | undefined;
+  /** The multi-vectors, whose names differ from those of the named vectors; absent for none. */
+  readonly multiVectors?: NamedShapes | undefined;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
   /** When vectors expire that state no expiry, counted from their write; null or absent for never. */
@@ -86,6 +89,7 @@ export interface CollectionRecord {
   /** Absent for none. */
   readonly vectors?: NamedShapes | undefined;
   readonly sparseVectors?: SparseShapes | undefined;
+  readonly multiVectors?: NamedShapes | undefined;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
   /** Absent when vectors without an expiry of their own stay for ever. */
@@ -118,7 +122,7 @@ export interface CollectionRecord {
 /** What a collection expects of its vectors. */
 export type CollectionShape = Pick<
   CollectionRecord,
-  'dimension' | 'metric' | 'vectors' | 'sparseVectors'
+  'dimension' | 'metric' | 'vectors' | 'multiVectors' | 'sparseVectors'
 >;
 
 /** The shape of the unnamed vector; null for a collection without it. */
@@ -126,7 +130,7 @@ export function unnamedShape({ dimension, metric }: CollectionShape): VectorShap
   return dimension === undefined || metric === undefined ? null : { dimension, metric };
 }
 
-/** Values of a row with all of its vectors but the sparse ones. */
+/** Values of a row with its vectors of fixed lengths: without sparse vectors and multi-vectors. */
 export function valuesPerRow({ dimension = 0, vectors = {} }: CollectionShape): number {
   return Object.values(vectors).reduce((sum, named) => sum + named.dimension, dimension);
 }
@@ -255,7 +259,7 @@ export interface VectorPatch {
   readonly metadata?: string | undefined;
   readonly values?: Float32Array | undefined;
   /** Named vectors to set, or with null to remove. */
-  readonly vectors?: Readonly<Record<string, Float32Array | null>> | undefined;
+  readonly vectors?: VectorsToSet | undefined;
   /** The same for sparse vectors. */
   readonly sparseVectors?: Readonly<Record<string, SparseVector | null>> | undefined;
   /** Throws `precondition_failed` unless this is the vector's version. */
@@ -266,6 +270,9 @@ export interface VectorPatch {
   readonly expiresAtMs?: number | undefined;
   readonly onCommitted?: OnCommitted | undefined;
 }
+
+/** Vectors by name; null for one to remove. */
+export type VectorsToSet = Readonly<Record<string, Float32Array | MultiVector | null>>;
 
 /** For operations that may take long. The signal aborts when the caller no longer waits. */
 export interface CallOptions {

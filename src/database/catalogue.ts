@@ -229,6 +229,7 @@ export class Catalogue {
         metric: input.metric,
         ...(input.vectors === undefined ? {} : { vectors: input.vectors }),
         ...(input.sparseVectors === undefined ? {} : { sparseVectors: input.sparseVectors }),
+        ...(input.multiVectors === undefined ? {} : { multiVectors: input.multiVectors }),
         description: input.description,
         labels: input.labels,
         text: input.text,
@@ -579,17 +580,19 @@ function checkExisting(existing: CollectionDefinition, input: CollectionInput): 
 }
 
 /** The same text for the same vectors, in whatever order they are named. */
-function describeVectors({
-  dimension,
-  metric,
-  vectors = {},
-  sparseVectors = {},
-}: CollectionShape): string {
-  const named = Object.entries(vectors).sort(([a], [b]) => (a < b ? -1 : 1));
+function describeVectors(shape: CollectionShape): string {
+  const { dimension, metric, vectors = {}, multiVectors = {}, sparseVectors = {} } = shape;
+  const byName = ([a]: [string, unknown], [b]: [string, unknown]) => (a < b ? -1 : 1);
+  const named = Object.entries(vectors).sort(byName);
+  const multi = Object.entries(multiVectors).sort(byName);
   return [
     dimension === undefined ? 'no dimension' : `dimension ${dimension} and metric ${metric}`,
     ...named.map(
       ([name, vector]) => `"${name}" of dimension ${vector.dimension} and metric ${vector.metric}`,
+    ),
+    ...multi.map(
+      ([name, { dimension: length, metric: by }]) =>
+        `multi-vectors "${name}" of dimension ${length} and metric ${by}`,
     ),
     ...Object.keys(sparseVectors)
       .sort()

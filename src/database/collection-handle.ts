@@ -101,8 +101,8 @@ export class CollectionHandle {
   get shape(): CollectionShape {
     const { catalogue } = this.#services;
     const { definition } = catalogue.requireEntry(this.id, this.#incarnation);
-    const { dimension, metric, vectors, sparseVectors } = definition;
-    return { dimension, metric, vectors, sparseVectors };
+    const { dimension, metric, vectors, multiVectors, sparseVectors } = definition;
+    return { dimension, metric, vectors, multiVectors, sparseVectors };
   }
 
   /** Turns texts into vectors; null for none. */

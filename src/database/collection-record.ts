@@ -6,8 +6,9 @@ import type { Engine } from '../engine/core/engine.js';
 import type { SparseIndexes } from '../sparse/sparse-index.js';
 import type { TextIndexes } from '../text/text-index.js';
 import type { AliasEntry } from './aliases.js';
-import type { AliasRecord, CollectionRecord } from './api.js';
+import type { AliasRecord, CollectionRecord, NamedShapes } from './api.js';
 import { type Catalogue, type CollectionEntry, reasonForClients } from './catalogue.js';
+import type { CollectionDefinition } from './collection/manifest.js';
 import type { Page } from './query/query-api.js';
 
 interface RecordServices {
@@ -40,7 +41,7 @@ export function toRecord(
     id: definition.id,
     dimension: definition.dimension,
     metric: definition.metric,
-    ...(definition.vectors === undefined ? {} : { vectors: definition.vectors }),
+    ...vectorsOf(definition),
     ...(definition.sparseVectors === undefined ? {} : { sparseVectors: definition.sparseVectors }),
     description: definition.description,
     labels: definition.labels,
@@ -57,6 +58,16 @@ export function toRecord(
     engine: { name: engine.name, reason: engineReason },
     memory: { hostBytes, mappedBytes, deviceBytes },
   };
+}
+
+/** Named vectors and multi-vectors share their names, and are shown together. */
+function vectorsOf({ vectors, multiVectors }: CollectionDefinition): { vectors?: NamedShapes } {
+  if (multiVectors === undefined) return vectors === undefined ? {} : { vectors };
+  const multi = Object.entries(multiVectors).map(([name, shape]) => [
+    name,
+    { ...shape, multi: true },
+  ]);
+  return { vectors: { ...vectors, ...Object.fromEntries(multi) } };
 }
 
 function reasonOf(state: Exclude<CollectionEntry['state'], { kind: 'ready' }>): string {

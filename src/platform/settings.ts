@@ -389,6 +389,24 @@ const BOUNDS = {
     1_048_576,
     'The maximum number of elements of a sparse vector.',
   ),
+  multiVectorsMax: bound(
+    'vectors',
+    1,
+    65_536,
+    'The maximum number of vectors of a multi-vector of a record.',
+  ),
+  multiValuesMax: bound(
+    'values',
+    1,
+    16_777_216,
+    'The maximum number of values of a multi-vector of a record.',
+  ),
+  queryVectorsMax: bound(
+    'vectors',
+    1,
+    4_096,
+    'The maximum number of vectors of a query by a multi-vector.',
+  ),
   facetsMax: bound('paths', 1, 256, 'The maximum number of facets, and of stats, in one request.'),
   facetValuesMax: bound('values', 1, 100_000, 'The maximum number of values of one facet.'),
   facetValuesDefault: bound(

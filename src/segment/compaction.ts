@@ -5,9 +5,11 @@
 import { createBitmap, hasBit, setBit } from '../common/bitmap.js';
 import { assert } from '../common/errors.js';
 import { DEFAULT_LIMITS } from '../common/limits.js';
-import type { NamedSparse, Utf8Column } from '../common/types.js';
+import { valuesOfRows } from '../common/multi-column.js';
+import type { NamedMulti, NamedSparse, Utf8Column } from '../common/types.js';
 import type { Task } from '../platform/pool.js';
 import { MetadataColumns } from './metadata-columns.js';
+import { multiBytes } from './multi-field.js';
 import { SEGMENT_BYTES_MAX } from './segment.js';
 import type { NamedColumn, SegmentData, VectorColumn } from './segment-data.js';
 import {
@@ -57,9 +59,11 @@ function compactSegments(input: CompactionInput): Compaction {
   const named = inputs[0]!.named.map((_, i) => copyNamed(inputs, kept, rowCount, i));
   const sparse = inputs[0]!.sparse.map((_, i) => copySparse(inputs, kept, rowCount, i));
   const valueCount = named.reduce((sum, vector) => sum + vector.dimension, dimension) * rowCount;
-  const byteCount = sparse.reduce(
-    (sum, column) => sum + elementBytes(column, 0, rowCount),
-    valueCount * 4 + ids.bytes.byteLength + json.bytes.byteLength,
+  const multi = inputs[0]!.multi.map((_, i) => copyMulti(inputs, kept, rowCount, i));
+  const sparseBytes = sparse.reduce((sum, column) => sum + elementBytes(column, 0, rowCount), 0);
+  const byteCount = multi.reduce(
+    (sum, column) => sum + multiBytes(column, 0, rowCount),
+    sparseBytes + valueCount * 4 + ids.bytes.byteLength + json.bytes.byteLength,
   );
   assert(byteCount <= SEGMENT_BYTES_MAX, `${byteCount} bytes in a segment`);
   const data: SegmentData = {
@@ -69,6 +73,7 @@ function compactSegments(input: CompactionInput): Compaction {
     rowCount,
     values: copyValues(inputs, kept, rowCount, (segment) => segment),
     named,
+    multi,
     sparse,
     ids,
     json,
@@ -147,6 +152,22 @@ function copyNamed(
   return { name, dimension, values, codes: null, presence };
 }
 
+/** The multi-vector at `index`, which is the same one in all segments. */
+function copyMulti(
+  inputs: readonly SegmentData[],
+  kept: readonly Uint32Array[],
+  rowCount: number,
+  index: number,
+): NamedMulti {
+  const { name, dimension } = inputs[0]!.multi[index]!;
+  const starts = copyStarts(inputs, kept, rowCount, ({ multi }) => multi[index]!.starts);
+  const values = sharedFloat32(starts[rowCount]! * dimension);
+  forEachRun(inputs, kept, (segment, from, to, target) => {
+    values.set(valuesOfRows(segment.multi[index]!, from, to), starts[target]! * dimension);
+  });
+  return { name, dimension, starts, values };
+}
+
 /** The sparse vector at `index`, which is the same one in all segments. */
 function copySparse(
   inputs: readonly SegmentData[],
@@ -155,13 +176,7 @@ function copySparse(
   index: number,
 ): NamedSparse {
   const { name } = inputs[0]!.sparse[index]!;
-  const starts = sharedInt32(rowCount + 1);
-  forEachRun(inputs, kept, (segment, from, to, target) => {
-    const source = segment.sparse[index]!.starts;
-    const shift = starts[target]! - source[from]!;
-    for (let row = from; row < to; row++)
-      starts[target + row - from + 1] = source[row + 1]! + shift;
-  });
+  const starts = copyStarts(inputs, kept, rowCount, ({ sparse }) => sparse[index]!.starts);
   const indices = sharedUint32(starts[rowCount]!);
   const values = sharedFloat32(starts[rowCount]!);
   forEachRun(inputs, kept, (segment, from, to, target) => {
@@ -171,6 +186,24 @@ function copySparse(
     values.set(source.values.subarray(first, end), starts[target]!);
   });
   return { name, starts, indices, values };
+}
+
+/** Where the elements of each row start that its row of a source has. */
+function copyStarts(
+  inputs: readonly SegmentData[],
+  kept: readonly Uint32Array[],
+  rowCount: number,
+  startsOf: (segment: SegmentData) => Int32Array,
+): Int32Array {
+  const starts = sharedInt32(rowCount + 1);
+  forEachRun(inputs, kept, (segment, from, to, target) => {
+    const source = startsOf(segment);
+    const shift = starts[target]! - source[from]!;
+    for (let row = from; row < to; row++) {
+      starts[target + row - from + 1] = source[row + 1]! + shift;
+    }
+  });
+  return starts;
 }
 
 function copyText(

@@ -17,6 +17,14 @@ import { expectFields, type StoredBatch } from '../formats/arrow/stored-arrow.js
 import { readUtf8 } from '../formats/arrow/strings.js';
 import type { Task } from '../platform/pool.js';
 import {
+  type MultiShape,
+  multiFields,
+  multiOfField,
+  readMulti,
+  writeMulti,
+} from './multi-columns.js';
+import { multiBytes } from './multi-field.js';
+import {
   bitmapOfFlags,
   columnOfName,
   namedFields,
@@ -58,7 +66,15 @@ export function encodeLogRecord(
   const metadata = new Map([[TIME_KEY, String(record.timeMs)]]);
   switch (record.kind) {
     case 'write': {
-      const { count, ids, values, metadata: json, named = [], sparse = [] } = record.batch;
+      const {
+        count,
+        ids,
+        values,
+        metadata: json,
+        named = [],
+        multi = [],
+        sparse = [],
+      } = record.batch;
       const dimension = values.length / count;
       assert(Number.isInteger(dimension), `${values.length} values for ${count} rows`);
       body.utf8(ids, 0, count);
@@ -67,8 +83,10 @@ export function encodeLogRecord(
       for (const vectors of named) {
         body.vectors(vectors.values, count, bitmapOfFlags(vectors.presence));
       }
+      for (const column of multi) writeMulti(body, column, count);
       for (const column of sparse) writeSparse(body, column, count);
-      const schema = writeSchema({ dimension, named, sparse: sparse.map(({ name }) => name) });
+      const sparseOfRows = sparse.map(({ name }) => name);
+      const schema = writeSchema({ dimension, named, multi, sparse: sparseOfRows });
       return encodeSealedStream(schema, count, body, metadata, take);
     }
     case 'delete':
@@ -99,12 +117,12 @@ export const encodeWriteTask: Task<WriteToEncode, Uint8Array> = {
 
 /** More than the schema, the description of the batch, and the padding of its columns take. */
 const RECORD_OVERHEAD_BYTES = 16 * 1024;
-/** The same for a named or a sparse vector. */
+/** The same for a named vector, a multi-vector or a sparse vector. */
 const NAMED_OVERHEAD_BYTES = 1024;
 
 /** At least the bytes of the record of a batch. */
 export function recordBytesMax(batch: VectorBatch): number {
-  const { count, ids, values, metadata, named = [], sparse = [] } = batch;
+  const { count, ids, values, metadata, named = [], multi = [], sparse = [] } = batch;
   const textBytes = [ids, metadata].reduce(
     (sum, { offsets }) => sum + offsets[count]! - offsets[0]! + 4 * (count + 1),
     0,
@@ -113,11 +131,16 @@ export function recordBytesMax(batch: VectorBatch): number {
     (sum, vectors) => sum + vectors.values.byteLength + count + NAMED_OVERHEAD_BYTES,
     0,
   );
+  const multiByteCount = multi.reduce(
+    (sum, column) => sum + multiBytes(column, 0, count) + 4 * (count + 1) + NAMED_OVERHEAD_BYTES,
+    0,
+  );
   const sparseBytes = sparse.reduce(
     (sum, column) => sum + elementBytes(column, 0, count) + 8 * (count + 1) + NAMED_OVERHEAD_BYTES,
     0,
   );
-  return values.byteLength + namedBytes + sparseBytes + textBytes + RECORD_OVERHEAD_BYTES;
+  const vectorBytes = values.byteLength + namedBytes + multiByteCount + sparseBytes;
+  return vectorBytes + textBytes + RECORD_OVERHEAD_BYTES;
 }
 
 /** Decodes a record. Its arrays are views into `bytes` where alignment allows. Throws `data_corrupt`. */
@@ -145,19 +168,29 @@ export function decodeLogRecord(bytes: Uint8Array): LogRecord {
 function readBatch({ schema, rowCount, columns }: StoredBatch): VectorBatch {
   const { fields } = schema;
   const dimension = dimensionOf(fields.find(({ name }) => name === 'values'));
+  const shapesOfMulti = fields.flatMap((field) => multiOfField(field) ?? []);
   const vectorsOfRows = fields.flatMap((field) => {
     const name = nameOfColumn(field.name);
-    return name === undefined ? [] : [{ name, dimension: dimensionOf(field) }];
+    const isNamed = name !== undefined && multiOfField(field) === undefined;
+    return isNamed ? [{ name, dimension: dimensionOf(field) }] : [];
   });
   const namesOfSparse = sparseNames(fields.map(({ name }) => name));
   checkFields(schema, 'write', () =>
-    writeFields({ dimension, named: vectorsOfRows, sparse: namesOfSparse }),
+    writeFields({
+      dimension,
+      named: vectorsOfRows,
+      multi: shapesOfMulti,
+      sparse: namesOfSparse,
+    }),
   );
   const byName = new Map(fields.map(({ name }, i) => [name, columns[i]!]));
   const named = vectorsOfRows.map((vector) => {
     return readNamed(vector, byName.get(columnOfName(vector.name))!);
   });
   const sparse = namesOfSparse.map((name) => readSparse(name, byName));
+  const multi = shapesOfMulti.map((shape) => {
+    return readMulti(shape, byName.get(columnOfName(shape.name))!);
+  });
   return {
     count: rowCount,
     ids: readUtf8(byName.get('id')!),
@@ -165,6 +198,7 @@ function readBatch({ schema, rowCount, columns }: StoredBatch): VectorBatch {
     metadata: readUtf8(byName.get('metadata')!),
     ...(named.length === 0 ? {} : { named }),
     ...(sparse.length === 0 ? {} : { sparse }),
+    ...(multi.length === 0 ? {} : { multi }),
   };
 }
 
@@ -186,13 +220,16 @@ interface VectorsOfRows {
   /** Of the unnamed vector; 0 without it. */
   readonly dimension: number;
   readonly named: readonly NamedShape[];
+  readonly multi: readonly MultiShape[];
   /** The names of the sparse vectors. */
   readonly sparse: readonly string[];
 }
 
 function writeSchema(vectors: VectorsOfRows): Schema {
-  const { dimension, named, sparse } = vectors;
-  const key = [dimension, ...named.map(({ name, dimension }) => `${name}:${dimension}`), ...sparse];
+  const { dimension, named, multi, sparse } = vectors;
+  const describe = (shape: NamedShape) => `${shape.name}:${shape.dimension}`;
+  const ofMulti = multi.map((shape) => `${describe(shape)}*`);
+  const key = [dimension, ...named.map(describe), ...ofMulti, ...sparse];
   let schema = writeSchemas.get(key.join());
   if (schema === undefined) {
     schema = schemaOf('write', writeFields(vectors));
@@ -202,8 +239,13 @@ function writeSchema(vectors: VectorsOfRows): Schema {
   return schema;
 }
 
-function writeFields({ dimension, named, sparse }: VectorsOfRows): readonly FieldToWrite[] {
-  return [...unnamedFields(dimension), ...namedFields(named), ...sparseFields(sparse)];
+function writeFields({ dimension, named, multi, sparse }: VectorsOfRows): readonly FieldToWrite[] {
+  return [
+    ...unnamedFields(dimension),
+    ...namedFields(named),
+    ...multiFields(multi),
+    ...sparseFields(sparse),
+  ];
 }
 
 /** Without `values` in a collection without the unnamed vector, whose dimension is 0. */

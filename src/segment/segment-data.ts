@@ -3,7 +3,7 @@
 
 import type { Bitmap } from '../common/bitmap.js';
 import type { MetadataColumn } from '../common/columns.js';
-import type { NamedSparse, RowCodes, Utf8Column } from '../common/types.js';
+import type { NamedMulti, NamedSparse, RowCodes, Utf8Column } from '../common/types.js';
 
 export interface SegmentIdentity {
   /** Unique in the process and never reused. */
@@ -36,6 +36,8 @@ export interface SegmentData extends SegmentIdentity, VectorColumn {
   readonly named: readonly NamedColumn[];
   /** The same for sparse vectors; exactly the elements of the rows. */
   readonly sparse: readonly NamedSparse[];
+  /** The same for multi-vectors; exactly the vectors of the rows. */
+  readonly multi: readonly NamedMulti[];
   readonly ids: Utf8Column;
   /** One JSON object per row, as sent. */
   readonly json: Utf8Column;

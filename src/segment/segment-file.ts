@@ -1,7 +1,7 @@
 // Sealed segments as Arrow IPC files, which pyarrow, Polars and DuckDB can open. One record batch: `id`
 // utf8, `values` fixed_size_list<float>[dimension] if there is an unnamed vector, `metadata` utf8 (as sent),
-// `inserted_sequence` int64, a `vectors.<name>` like `values` but with nulls for each named vector, sparse
-// vectors (see sparse-columns.ts), metadata as typed columns (see metadata-fields.ts); then codes of the rows.
+// `inserted_sequence` int64, a `vectors.<name>` like `values` but with nulls for each named vector, lists of
+// them for multi-vectors, sparse vectors (sparse-columns.ts), metadata (metadata-fields.ts); then codes of rows.
 
 import { Schema } from 'apache-arrow';
 import { KIND } from '../common/columns.js';
@@ -9,7 +9,7 @@ import { collectGarbage } from '../common/garbage.js';
 import {
   CODE_NAMES,
   type FileMapping,
-  type NamedSparse,
+  type NamedMulti,
   type RowCodes,
   type Utf8Column,
 } from '../common/types.js';
@@ -29,6 +29,7 @@ import type { Task } from '../platform/pool.js';
 import { checksumOf, verifyChecksum } from './checksum.js';
 import { MetadataFields } from './metadata-fields.js';
 import { readMetadataColumns } from './metadata-reader.js';
+import { type MultiShape, multiFields, readMulti, writeMulti } from './multi-columns.js';
 import { bitmapOfValidity, columnOfName, namedFields, readValues } from './named-columns.js';
 import { Segment } from './segment.js';
 import type { NamedColumn, SegmentData, SegmentIdentity } from './segment-data.js';
@@ -45,8 +46,12 @@ const NAMED_FORMAT = 'segment 3';
 const NO_VALUES_FORMAT = 'segment 4';
 /** Of files with sparse vectors, with or without the others. */
 const SPARSE_FORMAT = 'segment 5';
+/** Of files with multi-vectors, with or without the others. */
+const MULTI_FORMAT = 'segment 6';
+/** Of files that may lack the unnamed vector. */
+const FORMATS_WITHOUT_VALUES = [NO_VALUES_FORMAT, SPARSE_FORMAT, MULTI_FORMAT];
 /** Files of the first format have no codes. */
-const FORMATS_READ = ['segment 1', FORMAT, NAMED_FORMAT, NO_VALUES_FORMAT, SPARSE_FORMAT];
+const FORMATS_READ = ['segment 1', FORMAT, NAMED_FORMAT, ...FORMATS_WITHOUT_VALUES];
 const FORMAT_KEY = 'sagitta.format';
 /** Of the unnamed vector; 0 without it. */
 const DIMENSION_KEY = 'sagitta.dimension';
@@ -59,6 +64,8 @@ const CODES_KEY = 'sagitta.codes';
 const NAMED_KEY = 'sagitta.vectors';
 /** JSON: the names of the sparse vectors in the order of their columns. */
 const SPARSE_KEY = 'sagitta.sparse_vectors';
+/** JSON: the multi-vectors in the order of their columns. */
+const MULTI_KEY = 'sagitta.multi_vectors';
 const IS_COMPLETE_KEY = 'sagitta.columns_complete';
 
 interface EncodedSegment {
@@ -89,11 +96,14 @@ interface SegmentParts {
 }
 
 function layOutSegment(data: SegmentData): Layout {
-  const { dimension, rowCount, named, sparse } = data;
+  const { dimension, rowCount, named, multi, sparse } = data;
   const sparseNames = sparse.map(({ name }) => name);
   const metadata = new MetadataFields(data.columns, rowCount);
   const schema = new Schema(
-    [...fixedFields(dimension, named, sparseNames).map(toField), ...metadata.fields],
+    [
+      ...fixedFields({ dimension, named, multi, sparse: sparseNames }).map(toField),
+      ...metadata.fields,
+    ],
     new Map([
       [FORMAT_KEY, formatOf(data)],
       [DIMENSION_KEY, String(dimension)],
@@ -103,6 +113,7 @@ function layOutSegment(data: SegmentData): Layout {
       ...described(CODES_KEY, describeCodes(data.codes)),
       ...described(NAMED_KEY, named.length === 0 ? null : named.map(describeNamed)),
       ...described(SPARSE_KEY, sparse.length === 0 ? null : sparseNames),
+      ...described(MULTI_KEY, multi.length === 0 ? null : multi.map(describeMulti)),
     ]),
   );
   const body = new BodyWriter(FILE_ALIGNMENT);
@@ -114,6 +125,7 @@ function layOutSegment(data: SegmentData): Layout {
   body.buffer(int64Of(data.insertedSequences));
   for (const { values, presence } of named) body.vectors(values, rowCount, presence);
   for (const column of sparse) writeSparse(body, column, rowCount);
+  for (const column of multi) writeMulti(body, column, rowCount);
   metadata.write(body);
   return layOutArrowFile({
     schema,
@@ -124,7 +136,8 @@ function layOutSegment(data: SegmentData): Layout {
   });
 }
 
-function formatOf({ dimension, named, sparse }: SegmentData): string {
+function formatOf({ dimension, named, multi, sparse }: SegmentData): string {
+  if (multi.length > 0) return MULTI_FORMAT;
   if (sparse.length > 0) return SPARSE_FORMAT;
   if (dimension === 0) return NO_VALUES_FORMAT;
   return named.length === 0 ? FORMAT : NAMED_FORMAT;
@@ -148,6 +161,10 @@ function describeNamed({ name, dimension, codes }: NamedColumn): NamedDescriptio
 /** All arrays in the order of files; empty ones for those that the dimension does not have. */
 function arraysOf(codes: RowCodes | null): Uint8Array[] {
   return codes === null ? [] : CODE_NAMES.map((name) => codes[name] ?? new Uint8Array());
+}
+
+function describeMulti({ name, dimension }: NamedMulti): MultiShape {
+  return { name, dimension };
 }
 
 /**
@@ -196,7 +213,7 @@ function decodeData(
     throw corrupt(`the format ${format}, expected one of ${FORMATS_READ.join(', ')}`);
   }
   const dimension = Number(schema.metadata.get(DIMENSION_KEY));
-  const dimensionMin = format === NO_VALUES_FORMAT || format === SPARSE_FORMAT ? 0 : 1;
+  const dimensionMin = FORMATS_WITHOUT_VALUES.includes(format) ? 0 : 1;
   if (!(Number.isInteger(dimension) && dimension >= dimensionMin)) {
     throw corrupt(`the dimension ${dimension}`);
   }
@@ -208,8 +225,9 @@ function decodeData(
     throw corrupt(`${rowCount} rows in a file of ${rowCountSaid}`);
   }
   const named = readNamedDescriptions(file);
+  const multi = readMultiShapes(file);
   const sparseNames = readSparseNames(file);
-  const fixed = fixedFields(dimension, named, sparseNames);
+  const fixed = fixedFields({ dimension, named, multi, sparse: sparseNames });
   expectFields(schema.fields.slice(0, fixed.length), fixed);
   const byName = new Map(fixed.map(({ name }, i) => [name, columns[i]!]));
   const codes = readCodes(file, [
@@ -224,6 +242,9 @@ function decodeData(
     values: readValues(byName.get('values'), rowCount * dimension),
     named: named.map((vector, i) => {
       return readNamed(vector, byName.get(columnOfName(vector.name))!, codes[i + 1]!);
+    }),
+    multi: multi.map((shape) => {
+      return withOwnStarts(readMulti(shape, byName.get(columnOfName(shape.name))!));
     }),
     sparse: sparseNames.map((name) => withOwnStarts(readSparse(name, byName))),
     ids: withOwnOffsets(readUtf8(byName.get('id')!)),
@@ -246,7 +267,7 @@ function withOwnOffsets({ offsets, bytes }: Utf8Column): Utf8Column {
 }
 
 /** The same for code that fills arrays by them. */
-function withOwnStarts(column: NamedSparse): NamedSparse {
+function withOwnStarts<Column extends { readonly starts: Int32Array }>(column: Column): Column {
   return { ...column, starts: copyOf(column.starts) };
 }
 
@@ -276,6 +297,18 @@ function readNamedDescriptions({ schema }: StoredFile): readonly NamedDescriptio
     checkDescription(codes, text);
   }
   return named;
+}
+
+/** Throws `data_corrupt`. */
+function readMultiShapes({ schema }: StoredFile): readonly MultiShape[] {
+  const text = schema.metadata.get(MULTI_KEY);
+  if (text === undefined) return [];
+  const multi = JSON.parse(text) as readonly MultiShape[];
+  for (const { name, dimension } of multi) {
+    const isKnown = typeof name === 'string' && Number.isInteger(dimension) && dimension > 0;
+    if (!isKnown) throw corrupt(`the multi-vectors ${text}, expected names and dimensions`);
+  }
+  return multi;
 }
 
 function readDescription(text: string | undefined): CodesDescription | null {
@@ -322,11 +355,18 @@ function readNamed(
   return { name, dimension, values, codes, presence: bitmapOfValidity(validity, length) };
 }
 
-function fixedFields(
-  dimension: number,
-  named: readonly Pick<NamedColumn, 'name' | 'dimension'>[],
-  sparseNames: readonly string[],
-): FieldToWrite[] {
+function fixedFields({
+  dimension,
+  named,
+  multi,
+  sparse,
+}: {
+  readonly dimension: number;
+  readonly named: readonly Pick<NamedColumn, 'name' | 'dimension'>[];
+  readonly multi: readonly MultiShape[];
+  /** The names of the sparse vectors. */
+  readonly sparse: readonly string[];
+}): FieldToWrite[] {
   const values = { name: 'values', type: { vectorOf: dimension } } as const;
   return [
     { name: 'id', type: 'utf8' },
@@ -334,7 +374,8 @@ function fixedFields(
     { name: 'metadata', type: 'utf8' },
     { name: 'inserted_sequence', type: 'int64' },
     ...namedFields(named),
-    ...sparseFields(sparseNames),
+    ...multiFields(multi),
+    ...sparseFields(sparse),
   ];
 }
 

@@ -7,6 +7,8 @@ import type { MetadataColumn, MetadataView } from '../common/columns.js';
 import { assert } from '../common/errors.js';
 import type {
   FileMapping,
+  MultiColumn,
+  MultiVector,
   RowEncoder,
   SparseVector,
   Utf8Column,
@@ -16,6 +18,7 @@ import type {
 import { whenAllEnded } from '../common/when-all-ended.js';
 import type { WorkerPool } from '../platform/pool.js';
 import { MetadataColumns } from './metadata-columns.js';
+import { MultiField, multiBytes } from './multi-field.js';
 import { type SegmentData, textBuffers, type VectorColumn } from './segment-data.js';
 import { decodeUtf8, GrowingUtf8 } from './shared-arrays.js';
 import { elementBytes, SparseField } from './sparse-field.js';
@@ -37,12 +40,14 @@ interface ActiveSegmentOptions {
   readonly named?: ReadonlyMap<string, number>;
   /** The names of the sparse vectors. */
   readonly sparse?: readonly string[];
+  /** The same for multi-vectors. */
+  readonly multi?: ReadonlyMap<string, number>;
   readonly rowsMax: number;
   /** The number of metadata paths kept as columns; further paths are in the JSON only. */
   readonly columnsMax: number;
   /** Encodes rows as they arrive; null for no codes. */
   readonly encoder?: RowEncoder | null;
-  /** SEGMENT_BYTES_MAX by default; tests set less. */
+  /** SEGMENT_BYTES_MAX by default; it must have room for one row. */
   readonly bytesMax?: number;
 }
 
@@ -69,10 +74,11 @@ interface Growth {
   staged: readonly StagedRows[];
 }
 
-/** The vectors of the rows: the one that every row has, the named ones, and the sparse ones. */
+/** The vectors of the rows: the one that every row has, the named ones, multi-vectors and sparse ones. */
 interface VectorFields {
   readonly unnamed: VectorField;
   readonly named: ReadonlyMap<string, VectorField>;
+  readonly multi: ReadonlyMap<string, MultiField>;
   readonly sparse: ReadonlyMap<string, SparseField>;
 }
 
@@ -82,6 +88,7 @@ export class Segment {
   readonly #unnamed: VectorField;
   readonly #named: ReadonlyMap<string, VectorField>;
   readonly #sparse: ReadonlyMap<string, SparseField>;
+  readonly #multi: ReadonlyMap<string, MultiField>;
   #growth: Growth | null;
   #ids: Utf8Column;
   #json: Utf8Column;
@@ -97,6 +104,7 @@ export class Segment {
 
   static createActive(options: ActiveSegmentOptions): Segment {
     const { encoder = null, named = new Map<string, number>(), sparse = [] } = options;
+    const { multi = new Map<string, number>() } = options;
     const growth = {
       rowsMax: options.rowsMax,
       bytesMax: options.bytesMax ?? SEGMENT_BYTES_MAX,
@@ -112,6 +120,7 @@ export class Segment {
         VectorField.createActive(dimension, { isNamed: true, encoder }),
       ),
       sparse: new Map(sparse.map((name) => [name, SparseField.createActive()])),
+      multi: mapValues(multi, (dimension) => MultiField.createActive(dimension)),
     };
     const data = {
       key: options.key,
@@ -137,6 +146,9 @@ export class Segment {
       named: new Map(
         data.named.map((column) => [column.name, VectorField.fromNamedColumn(column)]),
       ),
+      multi: new Map(
+        data.multi.map((column) => [column.name, new MultiField(column, data.rowCount)]),
+      ),
       sparse: new Map(
         data.sparse.map((column) => [column.name, new SparseField(column, data.rowCount)]),
       ),
@@ -147,8 +159,8 @@ export class Segment {
   }
 
   private constructor(
-    data: Omit<SegmentData, keyof VectorColumn | 'named' | 'sparse'>,
-    { unnamed, named, sparse }: VectorFields,
+    data: Omit<SegmentData, keyof VectorColumn | 'named' | 'multi' | 'sparse'>,
+    { unnamed, named, multi, sparse }: VectorFields,
     growth: Growth | null,
   ) {
     this.key = data.key;
@@ -156,6 +168,7 @@ export class Segment {
     this.#unnamed = unnamed;
     this.#named = named;
     this.#sparse = sparse;
+    this.#multi = multi;
     this.#growth = growth;
     this.#ids = data.ids;
     this.#json = data.json;
@@ -194,10 +207,11 @@ export class Segment {
   get dataBytes(): number {
     let valueBytes = this.rowCount * this.#rowValueBytes;
     for (const field of this.#sparse.values()) valueBytes += field.dataBytes;
+    for (const field of this.#multi.values()) valueBytes += field.dataBytes;
     return valueBytes + this.#ids.offsets.at(-1)! + this.#json.offsets.at(-1)!;
   }
 
-  /** A row without a named vector has zeros in its place. */
+  /** Of the vectors that rows have once; a row without a named vector has zeros in its place. */
   get #rowValueBytes(): number {
     let valueCount = this.#unnamed.dimension;
     for (const { dimension } of this.#named.values()) valueCount += dimension;
@@ -209,12 +223,17 @@ export class Segment {
     if (this.#growth === null) return 0;
     const rowBytes = this.#rowValueBytes;
     const spareBytes = this.#growth.bytesMax - this.dataBytes;
-    const { ids, metadata, sparse = [] } = batch;
-    const bytesOf = (count: number) =>
-      sparse.reduce(
-        (sum, column) => sum + elementBytes(column, from, count),
-        textBytes(ids, from, count) + textBytes(metadata, from, count) + count * rowBytes,
+    const { ids, metadata, multi = [], sparse = [] } = batch;
+    const listBytes = (count: number) =>
+      multi.reduce(
+        (sum, column) => sum + multiBytes(column, from, count),
+        sparse.reduce((sum, column) => sum + elementBytes(column, from, count), 0),
       );
+    const bytesOf = (count: number) =>
+      listBytes(count) +
+      textBytes(ids, from, count) +
+      textBytes(metadata, from, count) +
+      count * rowBytes;
     const available = Math.min(batch.count - from, this.spareRowCount);
     if (bytesOf(available) <= spareBytes) return available;
     let fitting = 0;
@@ -246,6 +265,10 @@ export class Segment {
     for (const [name, field] of this.#fields()) {
       const presence = batch.named?.find((vectors) => vectors.name === name)?.presence;
       field.append(presence, { from, count, first });
+    }
+    for (const [name, field] of this.#multi) {
+      const column = batch.multi?.find((vectors) => vectors.name === name);
+      field.append(column, { from, count });
     }
     for (const [name, field] of this.#sparse) {
       field.append(
@@ -307,6 +330,7 @@ export class Segment {
     const { ids, json, metadata } = this.#growth;
     for (const [, field] of this.#fields()) field.seal(this.rowCount);
     for (const field of this.#sparse.values()) field.seal();
+    for (const field of this.#multi.values()) field.seal();
     ids.trim();
     json.trim();
     this.#ids = ids.view();
@@ -330,6 +354,7 @@ export class Segment {
     this.#unnamed.moveTo(stored.#unnamed);
     for (const [name, field] of this.#named) field.moveTo(stored.#named.get(name)!);
     for (const [name, field] of this.#sparse) field.moveTo(stored.#sparse.get(name)!);
+    for (const [name, field] of this.#multi) field.moveTo(stored.#multi.get(name)!);
     this.#ids = stored.#ids;
     this.#json = stored.#json;
     this.#columns = stored.#columns;
@@ -404,6 +429,17 @@ export class Segment {
     return field?.has(row) === true ? this.#kept(field.values(row)) : undefined;
   }
 
+  /** The same for a multi-vector. */
+  multiVector(row: number, name: string): MultiVector | undefined {
+    const vector = this.#multi.get(name)?.vectorAt(row);
+    return vector && { ...vector, values: this.#kept(vector.values) };
+  }
+
+  /** The multi-vectors of all rows, which do not change. */
+  multiColumn(name: string): MultiColumn {
+    return this.#multi.get(name)!.column();
+  }
+
   /** The same for a sparse vector. */
   sparseVector(row: number, name: string): SparseVector | undefined {
     const vector = this.#sparse.get(name)?.vectorAt(row);
@@ -427,6 +463,11 @@ export class Segment {
   /** Of the visible rows those that have the named vector. */
   withNamed(name: string, visible: VisibleRows): VisibleRows {
     return this.#named.get(name)!.among(visible, this.rowCount);
+  }
+
+  /** Of the visible rows those that have the multi-vector. */
+  withMulti(name: string, visible: VisibleRows): VisibleRows {
+    return this.#multi.get(name)!.among(visible);
   }
 
   /** Whether the rows are in a mapped file. */
@@ -536,6 +577,7 @@ export class Segment {
     const file = this.#ids.bytes.buffer;
     for (const [, field] of this.#fields()) bytes += field.hostBytes(this.rowCount, file);
     for (const field of this.#sparse.values()) bytes += field.hostBytes(file);
+    for (const field of this.#multi.values()) bytes += field.hostBytes(file);
     this.#sealedBytes = bytes;
     return bytes + this.#visibility.hostBytes;
   }
@@ -550,6 +592,7 @@ export class Segment {
       ...this.#unnamed.toColumn(rowCount),
       named: [...this.#named].map(([name, field]) => field.toNamedColumn(name, rowCount)),
       sparse: [...this.#sparse].map(([name, field]) => ({ name, ...field.column() })),
+      multi: [...this.#multi].map(([name, field]) => ({ name, ...field.column() })),
       rowCount,
       ids: this.#ids,
       json,

@@ -23,7 +23,7 @@ type Mutable<Value> = Value extends readonly (infer Item)[]
     : Value;
 
 type Query = Taken<Schemas['query']['query']>;
-type WithVectors = 'vector' | 'fusion' | 'prefetch';
+type WithVectors = 'vector' | 'multi_vector' | 'fusion' | 'prefetch';
 
 export type Requests = [
   Agrees<Writable<CollectionInput>, Taken<Schemas['collections']['create']>>,
@@ -33,8 +33,11 @@ export type Requests = [
     Without<Query, WithVectors | 'include_values'>
   >,
   Agrees<
-    Without<Writable<NonNullable<QueryRequest['fusion']>['parts'][number]>, 'vector'>,
-    Without<NonNullable<Query['fusion']>['parts'][number], 'vector'>
+    Without<
+      Writable<NonNullable<QueryRequest['fusion']>['parts'][number]>,
+      'vector' | 'multi_vector'
+    >,
+    Without<NonNullable<Query['fusion']>['parts'][number], 'vector' | 'multi_vector'>
   >,
   Agrees<
     Without<Writable<NonNullable<QueryRequest['prefetch']>>, WithVectors>,

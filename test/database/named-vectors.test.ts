@@ -79,7 +79,10 @@ const INCLUDE = { values: true, metadata: true };
 
 async function rowOf(database: Database, id: string): Promise<unknown> {
   const { values, vectors, metadata } = await database.collection('c').get(id, INCLUDE);
-  const named = Object.entries(vectors!).map(([name, vector]) => [name, [...vector]]);
+  const named = Object.entries(vectors!).map(([name, vector]) => {
+    assert.ok(vector instanceof Float32Array);
+    return [name, [...vector]];
+  });
   return { id, values: [...(values ?? [])], vectors: Object.fromEntries(named), metadata };
 }
 

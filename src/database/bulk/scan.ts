@@ -11,9 +11,12 @@ import {
   nextSetBit,
   setBit,
 } from '../../common/bitmap.js';
+import { multiRows, valuesOfRows } from '../../common/multi-column.js';
 import { sparseRows } from '../../common/sparse-column.js';
 import type {
   JsonObject,
+  MultiColumn,
+  NamedMulti,
   NamedSparse,
   SparseColumn,
   Utf8Column,
@@ -21,6 +24,7 @@ import type {
 } from '../../common/types.js';
 import { parseFilter } from '../../filter/parse.js';
 import { elementBytes } from '../../segment/sparse-field.js';
+import type { NamedShapes } from '../api.js';
 import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
@@ -50,6 +54,8 @@ export interface Scan {
   readonly named: readonly { readonly name: string; readonly dimension: number }[];
   /** The names of the sparse vectors, in the order of every chunk. */
   readonly sparse: readonly string[];
+  /** The same for multi-vectors. */
+  readonly multi: readonly { readonly name: string; readonly dimension: number }[];
   readonly rowCount: number;
   /** In order of arrival, none of them empty. */
   chunks(): Iterable<RowChunk>;
@@ -65,6 +71,8 @@ export interface RowChunk {
   readonly named: readonly NamedColumn[];
   /** The same for sparse vectors. */
   readonly sparse: readonly NamedSparse[];
+  /** The same for multi-vectors. */
+  readonly multi: readonly NamedMulti[];
   /** One JSON object a row, as sent. */
   readonly metadata: Utf8Column | null;
 }
@@ -84,6 +92,8 @@ interface ChunkOptions {
   readonly names: readonly string[];
   /** Of the sparse ones. */
   readonly sparseNames: readonly string[];
+  /** Those of the multi-vectors to read. */
+  readonly multiNames: readonly string[];
   /** Whether the unnamed vector is read. */
   readonly values: boolean;
   readonly metadata: boolean;
@@ -115,9 +125,11 @@ export async function runScan(
   const snapshot = collection.snapshot();
   const views = await filters.filter(snapshot.views, filter, signal);
   const rowCount = countVisible(views);
-  const { dimension = null, vectors = {}, sparseVectors = {} } = collection.definition;
+  const { dimension = null, vectors = {}, multiVectors = {} } = collection.definition;
+  const { sparseVectors = {} } = collection.definition;
   const options = {
     names: request.includeValues ? Object.keys(vectors) : [],
+    multiNames: request.includeValues ? Object.keys(multiVectors) : [],
     sparseNames: request.includeValues ? Object.keys(sparseVectors) : [],
     values: request.includeValues && dimension !== null,
     metadata: request.includeMetadata,
@@ -127,11 +139,16 @@ export async function runScan(
   return {
     sequence: snapshot.sequence,
     dimension,
-    named: Object.entries(vectors).map(([name, shape]) => ({ name, dimension: shape.dimension })),
+    named: namesAndDimensions(vectors),
+    multi: namesAndDimensions(multiVectors),
     sparse: Object.keys(sparseVectors),
     rowCount,
     chunks: () => scanStats.countScan(intactChunks(collection, views, options), rowCount),
   };
+}
+
+function namesAndDimensions(shapes: NamedShapes): Scan['named'] {
+  return Object.entries(shapes).map(([name, { dimension }]) => ({ name, dimension }));
 }
 
 /** Chunks that were read before the check for damage. Throws `data_corrupt`. */
@@ -230,22 +247,26 @@ function bytesOf(
   { segment, block, metadata: { json } }: SegmentView,
   from: number,
   to: number,
-  { values, names, sparseNames, metadata }: ChunkOptions,
+  { values, names, multiNames, sparseNames, metadata }: ChunkOptions,
 ): number {
   const idBytes = block.ids.offsets[to]! - block.ids.offsets[from]!;
   const namedValues = names.reduce((sum, name) => sum + segment.block(name).dimension, 0);
   const unnamedValues = values ? block.dimension : 0;
-  const valueBytes = sparseNames.reduce(
+  const sparseBytes = sparseNames.reduce(
     (sum, name) => sum + elementBytes(segment.sparseField(name).column(), from, to - from),
-    (to - from) * (unnamedValues + namedValues) * 4,
+    0,
   );
-  return idBytes + valueBytes + (metadata ? json.offsets[to]! - json.offsets[from]! : 0);
+  const vectorBytes = multiNames.reduce(
+    (sum, name) => sum + valuesOfRows(segment.multiColumn(name), from, to).byteLength,
+    (to - from) * (unnamedValues + namedValues) * 4 + sparseBytes,
+  );
+  return idBytes + vectorBytes + (metadata ? json.offsets[to]! - json.offsets[from]! : 0);
 }
 
 function chunkOf(
   { segment, block, rowCount, metadata: { json } }: SegmentView,
   ranges: readonly RowRange[],
-  { values, names, sparseNames, metadata }: ChunkOptions,
+  { values, names, multiNames, sparseNames, metadata }: ChunkOptions,
 ): RowChunk {
   const run: Run = {
     ranges,
@@ -267,6 +288,7 @@ function chunkOf(
       name,
       ...sparseOf(segment.sparseField(name).column(), run),
     })),
+    multi: multiNames.map((name) => ({ name, ...multiOf(segment.multiColumn(name), run) })),
     metadata: metadata ? textOf(json, run) : null,
   };
 }
@@ -307,6 +329,25 @@ function valuesOf({ values, dimension }: VectorBlock, { ranges, count, mayBeView
     at += (range.to - range.from) * dimension;
   }
   return gathered;
+}
+
+function multiOf(column: MultiColumn, { ranges, count, mayBeView }: Run): MultiColumn {
+  const { dimension, starts } = column;
+  if (mayBeView) return multiRows(column, ranges[0]!.from, ranges[0]!.to);
+  const gathered = new Int32Array(count + 1);
+  let at = 0;
+  for (const { from, to } of ranges) {
+    const shift = gathered[at]! - starts[from]!;
+    for (let row = from; row < to; row++, at++) gathered[at + 1] = starts[row + 1]! + shift;
+  }
+  const values = new Float32Array(gathered[count]! * dimension);
+  let end = 0;
+  for (const { from, to } of ranges) {
+    const range = valuesOfRows(column, from, to);
+    values.set(range, end);
+    end += range.length;
+  }
+  return { dimension, starts: gathered, values };
 }
 
 function textOf({ offsets, bytes }: Utf8Column, run: Run): Utf8Column {

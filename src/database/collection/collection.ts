@@ -214,10 +214,15 @@ export class Collection {
 
   /** The vectors of a row: the unnamed one, if the collection has it, and the others that the row has. */
   valuesOf({ segment, row }: RowAddress): VectorsOfRow {
-    const { dimension, vectors, sparseVectors } = this.#definition;
+    const { dimension, vectors, multiVectors, sparseVectors } = this.#definition;
     return {
       ...(dimension === undefined ? {} : { values: segment.values(row) }),
-      ...(vectors && { vectors: present(vectors, (name) => segment.namedValues(row, name)) }),
+      ...((vectors ?? multiVectors) && {
+        vectors: {
+          ...present(vectors, (name) => segment.namedValues(row, name)),
+          ...present(multiVectors, (name) => segment.multiVector(row, name)),
+        },
+      }),
       ...(sparseVectors && {
         sparseVectors: present(sparseVectors, (name) => segment.sparseVector(row, name)),
       }),
@@ -238,6 +243,10 @@ export class Collection {
     const unnamed = unnamedShape(this.#definition);
     if (name === null && unnamed !== null) return unnamed;
     if (name !== null && Object.hasOwn(vectors, name)) return vectors[name]!;
+    if (name !== null && Object.hasOwn(this.#definition.multiVectors ?? {}, name)) {
+      const detail = `"${name}" is a multi-vector, which is for queries by multi_vector or id.`;
+      throw validationError([{ location, code: 'invalid_request', detail }]);
+    }
     const names = Object.keys(vectors).map((known) => JSON.stringify(known));
     const known = names.length === 0 ? 'it has none' : `its names are ${names.join(', ')}`;
     const detail =
@@ -258,6 +267,12 @@ export class Collection {
         ? `Name the sparse vector of the collection to search in "using"; ${known}.`
         : `The collection has no sparse vector ${JSON.stringify(name)}; ${known}.`;
     throw validationError([{ location, code: 'invalid_request', detail }]);
+  }
+
+  /** The shape of each vector of the multi-vector that has the name; undefined where there is none. */
+  multiShapeOf(name: string | null): VectorShape | undefined {
+    const { multiVectors = {} } = this.#definition;
+    return name !== null && Object.hasOwn(multiVectors, name) ? multiVectors[name] : undefined;
   }
 
   /** The version of the vector in this row: its inserted sequence is different for every write. */
@@ -305,7 +320,7 @@ export class Collection {
 
 /** The members by those of the names that the row has. */
 function present<Value>(
-  names: object,
+  names: object = {},
   valueFor: (name: string) => Value | undefined,
 ): Readonly<Record<string, Value>> {
   const found: Record<string, Value> = {};

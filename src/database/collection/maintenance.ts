@@ -13,7 +13,7 @@ import type { RowEncoder } from '../../common/types.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { compactSegmentsTask } from '../../segment/compaction.js';
 import { encodeDeletions } from '../../segment/deletions.js';
-import { SEGMENT_BYTES_MAX, Segment } from '../../segment/segment.js';
+import { Segment } from '../../segment/segment.js';
 import { decodeSegment, encodeSegmentTask } from '../../segment/segment-file.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import { keys, logName, segmentBlobName } from '../keys.js';
@@ -51,6 +51,7 @@ export interface MaintenanceOptions {
   readonly collection: Collection;
   readonly manifest: Manifest;
   readonly segmentRowsMax: number;
+  readonly segmentBytesMax: number;
   readonly metadataColumnsMax: number;
   readonly retentionMs: number;
   readonly store: Store;
@@ -261,10 +262,15 @@ export class Maintenance {
   async #compact(): Promise<void> {
     const { collection, segmentRowsMax, metadataColumnsMax, pool, store, encoder, unloadSegment } =
       this.#options;
+    const { segmentBytesMax } = this.#options;
     const { rows, incarnation } = collection;
     const { checkpointSequence } = this.#manifest;
     const horizonSequence = Math.min(collection.retainedSince(), checkpointSequence);
-    const old = chooseRun(this.#writtenSegments(), horizonSequence, segmentRowsMax);
+    const old = chooseRun(this.#writtenSegments(), {
+      horizonSequence,
+      rowsMax: segmentRowsMax,
+      bytesMax: segmentBytesMax,
+    });
     if (old.length === 0) return;
 
     const startedAt = performance.now();
@@ -404,8 +410,15 @@ function checkpointOf(collection: Collection): {
 /** Neighbouring segments to rewrite as one: with many removable rows, or several small ones. */
 function chooseRun(
   segments: readonly Segment[],
-  horizonSequence: number,
-  rowsMax: number,
+  {
+    horizonSequence,
+    rowsMax,
+    bytesMax,
+  }: {
+    readonly horizonSequence: number;
+    readonly rowsMax: number;
+    readonly bytesMax: number;
+  },
 ): Segment[] {
   let run: Segment[] = [];
   let remaining = 0;
@@ -416,8 +429,7 @@ function chooseRun(
     const keptCount = segment.rowCount - goneCount;
     const isWorn = goneCount >= segment.rowCount * GONE_SHARE_MIN;
     const isCandidate = isWorn || keptCount <= rowsMax / 2;
-    const fits =
-      remaining + keptCount <= rowsMax && byteLength + segment.dataBytes <= SEGMENT_BYTES_MAX;
+    const fits = remaining + keptCount <= rowsMax && byteLength + segment.dataBytes <= bytesMax;
     if (!fits || !isCandidate) {
       if (hasWorn || run.length >= SMALL_RUN_MIN) return run;
       run = [];

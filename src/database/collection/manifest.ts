@@ -22,6 +22,8 @@ export interface CollectionDefinition {
   readonly vectors?: NamedShapes;
   /** The sparse vectors; absent for none. */
   readonly sparseVectors?: SparseShapes;
+  /** The multi-vectors; absent for none. */
+  readonly multiVectors?: NamedShapes;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
   /** Of vectors that state no expiry; null or absent for ever. */

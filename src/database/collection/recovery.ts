@@ -9,10 +9,10 @@ import type { RowEncoder } from '../../common/types.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { decodeDeletions } from '../../segment/deletions.js';
 import { decodeLogRecord, type LogRecord } from '../../segment/log-record.js';
-import type { Segment } from '../../segment/segment.js';
+import { SEGMENT_BYTES_MAX, type Segment } from '../../segment/segment.js';
 import { decodeSegment } from '../../segment/segment-file.js';
 import type { Store } from '../../storage/store.js';
-import { valuesPerRow } from '../api.js';
+import { type NamedShapes, valuesPerRow } from '../api.js';
 import { keys, logName, segmentBlobName } from '../keys.js';
 import type { DatabaseObserver } from '../observer.js';
 import { Collection } from './collection.js';
@@ -61,19 +61,19 @@ export async function loadCollection(
 ): Promise<{ collection: Collection; maintenance: Maintenance }> {
   const { store, clock, limits, encoder, onDamaged } = options;
   const { incarnation, dimension = 0 } = definition;
-  const named = new Map(
-    Object.entries(definition.vectors ?? {}).map(([name, vector]) => [name, vector.dimension]),
-  );
   const segmentRowsMax = Math.min(
     limits.segmentRowsMax,
     Math.ceil(limits.segmentValueBytesMax / (4 * valuesPerRow(definition))),
   );
+  const segmentBytesMax = segmentBytesOf(definition, limits);
   const rows = new Rows({
     incarnation,
     dimension,
-    named,
+    named: dimensionsOf(definition.vectors),
+    multi: dimensionsOf(definition.multiVectors),
     sparse: Object.keys(definition.sparseVectors ?? {}),
     segmentRowsMax,
+    segmentBytesMax,
     metadataColumnsMax: limits.metadataColumnsMax,
     encoder,
     pool: options.pool,
@@ -115,11 +115,31 @@ export async function loadCollection(
     collection,
     manifest,
     segmentRowsMax,
+    segmentBytesMax,
     metadataColumnsMax: limits.metadataColumnsMax,
     retentionMs: limits.retentionMs,
   });
   maintenance.notice();
   return { collection, maintenance };
+}
+
+/**
+ * Rows of one size are bounded by their number. Records have any number of multi-vectors, hence a bound of the
+ * bytes, with room for the largest record.
+ */
+function segmentBytesOf(definition: CollectionDefinition, limits: Limits): number {
+  const multiCount = Object.keys(definition.multiVectors ?? {}).length;
+  if (multiCount === 0) return SEGMENT_BYTES_MAX;
+  const valuesMax = valuesPerRow(definition) + multiCount * limits.multiValuesMax;
+  const sparseBytesMax =
+    8 * limits.sparseElementsMax * Object.keys(definition.sparseVectors ?? {}).length;
+  const textBytesMax = limits.metadataBytesMax + limits.vectorIdBytesMax;
+  const recordBytesMax = 4 * valuesMax + sparseBytesMax + textBytesMax;
+  return Math.max(limits.segmentValueBytesMax, recordBytesMax);
+}
+
+function dimensionsOf(shapes: NamedShapes = {}): ReadonlyMap<string, number> {
+  return new Map(Object.entries(shapes).map(([name, { dimension }]) => [name, dimension]));
 }
 
 function readManifest(definition: CollectionDefinition, { store }: LoadOptions): Manifest {

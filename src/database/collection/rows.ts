@@ -20,7 +20,11 @@ export interface RowsOptions {
   readonly named: ReadonlyMap<string, number>;
   /** The names of the sparse vectors. */
   readonly sparse: readonly string[];
+  /** The same for multi-vectors. */
+  readonly multi: ReadonlyMap<string, number>;
   readonly segmentRowsMax: number;
+  /** Of vectors, ids and metadata text. */
+  readonly segmentBytesMax: number;
   readonly metadataColumnsMax: number;
   /** Makes the codes that the engine scans; null when it scans values. */
   readonly encoder: RowEncoder | null;
@@ -228,7 +232,9 @@ export class Rows {
       dimension: this.#options.dimension,
       named: this.#options.named,
       sparse: this.#options.sparse,
+      multi: this.#options.multi,
       rowsMax: this.#options.segmentRowsMax,
+      bytesMax: this.#options.segmentBytesMax,
       columnsMax: this.#options.metadataColumnsMax,
       encoder: this.#options.encoder,
     });

@@ -59,6 +59,11 @@ export function viewsOfNamed(views: readonly SegmentView[], name: string): reado
   }));
 }
 
+/** The views of a multi-vector: of the rows that have it. Their blocks have the ids of rows only. */
+export function viewsOfMulti(views: readonly SegmentView[], name: string): readonly SegmentView[] {
+  return views.map((view) => ({ ...view, ...view.segment.withMulti(name, view) }));
+}
+
 /** The visible rows, in order of arrival. */
 export function* rowsOf(views: readonly SegmentView[]): Generator<RowAddress> {
   for (const { rows, rowCount, segment } of views) {

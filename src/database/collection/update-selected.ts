@@ -25,8 +25,8 @@ import type { Write } from './writer.js';
 import {
   type CommitTogether,
   logged,
-  namedVectorsOf,
   sparseVectorsOf,
+  vectorsOfRows,
   withoutEffect,
 } from './writes.js';
 
@@ -191,7 +191,7 @@ class Changes {
       ids: utf8ColumnOf(this.ids),
       values,
       metadata: utf8ColumnOf(this.#texts),
-      named: namedVectorsOf(
+      ...vectorsOfRows(
         this.#collection,
         vectors.map((found) => found.vectors ?? {}),
       ),

@@ -12,8 +12,11 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
+import { multiColumnOf } from '../../common/multi-column.js';
 import { sparseColumnOf } from '../../common/sparse-column.js';
 import type {
+  MultiVector,
+  NamedMulti,
   NamedSparse,
   NamedVectors,
   SparseVector,
@@ -32,12 +35,19 @@ import {
 } from '../../segment/log-record.js';
 import { decodeUtf8 } from '../../segment/shared-arrays.js';
 import type { StoreOperation } from '../../storage/store.js';
-import type { DeleteResult, VectorSelection, WriteMode, WriteResult } from '../api.js';
+import type {
+  DeleteResult,
+  VectorSelection,
+  VectorsToSet,
+  WriteMode,
+  WriteResult,
+} from '../api.js';
 import { logName } from '../keys.js';
 import type { FilterCache } from '../query/filter-cache.js';
 import type { Collection } from './collection.js';
 import { findTypeViolation } from './declared-types.js';
 import { type Companion, NEVER } from './expiries.js';
+import type { CollectionDefinition } from './manifest.js';
 import { applyMergePatch } from './merge-patch.js';
 import { rowsOf } from './snapshot.js';
 import type { PendingIds, PreparedWrite, Write } from './writer.js';
@@ -98,15 +108,15 @@ function encodeWrite(
   record: Extract<LogRecord, { kind: 'write' }>,
   { pool, recordBytes }: RecordEncoding,
 ): Uint8Array | Promise<Uint8Array> {
-  const { count, ids, values, metadata, named = [], sparse = [] } = record.batch;
-  const arrays = [values, ...[...named, ...sparse].map((vectors) => vectors.values)];
+  const { count, ids, values, metadata, named = [], multi = [], sparse = [] } = record.batch;
+  const arrays = [values, ...[...named, ...multi, ...sparse].map((vectors) => vectors.values)];
   const isLarge = arrays.reduce((sum, array) => sum + array.byteLength, 0) >= POOLED_BYTES_MIN;
   // Values that are not shared would be copied to the pool, which takes as long.
   if (!isLarge || !arrays.every(({ buffer }) => buffer instanceof SharedArrayBuffer)) {
     return encodeLogRecord(record, (byteCount) => recordBytes.acquire(byteCount));
   }
   const room = recordBytes.acquire(recordBytesMax(record.batch));
-  const batch = { count, ids, values, metadata, named, sparse };
+  const batch = { count, ids, values, metadata, named, multi, sparse };
   return pool.run(
     encodeWriteTask,
     { timeMs: record.timeMs, batch, room },
@@ -239,7 +249,7 @@ export interface VectorChange {
   readonly metadataPatch: string | undefined;
   readonly values?: Float32Array | undefined;
   /** Named vectors to set, or with null to remove. */
-  readonly vectors?: Readonly<Record<string, Float32Array | null>> | undefined;
+  readonly vectors?: VectorsToSet | undefined;
   /** The same for sparse vectors. */
   readonly sparseVectors?: Readonly<Record<string, SparseVector | null>> | undefined;
   readonly ifVersion?: string | undefined;
@@ -280,7 +290,7 @@ export function patchVector(
         ids: utf8ColumnOf([id]),
         values: change.values ?? kept.values ?? NO_VALUES,
         metadata: utf8ColumnOf([metadata]),
-        named: namedVectorsOf(collection, [{ ...kept.vectors, ...change.vectors }]),
+        ...vectorsOfRows(collection, [{ ...kept.vectors, ...change.vectors }]),
         sparse: sparseVectorsOf(collection, [{ ...kept.sparseVectors, ...change.sparseVectors }]),
       };
       pending.set(id, sequence);
@@ -490,18 +500,25 @@ export function applyLogRecord(
   }
 }
 
-/** The named vectors of rows, of which each has or lacks any; undefined where none has one. */
-export function namedVectorsOf(
+/** The named vectors and the multi-vectors of rows, of which each has or lacks any. */
+export function vectorsOfRows(
   { definition }: Collection,
-  rows: readonly Readonly<Record<string, Float32Array | null>>[],
+  rows: readonly VectorsToSet[],
+): Pick<VectorBatch, 'named' | 'multi'> {
+  return { named: namedVectorsOf(definition, rows), multi: multiVectorsOf(definition, rows) };
+}
+
+/** Undefined where no row has one. */
+function namedVectorsOf(
+  definition: CollectionDefinition,
+  rows: readonly VectorsToSet[],
 ): readonly NamedVectors[] | undefined {
   const named = Object.entries(definition.vectors ?? {}).flatMap(([name, { dimension }]) => {
     const presence = new Uint8Array(rows.length);
     const values = new Float32Array(rows.length * dimension);
     for (const [i, row] of rows.entries()) {
-      // Also a vector named like a member of every object.
-      const vector = Object.hasOwn(row, name) ? row[name]! : null;
-      if (vector === null) continue;
+      const vector = vectorIn(row, name);
+      if (!(vector instanceof Float32Array)) continue;
       values.set(vector, i * dimension);
       presence[i] = 1;
     }
@@ -523,4 +540,24 @@ export function sparseVectorsOf(
     return column.indices.length === 0 ? [] : [{ name, ...column }];
   });
   return sparse.length === 0 ? undefined : sparse;
+}
+
+/** Undefined where no row has one. */
+function multiVectorsOf(
+  definition: CollectionDefinition,
+  rows: readonly VectorsToSet[],
+): readonly NamedMulti[] | undefined {
+  const multi = Object.entries(definition.multiVectors ?? {}).flatMap(([name, { dimension }]) => {
+    const column = multiColumnOf(rows.length, dimension, (row) => {
+      const vector = vectorIn(rows[row]!, name);
+      return vector === null || vector instanceof Float32Array ? undefined : vector;
+    });
+    return column.values.length === 0 ? [] : [{ name, ...column }];
+  });
+  return multi.length === 0 ? undefined : multi;
+}
+
+/** Also of a vector named like a member of every object. */
+function vectorIn(row: VectorsToSet, name: string): Float32Array | MultiVector | null {
+  return Object.hasOwn(row, name) ? row[name]! : null;
 }

@@ -180,7 +180,8 @@ function meanOf(vectors: readonly Float32Array[], metric: Metric): Float64Array 
   return mean.map((sum) => sum / vectors.length);
 }
 
-function concatenate(vectors: readonly Float32Array[]): Float32Array {
+/** Row-major. */
+export function concatenate(vectors: readonly Float32Array[]): Float32Array {
   const { length } = vectors[0]!;
   const all = new Float32Array(vectors.length * length);
   for (const [i, vector] of vectors.entries()) all.set(vector, i * length);

@@ -5,6 +5,7 @@ import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
 import { countBefore } from '../../engine/core/count-before.js';
 import { publicScore, type SearchQuery } from '../../engine/core/engine.js';
 import { searchByExamples } from '../../engine/core/example-search.js';
+import { searchByMaxSim } from '../../engine/core/max-sim.js';
 import { type FilterNode, filterTests } from '../../filter/filter-node.js';
 import type { Segment } from '../../segment/segment.js';
 import {
@@ -13,6 +14,7 @@ import {
   type SegmentView,
   type Snapshot,
   uniteViews,
+  viewsOfMulti,
   viewsOfNamed,
 } from '../collection/snapshot.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
@@ -21,7 +23,13 @@ import { FusedSource } from './fusion/fused-source.js';
 import { RankedPart } from './fusion/ranked-part.js';
 import type { Prefetch } from './prefetch.js';
 import type { QueryPlan } from './query-plan.js';
-import { type FusedRanking, type Ranking, type SingleRanking, searchedName } from './ranking.js';
+import {
+  type FusedRanking,
+  type MultiRanking,
+  type Ranking,
+  type SingleRanking,
+  searchedName,
+} from './ranking.js';
 import { countByRanking, type SearchSource } from './search-source.js';
 import { type SearchTarget, searchTarget, toHits, withoutIds } from './search-target.js';
 import { openSparseSearch } from './sparse-query.js';
@@ -130,14 +138,24 @@ class OpenSnapshot {
       const found = await openSparseSearch(ranking, passing, this.#services, signal);
       return describe(found.views, found.source);
     }
+    if (ranking.kind === 'multi') return this.#openMulti(ranking, passing);
     const searched = this.#searchedViews(passing, searchedName(ranking));
     if (ranking.kind === 'vector') return searched;
     const { formula } = ranking;
     const search: SearchSource['search'] = (query) =>
       searchByExamples(pool, { ...query, formula }, signal === undefined ? {} : { signal });
-    const countBefore: SearchSource['countBefore'] = (query, positions) =>
-      countByRanking(search, query, positions);
-    return { ...searched, source: { search, countBefore } };
+    return { ...searched, source: rankedSource(search) };
+  }
+
+  #openMulti({ using }: MultiRanking, passing: Views): OpenRanking {
+    const views = viewsOfMulti(passing, using);
+    const columns = new Map(
+      views.map(({ segment, block }) => [block.key, segment.multiColumn(using)]),
+    );
+    const options = this.#signal === undefined ? {} : { signal: this.#signal };
+    const search: SearchSource['search'] = (query) =>
+      searchByMaxSim(this.#services.pool, { ...query, columns }, options);
+    return describe(views, rankedSource(search));
   }
 
   #searchedViews(passing: Views, name: string | null): OpenRanking {
@@ -239,6 +257,10 @@ class OpenSnapshot {
       countBefore: (query, positions) => countBefore(this.#services, query, positions, options),
     };
   }
+}
+
+function rankedSource(search: SearchSource['search']): SearchSource {
+  return { search, countBefore: (query, positions) => countByRanking(search, query, positions) };
 }
 
 function describe(views: Views, source: SearchSource | null): OpenRanking {

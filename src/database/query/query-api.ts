@@ -59,6 +59,8 @@ export interface DiversityRequest {
 export interface RankingRequest {
   readonly vector?: Float32Array | undefined;
   readonly id?: string | undefined;
+  /** Compared with the multi-vectors named by `using`. */
+  readonly multiVector?: readonly Float32Array[] | undefined;
   readonly text?: TextRequest | undefined;
   /** Compared with the sparse vector `using`. */
   readonly sparse?: SparseVector | undefined;
@@ -207,6 +209,7 @@ export interface MatchVectors {
   /** Null for a collection without the unnamed vector. */
   readonly unnamed: VectorShape | null;
   readonly named: Readonly<Record<string, VectorShape>>;
+  readonly multi: Readonly<Record<string, VectorShape>>;
 }
 
 /** Queries that have been checked and are searched together. */
@@ -222,7 +225,7 @@ export interface PreparedQueries {
 export interface QuerySession {
   readonly sequence: number;
   readonly vectors: MatchVectors;
-  /** The shape of a vector: the unnamed one for undefined. Throws `invalid_request` at `using`. */
+  /** The shape of a vector, or of each of a multi-vector: the unnamed one for undefined. Throws `invalid_request` at `using`. */
   shapeOf(using: string | undefined): VectorShape;
   /**
    * Checks all queries and splits them into groups that fit the engine. Throws the issues of all of

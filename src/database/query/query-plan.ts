@@ -1,7 +1,7 @@
 // The plan of a query: everything that decides its answer, taken from the request of a first page or
 // from the cursor that a later page continues.
 
-import { type FieldPath, validationError } from '../../common/errors.js';
+import { type FieldPath, field, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, SparseVector } from '../../common/types.js';
 import type { FilterNode } from '../../filter/filter-node.js';
@@ -31,6 +31,7 @@ import { findGroupSizeIssues, findQueryIssues, groupLimitDefault } from './query
 import {
   digestRequest,
   type ExampleRanking,
+  findMisplaced,
   planRanking,
   type Ranking,
   type RankingContext,
@@ -147,10 +148,12 @@ function planFirstPage(view: SnapshotView, request: QueryRequest, context: PlanC
   const limitUnset =
     grouping === null ? limits.pageLimitDefault : groupLimitDefault(grouping.size, limits);
   const filterNode = request.filter === undefined ? null : parseFilter(request.filter, FILTER_PATH);
+  const ranking = planRanking(view, request, context);
+  requireComparable(ranking, request);
   return {
     sequence: view.sequence,
     openedAtMs: now,
-    ranking: planRanking(view, request, context),
+    ranking,
     rankingDigest: digestRanking(request),
     prefetch: request.prefetch === undefined ? null : planPrefetch(view, request.prefetch, context),
     filter: request.filter ?? null,
@@ -176,6 +179,14 @@ function planFirstPage(view: SnapshotView, request: QueryRequest, context: PlanC
   };
 }
 
+/** Throws `invalid_request` for what compares or summarizes scores of single vectors. */
+function requireComparable({ kind }: Ranking, { diversity, scoreStats }: QueryRequest): void {
+  if (kind !== 'multi') return;
+  const members = { mmr: diversity, score_stats: scoreStats };
+  const issues = findMisplaced(members, ['mmr', 'score_stats'], 'a multi-vector', field);
+  if (issues.length > 0) throw validationError(issues);
+}
+
 /** By default among a hundred, or among the matches of all pages if these are more. */
 function planDiversity(
   { lambda, candidateCount }: DiversityRequest,
@@ -195,12 +206,14 @@ function planNextPage(
   const { sealer, limits, now, parseFilter } = context;
   const cursor = openCursor(token, 'query', collection, { sealer, limits, now });
   const { ranking, rankingDigest, prefetch } = cursor;
-  const isByVector = ranking.kind === 'vector' && rankingDigest === null;
+  const isByVector =
+    (ranking.kind === 'vector' || ranking.kind === 'multi') && rankingDigest === null;
   const isSameMade = digestRanking(request) === rankingDigest;
   const text = ranking.kind === 'text' ? ranking.request : null;
   const repeated: [keyof QueryRequest, string, boolean][] = [
     ['vector', 'vector', isByVector && sameVector(request.vector, ranking.vector)],
     ['id', 'id', isByVector && request.id === ranking.excludedIds[0]],
+    ['multiVector', 'multi_vector', isSameMade],
     ['text', 'text', sameJson(request.text, text)],
     ['sparse', 'sparse', isSameSparse(request.sparse, ranking)],
     ['recommend', 'recommend', isSameMade],
@@ -315,8 +328,8 @@ function metricOf(ranking: SealedRanking): string | undefined {
 }
 
 /** By which a cursor recognizes the members that it does not keep; null for a request without any. */
-function digestRanking({ recommend, discover, fusion }: QueryRequest): string | null {
-  const request = recommend ?? discover ?? fusion;
+function digestRanking(query: QueryRequest): string | null {
+  const request = query.recommend ?? query.discover ?? query.fusion ?? query.multiVector;
   return request === undefined ? null : digestRequest(request);
 }
 

@@ -42,8 +42,15 @@ export async function openSession(
   const { definition } = collection;
   return {
     sequence: view.sequence,
-    vectors: { unnamed: unnamedShape(definition), named: definition.vectors ?? {} },
-    shapeOf: (using) => collection.shapeOf(using ?? null, field('using')),
+    vectors: {
+      unnamed: unnamedShape(definition),
+      named: definition.vectors ?? {},
+      multi: definition.multiVectors ?? {},
+    },
+    shapeOf(using) {
+      const name = using ?? null;
+      return collection.multiShapeOf(name) ?? collection.shapeOf(name, field('using'));
+    },
     prepare(requests, firstIndex = 0): readonly PreparedQueries[] {
       const parseFilter = createFilterParser(limits);
       const plans = planAll(view, requests, firstIndex, {

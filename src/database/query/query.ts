@@ -244,6 +244,7 @@ function explain(work: QueryWork, timings: QueryTimings, engine: string): Explai
 }
 
 function engineOf({ ranking }: QueryPlan, { engine }: DatabaseServices): string {
+  if (ranking.kind === 'multi') return 'max_sim';
   return ranking.kind === 'vector' || ranking.kind === 'examples' ? engine.name : ranking.kind;
 }
 

@@ -6,16 +6,18 @@ import {
   type FieldPath,
   field,
   type IssueLocation,
+  type SagittaError,
   type ValidationIssue,
+  type Violation,
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject, Metric, SparseVector } from '../../common/types.js';
+import type { JsonObject, Metric, SparseVector, VectorShape } from '../../common/types.js';
 import type { Formula } from '../../engine/core/example-search.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { type Collection, type SearchedVector, vectorNotFound } from '../collection/collection.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
-import { findExampleIssues, planDiscover, planRecommend } from './examples.js';
+import { concatenate, findExampleIssues, planDiscover, planRecommend } from './examples.js';
 import type { FusionMethod } from './fusion/fusion.js';
 import type { FusionRequest, QueryRequest, RankingRequest, TextRequest } from './query-api.js';
 import type { SparseQuery } from './sparse-query.js';
@@ -40,6 +42,15 @@ export interface ExampleRanking extends Omit<VectorRanking, 'kind'> {
   readonly formula: Formula;
 }
 
+/** By MaxSim with a multi-vector. */
+export interface MultiRanking extends Omit<VectorRanking, 'kind'> {
+  readonly kind: 'multi';
+  /** Row-major [vectorCount, dimension]. */
+  readonly vector: Float32Array;
+  /** The multi-vector that is searched. */
+  readonly using: string;
+}
+
 /** By BM25. */
 interface TextRanking {
   readonly kind: 'text';
@@ -53,7 +64,12 @@ interface SparseRanking extends SparseQuery {
   readonly excludedIds: readonly string[];
 }
 
-export type SingleRanking = VectorRanking | ExampleRanking | TextRanking | SparseRanking;
+export type SingleRanking =
+  | VectorRanking
+  | ExampleRanking
+  | MultiRanking
+  | TextRanking
+  | SparseRanking;
 
 /** By several rankings together. */
 export interface FusedRanking {
@@ -80,6 +96,7 @@ export type SealedRanking = SealedSingle | SealedFusion;
 type SealedSingle =
   | VectorRanking
   | ExampleRanking
+  | MultiRanking
   | { readonly kind: 'text'; readonly request: TextRequest }
   | SealedSparse;
 
@@ -111,6 +128,7 @@ type FilterParser = (filter: JsonObject, path: FieldPath) => FilterNode;
 const TARGETS = [
   'vector',
   'id',
+  'multiVector',
   'embed',
   'text',
   'sparse',
@@ -186,11 +204,11 @@ function findTargetIssues(
   locate: Locate,
 ): ValidationIssue[] {
   const issues: ValidationIssue[] = [];
-  const targets = names.filter((name) => request[name] !== undefined);
+  const targets = names.filter((name) => request[name] !== undefined).map(wireName);
   const [first, second] = targets;
   if (targets.length !== 1) {
     const found = targets.length === 0 ? 'none' : targets.join(' and ');
-    const detail = `Expected one of ${names.join(', ')}; found ${found}.`;
+    const detail = `Expected one of ${names.map(wireName).join(', ')}; found ${found}.`;
     const location = locate(second ?? 'vector');
     issues.push({ location, code: 'invalid_request', detail });
   }
@@ -205,7 +223,24 @@ function findTargetIssues(
     const other = 'sparse, which the dot product ranks';
     issues.push(...findMisplaced(request, ['metric'], other, locate));
   }
+  const { multiVector = [] } = request;
+  if (multiVector.length > limits.queryVectorsMax) {
+    issues.push({
+      location: locate('multi_vector'),
+      ...tooManyVectors(multiVector.length, limits),
+    });
+  }
   return issues.concat(findExampleIssues(request, limits, locate));
+}
+
+/** As requests spell it. */
+function wireName(name: string): string {
+  return name === 'multiVector' ? 'multi_vector' : name;
+}
+
+function tooManyVectors(actual: number, { queryVectorsMax: expected }: Limits): Violation {
+  const detail = `Expected at most ${expected} vectors to search with; found ${actual}.`;
+  return { code: 'limit_exceeded', detail, expected, actual };
 }
 
 /** Members that compare vectors do not go with a ranking by something else. */
@@ -266,6 +301,11 @@ function planSingle(
     return { kind: 'sparse', using, sparse: request.sparse, excludedIds: [] };
   }
   const using = request.using ?? null;
+  const multiShape = collection.multiShapeOf(using);
+  const { multiVector } = request;
+  if (multiVector !== undefined || (multiShape !== undefined && request.id !== undefined)) {
+    return planMulti(view, request, multiShape, limits, path);
+  }
   const shape = collection.shapeOf(using, field(...path, 'using'));
   const metric = request.metric ?? shape.metric;
   const searched = { dimension: shape.dimension, metric, using };
@@ -287,6 +327,54 @@ function planSingle(
   return { kind: 'vector', vector, using, metric, excludedIds: id === undefined ? [] : [id] };
 }
 
+function planMulti(
+  view: SnapshotView,
+  { id, multiVector, using, metric: requested }: RankingRequest,
+  shape: VectorShape | undefined,
+  limits: Limits,
+  path: FieldPath,
+): MultiRanking {
+  const { collection } = view;
+  if (using === undefined || shape === undefined) {
+    const detail = 'Expected the name of a multi-vector with multi_vector.';
+    const location = field(...path, 'using');
+    throw validationError([{ location, code: 'invalid_request', detail }]);
+  }
+  const metric = requested ?? shape.metric;
+  if (metric === 'euclidean') {
+    const detail = 'Multi-vectors are compared by cosine or dot; found euclidean.';
+    const location = field(...path, 'metric');
+    throw validationError([{ location, code: 'invalid_request', detail }]);
+  }
+  const vectors = multiVector ?? storedMulti(view, id!, using, path);
+  const member = field(...path, id === undefined ? 'multi_vector' : 'id');
+  if (vectors.length > limits.queryVectorsMax) {
+    throw validationError([{ location: member, ...tooManyVectors(vectors.length, limits) }]);
+  }
+  const searched = { dimension: shape.dimension, metric, using };
+  for (const [i, vector] of vectors.entries()) {
+    const location = id === undefined ? field(...path, 'multi_vector', i) : member;
+    collection.checkQueryVector(vector, searched, location);
+  }
+  const excludedIds = id === undefined ? [] : [id];
+  return { kind: 'multi', vector: concatenate(vectors), using, metric, excludedIds };
+}
+
+function storedMulti(
+  view: SnapshotView,
+  id: string,
+  using: string,
+  path: FieldPath,
+): readonly Float32Array[] {
+  const address = view.find(id);
+  const found = address?.segment.multiVector(address.row, using);
+  if (found === undefined) throw missingVector(view, { id, using: address ? using : null }, path);
+  const { dimension, values } = found;
+  return Array.from({ length: values.length / dimension }, (_, i) =>
+    values.subarray(i * dimension, (i + 1) * dimension),
+  );
+}
+
 function storedVector(
   view: SnapshotView,
   id: string,
@@ -297,10 +385,19 @@ function storedVector(
   const address = view.find(id);
   const values = address && collection.storedValues(address, using);
   if (values !== undefined) return values;
-  const error = vectorNotFound(collection.definition.id, id, address && using);
-  if (path.length === 0) throw error;
+  throw missingVector(view, { id, using: address ? using : null }, path);
+}
+
+/** An issue at the id, except for the id of the query itself. `using`: what the vector lacks; null for all of it. */
+function missingVector(
+  { collection }: SnapshotView,
+  { id, using }: { readonly id: string; readonly using: string | null },
+  path: FieldPath,
+): SagittaError {
+  const error = vectorNotFound(collection.definition.id, id, using);
+  if (path.length === 0) return error;
   const { code, message: detail } = error;
-  throw validationError([{ location: field(...path, 'id'), code, detail }]);
+  return validationError([{ location: field(...path, 'id'), code, detail }]);
 }
 
 export function sealRanking(ranking: Ranking): SealedRanking {

@@ -4,6 +4,7 @@
 import { SagittaError } from '../../common/errors.js';
 import { isIdField } from './ids.js';
 import { jsonViolation } from './json-fields.js';
+import { isMultiField } from './multi-vectors.js';
 import { type ArrowField, describeType, quoted } from './schema.js';
 import { isTextField } from './strings.js';
 import { isVectorField } from './vectors.js';
@@ -15,6 +16,8 @@ export interface ColumnNames {
   readonly hasUnnamed: boolean;
   /** The names of the collection's named vectors, whose columns are `vectors.<name>`; absent for none. */
   readonly vectorNames?: readonly string[] | undefined;
+  /** Those of its multi-vectors, whose columns are named alike; absent for none. */
+  readonly multiNames?: readonly string[] | undefined;
 }
 
 /** Column indexes. */
@@ -24,9 +27,16 @@ export interface VectorColumns {
   readonly values: number | null;
   readonly metadata: number | null;
   /** Those of the named vectors that have a column. */
-  readonly named: readonly { readonly name: string; readonly index: number }[];
+  readonly named: readonly NamedColumn[];
+  /** Those of the multi-vectors that have one. */
+  readonly multi: readonly NamedColumn[];
   /** The other columns: they become members of the metadata. */
   readonly members: readonly number[];
+}
+
+interface NamedColumn {
+  readonly name: string;
+  readonly index: number;
 }
 
 /** The names of a column of vectors for which none is given, the first that exists. */
@@ -45,9 +55,11 @@ export function chooseVectorColumns(
   const values = chooseUnnamed(fields, names);
   if (id !== null && id === values)
     throw invalid(`Column ${quoted(fields[id]!.name)} cannot be both id and vector.`);
-  const named = chooseNamed(fields, names.vectorNames ?? []);
+  const { named, multi } = chooseNamed(fields, names);
   const isTaken = (index: number) =>
-    index === id || index === values || named.some((vector) => vector.index === index);
+    index === id ||
+    index === values ||
+    [...named, ...multi].some((vector) => vector.index === index);
   const metadata = indexOf(fields, METADATA_NAME);
   const members = fields.flatMap((field, index) =>
     isTaken(index) || field.name === METADATA_NAME ? [] : [index],
@@ -55,21 +67,20 @@ export function chooseVectorColumns(
   const hasMetadata = metadata !== null && !isTaken(metadata);
   if (hasMetadata) checkMetadata(fields[metadata]!, members, fields);
   for (const index of members) requireJson(fields[index]!);
-  return { id, values, metadata: hasMetadata ? metadata : null, named, members };
+  return { id, values, metadata: hasMetadata ? metadata : null, named, multi, members };
 }
 
 /** Throws `invalid_request` for a column that rows must or must not have. */
 function chooseUnnamed(
   fields: readonly ArrowField[],
-  { vectorColumn, hasUnnamed, vectorNames = [] }: ColumnNames,
+  { vectorColumn, hasUnnamed, vectorNames = [], multiNames = [] }: ColumnNames,
 ): number | null {
   const index = chooseVectors(fields, vectorColumn);
   if (hasUnnamed && index === null) throw noVectors(fields);
   if (hasUnnamed || index === null) return index;
   const expected =
-    vectorNames.length === 0
-      ? 'none'
-      : vectorNames.map((name) => quoted(`${NAMED_PREFIX}${name}`)).join(', ');
+    [...vectorNames, ...multiNames].map((name) => quoted(`${NAMED_PREFIX}${name}`)).join(', ') ||
+    'none';
   throw invalid(
     `The column ${quoted(fields[index]!.name)} is for the unnamed vector, which the collection does not have; expected ${expected}. A column of metadata needs another name.`,
   );
@@ -78,20 +89,33 @@ function chooseUnnamed(
 /** Without names there are no columns of named vectors: such columns are metadata. */
 function chooseNamed(
   fields: readonly ArrowField[],
-  names: readonly string[],
-): readonly { readonly name: string; readonly index: number }[] {
-  if (names.length === 0) return [];
-  return fields.flatMap((field, index) => {
-    if (!field.name.startsWith(NAMED_PREFIX)) return [];
+  { vectorNames = [], multiNames = [] }: ColumnNames,
+): Pick<VectorColumns, 'named' | 'multi'> {
+  const names = [...vectorNames, ...multiNames];
+  const named: NamedColumn[] = [];
+  const multi: NamedColumn[] = [];
+  if (names.length === 0) return { named, multi };
+  for (const [index, field] of fields.entries()) {
+    if (!field.name.startsWith(NAMED_PREFIX)) continue;
     const name = field.name.slice(NAMED_PREFIX.length);
     if (!names.includes(name)) {
       throw invalid(
         `The column ${quoted(field.name)} is for a named vector that the collection does not have; expected ${names.join(', ')} after "vectors.".`,
       );
     }
-    requireVectors(field);
-    return [{ name, index }];
-  });
+    const isMulti = multiNames.includes(name);
+    if (isMulti) requireLists(field);
+    else requireVectors(field);
+    (isMulti ? multi : named).push({ name, index });
+  }
+  return { named, multi };
+}
+
+function requireLists(field: ArrowField): void {
+  if (isMultiField(field)) return;
+  throw invalid(
+    `The column ${quoted(field.name)} must hold lists of vectors, which are lists of numbers; found ${describeType(field)}.`,
+  );
 }
 
 function requireVectors(field: ArrowField): void {

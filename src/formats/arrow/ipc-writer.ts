@@ -25,7 +25,8 @@ import {
   RecordBatch,
 } from 'apache-arrow/ipc/metadata/message';
 import { type Bitmap, countBits } from '../../common/bitmap.js';
-import type { Utf8Column } from '../../common/types.js';
+import { valuesOfRows } from '../../common/multi-column.js';
+import type { MultiColumn, Utf8Column } from '../../common/types.js';
 
 /** Smaller buffers are copied together: a chunk of their own would cost more than the copy. */
 const CHUNK_BYTES_MIN = 16_384;
@@ -140,6 +141,16 @@ export class BodyWriter {
     this.node(end - first);
     this.noNulls();
     this.buffer(elements.subarray(first, end));
+  }
+
+  /** The same with vectors in the lists. */
+  vectorLists(column: MultiColumn, count: number): void {
+    const { dimension, starts } = column;
+    const values = valuesOfRows(column, 0, count);
+    this.node(count);
+    this.noNulls();
+    this.buffer(offsetsOf(starts, 0, count));
+    this.vectors(values, values.length / dimension);
   }
 
   /** Adds a column of the strings `from..from + count`, none of them null. */
@@ -280,6 +291,8 @@ export interface FieldToWrite {
     | 'utf8'
     | keyof typeof NUMBERS
     | { readonly vectorOf: number }
+    /** Lists of vectors of this dimension. */
+    | { readonly vectorsOf: number }
     | { readonly listOf: 'float32' | 'uint32' };
 }
 
@@ -290,6 +303,8 @@ export type ColumnToWrite =
   | { readonly vectors: Float32Array; readonly presence?: Bitmap | null }
   /** Of the rows from 0; see `SparseColumn`. */
   | { readonly starts: Int32Array; readonly elements: Uint32Array | Float32Array }
+  /** Lists of vectors, of the rows from 0. */
+  | { readonly multi: MultiColumn }
   | { readonly numbers: Int32Array | BigInt64Array | Float32Array };
 
 const NUMBERS = {
@@ -326,6 +341,10 @@ export function encodeBatch(rowCount: number, columns: readonly ColumnToWrite[])
       body.lists(column.starts, column.elements, rowCount);
       continue;
     }
+    if ('multi' in column) {
+      body.vectorLists(column.multi, rowCount);
+      continue;
+    }
     body.node(rowCount);
     body.noNulls();
     body.buffer(column.numbers);
@@ -355,7 +374,9 @@ export function toField({ name, type, isNullable = false }: FieldToWrite): Field
   if ('vectorOf' in type) {
     return new Field(name, new FixedSizeList(type.vectorOf, elementOf('float32')), isNullable);
   }
-  return new Field(name, new List(elementOf(type.listOf)), isNullable);
+  if ('listOf' in type) return new Field(name, new List(elementOf(type.listOf)), isNullable);
+  const vectors = new FixedSizeList(type.vectorsOf, elementOf('float32'));
+  return new Field(name, new List(new Field('item', vectors, false)), false);
 }
 
 function elementOf(type: 'float32' | 'uint32'): Field<Float32 | Uint32> {

@@ -123,7 +123,9 @@ export function expectFields(
 /** The same text as `describeType` gives. */
 function typeText(type: FieldToWrite['type']): string {
   if (typeof type === 'string') return type;
-  return 'vectorOf' in type ? `fixed_size_list<float32>[${type.vectorOf}]` : `list<${type.listOf}>`;
+  if ('vectorOf' in type) return `fixed_size_list<float32>[${type.vectorOf}]`;
+  if ('listOf' in type) return `list<${type.listOf}>`;
+  return `list<fixed_size_list<float32>[${type.vectorsOf}]>`;
 }
 
 /** The records of a log repeat a few schemas; comparing bytes is ten times faster than decoding. */

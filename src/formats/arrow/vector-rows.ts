@@ -2,21 +2,24 @@
 // runs in any thread. The collection's rules for ids and metadata, but for their lengths, are checked
 // by the caller.
 
-import type { NamedVectors, Utf8Column } from '../../common/types.js';
+import type { NamedMulti, NamedVectors, Utf8Column } from '../../common/types.js';
 import { located } from './arrow-errors.js';
 import { type ColumnNames, chooseVectorColumns } from './column-choice.js';
 import { openColumns } from './columns.js';
 import type { EncodedBatch } from './encoded-batch.js';
 import { readIds } from './ids.js';
 import { readMetadata } from './json-columns.js';
+import { readMultiVectors } from './multi-vectors.js';
 import { type RowIssue, RowIssues } from './row-issues.js';
 import { readNamedVectors, readVectors } from './vectors.js';
 
-export interface VectorRowsOptions extends Omit<ColumnNames, 'hasUnnamed' | 'vectorNames'> {
+export interface VectorRowsOptions extends Pick<ColumnNames, 'idColumn' | 'vectorColumn'> {
   /** Of the unnamed vector; null where rows have none. */
   readonly dimension: number | null;
   /** The dimensions of the named vectors, by name; absent for none. */
   readonly named?: ReadonlyMap<string, number>;
+  /** Of the multi-vectors, by name; absent for none. */
+  readonly multi?: ReadonlyMap<string, { readonly dimension: number; readonly countMax: number }>;
   /** Bound on the decompressed batch. */
   readonly batchBytesMax: number;
   readonly idBytesMax: number;
@@ -35,6 +38,8 @@ export interface VectorRows {
   readonly values: Float32Array;
   /** Of the named vectors that have a column and are not null in all rows. */
   readonly named: readonly NamedVectors[];
+  /** The same for multi-vectors. */
+  readonly multi: readonly NamedMulti[];
   /**
    * Null if there is none. JSON objects that were written here, or text as received, known only to be
    * UTF-8.
@@ -51,11 +56,12 @@ const EXPANSION_MAX = 4;
 export function readVectorRows(batch: EncodedBatch, options: VectorRowsOptions): VectorRows {
   return located(`record batch ${batch.index}`, () => {
     const { dimension, batchBytesMax, idBytesMax, metadataBytesMax } = options;
-    const { named = new Map<string, number>() } = options;
+    const { named = new Map<string, number>(), multi = new Map<string, never>() } = options;
     const chosen = chooseVectorColumns(batch.fields, {
       ...options,
       hasUnnamed: dimension !== null,
       vectorNames: [...named.keys()],
+      multiNames: [...multi.keys()],
     });
     const columns = openColumns(batch, batchBytesMax);
     const issues = new RowIssues();
@@ -67,6 +73,11 @@ export function readVectorRows(batch: EncodedBatch, options: VectorRowsOptions):
     const vectors = chosen.named.map(({ name, index }) => {
       const toRead = { name, dimension: named.get(name)!, bytesMax, issues };
       return readNamedVectors(columns[index]!, toRead);
+    });
+    const lists = chosen.multi.map(({ name, index }) => {
+      const { dimension: length, countMax } = multi.get(name)!;
+      const toRead = { name, dimension: length, countMax, bytesMax, issues };
+      return readMultiVectors(columns[index]!, toRead);
     });
     const ids =
       chosen.id === null ? null : readIds(columns[chosen.id]!, { idBytesMax, bytesMax, issues });
@@ -83,6 +94,7 @@ export function readVectorRows(batch: EncodedBatch, options: VectorRowsOptions):
       ids,
       values,
       named: vectors.filter(({ presence }) => presence.includes(1)),
+      multi: lists.filter(({ starts }) => starts.at(-1)! > 0),
       metadata,
       issues: issues.items,
     };

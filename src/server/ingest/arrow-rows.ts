@@ -12,7 +12,7 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject, NamedVectors, Utf8Column } from '../../common/types.js';
+import type { JsonObject, NamedMulti, NamedVectors, Utf8Column } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
 import { type CollectionShape, unnamedShape, valuesPerRow } from '../../database/api.js';
 import { decompressed } from '../../formats/arrow/compression.js';
@@ -31,7 +31,13 @@ export interface BatchInput {
   readonly shape: CollectionShape;
   readonly limits: Pick<
     Limits,
-    'batchRowsMax' | 'bodyBytesMax' | 'metadataBytesMax' | 'metadataDepthMax' | 'vectorIdBytesMax'
+    | 'batchRowsMax'
+    | 'bodyBytesMax'
+    | 'metadataBytesMax'
+    | 'metadataDepthMax'
+    | 'multiValuesMax'
+    | 'multiVectorsMax'
+    | 'vectorIdBytesMax'
   >;
 }
 
@@ -57,6 +63,7 @@ function readBatch(input: BatchInput): ParsedRows {
   const rows = readVectorRows(input.batch, {
     dimension: shape.dimension ?? null,
     named: dimensionsOf(shape),
+    multi: multiOf(shape, limits),
     idColumn,
     vectorColumn,
     batchBytesMax: limits.bodyBytesMax,
@@ -66,16 +73,17 @@ function readBatch(input: BatchInput): ParsedRows {
   const issues = new BatchIssues(input.batch);
   for (const { row, member, ...violation } of rows.issues) issues.add(row, member, violation);
   issues.throwAny();
-  const { count, values, named } = rows;
+  const { count, values, named, multi } = rows;
   const ids = rows.ids ?? generateIds(count);
   const cuts = checkIds(ids, { isGenerated: rows.ids === null, input, issues });
   checkDirections(values, shape, issues);
   for (const vectors of named) checkNamedDirections(vectors, shape, issues);
+  for (const column of multi) checkMultiDirections(column, shape, issues);
   const text = rows.metadata ?? utf8ColumnOf(new Array<string>(count).fill('{}'));
   const documents = readDocuments(rows.metadata, count, input, issues);
   issues.throwAny();
   const metadata = packMetadata(documents, input.batch.body.bytes.length);
-  return { batch: { count, ids, values, metadata: text, named }, metadata, cuts, digest };
+  return { batch: { count, ids, values, metadata: text, named, multi }, metadata, cuts, digest };
 }
 
 /** The issues of a record batch: located by row of the stream, and in words by row of the batch. */
@@ -176,6 +184,31 @@ function checkNamedDirections(
     const violation = checkDirection(values, row * dimension, vectors[name]!);
     if (violation !== null) issues.add(row, `vectors.${name}`, violation);
   }
+}
+
+function checkMultiDirections(
+  { name, dimension, starts, values }: NamedMulti,
+  { multiVectors = {} }: CollectionShape,
+  issues: BatchIssues,
+): void {
+  const shape = multiVectors[name]!;
+  for (let row = 0; row + 1 < starts.length; row++) {
+    for (let i = starts[row]!; i < starts[row + 1]! && !issues.isFull; i++) {
+      const violation = checkDirection(values, i * dimension, shape);
+      if (violation !== null) issues.add(row, `vectors.${name}`, violation);
+    }
+  }
+}
+
+function multiOf(
+  { multiVectors = {} }: CollectionShape,
+  { multiVectorsMax, multiValuesMax }: BatchInput['limits'],
+) {
+  const entries = Object.entries(multiVectors).map(([name, { dimension }]) => {
+    const countMax = Math.min(multiVectorsMax, Math.max(1, Math.floor(multiValuesMax / dimension)));
+    return [name, { dimension, countMax }] as const;
+  });
+  return new Map(entries);
 }
 
 function dimensionsOf({ vectors = {} }: CollectionShape): ReadonlyMap<string, number> {

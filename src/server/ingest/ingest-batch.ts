@@ -50,12 +50,15 @@ export async function* lineBatches(
 ): AsyncGenerator<IngestBatch, void, undefined> {
   const { dimensionMax, embedCharactersMax, vectorIdBytesMax } = services.limits;
   const { metadataBytesMax, metadataDepthMax, sparseElementsMax } = services.limits;
+  const { multiValuesMax, multiVectorsMax } = services.limits;
   const limits = {
     dimensionMax,
     embedCharactersMax,
     metadataBytesMax,
     metadataDepthMax,
     sparseElementsMax,
+    multiValuesMax,
+    multiVectorsMax,
     vectorIdBytesMax,
   };
   // Each batch has a buffer for its lines, and one for its values.
@@ -85,11 +88,14 @@ export async function* recordBatches(
 ): AsyncGenerator<IngestBatch, void, undefined> {
   const { batchRowsMax, bodyBytesMax, metadataBytesMax, metadataDepthMax, vectorIdBytesMax } =
     services.limits;
+  const { multiValuesMax, multiVectorsMax } = services.limits;
   const limits = {
     batchRowsMax,
     bodyBytesMax,
     metadataBytesMax,
     metadataDepthMax,
+    multiValuesMax,
+    multiVectorsMax,
     vectorIdBytesMax,
   };
   const bodies = createBodyPool(BODIES_KEPT_MAX);
@@ -102,8 +108,9 @@ export async function* recordBatches(
   const { fields } = await reader.readSchema();
   // Wrong columns are an error before the first batch has arrived.
   const vectorNames = Object.keys(shape.vectors ?? {});
+  const multiNames = Object.keys(shape.multiVectors ?? {});
   const hasUnnamed = shape.dimension !== undefined;
-  chooseVectorColumns(fields, { idColumn, vectorColumn, hasUnnamed, vectorNames });
+  chooseVectorColumns(fields, { idColumn, vectorColumn, hasUnnamed, vectorNames, multiNames });
   for await (const batch of reader.batches()) {
     const { firstRow, rowCount } = batch;
     const byteCount = batch.body.bytes.length;

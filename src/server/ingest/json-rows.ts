@@ -62,6 +62,8 @@ type RowLimits = Pick<
   | 'metadataBytesMax'
   | 'metadataDepthMax'
   | 'sparseElementsMax'
+  | 'multiValuesMax'
+  | 'multiVectorsMax'
   | 'vectorIdBytesMax'
 >;
 
@@ -396,9 +398,9 @@ class RowReader {
     this.#issues = input.issues;
     this.#spans = new Int32Array(2 * input.rowCount);
     this.#named = new NamedReader({
-      shapes: input.shape === null ? null : (input.shape.vectors ?? {}),
+      shape: input.shape,
       rowCount: input.rowCount,
-      dimensionMax: input.limits.dimensionMax,
+      limits: input.limits,
     });
     this.#sparse = new SparseReader({
       shapes: input.shape === null ? null : (input.shape.sparseVectors ?? {}),
@@ -563,7 +565,7 @@ class RowReader {
         metadata,
         ifSequences: this.#ifSequences,
         expiresAtMs: this.#expiresAtMs,
-        named: this.#named.build(),
+        ...this.#named.build(),
         sparse: this.#sparse.build(),
       },
       metadata: packMetadata(this.#documents, this.#input.byteCount),

@@ -1,18 +1,26 @@
-// The named vectors of the rows of a JSON body or of lines: the member `vectors` of each row, an object with
-// some of the names of the collection. They become columns, like everything else that is written.
+// The named vectors and multi-vectors of the rows of a JSON body or of lines: the member `vectors` of each row, an
+// object with some of the names of the collection. They become columns, like everything else that is written.
 
 import type { FieldPath, Violation } from '../../common/errors.js';
-import type { NamedVectors } from '../../common/types.js';
-import type { NamedShapes } from '../../database/api.js';
+import { multiColumnOf } from '../../common/multi-column.js';
+import type { MultiVector, NamedMulti, NamedVectors, VectorShape } from '../../common/types.js';
+import type { CollectionShape } from '../../database/api.js';
 import { describeKind } from './describe-kind.js';
 import { isObject } from './json-body.js';
-import { readVector, readVectorInto } from './row-rules.js';
+import {
+  isMultiVector,
+  type MultiLimits,
+  type MultiViolation,
+  readMultiVector,
+  readVector,
+  readVectorInto,
+} from './row-rules.js';
 
 interface NamedOptions {
-  /** Those of the collection; null when no collection is known yet: then there is one row, of any names. */
-  readonly shapes: NamedShapes | null;
+  /** Of the collection; null when no collection is known yet: then there is one row, of any names. */
+  readonly shape: CollectionShape | null;
   readonly rowCount: number;
-  readonly dimensionMax: number;
+  readonly limits: MultiLimits & { readonly dimensionMax: number };
 }
 
 /** Called with the members that lead to a value and with what is wrong with it. */
@@ -21,6 +29,8 @@ type Report = (path: FieldPath, violation: Violation) => void;
 export class NamedReader {
   readonly #options: NamedOptions;
   readonly #named = new Map<string, NamedVectors>();
+  /** By name and row. */
+  readonly #multi = new Map<string, Map<number, MultiVector>>();
 
   constructor(options: NamedOptions) {
     this.#options = options;
@@ -36,16 +46,20 @@ export class NamedReader {
     for (const [name, vector] of Object.entries(source)) {
       if (vector === null) continue;
       const violation = this.#readVector(row, name, vector);
-      if (violation !== null) report(['vectors', name], violation);
+      if (violation === null) continue;
+      const { index, ...rest } = violation;
+      report(['vectors', name, ...(index === undefined ? [] : [index])], rest);
     }
   }
 
-  #readVector(row: number, name: string, source: unknown): Violation | null {
-    const { shapes, rowCount, dimensionMax } = this.#options;
-    if (shapes === null) return this.#readAny(name, source, dimensionMax);
-    const shape = Object.hasOwn(shapes, name) ? shapes[name]! : undefined;
-    if (shape === undefined) return unknownName(shapes);
-    const { dimension } = shape;
+  #readVector(row: number, name: string, source: unknown): MultiViolation | null {
+    const { shape, rowCount } = this.#options;
+    if (shape === null) return this.#readAny(name, source);
+    const multiShape = memberOf(shape.multiVectors, name);
+    if (multiShape !== undefined) return this.#readMulti(row, name, source, multiShape);
+    const namedShape = memberOf(shape.vectors, name);
+    if (namedShape === undefined) return unknownName(shape);
+    const { dimension } = namedShape;
     let vectors = this.#named.get(name);
     if (vectors === undefined) {
       // Shared memory, from which the pool encodes large writes.
@@ -54,11 +68,34 @@ export class NamedReader {
       this.#named.set(name, vectors);
     }
     vectors.presence[row] = 1;
-    return readVectorInto(vectors.values, row * dimension, source, { ...shape, name });
+    return readVectorInto(vectors.values, row * dimension, source, { ...namedShape, name });
+  }
+
+  #readMulti(
+    row: number,
+    name: string,
+    source: unknown,
+    shape: VectorShape,
+  ): MultiViolation | null {
+    const vector = readMultiVector(source, { ...shape, name }, this.#options.limits);
+    if ('code' in vector) return vector;
+    let rows = this.#multi.get(name);
+    if (rows === undefined) {
+      rows = new Map();
+      this.#multi.set(name, rows);
+    }
+    rows.set(row, vector);
+    return null;
   }
 
   /** The caller checks the vector against the collection. */
-  #readAny(name: string, source: unknown, dimensionMax: number): Violation | null {
+  #readAny(name: string, source: unknown): MultiViolation | null {
+    const { dimensionMax } = this.#options.limits;
+    if (isMultiVector(source)) {
+      const first = readVector(source[0], dimensionMax);
+      if (!(first instanceof Float32Array)) return { ...first, index: 0 };
+      return this.#readMulti(0, name, source, { dimension: first.length, metric: 'dot' });
+    }
     const values = readVector(source, dimensionMax);
     if (!(values instanceof Float32Array)) return values;
     const vectors = { name, dimension: values.length, values, presence: Uint8Array.of(1) };
@@ -67,13 +104,32 @@ export class NamedReader {
   }
 
   /** Undefined where no row has any. */
-  build(): readonly NamedVectors[] | undefined {
-    return this.#named.size === 0 ? undefined : [...this.#named.values()];
+  build(): {
+    readonly named: readonly NamedVectors[] | undefined;
+    readonly multi: readonly NamedMulti[] | undefined;
+  } {
+    const { rowCount } = this.#options;
+    const multi = [...this.#multi].map(([name, rows]) => {
+      const { dimension } = rows.values().next().value!;
+      return { name, ...multiColumnOf(rowCount, dimension, (row) => rows.get(row)) };
+    });
+    return {
+      named: this.#named.size === 0 ? undefined : [...this.#named.values()],
+      multi: multi.length === 0 ? undefined : multi,
+    };
   }
 }
 
-export function unknownName(shapes: NamedShapes): Violation {
-  const names = Object.keys(shapes);
+/** Not what every object has. */
+export function memberOf(
+  shapes: Readonly<Record<string, VectorShape>> = {},
+  name: string,
+): VectorShape | undefined {
+  return Object.hasOwn(shapes, name) ? shapes[name] : undefined;
+}
+
+export function unknownName({ vectors, multiVectors }: CollectionShape): Violation {
+  const names = Object.keys({ ...vectors, ...multiVectors });
   const expected = names.length === 0 ? 'the collection has none' : `expected ${names.join(', ')}`;
   return { code: 'unknown_parameter', detail: `There is no such named vector; ${expected}.` };
 }

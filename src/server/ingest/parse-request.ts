@@ -42,7 +42,8 @@ export function parseVectorsBody(
   { pathId, shape }: { pathId: string | null; shape: CollectionShape | null },
 ): Promise<ParsedBody<ParsedVectors>> {
   const { batchRowsMax, dimensionMax, embedCharactersMax, vectorIdBytesMax } = limits;
-  const { metadataBytesMax, metadataDepthMax, sparseElementsMax } = limits;
+  const { metadataBytesMax, metadataDepthMax, multiValuesMax, multiVectorsMax } = limits;
+  const { sparseElementsMax } = limits;
   const { body } = request;
   const isInline = body.length <= INLINE_BYTES_MAX;
   const input = {
@@ -58,6 +59,8 @@ export function parseVectorsBody(
       metadataBytesMax,
       metadataDepthMax,
       sparseElementsMax,
+      multiValuesMax,
+      multiVectorsMax,
       vectorIdBytesMax,
     },
   };

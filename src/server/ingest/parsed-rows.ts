@@ -1,6 +1,7 @@
 // The rows of a body, or of a batch of a stream, as the task that parsed them returns them: columns
 // for the log and fields for the segment.
 
+import { multiRows } from '../../common/multi-column.js';
 import { sparseRows } from '../../common/sparse-column.js';
 import type { NamedVectors, Utf8Column, VectorBatch } from '../../common/types.js';
 import { arraysOf, fieldsOf, type ParsedMetadata } from './parsed-metadata.js';
@@ -44,7 +45,7 @@ export function toBatch(
   from = 0,
   to = batch.count,
 ): VectorBatch {
-  const { count, ids, values, metadata, ifSequences, expiresAtMs, named, sparse } = batch;
+  const { count, ids, values, metadata, ifSequences, expiresAtMs, named, multi, sparse } = batch;
   const dimension = values.length / count;
   return {
     count: to - from,
@@ -56,6 +57,7 @@ export function toBatch(
     expiresAtMs: expiresAtMs?.subarray(from, to),
     named: named?.map((vectors) => namedRows(vectors, from, to)),
     sparse: sparse?.map((column) => sparseRows(column, from, to)),
+    multi: multi?.map((column) => multiRows(column, from, to)),
   };
 }
 
@@ -75,11 +77,13 @@ function textsOf({ offsets, bytes }: Utf8Column, from: number, to: number): Utf8
 type ParsedColumns = Pick<ParsedRows, 'batch' | 'metadata'>;
 
 function allBuffersOf({ batch, metadata: parsed }: ParsedColumns): ArrayBufferLike[] {
-  const { ids, values, metadata, ifSequences, expiresAtMs, named = [], sparse = [] } = batch;
+  const { ids, values, metadata, ifSequences, expiresAtMs, named = [], multi = [] } = batch;
+  const { sparse = [] } = batch;
   const columns = [ids.offsets, ids.bytes, values, metadata.offsets, metadata.bytes];
   const optional = [ifSequences, expiresAtMs].filter((column) => column !== undefined);
   const vectors = [
     ...named.flatMap((column) => [column.values, column.presence]),
+    ...multi.flatMap((column) => [column.values, column.starts]),
     ...sparse.flatMap((column) => [column.starts, column.indices, column.values]),
   ];
   const views: readonly ArrayBufferView[] = [

@@ -54,19 +54,28 @@ export function toQueryRequest(body: QueryBody): QueryRequest {
 type FusionBody = QueryBody['fusion'];
 type RankingBody = Pick<
   QueryBody,
-  'id' | 'embed' | 'text' | 'sparse' | 'recommend' | 'discover' | 'using' | 'metric'
+  | 'id'
+  | 'multi_vector'
+  | 'embed'
+  | 'text'
+  | 'sparse'
+  | 'recommend'
+  | 'discover'
+  | 'using'
+  | 'metric'
 > & { readonly vector?: Float32Array | readonly number[] | string | undefined };
 
 function toRanking(body: RankingBody): RankingRequest {
   const { id, embed, text, using, metric } = body;
-  const vector = toVector(body.vector);
+  const vector = body.vector === undefined ? undefined : toVector(body.vector);
   const sparse = body.sparse && sparseOf(body.sparse);
-  return { vector, id, embed, ...toExamples(body), text, sparse, using, metric };
+  const multiVector = body.multi_vector?.map(toVector);
+  return { vector, id, multiVector, embed, ...toExamples(body), text, sparse, using, metric };
 }
 
 /** The schema has checked vectors that are not read yet. */
-function toVector(vector: RankingBody['vector']): Float32Array | undefined {
-  if (vector === undefined || vector instanceof Float32Array) return vector;
+function toVector(vector: NonNullable<RankingBody['vector']>): Float32Array {
+  if (vector instanceof Float32Array) return vector;
   return readVector(vector, vector.length) as Float32Array;
 }
 
@@ -145,14 +154,19 @@ export function toThreshold(score: number | undefined): number | undefined {
 const MATCHES_PER_QUERY = 100;
 
 /**
- * The cost of a query by the rate limit, with its facets and stats. Each example costs a query, as does each
- * ranking beside the first.
+ * The cost of a query by the rate limit, with its facets and stats. Each example or vector of a list costs a
+ * query, as does each ranking beside the first.
  */
 export function costOf(query: QueryRequest, limits: Limits): number {
   const rankings = rankingsOf(query);
-  const rankingCost = rankings.reduce((sum, ranking) => sum + 1 + countExamples(ranking), -1);
+  const rankingCost = rankings.reduce((sum, ranking) => sum + 1 + countVectors(ranking), -1);
   const scoreCost = query.scoreStats === undefined ? 0 : 1;
   return searchCost(query, limits) + rankingCost + aggregationCost(query) + scoreCost;
+}
+
+/** Beside the one of a query by one vector. */
+function countVectors(ranking: RankingRequest): number {
+  return countExamples(ranking) + (ranking.multiVector?.length ?? 0);
 }
 
 /** 1, or with values the number of vectors that a page may return. */

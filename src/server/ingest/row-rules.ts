@@ -4,7 +4,7 @@
 import { endianness } from 'node:os';
 import { z } from 'zod';
 import { assert, type Violation } from '../../common/errors.js';
-import type { VectorShape } from '../../common/types.js';
+import type { MultiVector, VectorShape } from '../../common/types.js';
 import { type CollectionShape, unnamedShape } from '../../database/api.js';
 import { describeKind } from './describe-kind.js';
 
@@ -62,6 +62,59 @@ export function placeVector(
   if (vector.length !== shape.dimension) return wrongLength(vector.length, shape);
   if (vector.buffer !== target.buffer) target.set(vector, start);
   return checkDirection(target, start, shape);
+}
+
+export interface MultiLimits {
+  readonly multiVectorsMax: number;
+  readonly multiValuesMax: number;
+}
+
+/** What is wrong with a multi-vector, or with the vector at the index. */
+export type MultiViolation = Violation & { readonly index?: number };
+
+/** The vectors of a record, each of the shape, or what is wrong with them. */
+export function readMultiVector(
+  source: unknown,
+  shape: ShapeToCheck,
+  limits: MultiLimits,
+): MultiVector | MultiViolation {
+  const { dimension } = shape;
+  const countMax = Math.min(
+    limits.multiVectorsMax,
+    Math.max(1, Math.floor(limits.multiValuesMax / dimension)),
+  );
+  if (!Array.isArray(source) || source.length === 0) {
+    const detail = `A multi-vector is a list of 1 to ${countMax} vectors; found ${describeKind(source)}.`;
+    return { code: 'invalid_vector', detail };
+  }
+  if (source.length > countMax) {
+    const detail = `A multi-vector of this dimension has at most ${countMax} vectors; found ${source.length}.`;
+    return { code: 'limit_exceeded', detail, expected: countMax, actual: source.length };
+  }
+  const values = new Float32Array(source.length * dimension);
+  for (const [index, vector] of source.entries()) {
+    const violation = readVectorInto(values, index * dimension, vector, shape);
+    if (violation !== null) return { ...violation, index };
+  }
+  return { dimension, values };
+}
+
+/** Whether a vector as sent is a multi-vector, where no collection tells. */
+export function isMultiVector(source: unknown): source is readonly unknown[] {
+  return Array.isArray(source) && (Array.isArray(source[0]) || typeof source[0] === 'string');
+}
+
+/** The violation of vectors from `readMultiVector` against the shape of the collection, or null. */
+export function checkMultiVector(
+  { dimension, values }: MultiVector,
+  shape: ShapeToCheck,
+): Violation | null {
+  if (dimension !== shape.dimension) return wrongLength(dimension, shape);
+  for (let start = 0; start < values.length; start += dimension) {
+    const violation = checkDirection(values, start, shape);
+    if (violation !== null) return violation;
+  }
+  return null;
 }
 
 /** The violation of a vector from `readVector` against the collection's shape, or null. */

@@ -2,6 +2,8 @@
 // are made group by group, in chunks short enough to hold in memory and to yield between them.
 
 import { createBitmap, setBit } from '../../common/bitmap.js';
+import { multiColumnOf } from '../../common/multi-column.js';
+import type { MultiVector } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
 import type { Match, MatchVectors, QueryReply } from '../../database/query/query-api.js';
 import {
@@ -140,10 +142,17 @@ function fieldsOf({
   ];
 }
 
-function vectorFields({ unnamed, named }: MatchVectors): FieldToWrite[] {
+function bytesOf(vector: Float32Array | MultiVector): number {
+  return vector instanceof Float32Array ? vector.byteLength : vector.values.byteLength;
+}
+
+function vectorFields({ unnamed, named, multi }: MatchVectors): FieldToWrite[] {
   const fields = Object.entries(named).map(([name, { dimension }]): FieldToWrite => {
     return { name: `vectors.${name}`, type: { vectorOf: dimension }, isNullable: true };
   });
+  for (const [name, { dimension }] of Object.entries(multi)) {
+    fields.push({ name: `vectors.${name}`, type: { vectorsOf: dimension } });
+  }
   if (unnamed === null) return fields;
   return [{ name: 'values', type: { vectorOf: unnamed.dimension } }, ...fields];
 }
@@ -168,7 +177,7 @@ class MatchRows {
     this.byteCount += 24 + match.id.length + (match.metadata?.length ?? 0);
     if (typeof match.group === 'string') this.byteCount += match.group.length;
     if (match.values !== undefined) this.byteCount += match.values.byteLength;
-    for (const vector of Object.values(match.vectors ?? {})) this.byteCount += vector.byteLength;
+    for (const vector of Object.values(match.vectors ?? {})) this.byteCount += bytesOf(vector);
   }
 
   /** Returns the batch and starts the next one; empty when there are no rows. */
@@ -201,17 +210,30 @@ class MatchRows {
 
 function vectorColumns(
   matches: readonly Match[],
-  { unnamed, named }: MatchVectors,
+  { unnamed, named, multi }: MatchVectors,
 ): ColumnToWrite[] {
   const columns = Object.entries(named).map(([name, { dimension }]) => {
-    return vectorColumn(dimension, matches, (match) => namedVector(match, name));
+    return vectorColumn(dimension, matches, (match) => {
+      const vector = namedVector(match, name);
+      return vector instanceof Float32Array ? vector : undefined;
+    });
   });
+  for (const [name, { dimension }] of Object.entries(multi)) {
+    const column = multiColumnOf(matches.length, dimension, (row) => {
+      const vector = namedVector(matches[row]!, name);
+      return vector instanceof Float32Array ? undefined : vector;
+    });
+    columns.push({ multi: column });
+  }
   if (unnamed === null) return columns;
   return [vectorColumn(unnamed.dimension, matches, ({ values }) => values), ...columns];
 }
 
 /** Not a member of every object that has the name of the vector. */
-function namedVector({ vectors = {} }: Match, name: string): Float32Array | undefined {
+function namedVector(
+  { vectors = {} }: Match,
+  name: string,
+): Float32Array | MultiVector | undefined {
   return Object.hasOwn(vectors, name) ? vectors[name] : undefined;
 }
 

@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import { assert } from '../../common/errors.js';
 import { float32Text, vectorText } from '../../common/float-text.js';
-import type { NamedValues, SparseVectors } from '../../common/types.js';
+import type { MultiVector, NamedValues, SparseVectors } from '../../common/types.js';
 import type { QueryReply } from '../../database/query/query-api.js';
 import { type WireFormat, wireFormats } from '../schemas/basics.js';
 import { joinTexts, type OnGrown } from './yield.js';
@@ -100,7 +100,7 @@ const WRITERS: Readonly<Record<WireFormat, Write>> = {
   vector: (value, encoding) => valuesText(value as Float32Array, encoding),
   vectors(value, encoding) {
     const members = Object.entries(value as NamedValues).map(
-      ([name, vector]) => `${JSON.stringify(name)}:${valuesText(vector, encoding)}`,
+      ([name, vector]) => `${JSON.stringify(name)}:${namedText(vector, encoding)}`,
     );
     return `{${members.join(',')}}`;
   },
@@ -112,6 +112,16 @@ const WRITERS: Readonly<Record<WireFormat, Write>> = {
     return `{${members.join(',')}}`;
   },
 };
+
+function namedText(vector: Float32Array | MultiVector, encoding: ValuesEncoding): string {
+  if (vector instanceof Float32Array) return valuesText(vector, encoding);
+  const { dimension, values } = vector;
+  const texts: string[] = [];
+  for (let start = 0; start < values.length; start += dimension) {
+    texts.push(valuesText(values.subarray(start, start + dimension), encoding));
+  }
+  return `[${texts.join(',')}]`;
+}
 
 function valuesText(vector: Float32Array, encoding: ValuesEncoding): string {
   if (encoding === 'numbers') return vectorText(vector);

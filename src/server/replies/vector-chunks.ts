@@ -82,6 +82,9 @@ function arrowFields(scan: Scan, { includeValues, includeMetadata }: FileOptions
   if (includeValues) {
     if (scan.dimension !== null) fields.push(valuesField(scan.dimension));
     fields.push(...scan.named.map(namedField));
+    for (const { name, dimension } of scan.multi) {
+      fields.push({ name: `vectors.${name}`, type: { vectorsOf: dimension } });
+    }
   }
   if (includeMetadata) fields.push({ name: 'metadata', type: 'utf8' });
   return fields;
@@ -95,10 +98,10 @@ function namedField({ name, dimension }: Scan['named'][number]): FieldToWrite {
   return { name: `vectors.${name}`, type: { vectorOf: dimension }, isNullable: true };
 }
 
-function arrowColumns({ ids, values, named, metadata }: RowChunk): ColumnToWrite[] {
+function arrowColumns({ ids, values, named, multi, metadata }: RowChunk): ColumnToWrite[] {
   const columns: ColumnToWrite[] = [{ text: ids, from: 0 }];
   if (values !== null) columns.push({ vectors: values });
-  columns.push(...named);
+  columns.push(...named, ...multi.map((column) => ({ multi: column })));
   if (metadata !== null) columns.push({ text: metadata, from: 0 });
   return columns;
 }

@@ -2,6 +2,7 @@
 // several at a time.
 
 import { hasBit } from '../../common/bitmap.js';
+import { valuesOfRows } from '../../common/multi-column.js';
 import type { RowChunk } from '../../database/bulk/scan.js';
 import { JsonWriter } from '../../formats/json/json-writer.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
@@ -53,12 +54,13 @@ export async function* vectorLines(
 }
 
 function linesOf(chunk: RowChunk, dimension: number | null): Uint8Array {
-  const { count, ids, values, named, sparse, metadata } = chunk;
+  const { count, ids, values, named, multi, sparse, metadata } = chunk;
   const textBytes = spanOf(ids, count) + (metadata === null ? 0 : spanOf(metadata, count));
   // A number of an embedding takes 10 to 11 characters.
   const namedCount = named.reduce((sum, column) => sum + column.dimension, 0);
   const valueCount = namedCount + (values === null ? 0 : (dimension ?? 0));
-  const json = new JsonWriter(textBytes + count * (40 + valueCount * 11));
+  const multiCount = multi.reduce((sum, column) => sum + multiValues(column, count).length, 0);
+  const json = new JsonWriter(textBytes + count * (40 + valueCount * 11) + multiCount * 12);
   for (let row = 0; row < count; row++) {
     json.ascii('{"id":');
     json.text(ids, row);
@@ -66,7 +68,7 @@ function linesOf(chunk: RowChunk, dimension: number | null): Uint8Array {
       json.ascii(',"values":');
       json.vector(values, row * dimension, (row + 1) * dimension);
     }
-    if (named.length > 0) addNamed(json, named, row);
+    if (named.length + multi.length > 0) addNamed(json, chunk, row);
     if (sparse.length > 0) addSparse(json, sparse, row);
     if (metadata !== null) {
       json.ascii(',"metadata":');
@@ -77,13 +79,28 @@ function linesOf(chunk: RowChunk, dimension: number | null): Uint8Array {
   return json.written();
 }
 
-function addNamed(json: JsonWriter, named: RowChunk['named'], row: number): void {
+function multiValues(column: RowChunk['multi'][number], count: number): Float32Array {
+  return valuesOfRows(column, 0, count);
+}
+
+function addNamed(json: JsonWriter, { named, multi }: RowChunk, row: number): void {
   json.ascii(',"vectors":{');
   let separator = '';
   for (const { name, dimension, vectors, presence } of named) {
     if (!hasBit(presence, row)) continue;
     json.ascii(`${separator}"${name}":`);
     json.vector(vectors, row * dimension, (row + 1) * dimension);
+    separator = ',';
+  }
+  for (const { name, dimension, starts, values } of multi) {
+    const [first, end] = [starts[row]!, starts[row + 1]!];
+    if (first === end) continue;
+    json.ascii(`${separator}"${name}":`);
+    for (let i = first; i < end; i++) {
+      json.ascii(i === first ? '[' : ',');
+      json.vector(values, i * dimension, (i + 1) * dimension);
+    }
+    json.ascii(']');
     separator = ',';
   }
   json.ascii('}');
@@ -105,11 +122,13 @@ function addSparse(json: JsonWriter, sparse: RowChunk['sparse'], row: number): v
   json.ascii('}');
 }
 
-function bytesOf({ count, ids, values, named, sparse, metadata }: RowChunk): number {
+function bytesOf({ count, ids, values, named, multi, sparse, metadata }: RowChunk): number {
   const textBytes = spanOf(ids, count) + (metadata === null ? 0 : spanOf(metadata, count));
   const namedBytes = named.reduce((sum, { vectors }) => sum + vectors.byteLength, 0);
+  const multiBytes = multi.reduce((sum, column) => sum + multiValues(column, count).byteLength, 0);
   const elementCount = sparse.reduce((sum, { starts }) => sum + starts[count]! - starts[0]!, 0);
-  return textBytes + (values?.byteLength ?? 0) + namedBytes + elementCount * ELEMENT_BYTES;
+  const listBytes = multiBytes + elementCount * ELEMENT_BYTES;
+  return textBytes + (values?.byteLength ?? 0) + namedBytes + listBytes;
 }
 
 function spanOf({ offsets }: RowChunk['ids'], count: number): number {

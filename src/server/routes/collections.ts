@@ -6,7 +6,7 @@ import { holdsScopeOn } from '../../common/access.js';
 import { field, SagittaError, validationError } from '../../common/errors.js';
 import type { TextSettings } from '../../common/text-settings.js';
 import type { EmbeddingSource } from '../../common/types.js';
-import type { CollectionRecord } from '../../database/api.js';
+import type { CollectionInput, CollectionRecord, NamedShapes } from '../../database/api.js';
 import { applyIfNoneMatch, etagOf } from '../conditional.js';
 import { runWrite } from '../idempotency.js';
 import { isObject, type JsonBody, type ParsedBody } from '../ingest/json-body.js';
@@ -72,7 +72,7 @@ function createCollection(services: RouteServices): Route {
             id,
             dimension: body.dimension,
             metric: body.dimension === undefined ? undefined : (body.metric ?? 'cosine'),
-            vectors: isEmpty(body.vectors) ? undefined : body.vectors,
+            ...splitVectors(body.vectors),
             sparseVectors: isEmpty(body.sparse_vectors) ? undefined : body.sparse_vectors,
             description: body.description,
             labels: body.labels ?? {},
@@ -95,6 +95,20 @@ function checkVectorNames(member: string, vectors: unknown): void {
   const detail = 'The name of a vector begins with a letter; found "__proto__".';
   const location = field(member, '__proto__');
   throw validationError([{ location, code: 'invalid_request', detail }]);
+}
+
+/** Named vectors and multi-vectors; absent where there are none. */
+function splitVectors(
+  vectors: NonNullable<z.output<Schemas['collections']['create']>['vectors']> = {},
+): Pick<CollectionInput, 'vectors' | 'multiVectors'> {
+  const ofKind = (isMulti: boolean): NamedShapes | undefined => {
+    const chosen = Object.entries(vectors).filter(([, { multi = false }]) => multi === isMulti);
+    if (chosen.length === 0) return undefined;
+    return Object.fromEntries(
+      chosen.map(([name, { dimension, metric }]) => [name, { dimension, metric }]),
+    );
+  };
+  return { vectors: ofKind(false), multiVectors: ofKind(true) };
 }
 
 function isEmpty(members: object = {}): boolean {

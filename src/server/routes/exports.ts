@@ -1,6 +1,8 @@
 // Exports a collection, or the rows that pass a filter, as Arrow, Parquet or NDJSON.
 
+import { parameter, validationError } from '../../common/errors.js';
 import { packageVersion } from '../../common/package-version.js';
+import type { CollectionShape } from '../../database/api.js';
 import type { Scan } from '../../database/bulk/scan.js';
 import { ARROW_STREAM, NDJSON, PARQUET } from '../media-types.js';
 import { NO_STORE } from '../replies/reply.js';
@@ -55,7 +57,9 @@ export function exportRoutes(services: RouteServices): Route[] {
         includeValues: query.include_values,
         includeMetadata: query.include_metadata,
       };
-      const scan = await database.collection(params.id).scan(
+      const collection = database.collection(params.id);
+      if (format === 'parquet' && query.include_values) requireNoLists(collection.shape);
+      const scan = await collection.scan(
         {
           ...include,
           filter: query.filter,
@@ -89,6 +93,14 @@ export function exportRoutes(services: RouteServices): Route[] {
   }
 
   return [exportVectors];
+}
+
+/** Throws `invalid_request` for multi-vectors, which files of Parquet do not have. */
+function requireNoLists({ multiVectors = {} }: CollectionShape): void {
+  const [name] = Object.keys(multiVectors);
+  if (name === undefined) return;
+  const detail = `Parquet files have no multi-vectors such as "${name}". Use arrow or ndjson, or leave the values out.`;
+  throw validationError([{ location: parameter('format'), code: 'invalid_request', detail }]);
 }
 
 function formatOf(type: string): Format {

@@ -1,15 +1,22 @@
 // Writes of vectors: batches, streams, single vectors, patches and deletes.
 
 import { z } from 'zod';
-import { type ErrorCode, field, rowField, validationError } from '../../common/errors.js';
+import {
+  type ErrorCode,
+  field,
+  rowField,
+  type Violation,
+  validationError,
+} from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject, SparseVector } from '../../common/types.js';
+import type { JsonObject, MultiVector, SparseVector } from '../../common/types.js';
 import type {
   CollectionShape,
   DeleteResult,
   OnCommitted,
   UpdateResult,
   VectorSelection,
+  VectorsToSet,
   WriteResult,
 } from '../../database/api.js';
 import { JsonScanner } from '../../formats/json/json-scanner.js';
@@ -18,10 +25,18 @@ import { checkIfMatch, etagOfVersion } from '../conditional.js';
 import { EMBED_FIELD, EMBEDDING_ERRORS, embedRows, embedText } from '../embedding/embed-rows.js';
 import { bodyOf, runWrite } from '../idempotency.js';
 import { ingest, refuseIfSet } from '../ingest/ingest-stream.js';
-import { unknownName } from '../ingest/named-reader.js';
+import { memberOf, unknownName } from '../ingest/named-reader.js';
 import { parseJsonBody, parseVectorsBody, readJsonBody } from '../ingest/parse-request.js';
 import { toBatch } from '../ingest/parsed-rows.js';
-import { checkMetadata, checkUnnamed, checkVector, readVector } from '../ingest/row-rules.js';
+import {
+  checkMetadata,
+  checkMultiVector,
+  checkUnnamed,
+  checkVector,
+  type MultiViolation,
+  readMultiVector,
+  readVector,
+} from '../ingest/row-rules.js';
 import { unknownSparse } from '../ingest/sparse-reader.js';
 import { readSparse } from '../ingest/sparse-rules.js';
 import { validateBody } from '../ingest/validate.js';
@@ -180,6 +195,7 @@ async function replaceVector(
   if (violation !== null) throw validationError([{ location: field('values'), ...violation }]);
   for (const { name, values } of batch.named ?? []) checkNamed(name, values, shape);
   for (const { name } of batch.sparse ?? []) checkSparse(name, shape);
+  for (const { name, ...vectors } of batch.multi ?? []) checkNamed(name, vectors, shape);
   const onCommitted = committed(request);
   const result = await collection.write(batch, { mode: 'upsert', onCommitted });
   return jsonReply(
@@ -265,14 +281,22 @@ function checkPatch(
 /** Throws the issues of the first vector that has any. */
 function readNamed(
   vectors: Readonly<Record<string, unknown>>,
-  { dimensionMax }: Limits,
+  limits: Limits,
   shape: CollectionShape,
-): Readonly<Record<string, Float32Array | null>> {
-  const named: Record<string, Float32Array | null> = {};
+): VectorsToSet {
+  const named: Record<string, Float32Array | MultiVector | null> = {};
   for (const [name, source] of Object.entries(vectors)) {
-    const vector = source === null ? null : readVector(source, dimensionMax);
-    if (vector !== null && !(vector instanceof Float32Array)) {
-      throw validationError([{ location: field('vectors', name), ...vector }]);
+    const multiShape = memberOf(shape.multiVectors, name);
+    const vector =
+      source === null
+        ? null
+        : multiShape === undefined
+          ? readVector(source, limits.dimensionMax)
+          : readMultiVector(source, { ...multiShape, name }, limits);
+    if (vector !== null && 'code' in vector) {
+      const { index, ...violation }: MultiViolation = vector;
+      const path = index === undefined ? [name] : [name, index];
+      throw validationError([{ location: field('vectors', ...path), ...violation }]);
     }
     checkNamed(name, vector, shape);
     named[name] = vector;
@@ -283,16 +307,10 @@ function readNamed(
 /** Throws `unknown_parameter`, and what is wrong with a vector that is not null. */
 function checkNamed(
   name: string,
-  vector: Float32Array | null,
-  { vectors = {} }: CollectionShape,
+  vector: Float32Array | MultiVector | null,
+  shape: CollectionShape,
 ): void {
-  const shape = Object.hasOwn(vectors, name) ? vectors[name]! : undefined;
-  const violation =
-    shape === undefined
-      ? unknownName(vectors)
-      : vector === null
-        ? null
-        : checkVector(vector, { ...shape, name });
+  const violation = findNamedViolation(name, vector, shape);
   if (violation === null) return;
   throw validationError([{ location: field('vectors', name), ...violation }]);
 }
@@ -321,6 +339,22 @@ function checkSparse(name: string, { sparseVectors = {} }: CollectionShape): voi
   if (Object.hasOwn(sparseVectors, name)) return;
   const location = field('sparse_vectors', name);
   throw validationError([{ location, ...unknownSparse(sparseVectors) }]);
+}
+
+function findNamedViolation(
+  name: string,
+  vector: Float32Array | MultiVector | null,
+  shape: CollectionShape,
+): Violation | null {
+  const namedShape = memberOf(shape.vectors, name);
+  const multiShape = memberOf(shape.multiVectors, name);
+  if (namedShape === undefined && multiShape === undefined) return unknownName(shape);
+  if (vector === null) return null;
+  const isMulti = !(vector instanceof Float32Array);
+  if (namedShape !== undefined && !isMulti) return checkVector(vector, { ...namedShape, name });
+  if (multiShape !== undefined && isMulti) return checkMultiVector(vector, { ...multiShape, name });
+  const [expected, found] = isMulti ? ['a vector', 'a list'] : ['a list of vectors', 'a vector'];
+  return { code: 'invalid_vector', detail: `Expected ${expected} for "${name}"; found ${found}.` };
 }
 
 function deleteVector(services: RouteServices): Route {

@@ -90,9 +90,19 @@ export function basicSchemas(limits: Limits) {
     .meta({
       id: 'NamedValues',
       type: 'object',
-      additionalProperties: { $ref: '#/$defs/Values' },
+      additionalProperties: {
+        anyOf: [
+          { $ref: '#/$defs/Values' },
+          {
+            type: 'array',
+            items: { $ref: '#/$defs/Values' },
+            minItems: 1,
+            maxItems: limits.multiVectorsMax,
+          },
+        ],
+      },
       description:
-        "Vectors by the names that the collection's `vectors` defines. A record has any of them, and may lack all.",
+        "Vectors by the names that the collection's `vectors` defines; a list of vectors where it has `multi`. A record has any of them, and may lack all.",
       examples: [{ title: [0.7, -0.2] }],
     })
     .register(wireFormats, { format: 'vectors' });

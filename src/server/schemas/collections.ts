@@ -4,8 +4,7 @@ import { z } from 'zod';
 import type { Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
-import { DECLARED_TYPES, type DeclaredTypes } from '../../common/types.js';
-import type { NamedShapes } from '../../database/api.js';
+import { DECLARED_TYPES, type DeclaredTypes, type VectorShape } from '../../common/types.js';
 import { EMBEDDING_NAME } from '../../platform/config.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { type BasicSchemas, page } from './basics.js';
@@ -71,7 +70,14 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
   const vectors = z
     .record(
       basics.vectorName,
-      z.strictObject({ dimension, metric: basics.metric.default('cosine') }),
+      z.strictObject({
+        dimension,
+        metric: basics.metric.default('cosine'),
+        multi: z.boolean().optional().meta({
+          description:
+            'Whether a record has a list of vectors under this name, which `multi_vector` compares by MaxSim. For `cosine` and `dot`.',
+        }),
+      }),
     )
     .superRefine((value, context) => {
       const violation = findVectorsViolation(value, limits);
@@ -186,7 +192,14 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       }),
       metric: basics.metric.optional(),
       vectors: z
-        .record(z.string(), z.object({ dimension: z.int(), metric: basics.metric }))
+        .record(
+          z.string(),
+          z.object({
+            dimension: z.int(),
+            metric: basics.metric,
+            multi: z.literal(true).optional(),
+          }),
+        )
         .optional()
         .meta({ description: 'The named vectors; absent without any.' }),
       sparse_vectors: z
@@ -306,12 +319,21 @@ function findTypeNameViolation(type: unknown): Violation | null {
   };
 }
 
-function findVectorsViolation(vectors: NamedShapes, limits: Limits): Violation | null {
+type ShapesSent = Readonly<Record<string, VectorShape & { readonly multi?: boolean | undefined }>>;
+
+function findVectorsViolation(vectors: ShapesSent, limits: Limits): Violation | null {
   const { namedVectorsMax, recordValuesMax } = limits;
   const named = Object.values(vectors);
   if (named.length > namedVectorsMax) {
     const detail = `Expected at most ${namedVectorsMax} named vectors; found ${named.length}.`;
     return { code: 'limit_exceeded', detail, expected: namedVectorsMax, actual: named.length };
+  }
+  const euclidean = Object.entries(vectors).find(
+    ([, { metric, multi }]) => multi === true && metric === 'euclidean',
+  );
+  if (euclidean !== undefined) {
+    const detail = `Multi-vectors are compared by cosine or dot; found euclidean for "${euclidean[0]}".`;
+    return { code: 'invalid_request', detail };
   }
   const total = named.reduce((sum, { dimension }) => sum + dimension, 0);
   if (total <= recordValuesMax) return null;

@@ -85,7 +85,53 @@ export function exampleSchemas(limits: Limits) {
         'Diversifies the result by maximal marginal relevance: the nearest candidate comes first, then again and again the one with the highest `lambda` * its score - (1 - `lambda`) * its highest score with a match before it, of equal ones the first. `top_k` is at most the number of candidates. Not together with `sort` or `group_by`.',
       examples: [{ lambda: 0.7, candidates: 200 }],
     });
-  return { recommend, discover, mmr };
+  return { recommend, discover, mmr, multiVector: multiVectorSchema(limits) };
+}
+
+function multiVectorSchema(limits: Limits) {
+  return z
+    .custom<readonly (readonly number[] | string)[]>()
+    .superRefine((value: unknown, context) => {
+      const violation = findMultiViolation(value, limits);
+      if (violation === null) return;
+      const { path, ...params } = violation;
+      context.addIssue({ code: 'custom', path, message: params.detail, params });
+    })
+    .meta({
+      id: 'MultiVector',
+      type: 'array',
+      items: { $ref: '#/$defs/Values' },
+      minItems: 1,
+      maxItems: limits.queryVectorsMax,
+      description:
+        'Vectors that are compared with those that records have under the name `using`, a multi-vector. The score is MaxSim: the sum over these vectors of the highest score (cosine or dot product) with any vector of the record.',
+      examples: [
+        [
+          [0.12, -0.5],
+          [0.33, 0.1],
+        ],
+      ],
+    });
+}
+
+function findMultiViolation(
+  value: unknown,
+  { queryVectorsMax, dimensionMax }: Limits,
+): (Violation & { readonly path: number[] }) | null {
+  if (!Array.isArray(value) || value.length === 0) {
+    const detail = `Expected a list of 1 to ${queryVectorsMax} vectors; found ${describeKind(value)}.`;
+    return { code: 'invalid_vector', detail, path: [] };
+  }
+  if (value.length > queryVectorsMax) {
+    const detail = `Expected at most ${queryVectorsMax} vectors to search with; found ${value.length}.`;
+    const bound = { expected: queryVectorsMax, actual: value.length };
+    return { code: 'limit_exceeded', detail, ...bound, path: [] };
+  }
+  for (const [index, source] of value.entries()) {
+    const vector = readVector(source, dimensionMax);
+    if (!(vector instanceof Float32Array)) return { ...vector, path: [index] };
+  }
+  return null;
 }
 
 function findExampleViolation(value: unknown, limits: Limits): Violation | null {

@@ -133,7 +133,8 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       explain: z
         .object({
           engine: z.string().meta({
-            description: '`text`, `sparse` and `fusion` for queries with these.',
+            description:
+              '`text`, `sparse` and `fusion` for queries with these, `max_sim` for multi-vectors.',
           }),
           segment_count: z.int(),
           rows_scanned: z.int(),

@@ -14,11 +14,12 @@ const RANK_CONSTANT_DEFAULT = 60;
 
 export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
   const { vectorId, values, using, filter, metric } = basics;
-  const { recommend, discover, mmr } = exampleSchemas(limits);
+  const { recommend, discover, mmr, multiVector } = exampleSchemas(limits);
   const withoutVector = {
     id: vectorId.optional().meta({
       description: 'A stored vector to search with. It is excluded from its own result.',
     }),
+    multi_vector: multiVector.optional(),
     embed: basics.embed.optional(),
     recommend: recommend.optional(),
     discover: discover.optional(),

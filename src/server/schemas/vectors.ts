@@ -99,7 +99,13 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         .optional()
         .meta({
           type: 'object',
-          additionalProperties: { anyOf: [{ $ref: '#/$defs/Values' }, { type: 'null' }] },
+          additionalProperties: {
+            anyOf: [
+              { $ref: '#/$defs/Values' },
+              { type: 'array', items: { $ref: '#/$defs/Values' }, minItems: 1 },
+              { type: 'null' },
+            ],
+          },
           description: 'Named vectors to set, or with null to remove; the others stay.',
         }),
       sparse_vectors: z

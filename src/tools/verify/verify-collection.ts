@@ -15,7 +15,7 @@ import { decodeSegment, verifySegmentTask } from '../../segment/segment-file.js'
 import type { StoreInspection } from '../../storage/store-inspection.js';
 import { DistinctIds } from './distinct-ids.js';
 import { collectionPlace, describeError, Findings } from './verify-report.js';
-import { checkIds, checkNamed, checkRows, checkSparse } from './verify-rows.js';
+import { checkIds, checkMulti, checkNamed, checkRows, checkSparse } from './verify-rows.js';
 
 export interface CollectionToVerify {
   readonly inspection: StoreInspection;
@@ -68,6 +68,7 @@ export async function verifyCollection(collection: CollectionToVerify): Promise<
       definition,
       (what) => findings.error(where, what),
     );
+    checkMulti(data.multi, rowCount, definition, (what) => findings.error(where, what));
     checkSparse(data.sparse, rowCount, definition, (what) => findings.error(where, what));
     for (let row = 0; row < rowCount; row++) {
       // Rows of the write after the checkpoint replace earlier ones only when the log is replayed.
@@ -275,6 +276,7 @@ function verifyRecord(
       definition,
       report,
     );
+    checkMulti(record.batch.multi ?? [], count, definition, report);
     checkSparse(sparse, count, definition, report);
     const seen = new Set<string>();
     for (let row = 0; row < count; row++) {

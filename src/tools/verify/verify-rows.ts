@@ -2,7 +2,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import { DEFAULT_LIMITS } from '../../common/limits.js';
-import type { NamedSparse, Utf8Column, VectorShape } from '../../common/types.js';
+import type { NamedMulti, NamedSparse, Utf8Column, VectorShape } from '../../common/types.js';
 import { type CollectionShape, unnamedShape } from '../../database/api.js';
 
 export interface RowsToCheck {
@@ -38,6 +38,29 @@ export function checkNamed(
       continue;
     }
     checkValues(values, count, { ...shape, has }, (what) => report(`vectors "${name}", ${what}`));
+  }
+}
+
+/** The same for multi-vectors. */
+export function checkMulti(
+  multi: readonly NamedMulti[],
+  count: number,
+  { multiVectors = {} }: CollectionShape,
+  report: (what: string) => void,
+): void {
+  for (const { name, dimension, starts, values } of multi) {
+    const shape = Object.hasOwn(multiVectors, name) ? multiVectors[name]! : undefined;
+    if (shape?.dimension !== dimension) {
+      const expected = shape === undefined ? 'no multi-vector of that name' : shape.dimension;
+      report(`multi-vectors "${name}" have ${dimension} dimensions, expected ${expected}`);
+      continue;
+    }
+    for (let row = 0; row < count; row++) {
+      const ofRow = values.subarray(starts[row]! * dimension, starts[row + 1]! * dimension);
+      checkValues(ofRow, ofRow.length / dimension, shape, (what) =>
+        report(`multi-vector "${name}" of row ${row}, vector at ${what}`),
+      );
+    }
   }
 }
 

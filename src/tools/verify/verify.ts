@@ -73,8 +73,8 @@ function problemsOf(definition: CollectionDefinition, id: string): string[] {
   const { dimension, metric, incarnation, createdAtMs, updatedAtMs, labels } = definition;
   const problems: string[] = [];
   if (definition.id !== id) problems.push(`has the id ${JSON.stringify(definition.id)}`);
-  const { vectors, sparseVectors, text } = definition;
-  const hasOthers = [vectors, sparseVectors, text].some((others) => others !== undefined);
+  const { vectors, multiVectors, sparseVectors, text } = definition;
+  const hasOthers = [vectors, multiVectors, sparseVectors, text].some((had) => had !== undefined);
   const isWithoutUnnamed = hasOthers && dimension === undefined && metric === undefined;
   if (!isWithoutUnnamed && !isDimension(dimension)) problems.push(`dimension is ${dimension}`);
   if (!isWithoutUnnamed && !METRICS.some((name) => name === metric)) {

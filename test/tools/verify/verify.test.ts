@@ -119,7 +119,8 @@ describe('verify', () => {
     const database = await openDatabase({ store });
     const input = { description: null, labels: {} };
     const vectors = { title: { dimension: 2, metric: 'cosine' } } as const;
-    await database.createCollection({ id: 'named', vectors, ...input });
+    const multiVectors = { tokens: { dimension: 1, metric: 'cosine' } } as const;
+    await database.createCollection({ id: 'named', vectors, multiVectors, ...input });
     // A sealed segment, and rows in the log.
     const ids = Array.from({ length: 100 }, (_, i) => ({
       id: `v${i}`,
@@ -128,7 +129,11 @@ describe('verify', () => {
     }));
     const values = Float32Array.from({ length: 200 }, (_, i) => i + 1);
     const named = [{ name: 'title', dimension: 2, values, presence: new Uint8Array(100).fill(1) }];
-    await database.collection('named').write({ ...batchOf(ids), named }, { mode: 'upsert' });
+    const starts = new Int32Array(101);
+    for (let i = 0; i < 100; i++) starts[i + 1] = starts[i]! + (i % 3);
+    const tokens = new Float32Array(starts[100]!).fill(1);
+    const multi = [{ name: 'tokens', dimension: 1, starts, values: tokens }];
+    await database.collection('named').write({ ...batchOf(ids), named, multi }, { mode: 'upsert' });
     await database.close();
     await store.close();
     const { findings, counts } = await verifyDirectory(directory);
