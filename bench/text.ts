@@ -1,6 +1,7 @@
 // Queries by words over a collection in this process, with a pool of two threads: of WordNet's glosses with
-// --wordnet FILE, else of random words. Results are checked against BM25 of every document before anything
-// is timed. SQLite's FTS5, through Python, answers the same queries in the same run.
+// --wordnet FILE, else of random words; and the same queries over sparse vectors of the weights that BM25 gives
+// the words. Results are checked against the scores of every document before anything is timed. SQLite's FTS5,
+// through Python, answers the same queries in the same run.
 //
 //   node dist/bench/text.js                   smoke parameters: seconds, only checks the bench
 //   node dist/bench/text.js --full            the parameters of docs/performance.md
@@ -16,12 +17,16 @@ import { parseArgs } from 'node:util';
 import { systemClock } from '../src/common/clock.js';
 import { DEFAULT_LIMITS } from '../src/common/limits.js';
 import { silentLogger } from '../src/common/logger.js';
+import { sparseColumnOf } from '../src/common/sparse-column.js';
+import type { SparseVector } from '../src/common/types.js';
 import type { CollectionHandle } from '../src/database/collection-handle.js';
 import { Database } from '../src/database/database.js';
+import type { QueryRequest } from '../src/database/query/query-api.js';
 import { createReferenceEngine } from '../src/engine/core/reference-engine.js';
 import { createThreadPool } from '../src/platform/pool.js';
 import { createMemoryState, createMemoryStore } from '../src/storage/memory-store.js';
 import { analyzerOf } from '../src/text/analyzer.js';
+import { lengthNorms, termScore, termWeight } from '../src/text/bm25.js';
 import { batchOf, createRandom } from '../test/database/harness.js';
 import { describeMachine, ROOT } from './engine/machine.js';
 import { quantile } from './engine/timing.js';
@@ -50,6 +55,9 @@ const { values: args } = parseArgs({
 const { documentCount, queryCount, checkCount } = args.full ? FULL : SMOKE;
 const documents = args.wordnet === undefined ? randomTexts() : readGlosses(args.wordnet);
 const terms = documents.map(termsOf);
+/** The index of each word in sparse vectors. */
+const indexOf = new Map([...new Set(terms.flat())].sort().map((term, index) => [term, index]));
+const vectors = weightVectors();
 const pool = createThreadPool({
   workerUrl: new URL('../src/worker.js', import.meta.url),
   threadCount: THREADS,
@@ -71,20 +79,35 @@ try {
   const startedAt = performance.now();
   await collection.query({ text: { query: 'a', match: 'any' } });
   const indexMs = performance.now() - startedAt;
+  const sparseStartedAt = performance.now();
+  await collection.query({ sparse: vectors[0]!, using: 'words' });
+  const sparseIndexMs = performance.now() - sparseStartedAt;
   const queries = KINDS.map(({ wordCount }) => randomQueries(wordCount));
-  for (const some of queries) await check(collection, some.slice(0, checkCount));
+  for (const some of queries) {
+    await check(collection, some.slice(0, checkCount));
+    await checkSparse(collection, some.slice(0, checkCount));
+  }
   const peer = runPeer(queries);
   for (const [i, { name }] of KINDS.entries()) {
-    const own = await measure(collection, queries[i]!);
+    const own = await measure(collection, queries[i]!, (query) => ({
+      text: { query, match: 'any' },
+    }));
+    const sparse = await measure(collection, queries[i]!, (query) => ({
+      sparse: queryVector(query),
+      using: 'words',
+    }));
     const ratio =
       peer === null ? '' : `${(quantile(peer[i]!, 0.5) / quantile(own, 0.5)).toFixed(1)} ×`;
     const theirs = peer === null ? 'not available' : percentiles(peer[i]!);
-    lines.push(`| ${name} | ${percentiles(own)} | ${theirs} | ${ratio} |`);
+    const sparseShare = `${(quantile(sparse, 0.5) / quantile(own, 0.5)).toFixed(2)} ×`;
+    lines.push(
+      `| ${name} | ${percentiles(own)} | ${theirs} | ${ratio} | ${percentiles(sparse)} | ${sparseShare} |`,
+    );
     console.error(lines.at(-1));
   }
   lines.push(
     '',
-    `The index was built in ${Math.round(indexMs)} ms. Checksum ${checksum.toFixed(3)}.`,
+    `The index of words was built in ${Math.round(indexMs)} ms, that of sparse vectors in ${Math.round(sparseIndexMs)} ms. Checksum ${checksum.toFixed(3)}.`,
   );
 } finally {
   await database.close();
@@ -94,8 +117,8 @@ const table = [
   `Text bench, ${args.full ? 'full' : 'smoke'} parameters: ${documents.length} documents, top ${K} of queries with any of their words, pool of ${THREADS}, seed ${SEED}`,
   describeMachine(),
   '',
-  '| query | p50 / p99 in ms | SQLite FTS5 | p50 of FTS5 to ours |',
-  '| --- | --- | --- | --- |',
+  '| query | p50 / p99 in ms | SQLite FTS5 | p50 of FTS5 to ours | as sparse vectors | p50 to that by words |',
+  '| --- | --- | --- | --- | --- | --- |',
   ...lines,
   '',
 ].join('\n');
@@ -104,7 +127,8 @@ if (args.out !== undefined) writeFileSync(args.out, table);
 
 async function createCollection(): Promise<CollectionHandle> {
   const shape = { dimension: 1, metric: 'dot', description: null, labels: {} } as const;
-  await database.createCollection({ id: 'bench', ...shape, text: SETTINGS });
+  const sparseVectors = { words: {} };
+  await database.createCollection({ id: 'bench', ...shape, text: SETTINGS, sparseVectors });
   const collection = database.collection('bench');
   for (let start = 0; start < documents.length; start += BATCH_ROWS) {
     const rows = documents.slice(start, start + BATCH_ROWS).map((gloss, i) => ({
@@ -112,7 +136,9 @@ async function createCollection(): Promise<CollectionHandle> {
       values: [1],
       metadata: JSON.stringify({ gloss }),
     }));
-    await collection.write(batchOf(rows), { mode: 'insert' });
+    const words = sparseColumnOf(rows.length, (row) => vectors[start + row]);
+    const sparse = [{ name: 'words', ...words }];
+    await collection.write({ ...batchOf(rows), sparse }, { mode: 'insert' });
   }
   return collection;
 }
@@ -122,11 +148,15 @@ function idOf(index: number): string {
   return String(index).padStart(7, '0');
 }
 
-async function measure(collection: CollectionHandle, queries: readonly string[]) {
+async function measure(
+  collection: CollectionHandle,
+  queries: readonly string[],
+  requestOf: (query: string) => QueryRequest,
+) {
   const milliseconds: number[] = [];
-  for (const query of queries) {
+  for (const request of queries.map(requestOf)) {
     const startedAt = performance.now();
-    const { matches } = await collection.query({ text: { query, match: 'any' }, topK: K });
+    const { matches } = await collection.query({ ...request, topK: K });
     milliseconds.push(performance.now() - startedAt);
     checksum += matches[0]!.score;
   }
@@ -140,6 +170,65 @@ async function check(collection: CollectionHandle, queries: readonly string[]): 
     const found = reply.matches.map(({ id, score }) => ({ id, score }));
     assert.deepEqual(found, bruteForce(query), query);
   }
+}
+
+/** The same for sparse vectors. */
+async function checkSparse(
+  collection: CollectionHandle,
+  queries: readonly string[],
+): Promise<void> {
+  for (const query of queries) {
+    const sparse = queryVector(query);
+    const reply = await collection.query({ sparse, using: 'words', topK: K });
+    const weights = new Map(Array.from(sparse.indices, (index, i) => [index, sparse.values[i]!]));
+    const scored = vectors.map(({ indices, values }, row) => {
+      let score = 0;
+      for (const [i, index] of indices.entries()) score += (weights.get(index) ?? 0) * values[i]!;
+      return { row, score };
+    });
+    const best = scored
+      .filter(({ score }) => score > 0)
+      .sort((a, b) => b.score - a.score || a.row - b.row)
+      .slice(0, K);
+    assert.deepEqual(
+      reply.matches.map(({ id, score }) => ({ id, score })),
+      best.map(({ row, score }) => ({ id: idOf(row), score: Math.fround(score) })),
+      query,
+    );
+  }
+}
+
+/** The weights that BM25 gives the words of each document, by the index of the word. */
+function weightVectors(): SparseVector[] {
+  const containing = new Map<string, number>();
+  for (const words of terms) {
+    for (const term of new Set(words)) containing.set(term, (containing.get(term) ?? 0) + 1);
+  }
+  const averageLength = terms.reduce((sum, { length }) => sum + length, 0) / terms.length;
+  return terms.map((words) =>
+    vectorOf(words, (term, count) => {
+      const containingCount = containing.get(term)!;
+      const statistics = { documentCount: terms.length, containingCount };
+      const norms = lengthNorms(words.length, averageLength, SETTINGS);
+      return termScore(termWeight(statistics, 1, SETTINGS), count, norms[words.length]!);
+    }),
+  );
+}
+
+function queryVector(query: string): SparseVector {
+  return vectorOf(termsOf(query), (_term, count) => count);
+}
+
+function vectorOf(
+  words: readonly string[],
+  weightOf: (term: string, count: number) => number,
+): SparseVector {
+  const distinct = [...new Set(words)].sort((a, b) => indexOf.get(a)! - indexOf.get(b)!);
+  const counted = distinct.map((term) => weightOf(term, words.filter((w) => w === term).length));
+  return {
+    indices: Uint32Array.from(distinct, (term) => indexOf.get(term)!),
+    values: Float32Array.from(counted),
+  };
 }
 
 function bruteForce(query: string): { id: string; score: number }[] {

@@ -74,7 +74,10 @@ it('searches by words in a collection that was created with text', async () => {
   assert.deepEqual(await find('--text', 'whale'), ['b', 'a']);
   assert.deepEqual(await find('--text', 'Whales sea', '--match', 'all'), ['a']);
   const { stderr, code } = await sagitta(['query', 'notes', '--text', 'sea', '--id', 'a']);
-  assert.match(stderr, /expected exactly one of --vector, --id, --text and examples .*, found 2/);
+  assert.match(
+    stderr,
+    /expected exactly one of --vector, --id, --text, --sparse, .* and examples .*, found 2/,
+  );
   assert.equal(code, 2);
   await stdoutOf(['collections', 'delete', 'notes', '--yes']);
 });
@@ -272,13 +275,13 @@ const FAILURES: readonly [string, readonly string[], number, RegExp][] = [
     'no vector',
     ['query', 'points'],
     2,
-    /exactly one of --vector, --id, --text and examples .*, found 0/,
+    /exactly one of --vector, --id, --text, --sparse, .* and examples .*, found 0/,
   ],
   [
     'two vectors',
     ['query', 'p', '--id', 'a', '--vector', '[1]'],
     2,
-    /--text and examples .*, found 2/,
+    /--text, .* and examples .*, found 2/,
   ],
   ['a broken vector', ['query', 'points', '--vector', '[1,'], 2, /--vector: expected JSON: /],
   [
