@@ -86,6 +86,7 @@ const KNOWN = {
   DeclaredSchema: 'DeclaredTypes',
   Metric: 'Metric',
   ErrorCode: 'ErrorCode',
+  TextLanguage: 'TextLanguage',
 };
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -98,6 +99,7 @@ const HEADER = `// What crosses the wire, in the names of the wire. Generated fr
 // \`npm run openapi\`; do not edit. types.ts has what the client adds.
 
 import type { ErrorCode } from '../common/errors.js';
+import type { TextLanguage } from '../common/text-settings.js';
 import type { DeclaredTypes, JsonObject, Metric } from '../common/types.js';
 `;
 

@@ -2,6 +2,7 @@
 // `npm run openapi`; do not edit. types.ts has what the client adds.
 
 import type { ErrorCode } from '../common/errors.js';
+import type { TextLanguage } from '../common/text-settings.js';
 import type { DeclaredTypes, JsonObject, Metric } from '../common/types.js';
 
 export interface CollectionInput {
@@ -118,31 +119,7 @@ export interface TextSettingsInput {
    * The language of the Snowball algorithm that reduces words to their stems, in texts and
    * queries; null for words as they are.
    */
-  readonly language?:
-    | 'arabic'
-    | 'armenian'
-    | 'basque'
-    | 'catalan'
-    | 'czech'
-    | 'danish'
-    | 'dutch'
-    | 'english'
-    | 'finnish'
-    | 'french'
-    | 'german'
-    | 'hungarian'
-    | 'irish'
-    | 'italian'
-    | 'norwegian'
-    | 'portuguese'
-    | 'romanian'
-    | 'russian'
-    | 'slovene'
-    | 'spanish'
-    | 'swedish'
-    | 'tamil'
-    | 'turkish'
-    | null;
+  readonly language?: TextLanguage | null;
   /**
    * Words that are not searched: at most 1000. Compared before words are reduced to stems,
    * without case.
@@ -162,31 +139,7 @@ export interface TextSettings {
    * The language of the Snowball algorithm that reduces words to their stems, in texts and
    * queries; null for words as they are.
    */
-  readonly language:
-    | 'arabic'
-    | 'armenian'
-    | 'basque'
-    | 'catalan'
-    | 'czech'
-    | 'danish'
-    | 'dutch'
-    | 'english'
-    | 'finnish'
-    | 'french'
-    | 'german'
-    | 'hungarian'
-    | 'irish'
-    | 'italian'
-    | 'norwegian'
-    | 'portuguese'
-    | 'romanian'
-    | 'russian'
-    | 'slovene'
-    | 'spanish'
-    | 'swedish'
-    | 'tamil'
-    | 'turkish'
-    | null;
+  readonly language: TextLanguage | null;
   /**
    * Words that are not searched: at most 1000. Compared before words are reduced to stems,
    * without case.

@@ -20,6 +20,7 @@ export function textSchemas(limits: Limits, { path }: BasicSchemas) {
     });
   const language = z
     .enum(TEXT_LANGUAGES)
+    .meta({ id: 'TextLanguage', examples: ['english'] })
     .nullable()
     .meta({
       description:
