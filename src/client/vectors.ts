@@ -93,7 +93,7 @@ export interface Vectors extends Streams, SharedRoutes {
       values?: VectorValues;
       /** An RFC 3339 time; null for never. */
       expires_at?: string | null;
-      vectors?: Readonly<Record<string, VectorValues | null>>;
+      vectors?: Readonly<Record<string, VectorValues | readonly VectorValues[] | null>>;
       sparse_vectors?: Readonly<Record<string, SparseVector | null>>;
       if_sequence?: number;
     },
