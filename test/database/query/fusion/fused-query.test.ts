@@ -1,10 +1,17 @@
 // Fused and prefetched queries against the definition, computed from the complete rankings of plain
-// queries: of vectors, named vectors, texts and examples, with filters, pages, groups and later writes.
+// queries: of all kinds of vectors, texts and examples, with filters, pages, groups and later writes.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { SagittaError } from '../../../../src/common/errors.js';
-import type { JsonObject } from '../../../../src/common/types.js';
+import { multiColumnOf } from '../../../../src/common/multi-column.js';
+import { sparseColumnOf } from '../../../../src/common/sparse-column.js';
+import type {
+  JsonObject,
+  MultiVector,
+  SparseVector,
+  VectorBatch,
+} from '../../../../src/common/types.js';
 import type { CollectionHandle } from '../../../../src/database/collection-handle.js';
 import type {
   FusionPartRequest,
@@ -18,7 +25,7 @@ type Random = () => number;
 
 const COUNT = 700;
 const WORDS = ['ape', 'bee', 'cat', 'dog', 'elk', 'fox', 'gnu', 'hen'];
-const QUERIES = 25;
+const QUERIES = 40;
 
 function randomValues(random: Random): Float32Array {
   return Float32Array.from({ length: 4 }, () => Math.round((random() - 0.5) * 16) / 8 + 0.01);
@@ -31,14 +38,50 @@ function randomWords(random: Random): string {
   );
 }
 
-function vectorOf(random: Random, id: string) {
-  const metadata = JSON.stringify({ n: Math.floor(random() * 6), title: randomWords(random) });
-  const hasImage = random() < 0.6;
+interface Row {
+  readonly id: string;
+  readonly values: readonly number[];
+  readonly metadata: string;
+  readonly image: Float32Array | undefined;
+  readonly words: SparseVector | undefined;
+  readonly pages: MultiVector | undefined;
+}
+
+function randomSparse(random: Random): SparseVector {
+  const indices = [0, 7, 9, 4_000].filter(() => random() < 0.4);
+  return {
+    indices: Uint32Array.from([...indices, 5_000]),
+    values: Float32Array.from([...indices, 5_000], () => Math.floor(random() * 9) - 3.5),
+  };
+}
+
+function randomMulti(random: Random): MultiVector {
+  const count = 1 + Math.floor(random() * 3);
+  const values = Array.from({ length: count }, () => [...randomValues(random)]);
+  return { dimension: 4, values: Float32Array.from(values.flat()) };
+}
+
+function rowOf(random: Random, id: string): Row {
+  const maybe = <Value>(value: Value) => (random() < 0.6 ? value : undefined);
   return {
     id,
     values: [...randomValues(random)],
-    metadata,
-    ...(hasImage && { vectors: { image: [...randomValues(random)] } }),
+    metadata: JSON.stringify({ n: Math.floor(random() * 6), title: randomWords(random) }),
+    image: maybe(randomValues(random)),
+    words: maybe(randomSparse(random)),
+    pages: maybe(randomMulti(random)),
+  };
+}
+
+function rowsBatch(rows: readonly Row[]): VectorBatch {
+  const images = new Float32Array(rows.length * 4);
+  for (const [i, { image }] of rows.entries()) if (image) images.set(image, i * 4);
+  const presence = Uint8Array.from(rows, ({ image }) => (image === undefined ? 0 : 1));
+  return {
+    ...batchOf(rows),
+    named: [{ name: 'image', dimension: 4, values: images, presence }],
+    sparse: [{ name: 'words', ...sparseColumnOf(rows.length, (row) => rows[row]!.words) }],
+    multi: [{ name: 'pages', ...multiColumnOf(rows.length, 4, (row) => rows[row]!.pages) }],
   };
 }
 
@@ -51,12 +94,14 @@ async function fill(random: Random) {
     description: null,
     labels: {},
     vectors: { image: { dimension: 4, metric: 'euclidean' } },
+    sparseVectors: { words: {} },
+    multiVectors: { pages: { dimension: 4, metric: 'cosine' } },
     text: { fields: ['title'], language: null, stopWords: [], k1: 1.2, b: 0.75 },
   });
   const collection = database.collection('c');
   for (let start = 0; start < COUNT; start += 100) {
-    const vectors = Array.from({ length: 100 }, (_, i) => vectorOf(random, `v${start + i}`));
-    await collection.write(batchOf(vectors), { mode: 'insert' });
+    const rows = Array.from({ length: 100 }, (_, i) => rowOf(random, `v${start + i}`));
+    await collection.write(rowsBatch(rows), { mode: 'insert' });
   }
   return { database, collection };
 }
@@ -66,7 +111,7 @@ function randomPart(random: Random): FusionPartRequest {
   const filter = random() < 0.3 ? { filter: { n: { $gte: 2 } } } : {};
   const limit = random() < 0.3 ? { limit: 1 + Math.floor(random() * 100) } : {};
   const rest = { weight, ...filter, ...limit };
-  switch (Math.floor(random() * 5)) {
+  switch (Math.floor(random() * 7)) {
     case 0:
       return { vector: randomValues(random), ...rest };
     case 1:
@@ -77,6 +122,12 @@ function randomPart(random: Random): FusionPartRequest {
       const positive = [randomValues(random), `v${Math.floor(random() * COUNT)}`];
       const options = { negative: [], strategy: 'best_score', includeExamples: false } as const;
       return { recommend: { positive, ...options }, ...rest };
+    }
+    case 4:
+      return { sparse: randomSparse(random), using: 'words', ...rest };
+    case 5: {
+      const multiVector = [randomValues(random), randomValues(random)];
+      return { multiVector, using: 'pages', ...rest };
     }
     default:
       return { text: { query: `${WORDS[0]} ${randomWords(random)}`, match: 'any' }, ...rest };
@@ -174,7 +225,7 @@ describe('a fused query', () => {
       const topK = 1 + Math.floor(random() * 60);
       const request = { fusion, ...both(filter), topK, limit: 1 + Math.floor(random() * 30) };
       const matches = await pagesOf(collection, request, () =>
-        collection.write(batchOf([vectorOf(random, `v${Math.floor(random() * COUNT)}`)]), {
+        collection.write(rowsBatch([rowOf(random, `v${Math.floor(random() * COUNT)}`)]), {
           mode: 'upsert',
         }),
       );
