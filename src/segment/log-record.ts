@@ -13,6 +13,7 @@ import {
   toSchema,
 } from '../formats/arrow/ipc-writer.js';
 import type { ArrowField, ArrowSchema } from '../formats/arrow/schema.js';
+import { sparseFields } from '../formats/arrow/sparse-fields.js';
 import { expectFields, type StoredBatch } from '../formats/arrow/stored-arrow.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
 import type { Task } from '../platform/pool.js';
@@ -32,7 +33,7 @@ import {
   readValues,
 } from './named-columns.js';
 import { decodeSealedStream, encodeSealedStream } from './sealed-stream.js';
-import { readSparse, sparseFields, sparseNames, writeSparse } from './sparse-columns.js';
+import { readSparse, sparseNames, writeSparse } from './sparse-columns.js';
 import { elementBytes } from './sparse-field.js';
 
 export type LogRecord =

@@ -23,6 +23,7 @@ import {
   layOutArrowFile,
   toField,
 } from '../formats/arrow/ipc-writer.js';
+import { sparseFields } from '../formats/arrow/sparse-fields.js';
 import { decodeArrowFile, expectFields, type StoredFile } from '../formats/arrow/stored-arrow.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
 import type { Task } from '../platform/pool.js';
@@ -34,7 +35,7 @@ import { bitmapOfValidity, columnOfName, namedFields, readValues } from './named
 import { Segment } from './segment.js';
 import type { NamedColumn, SegmentData, SegmentIdentity } from './segment-data.js';
 import { sharedBytes, sharedFloat64, sharedInt32 } from './shared-arrays.js';
-import { readSparse, sparseFields, writeSparse } from './sparse-columns.js';
+import { readSparse, writeSparse } from './sparse-columns.js';
 
 /** From this size of the values on, the buffers of a segment are worth a garbage collection. */
 const COLLECTED_BYTES_MIN = 4 * 1024 * 1024;

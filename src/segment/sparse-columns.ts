@@ -1,20 +1,13 @@
-// Sparse vectors as Arrow columns, as segment files and log records have them: `sparse_vectors.<name>.indices` and
-// `sparse_vectors.<name>.values`, lists of equal lengths, empty in rows without the vector.
+// Writes and reads sparse vectors as the Arrow columns of segment files and log records; see sparse-fields.ts.
 
 import type { NamedSparse, SparseColumn } from '../common/types.js';
 import { corrupt } from '../formats/arrow/arrow-errors.js';
 import type { Column } from '../formats/arrow/columns.js';
-import type { BodyWriter, FieldToWrite } from '../formats/arrow/ipc-writer.js';
+import type { BodyWriter } from '../formats/arrow/ipc-writer.js';
 import { readOffsets } from '../formats/arrow/offsets.js';
+import { indicesName, valuesName } from '../formats/arrow/sparse-fields.js';
 
 const COLUMN = /^sparse_vectors\.(.+)\.(?:indices|values)$/;
-
-export function sparseFields(names: readonly string[]): FieldToWrite[] {
-  return names.flatMap((name): FieldToWrite[] => [
-    { name: `sparse_vectors.${name}.indices`, type: { listOf: 'uint32' } },
-    { name: `sparse_vectors.${name}.values`, type: { listOf: 'float32' } },
-  ]);
-}
 
 export function writeSparse(
   body: BodyWriter,
@@ -32,8 +25,8 @@ export function sparseNames(columns: readonly string[]): string[] {
 
 /** Of the columns by their names. Throws `data_corrupt`. */
 export function readSparse(name: string, columns: ReadonlyMap<string, Column>): NamedSparse {
-  const indices = columns.get(`sparse_vectors.${name}.indices`)!;
-  const values = columns.get(`sparse_vectors.${name}.values`)!;
+  const indices = columns.get(indicesName(name))!;
+  const values = columns.get(valuesName(name))!;
   const [starts, valueStarts] = [indices, values].map((column) =>
     readOffsets(column, false, column.children[0]!.length),
   ) as [Int32Array, Int32Array];

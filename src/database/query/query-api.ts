@@ -210,6 +210,8 @@ export interface MatchVectors {
   readonly unnamed: VectorShape | null;
   readonly named: Readonly<Record<string, VectorShape>>;
   readonly multi: Readonly<Record<string, VectorShape>>;
+  /** The names of the sparse vectors. */
+  readonly sparse: readonly string[];
 }
 
 /** Queries that have been checked and are searched together. */

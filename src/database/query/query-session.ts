@@ -46,6 +46,7 @@ export async function openSession(
       unnamed: unnamedShape(definition),
       named: definition.vectors ?? {},
       multi: definition.multiVectors ?? {},
+      sparse: Object.keys(definition.sparseVectors ?? {}),
     },
     shapeOf(using) {
       const name = using ?? null;

@@ -6,6 +6,8 @@ import { isIdField } from './ids.js';
 import { jsonViolation } from './json-fields.js';
 import { isMultiField } from './multi-vectors.js';
 import { type ArrowField, describeType, quoted } from './schema.js';
+import { isElementsField } from './sparse-cells.js';
+import { indicesName, SPARSE_PREFIX, valuesName } from './sparse-fields.js';
 import { isTextField } from './strings.js';
 import { isVectorField } from './vectors.js';
 
@@ -18,6 +20,8 @@ export interface ColumnNames {
   readonly vectorNames?: readonly string[] | undefined;
   /** Those of its multi-vectors, whose columns are named alike; absent for none. */
   readonly multiNames?: readonly string[] | undefined;
+  /** Those of its sparse vectors, with the columns `sparse_vectors.<name>.indices` and `….values`. */
+  readonly sparseNames?: readonly string[] | undefined;
 }
 
 /** Column indexes. */
@@ -30,6 +34,8 @@ export interface VectorColumns {
   readonly named: readonly NamedColumn[];
   /** Those of the multi-vectors that have one. */
   readonly multi: readonly NamedColumn[];
+  /** Those of the sparse vectors that have both. */
+  readonly sparse: readonly SparseColumns[];
   /** The other columns: they become members of the metadata. */
   readonly members: readonly number[];
 }
@@ -37,6 +43,12 @@ export interface VectorColumns {
 interface NamedColumn {
   readonly name: string;
   readonly index: number;
+}
+
+interface SparseColumns {
+  readonly name: string;
+  readonly indices: number;
+  readonly values: number;
 }
 
 /** The names of a column of vectors for which none is given, the first that exists. */
@@ -56,10 +68,14 @@ export function chooseVectorColumns(
   if (id !== null && id === values)
     throw invalid(`Column ${quoted(fields[id]!.name)} cannot be both id and vector.`);
   const { named, multi } = chooseNamed(fields, names);
-  const isTaken = (index: number) =>
-    index === id ||
-    index === values ||
-    [...named, ...multi].some((vector) => vector.index === index);
+  const sparse = chooseSparse(fields, names);
+  const taken = new Set([
+    id,
+    values,
+    ...[...named, ...multi].map((vector) => vector.index),
+    ...sparse.flatMap((vector) => [vector.indices, vector.values]),
+  ]);
+  const isTaken = (index: number) => taken.has(index);
   const metadata = indexOf(fields, METADATA_NAME);
   const members = fields.flatMap((field, index) =>
     isTaken(index) || field.name === METADATA_NAME ? [] : [index],
@@ -67,20 +83,22 @@ export function chooseVectorColumns(
   const hasMetadata = metadata !== null && !isTaken(metadata);
   if (hasMetadata) checkMetadata(fields[metadata]!, members, fields);
   for (const index of members) requireJson(fields[index]!);
-  return { id, values, metadata: hasMetadata ? metadata : null, named, multi, members };
+  return { id, values, metadata: hasMetadata ? metadata : null, named, multi, sparse, members };
 }
 
 /** Throws `invalid_request` for a column that rows must or must not have. */
 function chooseUnnamed(
   fields: readonly ArrowField[],
-  { vectorColumn, hasUnnamed, vectorNames = [], multiNames = [] }: ColumnNames,
+  { vectorColumn, hasUnnamed, vectorNames = [], multiNames = [], sparseNames = [] }: ColumnNames,
 ): number | null {
   const index = chooseVectors(fields, vectorColumn);
   if (hasUnnamed && index === null) throw noVectors(fields);
   if (hasUnnamed || index === null) return index;
   const expected =
-    [...vectorNames, ...multiNames].map((name) => quoted(`${NAMED_PREFIX}${name}`)).join(', ') ||
-    'none';
+    [
+      ...[...vectorNames, ...multiNames].map((name) => quoted(`${NAMED_PREFIX}${name}`)),
+      ...sparseNames.map((name) => quoted(indicesName(name))),
+    ].join(', ') || 'none';
   throw invalid(
     `The column ${quoted(fields[index]!.name)} is for the unnamed vector, which the collection does not have; expected ${expected}. A column of metadata needs another name.`,
   );
@@ -109,6 +127,45 @@ function chooseNamed(
     (isMulti ? multi : named).push({ name, index });
   }
   return { named, multi };
+}
+
+/** Without names there are no columns of sparse vectors: such columns are metadata. */
+function chooseSparse(
+  fields: readonly ArrowField[],
+  { sparseNames = [] }: ColumnNames,
+): readonly SparseColumns[] {
+  if (sparseNames.length === 0) return [];
+  const columnsOf = new Map(
+    sparseNames.flatMap((name) => [
+      [indicesName(name), name],
+      [valuesName(name), name],
+    ]),
+  );
+  const unknown = fields.find(({ name }) => name.startsWith(SPARSE_PREFIX) && !columnsOf.has(name));
+  if (unknown !== undefined) {
+    throw invalid(
+      `The column ${quoted(unknown.name)} is for a sparse vector that the collection does not have; expected ${[...columnsOf.keys()].map(quoted).join(', ')}.`,
+    );
+  }
+  return sparseNames.flatMap((name) => {
+    const indices = indexOf(fields, indicesName(name));
+    const values = indexOf(fields, valuesName(name));
+    if (indices === null && values === null) return [];
+    if (indices === null || values === null) {
+      const columns = [indicesName(name), valuesName(name)].map(quoted);
+      if (indices === null) columns.reverse();
+      throw invalid(`The column ${columns[0]} comes without ${columns[1]}; expected both.`);
+    }
+    for (const index of [indices, values]) requireElements(fields[index]!);
+    return [{ name, indices, values }];
+  });
+}
+
+function requireElements(field: ArrowField): void {
+  if (isElementsField(field)) return;
+  throw invalid(
+    `The column ${quoted(field.name)} must hold lists of numbers, of any lengths; found ${describeType(field)}.`,
+  );
 }
 
 function requireLists(field: ArrowField): void {

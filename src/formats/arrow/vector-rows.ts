@@ -11,6 +11,7 @@ import { readIds } from './ids.js';
 import { readMetadata } from './json-columns.js';
 import { readMultiVectors } from './multi-vectors.js';
 import { type RowIssue, RowIssues } from './row-issues.js';
+import { readElements, type SparseCells } from './sparse-cells.js';
 import { readNamedVectors, readVectors } from './vectors.js';
 
 export interface VectorRowsOptions extends Pick<ColumnNames, 'idColumn' | 'vectorColumn'> {
@@ -20,6 +21,8 @@ export interface VectorRowsOptions extends Pick<ColumnNames, 'idColumn' | 'vecto
   readonly named?: ReadonlyMap<string, number>;
   /** Of the multi-vectors, by name; absent for none. */
   readonly multi?: ReadonlyMap<string, { readonly dimension: number; readonly countMax: number }>;
+  /** The names of the sparse vectors; absent for none. */
+  readonly sparseNames?: readonly string[];
   /** Bound on the decompressed batch. */
   readonly batchBytesMax: number;
   readonly idBytesMax: number;
@@ -40,6 +43,8 @@ export interface VectorRows {
   readonly named: readonly NamedVectors[];
   /** The same for multi-vectors. */
   readonly multi: readonly NamedMulti[];
+  /** Of the sparse vectors that have columns, as received. */
+  readonly sparse: readonly SparseCells[];
   /**
    * Null if there is none. JSON objects that were written here, or text as received, known only to be
    * UTF-8.
@@ -79,6 +84,11 @@ export function readVectorRows(batch: EncodedBatch, options: VectorRowsOptions):
       const toRead = { name, dimension: length, countMax, bytesMax, issues };
       return readMultiVectors(columns[index]!, toRead);
     });
+    const sparse = chosen.sparse.map(({ name, indices, values: sparseValues }) => ({
+      name,
+      indicesAt: readElements(columns[indices]!, bytesMax),
+      valuesAt: readElements(columns[sparseValues]!, bytesMax),
+    }));
     const ids =
       chosen.id === null ? null : readIds(columns[chosen.id]!, { idBytesMax, bytesMax, issues });
     const metadata = readMetadata({
@@ -95,6 +105,7 @@ export function readVectorRows(batch: EncodedBatch, options: VectorRowsOptions):
       values,
       named: vectors.filter(({ presence }) => presence.includes(1)),
       multi: lists.filter(({ starts }) => starts.at(-1)! > 0),
+      sparse,
       metadata,
       issues: issues.items,
     };

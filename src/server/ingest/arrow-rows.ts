@@ -12,16 +12,26 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject, NamedMulti, NamedVectors, Utf8Column } from '../../common/types.js';
+import { sparseColumnOf } from '../../common/sparse-column.js';
+import type {
+  JsonObject,
+  NamedMulti,
+  NamedSparse,
+  NamedVectors,
+  SparseVector,
+  Utf8Column,
+} from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
 import { type CollectionShape, unnamedShape, valuesPerRow } from '../../database/api.js';
 import { decompressed } from '../../formats/arrow/compression.js';
 import type { EncodedBatch, EncodedBody } from '../../formats/arrow/encoded-batch.js';
+import type { SparseCells } from '../../formats/arrow/sparse-cells.js';
 import { readVectorRows } from '../../formats/arrow/vector-rows.js';
 import type { Task } from '../../platform/pool.js';
 import { packMetadata } from './parsed-metadata.js';
 import { buffersOf, type ParsedRows } from './parsed-rows.js';
 import { checkDirection, checkMetadata, measureId } from './row-rules.js';
+import { readSparse } from './sparse-rules.js';
 
 export interface BatchInput {
   readonly batch: EncodedBatch;
@@ -37,6 +47,7 @@ export interface BatchInput {
     | 'metadataDepthMax'
     | 'multiValuesMax'
     | 'multiVectorsMax'
+    | 'sparseElementsMax'
     | 'vectorIdBytesMax'
   >;
 }
@@ -64,6 +75,7 @@ function readBatch(input: BatchInput): ParsedRows {
     dimension: shape.dimension ?? null,
     named: dimensionsOf(shape),
     multi: multiOf(shape, limits),
+    sparseNames: Object.keys(shape.sparseVectors ?? {}),
     idColumn,
     vectorColumn,
     batchBytesMax: limits.bodyBytesMax,
@@ -79,11 +91,36 @@ function readBatch(input: BatchInput): ParsedRows {
   checkDirections(values, shape, issues);
   for (const vectors of named) checkNamedDirections(vectors, shape, issues);
   for (const column of multi) checkMultiDirections(column, shape, issues);
+  const sparse = rows.sparse
+    .map((cells) => sparseVectorsOf(cells, count, limits, issues))
+    .filter(({ indices }) => indices.length > 0);
   const text = rows.metadata ?? utf8ColumnOf(new Array<string>(count).fill('{}'));
   const documents = readDocuments(rows.metadata, count, input, issues);
   issues.throwAny();
   const metadata = packMetadata(documents, input.batch.body.bytes.length);
-  return { batch: { count, ids, values, metadata: text, named, multi }, metadata, cuts, digest };
+  const batch = { count, ids, values, metadata: text, named, multi, sparse };
+  return { batch, metadata, cuts, digest };
+}
+
+function sparseVectorsOf(
+  { name, indicesAt, valuesAt }: SparseCells,
+  count: number,
+  { sparseElementsMax }: BatchInput['limits'],
+  issues: BatchIssues,
+): NamedSparse {
+  const vectors: (SparseVector | undefined)[] = new Array(count);
+  for (let row = 0; row < count && !issues.isFull; row++) {
+    const sent = { indices: indicesAt(row), values: valuesAt(row) };
+    if (sent.indices.length === 0 && sent.values.length === 0) continue;
+    const vector = readSparse(sent, sparseElementsMax);
+    if (!('code' in vector)) {
+      vectors[row] = vector;
+      continue;
+    }
+    const { path, ...violation } = vector;
+    issues.add(row, ['sparse_vectors', name, ...path].join('.'), violation);
+  }
+  return { name, ...sparseColumnOf(count, (row) => vectors[row]) };
 }
 
 /** The issues of a record batch: located by row of the stream, and in words by row of the batch. */

@@ -88,7 +88,7 @@ export async function* recordBatches(
 ): AsyncGenerator<IngestBatch, void, undefined> {
   const { batchRowsMax, bodyBytesMax, metadataBytesMax, metadataDepthMax, vectorIdBytesMax } =
     services.limits;
-  const { multiValuesMax, multiVectorsMax } = services.limits;
+  const { multiValuesMax, multiVectorsMax, sparseElementsMax } = services.limits;
   const limits = {
     batchRowsMax,
     bodyBytesMax,
@@ -96,6 +96,7 @@ export async function* recordBatches(
     metadataDepthMax,
     multiValuesMax,
     multiVectorsMax,
+    sparseElementsMax,
     vectorIdBytesMax,
   };
   const bodies = createBodyPool(BODIES_KEPT_MAX);
@@ -110,7 +111,9 @@ export async function* recordBatches(
   const vectorNames = Object.keys(shape.vectors ?? {});
   const multiNames = Object.keys(shape.multiVectors ?? {});
   const hasUnnamed = shape.dimension !== undefined;
-  chooseVectorColumns(fields, { idColumn, vectorColumn, hasUnnamed, vectorNames, multiNames });
+  const sparseNames = Object.keys(shape.sparseVectors ?? {});
+  const names = { idColumn, vectorColumn, hasUnnamed, vectorNames, multiNames, sparseNames };
+  chooseVectorColumns(fields, names);
   for await (const batch of reader.batches()) {
     const { firstRow, rowCount } = batch;
     const byteCount = batch.body.bytes.length;

@@ -3,7 +3,8 @@
 
 import { createBitmap, setBit } from '../../common/bitmap.js';
 import { multiColumnOf } from '../../common/multi-column.js';
-import type { MultiVector } from '../../common/types.js';
+import { sparseColumnOf } from '../../common/sparse-column.js';
+import type { MultiVector, SparseVector } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
 import type { Match, MatchVectors, QueryReply } from '../../database/query/query-api.js';
 import {
@@ -13,6 +14,7 @@ import {
   encodeSchema,
   type FieldToWrite,
 } from '../../formats/arrow/ipc-writer.js';
+import { sparseColumns, sparseFields } from '../../formats/arrow/sparse-fields.js';
 import type { ReplyChunks } from './reply-stream.js';
 import { yieldToEventLoop } from './yield.js';
 
@@ -146,13 +148,14 @@ function bytesOf(vector: Float32Array | MultiVector): number {
   return vector instanceof Float32Array ? vector.byteLength : vector.values.byteLength;
 }
 
-function vectorFields({ unnamed, named, multi }: MatchVectors): FieldToWrite[] {
+function vectorFields({ unnamed, named, multi, sparse }: MatchVectors): FieldToWrite[] {
   const fields = Object.entries(named).map(([name, { dimension }]): FieldToWrite => {
     return { name: `vectors.${name}`, type: { vectorOf: dimension }, isNullable: true };
   });
   for (const [name, { dimension }] of Object.entries(multi)) {
     fields.push({ name: `vectors.${name}`, type: { vectorsOf: dimension } });
   }
+  fields.push(...sparseFields(sparse));
   if (unnamed === null) return fields;
   return [{ name: 'values', type: { vectorOf: unnamed.dimension } }, ...fields];
 }
@@ -178,6 +181,9 @@ class MatchRows {
     if (typeof match.group === 'string') this.byteCount += match.group.length;
     if (match.values !== undefined) this.byteCount += match.values.byteLength;
     for (const vector of Object.values(match.vectors ?? {})) this.byteCount += bytesOf(vector);
+    for (const { indices, values } of Object.values(match.sparseVectors ?? {})) {
+      this.byteCount += indices.byteLength + values.byteLength;
+    }
   }
 
   /** Returns the batch and starts the next one; empty when there are no rows. */
@@ -210,7 +216,7 @@ class MatchRows {
 
 function vectorColumns(
   matches: readonly Match[],
-  { unnamed, named, multi }: MatchVectors,
+  { unnamed, named, multi, sparse }: MatchVectors,
 ): ColumnToWrite[] {
   const columns = Object.entries(named).map(([name, { dimension }]) => {
     return vectorColumn(dimension, matches, (match) => {
@@ -225,6 +231,11 @@ function vectorColumns(
     });
     columns.push({ multi: column });
   }
+  for (const name of sparse) {
+    columns.push(
+      ...sparseColumns(sparseColumnOf(matches.length, (row) => sparseVector(matches[row]!, name))),
+    );
+  }
   if (unnamed === null) return columns;
   return [vectorColumn(unnamed.dimension, matches, ({ values }) => values), ...columns];
 }
@@ -235,6 +246,11 @@ function namedVector(
   name: string,
 ): Float32Array | MultiVector | undefined {
   return Object.hasOwn(vectors, name) ? vectors[name] : undefined;
+}
+
+/** The same for a sparse vector. */
+function sparseVector({ sparseVectors = {} }: Match, name: string): SparseVector | undefined {
+  return Object.hasOwn(sparseVectors, name) ? sparseVectors[name] : undefined;
 }
 
 /** Null in matches without the vector. */

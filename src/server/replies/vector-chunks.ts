@@ -9,6 +9,7 @@ import {
   encodeSchema,
   type FieldToWrite,
 } from '../../formats/arrow/ipc-writer.js';
+import { sparseColumns, sparseFields } from '../../formats/arrow/sparse-fields.js';
 import {
   type ParquetColumn,
   type ParquetField,
@@ -85,6 +86,7 @@ function arrowFields(scan: Scan, { includeValues, includeMetadata }: FileOptions
     for (const { name, dimension } of scan.multi) {
       fields.push({ name: `vectors.${name}`, type: { vectorsOf: dimension } });
     }
+    fields.push(...sparseFields(scan.sparse));
   }
   if (includeMetadata) fields.push({ name: 'metadata', type: 'utf8' });
   return fields;
@@ -98,10 +100,12 @@ function namedField({ name, dimension }: Scan['named'][number]): FieldToWrite {
   return { name: `vectors.${name}`, type: { vectorOf: dimension }, isNullable: true };
 }
 
-function arrowColumns({ ids, values, named, multi, metadata }: RowChunk): ColumnToWrite[] {
+function arrowColumns(chunk: RowChunk): ColumnToWrite[] {
+  const { ids, values, named, multi, sparse, metadata } = chunk;
   const columns: ColumnToWrite[] = [{ text: ids, from: 0 }];
   if (values !== null) columns.push({ vectors: values });
   columns.push(...named, ...multi.map((column) => ({ multi: column })));
+  columns.push(...sparse.flatMap(sparseColumns));
   if (metadata !== null) columns.push({ text: metadata, from: 0 });
   return columns;
 }

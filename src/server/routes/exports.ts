@@ -40,7 +40,7 @@ export function exportRoutes(services: RouteServices): Route[] {
     summary: 'Read all vectors as one file',
     access: { scope: 'vectors:read', on: 'path' },
     description:
-      'All vectors, or those that pass the filter, from one snapshot, in insertion order. The reply is streamed. An Arrow IPC stream or a Parquet file has the columns `id` utf8, `values` fixed_size_list<float32> (in Parquet a list of floats, with the Arrow schema beside it) and `metadata` utf8, the JSON as it was sent, and for each named vector a column `vectors.<name>` like `values`, null where a vector does not have it; the schema\'s metadata has the `sequence`. NDJSON has one vector per line, in the form that writing vectors accepts, with the metadata on one line. If an error occurs after the reply has started, the connection is closed before the end of the body: an Arrow stream then has no end-of-stream marker, a Parquet file no footer, and NDJSON may have a last line `{"error": …}` with the problem.',
+      'All vectors, or those that pass the filter, from one snapshot, in insertion order. The reply is streamed. An Arrow IPC stream or a Parquet file has the columns `id` utf8, `values` fixed_size_list<float32> (in Parquet a list of floats, with the Arrow schema beside it) and `metadata` utf8, the JSON as it was sent, and for each named vector a column `vectors.<name>` like `values`, null where a vector does not have it, and for each sparse vector lists `sparse_vectors.<name>.indices` and `sparse_vectors.<name>.values`, empty where a vector does not have it (not in Parquet, which is refused with them); the schema\'s metadata has the `sequence`. NDJSON has one vector per line, in the form that writing vectors accepts, with the metadata on one line. If an error occurs after the reply has started, the connection is closed before the end of the body: an Arrow stream then has no end-of-stream marker, a Parquet file no footer, and NDJSON may have a last line `{"error": …}` with the problem.',
     query: scans.exportQuery,
     body: null,
     reply: scans.bytes,
@@ -95,11 +95,12 @@ export function exportRoutes(services: RouteServices): Route[] {
   return [exportVectors];
 }
 
-/** Throws `invalid_request` for multi-vectors, which files of Parquet do not have. */
-function requireNoLists({ multiVectors = {} }: CollectionShape): void {
-  const [name] = Object.keys(multiVectors);
+/** Throws `invalid_request` for multi-vectors and sparse ones, which files of Parquet do not have. */
+function requireNoLists({ multiVectors = {}, sparseVectors = {} }: CollectionShape): void {
+  const [name] = Object.keys({ ...multiVectors, ...sparseVectors });
   if (name === undefined) return;
-  const detail = `Parquet files have no multi-vectors such as "${name}". Use arrow or ndjson, or leave the values out.`;
+  const kind = Object.hasOwn(multiVectors, name) ? 'multi-vectors' : 'sparse vectors';
+  const detail = `Parquet files have no ${kind} such as "${name}". Use arrow or ndjson, or leave the values out.`;
   throw validationError([{ location: parameter('format'), code: 'invalid_request', detail }]);
 }
 
