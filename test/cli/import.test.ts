@@ -396,3 +396,66 @@ it('prints progress lines on stderr and the result on stdout', async () => {
   assert.match(stdout, /^Imported 3 rows into progress in [\d.]+ s \(3 new, 0 replaced\)\.\n$/);
   assert.match(stderr, /^progress: 100 % {2}3 rows {2}\d+ rows?\/s {2}[\d.]+ MB\/s\n$/);
 });
+
+const POSTERS = [
+  { id: 'a', values: [1, 2], vectors: { title: [1, 2, 3], image: [4] }, metadata: { n: 1 } },
+  { id: 'b', values: [3, 4], vectors: { title: [5, 6, 7] }, metadata: { n: 2 } },
+  { id: 'c', values: [5, 6], vectors: {}, metadata: { n: 3 } },
+];
+const POSTER_VECTORS = { title: { dimension: 3 }, image: { dimension: 1 } };
+
+it('named vectors come from NDJSON, Arrow and Parquet', async () => {
+  const lines = POSTERS.map((row) => `${JSON.stringify(row)}\n`).join('');
+  const sources: string[] = [await file('posters.ndjson', lines)];
+  for (const [at, format] of (['arrow', 'parquet'] as const).entries()) {
+    const id = `posters-${at}`;
+    await client.collections.create({ id, dimension: 2, vectors: POSTER_VECTORS });
+    await imported(sources[0]!, '--collection', id);
+    const { body } = await client.collection(id).exportStream({ format });
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of body) chunks.push(chunk);
+    const name = `posters.${format === 'arrow' ? 'arrows' : format}`;
+    sources.push(await file(name, Buffer.concat(chunks)));
+  }
+  for (const [at, source] of sources.entries()) {
+    const id = `from-${at}`;
+    await client.collections.create({ id, dimension: 2, vectors: POSTER_VECTORS });
+    assert.equal((await imported(source, '--collection', id)).rows, 3);
+    for (const row of POSTERS) assert.deepEqual(await read(id, row.id), row, source);
+  }
+  // Files with and without them in one upload.
+  await client.collections.create({ id: 'mixed', dimension: 2, vectors: POSTER_VECTORS });
+  const csv = await file('plain.csv', 'id,values\nd,"[7,8]"\n');
+  assert.equal((await imported(sources[0]!, csv, '--collection', 'mixed')).rows, 4);
+  assert.deepEqual((await read('mixed', 'a')).vectors, POSTERS[0]!.vectors);
+  assert.deepEqual((await read('mixed', 'd')).vectors, {});
+});
+
+it('rows of a collection without unnamed vectors need none', async () => {
+  const rows = POSTERS.map(({ values: _, ...row }) => row);
+  const path = await file('bare.ndjson', rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+  await client.collections.create({ id: 'bare', vectors: POSTER_VECTORS });
+  assert.equal((await imported(path, '--collection', 'bare')).rows, 3);
+  for (const row of rows) assert.deepEqual(await read('bare', row.id), row);
+  const lyrics = await file('lyrics.ndjson', '{"id":"l","metadata":{"title":"Songs"}}\n');
+  await client.collections.create({ id: 'lyrics', text: { fields: ['title'] } });
+  assert.equal((await imported(lyrics, '--collection', 'lyrics')).rows, 1);
+  const wrong = await file('wrong.ndjson', '{"id":"l","values":[1,2]}\n');
+  const { code, stderr } = await importFiles(wrong, '--collection', 'lyrics');
+  assert.equal(code, 1);
+  assert.match(stderr, /wrong.ndjson:1: collection lyrics has no unnamed vectors/);
+});
+
+it('a named vector that does not fit is refused, with its line', async () => {
+  await client.collections.create({ id: 'strict', dimension: 2, vectors: POSTER_VECTORS });
+  for (const [vectors, message] of [
+    ['{"title":[1]}', /bad.ndjson:1: vectors.title has 1 values, expected 3/],
+    ['{"sound":[1]}', /vectors.sound is not a vector of the collection, expected title, image/],
+    ['[1]', /vectors is \[1\], expected an object of vectors by name/],
+  ] as const) {
+    const path = await file('bad.ndjson', `{"id":"a","values":[1,2],"vectors":${vectors}}\n`);
+    const { code, stderr } = await importFiles(path, '--collection', 'strict');
+    assert.equal(code, 1);
+    assert.match(stderr, message);
+  }
+});

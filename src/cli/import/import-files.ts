@@ -3,12 +3,17 @@
 // number of rows already written.
 
 import { type Client, type CollectionRecord, SagittaClientError } from '../../client/client.js';
-import type { Metric } from '../../common/types.js';
+import type { Metric, NamedVectors } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import { CliError, isUnreachable, usageError } from '../failure.js';
 import type { Progress } from '../progress.js';
 import { checkOptions, FORMATS, type FormatName, formatOf, openRows } from '../readers/formats.js';
-import { checkBatchDimension, type RowReader } from '../readers/row-batch.js';
+import {
+  checkBatchDimension,
+  type RowBatch,
+  type RowReader,
+  type TargetVectors,
+} from '../readers/row-batch.js';
 import { withSideFiles } from '../readers/side-files.js';
 import { type InputSource, openSource } from '../readers/source.js';
 import { formatCount, pluralize } from '../units.js';
@@ -56,7 +61,9 @@ export interface ImportResult {
 }
 
 interface Target {
+  /** Of the unnamed vector; 0 without it. */
   readonly dimension: number;
+  readonly vectors: TargetVectors;
   readonly isNew: boolean;
   readonly journal: ImportJournal;
 }
@@ -81,7 +88,7 @@ export async function importFiles(
     if (start.total > 0) progress?.note(`resuming at row ${formatCount(start.total + 1)}`);
     for (let file = start.file; file < sources.length && !isInterrupted; file++) {
       const source = sources[file]!;
-      const reader = await openReader(source, options);
+      const reader = await openReader(source, options, existing?.vectors);
       let row = file === start.file ? start.row : 0;
       for await (const batch of untilInterrupted(reader.batches(row), options.interruption)) {
         target ??= await createTarget(client, options, batch.dimension);
@@ -89,7 +96,7 @@ export async function importFiles(
         uploader ??= createUploader(client, options, target, (done) =>
           progress?.update(done.rowCount, shareRead(sources), done.byteCount),
         );
-        await uploader.add(batch, file, row);
+        await uploader.add(withNamed(batch, target), file, row);
         row += batch.rowCount;
       }
       isInterrupted = options.interruption.aborted;
@@ -117,7 +124,11 @@ export async function importFiles(
   };
 }
 
-async function openReader(source: InputSource, options: ImportFilesOptions): Promise<RowReader> {
+async function openReader(
+  source: InputSource,
+  options: ImportFilesOptions,
+  vectors: TargetVectors | undefined,
+): Promise<RowReader> {
   const format = options.format ?? formatOf(source);
   const { ids, metadata } = options;
   const hasSideFiles = ids !== undefined || metadata !== undefined;
@@ -135,6 +146,7 @@ async function openReader(source: InputSource, options: ImportFilesOptions): Pro
     delimiter: options.delimiter,
     dataset: options.dataset,
     rowsPerBatch: options.batch,
+    vectors,
   });
   return hasSideFiles ? await withSideFiles(reader, source.name, { ids, metadata }) : reader;
 }
@@ -167,7 +179,7 @@ async function findTarget(
       throw usageError(`--metric is ${metric}, but collection ${id} uses ${record.metric}`);
     }
     const journal = await options.openJournal(record.created_at);
-    return { dimension: dimensionOf(record), isNew: false, journal };
+    return { ...describeVectors(record), isNew: false, journal };
   } catch (error) {
     const isMissing = error instanceof SagittaClientError && error.code === 'collection_not_found';
     if (!isMissing) throw error;
@@ -184,12 +196,28 @@ async function createTarget(
   const input = { id, dimension, ...(metric !== undefined && { metric }) };
   const record = await client.collections.create(input, { ifNotExists: true });
   const journal = await options.openJournal(record.created_at);
-  return { dimension: dimensionOf(record), isNew: true, journal };
+  return { ...describeVectors(record), isNew: true, journal };
 }
 
-function dimensionOf({ id, dimension }: CollectionRecord): number {
-  if (dimension !== undefined) return dimension;
-  throw usageError(`collection ${id} has no unnamed vectors, which an import writes`);
+/** With a column for each named vector: all batches of an upload have the same columns. */
+function withNamed(batch: RowBatch, { vectors: { named } }: Target): RowBatch {
+  const { rowCount, named: found = [] } = batch;
+  const all = [...named].map(([name, dimension]): NamedVectors => {
+    const presence = new Uint8Array(rowCount);
+    const absent = { name, dimension, values: new Float32Array(rowCount * dimension), presence };
+    return found.find((vectors) => vectors.name === name) ?? absent;
+  });
+  return { ...batch, named: all };
+}
+
+function describeVectors({
+  dimension = 0,
+  vectors = {},
+}: CollectionRecord): Pick<Target, 'dimension' | 'vectors'> {
+  const named = Object.entries(vectors).flatMap(([name, shape]) => {
+    return shape.multi === true ? [] : [[name, shape.dimension] as const];
+  });
+  return { dimension, vectors: { hasUnnamed: dimension > 0, named: new Map(named) } };
 }
 
 /** Ends when the signal aborts, even while the source (a pipe) is waiting for data. */

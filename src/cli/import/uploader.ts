@@ -3,8 +3,14 @@
 // durable rows is always known, and stays in memory until then, so that it can be retried.
 
 import { SagittaClientError } from '../../client/client.js';
+import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
 import type { Utf8Column } from '../../common/types.js';
-import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/ipc-writer.js';
+import {
+  encodeBatch,
+  encodeEnd,
+  encodeSchema,
+  type FieldToWrite,
+} from '../../formats/arrow/ipc-writer.js';
 import { CliError } from '../failure.js';
 import type { RowBatch } from '../readers/row-batch.js';
 import type { ImportPosition } from './journal.js';
@@ -128,9 +134,8 @@ export class Uploader {
   }
 
   async #send(upload: Upload): Promise<void> {
-    const { dimension } = upload.batches[0]!.batch;
     const { signal } = this.#options;
-    const body = [encodeRowsSchema(dimension), ...upload.chunks, END_OF_STREAM];
+    const body = [encodeRowsSchema(upload.batches[0]!.batch), ...upload.chunks, END_OF_STREAM];
     try {
       const reply = await this.#target.writeStream(() => body, {
         format: 'arrow',
@@ -209,22 +214,37 @@ function atPosition(error: unknown, upload: Upload): unknown {
 
 const END_OF_STREAM = encodeEnd();
 
-function encodeRowsSchema(dimension: number): Uint8Array {
+function encodeRowsSchema({ dimension, named = [] }: RowBatch): Uint8Array {
+  const values: FieldToWrite = { name: 'values', type: { vectorOf: dimension } };
   return encodeSchema([
     { name: 'id', type: 'utf8' },
-    { name: 'values', type: { vectorOf: dimension } },
+    ...(dimension === 0 ? [] : [values]),
     { name: 'metadata', type: 'utf8' },
+    ...named.map((vectors): FieldToWrite => {
+      const type = { vectorOf: vectors.dimension };
+      return { name: `vectors.${vectors.name}`, type, isNullable: true };
+    }),
   ]);
 }
 
-/** The record batch of a row batch: id, values, metadata. The values are not copied. */
+/** The record batch of a row batch. The values are not copied. */
 function encodeRows(batch: RowBatch, ids: readonly string[]): Uint8Array[] {
   const metadata = batch.metadata ?? new Array<string>(batch.rowCount).fill('{}');
   return encodeBatch(batch.rowCount, [
     { text: utf8Column(ids), from: 0 },
-    { vectors: batch.values },
+    ...(batch.dimension === 0 ? [] : [{ vectors: batch.values }]),
     { text: utf8Column(metadata), from: 0 },
+    ...(batch.named ?? []).map(({ values, presence }) => {
+      return { vectors: values, presence: bitmapOf(presence) };
+    }),
   ]);
+}
+
+/** One bit for each flag that is not 0. */
+function bitmapOf(flags: Uint8Array): Bitmap {
+  const bitmap = createBitmap(flags.length);
+  for (let row = 0; row < flags.length; row++) if (flags[row] !== 0) setBit(bitmap, row);
+  return bitmap;
 }
 
 function utf8Column(texts: readonly string[]): Utf8Column {

@@ -16,7 +16,7 @@ import { type RowIssue, RowIssues } from '../../formats/arrow/row-issues.js';
 import type { ArrowField } from '../../formats/arrow/schema.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { isTextField } from '../../formats/arrow/strings.js';
-import { readVectors } from '../../formats/arrow/vectors.js';
+import { readNamedVectors, readVectors } from '../../formats/arrow/vectors.js';
 import { CliError } from '../failure.js';
 import {
   type ReadOptions,
@@ -24,6 +24,7 @@ import {
   type RowReader,
   rowError,
   rowsPerBatch,
+  UNNAMED_ONLY,
 } from './row-batch.js';
 import type { InputSource } from './source.js';
 
@@ -116,7 +117,7 @@ async function* rowsOfBatches(
       const location = (row: number) => `${name}, row ${before + row + 1}`;
       const rows = await readable(name, async () => {
         const columns = openColumns(batch, BATCH_BYTES_MAX);
-        dimension ??= dimensionOf(columns[plan.values]!, plan, location);
+        dimension ??= plan.values === null ? 0 : dimensionOf(columns[plan.values]!, plan, location);
         return readRows(batch, columns, plan, dimension, location);
       });
       yield* slicesOf(rows, Math.max(0, startRow - before), options.rowsPerBatch);
@@ -129,7 +130,14 @@ async function* rowsOfBatches(
 /** Which columns hold id, vector and metadata, as indexes into the schema. */
 interface ColumnPlan {
   readonly id: number | null;
-  readonly values: number;
+  /** Null for rows without the unnamed vector. */
+  readonly values: number | null;
+  /** Those of the named vectors of the collection that have one. */
+  readonly named: readonly {
+    readonly name: string;
+    readonly dimension: number;
+    readonly index: number;
+  }[];
   /** Column names for error messages. */
   readonly names: Readonly<Record<RowIssue['member'], string>>;
   readonly objects: number | null;
@@ -144,16 +152,24 @@ function planColumns(
   const id = chooseId(fields, options.idField);
   const values = chooseVectors(fields, options.valuesField);
   const listed = fields.map((field) => field.name).join(', ');
-  if (values === null) {
+  const { hasUnnamed, named: expected } = options.vectors ?? UNNAMED_ONLY;
+  if (values === null && hasUnnamed) {
     throw new CliError(
       `${name}: no column is named values, vector or embedding (columns: ${listed}); ` +
         'name the vector column with --values-field',
     );
   }
-  const named = fields.find(({ name: column }) => /^(sparse_)?vectors\./.test(column));
-  if (named !== undefined && options.fields === undefined) {
+  const named = [...expected].flatMap(([vectorName, dimension]) => {
+    const index = fields.findIndex((field) => field.name === `vectors.${vectorName}`);
+    return index === -1 ? [] : [{ name: vectorName, dimension, index }];
+  });
+  const isNamed = (index: number) => named.some((vector) => vector.index === index);
+  const other = fields.find(
+    ({ name: column }, index) => /^(sparse_)?vectors\./.test(column) && !isNamed(index),
+  );
+  if (other !== undefined && options.fields === undefined) {
     throw new CliError(
-      `${name}: the column ${JSON.stringify(named.name)} is of a named or sparse vector, which import does not send; ` +
+      `${name}: the column ${JSON.stringify(other.name)} is of a sparse vector, a multi-vector or one that the collection does not have, which import does not send; ` +
         'write the file to the API as it is, or select the metadata with --fields',
     );
   }
@@ -162,7 +178,9 @@ function planColumns(
     if (index !== -1) return index;
     throw new CliError(`${name}: no column ${JSON.stringify(field)} (columns: ${listed})`);
   });
-  const chosen = (indexes ?? fields.map((_, at) => at)).filter((at) => at !== id && at !== values);
+  const chosen = (indexes ?? fields.map((_, at) => at)).filter(
+    (at) => at !== id && at !== values && !isNamed(at),
+  );
   const isObject = (index: number): boolean => {
     const { name: field, type, dictionary } = fields[index]!;
     if (field !== 'metadata') return false;
@@ -180,9 +198,10 @@ function planColumns(
   return {
     id,
     values,
+    named,
     names: {
       id: id === null ? 'id' : fields[id]!.name,
-      values: fields[values]!.name,
+      values: values === null ? 'values' : fields[values]!.name,
       metadata: 'metadata',
     },
     objects: chosen.find(isObject) ?? null,
@@ -211,7 +230,13 @@ function readRows(
 ): RowBatch {
   const issues = new RowIssues();
   const bytesMax = BATCH_BYTES_MAX;
-  const values = readVectors(columns[plan.values]!, { dimension, bytesMax, issues });
+  const values =
+    plan.values === null
+      ? new Float32Array(0)
+      : readVectors(columns[plan.values]!, { dimension, bytesMax, issues });
+  const named = plan.named.map(({ index, ...vector }) =>
+    readNamedVectors(columns[index]!, { ...vector, bytesMax, issues }),
+  );
   const ids =
     plan.id === null
       ? null
@@ -228,16 +253,17 @@ function readRows(
   if (first !== undefined) {
     const { expected, actual } = first;
     const detail =
-      first.code === 'dimension_mismatch'
+      first.code === 'dimension_mismatch' && first.member === 'values'
         ? `found ${actual} values, expected ${expected} as in the previous rows`
         : first.detail;
-    throw rowError(location(first.row), `${plan.names[first.member]}: ${detail}`);
+    throw rowError(location(first.row), `${plan.names[first.member] ?? first.member}: ${detail}`);
   }
   return {
     rowCount: batch.rowCount,
     ids: ids === null ? undefined : textsOf(ids, batch.rowCount),
     values,
     dimension,
+    named,
     metadata: metadata === null ? undefined : textsOf(metadata, batch.rowCount),
     location,
   };
@@ -245,8 +271,9 @@ function readRows(
 
 /** Splits a record batch, which may have any number of rows, into batches of at most `rowsMax`. */
 function* slicesOf(rows: RowBatch, from: number, rowsMax: number): Generator<RowBatch> {
-  const { rowCount, dimension } = rows;
-  const step = rowsPerBatch(dimension, rowsMax);
+  const { rowCount, dimension, named = [] } = rows;
+  const valueCount = named.reduce((sum, vector) => sum + vector.dimension, dimension);
+  const step = rowsPerBatch(valueCount, rowsMax);
   for (let first = from; first < rowCount; first += step) {
     const end = Math.min(rowCount, first + step);
     yield {
@@ -254,6 +281,11 @@ function* slicesOf(rows: RowBatch, from: number, rowsMax: number): Generator<Row
       ids: rows.ids?.slice(first, end),
       values: rows.values.subarray(first * dimension, end * dimension),
       dimension,
+      named: named.map((vector) => ({
+        ...vector,
+        values: vector.values.subarray(first * vector.dimension, end * vector.dimension),
+        presence: vector.presence.subarray(first, end),
+      })),
       metadata: rows.metadata?.slice(first, end),
       location: (row) => rows.location(first + row),
     };

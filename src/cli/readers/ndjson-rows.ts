@@ -11,7 +11,9 @@ import {
   type RowReader,
   rowError,
   show,
+  type TargetVectors,
   toFloat32,
+  UNNAMED_ONLY,
 } from './row-batch.js';
 import type { InputSource } from './source.js';
 
@@ -30,7 +32,7 @@ async function* readNdjson(
 ): AsyncGenerator<RowBatch> {
   const location = (lineNumber: number): string => `${name}:${lineNumber}`;
   const decode = createLineDecoder();
-  const builder = new BatchBuilder(options.rowsPerBatch, location);
+  const builder = new BatchBuilder(options.rowsPerBatch, location, options.vectors);
   let lineNumber = 0;
   let row = 0;
   for await (const bytes of linesOf(name, chunks)) {
@@ -56,7 +58,10 @@ function isBlank(bytes: Uint8Array): boolean {
 
 interface LineRow {
   readonly id: string | undefined;
+  /** Without elements where the collection has no unnamed vector. */
   readonly values: Float32Array;
+  /** Absent where the collection has no named vectors. */
+  readonly vectors?: ReadonlyMap<string, Float32Array>;
   readonly metadata: string;
 }
 
@@ -67,15 +72,57 @@ export function rowOfLine(location: string, line: string, options: ReadOptions):
   } catch (error) {
     throw rowError(location, `not a JSON object: ${(error as Error).message}`);
   }
+  const { vectors = UNNAMED_ONLY } = options;
   const names = {
     id: options.idField ?? 'id',
     values: options.valuesField ?? VECTOR_NAMES.find((name) => members.has(name)) ?? 'values',
   };
   return {
     id: readId(location, names.id, options.idField !== undefined, members.get(names.id)),
-    values: readValues(location, names.values, members.get(names.values)),
-    metadata: readMetadata(location, names, options.fields, members),
+    values: readUnnamed(location, names.values, members.get(names.values), vectors),
+    ...(vectors.named.size > 0 && {
+      vectors: readNamed(location, members.get('vectors'), vectors),
+    }),
+    metadata: readMetadata(location, names, options, members),
   };
+}
+
+function readUnnamed(
+  location: string,
+  field: string,
+  text: string | undefined,
+  { hasUnnamed }: TargetVectors,
+): Float32Array {
+  if (text === undefined && !hasUnnamed) return new Float32Array(0);
+  return readValues(location, field, text);
+}
+
+function readNamed(
+  location: string,
+  text: string | undefined,
+  { named }: TargetVectors,
+): ReadonlyMap<string, Float32Array> {
+  const vectors = new Map<string, Float32Array>();
+  if (text === undefined) return vectors;
+  const sent = parse(location, 'vectors', text);
+  if (typeof sent !== 'object' || sent === null || Array.isArray(sent)) {
+    throw rowError(location, `vectors is ${show(sent)}, expected an object of vectors by name`);
+  }
+  for (const [name, vector] of Object.entries(sent)) {
+    const dimension = named.get(name);
+    const field = `vectors.${name}`;
+    if (dimension === undefined) {
+      const names = [...named.keys()].join(', ');
+      throw rowError(location, `${field} is not a vector of the collection, expected ${names}`);
+    }
+    if (vector === null) continue;
+    const values = readValues(location, field, JSON.stringify(vector));
+    if (values.length !== dimension) {
+      throw rowError(location, `${field} has ${values.length} values, expected ${dimension}`);
+    }
+    vectors.set(name, values);
+  }
+  return vectors;
 }
 
 function readId(
@@ -123,7 +170,7 @@ function readValues(location: string, field: string, text: string | undefined): 
 function readMetadata(
   location: string,
   names: { readonly id: string; readonly values: string },
-  fields: readonly string[] | undefined,
+  { fields, vectors = UNNAMED_ONLY }: ReadOptions,
   members: ReadonlyMap<string, string>,
 ): string {
   if (fields !== undefined) {
@@ -138,6 +185,7 @@ function readMetadata(
   }
   for (const name of members.keys()) {
     if (name === names.id || name === names.values || name === 'metadata') continue;
+    if (name === 'vectors' && vectors.named.size > 0) continue;
     throw rowError(
       location,
       `unknown member ${show(name)}, expected ${names.id}, ${names.values} and metadata ` +

@@ -1,6 +1,7 @@
 // The common output of all readers: batches of some thousands of rows, independent of the file format;
 // and what the readers share: checks of numbers and the form of error messages.
 
+import type { NamedVectors } from '../../common/types.js';
 import { findNotFinite } from '../../formats/arrow/vectors.js';
 import { CliError } from '../failure.js';
 
@@ -10,7 +11,10 @@ export interface RowBatch {
   readonly ids: readonly (string | undefined)[] | undefined;
   /** Row-major [rowCount, dimension] float32, all finite. */
   readonly values: Float32Array;
+  /** 0 for rows without the unnamed vector. */
   readonly dimension: number;
+  /** All named vectors of the collection, of which rows may lack any; absent for none. */
+  readonly named?: readonly NamedVectors[] | undefined;
   /** JSON objects as text; undefined when no row has metadata. */
   readonly metadata: readonly string[] | undefined;
   /** `file:line` or `file, row n` (from 1), for error messages. */
@@ -38,7 +42,18 @@ export interface ReadOptions {
   /** HDF5 only: the dataset. */
   readonly dataset: string | undefined;
   readonly rowsPerBatch: number;
+  /** Of the collection; absent: rows have the unnamed vector only. */
+  readonly vectors?: TargetVectors | undefined;
 }
+
+/** The vectors that a collection takes. */
+export interface TargetVectors {
+  readonly hasUnnamed: boolean;
+  /** The dimensions of the named vectors, by name. */
+  readonly named: ReadonlyMap<string, number>;
+}
+
+export const UNNAMED_ONLY: TargetVectors = { hasUnnamed: true, named: new Map() };
 
 /** Bytes of values per batch. A batch is one write and in memory several times; larger is not faster. */
 const BATCH_BYTES_MAX = 8_000_000;
@@ -95,6 +110,9 @@ export function checkFinite(
 /** Throws CliError when the vectors of a batch do not fit into the collection. */
 export function checkBatchDimension(batch: RowBatch, dimension: number, collection: string): void {
   if (batch.dimension === dimension) return;
+  if (dimension === 0) {
+    throw rowError(batch.location(0), `collection ${collection} has no unnamed vectors`);
+  }
   throw rowError(
     batch.location(0),
     `found ${batch.dimension} values, but collection ${collection} has dimension ${dimension}`,
@@ -106,6 +124,8 @@ interface Row {
   readonly number: number;
   readonly id: string | undefined;
   readonly values: Float32Array;
+  /** The named vectors that it has. */
+  readonly vectors?: ReadonlyMap<string, Float32Array>;
   readonly metadata: string;
 }
 
@@ -113,13 +133,19 @@ interface Row {
 export class BatchBuilder {
   readonly #rowsMax: number;
   readonly #location: (number: number) => string;
+  readonly #named: TargetVectors['named'];
   #dimension: number | undefined;
   #first = 0;
   #rows: Row[] = [];
 
-  constructor(rowsMax: number, location: (number: number) => string) {
+  constructor(
+    rowsMax: number,
+    location: (number: number) => string,
+    { named }: TargetVectors = UNNAMED_ONLY,
+  ) {
     this.#rowsMax = rowsMax;
     this.#location = location;
+    this.#named = named;
   }
 
   /** Returns a batch when this row completes one. Throws CliError for a row of another dimension. */
@@ -136,7 +162,8 @@ export class BatchBuilder {
       );
     }
     this.#rows.push(row);
-    const isFull = this.#rows.length >= rowsPerBatch(length, this.#rowsMax);
+    const valueCount = [...this.#named.values()].reduce((sum, count) => sum + count, length);
+    const isFull = this.#rows.length >= rowsPerBatch(valueCount, this.#rowsMax);
     return isFull ? this.take() : undefined;
   }
 
@@ -155,8 +182,21 @@ export class BatchBuilder {
       ids: rows.map((row) => row.id),
       values,
       dimension,
+      named: [...this.#named].map(([name, length]) => namedOf(rows, name, length)),
       metadata: rows.map((row) => row.metadata),
       location: (row) => this.#location(rows[row]!.number),
     };
   }
+}
+
+function namedOf(rows: readonly Row[], name: string, dimension: number): NamedVectors {
+  const values = new Float32Array(rows.length * dimension);
+  const presence = new Uint8Array(rows.length);
+  for (const [at, { vectors }] of rows.entries()) {
+    const vector = vectors?.get(name);
+    if (vector === undefined) continue;
+    values.set(vector, at * dimension);
+    presence[at] = 1;
+  }
+  return { name, dimension, values, presence };
 }
