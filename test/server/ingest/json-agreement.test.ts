@@ -16,7 +16,7 @@ console.log(`SAGITTA_TEST_SEED=${seed}`);
 
 const RUNS = 10_000;
 const LIMITS = { ...DEFAULT_LIMITS, dimensionMax: 3, batchRowsMax: 3 };
-const SHAPE = { dimension: 2, metric: 'cosine' } as const;
+const SHAPE = { dimension: 2, metric: 'cosine', sparseVectors: { words: {} } } as const;
 
 const space = fc.constantFrom('', '', '', ' ', '\t', '\r', '\n');
 const number = fc.oneof(
@@ -49,6 +49,11 @@ const member = fc.oneof(
   { weight: 3, arbitrary: id.map((text) => `"id":${text}`) },
   { weight: 3, arbitrary: metadata.map((text) => `"metadata":${text}`) },
   { weight: 1, arbitrary: vector.map((text) => `"v\\u0061lues":${text}`) },
+  // Its values are not those of the row.
+  {
+    weight: 2,
+    arbitrary: array.map((text) => `"sparse_vectors":{"words":{"indices":[7],"values":${text}}}`),
+  },
   { weight: 1, arbitrary: fc.constantFrom('"mode":"insert"', '"idempotency_key":"k"', '"x":1') },
 );
 /** Valid more often than not. */
