@@ -49,6 +49,7 @@ it(`a killed server loses no acknowledged write and keeps no batch in part (${RO
           dimension: DIMENSION,
           metric: 'dot',
           vectors: { odd: { dimension: 2, metric: 'dot' } },
+          sparse_vectors: { third: {} },
         });
         assert.equal(created.status, 200);
       } else {
@@ -73,6 +74,7 @@ it(`a killed server loses no acknowledged write and keeps no batch in part (${RO
                 id,
                 values: Array.from({ length: DIMENSION }, (_, d) => number + i / 8 + d),
                 vectors: namedOf(number, i),
+                sparse_vectors: sparseOf(number, i),
                 metadata: { batch: number, row: i, of: ids.length },
               })),
             });
@@ -122,12 +124,18 @@ it(`a killed server loses no acknowledged write and keeps no batch in part (${RO
 interface Stored {
   readonly id: string;
   readonly vectors: object;
+  readonly sparse_vectors: object;
   readonly metadata: { readonly batch: number; readonly row: number };
 }
 
 /** Every other row has the named vector. */
 function namedOf(batch: number, row: number): object {
   return row % 2 === 1 ? { odd: [batch, row] } : {};
+}
+
+/** Every third row has the sparse vector. */
+function sparseOf(batch: number, row: number): object {
+  return row % 3 === 2 ? { third: { indices: [row, 1_000 + batch], values: [0.5, row] } } : {};
 }
 
 type Call = ReturnType<typeof createCaller>['call'];
@@ -150,8 +158,9 @@ async function verify(call: Call, history: Sent[]): Promise<void> {
     ).json<{ vectors: Stored[]; not_found: string[] }>();
     const isWhole = vectors.length === 0 || not_found.length === 0;
     assert.ok(isWhole, `half a batch: ${vectors.length} of ${sent.ids.length}`);
-    for (const { id, vectors: named, metadata } of vectors) {
+    for (const { id, vectors: named, sparse_vectors: sparse, metadata } of vectors) {
       assert.deepEqual(named, namedOf(metadata.batch, metadata.row), id);
+      assert.deepEqual(sparse, sparseOf(metadata.batch, metadata.row), id);
     }
     if (sent.ids.some((id) => perhapsDeleted.has(id))) continue;
     if (deleted.has(sent.ids[0]!)) {
