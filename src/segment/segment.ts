@@ -435,6 +435,13 @@ export class Segment {
     return vector && { ...vector, values: this.#kept(vector.values) };
   }
 
+  /** Bytes of the multi-vectors of a row. */
+  multiBytes(row: number): number {
+    let byteCount = 0;
+    for (const field of this.#multi.values()) byteCount += multiBytes(field.column(), row, 1);
+    return byteCount;
+  }
+
   /** The multi-vectors of all rows, which do not change. */
   multiColumn(name: string): MultiColumn {
     return this.#multi.get(name)!.column();

@@ -187,6 +187,43 @@ describe('multi-vectors', () => {
       compareWithModel(isWithUnnamed));
   }
 
+  it('count in what one update of metadata may write', async () => {
+    const vectors = { dot: Array.from({ length: 100 }, () => [1, 2, 3]) };
+    const rows = Array.from({ length: 10 }, (_, i): Row => {
+      return { id: `v${i}`, values: [], vectors, metadata: '{}', tag: '' };
+    });
+    // Of 1 200 bytes each.
+    const database = await openDatabase({ limits: { bodyBytesMax: 5_000 } });
+    await createCollection(database, false);
+    await database.collection('c').write(batchWith(rows), { mode: 'upsert' });
+    const change = { kind: 'patch', text: '{"n":1}' } as const;
+    const update = (limit?: number) =>
+      database.collection('c').updateMetadata({ kind: 'all' }, { change, limit });
+    await assert.rejects(update(), { code: 'limit_exceeded' });
+    assert.deepEqual(await update(10), { updatedCount: 4, hasMore: true, sequence: 2 });
+    const found = await database.collection('c').get('v0', { values: true, metadata: true });
+    assert.deepEqual([found.metadata, found.vectors], ['{"n":1}', { dot: multiOf(vectors.dot) }]);
+    await database.close();
+  });
+
+  it('seal a segment before their bytes are more than it may have', async () => {
+    const limits = { segmentValueBytesMax: 4_000, multiValuesMax: 300, metadataBytesMax: 100 };
+    const database = await openDatabase({ limits });
+    await createCollection(database, false);
+    const vectors = { dot: Array.from({ length: 100 }, () => [1, 2, 3]) };
+    const rows = Array.from({ length: 10 }, (_, i): Row => {
+      return { id: `v${i}`, values: [], vectors, metadata: '{}', tag: '' };
+    });
+    await database.collection('c').write(batchWith(rows), { mode: 'upsert' });
+    const multiVector = [Float32Array.of(1, 0, 0)];
+    const request = { multiVector, using: 'dot', topK: 20, explain: true };
+    const { matches, explain } = await database.collection('c').query(request);
+    assert.equal(matches.length, 10);
+    // Three rows of 1 200 bytes each.
+    assert.equal(explain!.segmentCount, 4);
+    await database.close();
+  });
+
   it('are searched by nothing else', async () => {
     const database = await openDatabase({});
     await createCollection(database, true);

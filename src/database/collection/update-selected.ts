@@ -138,7 +138,7 @@ class Changes {
     const { batchRowsMax, bodyBytesMax } = this.#limits;
     const text = this.#changed(address);
     this.#checkTypes(address, text);
-    const rowBytes = this.#rowValueBytes + sparseBytes(address) + Buffer.byteLength(text);
+    const rowBytes = this.#rowValueBytes + listBytes(address) + Buffer.byteLength(text);
     const byteCount = this.#byteCount + rowBytes;
     const hasRoom = this.count < batchRowsMax && (byteCount <= bodyBytesMax || this.count === 0);
     if (!hasRoom) return false;
@@ -203,9 +203,9 @@ class Changes {
   }
 }
 
-/** Bytes of the sparse vectors of a row. */
-function sparseBytes({ segment, row }: RowAddress): number {
-  let byteCount = 0;
+/** Bytes of the vectors of a row whose lengths vary. */
+function listBytes({ segment, row }: RowAddress): number {
+  let byteCount = segment.multiBytes(row);
   for (const field of segment.sparseFields) byteCount += elementBytes(field.column(), row, 1);
   return byteCount;
 }
