@@ -67,10 +67,13 @@ export function searchWindows<Part extends PostingLists>(
   );
   const scoredCount = visitWindows(views, openPart, {
     isLow: (bound) => bound < top.scoreMin || isBelow(bound, scoreMin),
+    least: Number.NEGATIVE_INFINITY,
     visit(score, view, row) {
-      if (isBelow(score, scoreMin)) return;
-      if (after !== null && !isAfter(after, score, views[view]!.ids, row)) return;
-      top.offer(score, view, row);
+      const isWanted =
+        !isBelow(score, scoreMin) &&
+        (after === null || isAfter(after, score, views[view]!.ids, row));
+      if (isWanted) top.offer(score, view, row);
+      return top.scoreMin;
     },
   });
   return { ...top.ranked(), viewCount: views.length, scoredCount };
@@ -86,11 +89,22 @@ export function countAtPlaces<Part extends PostingLists>(
   const least = positions.scores.at(-1) ?? Number.POSITIVE_INFINITY;
   visitWindows(views, openPart, {
     isLow: (bound) => bound < least,
+    least,
     visit(score, view, row) {
       counts[placeOf(positions, score, views[view]!.ids, row)]!++;
+      return least;
     },
   });
   return counts;
+}
+
+interface Visitor {
+  /** Whether no row of windows with this bound is wanted. */
+  isLow(bound: number): boolean;
+  /** Rows with lower scores are not visited. Most rows are left out by it, which is faster than a call. */
+  readonly least: number;
+  /** Returns the `least` of the rows that follow. */
+  visit(score: number, view: number, row: number): number;
 }
 
 /**
@@ -100,21 +114,16 @@ export function countAtPlaces<Part extends PostingLists>(
 function visitWindows<Part extends PostingLists>(
   views: readonly RankedView<Part>[],
   openPart: (part: Part) => PartScores,
-  {
-    isLow,
-    visit,
-  }: {
-    isLow(bound: number): boolean;
-    visit(score: number, view: number, row: number): void;
-  },
+  visitor: Visitor,
 ): number {
   const partWindows = views.flatMap(({ parts }, view) =>
     parts.map((part) => boundWindows(part, view, openPart(part))),
   );
   const scores = new Float64Array(WINDOW_ROWS);
   let scoredCount = 0;
+  let { least } = visitor;
   for (const { of, window, bound } of inOrderOfBounds(partWindows)) {
-    if (isLow(bound)) break;
+    if (visitor.isLow(bound)) break;
     const view = views[of.view]!;
     const from = Math.max(of.part.from, (of.first + window) << WINDOW_BITS);
     const to = Math.min(of.part.to, (of.first + window + 1) << WINDOW_BITS, view.rows.length);
@@ -122,7 +131,8 @@ function visitWindows<Part extends PostingLists>(
     if (row < 0 || row >= to) continue;
     scoreWindow(of, window, scores);
     for (; row >= 0 && row < to; row = nextSetBit(view.rows, row + 1)) {
-      visit(scores[row & (WINDOW_ROWS - 1)]!, of.view, row);
+      const score = scores[row & (WINDOW_ROWS - 1)]!;
+      if (score >= least) least = visitor.visit(score, of.view, row);
       scoredCount++;
     }
   }
