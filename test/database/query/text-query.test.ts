@@ -304,7 +304,7 @@ describe('a text query', () => {
     assert.deepEqual(await rejects(collection, { text, id: 'a' }), [
       'invalid_request',
       'text',
-      'Expected one of vector, id, embed, text, sparse, recommend, discover, fusion; found id and text.',
+      'Expected one of vector, id, multi_vector, embed, text, sparse, recommend, discover, fusion; found id and text.',
     ]);
     const filter = { $text: { $match: 'a' } };
     const vector = Float32Array.of(1, 0);
