@@ -21,6 +21,14 @@ export function createFullBitmap(length: number): Bitmap {
   return bitmap;
 }
 
+/** A copy of the first `length` bits. */
+export function firstBits({ words }: Bitmap, length: number): Bitmap {
+  const cut = createBitmap(length);
+  cut.words.set(words.subarray(0, cut.words.length));
+  clearTail(cut);
+  return cut;
+}
+
 export function hasBit(bitmap: Bitmap, row: number): boolean {
   return ((bitmap.words[row >>> 5]! >>> (row & 31)) & 1) === 1;
 }

@@ -1,7 +1,14 @@
 // One multi-vector of the rows of a segment: the vectors of all rows one after another. A row without it has
 // none. Columns that were handed out do not change. There are no codes: MaxSim reads values.
 
-import { countBits, createBitmap, intersectInto, setBit } from '../common/bitmap.js';
+import {
+  type Bitmap,
+  countBits,
+  createBitmap,
+  firstBits,
+  intersectInto,
+  setBit,
+} from '../common/bitmap.js';
 import { valuesOfRows } from '../common/multi-column.js';
 import type { MultiColumn, MultiVector } from '../common/types.js';
 import { sharedFloat32, sharedInt32, trimmed, withRoom } from './shared-arrays.js';
@@ -18,6 +25,8 @@ export class MultiField {
   #starts: Int32Array;
   #values: Float32Array;
   #rowCount: number;
+  /** Made when a search needs it. */
+  #presence: Bitmap | null = null;
 
   static createActive(dimension: number): MultiField {
     return new MultiField({ dimension, starts: sharedInt32(1), values: sharedFloat32(0) }, 0);
@@ -81,10 +90,18 @@ export class MultiField {
 
   /** The visible rows that have it. */
   among({ rowCount, rows: visible }: VisibleRows): VisibleRows {
-    const rows = createBitmap(rowCount);
-    for (let row = 0; row < rowCount; row++) if (this.has(row)) setBit(rows, row);
+    const rows = firstBits(this.#presentRows(), rowCount);
     if (visible !== null) intersectInto(rows, visible);
     return { rowCount, rows, visibleCount: countBits(rows) };
+  }
+
+  /** The rows that have it; the same object until rows are appended. */
+  #presentRows(): Bitmap {
+    if (this.#presence?.length === this.#rowCount) return this.#presence;
+    const rows = createBitmap(this.#rowCount);
+    for (let row = 0; row < this.#rowCount; row++) if (this.has(row)) setBit(rows, row);
+    this.#presence = rows;
+    return rows;
   }
 
   /** A view; undefined for a row without it. */

@@ -4,9 +4,9 @@
 
 import {
   type Bitmap,
-  clearTail,
   countBits,
   createBitmap,
+  firstBits,
   hasBit,
   intersectInto,
   setBit,
@@ -203,7 +203,7 @@ export class VectorField {
   among(visible: VisibleRows, rowCount: number): VisibleRows {
     const presence = this.#presence;
     if (presence === null || this.#presentCount === rowCount) return visible;
-    const rows = cutTo(presence, visible.rowCount);
+    const rows = firstBits(presence, visible.rowCount);
     if (visible.rows !== null) intersectInto(rows, visible.rows);
     return { rowCount: visible.rowCount, rows, visibleCount: countBits(rows) };
   }
@@ -224,7 +224,7 @@ export class VectorField {
   }
 
   toNamedColumn(name: string, rowCount: number): NamedColumn {
-    return { name, ...this.toColumn(rowCount), presence: cutTo(this.#presence!, rowCount) };
+    return { name, ...this.toColumn(rowCount), presence: firstBits(this.#presence!, rowCount) };
   }
 
   /** Bytes that `file`, the buffer of the other columns if they are from a file, does not have. */
@@ -256,11 +256,3 @@ export const copyValuesTask: Task<ValueCopy, null> = {
     return null;
   },
 };
-
-/** A copy of the first `length` bits. */
-function cutTo({ words }: Bitmap, length: number): Bitmap {
-  const cut = createBitmap(length);
-  cut.words.set(words.subarray(0, cut.words.length));
-  clearTail(cut);
-  return cut;
-}

@@ -124,7 +124,8 @@ function* cutRanges({
 class BestScores {
   readonly #k: number;
   #floor: number;
-  #scores = new Float64Array(0);
+  /** Those that may be among them, at most 2k. */
+  #scores: number[] = [];
 
   constructor(k: number, floor: number) {
     this.#k = k;
@@ -136,13 +137,16 @@ class BestScores {
   }
 
   add(found: Float64Array): void {
-    const all = new Float64Array(this.#scores.length + found.length);
-    all.set(this.#scores);
-    all.set(found, this.#scores.length);
-    this.#scores = all.sort().reverse().slice(0, this.#k);
-    if (this.#scores.length === this.#k) {
-      this.#floor = Math.max(this.#floor, this.#scores[this.#k - 1]!);
+    for (const score of found) {
+      if (score >= this.#floor) this.#scores.push(score);
+      if (this.#scores.length === 2 * this.#k) this.#cut();
     }
+  }
+
+  /** Sorting once for k scores, which are many in a deep page, costs little for each. */
+  #cut(): void {
+    this.#scores = this.#scores.sort((a, b) => b - a).slice(0, this.#k);
+    this.#floor = Math.max(this.#floor, this.#scores[this.#k - 1]!);
   }
 }
 
