@@ -90,7 +90,7 @@ describe('the handle of a collection', () => {
     await create(database);
     const handle = database.collection('c');
     assert.equal(handle.exists, true);
-    assert.deepEqual(handle.shape, { dimension: 2, metric: 'dot' });
+    assert.equal(handle.shape.dimension, 2);
     await database.collection('c').drop();
     await assertRefused(handle, /"c"/);
     await create(database);
