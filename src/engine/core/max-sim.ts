@@ -1,12 +1,6 @@
 // Searches by multi-vectors: the score of a row is MaxSim, the sum over the vectors of the query, in their
 // order, of the highest canonical score with any of the row's vectors. Rows are scored in the worker pool,
 // the same with every engine. A row is left as soon as a bound shows that it is not among the k best.
-//
-// The bound: with p the sum of the first maxima and u[i] at least as high as the i-th maximum, the score is
-// at most (((p + u[i]) + u[i + 1]) + …), since rounding to nearest is monotone and the score is summed in the
-// same order. Under cosine u is 1, to which scores are clamped. Of dot products u[i] is |q[i]| * max |x| of the
-// row's vectors, times 1 + 2^-20: the canonical sum of n products is at most (1 + n * 2^-53) * |q| * |x| with
-// n = 16 384 at most, and the roots, squares and products of the bound are off by less than that together.
 
 import { nextSetBit } from '../../common/bitmap.js';
 import type { MultiColumn, Utf8Column, VectorBlock } from '../../common/types.js';
@@ -49,6 +43,13 @@ const RANGE_PRODUCTS = 2 ** 24;
 /** Vectors of the query that are scored before the bound is looked at again. */
 const STEP_VECTORS = 8;
 
+/**
+ * The bound: with p the sum of the first maxima and u[i] at least as high as the i-th maximum, the score is
+ * at most (((p + u[i]) + u[i + 1]) + …), since rounding to nearest is monotone and the score is summed in the
+ * same order. Under cosine u is 1, to which scores are clamped. Of dot products u[i] is |q[i]| * max |x| of the
+ * row's vectors, times 1 + 2^-20: the canonical sum of n products is at most (1 + n * 2^-53) * |q| * |x| with
+ * n = 16 384 at most, and the roots, squares and products of the bound are off by less than that together.
+ */
 const BOUND_SLACK = 1 + 2 ** -20;
 
 /** Rejects with `overloaded`, and with the signal's reason. */
