@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { sparseColumnOf, sparseRows } from '../../src/common/sparse-column.js';
 import type { NamedSparse, VectorBatch } from '../../src/common/types.js';
-import { compactSegmentsTask } from '../../src/segment/compaction.js';
 import { decodeLogRecord, encodeLogRecord, recordBytesMax } from '../../src/segment/log-record.js';
 import { Segment } from '../../src/segment/segment.js';
 import { decodeSegment } from '../../src/segment/segment-file.js';
-import { activeOptions, batchOf, encodeSegment, Random, rowsOf, seedOf } from './sample.js';
+import { activeOptions, batchOf, encodeSegment, type Random, rowsOf, seedOf } from './sample.js';
+import { checkSegmentLife } from './segment-life.js';
 
 const NAMES = ['words', 'tags'];
 
@@ -69,44 +69,8 @@ function activeSegment(number = 1): Segment {
 
 describe('sparse vectors of a segment', () => {
   it('are those that were appended, before and after sealing, in a file and compacted', () => {
-    const seed = seedOf('sparse vectors');
-    for (let round = 0; round < 40; round++) {
-      const random = new Random(seed + round);
-      const segments = [activeSegment(1), activeSegment(2)];
-      const models = segments.map((segment): Row[] => {
-        const model: Row[] = [];
-        for (let step = 0; step < 6; step++) {
-          const rows = Array.from({ length: 1 + random.below(12) }, () => randomRow(random));
-          const from = random.below(rows.length);
-          segment.append(batchWith(rows, `${step}-`), from, rows.length - from, step + 1);
-          model.push(...rows.slice(from));
-        }
-        assertRows(segment, model);
-        segment.seal();
-        assertRows(segment, model);
-        const { bytes } = encodeSegment(segment.toData());
-        const stored = decodeSegment(bytes, { key: 'k', number: segment.number });
-        assertRows(stored, model);
-        assert.deepEqual(encodeSegment(stored.toData()).bytes, bytes);
-        return model;
-      });
-      for (const [i, segment] of segments.entries()) {
-        for (let row = 0; row < models[i]!.length; row++) {
-          if (random.next() < 0.3) segment.markDeleted(row, 7);
-        }
-      }
-      const { data } = compactSegmentsTask.run({
-        inputs: segments.map((segment) => segment.toData()),
-        horizonSequence: 7,
-        key: 'c',
-        number: 3,
-        rowsMax: 1_000,
-      }) as { data: Parameters<typeof Segment.fromData>[0] };
-      const kept = segments.flatMap((segment, i) =>
-        models[i]!.filter((_, row) => segment.deletedSequence(row) === Infinity),
-      );
-      if (kept.length > 0) assertRows(Segment.fromData(data), kept);
-    }
+    const kind = { activeSegment, randomRow, batchWith, assertRows };
+    checkSegmentLife(seedOf('sparse vectors'), kind);
   });
 
   it('do not change in columns that were handed out before rows were appended', () => {

@@ -95,17 +95,20 @@ export interface FusionPartRequest extends RankingRequest {
   readonly weight: number;
 }
 
-/** A first stage: the query searches only the best `limit` rows of another ranking. */
-export interface PrefetchRequest extends RankingRequest {
+/** What a query or a prefetch ranks by. */
+export interface TargetRequest extends RankingRequest {
   readonly fusion?: FusionRequest | undefined;
+}
+
+/** A first stage: the query searches only the best `limit` rows of another ranking. */
+export interface PrefetchRequest extends TargetRequest {
   /** Rows must pass it, and the filter of the query. */
   readonly filter?: JsonObject | undefined;
   readonly limit: number;
 }
 
 /** Absent fields take the documented defaults or, with a cursor, the values of the first page. */
-export interface QueryRequest extends RankingRequest, AggregationRequest {
-  readonly fusion?: FusionRequest | undefined;
+export interface QueryRequest extends TargetRequest, AggregationRequest {
   readonly prefetch?: PrefetchRequest | undefined;
   readonly diversity?: DiversityRequest | undefined;
   readonly topK?: number | undefined;

@@ -1,17 +1,10 @@
 // The issues of a query that show without its collection and its cursor. Planning finds the others.
 
-import {
-  type FieldPath,
-  field,
-  type IssueLocation,
-  type ValidationIssue,
-} from '../../common/errors.js';
+import { field, type ValidationIssue } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { findPageIssues } from './paging.js';
 import type { QueryRequest } from './query-api.js';
-import { findMisplaced, findRankingIssues, hasRanking } from './ranking.js';
-
-type Locate = (...path: FieldPath) => IssueLocation;
+import { findMisplaced, findRankingIssues, hasRanking, type Locate } from './ranking-issues.js';
 
 /** Each at the location of its field. */
 export function findQueryIssues(

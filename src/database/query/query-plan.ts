@@ -31,7 +31,6 @@ import { findGroupSizeIssues, findQueryIssues, groupLimitDefault } from './query
 import {
   digestRequest,
   type ExampleRanking,
-  findMisplaced,
   planRanking,
   type Ranking,
   type RankingContext,
@@ -41,6 +40,7 @@ import {
   unsealSparse,
   type VectorRanking,
 } from './ranking.js';
+import { findMisplaced } from './ranking-issues.js';
 import type { Hit } from './search-target.js';
 
 /** A cursor restores all of it. */

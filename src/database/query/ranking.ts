@@ -2,24 +2,17 @@
 // that a later page continues. A ranking has everything that decides the order of rows.
 
 import { createHash } from 'node:crypto';
-import {
-  type FieldPath,
-  field,
-  type IssueLocation,
-  type SagittaError,
-  type ValidationIssue,
-  type Violation,
-  validationError,
-} from '../../common/errors.js';
+import { type FieldPath, field, type SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, Metric, SparseVector, VectorShape } from '../../common/types.js';
 import type { Formula } from '../../engine/core/example-search.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { type Collection, type SearchedVector, vectorNotFound } from '../collection/collection.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
-import { concatenate, findExampleIssues, planDiscover, planRecommend } from './examples.js';
+import { concatenate, planDiscover, planRecommend } from './examples.js';
 import type { FusionMethod } from './fusion/fusion.js';
-import type { FusionRequest, QueryRequest, RankingRequest, TextRequest } from './query-api.js';
+import type { QueryRequest, RankingRequest, TargetRequest, TextRequest } from './query-api.js';
+import { tooManyVectors } from './ranking-issues.js';
 import type { SparseQuery } from './sparse-query.js';
 import { analyzeText, type TextQuery } from './text-query.js';
 
@@ -124,21 +117,6 @@ export interface RankingContext {
 /** Throws `invalid_filter` at the path of the filter. */
 type FilterParser = (filter: JsonObject, path: FieldPath) => FilterNode;
 
-/** The members that say what to rank by. */
-const TARGETS = [
-  'vector',
-  'id',
-  'multiVector',
-  'embed',
-  'text',
-  'sparse',
-  'recommend',
-  'discover',
-  'fusion',
-] as const;
-/** Those that a part of a fusion may have. */
-const PART_TARGETS = TARGETS.filter((name) => name !== 'fusion');
-
 /** Replaces the requests of all rankings: of the query or the parts of its fusion, and of its prefetch. */
 export function mapRankings(
   request: QueryRequest,
@@ -165,96 +143,6 @@ export function rankingsOf(request: QueryRequest): readonly RankingRequest[] {
     return ranking;
   });
   return rankings;
-}
-
-/** Whether the request says what to rank by. */
-export function hasRanking(request: TargetRequest): boolean {
-  return TARGETS.some((name) => request[name] !== undefined);
-}
-
-type Locate = (...path: FieldPath) => IssueLocation;
-
-interface TargetRequest extends RankingRequest {
-  readonly fusion?: FusionRequest | undefined;
-}
-
-/** The issues of a ranking that show without its collection. */
-export function findRankingIssues(
-  request: TargetRequest,
-  limits: Limits,
-  locate: Locate,
-): ValidationIssue[] {
-  const { fusion } = request;
-  const issues = findTargetIssues(request, TARGETS, limits, locate);
-  if (fusion === undefined) return issues;
-  const inPart =
-    (i: number): Locate =>
-    (...path) =>
-      locate('fusion', 'parts', i, ...path);
-  return issues.concat(
-    findMisplaced(request, ['metric', 'using'], 'fusion, whose parts have it', locate),
-    fusion.parts.flatMap((part, i) => findTargetIssues(part, PART_TARGETS, limits, inPart(i))),
-  );
-}
-
-function findTargetIssues(
-  request: TargetRequest,
-  names: readonly (keyof TargetRequest)[],
-  limits: Limits,
-  locate: Locate,
-): ValidationIssue[] {
-  const issues: ValidationIssue[] = [];
-  const targets = names.filter((name) => request[name] !== undefined).map(wireName);
-  const [first, second] = targets;
-  if (targets.length !== 1) {
-    const found = targets.length === 0 ? 'none' : targets.join(' and ');
-    const detail = `Expected one of ${names.map(wireName).join(', ')}; found ${found}.`;
-    const location = locate(second ?? 'vector');
-    issues.push({ location, code: 'invalid_request', detail });
-  }
-  if (first === 'embed' && request.using !== undefined) {
-    const detail = 'Expected embed without using: texts become unnamed vectors.';
-    issues.push({ location: locate('using'), code: 'invalid_request', detail });
-  }
-  if (request.text !== undefined) {
-    issues.push(...findMisplaced(request, ['metric', 'using'], 'text, which BM25 ranks', locate));
-  }
-  if (request.sparse !== undefined) {
-    const other = 'sparse, which the dot product ranks';
-    issues.push(...findMisplaced(request, ['metric'], other, locate));
-  }
-  const { multiVector = [] } = request;
-  if (multiVector.length > limits.queryVectorsMax) {
-    issues.push({
-      location: locate('multi_vector'),
-      ...tooManyVectors(multiVector.length, limits),
-    });
-  }
-  return issues.concat(findExampleIssues(request, limits, locate));
-}
-
-/** As requests spell it. */
-function wireName(name: string): string {
-  return name === 'multiVector' ? 'multi_vector' : name;
-}
-
-function tooManyVectors(actual: number, { queryVectorsMax: expected }: Limits): Violation {
-  const detail = `Expected at most ${expected} vectors to search with; found ${actual}.`;
-  return { code: 'limit_exceeded', detail, expected, actual };
-}
-
-/** Members that compare vectors do not go with a ranking by something else. */
-export function findMisplaced<Name extends string>(
-  request: Partial<Record<Name, unknown>>,
-  names: readonly Name[],
-  other: string,
-  locate: Locate,
-): ValidationIssue[] {
-  return names.flatMap((name) => {
-    if (request[name] === undefined) return [];
-    const detail = `${name} is for queries by vectors; found it with ${other}.`;
-    return [{ location: locate(name), code: 'invalid_request', detail }];
-  });
 }
 
 /**
