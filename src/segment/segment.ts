@@ -15,14 +15,19 @@ import type {
   VectorBatch,
   VectorBlock,
 } from '../common/types.js';
-import { whenAllEnded } from '../common/when-all-ended.js';
 import type { WorkerPool } from '../platform/pool.js';
 import { MetadataColumns } from './metadata-columns.js';
-import { MultiField, multiBytes } from './multi-field.js';
-import { type SegmentData, textBuffers, type VectorColumn } from './segment-data.js';
+import { multiBytes } from './multi-field.js';
+import { type SegmentData, textBuffers } from './segment-data.js';
+import {
+  type PlacedRows,
+  type RowsToAppend,
+  SegmentVectors,
+  type VectorData,
+  type VectorShapes,
+} from './segment-vectors.js';
 import { decodeUtf8, GrowingUtf8 } from './shared-arrays.js';
-import { elementBytes, SparseField } from './sparse-field.js';
-import { VectorField } from './vector-field.js';
+import type { SparseField } from './sparse-field.js';
 import { type Deletions, RowVisibility, type VisibleRows } from './visibility.js';
 
 /**
@@ -31,17 +36,9 @@ import { type Deletions, RowVisibility, type VisibleRows } from './visibility.js
  */
 export const SEGMENT_BYTES_MAX = 2 ** 31 - 1;
 
-interface ActiveSegmentOptions {
+interface ActiveSegmentOptions extends VectorShapes {
   readonly key: string;
   readonly number: number;
-  /** Of the unnamed vector; 0 without it. */
-  readonly dimension: number;
-  /** The dimensions of the named vectors, by name. */
-  readonly named?: ReadonlyMap<string, number>;
-  /** The names of the sparse vectors. */
-  readonly sparse?: readonly string[];
-  /** The same for multi-vectors. */
-  readonly multi?: ReadonlyMap<string, number>;
   readonly rowsMax: number;
   /** The number of metadata paths kept as columns; further paths are in the JSON only. */
   readonly columnsMax: number;
@@ -51,19 +48,6 @@ interface ActiveSegmentOptions {
   readonly bytesMax?: number;
 }
 
-/** The rows `from..from + count` of a batch. */
-export interface RowsToAppend {
-  readonly batch: VectorBatch;
-  readonly from: number;
-  readonly count: number;
-}
-
-/** Rows that `append` will add, whose values and codes are in place already. */
-interface StagedRows extends RowsToAppend {
-  /** In the segment. */
-  readonly firstRow: number;
-}
-
 /** What only an active segment has. */
 interface Growth {
   readonly rowsMax: number;
@@ -71,24 +55,14 @@ interface Growth {
   readonly metadata: MetadataColumns;
   readonly ids: GrowingUtf8;
   readonly json: GrowingUtf8;
-  staged: readonly StagedRows[];
-}
-
-/** The vectors of the rows: the one that every row has, the named ones, multi-vectors and sparse ones. */
-interface VectorFields {
-  readonly unnamed: VectorField;
-  readonly named: ReadonlyMap<string, VectorField>;
-  readonly multi: ReadonlyMap<string, MultiField>;
-  readonly sparse: ReadonlyMap<string, SparseField>;
+  /** Rows that `append` will add, whose values and codes are in place already. */
+  staged: readonly PlacedRows[];
 }
 
 export class Segment {
   readonly key: string;
   readonly number: number;
-  readonly #unnamed: VectorField;
-  readonly #named: ReadonlyMap<string, VectorField>;
-  readonly #sparse: ReadonlyMap<string, SparseField>;
-  readonly #multi: ReadonlyMap<string, MultiField>;
+  readonly #vectors: SegmentVectors;
   #growth: Growth | null;
   #ids: Utf8Column;
   #json: Utf8Column;
@@ -103,8 +77,6 @@ export class Segment {
   #lastView: MetadataView | null = null;
 
   static createActive(options: ActiveSegmentOptions): Segment {
-    const { encoder = null, named = new Map<string, number>(), sparse = [] } = options;
-    const { multi = new Map<string, number>() } = options;
     const growth = {
       rowsMax: options.rowsMax,
       bytesMax: options.bytesMax ?? SEGMENT_BYTES_MAX,
@@ -112,15 +84,6 @@ export class Segment {
       ids: new GrowingUtf8(),
       json: new GrowingUtf8(),
       staged: [],
-    };
-    const unnamed = VectorField.createActive(options.dimension, { isNamed: false, encoder });
-    const fields: VectorFields = {
-      unnamed,
-      named: mapValues(named, (dimension) =>
-        VectorField.createActive(dimension, { isNamed: true, encoder }),
-      ),
-      sparse: new Map(sparse.map((name) => [name, SparseField.createActive()])),
-      multi: mapValues(multi, (dimension) => MultiField.createActive(dimension)),
     };
     const data = {
       key: options.key,
@@ -133,7 +96,8 @@ export class Segment {
       columns: new Map(),
       isComplete: true,
     };
-    return new Segment(data, fields, growth);
+    const vectors = SegmentVectors.createActive(options, options.encoder ?? null);
+    return new Segment(data, vectors, growth);
   }
 
   /**
@@ -141,34 +105,19 @@ export class Segment {
    * that arrays are views of.
    */
   static fromData(data: SegmentData, mapping: FileMapping | null = null): Segment {
-    const fields: VectorFields = {
-      unnamed: VectorField.fromColumn(data),
-      named: new Map(
-        data.named.map((column) => [column.name, VectorField.fromNamedColumn(column)]),
-      ),
-      multi: new Map(
-        data.multi.map((column) => [column.name, new MultiField(column, data.rowCount)]),
-      ),
-      sparse: new Map(
-        data.sparse.map((column) => [column.name, new SparseField(column, data.rowCount)]),
-      ),
-    };
-    const segment = new Segment(data, fields, null);
+    const segment = new Segment(data, SegmentVectors.fromData(data), null);
     segment.#mapping = mapping;
     return segment;
   }
 
   private constructor(
-    data: Omit<SegmentData, keyof VectorColumn | 'named' | 'multi' | 'sparse'>,
-    { unnamed, named, multi, sparse }: VectorFields,
+    data: Omit<SegmentData, keyof VectorData>,
+    vectors: SegmentVectors,
     growth: Growth | null,
   ) {
     this.key = data.key;
     this.number = data.number;
-    this.#unnamed = unnamed;
-    this.#named = named;
-    this.#sparse = sparse;
-    this.#multi = multi;
+    this.#vectors = vectors;
     this.#growth = growth;
     this.#ids = data.ids;
     this.#json = data.json;
@@ -183,7 +132,7 @@ export class Segment {
 
   /** Of the unnamed vector; 0 without it. */
   get dimension(): number {
-    return this.#unnamed.dimension;
+    return this.#vectors.unnamed.dimension;
   }
 
   get rowCount(): number {
@@ -205,35 +154,18 @@ export class Segment {
 
   /** Bytes of vectors, ids and metadata text, which SEGMENT_BYTES_MAX limits. */
   get dataBytes(): number {
-    let valueBytes = this.rowCount * this.#rowValueBytes;
-    for (const field of this.#sparse.values()) valueBytes += field.dataBytes;
-    for (const field of this.#multi.values()) valueBytes += field.dataBytes;
-    return valueBytes + this.#ids.offsets.at(-1)! + this.#json.offsets.at(-1)!;
-  }
-
-  /** Of the vectors that rows have once; a row without a named vector has zeros in its place. */
-  get #rowValueBytes(): number {
-    let valueCount = this.#unnamed.dimension;
-    for (const { dimension } of this.#named.values()) valueCount += dimension;
-    return valueCount * 4;
+    const textBytes = this.#ids.offsets.at(-1)! + this.#json.offsets.at(-1)!;
+    return this.#vectors.dataBytes(this.rowCount) + textBytes;
   }
 
   /** The number of rows of the batch, from `from` on, that can be appended. */
   fits(batch: VectorBatch, from: number): number {
     if (this.#growth === null) return 0;
-    const rowBytes = this.#rowValueBytes;
     const spareBytes = this.#growth.bytesMax - this.dataBytes;
-    const { ids, metadata, multi = [], sparse = [] } = batch;
-    const listBytes = (count: number) =>
-      multi.reduce(
-        (sum, column) => sum + multiBytes(column, from, count),
-        sparse.reduce((sum, column) => sum + elementBytes(column, from, count), 0),
-      );
     const bytesOf = (count: number) =>
-      listBytes(count) +
-      textBytes(ids, from, count) +
-      textBytes(metadata, from, count) +
-      count * rowBytes;
+      this.#vectors.bytesOf({ batch, from, count }) +
+      textBytes(batch.ids, from, count) +
+      textBytes(batch.metadata, from, count);
     const available = Math.min(batch.count - from, this.spareRowCount);
     if (bytesOf(available) <= spareBytes) return available;
     let fitting = 0;
@@ -257,25 +189,10 @@ export class Segment {
     assert(count <= this.fits(batch, from), `${count} rows do not fit`);
     const first = this.rowCount;
     const rowCount = first + count;
-    if (!isStaged(growth.staged, { batch, from, count, firstRow: first })) {
-      const rows = { from, count, first, rowsMax: this.#rowsMax(growth) };
-      for (const [name, field] of this.#fields()) field.write(valuesIn(batch, name), rows);
-    }
+    const rows = { batch, from, count, firstRow: first };
+    const isInPlace = isStaged(growth.staged, rows);
     growth.staged = growth.staged.filter(({ firstRow }) => firstRow >= rowCount);
-    for (const [name, field] of this.#fields()) {
-      const presence = batch.named?.find((vectors) => vectors.name === name)?.presence;
-      field.append(presence, { from, count, first });
-    }
-    for (const [name, field] of this.#multi) {
-      const column = batch.multi?.find((vectors) => vectors.name === name);
-      field.append(column, { from, count });
-    }
-    for (const [name, field] of this.#sparse) {
-      field.append(
-        batch.sparse?.find((column) => column.name === name),
-        { from, count },
-      );
-    }
+    this.#vectors.append(rows, { isStaged: isInPlace, rowsMax: this.#rowsMax(growth) });
     growth.ids.append(batch.ids, from, count);
     growth.json.append(batch.metadata, from, count);
     this.#ids = growth.ids.view();
@@ -305,11 +222,7 @@ export class Segment {
     const staged = placed(rows, first);
     const rowCount = staged.reduce((sum, { count }) => sum + count, first);
     const range = { first, rowCount, rowsMax: this.#rowsMax(growth) };
-    const staging = [...this.#fields()].map(([name, field]) => {
-      const parts = staged.map((part) => ({ ...part, values: valuesIn(part.batch, name) }));
-      return field.stage(parts, range, pool);
-    });
-    await whenAllEnded(staging);
+    await this.#vectors.stage(staged, range, pool);
     growth.staged = staged;
   }
 
@@ -321,16 +234,14 @@ export class Segment {
 
   /** The rows that fit at most: room for more is never needed. */
   #rowsMax({ rowsMax, bytesMax }: Growth): number {
-    return Math.min(rowsMax, Math.floor(bytesMax / this.#rowValueBytes));
+    return Math.min(rowsMax, Math.floor(bytesMax / this.#vectors.rowBytes));
   }
 
   /** Makes the segment immutable except for deletions, and frees memory reserved for growth. */
   seal(): void {
     if (this.#growth === null) return;
     const { ids, json, metadata } = this.#growth;
-    for (const [, field] of this.#fields()) field.seal(this.rowCount);
-    for (const field of this.#sparse.values()) field.seal();
-    for (const field of this.#multi.values()) field.seal();
+    this.#vectors.seal(this.rowCount);
     ids.trim();
     json.trim();
     this.#ids = ids.view();
@@ -351,10 +262,7 @@ export class Segment {
       this.isSealed && stored.rowCount === this.rowCount,
       'a file has the rows of its segment',
     );
-    this.#unnamed.moveTo(stored.#unnamed);
-    for (const [name, field] of this.#named) field.moveTo(stored.#named.get(name)!);
-    for (const [name, field] of this.#sparse) field.moveTo(stored.#sparse.get(name)!);
-    for (const [name, field] of this.#multi) field.moveTo(stored.#multi.get(name)!);
+    this.#vectors.moveTo(stored.#vectors);
     this.#ids = stored.#ids;
     this.#json = stored.#json;
     this.#columns = stored.#columns;
@@ -375,14 +283,8 @@ export class Segment {
    */
   async encode(encoder: RowEncoder | null): Promise<void> {
     assert(this.#growth === null, 'the segment is sealed');
-    for (const [, field] of this.#fields()) await field.encode(encoder, this.rowCount);
+    await this.#vectors.encode(encoder, this.rowCount);
     this.#forgetCached();
-  }
-
-  /** The vectors by name, first the unnamed one by null. */
-  *#fields(): Generator<readonly [string | null, VectorField]> {
-    yield [null, this.#unnamed];
-    yield* this.#named;
   }
 
   /** Deletes a row. Repeating it at the same sequence has no effect. */
@@ -420,36 +322,37 @@ export class Segment {
 
   /** A view; a copy if the values are in a mapped file, which must not be read after the check for damage. */
   values(row: number): Float32Array {
-    return this.#kept(this.#unnamed.values(row));
+    return this.#kept(this.#vectors.unnamed.values(row));
   }
 
   /** The same for a named vector; undefined where the row does not have it. */
   namedValues(row: number, name: string): Float32Array | undefined {
-    const field = this.#named.get(name);
+    const field = this.#vectors.named.get(name);
     return field?.has(row) === true ? this.#kept(field.values(row)) : undefined;
   }
 
   /** The same for a multi-vector. */
   multiVector(row: number, name: string): MultiVector | undefined {
-    const vector = this.#multi.get(name)?.vectorAt(row);
+    const vector = this.#vectors.multi.get(name)?.vectorAt(row);
     return vector && { ...vector, values: this.#kept(vector.values) };
   }
 
   /** Bytes of the multi-vectors of a row. */
   multiBytes(row: number): number {
     let byteCount = 0;
-    for (const field of this.#multi.values()) byteCount += multiBytes(field.column(), row, 1);
+    for (const field of this.#vectors.multi.values())
+      byteCount += multiBytes(field.column(), row, 1);
     return byteCount;
   }
 
   /** The multi-vectors of all rows, which do not change. */
   multiColumn(name: string): MultiColumn {
-    return this.#multi.get(name)!.column();
+    return this.#vectors.multi.get(name)!.column();
   }
 
   /** The same for a sparse vector. */
   sparseVector(row: number, name: string): SparseVector | undefined {
-    const vector = this.#sparse.get(name)?.vectorAt(row);
+    const vector = this.#vectors.sparse.get(name)?.vectorAt(row);
     if (vector === undefined || this.#mapping === null) return vector;
     return { indices: vector.indices.slice(), values: vector.values.slice() };
   }
@@ -460,21 +363,21 @@ export class Segment {
 
   /** The sparse vectors of all rows, which exist as long as the segment. */
   sparseField(name: string): SparseField {
-    return this.#sparse.get(name)!;
+    return this.#vectors.sparse.get(name)!;
   }
 
   get sparseFields(): Iterable<SparseField> {
-    return this.#sparse.values();
+    return this.#vectors.sparse.values();
   }
 
   /** Of the visible rows those that have the named vector. */
   withNamed(name: string, visible: VisibleRows): VisibleRows {
-    return this.#named.get(name)!.among(visible, this.rowCount);
+    return this.#vectors.named.get(name)!.among(visible, this.rowCount);
   }
 
   /** Of the visible rows those that have the multi-vector. */
   withMulti(name: string, visible: VisibleRows): VisibleRows {
-    return this.#multi.get(name)!.among(visible);
+    return this.#vectors.multi.get(name)!.among(visible);
   }
 
   /** Whether the rows are in a mapped file. */
@@ -500,7 +403,7 @@ export class Segment {
   block(name: string | null = null): VectorBlock {
     let block = this.#lastBlocks.get(name);
     if (block === undefined) {
-      const field = name === null ? this.#unnamed : this.#named.get(name)!;
+      const field = name === null ? this.#vectors.unnamed : this.#vectors.named.get(name)!;
       block = field.block({ key: this.#blockKey(name), rowCount: this.rowCount, ids: this.#ids });
       this.#lastBlocks.set(name, block);
     }
@@ -509,7 +412,7 @@ export class Segment {
 
   /** The keys of all blocks: engines keep what they load of each of them. */
   get blockKeys(): readonly string[] {
-    return [null, ...this.#named.keys()].map((name) => this.#blockKey(name));
+    return [null, ...this.#vectors.named.keys()].map((name) => this.#blockKey(name));
   }
 
   #blockKey(name: string | null): string {
@@ -582,9 +485,7 @@ export class Segment {
     for (const buffer of textBuffers(text)) if (buffer !== mapped) bytes += buffer.byteLength;
     // Of a segment from a file, ids are in the file like everything else.
     const file = this.#ids.bytes.buffer;
-    for (const [, field] of this.#fields()) bytes += field.hostBytes(this.rowCount, file);
-    for (const field of this.#sparse.values()) bytes += field.hostBytes(file);
-    for (const field of this.#multi.values()) bytes += field.hostBytes(file);
+    bytes += this.#vectors.hostBytes(this.rowCount, file);
     this.#sealedBytes = bytes;
     return bytes + this.#visibility.hostBytes;
   }
@@ -596,10 +497,7 @@ export class Segment {
     return {
       key: this.key,
       number: this.number,
-      ...this.#unnamed.toColumn(rowCount),
-      named: [...this.#named].map(([name, field]) => field.toNamedColumn(name, rowCount)),
-      sparse: [...this.#sparse].map(([name, field]) => ({ name, ...field.column() })),
-      multi: [...this.#multi].map(([name, field]) => ({ name, ...field.column() })),
+      ...this.#vectors.toData(rowCount),
       rowCount,
       ids: this.#ids,
       json,
@@ -612,7 +510,7 @@ export class Segment {
 }
 
 /** With the rows that they will be, from `first` on. */
-function placed(rows: readonly RowsToAppend[], first: number): StagedRows[] {
+function placed(rows: readonly RowsToAppend[], first: number): PlacedRows[] {
   let firstRow = first;
   return rows.map((part) => {
     const staged = { ...part, firstRow };
@@ -622,8 +520,8 @@ function placed(rows: readonly RowsToAppend[], first: number): StagedRows[] {
 }
 
 function isStaged(
-  staged: readonly StagedRows[],
-  { batch, from, count, firstRow }: StagedRows,
+  staged: readonly PlacedRows[],
+  { batch, from, count, firstRow }: PlacedRows,
 ): boolean {
   return staged.some(
     (rows) =>
@@ -634,19 +532,6 @@ function isStaged(
   );
 }
 
-/** Row-major values of all rows of the batch; undefined where none of them has the named vector. */
-function valuesIn(batch: VectorBatch, name: string | null): Float32Array | undefined {
-  if (name === null) return batch.values;
-  return batch.named?.find((vectors) => vectors.name === name)?.values;
-}
-
 function textBytes(column: Utf8Column, from: number, count: number): number {
   return column.offsets[from + count]! - column.offsets[from]!;
-}
-
-function mapValues<Key, From, To>(
-  map: ReadonlyMap<Key, From>,
-  change: (value: From) => To,
-): Map<Key, To> {
-  return new Map([...map].map(([key, value]) => [key, change(value)]));
 }
