@@ -32,6 +32,9 @@ export interface RunningServer {
   stop(): Promise<void>;
 }
 
+/** Shared by all servers of the process: it flushes when the process exits. */
+const STDERR = new LogDestination(2);
+
 /** Closes what was opened so far, in reverse order. */
 type Closers = (() => void | Promise<void>)[];
 
@@ -227,7 +230,7 @@ function withoutPassword(url: string): string {
 
 /** Logs JSON lines to stderr: stdout is for the output of commands. */
 function createLogger(config: Config): PinoLogger {
-  return pino({ level: config.logLevel, base: null }, new LogDestination(2));
+  return pino({ level: config.logLevel, base: null }, STDERR);
 }
 
 function urlOf({ address, family, port }: AddressInfo, isPrivate: boolean): string {
