@@ -20,6 +20,7 @@ const WRITES_UNTIL_AGAIN = 320;
 /** A segment that is not full is in the log only; the rest is for what surrounds the values. */
 const LOG_BYTES_MAX = SEGMENT_ROWS * DIMENSION * 4 * 2;
 const FULL_MS = 1_500;
+const REFUSED_MIN = 20;
 const CATCH_UP_MS_MAX = 90_000;
 
 /** The last acknowledged write of an id. */
@@ -81,7 +82,8 @@ it('a server on a full disk refuses writes, goes on reading, and resumes when th
 
       const until = performance.now() + FULL_MS;
       let refusedCount = 0;
-      while (performance.now() < until) {
+      // On a busy machine a round takes long.
+      while (performance.now() < until || refusedCount <= REFUSED_MIN) {
         const replies = await Promise.all(Array.from({ length: 8 }, write));
         refusedCount += replies.filter(({ status }) => status === 507).length;
         await assertReads(call, acknowledged);
@@ -89,7 +91,6 @@ it('a server on a full disk refuses writes, goes on reading, and resumes when th
       t.diagnostic(
         `${writeCount} writes, ${acknowledged.size} vectors; ${refusedCount} writes refused`,
       );
-      assert.ok(refusedCount > 20);
       // A compaction may just have made room, which is filled again.
       await writeFile(join(disk, 'ballast'), Buffer.alloc(MEGABYTES * 1e6)).catch(() => {});
       for (const [method, path, body] of [
