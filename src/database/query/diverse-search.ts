@@ -5,8 +5,9 @@ import type { SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { chooseDiverse } from './diversify.js';
 import type { PageSteps } from './page-search.js';
-import { planSearch, readHits, shownScore } from './planned-search.js';
+import { planSearch, readHits } from './planned-search.js';
 import type { DiversePlan } from './query-plan.js';
+import { shownScore } from './ranking.js';
 import type { Hit, SearchTarget } from './search-target.js';
 
 export class DiverseSearch implements PageSteps {
@@ -65,7 +66,7 @@ export class DiverseSearch implements PageSteps {
       {
         metric: ranking.metric,
         values: valuesOf(candidates),
-        relevances: Float64Array.from(candidates, (hit) => shownScore(this.#plan, hit)),
+        relevances: Float64Array.from(candidates, ({ score }) => shownScore(ranking, score)),
       },
       { lambda: diversity.lambda, chosenCount: end },
       this.#signal,

@@ -3,7 +3,6 @@
 
 import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
 import { countBefore } from '../../engine/core/count-before.js';
-import { publicScore, type SearchQuery } from '../../engine/core/engine.js';
 import { searchByExamples } from '../../engine/core/example-search.js';
 import { searchByMaxSim } from '../../engine/core/max-sim.js';
 import { type FilterNode, filterTests } from '../../filter/filter-node.js';
@@ -29,20 +28,25 @@ import {
   type Ranking,
   type SingleRanking,
   searchedName,
+  searchedVector,
+  shownScore,
 } from './ranking.js';
-import { countByRanking, type SearchSource } from './search-source.js';
+import { type RankedSource, rankedSource, type SearchSource } from './search-source.js';
 import { type SearchTarget, searchTarget, toHits, withoutIds } from './search-target.js';
 import { openSparseSearch } from './sparse-query.js';
 import { openTextSearch } from './text-query.js';
 
-interface OpenRanking {
+interface OpenRanking<Source extends SearchSource = SearchSource> {
   /** With only the rows that it ranks. */
   readonly views: readonly SegmentView[];
   readonly target: SearchTarget;
   readonly visibleCount: number;
   /** Null for the engine, which searches for many queries together. */
-  readonly source: SearchSource | null;
+  readonly source: Source | null;
 }
+
+/** Of a ranking that a fusion can have as a part. */
+type OpenSingle = OpenRanking<RankedSource>;
 
 /** What a plan ranks, in its snapshot. */
 export interface OpenPlan extends OpenRanking {
@@ -95,7 +99,7 @@ class OpenSnapshot {
   readonly #signal: AbortSignal | undefined;
   readonly #passing = new Map<FilterNode | null, Promise<Views>>();
   /** What the engine searches, by the views that pass and the name of the vector. */
-  readonly #searched = new WeakMap<Views, Map<string | null, OpenRanking>>();
+  readonly #searched = new WeakMap<Views, Map<string | null, OpenSingle>>();
 
   constructor(snapshot: Snapshot, services: DatabaseServices, signal: AbortSignal | undefined) {
     this.snapshot = snapshot;
@@ -126,7 +130,7 @@ class OpenSnapshot {
     return this.#openSingle(ranking, restrict(await this.filter(filters)));
   }
 
-  async #openSingle(ranking: SingleRanking, passing: Views): Promise<OpenRanking> {
+  async #openSingle(ranking: SingleRanking, passing: Views): Promise<OpenSingle> {
     const { pool } = this.#services;
     const signal = this.#signal;
     if (ranking.kind === 'text') {
@@ -147,7 +151,7 @@ class OpenSnapshot {
     return { ...searched, source: rankedSource(search) };
   }
 
-  #openMulti({ using }: MultiRanking, passing: Views): OpenRanking {
+  #openMulti({ using }: MultiRanking, passing: Views): OpenSingle {
     const views = viewsOfMulti(passing, using);
     const columns = new Map(
       views.map(({ segment, block }) => [block.key, segment.multiColumn(using)]),
@@ -158,7 +162,7 @@ class OpenSnapshot {
     return describe(views, rankedSource(search));
   }
 
-  #searchedViews(passing: Views, name: string | null): OpenRanking {
+  #searchedViews(passing: Views, name: string | null): OpenSingle {
     let byName = this.#searched.get(passing);
     if (byName === undefined) {
       byName = new Map();
@@ -166,7 +170,10 @@ class OpenSnapshot {
     }
     let searched = byName.get(name);
     if (searched === undefined) {
-      searched = describe(name === null ? passing : viewsOfNamed(passing, name), null);
+      searched = describe<RankedSource>(
+        name === null ? passing : viewsOfNamed(passing, name),
+        null,
+      );
       byName.set(name, searched);
     }
     return searched;
@@ -177,7 +184,7 @@ class OpenSnapshot {
     filters: Filters,
     restrict: Restrict,
   ): Promise<OpenRanking> {
-    const opened: OpenRanking[] = [];
+    const opened: OpenSingle[] = [];
     for (const { ranking, filterNode, limit } of parts) {
       const passing = restrict(await this.filter([...filters, filterNode]));
       const part = await this.#openSingle(ranking, passing);
@@ -190,7 +197,7 @@ class OpenSnapshot {
         query: searchedVector(ranking),
         views,
         weight,
-        shownScore: (score) => shownScoreOf(ranking, score),
+        shownScore: (score) => shownScore(ranking, score),
       });
     });
     const views = uniteViews(
@@ -211,7 +218,7 @@ class OpenSnapshot {
   }
 
   /** The ranking of its first rows only. */
-  async #cut(ranking: Ranking, opened: OpenRanking, limit: number): Promise<OpenRanking> {
+  async #cut(ranking: Ranking, opened: OpenSingle, limit: number): Promise<OpenSingle> {
     const first = await this.#firstRows(ranking, opened, limit, []);
     return describe(amongRows(opened.views, first), opened.source);
   }
@@ -245,7 +252,7 @@ class OpenSnapshot {
   }
 
   /** Searches one query at a time, which the scheduler batches with those of others. */
-  #engineSource(): SearchSource {
+  #engineSource(): RankedSource {
     const { scheduler } = this.#services;
     const signal = this.#signal;
     const options = signal === undefined ? {} : { signal };
@@ -259,24 +266,9 @@ class OpenSnapshot {
   }
 }
 
-function rankedSource(search: SearchSource['search']): SearchSource {
-  return { search, countBefore: (query, positions) => countByRanking(search, query, positions) };
-}
-
-function describe(views: Views, source: SearchSource | null): OpenRanking {
+function describe<Source extends SearchSource>(
+  views: Views,
+  source: Source | null,
+): OpenRanking<Source> {
   return { views, target: searchTarget(views), visibleCount: countVisible(views), source };
-}
-
-/** What an engine is asked for; sources of other rankings do not use it. */
-export function searchedVector(ranking: Ranking): Pick<SearchQuery, 'vector' | 'metric'> {
-  return 'vector' in ranking
-    ? { vector: ranking.vector, metric: ranking.metric }
-    : { vector: NO_VECTOR, metric: 'dot' };
-}
-
-const NO_VECTOR = new Float32Array(0);
-
-/** The score as users see it, before it is rounded. */
-export function shownScoreOf(ranking: Ranking, score: number): number {
-  return ranking.kind === 'vector' ? publicScore(ranking.metric, score) : score;
 }

@@ -6,9 +6,10 @@ import { resolvePath } from '../../common/metadata-path.js';
 import type { Json, JsonObject } from '../../common/types.js';
 import type { Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import type { FacetValue } from '../aggregate/aggregate-api.js';
-import { planSearch, readHits, shownScore } from './planned-search.js';
+import { planSearch, readHits } from './planned-search.js';
 import type { SortKey } from './query-api.js';
 import type { QueryPlan } from './query-plan.js';
+import { shownScore } from './ranking.js';
 import type { Hit, SearchTarget } from './search-target.js';
 
 export interface PageLimits {
@@ -127,7 +128,7 @@ function sortHits(hits: readonly Hit[], plan: QueryPlan, sort: readonly SortKey[
       ? (JSON.parse(hit.view.segment.metadata(hit.row)) as JsonObject)
       : {};
     const values = sort.map(({ field }): Json | undefined => {
-      if (field === 'score') return shownScore(plan, hit);
+      if (field === 'score') return shownScore(plan.ranking, hit.score);
       if (field === 'id') return hit.view.segment.id(hit.row);
       return resolvePath(metadata, field);
     });

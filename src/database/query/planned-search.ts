@@ -2,8 +2,8 @@
 // finds are hits. Which searches a page needs is left to the page.
 
 import type { Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
-import { searchedVector, shownScoreOf } from './open-ranking.js';
 import type { QueryPlan } from './query-plan.js';
+import { searchedVector } from './ranking.js';
 import { type Hit, type SearchTarget, toHits, withoutIds } from './search-target.js';
 
 /** The search for the best `count` hits behind a position. */
@@ -29,9 +29,4 @@ export function readHits(
 ): readonly Hit[] {
   const excludedIds = plan.ranking.excludedIds.map((id) => Buffer.from(id));
   return withoutIds(toHits(target, found), excludedIds).slice(0, count);
-}
-
-/** The score of a hit as users see it, before it is rounded. */
-export function shownScore({ ranking }: QueryPlan, { score }: Hit): number {
-  return shownScoreOf(ranking, score);
 }

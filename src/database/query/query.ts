@@ -16,7 +16,6 @@ import { DiverseSearch } from './diverse-search.js';
 import { GroupedSearch } from './grouped-search.js';
 import { type OpenPlan, openPlans } from './open-ranking.js';
 import { type PageHit, PageSearch, type PageSteps } from './page-search.js';
-import { shownScore } from './planned-search.js';
 import type {
   Explain,
   Match,
@@ -33,7 +32,7 @@ import {
   planQuery,
   type QueryPlan,
 } from './query-plan.js';
-import { scoringMetric } from './ranking.js';
+import { scoringMetric, shownScore } from './ranking.js';
 import { findScoreStats, type ScoredQuery } from './score-stats.js';
 import type { ScheduledHits } from './search-scheduler.js';
 import type { SearchSource } from './search-source.js';
@@ -262,7 +261,7 @@ function toMatch(hit: PageHit, plan: QueryPlan, collection: Collection): Match {
   const hasDistance = scoringMetric(plan.ranking) === 'euclidean';
   return {
     id: segment.id(row),
-    score: toFloat32(shownScore(plan, hit)),
+    score: toFloat32(shownScore(plan.ranking, score)),
     ...(hasDistance ? { distance: toFloat32(distanceOf(score)) } : {}),
     ...(group === undefined
       ? {}

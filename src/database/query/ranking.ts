@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { type FieldPath, field, type SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, Metric, SparseVector, VectorShape } from '../../common/types.js';
+import { publicScore, type SearchQuery } from '../../engine/core/engine.js';
 import type { Formula } from '../../engine/core/example-search.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { type Collection, type SearchedVector, vectorNotFound } from '../collection/collection.js';
@@ -354,4 +355,18 @@ export function searchedName(ranking: Ranking): string | null {
 /** The metric whose scores a ranking has; null where they are made in another way. */
 export function scoringMetric(ranking: Ranking): Metric | null {
   return ranking.kind === 'vector' ? ranking.metric : null;
+}
+
+/** What an engine is asked for; sources of other rankings do not use it. */
+export function searchedVector(ranking: Ranking): Pick<SearchQuery, 'vector' | 'metric'> {
+  return 'vector' in ranking
+    ? { vector: ranking.vector, metric: ranking.metric }
+    : { vector: NO_VECTOR, metric: 'dot' };
+}
+
+const NO_VECTOR = new Float32Array(0);
+
+/** The score as users see it, before it is rounded. */
+export function shownScore(ranking: Ranking, score: number): number {
+  return ranking.kind === 'vector' ? publicScore(ranking.metric, score) : score;
 }

@@ -1,21 +1,19 @@
 // Queries by words: which rows of a snapshot match, and the search for the best of them by BM25 in the
 // place of the engine. Statistics are those of all visible rows, so that a filter changes no score.
 
-import { createFullBitmap } from '../../common/bitmap.js';
 import { type FieldPath, field, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { TextSettings } from '../../common/text-settings.js';
-import type { SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { termWeight } from '../../text/bm25.js';
 import type { TextIndexes } from '../../text/text-index.js';
 import type { TextStatistics, TextTerms } from '../../text/text-match.js';
-import type { RankedText, TextScoring } from '../../text/text-rank.js';
+import type { TextScoring } from '../../text/text-rank.js';
 import { countTextBefore, matchText, rankText, termsOf } from '../../text/text-search.js';
 import type { Collection } from '../collection/collection.js';
 import type { SegmentView } from '../collection/snapshot.js';
+import { createInvertedSearch, type InvertedSearch } from './inverted-search.js';
 import type { TextRequest } from './query-api.js';
-import type { SearchSource } from './search-source.js';
 
 /** A text query whose words have been analysed. */
 export interface TextQuery {
@@ -54,14 +52,6 @@ export interface TextServices {
   readonly textIndexes: TextIndexes;
 }
 
-/** The search of one text query. */
-export interface TextSearch {
-  /** The views with only the rows that match. */
-  readonly views: readonly SegmentView[];
-  /** The vector and the metric of its queries are not used. */
-  readonly source: SearchSource;
-}
-
 /**
  * @param visible the views of the snapshot.
  * @param passing the same views with only the rows that pass the filter.
@@ -73,7 +63,7 @@ export async function openTextSearch(
   passing: readonly SegmentView[],
   { pool, textIndexes }: TextServices,
   signal: AbortSignal | undefined,
-): Promise<TextSearch> {
+): Promise<InvertedSearch> {
   const parts = await Promise.all(
     visible.map((view) => textIndexes.partsOf(view, settings, signal)),
   );
@@ -85,28 +75,11 @@ export async function openTextSearch(
   }));
   const matches = await matchText(pool, searched, terms);
   signal?.throwIfAborted();
-  const partsOf = new Map(visible.map(({ segment }, i) => [segment.key, parts[i]!]));
-  const ranked = ({ views }: Pick<SearchQuery, 'views'>): RankedText[] =>
-    views.map(({ block, rowCount, rows }) => ({
-      // The keys of segments are those of their blocks.
-      parts: partsOf.get(block.key)!,
-      rows: rows ?? createFullBitmap(rowCount),
-      ids: block.ids,
-    }));
   const scoring = scoringOf(terms, settings, matches.statistics);
-  return {
-    views: passing.map((view, i) => ({ ...view, ...matches.views[i]! })),
-    source: {
-      async search(query): Promise<SearchHits> {
-        const { k, after, scoreMin } = query;
-        const ranking = { ...scoring, k, after, scoreMin };
-        const { scoredCount, ...found } = await rankText(pool, ranked(query), ranking);
-        const scannedCount = query.views.reduce((sum, view) => sum + view.rowCount, 0);
-        return { ...found, scannedCount, rescoredCount: scoredCount };
-      },
-      countBefore: (query, positions) => countTextBefore(pool, ranked(query), scoring, positions),
-    },
-  };
+  return createInvertedSearch(passing, parts, matches.views, {
+    rank: (views, range) => rankText(pool, views, { ...scoring, ...range }),
+    countBefore: (views, positions) => countTextBefore(pool, views, scoring, positions),
+  });
 }
 
 function scoringOf(

@@ -5,9 +5,9 @@
 
 import { hasBit } from '../../../common/bitmap.js';
 import { comparePositions } from '../../../common/row-positions.js';
-import type { Position, SearchHits, SearchQuery } from '../../../engine/core/engine.js';
+import type { SearchHits, SearchQuery } from '../../../engine/core/engine.js';
 import type { Segment } from '../../../segment/segment.js';
-import { countByRanking, type SearchSource } from '../search-source.js';
+import type { SearchSource } from '../search-source.js';
 import { addTerms, createTerm, expectedDepth, type FusionMethod, type Term } from './fusion.js';
 import { positionOf, type RankedPart, type RankedRow } from './ranked-part.js';
 
@@ -59,7 +59,7 @@ export class FusedSource implements SearchSource {
         await this.#readTo(this.#depth * DEPTH_GROWTH);
       } else if (open.length > 0) {
         await this.#resolve(open.slice(0, resolvedMax));
-      } else if (canRead && !(floor > this.#unreadBound()) && !rows.isBelow(this.#unreadBound())) {
+      } else if (canRead && rows.mayMatter(this.#unreadBound(), floor)) {
         await this.#readTo(this.#depth * DEPTH_GROWTH);
       } else {
         const after = this.#workCounts();
@@ -70,10 +70,6 @@ export class FusedSource implements SearchSource {
         };
       }
     }
-  }
-
-  countBefore(query: SearchQuery, positions: readonly Position[]): Promise<Float64Array> {
-    return countByRanking((one) => this.search(one), query, positions);
   }
 
   *#all(): Generator<Candidate> {
@@ -192,7 +188,12 @@ class EligibleRows {
       .sort((left, right) => right.upper - left.upper);
   }
 
-  isBelow(score: number): boolean {
+  /** Whether unread rows that score so much at most may be among the k best. */
+  mayMatter(bound: number, floor: number): boolean {
+    return !(floor > bound) && !this.#isBelow(bound);
+  }
+
+  #isBelow(score: number): boolean {
     const { scoreMin } = this.#query;
     return scoreMin !== null && Math.fround(score) < scoreMin;
   }
@@ -219,11 +220,11 @@ class EligibleRows {
   }
 
   #mayBeHit(row: Candidate): boolean {
-    return !this.isBelow(row.upper) && this.#isAfter(row, row.lower);
+    return !this.#isBelow(row.upper) && this.#isAfter(row, row.lower);
   }
 
   #isHit(row: Candidate): boolean {
-    return !this.isBelow(row.lower) && this.#isAfter(row, row.upper);
+    return !this.#isBelow(row.lower) && this.#isAfter(row, row.upper);
   }
 
   /** Whether the row with this score comes after the position of the search. */

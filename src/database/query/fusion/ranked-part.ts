@@ -5,7 +5,7 @@ import { type Bitmap, createBitmap, hasBit, setBit } from '../../../common/bitma
 import type { Position, SearchHits, SearchQuery } from '../../../engine/core/engine.js';
 import type { Segment } from '../../../segment/segment.js';
 import type { SegmentView } from '../../collection/snapshot.js';
-import type { SearchSource } from '../search-source.js';
+import type { RankedSource } from '../search-source.js';
 import { type SearchTarget, searchTarget } from '../search-target.js';
 
 /** A row of the snapshot, the same in all rankings. */
@@ -15,7 +15,7 @@ export interface RankedRow {
 }
 
 export interface RankedPartOptions {
-  readonly source: SearchSource;
+  readonly source: RankedSource;
   /** What is searched for; of it only the vector and the metric are used. */
   readonly query: Pick<SearchQuery, 'vector' | 'metric'>;
   /** The rows that it ranks. */
@@ -31,7 +31,7 @@ const SEARCH_ROWS_MAX = 10_000;
 export class RankedPart {
   readonly weight: number;
   readonly shownScore: (score: number) => number;
-  readonly #source: SearchSource;
+  readonly #source: RankedSource;
   readonly #query: Pick<SearchQuery, 'vector' | 'metric'>;
   readonly #target: SearchTarget;
   readonly #viewOf: ReadonlyMap<Segment, SegmentView>;

@@ -9,7 +9,7 @@ import type { SegmentView } from '../../../../src/database/collection/snapshot.j
 import { FusedSource } from '../../../../src/database/query/fusion/fused-source.js';
 import type { FusionMethod } from '../../../../src/database/query/fusion/fusion.js';
 import { RankedPart } from '../../../../src/database/query/fusion/ranked-part.js';
-import type { SearchSource } from '../../../../src/database/query/search-source.js';
+import type { RankedSource } from '../../../../src/database/query/search-source.js';
 import { searchTarget } from '../../../../src/database/query/search-target.js';
 import type { BlockView, Position, SearchQuery } from '../../../../src/engine/core/engine.js';
 import { createRandom, testSeed } from '../../harness.js';
@@ -89,7 +89,7 @@ function rank(ranking: Ranking, segments: readonly FakeSegment[], query: SearchQ
     .sort((left, right) => comparePositions(left.position, right.position));
 }
 
-function sourceOf(ranking: Ranking, segments: readonly FakeSegment[]): SearchSource {
+function sourceOf(ranking: Ranking, segments: readonly FakeSegment[]): RankedSource {
   return {
     async search(query) {
       const found = rank(ranking, segments, query).slice(0, query.k);
