@@ -12,6 +12,7 @@ import {
 import type { Metric, VectorBlock } from '../../common/types.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
 import type { CountedQuery, Engine, Position, SearchOptions } from './engine.js';
+import { runRanges, sharedCopy } from './row-ranges.js';
 import { scoreSelected } from './row-scores.js';
 
 interface CountRange {
@@ -60,9 +61,7 @@ async function countInPool(
 ): Promise<Float64Array> {
   signal?.throwIfAborted();
   const { sorted, origins } = sortPositions(positions);
-  // A copy: messages to workers would carry all of the buffer that the vector lies in.
-  const shared = new Float32Array(new SharedArrayBuffer(vector.byteLength));
-  shared.set(vector);
+  const shared = sharedCopy(vector);
   const rangeRowCount = Math.max(1, Math.floor(RANGE_VALUES / vector.length));
   const ranges: CountRange[] = views.flatMap(({ block, rowCount, rows }) => {
     const { dimension, values, ids } = block;
@@ -74,15 +73,10 @@ async function countInPool(
     });
   });
   const countsByPlace = new Float64Array(positions.length + 1);
-  const remaining = ranges.values();
-  const runRemaining = async () => {
-    for (const range of remaining) {
-      signal?.throwIfAborted();
-      const counts = await pool.run(countBeforeTask, range, { mayBeRefused: true });
-      for (const [place, count] of counts.entries()) countsByPlace[place]! += count;
-    }
-  };
-  await Promise.all(Array.from({ length: RANGES_PER_THREAD * pool.threadCount }, runRemaining));
+  const options = { perThread: RANGES_PER_THREAD, ...(signal && { signal }) };
+  await runRanges({ pool, task: countBeforeTask }, ranges, options, (counts) => {
+    for (const [place, count] of counts.entries()) countsByPlace[place]! += count;
+  });
   return countsBefore(countsByPlace, origins);
 }
 

@@ -6,8 +6,9 @@ import type { VectorBlock } from '../../common/types.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
 import { publicScore, type SearchHits, type SearchOptions, type SearchQuery } from './engine.js';
 import { scoreFloor, TopRows } from './order.js';
-import { buffersOf, type PackedQuery } from './packed-queries.js';
+import { buffersOf, type PackedQuery, packQuery } from './packed-queries.js';
 import { type BlockHits, type BlockQuery, searchPerBlock } from './per-block.js';
+import { countHits, mergeHits, runRanges, sharedCopy } from './row-ranges.js';
 import { scoreSelected } from './row-scores.js';
 
 /**
@@ -57,36 +58,28 @@ export async function searchByExamples(
   return hits!;
 }
 
-/** Submits one range per thread at a time, so that other tasks get their turns. */
 async function searchBlockRanges(
   pool: WorkerPool,
   block: VectorBlock,
-  { vector, after, ...rest }: BlockQuery,
+  one: BlockQuery,
   formula: Formula,
-  { signal }: SearchOptions,
+  options: SearchOptions,
 ): Promise<BlockHits> {
-  // Copies: messages to workers would carry all of the buffers that these lie in.
-  const examples = new Float32Array(new SharedArrayBuffer(vector.byteLength));
-  examples.set(vector);
-  const position = after && { score: after.score, id: Uint8Array.from(after.id) };
-  const query: PackedQuery = { ...rest, after: position };
-  const rangeRowCount = Math.max(1, Math.floor(RANGE_PRODUCTS / vector.length));
+  const examples = sharedCopy(one.vector);
+  const query = packQuery(one);
   const { rowCount } = query;
+  const rangeRowCount = Math.max(1, Math.floor(RANGE_PRODUCTS / examples.length));
   const ranges = Array.from({ length: Math.ceil(rowCount / rangeRowCount) }, (_, i) => {
     const from = i * rangeRowCount;
     const to = Math.min(from + rangeRowCount, rowCount);
     return { block, query, examples, formula, from, to };
   });
   const results: BlockHits[] = [];
-  const remaining = ranges.values();
-  const runRemaining = async () => {
-    for (const range of remaining) {
-      signal?.throwIfAborted();
-      results.push(await pool.run(searchExamplesTask, range, { mayBeRefused: true }));
-    }
-  };
-  await Promise.all(Array.from({ length: pool.threadCount }, runRemaining));
-  return mergeRanges(block, query, results);
+  await runRanges({ pool, task: searchExamplesTask }, ranges, options, (hits) => {
+    results.push(hits);
+  });
+  if (results.length === 1) return results[0]!;
+  return mergeHits(createTop(block, query, countHits(results)), results);
 }
 
 function searchRange({ block, query, examples, formula, from, to }: ExampleRange): BlockHits {
@@ -113,23 +106,6 @@ function searchRange({ block, query, examples, formula, from, to }: ExampleRange
 function createTop(block: VectorBlock, query: PackedQuery, rowCount: number): TopRows {
   const { k, after, scoreMin } = query;
   return new TopRows(k, rowCount, block.ids, { floor: scoreFloor('dot', scoreMin), after });
-}
-
-/** The best k of the hits of all ranges. */
-function mergeRanges(
-  block: VectorBlock,
-  query: PackedQuery,
-  results: readonly BlockHits[],
-): BlockHits {
-  if (results.length === 1) return results[0]!;
-  const hitCount = results.reduce((sum, { rows }) => sum + rows.length, 0);
-  const top = createTop(block, query, hitCount);
-  let scoredCount = 0;
-  for (const { rows, scores, scannedCount } of results) {
-    scoredCount += scannedCount;
-    for (let i = 0; i < rows.length; i++) top.offer(scores[i]!, rows[i]!);
-  }
-  return { ...top.take(), scannedCount: scoredCount, rescoredCount: scoredCount };
 }
 
 /**

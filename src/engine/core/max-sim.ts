@@ -8,8 +8,9 @@ import type { Task, WorkerPool } from '../../platform/pool.js';
 import { sumOfSquares } from './canonical.js';
 import type { SearchHits, SearchOptions, SearchQuery } from './engine.js';
 import { scoreFloor, TopRows } from './order.js';
-import { buffersOf, type PackedQuery } from './packed-queries.js';
+import { buffersOf, type PackedQuery, packQuery } from './packed-queries.js';
 import { type BlockHits, type BlockQuery, searchPerBlock } from './per-block.js';
+import { countHits, mergeHits, runRanges, sharedCopy } from './row-ranges.js';
 import { createRowScorer, type RowScorer } from './row-scores.js';
 
 /** `vector` has all vectors, row-major [vectorCount, dimension]. Scores are public as they are. */
@@ -59,9 +60,7 @@ export async function searchByMaxSim(
   options: SearchOptions,
 ): Promise<SearchHits> {
   const best = new BestScores(query.k, scoreFloor('dot', query.scoreMin));
-  // A copy: messages to workers would carry all of the buffer that it lies in.
-  const vectors = new Float32Array(new SharedArrayBuffer(query.vector.byteLength));
-  vectors.set(query.vector);
+  const vectors = sharedCopy(query.vector);
   // One block after another, so that the best of the first ones spare work in the others. After a failure
   // the others fail likewise.
   let previous: Promise<unknown> = Promise.resolve();
@@ -69,10 +68,8 @@ export async function searchByMaxSim(
     const column = columns.get(block.key)!;
     const found = previous.then(() =>
       Promise.all(
-        queries.map(({ vector: _vector, after, ...rest }) => {
-          const position = after && { score: after.score, id: Uint8Array.from(after.id) };
-          const packed = { ...rest, after: position };
-          const input = { ids: block.ids, column, query: packed, vectors };
+        queries.map((one) => {
+          const input = { ids: block.ids, column, query: packQuery(one), vectors };
           return searchBlockRanges(pool, input, best, options);
         }),
       ),
@@ -84,26 +81,24 @@ export async function searchByMaxSim(
   return hits!;
 }
 
-/** Submits one range per thread at a time, so that other tasks get their turns. */
 async function searchBlockRanges(
   pool: WorkerPool,
   input: Omit<MaxSimRange, 'floor' | 'from' | 'to'>,
   best: BestScores,
-  { signal }: SearchOptions,
+  options: SearchOptions,
 ): Promise<BlockHits> {
   const results: BlockHits[] = [];
-  const remaining = [...cutRanges(input)].values();
-  const runRemaining = async () => {
-    for (const { from, to } of remaining) {
-      signal?.throwIfAborted();
-      const range = { ...input, floor: best.floor, from, to };
-      const found = await pool.run(searchMaxSimTask, range, { mayBeRefused: true });
-      best.add(found.scores);
-      results.push(found);
-    }
-  };
-  await Promise.all(Array.from({ length: pool.threadCount }, runRemaining));
-  return mergeRanges(input, results);
+  await runRanges({ pool, task: searchMaxSimTask }, ranges(), options, (hits) => {
+    best.add(hits.scores);
+    results.push(hits);
+  });
+  const top = createTop({ ...input, floor: Number.NEGATIVE_INFINITY }, countHits(results));
+  return mergeHits(top, results);
+
+  /** The floor is that of the time when a range is submitted. */
+  function* ranges(): Generator<MaxSimRange> {
+    for (const range of cutRanges(input)) yield { ...input, ...range, floor: best.floor };
+  }
 }
 
 /** Rows of about as many products each. */
@@ -173,23 +168,6 @@ function createTop(
   rowCount: number,
 ): TopRows {
   return new TopRows(query.k, rowCount, ids, { floor, after: query.after });
-}
-
-/** The best k of the hits of all ranges. */
-function mergeRanges(
-  { query, ids }: Pick<MaxSimRange, 'query' | 'ids'>,
-  results: readonly BlockHits[],
-): BlockHits {
-  const hitCount = results.reduce((sum, { rows }) => sum + rows.length, 0);
-  const top = createTop({ query, ids, floor: Number.NEGATIVE_INFINITY }, hitCount);
-  let scannedCount = 0;
-  let rescoredCount = 0;
-  for (const { rows, scores, ...counts } of results) {
-    scannedCount += counts.scannedCount;
-    rescoredCount += counts.rescoredCount;
-    for (let i = 0; i < rows.length; i++) top.offer(scores[i]!, rows[i]!);
-  }
-  return { ...top.take(), scannedCount, rescoredCount };
 }
 
 /** The score of the row with the vectors `start..end`; null where a bound of it is below the cutoff. */

@@ -44,15 +44,15 @@ export function packQueries(block: VectorBlock, queries: readonly BlockQuery[]):
   }
   return {
     vectors,
-    queries: queries.map(({ metric, k, rowCount, rows, after, scoreMin }) => ({
-      metric,
-      k,
-      rowCount,
-      rows,
-      after: after === null ? null : { score: after.score, id: after.id.slice() },
-      scoreMin,
-    })),
+    queries: queries.map(packQuery),
   };
+}
+
+/** Copies the query without its vector, except for its bitmap. */
+export function packQuery(query: BlockQuery): PackedQuery {
+  const { metric, k, rowCount, rows, after, scoreMin } = query;
+  const position = after && { score: after.score, id: Uint8Array.from(after.id) };
+  return { metric, k, rowCount, rows, after: position, scoreMin };
 }
 
 /** Cuts a batch, in order, into slices of bounded memory. */
