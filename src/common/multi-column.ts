@@ -1,5 +1,6 @@
 // Columns of multi-vectors from those of single rows, and parts of columns.
 
+import { sharedFloat32, sharedInt32 } from './shared-array.js';
 import type { MultiColumn, MultiVector } from './types.js';
 
 /** In shared memory. @param vectorAt undefined for a row without the multi-vector. */
@@ -8,12 +9,12 @@ export function multiColumnOf(
   dimension: number,
   vectorAt: (row: number) => MultiVector | undefined,
 ): MultiColumn {
-  const starts = new Int32Array(new SharedArrayBuffer(4 * (rowCount + 1)));
+  const starts = sharedInt32(rowCount + 1);
   for (let row = 0; row < rowCount; row++) {
     const valueCount = vectorAt(row)?.values.length ?? 0;
     starts[row + 1] = starts[row]! + valueCount / dimension;
   }
-  const values = new Float32Array(new SharedArrayBuffer(4 * starts[rowCount]! * dimension));
+  const values = sharedFloat32(starts[rowCount]! * dimension);
   for (let row = 0; row < rowCount; row++) {
     const vector = vectorAt(row);
     if (vector !== undefined) values.set(vector.values, starts[row]! * dimension);

@@ -1,5 +1,6 @@
 // Columns of sparse vectors from single ones, and parts of columns.
 
+import { sharedFloat32, sharedInt32, sharedUint32 } from './shared-array.js';
 import type { SparseColumn, SparseVector } from './types.js';
 
 /** In shared memory. @param vectorAt undefined for a row without the vector. */
@@ -7,13 +8,13 @@ export function sparseColumnOf(
   rowCount: number,
   vectorAt: (row: number) => SparseVector | undefined,
 ): SparseColumn {
-  const starts = new Int32Array(new SharedArrayBuffer(4 * (rowCount + 1)));
+  const starts = sharedInt32(rowCount + 1);
   for (let row = 0; row < rowCount; row++) {
     starts[row + 1] = starts[row]! + (vectorAt(row)?.indices.length ?? 0);
   }
   const elementCount = starts[rowCount]!;
-  const indices = new Uint32Array(new SharedArrayBuffer(4 * elementCount));
-  const values = new Float32Array(new SharedArrayBuffer(4 * elementCount));
+  const indices = sharedUint32(elementCount);
+  const values = sharedFloat32(elementCount);
   for (let row = 0; row < rowCount; row++) {
     const vector = vectorAt(row);
     if (vector === undefined) continue;

@@ -2,6 +2,8 @@
 // have it, and a weight for each. They are cut into windows of rows, which a search visits or skips. Lists
 // are immutable and in shared memory.
 
+import { sharedInt32, sharedLike } from '../common/shared-array.js';
+
 /**
  * Rows of a window: the unit that a search skips when its bound is low. Bounds of smaller windows are
  * closer, but cost more.
@@ -58,11 +60,11 @@ function sortByRank<Type extends Weights>(
   { lists, rows, weights }: Postings<Type>,
   ranks: Int32Array,
 ) {
-  const postingStarts = sharedInts(ranks.length + 1);
+  const postingStarts = sharedInt32(ranks.length + 1);
   for (const list of lists) postingStarts[ranks[list]! + 1]!++;
   for (let i = 0; i < ranks.length; i++) postingStarts[i + 1]! += postingStarts[i]!;
   const next = postingStarts.slice();
-  const sortedRows = sharedInts(rows.length);
+  const sortedRows = sharedInt32(rows.length);
   const sortedWeights = sharedLike(weights);
   for (let i = 0; i < rows.length; i++) {
     const at = next[ranks[lists[i]!]!]!++;
@@ -74,7 +76,7 @@ function sortByRank<Type extends Weights>(
 
 function cutWindows(postingStarts: Int32Array, rows: Int32Array) {
   const listCount = postingStarts.length - 1;
-  const windowStarts = sharedInts(listCount + 1);
+  const windowStarts = sharedInt32(listCount + 1);
   const windows: number[] = [];
   const windowPostings: number[] = [];
   for (let list = 0; list < listCount; list++) {
@@ -133,24 +135,8 @@ export function arrayBytes(part: object): number {
   );
 }
 
-/** Zeros. */
-export function sharedInts(length: number): Int32Array {
-  return new Int32Array(new SharedArrayBuffer(length * 4));
-}
-
-/** Zeros. */
-export function sharedFloats(length: number): Float32Array {
-  return new Float32Array(new SharedArrayBuffer(length * 4));
-}
-
 function sharedFrom(values: readonly number[]): Int32Array {
-  const array = sharedInts(values.length);
+  const array = sharedInt32(values.length);
   array.set(values);
   return array;
-}
-
-/** Zeros in an array of the same type. */
-function sharedLike<Type extends Weights>(array: Type, length = array.length): Type {
-  const ArrayType = array.constructor as new (buffer: SharedArrayBuffer) => Type;
-  return new ArrayType(new SharedArrayBuffer(length * array.BYTES_PER_ELEMENT));
 }

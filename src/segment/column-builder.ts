@@ -3,15 +3,9 @@
 // change.
 
 import { KIND, type MetadataColumn } from '../common/columns.js';
+import { sharedBytes, sharedFloat64, sharedInt32 } from '../common/shared-array.js';
 import type { Json } from '../common/types.js';
-import {
-  decodeUtf8,
-  sharedBytes,
-  sharedFloat64,
-  sharedInt32,
-  trimmed,
-  withRoom,
-} from './shared-arrays.js';
+import { decodeUtf8, trimmed, withRoom } from './shared-arrays.js';
 import { StringDictionary } from './string-dictionary.js';
 
 export class ColumnBuilder {

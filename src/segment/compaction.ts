@@ -6,19 +6,19 @@ import { createBitmap, hasBit, setBit } from '../common/bitmap.js';
 import { assert } from '../common/errors.js';
 import { DEFAULT_LIMITS } from '../common/limits.js';
 import { valuesOfRows } from '../common/multi-column.js';
-import type { NamedMulti, NamedSparse, Utf8Column } from '../common/types.js';
-import type { Task } from '../platform/pool.js';
-import { MetadataColumns } from './metadata-columns.js';
-import { multiBytes } from './multi-field.js';
-import { SEGMENT_BYTES_MAX } from './segment.js';
-import type { NamedColumn, SegmentData, VectorColumn } from './segment-data.js';
 import {
   sharedBytes,
   sharedFloat32,
   sharedFloat64,
   sharedInt32,
   sharedUint32,
-} from './shared-arrays.js';
+} from '../common/shared-array.js';
+import type { NamedMulti, NamedSparse, Utf8Column } from '../common/types.js';
+import type { Task } from '../platform/pool.js';
+import { MetadataColumns } from './metadata-columns.js';
+import { multiBytes } from './multi-field.js';
+import { SEGMENT_BYTES_MAX } from './segment.js';
+import type { NamedColumn, SegmentData, VectorColumn } from './segment-data.js';
 import { elementBytes } from './sparse-field.js';
 
 interface CompactionInput {

@@ -16,8 +16,8 @@ import {
   Utf8,
 } from 'apache-arrow';
 import { KIND, type MetadataColumn } from '../common/columns.js';
+import { sharedInt32 } from '../common/shared-array.js';
 import { BodyWriter, type DictionaryToWrite, FILE_ALIGNMENT } from '../formats/arrow/ipc-writer.js';
-import { sharedInt32 } from './shared-arrays.js';
 
 /** The roles of a path's fields. `booleans` repeat the kinds, for other readers. */
 export const ROLE_TYPES = {

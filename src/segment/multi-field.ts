@@ -10,8 +10,9 @@ import {
   setBit,
 } from '../common/bitmap.js';
 import { valuesOfRows } from '../common/multi-column.js';
+import { sharedFloat32, sharedInt32 } from '../common/shared-array.js';
 import type { MultiColumn, MultiVector } from '../common/types.js';
-import { sharedFloat32, sharedInt32, trimmed, withRoom } from './shared-arrays.js';
+import { trimmed, withRoom } from './shared-arrays.js';
 import type { VisibleRows } from './visibility.js';
 
 /** Bytes of the values of the rows `from..from + count`. */

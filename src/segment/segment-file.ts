@@ -6,6 +6,7 @@
 import { Schema } from 'apache-arrow';
 import { KIND } from '../common/columns.js';
 import { collectGarbage } from '../common/garbage.js';
+import { sharedBytes, sharedFloat64, sharedInt32 } from '../common/shared-array.js';
 import {
   CODE_NAMES,
   type FileMapping,
@@ -34,7 +35,6 @@ import { type MultiShape, multiFields, readMulti, writeMulti } from './multi-col
 import { bitmapOfValidity, columnOfName, namedFields, readValues } from './named-columns.js';
 import { Segment } from './segment.js';
 import type { NamedColumn, SegmentData, SegmentIdentity } from './segment-data.js';
-import { sharedBytes, sharedFloat64, sharedInt32 } from './shared-arrays.js';
 import { readSparse, writeSparse } from './sparse-columns.js';
 
 /** From this size of the values on, the buffers of a segment are worth a garbage collection. */

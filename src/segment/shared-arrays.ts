@@ -1,28 +1,11 @@
 // Growing typed arrays over SharedArrayBuffers. Growing copies into a new buffer, so that views handed
 // out earlier keep their contents.
 
+import { type SharedArray, sharedInt32, sharedLike } from '../common/shared-array.js';
 import type { Utf8Column } from '../common/types.js';
-
-type SharedArray = Uint8Array | Int32Array | Uint32Array | Float32Array | Float64Array;
 
 /** The least capacity; most collections are small. */
 const LENGTH_MIN = 16;
-
-export function sharedBytes(length: number): Uint8Array {
-  return new Uint8Array(new SharedArrayBuffer(length));
-}
-export function sharedInt32(length: number): Int32Array {
-  return new Int32Array(new SharedArrayBuffer(length * 4));
-}
-export function sharedUint32(length: number): Uint32Array {
-  return new Uint32Array(new SharedArrayBuffer(length * 4));
-}
-export function sharedFloat32(length: number): Float32Array {
-  return new Float32Array(new SharedArrayBuffer(length * 4));
-}
-export function sharedFloat64(length: number): Float64Array {
-  return new Float64Array(new SharedArrayBuffer(length * 8));
-}
 
 /**
  * Returns `array` if it has room for `length` elements, else a copy in a buffer of at least twice its
@@ -69,8 +52,7 @@ export function trimmed<T extends SharedArray>(array: T, length: number): T {
 }
 
 function resized<T extends SharedArray>(array: T, length: number): T {
-  const ArrayType = array.constructor as new (buffer: SharedArrayBuffer) => T;
-  const copy = new ArrayType(new SharedArrayBuffer(length * array.BYTES_PER_ELEMENT));
+  const copy = sharedLike(array, length);
   copy.set(length < array.length ? array.subarray(0, length) : array);
   return copy;
 }

@@ -1,8 +1,9 @@
 // One sparse vector of the rows of a segment: the elements of all rows one after another. A row without the
 // vector has no elements. Columns that were handed out do not change.
 
+import { sharedFloat32, sharedInt32, sharedUint32 } from '../common/shared-array.js';
 import type { SparseColumn, SparseVector } from '../common/types.js';
-import { sharedFloat32, sharedInt32, sharedUint32, trimmed, withRoom } from './shared-arrays.js';
+import { trimmed, withRoom } from './shared-arrays.js';
 
 /** An index and a value. */
 const ELEMENT_BYTES = 8;

@@ -12,12 +12,13 @@ import {
   setBit,
 } from '../common/bitmap.js';
 import { assert } from '../common/errors.js';
+import { sharedFloat32 } from '../common/shared-array.js';
 import { CODE_NAMES, type RowCodes, type RowEncoder, type VectorBlock } from '../common/types.js';
 import { whenAllEnded } from '../common/when-all-ended.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
 import { GrowingCodes } from './growing-codes.js';
 import type { NamedColumn, VectorColumn } from './segment-data.js';
-import { sharedFloat32, trimmedValues, withRoom, withValueRoom } from './shared-arrays.js';
+import { trimmedValues, withRoom, withValueRoom } from './shared-arrays.js';
 import type { VisibleRows } from './visibility.js';
 
 /** New rows of a batch. */

@@ -3,7 +3,8 @@
 
 import { type Bitmap, clearTail, countBits, createBitmap } from '../common/bitmap.js';
 import { assert } from '../common/errors.js';
-import { sharedFloat64, trimmed, withRoom } from './shared-arrays.js';
+import { sharedFloat64 } from '../common/shared-array.js';
+import { trimmed, withRoom } from './shared-arrays.js';
 
 /** The rows visible at a sequence. */
 export interface VisibleRows {

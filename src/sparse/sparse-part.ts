@@ -2,13 +2,13 @@
 // have it, with their values. Parts are immutable and in shared memory; merging neighbouring parts gives
 // the same part as building it from all of their rows.
 
+import { sharedFloat32, sharedUint32 } from '../common/shared-array.js';
 import type { SparseColumn } from '../common/types.js';
 import {
   joinPostings,
   type PostingLists,
   type Postings,
   type RowRange,
-  sharedFloats,
   sortPostings,
 } from '../inverted/posting-lists.js';
 
@@ -80,7 +80,7 @@ function assemble(
 ): SparsePart {
   const order = Uint32Array.from(keys.keys()).sort((a, b) => keys[a]! - keys[b]!);
   const ranks = new Int32Array(keys.length);
-  const indices = new Uint32Array(new SharedArrayBuffer(keys.length * 4));
+  const indices = sharedUint32(keys.length);
   for (const [rank, number] of order.entries()) {
     ranks[number] = rank;
     indices[rank] = keys[number]!;
@@ -91,8 +91,8 @@ function assemble(
 
 /** What bounds the values of the postings of each window. */
 function boundWindows({ windows, windowPostings }: PostingLists, values: Float32Array) {
-  const windowMins = sharedFloats(windows.length);
-  const windowMaxs = sharedFloats(windows.length);
+  const windowMins = sharedFloat32(windows.length);
+  const windowMaxs = sharedFloat32(windows.length);
   for (let at = 0; at < windows.length; at++) {
     let min = Number.POSITIVE_INFINITY;
     let max = Number.NEGATIVE_INFINITY;

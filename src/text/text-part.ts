@@ -3,6 +3,7 @@
 // merged, which gives the same part as building it from all of their rows.
 
 import { isJsonObject, resolvePath } from '../common/metadata-path.js';
+import { sharedBytes, sharedInt32 } from '../common/shared-array.js';
 import type { TextSettings } from '../common/text-settings.js';
 import type { Json, JsonObject, Utf8Column } from '../common/types.js';
 import {
@@ -11,7 +12,6 @@ import {
   type PostingLists,
   type Postings,
   type RowRange,
-  sharedInts,
   sortPostings,
 } from '../inverted/posting-lists.js';
 import { analyzerOf } from './analyzer.js';
@@ -47,7 +47,7 @@ export function buildPart(
   const lists: number[] = [];
   const rows: number[] = [];
   const counts: number[] = [];
-  const lengths = sharedInts(to - from);
+  const lengths = sharedInt32(to - from);
   for (let row = from; row < to; row++) {
     const addTerm = (term: string) => {
       lengths[row - from]!++;
@@ -79,7 +79,7 @@ export function buildPart(
 /** @param parts of neighbouring rows, in their order; at least one. */
 export function mergeParts(parts: readonly TextPart[]): TextPart {
   const { from } = parts[0]!;
-  const lengths = sharedInts(parts.at(-1)!.to - from);
+  const lengths = sharedInt32(parts.at(-1)!.to - from);
   for (const part of parts) lengths.set(part.lengths, part.from - from);
   const { keys, postings } = joinPostings(parts, termAt, ({ counts }) => counts);
   return assemble(from, keys, lengths, postings);
@@ -159,8 +159,8 @@ function boundWindows(
   counts: Int32Array,
   lengths: Int32Array,
 ) {
-  const windowCounts = sharedInts(windows.length);
-  const windowLengths = sharedInts(windows.length);
+  const windowCounts = sharedInt32(windows.length);
+  const windowLengths = sharedInt32(windows.length);
   for (let at = 0; at < windows.length; at++) {
     let countMax = 0;
     let lengthMin = Number.POSITIVE_INFINITY;
@@ -191,9 +191,9 @@ function compareBytes(bytes: Uint8Array, start: number, end: number, term: strin
 }
 
 function columnOf(byteStrings: readonly string[]): Utf8Column {
-  const offsets = sharedInts(byteStrings.length + 1);
+  const offsets = sharedInt32(byteStrings.length + 1);
   for (const [i, text] of byteStrings.entries()) offsets[i + 1] = offsets[i]! + text.length;
-  const bytes = new Uint8Array(new SharedArrayBuffer(offsets[byteStrings.length]!));
+  const bytes = sharedBytes(offsets[byteStrings.length]!);
   bytes.set(Buffer.from(byteStrings.join(''), 'latin1'));
   return { offsets, bytes };
 }

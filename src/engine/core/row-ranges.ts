@@ -1,6 +1,7 @@
 // What searches share that score rows in the worker pool, range by range, with the same result for every
 // engine.
 
+import { sharedFloat32 } from '../../common/shared-array.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
 import type { SearchOptions } from './engine.js';
 import type { TopRows } from './order.js';
@@ -8,7 +9,7 @@ import type { BlockHits } from './per-block.js';
 
 /** A copy in shared memory: messages to workers would carry all of the buffer that the vector lies in. */
 export function sharedCopy(vector: Float32Array): Float32Array {
-  const copy = new Float32Array(new SharedArrayBuffer(vector.byteLength));
+  const copy = sharedFloat32(vector.length);
   copy.set(vector);
   return copy;
 }

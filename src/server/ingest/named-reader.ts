@@ -3,6 +3,7 @@
 
 import type { FieldPath, Violation } from '../../common/errors.js';
 import { multiColumnOf } from '../../common/multi-column.js';
+import { sharedFloat32 } from '../../common/shared-array.js';
 import type { MultiVector, NamedMulti, NamedVectors, VectorShape } from '../../common/types.js';
 import type { CollectionShape } from '../../database/api.js';
 import { describeKind } from './describe-kind.js';
@@ -63,7 +64,7 @@ export class NamedReader {
     let vectors = this.#named.get(name);
     if (vectors === undefined) {
       // Shared memory, from which the pool encodes large writes.
-      const values = new Float32Array(new SharedArrayBuffer(4 * rowCount * dimension));
+      const values = sharedFloat32(rowCount * dimension);
       vectors = { name, dimension, values, presence: new Uint8Array(rowCount) };
       this.#named.set(name, vectors);
     }

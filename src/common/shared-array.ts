@@ -1,0 +1,29 @@
+// Typed arrays of zeros in shared memory, which threads read without copies.
+
+export type SharedArray = Uint8Array | Int32Array | Uint32Array | Float32Array | Float64Array;
+
+export function sharedBytes(length: number): Uint8Array {
+  return new Uint8Array(new SharedArrayBuffer(length));
+}
+
+export function sharedInt32(length: number): Int32Array {
+  return new Int32Array(new SharedArrayBuffer(length * 4));
+}
+
+export function sharedUint32(length: number): Uint32Array {
+  return new Uint32Array(new SharedArrayBuffer(length * 4));
+}
+
+export function sharedFloat32(length: number): Float32Array {
+  return new Float32Array(new SharedArrayBuffer(length * 4));
+}
+
+export function sharedFloat64(length: number): Float64Array {
+  return new Float64Array(new SharedArrayBuffer(length * 8));
+}
+
+/** Of the type of the array. */
+export function sharedLike<T extends SharedArray>(array: T, length = array.length): T {
+  const ArrayType = array.constructor as new (buffer: SharedArrayBuffer) => T;
+  return new ArrayType(new SharedArrayBuffer(length * array.BYTES_PER_ELEMENT));
+}
