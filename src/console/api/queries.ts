@@ -1,0 +1,104 @@
+// What several views read from the server, as queries that React Query caches by key.
+
+import {
+  QueryClient,
+  type UseQueryOptions,
+  type UseQueryResult,
+  useQuery,
+} from '@tanstack/react-query';
+import {
+  type Client,
+  type CollectionRecord,
+  type FoundPath,
+  type Limits,
+  type Readiness,
+  SagittaClientError,
+} from '../../client/client.js';
+import { connection } from './connection.js';
+import { session } from './session.js';
+import { useStore } from './store.js';
+
+const LIVE_MS = 5_000;
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 2_000,
+      refetchOnWindowFocus: true,
+      retry: (count, error) => isWorthRetrying(error) && count < 3,
+      retryDelay: (count, error) => retryAfterMs(error) ?? 500 * 2 ** count,
+    },
+  },
+});
+
+// Whatever failed while the server was away is asked again, and so is everything after a sign-in.
+connection.subscribe(() => {
+  if (connection.get() === 'connected') void queryClient.invalidateQueries();
+});
+session.subscribe(() => void queryClient.invalidateQueries());
+
+function isWorthRetrying(error: unknown): boolean {
+  return error instanceof SagittaClientError && (error.status === 429 || error.status === 503);
+}
+
+function retryAfterMs(error: unknown): number | undefined {
+  return error instanceof SagittaClientError ? error.retryAfterMs : undefined;
+}
+
+/** A query that uses the client of the session. `read` gets a signal that aborts with the view. */
+export function useApi<Data>(
+  key: readonly unknown[],
+  read: (client: Client, signal: AbortSignal) => Promise<Data>,
+  options: Omit<UseQueryOptions<Data>, 'queryKey' | 'queryFn'> = {},
+): UseQueryResult<Data> {
+  const { client } = useStore(session);
+  return useQuery({ queryKey: key, queryFn: ({ signal }) => read(client, signal), ...options });
+}
+
+/** Every collection that the credential may see, in id order. */
+export function useCollections(): UseQueryResult<readonly CollectionRecord[]> {
+  return useApi(
+    ['collections'],
+    async (client, signal) => {
+      const found: CollectionRecord[] = [];
+      for await (const record of client.collections.all({ limit: 1_000 }, { signal })) {
+        found.push(record);
+      }
+      return found;
+    },
+    { refetchInterval: LIVE_MS },
+  );
+}
+
+export function useCollection(id: string): UseQueryResult<CollectionRecord> {
+  return useApi(['collection', id], (client, signal) => client.collections.get(id, { signal }));
+}
+
+/** All metadata paths that the vectors have, in the order of their characters. */
+export function useFoundPaths(id: string): UseQueryResult<readonly FoundPath[]> {
+  return useApi(
+    ['collection', id, 'paths'],
+    async (client, signal) => {
+      const found: FoundPath[] = [];
+      let after: string | undefined;
+      do {
+        const request = { limit: 1_000, ...(after !== undefined && { after }) };
+        const page = await client.collection(id).schema(request, { signal });
+        found.push(...page.paths);
+        after = page.next_after;
+      } while (after !== undefined);
+      return found;
+    },
+    { staleTime: 30_000 },
+  );
+}
+
+export function useLimits(): UseQueryResult<Limits> {
+  return useApi(['limits'], (client, signal) => client.limits({ signal }), { staleTime: 60_000 });
+}
+
+export function useReadiness(): UseQueryResult<Readiness> {
+  return useApi(['readiness'], (client, signal) => client.service.ready({ signal }), {
+    refetchInterval: LIVE_MS,
+  });
+}

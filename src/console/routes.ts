@@ -1,0 +1,25 @@
+// The addresses of the views, in the hash of the URL: the server has one document, at any path.
+
+/** The views of one collection, in the order of their tabs. */
+export const COLLECTION_VIEWS = [
+  { name: 'schema', label: 'Schema' },
+  { name: 'browse', label: 'Browse' },
+  { name: 'query', label: 'Query' },
+  { name: 'map', label: 'Map' },
+  { name: 'duplicates', label: 'Duplicates & joins' },
+] as const;
+
+export type CollectionView = (typeof COLLECTION_VIEWS)[number]['name'];
+
+/** The views of the service, in the order of the navigation. */
+export const SERVICE_VIEWS = [
+  { path: '/', label: 'Overview' },
+  { path: '/import', label: 'Import' },
+  { path: '/keys', label: 'API keys' },
+  { path: '/audit', label: 'Audit' },
+  { path: '/backups', label: 'Backups' },
+] as const;
+
+export function collectionPath(id: string, view: CollectionView = 'schema'): string {
+  return `/collections/${encodeURIComponent(id)}/${view}`;
+}

@@ -1,0 +1,133 @@
+// The frame: navigation, command palette, the state of the connection, and the sign-in dialog. Views
+// stay as they are beneath them, so that nothing that was typed is lost.
+
+import { Menu, Monitor, Moon, Search, Sun, X } from 'lucide-react';
+import { type ReactNode, useEffect, useState } from 'react';
+import { useLocation } from 'wouter';
+import { connection } from '../api/connection.js';
+import { session, signInReason, signOut } from '../api/session.js';
+import { useStore } from '../api/store.js';
+import { Button, IconButton } from '../ui/button.js';
+import { classNames } from '../ui/class-names.js';
+import { Notices } from '../ui/notices.js';
+import { CommandPalette } from './command-palette.js';
+import { Navigation } from './navigation.js';
+import styles from './shell.module.css';
+import { SignIn } from './sign-in.js';
+import { nextTheme, theme } from './theme.js';
+
+const THEME_ICONS = { system: Monitor, light: Sun, dark: Moon };
+
+export function Shell({ children }: { readonly children: ReactNode }) {
+  const [isNavigationOpen, setNavigationOpen] = useState(false);
+  const [isPaletteOpen, setPaletteOpen] = useState(false);
+  const [location] = useLocation();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: closes with each change of the location
+  useEffect(() => setNavigationOpen(false), [location]);
+  usePaletteShortcut(() => setPaletteOpen(true));
+  return (
+    <div className={styles.shell}>
+      <button type="button" className={styles.skip} onClick={focusMain}>
+        Skip to the content
+      </button>
+      <header className={styles.topBar}>
+        <IconButton
+          className={styles.menuButton}
+          icon={isNavigationOpen ? X : Menu}
+          label={isNavigationOpen ? 'Close the navigation' : 'Open the navigation'}
+          aria-expanded={isNavigationOpen}
+          onClick={() => setNavigationOpen(!isNavigationOpen)}
+        />
+        <a className={styles.brand} href="#/">
+          <Logo />
+          Sagitta
+        </a>
+        <button type="button" className={styles.search} onClick={() => setPaletteOpen(true)}>
+          <Search size={15} aria-hidden />
+          <span>Go to…</span>
+          <kbd>Ctrl K</kbd>
+        </button>
+        <ThemeButton />
+        <SessionButton />
+      </header>
+      <aside className={classNames(styles.sidebar, isNavigationOpen && styles.sidebarOpen)}>
+        <Navigation />
+      </aside>
+      <main id="main" tabIndex={-1} className={styles.main}>
+        <ConnectionBanner />
+        {children}
+      </main>
+      <CommandPalette isOpen={isPaletteOpen} onClose={() => setPaletteOpen(false)} />
+      <SignIn />
+      <Notices />
+    </div>
+  );
+}
+
+/** Not a link: `#main` would be the address of another view. */
+function focusMain() {
+  document.getElementById('main')?.focus();
+}
+
+function usePaletteShortcut(open: () => void) {
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      open();
+    };
+    window.addEventListener('keydown', onKeyDown);
+    return () => window.removeEventListener('keydown', onKeyDown);
+  });
+}
+
+function ThemeButton() {
+  const chosen = useStore(theme);
+  return (
+    <IconButton
+      icon={THEME_ICONS[chosen]}
+      label={`Theme: ${chosen}. Change it`}
+      onClick={nextTheme}
+    />
+  );
+}
+
+function SessionButton() {
+  const { credential } = useStore(session);
+  return credential === undefined ? (
+    <Button kind="quiet" onClick={() => signInReason.set('missing')}>
+      Sign in
+    </Button>
+  ) : (
+    <Button kind="quiet" onClick={signOut}>
+      Sign out
+    </Button>
+  );
+}
+
+function ConnectionBanner() {
+  if (useStore(connection) === 'connected') return null;
+  return (
+    <p className={styles.banner} role="status">
+      The server cannot be reached. Trying again; what you see is from before, and nothing you typed
+      is lost.
+    </p>
+  );
+}
+
+function Logo() {
+  return (
+    <svg viewBox="0 0 32 32" width="22" height="22" aria-hidden>
+      <rect width="32" height="32" rx="7" fill="var(--accent)" />
+      <path
+        d="M8 24 22 10M14 9h9v9"
+        fill="none"
+        stroke="var(--on-accent)"
+        strokeWidth="3"
+        strokeLinecap="round"
+        strokeLinejoin="round"
+      />
+      <circle cx="9" cy="23" r="2.6" fill="var(--on-accent)" />
+    </svg>
+  );
+}

@@ -1,0 +1,107 @@
+// A modal dialog, and one that asks to type a name before something is deleted.
+
+import { DialogDismiss, DialogHeading, Dialog as ModalDialog } from '@ariakit/react';
+import { X } from 'lucide-react';
+import { type ReactNode, useState } from 'react';
+import { Button } from './button.js';
+import styles from './dialog.module.css';
+import { Field, TextInput } from './field.js';
+import { Problem } from './states.js';
+
+interface DialogProps {
+  readonly title: string;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}
+
+export function Dialog({ title, isOpen, onClose, children }: DialogProps) {
+  return (
+    <ModalDialog
+      open={isOpen}
+      onClose={onClose}
+      unmountOnHide
+      className={styles.dialog}
+      backdrop={<div className={styles.backdrop} />}
+    >
+      <header className={styles.header}>
+        <DialogHeading className={styles.heading}>{title}</DialogHeading>
+        <DialogDismiss className={styles.dismiss} aria-label="Close">
+          <X size={18} aria-hidden />
+        </DialogDismiss>
+      </header>
+      {children}
+    </ModalDialog>
+  );
+}
+
+export function DialogActions({ children }: { readonly children: ReactNode }) {
+  return <footer className={styles.actions}>{children}</footer>;
+}
+
+interface ConfirmByNameProps {
+  readonly title: string;
+  /** What will happen. */
+  readonly children: ReactNode;
+  /** What has to be typed. */
+  readonly name: string;
+  readonly action: string;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+  /** The dialog closes when it resolves, and shows the error when it rejects. */
+  readonly onConfirm: () => Promise<unknown>;
+}
+
+export function ConfirmByName(props: ConfirmByNameProps) {
+  const { title, isOpen, onClose } = props;
+  return (
+    <Dialog title={title} isOpen={isOpen} onClose={onClose}>
+      <ConfirmForm {...props} />
+    </Dialog>
+  );
+}
+
+function ConfirmForm({ children, name, action, onClose, onConfirm }: ConfirmByNameProps) {
+  const [typed, setTyped] = useState('');
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const confirm = async () => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      await onConfirm();
+      onClose();
+    } catch (cause) {
+      setError(cause);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <form
+      className={styles.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (typed === name) void confirm();
+      }}
+    >
+      <div>{children}</div>
+      <Field label={`Type ${name} to confirm`}>
+        {(control) => (
+          <TextInput
+            {...control}
+            value={typed}
+            onChange={(event) => setTyped(event.target.value)}
+          />
+        )}
+      </Field>
+      {error !== undefined && <Problem error={error} />}
+      <DialogActions>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button type="submit" kind="danger" disabled={typed !== name} isBusy={isBusy}>
+          {action}
+        </Button>
+      </DialogActions>
+    </form>
+  );
+}

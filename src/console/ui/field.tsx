@@ -1,0 +1,124 @@
+// A labelled form control with a hint and an error, and the controls themselves.
+
+import {
+  type InputHTMLAttributes,
+  type ReactNode,
+  type SelectHTMLAttributes,
+  type TextareaHTMLAttributes,
+  useId,
+} from 'react';
+import { classNames } from './class-names.js';
+import styles from './field.module.css';
+
+/** The attributes that connect a control with its label, hint and error. */
+export interface ControlAttributes {
+  readonly id: string;
+  readonly 'aria-describedby': string | undefined;
+  readonly 'aria-invalid': boolean | undefined;
+}
+
+interface FieldProps {
+  readonly label: string;
+  readonly hint?: ReactNode;
+  /** What was found and what is expected; undefined when the value is fine. */
+  readonly error?: string | undefined;
+  /** The label is read by screen readers only. */
+  readonly isLabelHidden?: boolean;
+  readonly children: (control: ControlAttributes) => ReactNode;
+}
+
+export function Field({ label, hint, error, isLabelHidden = false, children }: FieldProps) {
+  const id = useId();
+  const noteId = `${id}-note`;
+  const hasNote = hint !== undefined || error !== undefined;
+  return (
+    <div className={styles.field}>
+      <label htmlFor={id} className={isLabelHidden ? 'visually-hidden' : styles.label}>
+        {label}
+      </label>
+      {children({
+        id,
+        'aria-describedby': hasNote ? noteId : undefined,
+        'aria-invalid': error === undefined ? undefined : true,
+      })}
+      {hasNote && (
+        <p id={noteId} className={error === undefined ? styles.hint : styles.error}>
+          {error ?? hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+export function TextInput({ className, ...rest }: InputHTMLAttributes<HTMLInputElement>) {
+  return (
+    <input
+      type="text"
+      spellCheck={false}
+      autoComplete="off"
+      className={classNames(styles.control, className)}
+      {...rest}
+    />
+  );
+}
+
+export function TextArea({ className, ...rest }: TextareaHTMLAttributes<HTMLTextAreaElement>) {
+  return (
+    <textarea
+      spellCheck={false}
+      className={classNames(styles.control, styles.area, className)}
+      {...rest}
+    />
+  );
+}
+
+interface SelectProps<Value extends string>
+  extends Omit<SelectHTMLAttributes<HTMLSelectElement>, 'onChange' | 'value'> {
+  readonly value: Value;
+  readonly options: readonly { readonly value: Value; readonly label: string }[];
+  readonly onChange: (value: Value) => void;
+}
+
+export function Select<Value extends string>({
+  value,
+  options,
+  onChange,
+  className,
+  ...rest
+}: SelectProps<Value>) {
+  return (
+    <select
+      className={classNames(styles.control, styles.select, className)}
+      value={value}
+      onChange={(event) => onChange(event.target.value as Value)}
+      {...rest}
+    >
+      {options.map((option) => (
+        <option key={option.value} value={option.value}>
+          {option.label}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+interface CheckboxProps {
+  readonly label: ReactNode;
+  readonly isChecked: boolean;
+  readonly onChange: (isChecked: boolean) => void;
+  readonly disabled?: boolean;
+}
+
+export function Checkbox({ label, isChecked, onChange, disabled = false }: CheckboxProps) {
+  return (
+    <label className={styles.checkbox}>
+      <input
+        type="checkbox"
+        checked={isChecked}
+        disabled={disabled}
+        onChange={(event) => onChange(event.target.checked)}
+      />
+      <span>{label}</span>
+    </label>
+  );
+}

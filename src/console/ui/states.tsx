@@ -1,0 +1,65 @@
+// What a view shows in place of data: that they are loading, that there are none, or what went wrong.
+
+import { CircleAlert, Inbox } from 'lucide-react';
+import type { ReactNode } from 'react';
+import { describeError } from '../api/describe-error.js';
+import { Button } from './button.js';
+import styles from './states.module.css';
+
+export function Loading({ label = 'Loading' }: { readonly label?: string }) {
+  return (
+    <div className={styles.loading} role="status">
+      <span className={styles.bar} aria-hidden />
+      <span className={styles.bar} aria-hidden />
+      <span className={styles.bar} aria-hidden />
+      <span className="visually-hidden">{label}…</span>
+    </div>
+  );
+}
+
+interface EmptyProps {
+  readonly title: string;
+  readonly children?: ReactNode;
+}
+
+export function Empty({ title, children }: EmptyProps) {
+  return (
+    <div className={styles.empty}>
+      <Inbox size={28} strokeWidth={1.4} aria-hidden />
+      <p className={styles.emptyTitle}>{title}</p>
+      {children}
+    </div>
+  );
+}
+
+interface ProblemProps {
+  readonly error: unknown;
+  readonly onRetry?: (() => void) | undefined;
+}
+
+/** An error of a request: what happened, what can be done, and its request id for the server's log. */
+export function Problem({ error, onRetry }: ProblemProps) {
+  const { title, detail, items, requestId } = describeError(error);
+  return (
+    <div className={styles.problem} role="alert">
+      <CircleAlert size={18} aria-hidden />
+      <div className={styles.problemText}>
+        <p className={styles.problemTitle}>{title}</p>
+        <p>{detail}</p>
+        {items.length > 0 && (
+          <ul className={styles.items}>
+            {items.map((item) => (
+              <li key={item}>{item}</li>
+            ))}
+          </ul>
+        )}
+        {requestId !== undefined && (
+          <p className={styles.requestId}>
+            request <code>{requestId}</code>
+          </p>
+        )}
+      </div>
+      {onRetry !== undefined && <Button onClick={onRetry}>Try again</Button>}
+    </div>
+  );
+}

@@ -1,0 +1,8 @@
+// Browse
+
+import { Page } from '../../ui/panel.js';
+import type { CollectionViewProps } from '../collection/collection-views.js';
+
+export default function BrowseView({ collection }: CollectionViewProps) {
+  return <Page title="Browse">{collection.id}</Page>;
+}

@@ -1,0 +1,8 @@
+// Schema
+
+import { Page } from '../../ui/panel.js';
+import type { CollectionViewProps } from './collection-views.js';
+
+export default function SchemaView({ collection }: CollectionViewProps) {
+  return <Page title="Schema">{collection.id}</Page>;
+}

@@ -1,0 +1,8 @@
+// Map
+
+import { Page } from '../../ui/panel.js';
+import type { CollectionViewProps } from '../collection/collection-views.js';
+
+export default function MapView({ collection }: CollectionViewProps) {
+  return <Page title="Map">{collection.id}</Page>;
+}

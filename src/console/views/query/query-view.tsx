@@ -1,0 +1,8 @@
+// Query
+
+import { Page } from '../../ui/panel.js';
+import type { CollectionViewProps } from '../collection/collection-views.js';
+
+export default function QueryView({ collection }: CollectionViewProps) {
+  return <Page title="Query">{collection.id}</Page>;
+}
