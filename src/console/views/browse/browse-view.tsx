@@ -1,7 +1,7 @@
 // Browse
 
 import { Page } from '../../ui/panel.js';
-import type { CollectionViewProps } from '../collection/collection-views.js';
+import type { CollectionViewProps } from '../collection-view-props.js';
 
 export default function BrowseView({ collection }: CollectionViewProps) {
   return <Page title="Browse">{collection.id}</Page>;

@@ -2,16 +2,11 @@
 
 import { lazy, Suspense } from 'react';
 import { Link, Redirect, Route, Switch, useLocation } from 'wouter';
-import type { CollectionRecord } from '../../../client/client.js';
 import { useCollection } from '../../api/queries.js';
 import { COLLECTION_VIEWS, type CollectionView, collectionPath } from '../../routes.js';
 import { Loading, Problem } from '../../ui/states.js';
+import type { CollectionViewProps } from '../collection-view-props.js';
 import styles from './collection-views.module.css';
-
-/** What every view of a collection gets. */
-export interface CollectionViewProps {
-  readonly collection: CollectionRecord;
-}
 
 const VIEWS = {
   schema: lazy(() => import('./schema-view.js')),

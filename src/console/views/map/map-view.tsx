@@ -1,7 +1,7 @@
 // Map
 
 import { Page } from '../../ui/panel.js';
-import type { CollectionViewProps } from '../collection/collection-views.js';
+import type { CollectionViewProps } from '../collection-view-props.js';
 
 export default function MapView({ collection }: CollectionViewProps) {
   return <Page title="Map">{collection.id}</Page>;

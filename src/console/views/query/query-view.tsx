@@ -1,7 +1,7 @@
 // Query
 
 import { Page } from '../../ui/panel.js';
-import type { CollectionViewProps } from '../collection/collection-views.js';
+import type { CollectionViewProps } from '../collection-view-props.js';
 
 export default function QueryView({ collection }: CollectionViewProps) {
   return <Page title="Query">{collection.id}</Page>;
