@@ -24,8 +24,14 @@ const INPUTS = [
   'scripts/build-console.mjs',
 ];
 const COMPRESSED = new Set(['.html', '.js', '.css', '.svg', '.wasm', '.json']);
+/** The licences of the packages whose code, styles or fonts are in the files. */
+const LICENCES = 'third-party.txt';
+const LICENCE_FILE = /^(licen[cs]e|notice|copying|copyright)([.-].*)?$/i;
 /** Bytes after gzip of the script that the first view loads. */
 const FIRST_VIEW_BYTES_MAX = 400_000;
+
+/** The folders of the packages in the files; filled by the builds of the page and of its workers. */
+const packages = new Set();
 
 const config = {
   configFile: false,
@@ -48,7 +54,8 @@ const config = {
       },
     },
   },
-  worker: { format: 'es' },
+  plugins: [{ name: 'licences', generateBundle: writeLicences }],
+  worker: { format: 'es', plugins: () => [{ name: 'licences', generateBundle: writeLicences }] },
 };
 
 if (process.argv[2] === '--serve') await serve(process.argv[3] ?? 'http://127.0.0.1:8484');
@@ -114,6 +121,24 @@ function checkFirstView() {
       `the first view of the console loads ${byteCount} bytes of script after gzip, expected at most ${FIRST_VIEW_BYTES_MAX}; load what it does not need with its own view`,
     );
   }
+}
+
+/** A plugin's hook: the modules of a build are known when its files are made. */
+function writeLicences() {
+  for (const id of this.getModuleIds()) {
+    const folder = /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id)?.[1];
+    if (folder !== undefined && existsSync(join(folder, 'package.json'))) packages.add(folder);
+  }
+  const texts = [...packages].sort().map(licenceOf);
+  this.emitFile({ type: 'asset', fileName: LICENCES, source: texts.join('\n') });
+}
+
+function licenceOf(folder) {
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  const texts = readdirSync(folder)
+    .filter((file) => LICENCE_FILE.test(file))
+    .map((file) => readFileSync(join(folder, file), 'utf8').trim());
+  return `${name} ${version} (${license})\n\n${texts.join('\n\n')}\n\n${'-'.repeat(80)}\n`;
 }
 
 function compress(path) {

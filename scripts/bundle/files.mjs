@@ -1,5 +1,5 @@
-// The repository and compiled files of a bundle: the server, and the benches with what they import from
-// the tests. Compiled files without a source are left out.
+// The repository and compiled files of a bundle: the server, its console, and the benches with what they
+// import from the tests. Compiled files without a source are left out.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -52,7 +52,9 @@ export function listCompiledFiles(root, dist) {
     listFiles(root, folder)
       .filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts'))
       .map((path) => path.replace(/\.ts$/, '.js'));
-  const found = new Set([...compiled('src'), ...compiled('bench')]);
+  // What is served of the console is a build of its own.
+  const sources = compiled('src').filter((path) => !path.startsWith('src/console/'));
+  const found = new Set([...sources, ...compiled('bench')]);
   // The iteration visits entries added on the way: imports of imported files.
   for (const path of found) {
     const file = join(dist, path);
@@ -61,7 +63,13 @@ export function listCompiledFiles(root, dist) {
       found.add(relative(dist, join(dirname(file), imported)));
     }
   }
-  return [...found].sort();
+  return [...found, ...listConsoleFiles(dist)].sort();
+}
+
+function listConsoleFiles(dist) {
+  const index = join(dist, 'console', 'index.html');
+  if (!existsSync(index)) throw new Error(`${index} is missing: run \`npm run build\``);
+  return listFiles(dist, 'console');
 }
 
 /** Relative imports: `from './a.js'`, `import('./a.js')`, and `new URL('./a.js', import.meta.url)`. */

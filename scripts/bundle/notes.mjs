@@ -44,6 +44,7 @@ export function writeThirdParty({ nodeVersion, packages, hasCuda }) {
 Sagitta itself is under the Apache License 2.0 (\`LICENSE\`, \`NOTICE\`).
 
 - Node.js ${nodeVersion}, \`runtime/node\`: \`runtime/LICENSE\`, which also covers its bundled parts.
+- The packages in the files of the console, \`dist/console\`: \`dist/console/third-party.txt\`.
 - The GNU C++ runtime, linked into \`build/kernels/sagitta.node\`: GPL 3 with the GCC Runtime Library
   Exception, which permits linking into programs under any licence.
 ${hasCuda ? `- ${cuda}: NVIDIA's licence for the CUDA Toolkit.\n` : ''}

@@ -42,7 +42,13 @@ export function Shell({ children }: { readonly children: ReactNode }) {
           <Logo />
           Sagitta
         </a>
-        <button type="button" className={styles.search} onClick={() => setPaletteOpen(true)}>
+        <button
+          type="button"
+          className={styles.search}
+          aria-label="Go to a collection or a view"
+          aria-keyshortcuts="Control+K"
+          onClick={() => setPaletteOpen(true)}
+        >
           <Search size={15} aria-hidden />
           <span>Go to…</span>
           <kbd>Ctrl K</kbd>
