@@ -3,6 +3,7 @@
 // connect gets a reply.
 
 import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
 import pino, { type Logger as PinoLogger } from 'pino';
 import { systemClock } from './common/clock.js';
 import { SagittaError } from './common/errors.js';
@@ -31,6 +32,9 @@ export interface RunningServer {
   /** Finishes the requests in progress, within the configured time, and closes everything. */
   stop(): Promise<void>;
 }
+
+/** Beside the compiled sources. */
+const CONSOLE_FOLDER = fileURLToPath(new URL('../console', import.meta.url));
 
 /** Shared by all servers of the process: it flushes when the process exits. */
 const STDERR = new LogDestination(2);
@@ -182,6 +186,7 @@ async function listen(
     tls: security.tls,
     trustedProxies: config.trustedProxies,
     isLocal: isLoopback(config.host),
+    consoleFolder: config.isConsoleServed ? CONSOLE_FOLDER : null,
     embedding: {
       endpoints: config.embedding,
       timeoutMs: config.embeddingTimeoutMs,

@@ -60,6 +60,7 @@ const TYPES = {
   Histogram: { schema: 'Histogram' },
   Stats: { schema: 'Stats' },
   RecallReply: { schema: 'RecallReply' },
+  ServiceInfo: { schema: 'ServiceInfo' },
   Readiness: { schema: 'Readiness' },
   BackupRecord: { schema: 'Backup' },
   ApiKeyInput: { schema: 'ApiKeyCreate' },

@@ -24,6 +24,7 @@ import type {
   EmbeddingInput,
   Limits,
   Readiness,
+  ServiceInfo,
 } from './types.js';
 
 export interface Collections {
@@ -120,6 +121,8 @@ export interface Backups {
 
 /** Methods for operators. */
 export interface Service {
+  /** What the service is, with links relative to its address. */
+  info(options?: CallOptions): Promise<ServiceInfo>;
   /** Resolves when the process responds, else throws. */
   live(options?: CallOptions): Promise<{ readonly status: 'live' }>;
   /** The readiness of the server; starting and stopping are not errors here. */
@@ -192,6 +195,7 @@ export function createServiceMethods(requests: Requests): ServiceMethods {
       ...callOptions(options),
     }) as const;
   const service: Service = {
+    info: async (options) => (await transport.send<ServiceInfo>(probe('/', options))).body,
     live: async (options) =>
       (await transport.send<{ status: 'live' }>(probe('/livez', options))).body,
     ready: async (options) =>

@@ -37,6 +37,7 @@ export type {
   RecallReply,
   Recommend,
   ScoreStats,
+  ServiceInfo,
   SparseVector,
   Stats,
   TextQuery,

@@ -824,6 +824,23 @@ export interface RecallReply {
   readonly sequence: number;
 }
 
+/** What the service is. Links are relative to the URL of this document. */
+export interface ServiceInfo {
+  readonly name: 'Sagitta';
+  /** The version of the program. */
+  readonly version: string;
+  /** The prefix of versioned paths. */
+  readonly api: 'v1';
+  /** The web page for people; null if this server has none. */
+  readonly console: string | null;
+  /** The API reference. */
+  readonly docs: string;
+  /** The OpenAPI document. */
+  readonly openapi: string;
+  /** Whether requests will be answered. */
+  readonly ready: string;
+}
+
 export interface Readiness {
   readonly status: 'starting' | 'ready' | 'stopping';
   /** Why it is not ready. */

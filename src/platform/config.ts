@@ -57,6 +57,7 @@ export function loadConfig({ env, overrides = {} }: ConfigSources): Config {
   const others = Object.fromEntries(SETTING_NAMES.map((name) => [name, values[name]]));
   const config = {
     ...others,
+    isConsoleServed: (others as unknown as Config).console === 'on',
     tracesUrl: readTracesUrl(env),
     embedding: readEmbedding(others as unknown as Config, env),
     limits,

@@ -28,6 +28,7 @@ export const JWT_ALGORITHMS = [
   'ES512',
   'EdDSA',
 ] as const;
+const CONSOLE_CHOICES = ['on', 'off'] as const;
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
 export interface Config {
@@ -44,6 +45,9 @@ export interface Config {
   readonly logLevel: (typeof LOG_LEVELS)[number];
   /** The collection of requests that name none. */
   readonly defaultCollection: string | null;
+  readonly console: (typeof CONSOLE_CHOICES)[number];
+  /** Whether the console is served, if its files have been built. */
+  readonly isConsoleServed: boolean;
   /** The number of worker threads; null for one per core. */
   readonly threads: number | null;
   readonly shutdownMs: number;
@@ -92,7 +96,7 @@ export interface EmbeddingEndpoint {
 /** Names of embedding endpoints. */
 export const EMBEDDING_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 
-type SettingName = Exclude<keyof Config, 'limits' | 'tracesUrl' | 'embedding'>;
+type SettingName = Exclude<keyof Config, 'limits' | 'tracesUrl' | 'embedding' | 'isConsoleServed'>;
 
 export interface Setting {
   readonly schema: z.ZodType;
@@ -178,6 +182,12 @@ const SETTINGS = {
     default: null,
     unit: null,
     help: 'The collection used by requests that name none, such as PUT /vectors/{id}.',
+  },
+  console: {
+    ...choice(CONSOLE_CHOICES),
+    default: 'on',
+    unit: null,
+    help: 'Whether the console, a web page for people, is served at /console/. Its files need no credential; what it shows comes through the API.',
   },
   threads: {
     ...integer(1, 1024),

@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import Fastify, { type FastifyInstance } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
 import type { Limits } from '../common/limits.js';
 import type { Logger } from '../common/logger.js';
 import type { Tracer } from '../common/trace.js';
@@ -13,19 +13,21 @@ import type { Database } from '../database/database.js';
 import type { Metrics } from '../platform/metrics.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Authenticator } from './auth/authenticator.js';
-import { serveDocs } from './docs.js';
 import { Embedder, type EmbeddingOptions } from './embedding/embedder.js';
 import { respondToParseError } from './failures.js';
 import { addBodyParsers } from './ingest/body-parsers.js';
 import { type EventLoopDelay, EventLoopMonitor } from './limits/event-loop-monitor.js';
 import { describeApi } from './openapi.js';
+import { readConsole, serveConsole } from './pages/console.js';
+import { serveDocs } from './pages/docs.js';
 import { RequestPipeline } from './request-pipeline.js';
-import type { Route, RouteServices } from './route.js';
+import type { Route, RouteReply, RouteServices } from './route.js';
 import { aggregateRoutes } from './routes/aggregate.js';
 import { aliasRoutes } from './routes/aliases.js';
 import { backupRoutes } from './routes/backups.js';
 import { collectionRoutes } from './routes/collections.js';
 import { exportRoutes } from './routes/exports.js';
+import { infoRoutes } from './routes/info.js';
 import { joinRoutes } from './routes/joins.js';
 import { keyRoutes } from './routes/keys.js';
 import { queryRoutes } from './routes/query.js';
@@ -67,6 +69,8 @@ export interface AppOptions {
    * Host header that names another machine.
    */
   readonly isLocal?: boolean;
+  /** The folder with the built files of the console; null, the default, if it is not served. */
+  readonly consoleFolder?: string | null;
   /** Milliseconds of a monotonic clock; `performance.now` by default. */
   readonly nowMs?: () => number;
   /** Measured by default. */
@@ -89,6 +93,7 @@ const ROUTES = 'routes';
 
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { database, limits, logger, metrics, tls = null, trustedProxies = [] } = options;
+  const { consoleFolder = null } = options;
   const nowMs = options.nowMs ?? (() => performance.now());
   const eventLoop = options.eventLoop ?? new EventLoopMonitor({ nowMs });
   const listener = new Listener({ limits, tls, logger, trustedProxies });
@@ -103,7 +108,12 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const schemas = createSchemas(limits);
   const embedder = new Embedder(options.embedding ?? NO_EMBEDDING, metrics);
   const services = { ...options, schemas, embedder, isStopping: () => pipeline.isStopping };
-  const routes = createRoutes(services, metrics, () => openApi);
+  const consolePages = consoleFolder === null ? null : await readConsole(consoleFolder);
+  const routes = createRoutes(services, {
+    metrics,
+    openApi: () => openApi,
+    hasConsole: consolePages !== null,
+  });
   const openApi = describeApi(routes, schemas);
   const pipeline = new RequestPipeline({
     services,
@@ -141,7 +151,9 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   app.decorate(ROUTES, routes);
   addBodyParsers(app, limits);
   pipeline.install(app);
-  serveDocs(app, openApi, (reply, found) => pipeline.send(reply, found));
+  const send = (reply: FastifyReply, found: RouteReply) => pipeline.send(reply, found);
+  serveDocs(app, openApi, send);
+  if (consoleFolder !== null) serveConsole(app, consolePages, send);
   addDatabaseGauges(metrics, database);
   await app.ready();
   logRefusedConnections(app.server, logger, { limits, nowMs });
@@ -150,8 +162,11 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
 
 function createRoutes(
   services: RouteServices,
-  metrics: Metrics,
-  openApi: () => Readonly<Record<string, unknown>>,
+  options: {
+    readonly metrics: Metrics;
+    readonly openApi: () => Readonly<Record<string, unknown>>;
+    readonly hasConsole: boolean;
+  },
 ): Route[] {
   return [
     ...collectionRoutes(services),
@@ -166,7 +181,8 @@ function createRoutes(
     ...aliasRoutes(services),
     ...keyRoutes(services),
     ...backupRoutes(services),
-    ...serviceRoutes(services, { metrics, openApi }),
+    ...infoRoutes(options.hasConsole),
+    ...serviceRoutes(services, options),
   ];
 }
 

@@ -23,8 +23,9 @@ export function applyIfNoneMatch<Reply extends RouteReply>(
   const tags = parseTags(ifNoneMatch, 'If-None-Match');
   // Weak comparison: W/"x" matches "x".
   if (tags !== '*' && !tags.some((known) => known.replace(/^W\//, '') === tag)) return reply;
-  const { etag, 'cache-control': cacheControl } = reply.headers;
-  return { status: 304, headers: { etag: etag!, 'cache-control': cacheControl! }, body: '' };
+  const { etag, 'cache-control': cacheControl, vary } = reply.headers;
+  const headers = { etag: etag!, 'cache-control': cacheControl!, ...(vary && { vary }) };
+  return { status: 304, headers, body: '' };
 }
 
 /**

@@ -1,8 +1,9 @@
-// The content types of bodies and replies, and content negotiation by Accept.
+// The content types of bodies and replies, and the negotiation of types and encodings.
 
 import { SagittaError } from '../common/errors.js';
 
 export const JSON_TYPE = 'application/json';
+export const HTML_TYPE = 'text/html';
 export const NDJSON = 'application/x-ndjson';
 export const ARROW_STREAM = 'application/vnd.apache.arrow.stream';
 export const PARQUET = 'application/vnd.apache.parquet';
@@ -19,6 +20,7 @@ export function notAcceptableError(
   return new SagittaError('not_acceptable', detail);
 }
 
+/** A type or an encoding that a client accepts. */
 interface Range {
   readonly type: string;
   /** 0 to 1. */
@@ -45,6 +47,30 @@ export function chooseType(accept: string | undefined, offered: readonly string[
     }
   }
   return best;
+}
+
+/**
+ * The offered encoding with the highest weight in Accept-Encoding, the first one if several are equal;
+ * null where the client prefers none, or names none that is offered (RFC 9110, section 12.5.3).
+ */
+export function chooseEncoding<Encoding extends string>(
+  accept: string | undefined,
+  offered: readonly Encoding[],
+): Encoding | null {
+  if (accept === undefined || offered.length === 0) return null;
+  const ranges = accept.split(',').map(readRange);
+  const weightOf = (name: string) => ranges.find(({ type }) => type === name)?.weight;
+  const otherWeight = weightOf('*') ?? 0;
+  let best: Encoding | null = null;
+  let bestWeight = 0;
+  for (const encoding of offered) {
+    const weight = weightOf(encoding) ?? otherWeight;
+    if (weight > bestWeight) {
+      best = encoding;
+      bestWeight = weight;
+    }
+  }
+  return (weightOf('identity') ?? 0) > bestWeight ? null : best;
 }
 
 /** An invalid weight counts as 1, since a reply is more useful than an error. */

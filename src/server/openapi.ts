@@ -109,6 +109,7 @@ const HEADERS = {
     'The entity tag of this representation, for `If-None-Match`, and for `If-Match` of a PATCH.',
   ),
   Location: header('string', 'The path of the new collection.'),
+  PageLocation: header('string', 'Where the page is, relative to the path of the request.'),
   RetryAfter: header('integer', 'Seconds after which to retry.'),
   RateLimitPolicy: header(
     'string',
@@ -307,6 +308,12 @@ function describeReplies(route: Route, components: Components): Described {
   if (route.otherReply !== undefined) {
     const { status, description } = route.otherReply;
     replies[status] = { description, content };
+  }
+  if (route.redirects !== undefined) {
+    replies['307'] = {
+      description: route.redirects,
+      headers: { Location: headerRef('PageLocation') },
+    };
   }
   for (const [status, codes] of groupByStatus(errorsOf(route))) {
     replies[status] = describeProblem(status, codes, status === 429 ? rateHeaders(route) : {});

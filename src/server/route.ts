@@ -68,6 +68,8 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly replyTypes?: readonly string[];
   /** A reply that is neither 200 nor a problem. */
   readonly otherReply?: { readonly status: number; readonly description: string };
+  /** When the reply is a redirect (307) with a relative Location instead. */
+  readonly redirects?: string;
   /** The name of the operation in the audit log, `collection.create`; absent if it is not logged. */
   readonly audit?: string;
   /** Error codes beyond those of every route. */

@@ -260,6 +260,7 @@ it('values are returned as Float32Array on request', async () => {
 it('probes, metrics and OpenAPI document are available', async () => {
   assert.deepEqual(await client.service.live(), { status: 'live' });
   assert.equal((await client.service.ready()).status, 'ready');
+  assert.equal((await client.service.info()).openapi, 'openapi.json');
   assert.match(await client.service.metrics(), /^# HELP /m);
   assert.equal((await client.service.openApi()).openapi, '3.1.0');
 });

@@ -32,6 +32,8 @@ describe('the configuration', () => {
       engine: 'auto',
       logLevel: 'info',
       defaultCollection: null,
+      console: 'on',
+      isConsoleServed: true,
       simd: 'auto',
       deviceMemory: null,
       threads: null,
@@ -171,9 +173,15 @@ describe('the configuration', () => {
     assert.deepEqual(loadConfig({ env }), loadConfig({ env: {} }));
     for (const setting of settings)
       assert.ok(setting.help.endsWith('.') && setting.expected !== '');
-    // The endpoint for traces comes from variables that OpenTelemetry defines.
-    const { limits, tracesUrl: _url, embedding: _keys, ...others } = loadConfig({ env: {} });
+    // The endpoint for traces comes from variables that OpenTelemetry defines, others from settings.
+    const { limits, tracesUrl, embedding, isConsoleServed, ...others } = loadConfig({ env: {} });
+    assert.deepEqual([tracesUrl, embedding, isConsoleServed], [null, [], true]);
     assert.equal(settings.length, Object.keys(others).length + Object.keys(limits).length);
+  });
+
+  it('serves the console unless it is off', () => {
+    assert.equal(loadConfig({ env: { SAGITTA_CONSOLE: 'off' } }).isConsoleServed, false);
+    assert.match(refuse({ env: { SAGITTA_CONSOLE: 'no' } }), /"no"; expected on, off/);
   });
 
   it('reads embedding endpoints, with the keys of the variables that it names', () => {

@@ -33,7 +33,6 @@ describe('the OpenAPI document', () => {
   });
 
   it('describes exactly the routes that are served', () => {
-    const served = service.app.printRoutes({ commonPrefix: false });
     for (const [path, operations] of Object.entries(document.paths)) {
       for (const method of Object.keys(operations)) {
         if (['parameters', 'servers'].includes(method)) continue;
@@ -44,7 +43,7 @@ describe('the OpenAPI document', () => {
         assert.equal(service.app.hasRoute(versioned), !isOperational, path);
       }
     }
-    assert.ok(served.includes('/v1/collections'));
+    assert.ok(service.app.hasRoute({ method: 'GET', url: '/v1/collections' }));
   });
 
   it('has an id, a summary, a tag and statuses for each operation', () => {
@@ -65,7 +64,7 @@ describe('the OpenAPI document', () => {
         ids.add(operationId);
       }
     }
-    assert.equal(ids.size, 44);
+    assert.equal(ids.size, 45);
   });
 
   it('has no dangling references', () => {

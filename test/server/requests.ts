@@ -161,6 +161,7 @@ export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
   createBackup: { needs: 'admin service', url: '/backups', body: {} },
   listBackups: { needs: 'admin service', url: '/backups' },
   getLimits: { needs: 'anyone', url: '/limits' },
+  getService: { needs: 'public', url: '/' },
   getLiveness: { needs: 'public', url: '/livez' },
   getReadiness: { needs: 'public', url: '/readyz' },
   getMetrics: { needs: 'metrics:read service', url: '/metrics' },

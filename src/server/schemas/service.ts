@@ -78,8 +78,38 @@ const problem = z
 
 const bounds = Object.keys(DEFAULT_LIMITS).map((name) => [toSnakeCase(name), z.int()] as const);
 
+const link = (what: string) => z.string().meta({ description: what });
+
 export const serviceSchemas = {
   problem,
+  info: z
+    .object({
+      name: z.literal('Sagitta'),
+      version: z.string().meta({ description: 'The version of the program.' }),
+      api: z.literal('v1').meta({ description: 'The prefix of versioned paths.' }),
+      console: z
+        .string()
+        .nullable()
+        .meta({ description: 'The web page for people; null if this server has none.' }),
+      docs: link('The API reference.'),
+      openapi: link('The OpenAPI document.'),
+      ready: link('Whether requests will be answered.'),
+    })
+    .meta({
+      id: 'ServiceInfo',
+      description: 'What the service is. Links are relative to the URL of this document.',
+      examples: [
+        {
+          name: 'Sagitta',
+          version: '0.1.0',
+          api: 'v1',
+          console: 'console/',
+          docs: 'docs/',
+          openapi: 'openapi.json',
+          ready: 'readyz',
+        },
+      ],
+    }),
   limits: z
     .object(Object.fromEntries(bounds))
     .meta({ id: 'Limits', description: 'The limits of this server.' }),

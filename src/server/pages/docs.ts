@@ -1,15 +1,13 @@
-// Serves Swagger UI at /docs from local files, so that it works offline. Each file is read once, on
-// the first request, and all requests share its bytes: a slow reader holds neither a file descriptor
-// nor memory of its own.
+// Serves Swagger UI at /docs from local files, so that it works offline. They are read once, on the
+// first request.
 
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
 import type { OpenAPIV3 } from 'openapi-types';
-import { assert } from '../common/errors.js';
-import { applyIfNoneMatch, etagOf } from './conditional.js';
-
-import type { RouteReply } from './route.js';
+import { assert } from '../../common/errors.js';
+import type { RouteReply } from '../route.js';
+import { createPage, type StaticPage, servePage } from './static-page.js';
 
 /** Allows the page's own files only, and inline styles, which Swagger UI uses. */
 const CONTENT_SECURITY_POLICY = [
@@ -45,44 +43,40 @@ export function serveDocs(
   openApi: Readonly<Record<string, unknown>>,
   send: (reply: FastifyReply, found: RouteReply) => FastifyReply,
 ): void {
-  let reading: Promise<ReadonlyMap<string, RouteReply>> | undefined;
-  for (const path of PATHS) {
-    app.get(path, async (request, reply) => {
-      reading ??= readPages(openApi).catch((error: unknown) => {
-        reading = undefined;
-        throw error;
-      });
-      const page = (await reading).get(path)!;
-      return send(reply, applyIfNoneMatch(page, request.headers['if-none-match']));
+  let reading: Promise<ReadonlyMap<string, StaticPage>> | undefined;
+  const read = () => {
+    reading ??= readPages(openApi).catch((error: unknown) => {
+      reading = undefined;
+      throw error;
     });
+    return reading;
+  };
+  for (const path of PATHS) {
+    servePage(app, path, { find: async () => (await read()).get(path)!, send });
   }
 }
 
 /** The files as Swagger UI serves them, requested once from an application of its own. */
 async function readPages(
   openApi: Readonly<Record<string, unknown>>,
-): Promise<ReadonlyMap<string, RouteReply>> {
+): Promise<ReadonlyMap<string, StaticPage>> {
   const maker = Fastify({ logger: false });
   await maker.register(swagger, {
     mode: 'static',
     specification: { document: openApi as unknown as OpenAPIV3.Document },
   });
   await maker.register(swaggerUi, { routePrefix: PREFIX, theme: { title: 'Sagitta' } });
-  const pages = new Map<string, RouteReply>();
+  const pages = new Map<string, StaticPage>();
   for (const path of PATHS) {
     const { statusCode, headers, rawPayload } = await maker.inject(path);
     assert(statusCode === 200, `Swagger UI has ${path}`);
-    pages.set(path, {
-      status: 200,
-      headers: {
-        'content-type': String(headers['content-type']),
-        'content-security-policy': CONTENT_SECURITY_POLICY,
-        // Revalidated on each use, without a body if unchanged.
-        'cache-control': 'public, max-age=0',
-        etag: etagOf(rawPayload),
-      },
-      body: rawPayload,
+    const page = createPage(rawPayload, {
+      'content-type': String(headers['content-type']),
+      'content-security-policy': CONTENT_SECURITY_POLICY,
+      // Revalidated on each use, without a body if unchanged.
+      'cache-control': 'public, max-age=0',
     });
+    pages.set(path, page);
   }
   await maker.close();
   return pages;

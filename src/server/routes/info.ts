@@ -1,0 +1,52 @@
+// What the service is: a document for programs, and for browsers the way to the console.
+
+import { packageVersion } from '../../common/package-version.js';
+import { chooseType, HTML_TYPE, JSON_TYPE } from '../media-types.js';
+import { CONSOLE_PATH, redirectToConsole } from '../pages/console.js';
+import { jsonReply } from '../replies/reply.js';
+import { defineRoute, type Route } from '../route.js';
+import { serviceSchemas } from '../schemas/service.js';
+
+/** The reply depends on it: a cache may not give a browser's to a program. */
+const VARY = { vary: 'accept' };
+
+/** `hasConsole`: whether the console is served and built. */
+export function infoRoutes(hasConsole: boolean): Route[] {
+  const info = JSON.stringify(describeService(hasConsole));
+  return [
+    defineRoute({
+      method: 'GET',
+      path: '/',
+      operationId: 'getService',
+      tag: 'Service',
+      summary: 'What this service is, and where to go from here',
+      description:
+        'Redirects to the console instead if `Accept` prefers `text/html` and there is a console.',
+      access: 'public',
+      body: null,
+      reply: serviceSchemas.info,
+      redirects: 'To the console, for browsers.',
+      errors: [],
+      isAlwaysServed: true,
+      isOperational: true,
+      handle({ headers }) {
+        const isBrowser = chooseType(headers.accept, [JSON_TYPE, HTML_TYPE]) === HTML_TYPE;
+        if (!isBrowser || !hasConsole) return jsonReply(info, VARY);
+        const redirect = redirectToConsole();
+        return { ...redirect, headers: { ...redirect.headers, ...VARY } };
+      },
+    }),
+  ];
+}
+
+function describeService(hasConsole: boolean) {
+  return {
+    name: 'Sagitta',
+    version: packageVersion(),
+    api: 'v1',
+    console: hasConsole ? CONSOLE_PATH : null,
+    docs: 'docs/',
+    openapi: 'openapi.json',
+    ready: 'readyz',
+  };
+}
