@@ -66,6 +66,7 @@ const TYPES = {
   ApiKeyInput: { schema: 'ApiKeyCreate' },
   ApiKeyRecord: { schema: 'ApiKey' },
   ApiKeyWithSecret: { schema: 'ApiKeyWithSecret' },
+  PrincipalRecord: { schema: 'Principal' },
   Problem: { schema: 'Problem' },
 };
 

@@ -23,6 +23,7 @@ import type {
   CollectionRecord,
   EmbeddingInput,
   Limits,
+  PrincipalRecord,
   Readiness,
   ServiceInfo,
 } from './types.js';
@@ -135,6 +136,8 @@ export interface Service {
 
 export interface ServiceMethods {
   limits(options?: CallOptions): Promise<Limits>;
+  /** Who the caller is, and what its credential permits. */
+  principal(options?: CallOptions): Promise<PrincipalRecord>;
   readonly collections: Collections;
   readonly aliases: Aliases;
   readonly keys: Keys;
@@ -212,7 +215,16 @@ export function createServiceMethods(requests: Requests): ServiceMethods {
   };
 
   const limits = (options?: CallOptions) => get<Limits>('/limits', {}, options);
-  return { limits, collections, aliases: createAliases(requests), keys, backups, service };
+  const principal = (options?: CallOptions) => get<PrincipalRecord>('/principal', {}, options);
+  return {
+    limits,
+    principal,
+    collections,
+    aliases: createAliases(requests),
+    keys,
+    backups,
+    service,
+  };
 }
 
 function createAliases({ get, read, change }: Requests): Aliases {

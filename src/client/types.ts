@@ -32,6 +32,7 @@ export type {
   Mmr,
   PatchReply,
   Prefetch,
+  PrincipalRecord,
   PutReply,
   Readiness,
   RecallReply,

@@ -904,6 +904,34 @@ export interface ApiKeyWithSecret {
   readonly key: string;
 }
 
+/** The caller: who its credential says that it is. */
+export interface PrincipalRecord {
+  /** As in the audit log: the kind, and for credentials `:` and their name. */
+  readonly id: string;
+  /**
+   * `anonymous` where no credential is required; `operator` on the socket in the data
+   * directory.
+   */
+  readonly kind: 'anonymous' | 'operator' | 'key' | 'token' | 'certificate';
+  /** What the caller may do; no order. */
+  readonly grants: readonly {
+    /** `admin` includes all others. */
+    readonly scope:
+      | 'collections:read'
+      | 'collections:write'
+      | 'vectors:read'
+      | 'vectors:write'
+      | 'metrics:read'
+      | 'admin';
+    /** A glob of collection ids: `*` matches any characters, `?` one. */
+    readonly collections: string;
+  }[];
+  /** Whether requests need a credential: always, once there is one. */
+  readonly credentials_required: boolean;
+  /** The record of the API key that the caller presents; null for others. */
+  readonly key: ApiKeyRecord | null;
+}
+
 /** Any error, as in RFC 9457. */
 export interface Problem {
   /** `urn:sagitta:error:` followed by the code. */

@@ -30,6 +30,7 @@ import { exportRoutes } from './routes/exports.js';
 import { infoRoutes } from './routes/info.js';
 import { joinRoutes } from './routes/joins.js';
 import { keyRoutes } from './routes/keys.js';
+import { principalRoutes } from './routes/principal.js';
 import { queryRoutes } from './routes/query.js';
 import { queryBatchRoutes } from './routes/query-batch.js';
 import { recallRoutes } from './routes/recall.js';
@@ -180,6 +181,7 @@ function createRoutes(
     ...joinRoutes(services),
     ...aliasRoutes(services),
     ...keyRoutes(services),
+    ...principalRoutes(services),
     ...backupRoutes(services),
     ...infoRoutes(options.hasConsole),
     ...serviceRoutes(services, options),

@@ -265,6 +265,11 @@ it('probes, metrics and OpenAPI document are available', async () => {
   assert.equal((await client.service.openApi()).openapi, '3.1.0');
 });
 
+it('says who the caller is', async () => {
+  const { kind, credentials_required, key } = await client.principal();
+  assert.deepEqual([kind, credentials_required, key], ['anonymous', false, null]);
+});
+
 it('a server without a backup directory rejects backups', async () => {
   await assert.rejects(client.backups.create(), { code: 'backups_not_configured' });
   await assert.rejects(client.backups.list(), { code: 'backups_not_configured' });

@@ -7,6 +7,7 @@ import { backupSchemas } from './backups.js';
 import { basicSchemas } from './basics.js';
 import { collectionSchemas } from './collections.js';
 import { keySchemas } from './keys.js';
+import { principalSchemas } from './principal.js';
 import { querySchemas } from './query.js';
 import { scanSchemas } from './scans.js';
 import { serviceSchemas } from './service.js';
@@ -24,6 +25,7 @@ export function createSchemas(limits: Limits) {
     query: querySchemas(limits, basics, aggregate),
     scans: scanSchemas(limits, basics),
     keys: keySchemas,
+    principal: principalSchemas,
     backups: backupSchemas,
     service: serviceSchemas,
   };

@@ -1,0 +1,47 @@
+// Who the caller is, and what its credential permits, so that a client can offer what will work.
+
+import type { ApiKeyRecord } from '../../database/api-keys.js';
+import { apiKeyMembers } from '../key-members.js';
+import { jsonReply } from '../replies/reply.js';
+import { defineRoute, type Route, type RouteServices } from '../route.js';
+import type { PrincipalKind } from '../schemas/principal.js';
+
+const KEY_PREFIX = 'key:';
+
+export function principalRoutes(services: RouteServices): Route[] {
+  const { authenticator, database } = services;
+  const keyOf = (principalId: string): ApiKeyRecord | null =>
+    principalId.startsWith(KEY_PREFIX)
+      ? database.apiKeys.get(principalId.slice(KEY_PREFIX.length))
+      : null;
+  return [
+    defineRoute({
+      method: 'GET',
+      path: '/principal',
+      operationId: 'getPrincipal',
+      tag: 'Keys',
+      summary: 'Read who the caller is and what it may do',
+      access: 'anyone',
+      body: null,
+      reply: services.schemas.principal.record,
+      errors: [],
+      isAlwaysServed: true,
+      handle({ principal }) {
+        const key = keyOf(principal.id);
+        const body = {
+          id: principal.id,
+          kind: kindOf(principal.id),
+          grants: principal.grants,
+          credentials_required: authenticator.isRequired,
+          key: key === null ? null : apiKeyMembers(key),
+        };
+        return jsonReply(JSON.stringify(body));
+      },
+    }),
+  ];
+}
+
+/** The id of a principal begins with its kind. */
+function kindOf(principalId: string): PrincipalKind {
+  return principalId.split(':', 1)[0] as PrincipalKind;
+}
