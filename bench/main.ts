@@ -21,6 +21,7 @@ const NAMES = [
   'service',
   'filter',
   'aggregate',
+  'browse',
   'text',
   'hybrid',
   'scores',

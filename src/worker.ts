@@ -2,6 +2,7 @@
 
 import { aggregateSegmentsTask, mergeValuesTask } from './database/aggregate/aggregate-task.js';
 import { describePathsTask, findPathsTask } from './database/aggregate/found-schema.js';
+import { orderRowsTask } from './database/order/order-rows.js';
 import { diversifyTask } from './database/query/diversify.js';
 import { selectBesideTask } from './database/query/group-rows.js';
 import { scoreRowsTask } from './database/query/score-stats.js';
@@ -47,6 +48,7 @@ export default createTaskHandler([
   mergePartsTask,
   mergeSparsePartsTask,
   mergeValuesTask,
+  orderRowsTask,
   parseRecordBatchTask,
   parseJsonTask,
   parseLinesTask,

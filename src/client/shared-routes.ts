@@ -21,7 +21,7 @@ import { wireInclude, wireValues, wireVector, withFloat32 } from './values.js';
 export interface SharedRoutes {
   /** Replaces the whole vector or creates it. */
   put(vector: VectorInput & { id: string }, options?: CallOptions): Promise<PutReply>;
-  /** One page, in insertion order. */
+  /** One page, in insertion order or as `sort` says. */
   list<Asked extends PlainValues = false>(
     request?: ListRequest<Asked>,
     options?: CallOptions,
@@ -60,10 +60,14 @@ export function createSharedRoutes({ get, read, change }: Requests, root = ''): 
   };
 }
 
-/** The query string of a list request, with the filter as JSON. */
+/** The query string of a list request, with the filter and the sort keys as JSON. */
 export function listQuery(request: ListRequest): object {
-  const { filter, ...rest } = wireInclude(request, true);
-  return { ...rest, ...(filter !== undefined && { filter: JSON.stringify(filter) }) };
+  const { filter, sort, ...rest } = wireInclude(request, true);
+  return {
+    ...rest,
+    ...(filter !== undefined && { filter: JSON.stringify(filter) }),
+    ...(sort !== undefined && { sort: JSON.stringify(sort) }),
+  };
 }
 
 /** The JSON body of a query. */

@@ -116,8 +116,11 @@ export type VectorSelection =
 export interface ListRequest<Requested extends PlainValues = PlainValues> {
   readonly limit?: number;
   readonly offset?: number;
+  /** With `offset`: the page at that place of the snapshot that the cursor continues. */
   readonly cursor?: string;
   readonly filter?: JsonObject;
+  /** By metadata paths and `$id`; in insertion order when absent. */
+  readonly sort?: readonly SortKey[];
   readonly include_metadata?: boolean;
   readonly include_values?: Requested;
 }

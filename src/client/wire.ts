@@ -334,14 +334,14 @@ export interface FetchReply<Values = readonly number[]> {
   readonly not_found: readonly string[];
 }
 
-/** In insertion order. */
+/** In insertion order, or as `sort` says. */
 export interface VectorPage<Values = readonly number[]> {
   readonly vectors: readonly StoredVector<Values>[];
   /** The token of the next page; absent on the last page. */
   readonly next_cursor?: string;
   /** Whether there is another page. */
   readonly has_more: boolean;
-  /** Only when paging by `offset`. */
+  /** Only when paging by `offset` or with `sort`. */
   readonly total?: number;
 }
 
@@ -406,7 +406,7 @@ export interface Query<Values = readonly number[]> {
   readonly include_values?: boolean | 'base64';
   /** Sorts the `top_k` nearest vectors, at most 10000, in another order. */
   readonly sort?: readonly {
-    /** A path in the metadata, `score` or `id`. */
+    /** A path in the metadata, `score`, or `id` (also `$id`). */
     readonly field: string;
     readonly order?: 'asc' | 'desc';
   }[];

@@ -91,6 +91,22 @@ export function nextSetBit(bitmap: Bitmap, from: number): number {
   return index * 32 + (31 - Math.clz32(word & -word));
 }
 
+/** The set bit that `count` set bits come before; -1 when there are no more than these. */
+export function setBitAfter(bitmap: Bitmap, count: number): number {
+  let toSkip = count;
+  for (let index = 0; index < bitmap.words.length; index++) {
+    let word = bitmap.words[index]!;
+    const inWord = countWordBits(word);
+    if (toSkip >= inWord) {
+      toSkip -= inWord;
+      continue;
+    }
+    for (; toSkip > 0; toSkip--) word &= word - 1;
+    return index * 32 + (31 - Math.clz32(word & -word));
+  }
+  return -1;
+}
+
 /** Clears the bits from the length on, which words cut from a longer bitmap may have. */
 export function clearTail(bitmap: Bitmap): void {
   const used = bitmap.length & 31;

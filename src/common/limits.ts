@@ -74,6 +74,8 @@ export const DEFAULT_LIMITS = {
   vectorIdBytesMax: 512,
   /** Cached filter results: 8 KiB per segment, so 250 filters over a million rows. */
   filterCacheBytesMax: 32 * 1024 * 1024,
+  /** Vectors of sorted lists, which keep four bytes of each between their pages; a million takes half a second. */
+  sortedRowsMax: 16_777_216,
   /** Metadata is meant for filters and display, not for whole documents. */
   metadataBytesMax: 40_960,
   metadataDepthMax: 8,

@@ -14,6 +14,7 @@ import type {
   SparseVectors,
   VectorShape,
 } from '../common/types.js';
+import type { ListSortKey } from './order/order-rows.js';
 import type { Page } from './query/query-api.js';
 
 export interface CollectionInput {
@@ -200,8 +201,11 @@ export interface Include {
 export interface ListRequest {
   readonly limit?: number | undefined;
   readonly offset?: number | undefined;
+  /** With an offset: the page at that place of the snapshot, which the cursor only names. */
   readonly cursor?: string | undefined;
   readonly filter?: JsonObject | undefined;
+  /** Absent: in order of arrival, or as on the first page. */
+  readonly sort?: readonly ListSortKey[] | undefined;
   /** Absent: as on the first page when there is a cursor, else metadata only. */
   readonly includeValues?: boolean | undefined;
   readonly includeMetadata?: boolean | undefined;

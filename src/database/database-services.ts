@@ -13,6 +13,7 @@ import type { ScanStats } from './bulk/scan-stats.js';
 import type { Catalogue } from './catalogue.js';
 import type { IdempotencyKeys } from './idempotency.js';
 import type { DatabaseObserver } from './observer.js';
+import type { RowOrders } from './order/row-orders.js';
 import type { CursorSealer } from './query/cursor.js';
 import type { FilterCache } from './query/filter-cache.js';
 import type { SearchScheduler } from './query/search-scheduler.js';
@@ -24,6 +25,7 @@ export interface DatabaseServices {
   readonly engineReason: string;
   readonly scheduler: SearchScheduler;
   readonly filters: FilterCache;
+  readonly rowOrders: RowOrders;
   readonly textIndexes: TextIndexes;
   readonly sparseIndexes: SparseIndexes;
   readonly pool: WorkerPool;

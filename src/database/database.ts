@@ -40,6 +40,7 @@ import {
 } from './idempotency.js';
 import { keys } from './keys.js';
 import { type DatabaseObserver, SILENT_OBSERVER } from './observer.js';
+import { RowOrders } from './order/row-orders.js';
 import { CursorSealer } from './query/cursor.js';
 import { FilterCache } from './query/filter-cache.js';
 import { openToken } from './query/paging.js';
@@ -94,6 +95,7 @@ export class Database {
       engineReason: options.engineReason,
       scheduler: new SearchScheduler({ engine, waitingMax: limits.queuedQueriesMax, observer }),
       filters,
+      rowOrders: new RowOrders({ pool, rowsMax: limits.sortedRowsMax }),
       textIndexes,
       sparseIndexes: createSparseIndexes(pool),
       pool,

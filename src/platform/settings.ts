@@ -456,6 +456,12 @@ const BOUNDS = {
     64 * 1024 * 1024 * 1024,
     'Memory for cached filter results, over all collections; 0 disables the cache.',
   ),
+  sortedRowsMax: bound(
+    'vectors',
+    1,
+    1_000_000_000,
+    'The maximum number of vectors of a sorted list, and of all whose order is kept between pages.',
+  ),
   vectorIdBytesMax: bound('bytes', 26, VECTOR_ID_BYTES_MAX, 'The maximum length of a vector id.'),
   metadataBytesMax: bound(
     'bytes',

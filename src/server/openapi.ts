@@ -225,12 +225,12 @@ function describeQuery(route: Route, components: Components): Described[] {
   return Object.entries(route.query?.shape ?? {}).map(([name, schema]) => {
     const described = components.describe(schema as z.ZodType);
     const { description, ...rest } = described;
-    const isObject = described.$ref === '#/components/schemas/Filter';
+    const isJson = described.$ref === '#/components/schemas/Filter' || described.type === 'array';
     return {
       name,
       in: 'query',
       ...(description === undefined ? {} : { description }),
-      ...(isObject ? { content: { 'application/json': { schema: rest } } } : { schema: rest }),
+      ...(isJson ? { content: { 'application/json': { schema: rest } } } : { schema: rest }),
     };
   });
 }

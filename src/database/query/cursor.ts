@@ -6,6 +6,7 @@
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
 import { SagittaError } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
+import type { ListSortKey } from '../order/order-rows.js';
 import type { Diversity } from './diversify.js';
 import type { GroupingRequest } from './group-stage.js';
 import type { SealedPrefetch } from './prefetch.js';
@@ -15,7 +16,7 @@ import type { SealedRanking } from './ranking.js';
 // A token: base64url(version byte, 12-byte nonce, ciphertext, 16-byte tag). Its plain text: length of
 // the header (uint32), header as JSON, and the vectors of the header as little-endian float32, one after
 // another; in the header each is an object with its length.
-const VERSION = 4;
+const VERSION = 5;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
@@ -37,9 +38,12 @@ interface CursorBase {
 export interface ListCursor extends CursorBase {
   readonly kind: 'list';
   readonly includeValues: boolean;
-  /** Inserted sequence and id of the last row on the page. */
-  readonly afterSequence: number;
-  readonly afterId: string;
+  /** Null for the order of arrival. */
+  readonly sort: readonly ListSortKey[] | null;
+  /** Where the next page begins: at this place of the order, … */
+  readonly offset: number | null;
+  /** … or, in order of arrival, after this row. */
+  readonly after: { readonly sequence: number; readonly id: string } | null;
 }
 
 export interface QueryCursor extends CursorBase {

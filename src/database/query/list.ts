@@ -1,26 +1,41 @@
-// Lists vectors in order of arrival, from the snapshot that the first page opened. A cursor names the
-// last row by its inserted sequence and id, which no compaction changes.
+// Lists vectors from the snapshot that the first page opened. In order of arrival, a cursor names the last
+// row by its inserted sequence and id, which no compaction changes; in another order, the next page begins at
+// a place in the order of the snapshot.
 
-import { nextSetBit } from '../../common/bitmap.js';
+import { nextSetBit, setBitAfter } from '../../common/bitmap.js';
 import { field, validationError } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
+import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { ListReply, ListRequest, VectorRecord } from '../api.js';
 import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { observeCursorError, observeCursors } from '../observer.js';
+import type { ListSortKey } from '../order/order-rows.js';
 import type { ListCursor } from './cursor.js';
-import { findPageIssues, mismatch, openCursor, sameJson } from './paging.js';
+import type { FilterCache } from './filter-cache.js';
+import { findLimitIssues, mismatch, openCursor, sameJson } from './paging.js';
 
 interface ListPlan {
   readonly sequence: number;
   readonly openedAtMs: number;
   readonly filter: JsonObject | null;
+  /** Null for the order of arrival. */
+  readonly sort: readonly ListSortKey[] | null;
   readonly limit: number;
   readonly includeValues: boolean;
   readonly includeMetadata: boolean;
-  readonly after: { readonly sequence: number; readonly id: string } | null;
+  /** The page begins at this place, if not null, … */
+  readonly offset: number | null;
+  /** … or after this row; null for the first. */
+  readonly after: RowName | null;
+}
+
+/** A row by what no compaction changes. */
+interface RowName {
+  readonly sequence: number;
+  readonly id: string;
 }
 
 interface FoundRow {
@@ -49,34 +64,14 @@ async function findPage(
   request: ListRequest,
   services: DatabaseServices,
 ): Promise<ListReply> {
-  const issues = findPageIssues(request, services.limits, field);
+  const issues = findLimitIssues(request, services.limits, field);
   if (issues.length > 0) throw validationError(issues);
   const plan =
     request.cursor === undefined
       ? planFirstPage(collection, request, services)
       : planNextPage(collection, request, request.cursor, services);
   const filter = plan.filter === null ? null : parseFilter(plan.filter, services.limits);
-  const { views } = collection.snapshot(plan.sequence);
-  let found: FoundRow[];
-  let total: number | undefined;
-  if (request.offset === undefined) {
-    // Segments are filtered one by one, only as far as the page reaches.
-    found = [];
-    let isPastStart = plan.after === null;
-    for (const view of views) {
-      if (found.length > plan.limit) break;
-      const start = isPastStart ? 0 : startRow(view, plan.after!);
-      // Rows of one write may be in two segments: after the cursor's row, all of them follow.
-      isPastStart ||= isRowBefore(view, start, plan.after!);
-      if (start >= view.rowCount) continue;
-      const [filtered] = await services.filters.filter([view], filter);
-      collect(filtered!, start, plan.limit + 1, found);
-    }
-  } else {
-    const filtered = await services.filters.filter(views, filter);
-    total = countVisible(filtered);
-    found = collectAtOffset(filtered, request.offset, plan.limit + 1);
-  }
+  const { found, total } = await findRows(collection, plan, filter, services);
   const page = found.slice(0, plan.limit);
   const hasMore = found.length > plan.limit;
   return {
@@ -95,6 +90,49 @@ async function findPage(
   };
 }
 
+/** The rows of the page, and the next one if there is one. */
+async function findRows(
+  collection: Collection,
+  plan: ListPlan,
+  filter: FilterNode | null,
+  { filters, rowOrders }: DatabaseServices,
+): Promise<{ readonly found: readonly FoundRow[]; readonly total?: number }> {
+  const { sequence, sort, offset, limit } = plan;
+  const { views } = collection.snapshot(sequence);
+  const countMax = limit + 1;
+  if (sort === null && offset === null) {
+    return { found: await findFollowing(views, filter, plan.after, { filters, countMax }) };
+  }
+  const filtered = await filters.filter(views, filter);
+  const total = countVisible(filtered);
+  if (sort === null) return { found: collectAtOffset(filtered, offset!, countMax), total };
+  const key = { incarnation: collection.incarnation, sequence, filter: plan.filter, sort };
+  const order = await rowOrders.order(key, filtered, total);
+  const start = offset ?? 0;
+  return { found: rowsAt(filtered, order.subarray(start, start + countMax)), total };
+}
+
+/** In order of arrival: segments are filtered one by one, only as far as the page reaches. */
+async function findFollowing(
+  views: readonly SegmentView[],
+  filter: FilterNode | null,
+  after: RowName | null,
+  { filters, countMax }: { readonly filters: FilterCache; readonly countMax: number },
+): Promise<readonly FoundRow[]> {
+  const found: FoundRow[] = [];
+  let isPastStart = after === null;
+  for (const view of views) {
+    if (found.length === countMax) break;
+    const start = isPastStart ? 0 : startRow(view, after!);
+    // Rows of one write may be in two segments: after the cursor's row, all of them follow.
+    isPastStart ||= isRowBefore(view, start, after!);
+    if (start >= view.rowCount) continue;
+    const [filtered] = await filters.filter([view], filter);
+    collect(filtered!, start, countMax, found);
+  }
+  return found;
+}
+
 function planFirstPage(
   collection: Collection,
   request: ListRequest,
@@ -107,6 +145,8 @@ function planFirstPage(
     limit: request.limit ?? limits.pageLimitDefault,
     includeValues: request.includeValues ?? false,
     includeMetadata: request.includeMetadata ?? true,
+    sort: request.sort ?? null,
+    offset: request.offset ?? null,
     after: null,
   };
 }
@@ -121,6 +161,7 @@ function planNextPage(
   if (request.filter !== undefined && !sameJson(request.filter, cursor.filter)) {
     throw mismatch('filter');
   }
+  if (request.sort !== undefined && !sameJson(request.sort, cursor.sort)) throw mismatch('sort');
   return {
     sequence: cursor.sequence,
     openedAtMs: cursor.openedAtMs,
@@ -128,19 +169,17 @@ function planNextPage(
     limit: request.limit ?? cursor.limit,
     includeValues: request.includeValues ?? cursor.includeValues,
     includeMetadata: request.includeMetadata ?? cursor.includeMetadata,
-    after: { sequence: cursor.afterSequence, id: cursor.afterId },
+    sort: cursor.sort,
+    offset: request.offset ?? cursor.offset,
+    after: cursor.after,
   };
 }
 
-function startRow(view: SegmentView, after: { sequence: number; id: string }): number {
+function startRow(view: SegmentView, after: RowName): number {
   return view.segment.rowAfter(after.sequence, Buffer.from(after.id));
 }
 
-function isRowBefore(
-  { segment }: SegmentView,
-  row: number,
-  after: { sequence: number; id: string },
-): boolean {
+function isRowBefore({ segment }: SegmentView, row: number, after: RowName): boolean {
   return (
     row > 0 &&
     segment.insertedSequence(row - 1) === after.sequence &&
@@ -176,29 +215,47 @@ function collectAtOffset(
       toSkip -= view.visibleCount;
       continue;
     }
-    let start = toSkip;
-    if (view.rows !== null) {
-      start = nextSetBit(view.rows, 0);
-      for (; toSkip > 0; toSkip--) start = nextSetBit(view.rows, start + 1);
-    }
+    collect(view, visibleRow(view, toSkip), countMax, found);
     toSkip = 0;
-    collect(view, start, countMax, found);
   }
   return found;
 }
 
+/** The visible rows at positions in the order of arrival. */
+function rowsAt(views: readonly SegmentView[], positions: Uint32Array): readonly FoundRow[] {
+  const shown = views.filter(({ visibleCount }) => visibleCount > 0);
+  let end = 0;
+  const ends = shown.map(({ visibleCount }) => (end += visibleCount));
+  return Array.from(positions, (position): FoundRow => {
+    const index = ends.findIndex((after) => position < after);
+    const view = shown[index]!;
+    return { view, row: visibleRow(view, position - (ends[index]! - view.visibleCount)) };
+  });
+}
+
+/** The visible row of a segment that `before` visible ones come before. */
+function visibleRow({ rows }: SegmentView, before: number): number {
+  return rows === null ? before : setBitAfter(rows, before);
+}
+
 function nextCursor(collection: Collection, plan: ListPlan, last: FoundRow): ListCursor {
   const { segment } = last.view;
+  const { sequence, openedAtMs, filter, sort, limit, includeValues, includeMetadata } = plan;
   return {
     kind: 'list',
     incarnation: collection.incarnation,
-    sequence: plan.sequence,
-    openedAtMs: plan.openedAtMs,
-    filter: plan.filter,
-    limit: plan.limit,
-    includeValues: plan.includeValues,
-    includeMetadata: plan.includeMetadata,
-    afterSequence: segment.insertedSequence(last.row),
-    afterId: segment.id(last.row),
+    sequence,
+    openedAtMs,
+    filter,
+    sort,
+    limit,
+    includeValues,
+    includeMetadata,
+    ...(sort === null
+      ? {
+          offset: null,
+          after: { sequence: segment.insertedSequence(last.row), id: segment.id(last.row) },
+        }
+      : { offset: (plan.offset ?? 0) + limit, after: null }),
   };
 }

@@ -122,14 +122,14 @@ export class PageSearch implements PageSteps {
 
 /** Stable: equal keys keep the order of scores. Rows without a comparable value come last in either order. */
 function sortHits(hits: readonly Hit[], plan: QueryPlan, sort: readonly SortKey[]): Hit[] {
-  const needsMetadata = sort.some(({ field }) => field !== 'score' && field !== 'id');
+  const needsMetadata = sort.some(({ field }) => field !== 'score' && !isId(field));
   const rows = hits.map((hit) => {
     const metadata = needsMetadata
       ? (JSON.parse(hit.view.segment.metadata(hit.row)) as JsonObject)
       : {};
     const values = sort.map(({ field }): Json | undefined => {
       if (field === 'score') return shownScore(plan.ranking, hit.score);
-      if (field === 'id') return hit.view.segment.id(hit.row);
+      if (isId(field)) return hit.view.segment.id(hit.row);
       return resolvePath(metadata, field);
     });
     return { hit, values };
@@ -142,6 +142,10 @@ function sortHits(hits: readonly Hit[], plan: QueryPlan, sort: readonly SortKey[
     return 0;
   });
   return rows.map(({ hit }) => hit);
+}
+
+function isId(field: string): boolean {
+  return field === 'id' || field === '$id';
 }
 
 /** Numbers before strings before booleans before everything else. */

@@ -19,17 +19,27 @@ export interface PageRequest {
   readonly cursor?: string | undefined;
 }
 
-/** Issues of limit, offset and cursor, each at the location of its field. */
+/** Issues of limit, offset and cursor of a query, each at the location of its field. */
 export function findPageIssues(
-  { limit, offset, cursor }: PageRequest,
+  request: PageRequest,
+  limits: Limits,
+  locate: (name: string) => IssueLocation,
+): ValidationIssue[] {
+  const issues = findLimitIssues(request, limits, locate);
+  if (request.offset !== undefined && request.cursor !== undefined) {
+    const detail = 'Expected offset or cursor; found both.';
+    issues.unshift({ location: locate('offset'), code: 'invalid_request', detail });
+  }
+  return issues;
+}
+
+/** The same for the limit alone. */
+export function findLimitIssues(
+  { limit }: Pick<PageRequest, 'limit'>,
   { pageLimitMax }: Limits,
   locate: (name: string) => IssueLocation,
 ): ValidationIssue[] {
   const issues: ValidationIssue[] = [];
-  if (offset !== undefined && cursor !== undefined) {
-    const detail = 'Expected offset or cursor; found both.';
-    issues.push({ location: locate('offset'), code: 'invalid_request', detail });
-  }
   if (limit !== undefined && limit > pageLimitMax) {
     issues.push({
       location: locate('limit'),

@@ -126,7 +126,7 @@ function readText(text: string, type: string | undefined): unknown {
     return Number(text);
   }
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
-  if (type === 'custom') {
+  if (type === 'custom' || type === 'array') {
     try {
       return JSON.parse(text);
     } catch {

@@ -31,7 +31,7 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
 }
 
 const LIST_DESCRIPTION =
-  'In insertion order, from the snapshot of the first page. `total` is present only when paging by `offset`.';
+  'In insertion order or as `sort` says, from the snapshot of the first page. `total` is present only when paging by `offset` or with `sort`.';
 
 function listRoutes(services: RouteServices): Route[] {
   const { database, limits } = services;
@@ -45,11 +45,14 @@ function listRoutes(services: RouteServices): Route[] {
     const { query } = request;
     // With values, a page costs as much as its vectors.
     if (query.include_values) request.charge(query.limit ?? limits.pageLimitDefault);
+    // The first page sorts by a column of all vectors for each key.
+    if (query.sort !== undefined && query.cursor === undefined) request.charge(query.sort.length);
     const reply = await database.collection(collectionId).list({
       limit: query.limit,
       offset: query.offset,
       cursor: query.cursor,
       filter: query.filter,
+      sort: query.sort,
       includeValues: query.include_values,
       includeMetadata: query.include_metadata,
     });

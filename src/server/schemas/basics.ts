@@ -30,6 +30,9 @@ export type WireFormat =
 
 export const wireFormats = z.registry<{ readonly format: WireFormat }>();
 
+/** Each sort key takes a column of the rows in memory; a few are enough to break ties. */
+const SORT_KEYS_MAX = 8;
+
 /** Built once per application, since the bounds are configurable. */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function basicSchemas(limits: Limits) {
@@ -236,6 +239,21 @@ export function basicSchemas(limits: Limits) {
       description:
         'The number of records to skip. Large offsets cost more, and pages shift when data changes between requests; a cursor avoids both. Not together with `cursor`.',
     }),
+    /** @param fieldDescription what a key may sort by. */
+    sortKeys: (fieldDescription: string) =>
+      z
+        .array(
+          z.strictObject({
+            field: z
+              .string()
+              .min(1)
+              .max(limits.filterPathCharactersMax)
+              .meta({ description: fieldDescription }),
+            order: z.enum(['asc', 'desc']).default('asc'),
+          }),
+        )
+        .min(1)
+        .max(SORT_KEYS_MAX),
     minSequence: z
       .int()
       .min(0)

@@ -6,9 +6,6 @@ import type { AggregateSchemas } from './aggregate.js';
 import { type BasicSchemas, page, sequence, wireFormats } from './basics.js';
 import { listNames, rankingSchemas } from './rankings.js';
 
-/** Each sort key takes a column of the page in memory; a few are enough to break ties. */
-const SORT_KEYS_MAX = 8;
-
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: AggregateSchemas) {
   const { vectorId, values, namedValues, sparseVectors, using, metadata, filter, metric } = basics;
@@ -45,19 +42,8 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
         default: false,
         description: '`base64` returns vectors as base64 of little-endian float32.',
       }),
-    sort: z
-      .array(
-        z.strictObject({
-          field: z
-            .string()
-            .min(1)
-            .max(limits.filterPathCharactersMax)
-            .meta({ description: 'A path in the metadata, `score` or `id`.' }),
-          order: z.enum(['asc', 'desc']).default('asc'),
-        }),
-      )
-      .min(1)
-      .max(SORT_KEYS_MAX)
+    sort: basics
+      .sortKeys('A path in the metadata, `score`, or `id` (also `$id`).')
       .optional()
       .meta({
         description: `Sorts the \`top_k\` nearest vectors, at most ${limits.topKMax}, in another order.`,

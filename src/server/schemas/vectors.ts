@@ -141,9 +141,24 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
 
   const listMembers = {
     limit: basics.limit,
-    offset: basics.offset,
-    cursor: basics.cursor,
+    offset: basics.offset.meta({
+      description:
+        'The number of records to skip. Pages shift when data changes between requests, except together with a `cursor`, of whose snapshot it is then the page.',
+    }),
+    cursor: basics.cursor.meta({
+      description:
+        'The `next_cursor` of another page, whose snapshot it names. Send it alone or with the same fields as for the first page; with an `offset` for any page.',
+    }),
     filter: filter.optional(),
+    sort: basics
+      .sortKeys('A path in the metadata, or `$id` for the id.')
+      .refine((keys) => keys.every(({ field }) => !field.startsWith('$') || field === '$id'), {
+        error: 'Expected a path in the metadata or $id; found another name that begins with $.',
+      })
+      .optional()
+      .meta({
+        description: `The order of the list, for at most ${limits.sortedRowsMax} vectors: numbers before strings before booleans before vectors without any of them at the path, in both directions; ties in insertion order. By default insertion order.`,
+      }),
     include_metadata: includeMetadata.optional().meta({ default: true }),
     include_values: includeValues.optional().meta({ default: false }),
   };
@@ -215,8 +230,8 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       include_metadata: includeMetadata.default(true),
       include_sequence: includeSequence.default(false),
     }),
-    listQuery: z.strictObject(listMembers).refine(isOnePlace, ONE_PLACE),
-    listQueryAnywhere: z.strictObject({ collection, ...listMembers }).refine(isOnePlace, ONE_PLACE),
+    listQuery: z.strictObject(listMembers),
+    listQueryAnywhere: z.strictObject({ collection, ...listMembers }),
     fetch: z
       .strictObject({
         ids: basics.vectorIds(limits.pageLimitMax),
@@ -331,9 +346,12 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       .object({
         vectors: z.array(record),
         ...page,
-        total: z.int().optional().meta({ description: 'Only when paging by `offset`.' }),
+        total: z
+          .int()
+          .optional()
+          .meta({ description: 'Only when paging by `offset` or with `sort`.' }),
       })
-      .meta({ id: 'VectorList', description: 'In insertion order.' }),
+      .meta({ id: 'VectorList', description: 'In insertion order, or as `sort` says.' }),
     counted: z
       .object({ count: z.int() })
       .meta({ id: 'VectorsCounted', examples: [{ count: 12000 }] }),
@@ -348,10 +366,4 @@ function isOneSelection(body: {
   all?: true | undefined;
 }): boolean {
   return [body.ids, body.filter, body.all].filter((by) => by !== undefined).length === 1;
-}
-
-const ONE_PLACE = { error: 'Expected offset or cursor; found both.', path: ['cursor'] };
-
-function isOnePlace(page: { offset?: number | undefined; cursor?: string | undefined }): boolean {
-  return page.offset === undefined || page.cursor === undefined;
 }

@@ -1,0 +1,53 @@
+// An order of items by unsigned integers, as a radix sort: items with equal keys keep the order that they
+// have, so that sorting by several keys is sorting by each of them, the last one first.
+
+/** Three digits of 11 bits: the counts of a digit stay in the fastest cache. */
+const DIGIT_BITS = 11;
+const DIGIT_COUNT = 1 << DIGIT_BITS;
+const DIGIT_MASK = DIGIT_COUNT - 1;
+
+export class StableOrder {
+  /** [count], the items in their order; at first each in its place. */
+  items: Uint32Array;
+  #spare: Uint32Array;
+  readonly #counts = new Uint32Array(DIGIT_COUNT);
+
+  constructor(count: number) {
+    this.items = new Uint32Array(count);
+    for (let item = 0; item < count; item++) this.items[item] = item;
+    this.#spare = new Uint32Array(count);
+  }
+
+  /**
+   * Sorts the places from..to by the key of each item.
+   * @param keys [count] by item.
+   */
+  sortBy(keys: Uint32Array, from = 0, to = this.items.length): void {
+    for (let shift = 0; shift < 32; shift += DIGIT_BITS) this.#sortByDigit(keys, shift, from, to);
+  }
+
+  #sortByDigit(keys: Uint32Array, shift: number, from: number, to: number): void {
+    const counts = this.#counts.fill(0);
+    const source = this.items;
+    for (let i = from; i < to; i++) counts[(keys[source[i]!]! >>> shift) & DIGIT_MASK]!++;
+    // Digits that all items share are common: of short texts, of small numbers.
+    if (from < to && counts[(keys[source[from]!]! >>> shift) & DIGIT_MASK] === to - from) return;
+    let next = from;
+    for (let digit = 0; digit < DIGIT_COUNT; digit++) {
+      const count = counts[digit]!;
+      counts[digit] = next;
+      next += count;
+    }
+    const target = this.#spare;
+    for (let i = from; i < to; i++) {
+      const item = source[i]!;
+      target[counts[(keys[item]! >>> shift) & DIGIT_MASK]!++] = item;
+    }
+    if (to - from === source.length) {
+      this.items = target;
+      this.#spare = source;
+    } else {
+      source.set(target.subarray(from, to), from);
+    }
+  }
+}
