@@ -63,8 +63,7 @@ function observedFetch(credential: string | undefined): typeof globalThis.fetch 
     try {
       const response = await fetch(input, init);
       connectionWorks();
-      // A reply to a request from before the last sign-in says nothing about the new credential.
-      if (response.status === 401 && session.get().credential === credential) {
+      if (response.status === 401) {
         signInReason.set(credential === undefined ? 'missing' : 'refused');
       }
       return response;

@@ -38,7 +38,8 @@ function SignInForm({ text }: { readonly text: string }) {
     try {
       await signIn(credential.trim(), { remember });
     } catch (cause) {
-      setError(describeError(cause).detail);
+      const { title, detail } = describeError(cause);
+      setError(`${title}: ${detail}`);
       setBusy(false);
     }
   };

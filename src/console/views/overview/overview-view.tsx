@@ -1,7 +1,71 @@
-// Overview
+// The overview: the state of the server, its traffic, its collections, and how near its limits are.
 
-import { Page } from '../../ui/panel.js';
+import { Link } from 'wouter';
+import { useScrapes } from '../../api/metrics.js';
+import { useCollections, useLimits, useReadiness } from '../../api/queries.js';
+import { Meter } from '../../ui/meter.js';
+import { Page, Panel } from '../../ui/panel.js';
+import { Loading, Problem } from '../../ui/states.js';
+import { AliasPanel } from './alias-panel.js';
+import { CollectionTable } from './collection-table.js';
+import { NewCollectionButton } from './create-collection.js';
+import { limitUsageOf } from './limit-usage.js';
+import { NoCollections } from './no-collections.js';
+import styles from './overview.module.css';
+import { ServicePanel } from './service-panel.js';
+import { TrafficPanel } from './traffic-panel.js';
 
 export default function OverviewView() {
-  return <Page title="Overview">{null}</Page>;
+  const readiness = useReadiness();
+  return (
+    <Page
+      title="Overview"
+      actions={
+        <>
+          <Link href="/import" className={styles.linkButton}>
+            Import a file
+          </Link>
+          <NewCollectionButton />
+        </>
+      }
+    >
+      <ServicePanel readiness={readiness.data} />
+      {readiness.error !== null && (
+        <Problem error={readiness.error} onRetry={() => void readiness.refetch()} />
+      )}
+      <TrafficPanel />
+      <CollectionsSection />
+      <AliasPanel />
+      <LimitsPanel />
+    </Page>
+  );
+}
+
+function CollectionsSection() {
+  const { data: collections, error, dataUpdatedAt, refetch } = useCollections();
+  if (collections === undefined) {
+    return error === null ? (
+      <Loading label="Loading the collections" />
+    ) : (
+      <Problem error={error} onRetry={() => void refetch()} />
+    );
+  }
+  if (collections.length === 0) return <NoCollections />;
+  return <CollectionTable collections={collections} updatedAtMs={dataUpdatedAt} />;
+}
+
+function LimitsPanel() {
+  const { data: scrapes } = useScrapes();
+  const { data: limits } = useLimits();
+  const metrics = scrapes?.at(-1)?.metrics;
+  if (metrics === undefined || limits === undefined) return null;
+  return (
+    <Panel title="Limits">
+      <div className={styles.meters}>
+        {limitUsageOf(metrics, limits).map((usage) => (
+          <Meter key={usage.label} {...usage} />
+        ))}
+      </div>
+    </Panel>
+  );
 }

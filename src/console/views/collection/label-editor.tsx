@@ -1,0 +1,53 @@
+// Edits labels: pairs of a name and a value.
+
+import { Plus, X } from 'lucide-react';
+import { Button, IconButton } from '../../ui/button.js';
+import { TextInput } from '../../ui/field.js';
+import type { LabelRow } from './collection-draft.js';
+import styles from './label-editor.module.css';
+
+interface LabelEditorProps {
+  readonly rows: readonly LabelRow[];
+  readonly onChange: (rows: readonly LabelRow[]) => void;
+  readonly error: string | undefined;
+}
+
+export function LabelEditor({ rows, onChange, error }: LabelEditorProps) {
+  const change = (at: number, part: Partial<LabelRow>) =>
+    onChange(rows.map((row, other) => (other === at ? { ...row, ...part } : row)));
+  return (
+    <fieldset className={styles.group}>
+      <legend className={styles.legend}>Labels</legend>
+      {rows.map(({ name, value }, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: rows have nothing else that tells them apart
+        <div key={at} className={styles.row}>
+          <TextInput
+            aria-label={`Name of label ${at + 1}`}
+            placeholder="name"
+            value={name}
+            onChange={(event) => change(at, { name: event.target.value })}
+          />
+          <TextInput
+            aria-label={`Value of label ${at + 1}`}
+            placeholder="value"
+            value={value}
+            onChange={(event) => change(at, { value: event.target.value })}
+          />
+          <IconButton
+            icon={X}
+            label={`Remove label ${at + 1}`}
+            onClick={() => onChange(rows.filter((_, other) => other !== at))}
+          />
+        </div>
+      ))}
+      {error !== undefined && (
+        <p className={styles.error} role="alert">
+          {error}
+        </p>
+      )}
+      <Button icon={Plus} kind="quiet" onClick={() => onChange([...rows, { name: '', value: '' }])}>
+        Add a label
+      </Button>
+    </fieldset>
+  );
+}

@@ -1,0 +1,172 @@
+// The dialog that creates an empty collection. What was typed stays until the collection exists.
+
+import { Plus } from 'lucide-react';
+import { useState } from 'react';
+import { useLocation } from 'wouter';
+import { METRICS } from '../../../common/types.js';
+import { queryClient, useLimits } from '../../api/queries.js';
+import { session } from '../../api/session.js';
+import { createStore, useStore } from '../../api/store.js';
+import { collectionPath } from '../../routes.js';
+import { Button } from '../../ui/button.js';
+import { Dialog, DialogActions } from '../../ui/dialog.js';
+import { Field, Select, TextArea, TextInput } from '../../ui/field.js';
+import { notify } from '../../ui/notices.js';
+import { Problem } from '../../ui/states.js';
+import {
+  type CollectionDraft,
+  type DraftErrors,
+  EMPTY_DRAFT,
+  parseDraft,
+} from '../collection/collection-draft.js';
+import { LabelEditor } from '../collection/label-editor.js';
+import styles from './overview.module.css';
+
+const draftStore = createStore<CollectionDraft>(EMPTY_DRAFT);
+const METRIC_OPTIONS = METRICS.map((value) => ({ value, label: value }));
+const ADVANCED_EXAMPLE = `{
+  "vectors": { "title": { "dimension": 384 } },
+  "text": { "fields": ["title"], "language": "english" },
+  "ttl_seconds": 86400
+}`;
+
+export function NewCollectionButton() {
+  const [isOpen, setOpen] = useState(false);
+  const close = () => setOpen(false);
+  return (
+    <>
+      <Button kind="primary" icon={Plus} onClick={() => setOpen(true)}>
+        New collection
+      </Button>
+      <Dialog title="New collection" isOpen={isOpen} onClose={close}>
+        <CreateForm onClose={close} />
+      </Dialog>
+    </>
+  );
+}
+
+function CreateForm({ onClose }: { readonly onClose: () => void }) {
+  const draft = useStore(draftStore);
+  const [errors, setErrors] = useState<DraftErrors>({});
+  const [failure, setFailure] = useState<unknown>();
+  const [isBusy, setBusy] = useState(false);
+  const { data: limits } = useLimits();
+  const [, navigate] = useLocation();
+  const create = async () => {
+    const parsed = parseDraft(draft, limits?.dimension_max ?? Number.MAX_SAFE_INTEGER);
+    setErrors(parsed.kind === 'invalid' ? parsed.errors : {});
+    if (parsed.kind === 'invalid') return;
+    setBusy(true);
+    setFailure(undefined);
+    try {
+      const { id } = await session.get().client.collections.create(parsed.input);
+      draftStore.set(EMPTY_DRAFT);
+      void queryClient.invalidateQueries({ queryKey: ['collections'] });
+      notify(`Created ${id}.`);
+      onClose();
+      navigate(collectionPath(id));
+    } catch (error) {
+      setFailure(error);
+      setBusy(false);
+    }
+  };
+  return (
+    <form
+      className={styles.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void create();
+      }}
+    >
+      <DraftFields draft={draft} errors={errors} />
+      {failure !== undefined && <Problem error={failure} />}
+      <DialogActions>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button type="submit" kind="primary" isBusy={isBusy}>
+          Create
+        </Button>
+      </DialogActions>
+    </form>
+  );
+}
+
+interface DraftFieldsProps {
+  readonly draft: CollectionDraft;
+  readonly errors: DraftErrors;
+}
+
+function DraftFields({ draft, errors }: DraftFieldsProps) {
+  const change = (part: Partial<CollectionDraft>) => draftStore.set({ ...draft, ...part });
+  return (
+    <>
+      <Field label="Id" error={errors.id}>
+        {(control) => (
+          <TextInput
+            {...control}
+            value={draft.id}
+            onChange={(event) => change({ id: event.target.value })}
+          />
+        )}
+      </Field>
+      <div className={styles.pair}>
+        <Field
+          label="Dimension"
+          error={errors.dimension}
+          hint="The number of values of each vector."
+        >
+          {(control) => (
+            <TextInput
+              {...control}
+              inputMode="numeric"
+              value={draft.dimension}
+              onChange={(event) => change({ dimension: event.target.value })}
+            />
+          )}
+        </Field>
+        <Field label="Metric" hint="Queries may use another one.">
+          {(control) => (
+            <Select
+              {...control}
+              options={METRIC_OPTIONS}
+              value={draft.metric}
+              onChange={(metric) => change({ metric })}
+            />
+          )}
+        </Field>
+      </div>
+      <Field label="Description">
+        {(control) => (
+          <TextInput
+            {...control}
+            dir="auto"
+            value={draft.description}
+            onChange={(event) => change({ description: event.target.value })}
+          />
+        )}
+      </Field>
+      <LabelEditor
+        rows={draft.labels}
+        onChange={(labels) => change({ labels })}
+        error={errors.labels}
+      />
+      <details className={styles.advanced} open={draft.advanced !== ''}>
+        <summary>Named and sparse vectors, text, expiry, types</summary>
+        <Field
+          label="Further settings as JSON"
+          error={errors.advanced}
+          hint="Members: vectors, sparse_vectors, text, ttl_seconds, schema, embedding. Without a dimension, at least one of the first three."
+        >
+          {(control) => (
+            <TextArea
+              {...control}
+              rows={6}
+              placeholder={ADVANCED_EXAMPLE}
+              value={draft.advanced}
+              onChange={(event) => change({ advanced: event.target.value })}
+            />
+          )}
+        </Field>
+      </details>
+    </>
+  );
+}
