@@ -16,7 +16,6 @@ import {
 } from '../../client/client.js';
 import { connection } from './connection.js';
 import { session } from './session.js';
-import { useStore } from './store.js';
 
 const LIVE_MS = 5_000;
 
@@ -51,8 +50,8 @@ export function useApi<Data>(
   read: (client: Client, signal: AbortSignal) => Promise<Data>,
   options: Omit<UseQueryOptions<Data>, 'queryKey' | 'queryFn'> = {},
 ): UseQueryResult<Data> {
-  const { client } = useStore(session);
-  return useQuery({ queryKey: key, queryFn: ({ signal }) => read(client, signal), ...options });
+  const queryFn = ({ signal }: { signal: AbortSignal }) => read(session.get().client, signal);
+  return useQuery({ queryKey: key, queryFn, ...options });
 }
 
 /** Every collection that the credential may see, in id order. */

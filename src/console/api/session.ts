@@ -63,7 +63,8 @@ function observedFetch(credential: string | undefined): typeof globalThis.fetch 
     try {
       const response = await fetch(input, init);
       connectionWorks();
-      if (response.status === 401) {
+      // A reply to a request from before the last sign-in says nothing about the new credential.
+      if (response.status === 401 && session.get().credential === credential) {
         signInReason.set(credential === undefined ? 'missing' : 'refused');
       }
       return response;

@@ -45,13 +45,12 @@ export function Shell({ children }: { readonly children: ReactNode }) {
         <button
           type="button"
           className={styles.search}
-          aria-label="Go to a collection or a view"
           aria-keyshortcuts="Control+K"
           onClick={() => setPaletteOpen(true)}
         >
           <Search size={15} aria-hidden />
           <span>Go to…</span>
-          <kbd>Ctrl K</kbd>
+          <kbd aria-hidden>Ctrl K</kbd>
         </button>
         <ThemeButton />
         <SessionButton />

@@ -38,8 +38,7 @@ function SignInForm({ text }: { readonly text: string }) {
     try {
       await signIn(credential.trim(), { remember });
     } catch (cause) {
-      const { title, detail } = describeError(cause);
-      setError(`${title}: ${detail}`);
+      setError(describeError(cause).detail);
       setBusy(false);
     }
   };
