@@ -234,7 +234,11 @@ suite('sign-in', { skip: NO_BROWSER }, () => {
       .getByRole('link', { name: /^alpha/ })
       .first()
       .waitFor();
+    await page.getByRole('button', { name: 'Session of reader' }).click();
+    await page.getByText('vectors:read').waitFor();
+    await expectAccessible(page, 'the menu of the session');
     await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('button', { name: 'Sign in' }).first().waitFor();
     assert.equal(await page.evaluate('sessionStorage.length'), 0);
     expectNoProblems(FAILED_REQUEST);
     await close();

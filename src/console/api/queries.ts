@@ -11,6 +11,7 @@ import {
   type CollectionRecord,
   type FoundPath,
   type Limits,
+  type PrincipalRecord,
   type Readiness,
   SagittaClientError,
 } from '../../client/client.js';
@@ -90,6 +91,13 @@ export function useFoundPaths(id: string): UseQueryResult<readonly FoundPath[]> 
     },
     { staleTime: 30_000 },
   );
+}
+
+/** Who the caller is and what it may do. */
+export function usePrincipal(): UseQueryResult<PrincipalRecord> {
+  return useApi(['principal'], (client, signal) => client.principal({ signal }), {
+    staleTime: 30_000,
+  });
 }
 
 export function useLimits(): UseQueryResult<Limits> {

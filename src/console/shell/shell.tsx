@@ -5,13 +5,13 @@ import { Menu, Monitor, Moon, Search, Sun, X } from 'lucide-react';
 import { type ReactNode, useEffect, useState } from 'react';
 import { useLocation } from 'wouter';
 import { connection } from '../api/connection.js';
-import { session, signInReason, signOut } from '../api/session.js';
 import { useStore } from '../api/store.js';
-import { Button, IconButton } from '../ui/button.js';
+import { IconButton } from '../ui/button.js';
 import { classNames } from '../ui/class-names.js';
 import { Notices } from '../ui/notices.js';
 import { CommandPalette } from './command-palette.js';
 import { Navigation } from './navigation.js';
+import { SessionMenu } from './session-menu.js';
 import styles from './shell.module.css';
 import { SignIn } from './sign-in.js';
 import { nextTheme, theme } from './theme.js';
@@ -53,7 +53,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
           <kbd aria-hidden>Ctrl K</kbd>
         </button>
         <ThemeButton />
-        <SessionButton />
+        <SessionMenu />
       </header>
       <aside className={classNames(styles.sidebar, isNavigationOpen && styles.sidebarOpen)}>
         <Navigation />
@@ -94,19 +94,6 @@ function ThemeButton() {
       label={`Theme: ${chosen}. Change it`}
       onClick={nextTheme}
     />
-  );
-}
-
-function SessionButton() {
-  const { credential } = useStore(session);
-  return credential === undefined ? (
-    <Button kind="quiet" onClick={() => signInReason.set('missing')}>
-      Sign in
-    </Button>
-  ) : (
-    <Button kind="quiet" onClick={signOut}>
-      Sign out
-    </Button>
   );
 }
 
