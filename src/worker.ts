@@ -2,6 +2,7 @@
 
 import { aggregateSegmentsTask, mergeValuesTask } from './database/aggregate/aggregate-task.js';
 import { describePathsTask, findPathsTask } from './database/aggregate/found-schema.js';
+import { sampleRowsTask } from './database/bulk/sample.js';
 import { orderRowsTask } from './database/order/order-rows.js';
 import { diversifyTask } from './database/query/diversify.js';
 import { selectBesideTask } from './database/query/group-rows.js';
@@ -57,6 +58,7 @@ export default createTaskHandler([
   rankTextTask,
   countTextTask,
   readQueryRowsTask,
+  sampleRowsTask,
   scoreRowsTask,
   searchExamplesTask,
   searchMaxSimTask,

@@ -66,6 +66,10 @@ export interface JoinRequest {
   readonly filter?: JsonObject;
   /** Selects the rows that are searched. */
   readonly withFilter?: JsonObject;
+  /** Joins only so many rows; in a join with itself they are searched in a sample, too. */
+  readonly sample?: number;
+  /** Another one gives another sample; 0 when absent. */
+  readonly seed?: number;
   /** Whether a row is excluded from its own matches; true by default in a join with itself. */
   readonly excludeSelf?: boolean;
   readonly metric?: Metric;
@@ -74,6 +78,10 @@ export interface JoinRequest {
 
 export interface ExportOptions extends CallOptions {
   readonly filter?: JsonObject;
+  /** Only so many of the rows, chosen by hashes of their ids. */
+  readonly sample?: number;
+  /** Another one gives another sample; 0 when absent. */
+  readonly seed?: number;
   /** True when absent. */
   readonly includeValues?: boolean;
   /** True when absent. */
@@ -194,13 +202,15 @@ export function createStreams({ transport }: Requests, root: string): Streams {
       yield* decodeLines<JoinRow>(body);
     },
     async exportStream(options) {
-      const { format, filter, includeValues, includeMetadata } = options;
+      const { format, filter, sample, seed, includeValues, includeMetadata } = options;
       const { body, headers } = await transport.open({
         method: 'GET',
         path: `${root}/export`,
         query: {
           format,
           filter: filter && JSON.stringify(filter),
+          sample,
+          seed,
           include_values: includeValues,
           include_metadata: includeMetadata,
         },
@@ -232,6 +242,8 @@ export function wireJoin(request: JoinRequest) {
     score_threshold: request.scoreThreshold,
     filter: request.filter,
     with_filter: request.withFilter,
+    sample: request.sample,
+    seed: request.seed,
     exclude_self: request.excludeSelf,
     metric: request.metric,
     include_metadata: request.includeMetadata,

@@ -4,7 +4,7 @@
 import type { Command } from 'commander';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../failure.js';
-import { readFilter } from '../options.js';
+import { readFilter, wholeNumber } from '../options.js';
 import { pluralize } from '../units.js';
 import { encodeMatches, WRITE_FORMATS, writeFormatOf } from '../writers/formats.js';
 import {
@@ -38,6 +38,7 @@ Examples:
   $ sagitta export articles -o articles.parquet
   $ sagitta export articles --filter '{"year": {"$gte": 2020}}' -o recent.arrow
   $ sagitta export articles --no-values | head -3
+  $ sagitta export articles --sample 10000 -o sample.parquet
   $ sagitta export articles -o articles.csv
   $ sagitta export articles -o a.npy   (also a.ids.txt and a.metadata.ndjson)
   $ sagitta export articles | gzip > articles.ndjson.gz
@@ -51,6 +52,8 @@ ${EXIT_CODES_TEXT}`;
 
 interface ExportOptions extends ConnectionOptions, OutputFileOptions<ExportFormat> {
   readonly filter?: string;
+  readonly sample?: number;
+  readonly seed?: number;
   readonly values: boolean;
   readonly metadata: boolean;
 }
@@ -61,6 +64,8 @@ export function addExportCommand(program: Command): void {
     .description('export a collection to a file')
     .argument('<collection>', 'collection to export')
     .option('--filter <json|@file>', 'only vectors whose metadata matches')
+    .option('--sample <n>', 'only so many vectors, chosen by their ids', wholeNumber(1, 1e12))
+    .option('--seed <n>', 'another seed gives another sample', wholeNumber(0, 2 ** 32 - 1))
     .option('--no-values', 'omit the vectors')
     .option('--no-metadata', 'omit the metadata');
   addOutputFileOptions(command, FORMATS).addHelpText('after', EXAMPLES);
@@ -90,13 +95,17 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
     includeValues: options.values,
     includeMetadata: options.metadata,
     ...(filter !== undefined && { filter }),
+    ...(options.sample !== undefined && { sample: options.sample }),
+    ...(options.seed !== undefined && { seed: options.seed }),
   });
   let rowCount: number | undefined;
   let byteCount = 0;
   const stream = countBytes(body, (count) => {
     byteCount = count;
     const share =
-      rowCount === undefined || filter !== undefined ? undefined : rowCount / vector_count;
+      rowCount === undefined || filter !== undefined
+        ? undefined
+        : rowCount / Math.min(vector_count, options.sample ?? vector_count);
     progress?.update(rowCount, share, byteCount);
   });
   try {

@@ -38,6 +38,8 @@ interface JoinOptions extends ConnectionOptions, OutputFileOptions<(typeof FORMA
   readonly scoreThreshold?: number;
   readonly filter?: string;
   readonly withFilter?: string;
+  readonly sample?: number;
+  readonly seed?: number;
   readonly includeSelf?: boolean;
   readonly metric?: Metric;
   readonly metadata?: boolean;
@@ -53,6 +55,8 @@ export function addJoinCommand(program: Command): void {
     .option('--score-threshold <n>', 'minimum score of a match', anyNumber('--score-threshold'))
     .option('--filter <json|@file>', 'only these vectors as queries')
     .option('--with-filter <json|@file>', 'only these vectors as matches')
+    .option('--sample <n>', 'only so many vectors, chosen by their ids', wholeNumber(1, 1e12))
+    .option('--seed <n>', 'another seed gives another sample', wholeNumber(0, 2 ** 32 - 1))
     .option('--include-self', 'let a vector match itself')
     .addOption(new Option('--metric <name>', "metric (default: the collection's)").choices(METRICS))
     .option('--metadata', 'include the metadata of each match');
@@ -74,6 +78,8 @@ async function runJoin(id: string, options: JoinOptions): Promise<void> {
     ...(scoreThreshold !== undefined && { scoreThreshold }),
     ...(filter !== undefined && { filter: readFilter('--filter', filter) }),
     ...(withFilter !== undefined && { withFilter: readFilter('--with-filter', withFilter) }),
+    ...(options.sample !== undefined && { sample: options.sample }),
+    ...(options.seed !== undefined && { seed: options.seed }),
     ...(options.includeSelf && { excludeSelf: false }),
     ...(metric !== undefined && { metric }),
     ...(options.metadata && { includeMetadata: true }),

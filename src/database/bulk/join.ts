@@ -8,6 +8,7 @@ import { whenAborted } from '../../common/when-aborted.js';
 import type { SearchHits } from '../../engine/core/engine.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
+import type { WorkerPool } from '../../platform/pool.js';
 import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView, viewsOfNamed } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
@@ -20,6 +21,7 @@ import {
   JoinSearches,
   walkRows,
 } from './join-searches.js';
+import { type SampleRequest, sampleViews } from './sample.js';
 
 export interface JoinRequest {
   /** The collection in which matches are searched; absent: the collection itself. */
@@ -36,6 +38,8 @@ export interface JoinRequest {
   readonly filter?: JsonObject | undefined;
   /** For the rows that are searched. */
   readonly withFilter?: JsonObject | undefined;
+  /** Of the rows of the collection that pass; in a join with itself of the rows that are searched, too. */
+  readonly sample?: SampleRequest | undefined;
   /** Leaves out the match that has the id of its row. Absent: true where a collection is joined with itself. */
   readonly excludeSelf?: boolean | undefined;
   /** Absent: the metric of the searched collection. */
@@ -64,7 +68,7 @@ export async function runJoin(
   services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<Join> {
-  const { catalogue, filters, limits } = services;
+  const { catalogue, filters, limits, pool } = services;
   const searched = request.with === undefined ? collection : catalogue.require(request.with);
   await searched.whenVerified();
   const { using = null, withUsing = null } = request;
@@ -80,8 +84,10 @@ export async function runJoin(
     filters.filter(snapshot.views, filter, signal),
     filters.filter(withSnapshot.views, withFilter, signal),
   ]);
-  const views = using === null ? passing : viewsOfNamed(passing, using);
-  const withViews = withUsing === null ? withPassing : viewsOfNamed(withPassing, withUsing);
+  const { sample } = request;
+  const views = await selectRows(passing, using, sample, pool);
+  const withSample = searched === collection ? sample : undefined;
+  const withViews = await selectRows(withPassing, withUsing, withSample, pool);
   const metric = request.metric ?? withShape.metric;
   const plan: JoinPlan = {
     views,
@@ -102,6 +108,17 @@ export async function runJoin(
     chunks: () =>
       intactChunks(joinChunks(plan, searched, services, signal), [collection, searched]),
   };
+}
+
+/** The rows that have the vector, or a sample of them. */
+async function selectRows(
+  passing: readonly SegmentView[],
+  using: string | null,
+  sample: SampleRequest | undefined,
+  pool: WorkerPool,
+): Promise<readonly SegmentView[]> {
+  const views = using === null ? passing : viewsOfNamed(passing, using);
+  return sample === undefined ? views : sampleViews(views, sample, pool);
 }
 
 /** Chunks, which are copies, from before a check for damage. Throws `data_corrupt`. */

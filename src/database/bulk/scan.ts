@@ -28,6 +28,7 @@ import type { NamedShapes } from '../api.js';
 import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
+import { type SampleRequest, sampleViews } from './sample.js';
 
 /**
  * Large enough that the work per chunk does not count, small enough that a reader who stops holds
@@ -40,6 +41,8 @@ const CHUNK_ROWS_MAX = 16_384;
 
 export interface ScanRequest {
   readonly filter?: JsonObject | undefined;
+  /** Of the rows that pass the filter; absent for all of them. */
+  readonly sample?: SampleRequest | undefined;
   readonly includeValues: boolean;
   readonly includeMetadata: boolean;
   /** Bytes of all columns of a chunk; absent: 4 MiB. A longer row is a chunk of its own. */
@@ -118,12 +121,14 @@ interface Run {
 export async function runScan(
   collection: Collection,
   request: ScanRequest,
-  { filters, limits, scanStats }: DatabaseServices,
+  { filters, limits, pool, scanStats }: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<Scan> {
   const filter = request.filter === undefined ? null : parseFilter(request.filter, limits);
   const snapshot = collection.snapshot();
-  const views = await filters.filter(snapshot.views, filter, signal);
+  const passing = await filters.filter(snapshot.views, filter, signal);
+  const { sample } = request;
+  const views = sample === undefined ? passing : await sampleViews(passing, sample, pool);
   const rowCount = countVisible(views);
   const { dimension = null, vectors = {}, multiVectors = {} } = collection.definition;
   const { sparseVectors = {} } = collection.definition;

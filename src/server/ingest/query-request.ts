@@ -7,6 +7,7 @@ import type {
   AggregationRequest,
   HistogramRequest,
 } from '../../database/aggregate/aggregate-api.js';
+import type { SampleRequest } from '../../database/bulk/sample.js';
 import { countExamples, type ExamplesRequest } from '../../database/query/examples.js';
 import type {
   Example,
@@ -143,6 +144,16 @@ function toHistogram(histogram: HistogramBody): HistogramRequest | undefined {
 /** Each facet and each of the stats costs as much as a query by the rate limit. */
 export function aggregationCost({ facets = [], stats = [] }: AggregationRequest): number {
   return facets.length + stats.length;
+}
+
+export function toSample({
+  sample,
+  seed = 0,
+}: {
+  readonly sample?: number | undefined;
+  readonly seed?: number | undefined;
+}): SampleRequest | undefined {
+  return sample === undefined ? undefined : { count: sample, seed };
 }
 
 /** The least float32 whose text is at least the threshold: scores are compared as they are shown. */

@@ -4,6 +4,7 @@ import { parameter, validationError } from '../../common/errors.js';
 import { packageVersion } from '../../common/package-version.js';
 import type { CollectionShape } from '../../database/api.js';
 import type { Scan } from '../../database/bulk/scan.js';
+import { toSample } from '../ingest/query-request.js';
 import { ARROW_STREAM, NDJSON, PARQUET } from '../media-types.js';
 import { NO_STORE } from '../replies/reply.js';
 import { sendRows } from '../replies/sent-rows.js';
@@ -40,7 +41,7 @@ export function exportRoutes(services: RouteServices): Route[] {
     summary: 'Read all vectors as one file',
     access: { scope: 'vectors:read', on: 'path' },
     description:
-      'All vectors, or those that pass the filter, from one snapshot, in insertion order. The reply is streamed. An Arrow IPC stream or a Parquet file has the columns `id` utf8, `values` fixed_size_list<float32> (in Parquet a list of floats, with the Arrow schema beside it) and `metadata` utf8, the JSON as it was sent, and for each named vector a column `vectors.<name>` like `values`, null where a vector does not have it, and for each sparse vector lists `sparse_vectors.<name>.indices` and `sparse_vectors.<name>.values`, empty where a vector does not have it (not in Parquet, which is refused with them); the schema\'s metadata has the `sequence`. NDJSON has one vector per line, in the form that writing vectors accepts, with the metadata on one line. If an error occurs after the reply has started, the connection is closed before the end of the body: an Arrow stream then has no end-of-stream marker, a Parquet file no footer, and NDJSON may have a last line `{"error": …}` with the problem.',
+      'All vectors, those that pass the filter or a `sample` of these, from one snapshot, in insertion order. The reply is streamed. An Arrow IPC stream or a Parquet file has the columns `id` utf8, `values` fixed_size_list<float32> (in Parquet a list of floats, with the Arrow schema beside it) and `metadata` utf8, the JSON as it was sent, and for each named vector a column `vectors.<name>` like `values`, null where a vector does not have it, and for each sparse vector lists `sparse_vectors.<name>.indices` and `sparse_vectors.<name>.values`, empty where a vector does not have it (not in Parquet, which is refused with them); the schema\'s metadata has the `sequence`. NDJSON has one vector per line, in the form that writing vectors accepts, with the metadata on one line. If an error occurs after the reply has started, the connection is closed before the end of the body: an Arrow stream then has no end-of-stream marker, a Parquet file no footer, and NDJSON may have a last line `{"error": …}` with the problem.',
     query: scans.exportQuery,
     body: null,
     reply: scans.bytes,
@@ -63,6 +64,7 @@ export function exportRoutes(services: RouteServices): Route[] {
         {
           ...include,
           filter: query.filter,
+          sample: toSample(query),
           ...(format === 'ndjson' ? { chunkBytesMax: LINES_CHUNK_BYTES } : {}),
         },
         { signal },

@@ -1,7 +1,7 @@
 // Joins: the nearest vectors in one collection of every vector of another, or of the same one.
 
 import { readJsonBody } from '../ingest/parse-request.js';
-import { toThreshold } from '../ingest/query-request.js';
+import { toSample, toThreshold } from '../ingest/query-request.js';
 import { ARROW_STREAM, NDJSON } from '../media-types.js';
 import { joinArrowStream, joinLines } from '../replies/join-chunks.js';
 import { NO_STORE } from '../replies/reply.js';
@@ -51,6 +51,7 @@ export function joinRoutes(services: RouteServices): Route[] {
           scoreThreshold: toThreshold(body.score_threshold),
           filter: body.filter,
           withFilter: body.with_filter,
+          sample: toSample(body),
           excludeSelf: body.exclude_self,
           metric: body.metric,
           includeMetadata: body.include_metadata,

@@ -254,6 +254,16 @@ export function basicSchemas(limits: Limits) {
         )
         .min(1)
         .max(SORT_KEYS_MAX),
+    sample: z.int().min(1).meta({
+      description:
+        'Only so many of the vectors that pass the filter, chosen by hashes of their ids: the same on every server, and nearly the same after writes.',
+    }),
+    seed: z
+      .int()
+      .min(0)
+      .max(2 ** 32 - 1)
+      .optional()
+      .meta({ default: 0, description: 'With `sample`: another seed gives another sample.' }),
     minSequence: z
       .int()
       .min(0)

@@ -7,22 +7,26 @@ import type { BasicSchemas } from './basics.js';
 export const EXPORT_FORMATS = ['arrow', 'ndjson', 'parquet'] as const;
 
 export function scanSchemas(limits: Limits, basics: BasicSchemas) {
-  const { collectionId, vectorName, filter, metric } = basics;
+  const { collectionId, vectorName, filter, metric, sample, seed } = basics;
   return {
-    exportQuery: z.strictObject({
-      format: z.enum(EXPORT_FORMATS).optional().meta({
-        description: 'When absent, the Accept header decides; by default `arrow`.',
-      }),
-      filter: filter.optional(),
-      include_values: z
-        .boolean()
-        .default(true)
-        .meta({ description: 'Whether to include `values`.' }),
-      include_metadata: z
-        .boolean()
-        .default(true)
-        .meta({ description: 'Whether to include `metadata`.' }),
-    }),
+    exportQuery: z
+      .strictObject({
+        format: z.enum(EXPORT_FORMATS).optional().meta({
+          description: 'When absent, the Accept header decides; by default `arrow`.',
+        }),
+        filter: filter.optional(),
+        sample: sample.optional(),
+        seed,
+        include_values: z
+          .boolean()
+          .default(true)
+          .meta({ description: 'Whether to include `values`.' }),
+        include_metadata: z
+          .boolean()
+          .default(true)
+          .meta({ description: 'Whether to include `metadata`.' }),
+      })
+      .refine(isSeedOfSample, SEED_ALONE),
     join: z
       .strictObject({
         with: collectionId.optional().meta({
@@ -47,6 +51,11 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
         with_filter: filter
           .optional()
           .meta({ description: 'Selects the vectors that are searched.' }),
+        sample: sample.optional().meta({
+          description:
+            'Joins only so many of the vectors that pass `filter`, chosen by hashes of their ids; in a join of a collection with itself they are searched in a sample, too.',
+        }),
+        seed,
         exclude_self: z.boolean().optional().meta({
           description:
             'Whether to exclude matches with the id of the vector itself. By default true if a collection is joined with itself, false otherwise.',
@@ -62,6 +71,7 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
       .refine((body) => body.top_k !== undefined || body.score_threshold !== undefined, {
         error: 'Expected top_k, score_threshold or both; found neither.',
       })
+      .refine(isSeedOfSample, SEED_ALONE)
       .meta({
         id: 'Join',
         examples: [{ with: 'products', top_k: 3, filter: { lang: 'en' } }],
@@ -69,4 +79,19 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
     /** The description of the route documents the formats. */
     bytes: z.string().meta({ format: 'binary' }),
   };
+}
+
+const SEED_ALONE = {
+  error: 'Expected seed together with sample; found seed alone.',
+  path: ['seed'],
+};
+
+function isSeedOfSample({
+  sample,
+  seed,
+}: {
+  sample?: number | undefined;
+  seed?: number | undefined;
+}): boolean {
+  return seed === undefined || sample !== undefined;
 }

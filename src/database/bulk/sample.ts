@@ -1,0 +1,95 @@
+// Samples: of the rows that pass a filter those whose ids have the smallest hashes, so that the same ids
+// give the same sample on every server, and a write changes at most the rows that it is about.
+
+import { type Bitmap, createBitmap, nextSetBit, setBit } from '../../common/bitmap.js';
+import type { Utf8Column } from '../../common/types.js';
+import type { Task, WorkerPool } from '../../platform/pool.js';
+import { type HashKey, hashBytes } from '../../segment/id-hash.js';
+import { countVisible, type SegmentView } from '../collection/snapshot.js';
+
+export interface SampleRequest {
+  /** The rows to choose; all if there are fewer. */
+  readonly count: number;
+  /** Another seed, of 32 bits, gives another sample. */
+  readonly seed: number;
+}
+
+interface SampledSegment {
+  readonly ids: Utf8Column;
+  readonly rowCount: number;
+  readonly rows: Bitmap | null;
+}
+
+interface SampleInput extends SampleRequest {
+  readonly segments: readonly SampledSegment[];
+}
+
+/** The views with only the rows of the sample. Rejects with `overloaded`. */
+export async function sampleViews(
+  views: readonly SegmentView[],
+  { count, seed }: SampleRequest,
+  pool: WorkerPool,
+): Promise<readonly SegmentView[]> {
+  if (countVisible(views) <= count) return views;
+  const segments = views.map(({ block: { ids }, rowCount, rows }) => ({ ids, rowCount, rows }));
+  const sampled = await pool.run(sampleRowsTask, { segments, count, seed }, { mayBeRefused: true });
+  return views.map((view, i) => ({ ...view, ...sampled[i]! }));
+}
+
+/** The sampled rows of each segment. 16 bytes of memory for each row while it runs. */
+export const sampleRowsTask: Task<
+  SampleInput,
+  readonly { readonly rows: Bitmap; readonly visibleCount: number }[]
+> = {
+  name: 'bulk.sampleRows',
+  run({ segments, count, seed }) {
+    const hashes = segments.map((segment) => hashRows(segment, seed));
+    const sorted = concatenate(hashes).sort();
+    const last = sorted[count - 1]!;
+    let lastCount = count - sorted.indexOf(last);
+    return segments.map((segment, i) => {
+      const rows = createBitmap(segment.rowCount);
+      let visibleCount = 0;
+      let at = 0;
+      for (const row of rowsOf(segment)) {
+        const hash = hashes[i]![at++]!;
+        // Equal hashes are rare; the rows that arrived first are chosen.
+        if (hash > last || (hash === last && lastCount-- <= 0)) continue;
+        setBit(rows, row);
+        visibleCount++;
+      }
+      return { rows, visibleCount };
+    });
+  },
+};
+
+/** Hashes of 53 bits, in the order of the rows. */
+function hashRows(segment: SampledSegment, seed: number): Float64Array {
+  const { offsets, bytes } = segment.ids;
+  const keys: readonly HashKey[] = [
+    [seed, 0],
+    [seed, 1],
+  ];
+  const hashes = new Float64Array(segment.rowCount);
+  let count = 0;
+  for (const row of rowsOf(segment)) {
+    const id = bytes.subarray(offsets[row]!, offsets[row + 1]!);
+    hashes[count++] = hashBytes(id, keys[0]!) * 2 ** 21 + (hashBytes(id, keys[1]!) >>> 11);
+  }
+  return hashes.subarray(0, count);
+}
+
+function* rowsOf({ rows, rowCount }: SampledSegment): Generator<number> {
+  if (rows === null) for (let row = 0; row < rowCount; row++) yield row;
+  else for (let row = nextSetBit(rows, 0); row >= 0; row = nextSetBit(rows, row + 1)) yield row;
+}
+
+function concatenate(parts: readonly Float64Array[]): Float64Array {
+  const all = new Float64Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
