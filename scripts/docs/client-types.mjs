@@ -66,6 +66,8 @@ const TYPES = {
   ApiKeyInput: { schema: 'ApiKeyCreate' },
   ApiKeyRecord: { schema: 'ApiKey' },
   ApiKeyWithSecret: { schema: 'ApiKeyWithSecret' },
+  AuditEvent: { schema: 'AuditEvent' },
+  AuditPage: { schema: 'AuditList' },
   PrincipalRecord: { schema: 'Principal' },
   Problem: { schema: 'Problem' },
 };

@@ -14,7 +14,7 @@ export { SagittaClientError, type TransportCode } from './error.js';
 export type { ReplyBody } from './reply-body.js';
 export type { CallOptions, WriteOptions } from './requests.js';
 export type { RetryOptions } from './retry.js';
-export type { Aliases, Backups, Collections, Keys, Service } from './service.js';
+export type { Aliases, Audit, Backups, Collections, Keys, Service } from './service.js';
 export type { SharedRoutes as DefaultCollection } from './shared-routes.js';
 export type {
   ExportOptions,

@@ -16,6 +16,9 @@ import type {
   ApiKeyInput,
   ApiKeyRecord,
   ApiKeyWithSecret,
+  AuditEvent,
+  AuditPage,
+  AuditRequest,
   BackupRecord,
   CollectionClone,
   CollectionInput,
@@ -120,6 +123,18 @@ export interface Backups {
   list(options?: CallOptions): Promise<readonly BackupRecord[]>;
 }
 
+/** Audit events, newest first; every method requires the scope `admin`. */
+export interface Audit {
+  /** One page; a cursor is sent alone. */
+  list(
+    request?: AuditRequest | { readonly cursor: string },
+    options?: CallOptions,
+  ): Promise<AuditPage>;
+  pages(request?: AuditRequest, options?: CallOptions): AsyncIterable<AuditPage>;
+  /** One at a time. */
+  all(request?: AuditRequest, options?: CallOptions): AsyncIterable<AuditEvent>;
+}
+
 /** Methods for operators. */
 export interface Service {
   /** What the service is, with links relative to its address. */
@@ -142,6 +157,7 @@ export interface ServiceMethods {
   readonly aliases: Aliases;
   readonly keys: Keys;
   readonly backups: Backups;
+  readonly audit: Audit;
   readonly service: Service;
 }
 
@@ -189,6 +205,12 @@ export function createServiceMethods(requests: Requests): ServiceMethods {
       (await get<{ backups: BackupRecord[] }>('/backups', {}, options)).backups,
   };
 
+  const audit: Audit = {
+    list: (request = {}, options) => get('/audit', request, options),
+    pages: (request = {}, options) => pagesOf(request, (page) => audit.list(page, options)),
+    all: (request, options) => itemsOf(audit.pages(request, options), (page) => page.events),
+  };
+
   const probe = (path: string, options: CallOptions | undefined) =>
     ({
       method: 'GET',
@@ -223,6 +245,7 @@ export function createServiceMethods(requests: Requests): ServiceMethods {
     aliases: createAliases(requests),
     keys,
     backups,
+    audit,
     service,
   };
 }

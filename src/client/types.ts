@@ -12,6 +12,8 @@ export type {
   ApiKeyInput,
   ApiKeyRecord,
   ApiKeyWithSecret,
+  AuditEvent,
+  AuditPage,
   BackupRecord,
   CollectionClone,
   CollectionInput,
@@ -147,6 +149,19 @@ export type QueryReply<Values = ValuesOf<IncludeValues>> = wire.QueryReply<Value
 export interface JoinRow {
   readonly id: string;
   readonly matches: readonly Omit<wire.Match, 'values'>[];
+}
+
+export interface AuditRequest {
+  readonly principal?: string;
+  /** `collection.delete`, or `collection` for all operations on collections. */
+  readonly operation?: wire.AuditEvent['operation'] | 'collection' | 'alias' | 'key' | 'backup';
+  readonly outcome?: wire.AuditEvent['outcome'];
+  readonly target?: string;
+  /** ISO 8601; the first moment that counts, and the first that does not. */
+  readonly since?: string;
+  readonly until?: string;
+  /** The page size. */
+  readonly limit?: number;
 }
 
 /** Every bound of the service, by name: `top_k_max`, `page_limit_max`, … */

@@ -904,6 +904,58 @@ export interface ApiKeyWithSecret {
   readonly key: string;
 }
 
+export interface AuditEvent {
+  /** Counts the events of the data directory. */
+  readonly sequence: number;
+  readonly time: string;
+  readonly operation:
+    | 'collection.create'
+    | 'collection.update'
+    | 'collection.clone'
+    | 'collection.rename'
+    | 'collection.delete'
+    | 'alias.set'
+    | 'alias.change'
+    | 'alias.delete'
+    | 'key.create'
+    | 'key.rotate'
+    | 'key.revoke'
+    | 'backup.create';
+  /**
+   * `refused`: the request was wrong or not permitted (4xx); `failed`: the service could not do
+   * it (5xx).
+   */
+  readonly outcome: 'succeeded' | 'refused' | 'failed';
+  /** Who: the id that `GET /principal` returns. */
+  readonly principal: string;
+  /** The address of the client; `local` for the socket in the data directory. */
+  readonly client: string;
+  /** The id or name of the object, as far as the request named one. */
+  readonly target: string | null;
+  /** The status of the reply. */
+  readonly status: number;
+  readonly request_id: string;
+  readonly trace_id: string | null;
+  /** Attempts without a valid credential that were left out before this one. */
+  readonly unlogged_count: number;
+}
+
+/** Newest first. */
+export interface AuditPage {
+  readonly events: readonly AuditEvent[];
+  /** The token of the next page; absent on the last page. */
+  readonly next_cursor?: string;
+  /** Whether there is another page. */
+  readonly has_more: boolean;
+  /** The number of kept events that were asked for. */
+  readonly total: number;
+  /**
+   * When the oldest event happened that is kept; null if there is none. The newest 10000 are
+   * kept.
+   */
+  readonly since: string | null;
+}
+
 /** The caller: who its credential says that it is. */
 export interface PrincipalRecord {
   /** As in the audit log: the kind, and for credentials `:` and their name. */

@@ -27,6 +27,8 @@ export const DEFAULT_LIMITS = {
   /** A page is built in memory, with metadata and optionally values. */
   pageLimitMax: 1_000,
   pageLimitDefault: 100,
+  /** Audit events that can be listed: about 5 MB, and months of an ordinary service. */
+  auditEventsMax: 10_000,
   /** Matches in one page; cursors reach deeper at the same cost per page. */
   topKMax: 10_000,
   topKDefault: 10,

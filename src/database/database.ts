@@ -25,6 +25,7 @@ import type {
   IdempotencyRequest,
 } from './api.js';
 import { ApiKeys } from './api-keys.js';
+import { AuditLog } from './audit-log.js';
 import { ScanStats } from './bulk/scan-stats.js';
 import { Catalogue, type CollectionEntry } from './catalogue.js';
 import { VerificationQueue } from './collection/file-guard.js';
@@ -67,13 +68,14 @@ export interface DatabaseOptions {
 export class Database {
   readonly #services: DatabaseServices;
   readonly apiKeys: ApiKeys;
+  readonly audit: AuditLog;
   readonly #sweep: ExpirySweep;
   #isStopping = false;
   /** Resolves when every collection is loaded or has failed. */
   readonly loaded: Promise<void>;
 
   private constructor(options: DatabaseOptions, cursorSecret: Uint8Array) {
-    const { store, engine, pool, clock, limits, observer = SILENT_OBSERVER } = options;
+    const { store, engine, pool, clock, limits, logger, observer = SILENT_OBSERVER } = options;
     const textIndexes = new TextIndexes(pool);
     const words = createWordsColumns(textIndexes, (segmentKey) => this.#textOf(segmentKey));
     const filters = new FilterCache({ pool, bytesMax: limits.filterCacheBytesMax, words });
@@ -83,6 +85,7 @@ export class Database {
     };
     const encoder = engine.rowEncoder;
     this.apiKeys = new ApiKeys({ store, clock });
+    this.audit = new AuditLog({ store, clock, logger, countMax: limits.auditEventsMax });
     this.#services = {
       catalogue: new Catalogue({
         ...options,
@@ -255,6 +258,7 @@ export class Database {
     await this.loaded;
     await this.#sweep.close();
     await this.#services.catalogue.close();
+    await this.audit.close();
   }
 
   /** Undefined for a collection without text. */

@@ -43,6 +43,12 @@ export const keys = {
   /** API keys, without their secrets: an ApiKeyEntry as JSON. */
   apiKey: (id: string): StoreKey => ['key', id],
   apiKeys: ['key'] as StoreKey,
+  /** The newest audit events: an AuditEvent as JSON. */
+  auditEvent: (sequence: number): StoreKey => [
+    'audit',
+    String(sequence).padStart(SEQUENCE_DIGITS, '0'),
+  ],
+  auditEvents: ['audit'] as StoreKey,
   /** Idempotent replies by digest of scope and key, and the order in which they expire. */
   idempotentReply: (digest: string): StoreKey => ['idempotency', 'reply', digest],
   idempotentReplies: ['idempotency', 'reply'] as StoreKey,

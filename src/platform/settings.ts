@@ -334,6 +334,12 @@ const BOUNDS = {
   ),
   pageLimitMax: bound('records', 1, 10_000, 'The maximum page size.'),
   pageLimitDefault: bound('records', 1, 10_000, 'The page size of requests without limit.'),
+  auditEventsMax: bound(
+    'events',
+    0,
+    100_000,
+    'The number of audit events that GET /audit can list; older ones are only in the log.',
+  ),
   topKMax: bound('matches', 1, 10_000, 'The maximum top_k of a query.'),
   topKDefault: bound('matches', 1, 10_000, 'The top_k of queries that do not set it.'),
   embedCharactersMax: bound('characters', 1, 1_000_000, 'The maximum length of a text to embed.'),

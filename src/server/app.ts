@@ -24,6 +24,7 @@ import { RequestPipeline } from './request-pipeline.js';
 import type { Route, RouteReply, RouteServices } from './route.js';
 import { aggregateRoutes } from './routes/aggregate.js';
 import { aliasRoutes } from './routes/aliases.js';
+import { auditRoutes } from './routes/audit.js';
 import { backupRoutes } from './routes/backups.js';
 import { collectionRoutes } from './routes/collections.js';
 import { exportRoutes } from './routes/exports.js';
@@ -123,6 +124,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
       logger,
       tracer: options.tracer ?? null,
       metrics: httpMetrics,
+      audit: database.audit,
       auditLogLimiter: new AuditLogLimiter(nowMs),
     },
     eventLoop,
@@ -182,6 +184,7 @@ function createRoutes(
     ...aliasRoutes(services),
     ...keyRoutes(services),
     ...principalRoutes(services),
+    ...auditRoutes(services),
     ...backupRoutes(services),
     ...infoRoutes(options.hasConsole),
     ...serviceRoutes(services, options),

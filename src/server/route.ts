@@ -16,6 +16,7 @@ import type { StoredReply } from './replies/reply.js';
 import type { ReplyChunks } from './replies/reply-stream.js';
 import type { RequestContext } from './request-context.js';
 import type { Schemas } from './schemas/all.js';
+import type { AuditOperation } from './schemas/audit.js';
 
 /** The services that the handlers of routes use. */
 export interface RouteServices {
@@ -71,7 +72,7 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   /** When the reply is a redirect (307) with a relative Location instead. */
   readonly redirects?: string;
   /** The name of the operation in the audit log, `collection.create`; absent if it is not logged. */
-  readonly audit?: string;
+  readonly audit?: AuditOperation;
   /** Error codes beyond those of every route. */
   readonly errors: readonly ErrorCode[];
   /** Whether the work continues beyond the deadline, and after the client has disconnected. */

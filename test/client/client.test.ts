@@ -270,6 +270,16 @@ it('says who the caller is', async () => {
   assert.deepEqual([kind, credentials_required, key], ['anonymous', false, null]);
 });
 
+it('audit events are listed page by page', async () => {
+  await client.collections.create({ id: 'audited', dimension: 2 });
+  await client.collections.delete('audited');
+  const found: string[] = [];
+  for await (const { operation } of client.audit.all({ target: 'audited', limit: 1 })) {
+    found.push(operation);
+  }
+  assert.deepEqual(found, ['collection.delete', 'collection.create']);
+});
+
 it('a server without a backup directory rejects backups', async () => {
   await assert.rejects(client.backups.create(), { code: 'backups_not_configured' });
   await assert.rejects(client.backups.list(), { code: 'backups_not_configured' });

@@ -161,6 +161,7 @@ export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
   createBackup: { needs: 'admin service', url: '/backups', body: {} },
   listBackups: { needs: 'admin service', url: '/backups' },
   getLimits: { needs: 'anyone', url: '/limits' },
+  listAuditEvents: { needs: 'admin service', url: '/audit' },
   getPrincipal: { needs: 'anyone', url: '/principal' },
   getService: { needs: 'public', url: '/' },
   getLiveness: { needs: 'public', url: '/livez' },

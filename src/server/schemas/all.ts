@@ -3,6 +3,7 @@
 import type { Limits } from '../../common/limits.js';
 import { aggregateSchemas } from './aggregate.js';
 import { aliasSchemas } from './aliases.js';
+import { auditSchemas } from './audit.js';
 import { backupSchemas } from './backups.js';
 import { basicSchemas } from './basics.js';
 import { collectionSchemas } from './collections.js';
@@ -26,6 +27,7 @@ export function createSchemas(limits: Limits) {
     scans: scanSchemas(limits, basics),
     keys: keySchemas,
     principal: principalSchemas,
+    audit: auditSchemas(limits, basics),
     backups: backupSchemas,
     service: serviceSchemas,
   };

@@ -9,6 +9,7 @@ import type { Logger } from '../../common/logger.js';
 import type { Phase, RequestSpan, Tracer } from '../../common/trace.js';
 import type { CommitTimings } from '../../database/api.js';
 import { API_KEY_ID_PATTERN } from '../../database/api-keys.js';
+import type { AuditLog } from '../../database/audit-log.js';
 import { STATUS_OF_CODE } from '../problem.js';
 import type { HttpMetrics, StreamCount, StreamDirection } from './http-metrics.js';
 import { readTraceContext } from './trace-context.js';
@@ -18,6 +19,8 @@ export interface TelemetryServices {
   readonly metrics: HttpMetrics;
   /** Null if no traces are exported. */
   readonly tracer: Tracer | null;
+  /** What administrators can list. */
+  readonly audit: Pick<AuditLog, 'add'>;
   readonly auditLogLimiter: AuditLogLimiter;
 }
 
@@ -146,16 +149,21 @@ export class RequestTelemetry {
     const isUnauthenticated = this.#request.principal === NOBODY;
     const unlogged = isUnauthenticated ? this.#services.auditLogLimiter.next() : 0;
     if (unlogged === null) return;
+    const event = {
+      principal: this.#request.principal.id,
+      client: this.#client ?? 'local',
+      target: this.#target,
+      status,
+    };
+    this.#services.audit.add({
+      operation: audit,
+      ...event,
+      requestId: this.#request.id,
+      traceId: this.#traceId ?? null,
+      unloggedCount: unlogged,
+    });
     this.#services.logger.info(
-      {
-        audit,
-        principal: this.#request.principal.id,
-        client: this.#client ?? 'local',
-        target: this.#target,
-        status,
-        ...(unlogged > 0 ? { unlogged } : {}),
-        ...this.details,
-      },
+      { audit, ...event, ...(unlogged > 0 ? { unlogged } : {}), ...this.details },
       'audit',
     );
   }

@@ -4,6 +4,7 @@
 
 import { METRICS } from '../../common/types.js';
 import { decodeEntry } from '../../database/api-key-entry.js';
+import { decodeAuditEvent } from '../../database/audit-log.js';
 import {
   type CollectionDefinition,
   decodeJson,
@@ -161,6 +162,11 @@ function verifySmallEntries(inspection: StoreInspection, findings: Findings): vo
       decodeEntry(value, key[1] ?? '');
     } catch (error) {
       findings.error('API keys', describeError(error));
+    }
+  }
+  for (const { key, value } of inspection.list(keys.auditEvents)) {
+    if (decodeAuditEvent(key, value) === null) {
+      findings.error('audit events', `event ${Number(key[1])} cannot be read`);
     }
   }
   verifyAliases(inspection, findings);

@@ -289,6 +289,10 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
       (data) => data.store.commit([{ kind: 'put', key: keys.apiKey('x'), value: text('{}') }]),
       /^error: API keys: the stored API key x is damaged/,
     ],
+    'an audit event that cannot be read': [
+      (data) => data.store.commit([{ kind: 'put', key: keys.auditEvent(7), value: text('{}') }]),
+      /^error: audit events: event 7 cannot be read/,
+    ],
     'an alias of a missing collection': [
       (data) => data.putAlias({ formatVersion: 1, name: 'live', incarnation: 'gone' }),
       /^error: alias "live": points to a collection that does not exist/,

@@ -1,0 +1,122 @@
+// The newest audit events, for administrators.
+
+import { z } from 'zod';
+import { parameter, validationError } from '../../common/errors.js';
+import type { AuditEvent } from '../../database/audit-log.js';
+import { createPageWriter } from '../replies/record-writer.js';
+import { jsonReply } from '../replies/reply.js';
+import { defineRoute, type Route, type RouteServices } from '../route.js';
+import type { AuditOutcome } from '../schemas/audit.js';
+
+export function auditRoutes(services: RouteServices): Route[] {
+  const { database, limits } = services;
+  const { filter, cursor, list } = services.schemas.audit;
+  const writePage = createPageWriter(list);
+  const query = filter.extend({ cursor });
+  /** What the token of a page repeats: it needs no seal, since it tells the client nothing new. */
+  const position = z.strictObject({ filter, before: z.int().min(1) });
+
+  return [
+    defineRoute({
+      method: 'GET',
+      path: '/audit',
+      operationId: 'listAuditEvents',
+      tag: 'Keys',
+      summary: 'List the newest audit events',
+      description:
+        'Changes of collections, aliases, keys and backups, and attempts at them. The newest ones are kept, also across restarts; the log of the server is the complete record.',
+      access: { scope: 'admin', on: 'service' },
+      query,
+      body: null,
+      reply: list,
+      errors: ['cursor_invalid', 'cursor_mismatch', 'limit_exceeded'],
+      async handle(request) {
+        const { cursor: token, ...asked } = request.query;
+        const begun = token === undefined ? null : readToken(token, position);
+        if (begun !== null) requireSame(asked, begun.filter);
+        const chosen = { ...begun?.filter, ...asked };
+        const page = database.audit.list({
+          before: begun?.before ?? Number.POSITIVE_INFINITY,
+          limit: chosen.limit ?? limits.pageLimitDefault,
+          matches: predicateOf(chosen),
+        });
+        const last = page.events.at(-1);
+        const { sinceMs } = database.audit;
+        const body = {
+          events: page.events.map(toRecord),
+          hasMore: page.hasMore,
+          nextCursor: page.hasMore
+            ? writeToken({ filter: chosen, before: last!.sequence })
+            : undefined,
+          total: page.total,
+          since: sinceMs === null ? null : new Date(sinceMs).toISOString(),
+        };
+        return jsonReply(await writePage(body, (count) => request.reserveReply(count)));
+      },
+    }),
+  ];
+}
+
+interface AuditFilter {
+  readonly principal?: string | undefined;
+  /** An operation, or the kind of object of several. */
+  readonly operation?: string | undefined;
+  readonly outcome?: AuditOutcome | undefined;
+  readonly target?: string | undefined;
+  /** ISO 8601. */
+  readonly since?: string | undefined;
+  readonly until?: string | undefined;
+}
+
+function predicateOf(filter: AuditFilter): (event: AuditEvent) => boolean {
+  const { principal, operation, outcome, target, since, until } = filter;
+  const fromMs = since === undefined ? Number.NEGATIVE_INFINITY : Date.parse(since);
+  const toMs = until === undefined ? Number.POSITIVE_INFINITY : Date.parse(until);
+  return (event) =>
+    (principal === undefined || event.principal === principal) &&
+    (operation === undefined || `${event.operation}.`.startsWith(`${operation}.`)) &&
+    (outcome === undefined || outcomeOf(event.status) === outcome) &&
+    (target === undefined || event.target === target) &&
+    event.atMs >= fromMs &&
+    event.atMs < toMs;
+}
+
+function toRecord(event: AuditEvent) {
+  return {
+    ...event,
+    time: new Date(event.atMs).toISOString(),
+    outcome: outcomeOf(event.status),
+  };
+}
+
+function outcomeOf(status: number): AuditOutcome {
+  if (status < 400) return 'succeeded';
+  return status < 500 ? 'refused' : 'failed';
+}
+
+function writeToken(position: object): string {
+  return Buffer.from(JSON.stringify(position)).toString('base64url');
+}
+
+/** Throws `cursor_invalid`. */
+function readToken<Position extends z.ZodType>(
+  token: string,
+  schema: Position,
+): z.output<Position> {
+  try {
+    return schema.parse(JSON.parse(Buffer.from(token, 'base64url').toString()));
+  } catch {
+    const detail = 'The cursor was not issued by this service.';
+    throw validationError([{ location: parameter('cursor'), code: 'cursor_invalid', detail }]);
+  }
+}
+
+/** The page size may change from page to page, the events that are asked for may not. */
+function requireSame(asked: AuditFilter & { readonly limit?: number | undefined }, begun: object) {
+  for (const [name, value] of Object.entries(asked)) {
+    const first = (begun as Readonly<Record<string, unknown>>)[name];
+    if (name === 'limit' || value === undefined || value === first) continue;
+    const detail = `The cursor belongs to a list with ${first === undefined ? 'no' : 'another'} ${name}; send the cursor alone.`;
+    throw validationError([{ location: parameter(name), code: 'cursor_mismatch', detail }]);
+  }
+}

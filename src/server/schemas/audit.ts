@@ -1,0 +1,105 @@
+// Requests and replies about the audit events of the service.
+
+import { z } from 'zod';
+import type { Limits } from '../../common/limits.js';
+import { type BasicSchemas, page } from './basics.js';
+
+/** Everything that is audited: what an operation is about, and what is done with it. */
+export const AUDIT_OPERATIONS = [
+  'collection.create',
+  'collection.update',
+  'collection.clone',
+  'collection.rename',
+  'collection.delete',
+  'alias.set',
+  'alias.change',
+  'alias.delete',
+  'key.create',
+  'key.rotate',
+  'key.revoke',
+  'backup.create',
+] as const;
+export type AuditOperation = (typeof AUDIT_OPERATIONS)[number];
+
+/** They select all operations on one kind of object. */
+const KINDS = ['collection', 'alias', 'key', 'backup'] as const;
+
+const OUTCOMES = ['succeeded', 'refused', 'failed'] as const;
+export type AuditOutcome = (typeof OUTCOMES)[number];
+
+const outcome = z.enum(OUTCOMES);
+const OUTCOME_MEANING =
+  '`refused`: the request was wrong or not permitted (4xx); `failed`: the service could not do it (5xx).';
+
+const example = {
+  sequence: 17,
+  time: '2026-11-21T08:00:00.000Z',
+  operation: 'collection.delete',
+  outcome: 'refused',
+  principal: 'key:3kTMd9xQ7bZr2LfW',
+  client: '192.0.2.7',
+  target: 'articles',
+  status: 403,
+  request_id: 'b1f0c2d4-5',
+  trace_id: null,
+  unlogged_count: 0,
+} as const;
+
+const event = z
+  .object({
+    sequence: z.int().meta({ description: 'Counts the events of the data directory.' }),
+    time: z.iso.datetime(),
+    operation: z.enum(AUDIT_OPERATIONS),
+    outcome: outcome.meta({ description: OUTCOME_MEANING }),
+    principal: z.string().meta({ description: 'Who: the id that `GET /principal` returns.' }),
+    client: z.string().meta({
+      description: 'The address of the client; `local` for the socket in the data directory.',
+    }),
+    target: z.string().nullable().meta({
+      description: 'The id or name of the object, as far as the request named one.',
+    }),
+    status: z.int().meta({ description: 'The status of the reply.' }),
+    request_id: z.string(),
+    trace_id: z.string().nullable(),
+    unlogged_count: z.int().meta({
+      description: 'Attempts without a valid credential that were left out before this one.',
+    }),
+  })
+  .meta({ id: 'AuditEvent', examples: [example] });
+
+export function auditSchemas(limits: Limits, basics: BasicSchemas) {
+  const time = z.iso.datetime({ offset: true }).optional();
+  return {
+    /** The members that a cursor repeats. */
+    filter: z.strictObject({
+      principal: z.string().min(1).optional().meta({ description: 'Only of this principal.' }),
+      operation: z
+        .enum([...AUDIT_OPERATIONS, ...KINDS])
+        .optional()
+        .meta({ description: 'Only this operation, or all on this kind of object.' }),
+      outcome: outcome
+        .optional()
+        .meta({ description: `Only with this outcome. ${OUTCOME_MEANING}` }),
+      target: z.string().min(1).optional().meta({
+        description: 'Only on this object: the id of a collection or key, or an alias.',
+      }),
+      since: time.meta({ description: 'Only at or after this time.' }),
+      until: time.meta({ description: 'Only before this time.' }),
+      limit: basics.limit,
+    }),
+    cursor: basics.cursor,
+    list: z
+      .object({
+        events: z.array(event),
+        ...page,
+        total: z.int().meta({ description: 'The number of kept events that were asked for.' }),
+        since: z.iso
+          .datetime()
+          .nullable()
+          .meta({
+            description: `When the oldest event happened that is kept; null if there is none. The newest ${limits.auditEventsMax} are kept.`,
+          }),
+      })
+      .meta({ id: 'AuditList', description: 'Newest first.' }),
+  };
+}
