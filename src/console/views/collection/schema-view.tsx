@@ -1,8 +1,47 @@
-// Schema
+// What a collection is: its settings, its vectors, and the metadata that the server found in it.
 
+import { useState } from 'react';
+import { Button } from '../../ui/button.js';
 import { Page } from '../../ui/panel.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
+import { CloneDialog, RenameDialog } from './copy-collection.js';
+import { DeleteCollection } from './delete-collection.js';
+import { EditDialog } from './edit-collection.js';
+import { MetadataPanel } from './metadata-panel.js';
+import { SettingsPanel } from './settings-panel.js';
+import { VectorsPanel } from './vectors-panel.js';
+
+type OpenDialog = 'edit' | 'clone' | 'rename' | 'delete';
 
 export default function SchemaView({ collection }: CollectionViewProps) {
-  return <Page title="Schema">{collection.id}</Page>;
+  const [dialog, setDialog] = useState<OpenDialog>();
+  const dialogProps = (name: OpenDialog) => ({
+    collection,
+    isOpen: dialog === name,
+    onClose: () => setDialog(undefined),
+  });
+  return (
+    <Page
+      title={collection.id}
+      subtitle={collection.description ?? undefined}
+      actions={
+        <>
+          <Button onClick={() => setDialog('edit')}>Edit</Button>
+          <Button onClick={() => setDialog('clone')}>Clone</Button>
+          <Button onClick={() => setDialog('rename')}>Rename</Button>
+          <Button kind="danger" onClick={() => setDialog('delete')}>
+            Delete
+          </Button>
+        </>
+      }
+    >
+      <SettingsPanel collection={collection} />
+      <MetadataPanel collection={collection} />
+      <VectorsPanel collection={collection} />
+      <EditDialog {...dialogProps('edit')} />
+      <CloneDialog {...dialogProps('clone')} />
+      <RenameDialog {...dialogProps('rename')} />
+      <DeleteCollection {...dialogProps('delete')} />
+    </Page>
+  );
 }

@@ -1,0 +1,98 @@
+// Clones a collection under another id, or gives it another id.
+
+import { useState } from 'react';
+import { useLocation } from 'wouter';
+import { queryClient } from '../../api/queries.js';
+import { session } from '../../api/session.js';
+import { collectionPath } from '../../routes.js';
+import { Button } from '../../ui/button.js';
+import { Dialog, DialogActions } from '../../ui/dialog.js';
+import { Field, TextInput } from '../../ui/field.js';
+import { notify } from '../../ui/notices.js';
+import { Problem } from '../../ui/states.js';
+import type { CollectionDialogProps } from './collection-dialog-props.js';
+import styles from './schema.module.css';
+
+export function CloneDialog({ collection, isOpen, onClose }: CollectionDialogProps) {
+  return (
+    <Dialog title="Clone the collection" isOpen={isOpen} onClose={onClose}>
+      <NewIdForm
+        first={`${collection.id}-copy`}
+        hint="Gets the same vectors and settings; both change independently from then on."
+        action="Clone"
+        onClose={onClose}
+        run={async (id) => {
+          await session.get().client.collections.clone(collection.id, { id });
+          notify(`Cloned ${collection.id} to ${id}.`);
+        }}
+      />
+    </Dialog>
+  );
+}
+
+export function RenameDialog({ collection, isOpen, onClose }: CollectionDialogProps) {
+  return (
+    <Dialog title="Rename the collection" isOpen={isOpen} onClose={onClose}>
+      <NewIdForm
+        first={collection.id}
+        hint="Requests with the old id fail from then on, unless it becomes an alias."
+        action="Rename"
+        onClose={onClose}
+        run={async (id) => {
+          await session.get().client.collections.rename(collection.id, id);
+          notify(`Renamed ${collection.id} to ${id}.`);
+        }}
+      />
+    </Dialog>
+  );
+}
+
+interface NewIdFormProps {
+  readonly first: string;
+  readonly hint: string;
+  readonly action: string;
+  readonly onClose: () => void;
+  readonly run: (id: string) => Promise<void>;
+}
+
+function NewIdForm({ first, hint, action, onClose, run }: NewIdFormProps) {
+  const [id, setId] = useState(first);
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const [, navigate] = useLocation();
+  const submit = async () => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      await run(id);
+      void queryClient.invalidateQueries({ queryKey: ['collections'] });
+      onClose();
+      navigate(collectionPath(id));
+    } catch (cause) {
+      setError(cause);
+      setBusy(false);
+    }
+  };
+  return (
+    <form
+      className={styles.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (id !== '') void submit();
+      }}
+    >
+      <Field label="New id" hint={hint}>
+        {(control) => (
+          <TextInput {...control} value={id} onChange={(event) => setId(event.target.value)} />
+        )}
+      </Field>
+      {error !== undefined && <Problem error={error} />}
+      <DialogActions>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button type="submit" kind="primary" disabled={id === ''} isBusy={isBusy}>
+          {action}
+        </Button>
+      </DialogActions>
+    </form>
+  );
+}

@@ -1,0 +1,99 @@
+// Edits the description, the labels and the expiry of a collection.
+
+import { useState } from 'react';
+import { queryClient } from '../../api/queries.js';
+import { session } from '../../api/session.js';
+import { Button } from '../../ui/button.js';
+import { Dialog, DialogActions } from '../../ui/dialog.js';
+import { Field, TextArea, TextInput } from '../../ui/field.js';
+import { notify } from '../../ui/notices.js';
+import { Problem } from '../../ui/states.js';
+import type { CollectionDialogProps } from './collection-dialog-props.js';
+import { parseLabels, parseTtl, rowsOfLabels } from './collection-draft.js';
+import { LabelEditor } from './label-editor.js';
+import styles from './schema.module.css';
+
+export function EditDialog(props: CollectionDialogProps) {
+  return (
+    <Dialog title="Edit the collection" isOpen={props.isOpen} onClose={props.onClose}>
+      <EditForm {...props} />
+    </Dialog>
+  );
+}
+
+function EditForm({ collection, onClose }: CollectionDialogProps) {
+  const { id } = collection;
+  const [description, setDescription] = useState(collection.description ?? '');
+  const [rows, setRows] = useState(rowsOfLabels(collection.labels));
+  const [ttl, setTtl] = useState(collection.ttl_seconds?.toString() ?? '');
+  const [isBusy, setBusy] = useState(false);
+  const [failure, setFailure] = useState<unknown>();
+  const labels = parseLabels(rows);
+  const seconds = parseTtl(ttl);
+  const isValid = typeof labels !== 'string' && typeof seconds !== 'string';
+  const save = async () => {
+    if (!isValid) return;
+    setBusy(true);
+    setFailure(undefined);
+    try {
+      await session.get().client.collections.update(id, {
+        description: description === '' ? null : description,
+        labels,
+        ttl_seconds: seconds,
+      });
+      void queryClient.invalidateQueries({ queryKey: ['collection', id] });
+      void queryClient.invalidateQueries({ queryKey: ['collections'] });
+      notify(`Saved ${id}.`);
+      onClose();
+    } catch (error) {
+      setFailure(error);
+      setBusy(false);
+    }
+  };
+  return (
+    <form
+      className={styles.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void save();
+      }}
+    >
+      <Field label="Description">
+        {(control) => (
+          <TextArea
+            {...control}
+            dir="auto"
+            value={description}
+            onChange={(event) => setDescription(event.target.value)}
+          />
+        )}
+      </Field>
+      <LabelEditor
+        rows={rows}
+        onChange={setRows}
+        error={typeof labels === 'string' ? labels : undefined}
+      />
+      <Field
+        label="Vectors expire after (seconds)"
+        hint="Empty: never. A change is for later writes."
+        error={typeof seconds === 'string' ? seconds : undefined}
+      >
+        {(control) => (
+          <TextInput
+            {...control}
+            inputMode="numeric"
+            value={ttl}
+            onChange={(event) => setTtl(event.target.value)}
+          />
+        )}
+      </Field>
+      {failure !== undefined && <Problem error={failure} />}
+      <DialogActions>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button type="submit" kind="primary" disabled={!isValid} isBusy={isBusy}>
+          Save
+        </Button>
+      </DialogActions>
+    </form>
+  );
+}
