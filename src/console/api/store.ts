@@ -29,3 +29,16 @@ export function createStore<Value>(initial: Value): Store<Value> {
 export function useStore<Value>(store: Store<Value>): Value {
   return useSyncExternalStore(store.subscribe, store.get);
 }
+
+/**
+ * A store for each key, made when it is first asked for: what was typed or found for a collection, which
+ * stays when another tab is shown.
+ */
+export function createStores<Value>(initial: Value): (key: string) => Store<Value> {
+  const stores = new Map<string, Store<Value>>();
+  return (key) => {
+    const store = stores.get(key) ?? createStore(initial);
+    stores.set(key, store);
+    return store;
+  };
+}

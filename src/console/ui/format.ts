@@ -44,12 +44,17 @@ export function formatScore(score: number): string {
   return Number(score.toPrecision(6)).toString();
 }
 
+/** As formatScore, with decimals that are aligned in a column: scores of up to 10 have six. */
+export function formatScoreInColumn(score: number): string {
+  return Math.abs(score) < 10 ? score.toFixed(6) : Number(score.toPrecision(7)).toString();
+}
+
 /** An RFC 3339 time in the time zone of the browser. */
 export function formatTime(time: string): string {
   return TIME.format(new Date(time));
 }
 
 /** 1 → "1 vector", 2 → "2 vectors" */
-export function pluralize(count: number, noun: string): string {
-  return `${formatCount(count)} ${count === 1 ? noun : `${noun}s`}`;
+export function pluralize(count: number, noun: string, plural = `${noun}s`): string {
+  return `${formatCount(count)} ${count === 1 ? noun : plural}`;
 }

@@ -42,11 +42,12 @@ export function keptIn(
 /** The ids of everything but the kept members, group by group. */
 export function idsToDelete(
   groups: readonly SimilarGroup[],
-  keptOf: (group: SimilarGroup) => string | null,
+  keptOf: (group: SimilarGroup) => string | null | undefined,
 ): string[] {
   return groups.flatMap((group) => {
     const kept = keptOf(group);
-    if (kept === null) return [];
+    // Nothing is deleted of a group as long as it is not known what is kept.
+    if (kept === null || kept === undefined) return [];
     return group.members.filter(({ id }) => id !== kept).map(({ id }) => id);
   });
 }

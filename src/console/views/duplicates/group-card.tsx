@@ -1,0 +1,176 @@
+// One group of duplicates: its members side by side, first the metadata in which they differ.
+
+import { EqualNot } from 'lucide-react';
+import { useId, useState } from 'react';
+import type { CollectionRecord } from '../../../client/client.js';
+import { fetchMetadata } from '../../api/fetch-metadata.js';
+import { useApi } from '../../api/queries.js';
+import { Button } from '../../ui/button.js';
+import { Checkbox } from '../../ui/field.js';
+import { formatCount, formatScore, formatScoreInColumn } from '../../ui/format.js';
+import { Problem } from '../../ui/states.js';
+import { type ComparedPath, compareMetadata } from './compare-metadata.js';
+import styles from './group-card.module.css';
+import type { Member, SimilarGroup } from './similar-pairs.js';
+
+interface GroupCardProps {
+  readonly collection: CollectionRecord;
+  readonly group: SimilarGroup;
+  /** Its place in the list, from 1. */
+  readonly number: number;
+  /** The id of the member to keep, null to keep all; undefined while the rule needs metadata. */
+  readonly kept: string | null | undefined;
+  readonly onKeep: (kept: string | null | undefined) => void;
+}
+
+/** More are shown on request: few groups have them. */
+const MEMBERS_SHOWN = 12;
+
+export function GroupCard({ collection, group, number, kept, onKeep }: GroupCardProps) {
+  const [shownCount, setShownCount] = useState(MEMBERS_SHOWN);
+  const headingId = useId();
+  const shown = group.members.slice(0, shownCount);
+  const ids = shown.map(({ id }) => id);
+  const { data, error, refetch } = useApi(
+    ['collection', collection.id, 'metadata', ids],
+    (client, signal) => fetchMetadata(client.collection(collection.id), ids, { signal }),
+    { staleTime: 60_000 },
+  );
+  const hiddenCount = group.members.length - shown.length;
+  return (
+    <article className={styles.card} aria-labelledby={headingId}>
+      <header className={styles.header}>
+        <h3 id={headingId}>
+          Group {formatCount(number)}{' '}
+          <span className={styles.note}>
+            {formatCount(group.members.length)} vectors, {scoreRange(group.members)}
+          </span>
+        </h3>
+        <Checkbox
+          label="Keep all"
+          isChecked={kept === null}
+          onChange={(isAll) => onKeep(isAll ? null : undefined)}
+        />
+      </header>
+      {error !== null && <Problem error={error} onRetry={refetch} />}
+      <MemberTable
+        members={shown}
+        compared={data && compareMetadata(ids.map((id) => data.get(id) ?? {}))}
+        label={`Members of group ${number}`}
+        kept={kept}
+        onKeep={onKeep}
+      />
+      {hiddenCount > 0 && (
+        <Button kind="quiet" onClick={() => setShownCount(shownCount + 50)}>
+          Show {formatCount(Math.min(50, hiddenCount))} more of {formatCount(hiddenCount)}
+        </Button>
+      )}
+    </article>
+  );
+}
+
+function scoreRange(members: readonly Member[]): string {
+  const scores = members.map(({ score }) => score);
+  const [least, greatest] = [Math.min(...scores), Math.max(...scores)];
+  return least === greatest
+    ? `score ${formatScore(least)}`
+    : `scores ${formatScore(least)} to ${formatScore(greatest)}`;
+}
+
+interface MemberTableProps {
+  readonly members: readonly Member[];
+  /** Undefined until the metadata has arrived. */
+  readonly compared: readonly ComparedPath[] | undefined;
+  readonly label: string;
+  readonly kept: string | null | undefined;
+  readonly onKeep: (id: string) => void;
+}
+
+function MemberTable({ members, compared = [], label, kept, onKeep }: MemberTableProps) {
+  const name = useId();
+  const different = compared.filter(({ isDifferent }) => isDifferent);
+  const equal = compared.filter(({ isDifferent }) => !isDifferent);
+  return (
+    <>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard */}
+      <section className={styles.scroll} aria-label={label} tabIndex={0}>
+        <table className={styles.table}>
+          <thead>
+            <tr>
+              <th scope="col">Keep</th>
+              <th scope="col">Id</th>
+              <th scope="col" className={styles.numeric}>
+                Nearest
+              </th>
+              {different.map(({ path }) => (
+                <th key={path} scope="col">
+                  <EqualNot size={13} className={styles.differs} aria-label="Differs:" />{' '}
+                  <bdi>{path}</bdi>
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {members.map(({ id, score }, row) => (
+              <tr key={id} data-kept={kept === null || kept === id}>
+                <td>
+                  <input
+                    type="radio"
+                    className={styles.radio}
+                    name={name}
+                    aria-label={`Keep ${id}`}
+                    checked={kept === id}
+                    onChange={() => onKeep(id)}
+                  />
+                </td>
+                <th scope="row">
+                  <span className={styles.id} title={id} dir="auto">
+                    {id}
+                  </span>
+                </th>
+                <td className={styles.numeric}>{formatScoreInColumn(score)}</td>
+                {different.map(({ path, values }) => (
+                  <td key={path}>
+                    <Value text={values[row]} />
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </section>
+      <EqualPaths compared={equal} />
+    </>
+  );
+}
+
+function Value({ text }: { readonly text: string | undefined }) {
+  if (text === undefined) return <span className={styles.absent}>absent</span>;
+  return (
+    <span className={styles.value} title={text} dir="auto">
+      {text}
+    </span>
+  );
+}
+
+/** What all members have in common; closed, since it does not tell them apart. */
+function EqualPaths({ compared }: { readonly compared: readonly ComparedPath[] }) {
+  if (compared.length === 0) return null;
+  return (
+    <details className={styles.equal}>
+      <summary>
+        {formatCount(compared.length)} equal {compared.length === 1 ? 'field' : 'fields'}
+      </summary>
+      <dl>
+        {compared.map(({ path, values }) => (
+          <div key={path}>
+            <dt>
+              <bdi>{path}</bdi>
+            </dt>
+            <dd dir="auto">{values[0]}</dd>
+          </div>
+        ))}
+      </dl>
+    </details>
+  );
+}

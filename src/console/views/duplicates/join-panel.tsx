@@ -1,0 +1,170 @@
+// The join of a collection with another one: its form, and what it found.
+
+import { Search, Square } from 'lucide-react';
+import type { CollectionRecord } from '../../../client/client.js';
+import { useCollections } from '../../api/queries.js';
+import { useStore } from '../../api/store.js';
+import { Button } from '../../ui/button.js';
+import { Field, Select, TextInput } from '../../ui/field.js';
+import { pluralize } from '../../ui/format.js';
+import { Panel } from '../../ui/panel.js';
+import { Empty, Loading, Problem } from '../../ui/states.js';
+import { type DenseVector, denseVectors } from '../dense-vectors.js';
+import styles from './duplicates.module.css';
+import { JoinResults } from './join-results.js';
+import {
+  type JoinDraft,
+  joinableCollections,
+  joinDraftOf,
+  joinRequest,
+  joinSettings,
+  joinStateOf,
+  matching,
+  useJoin,
+} from './join-search.js';
+import { MetricField, ThresholdField, VectorField } from './score-fields.js';
+import { SearchProgress } from './search-progress.js';
+
+interface JoinPanelProps {
+  readonly collection: CollectionRecord;
+}
+
+export function JoinPanel({ collection }: JoinPanelProps) {
+  const draft = useStore(joinDraftOf(collection.id));
+  const { data: collections, error, refetch } = useCollections();
+  if (collections === undefined) {
+    return error === null ? <Loading /> : <Problem error={error} onRetry={refetch} />;
+  }
+  const vectors = denseVectors(collection);
+  const using = vectors.find(({ name }) => name === draft.using) ?? vectors[0]!;
+  const others = joinableCollections(collections, collection, using);
+  const other = others.find(({ id }) => id === draft.with) ?? others[0];
+  if (other === undefined && vectors.length === 1) {
+    return (
+      <Empty title="There is no collection to join with">
+        <p>
+          No other collection that you may read has vectors of {using.dimension} dimensions.{' '}
+          <a href="#/import">Import one</a>
+        </p>
+      </Empty>
+    );
+  }
+  return (
+    <>
+      <Panel>
+        <JoinForm collection={collection} using={using} others={others} other={other} />
+      </Panel>
+      <JoinResults collection={collection} />
+    </>
+  );
+}
+
+interface JoinFormProps extends JoinPanelProps {
+  readonly using: DenseVector;
+  readonly others: readonly CollectionRecord[];
+  /** Undefined when no collection has vectors of the dimension of `using`. */
+  readonly other: CollectionRecord | undefined;
+}
+
+function JoinForm({ collection, using, others, other }: JoinFormProps) {
+  const store = joinDraftOf(collection.id);
+  const draft = useStore(store);
+  const state = useStore(joinStateOf(collection.id));
+  const { start, stop } = useJoin(collection);
+  const change = (part: JoinDraft) => store.set({ ...draft, ...part });
+  const settings = other && joinSettings(using, other, draft);
+  const request = other && settings && joinRequest(other, settings, draft);
+  return (
+    <form
+      className={styles.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (request !== undefined) void start(request);
+      }}
+    >
+      <div className={styles.fields}>
+        <VectorField
+          vectors={denseVectors(collection)}
+          using={using.name}
+          onChange={(name) => change({ using: name })}
+        />
+        <Field
+          label="Search in"
+          error={other === undefined ? `None has ${using.dimension} dimensions.` : undefined}
+        >
+          {(control) => (
+            <Select
+              {...control}
+              value={other?.id ?? ''}
+              options={others.map(({ id }) => ({ value: id, label: id }))}
+              onChange={(id) => change({ with: id })}
+            />
+          )}
+        </Field>
+        {other !== undefined && settings !== undefined && (
+          <>
+            <VectorField
+              label="Vector there"
+              vectors={matching(other, using)}
+              using={settings.withUsing.name}
+              onChange={(withUsing) => change({ withUsing })}
+            />
+            <MetricField metric={settings.metric} onChange={(metric) => change({ metric })} />
+            <TopKField text={draft.topKText ?? '1'} {...settings} onChange={change} />
+            <ThresholdField
+              metric={settings.metric}
+              text={draft.thresholdText ?? ''}
+              threshold={settings.threshold ?? Number.NaN}
+              isOptional
+              onChange={(thresholdText) => change({ thresholdText })}
+            />
+          </>
+        )}
+      </div>
+      <div className={styles.submit}>
+        {state.kind === 'running' ? (
+          <Button icon={Square} onClick={stop}>
+            Stop
+          </Button>
+        ) : (
+          <Button type="submit" kind="primary" icon={Search} disabled={request === undefined}>
+            Join
+          </Button>
+        )}
+        {state.kind === 'running' && (
+          <SearchProgress rowCount={state.rowCount} total={collection.vector_count}>
+            {pluralize(state.matchCount, 'match', 'matches')}
+          </SearchProgress>
+        )}
+      </div>
+    </form>
+  );
+}
+
+interface TopKFieldProps {
+  readonly text: string;
+  readonly topK: number | undefined;
+  readonly threshold: number | undefined;
+  readonly onChange: (part: JoinDraft) => void;
+}
+
+function TopKField({ text, topK, threshold, onChange }: TopKFieldProps) {
+  const isMissing = topK === undefined && threshold === undefined;
+  const error = isMissing
+    ? 'Expected a number of matches, a least score or both.'
+    : Number.isNaN(topK)
+      ? 'Expected a whole number above 0.'
+      : undefined;
+  return (
+    <Field label="Matches for each vector" error={error} hint="Empty for all with the score.">
+      {(control) => (
+        <TextInput
+          {...control}
+          inputMode="numeric"
+          value={text}
+          onChange={(event) => onChange({ topKText: event.target.value })}
+        />
+      )}
+    </Field>
+  );
+}
