@@ -1,5 +1,7 @@
 // The addresses of the views, in the hash of the URL: the server has one document, at any path.
 
+import { encodeDraft, type QueryDraft } from './views/query/query-draft.js';
+
 /** The views of one collection, in the order of their tabs. */
 export const COLLECTION_VIEWS = [
   { name: 'schema', label: 'Schema' },
@@ -22,4 +24,9 @@ export const SERVICE_VIEWS = [
 
 export function collectionPath(id: string, view: CollectionView = 'schema'): string {
   return `/collections/${encodeURIComponent(id)}/${view}`;
+}
+
+/** The query view with a draft, such as `{ id }`, `{ positive: ids }` or `{ vector: '0.1 0.2 …' }`. */
+export function queryPath(id: string, draft: QueryDraft): string {
+  return `${collectionPath(id, 'query')}/${encodeDraft(draft)}`;
 }

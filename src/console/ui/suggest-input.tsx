@@ -1,0 +1,71 @@
+// A text input with suggestions, which may be ignored.
+
+import { Combobox, ComboboxItem, ComboboxPopover, ComboboxProvider } from '@ariakit/react';
+import type { KeyboardEvent } from 'react';
+import { classNames } from './class-names.js';
+import fieldStyles from './field.module.css';
+import styles from './suggest-input.module.css';
+
+export interface Suggestion {
+  readonly value: string;
+  /** Shown beside the value, such as a type or a count. */
+  readonly note?: string | undefined;
+}
+
+interface SuggestInputProps {
+  readonly id?: string;
+  readonly label?: string;
+  readonly value: string;
+  readonly suggestions: readonly Suggestion[];
+  readonly placeholder?: string;
+  readonly isInvalid?: boolean;
+  readonly describedBy?: string | undefined;
+  readonly className?: string | undefined;
+  readonly onChange: (value: string) => void;
+  /** A suggestion was chosen; by default it becomes the value. */
+  readonly onChoose?: (value: string) => void;
+  readonly onFocusChange?: (hasFocus: boolean) => void;
+  readonly onKeyDown?: (event: KeyboardEvent<HTMLInputElement>) => void;
+}
+
+export function SuggestInput(props: SuggestInputProps) {
+  const { label, value, suggestions, onChange, onChoose, onFocusChange } = props;
+  return (
+    <ComboboxProvider value={value} setValue={onChange} placement="bottom-start">
+      <Combobox
+        {...(props.id !== undefined && { id: props.id })}
+        aria-label={label}
+        aria-invalid={props.isInvalid || undefined}
+        aria-describedby={props.describedBy}
+        placeholder={props.placeholder}
+        spellCheck={false}
+        autoComplete="off"
+        dir="auto"
+        className={classNames(fieldStyles.control, props.className)}
+        onFocus={() => onFocusChange?.(true)}
+        onBlur={() => onFocusChange?.(false)}
+        onKeyDown={props.onKeyDown}
+      />
+      {suggestions.length > 0 && (
+        <ComboboxPopover portal sameWidth gutter={4} className={styles.popover} unmountOnHide>
+          {suggestions.map((suggestion) => (
+            <ComboboxItem
+              key={suggestion.value}
+              value={suggestion.value}
+              setValueOnClick={onChoose === undefined}
+              className={styles.item}
+              onClick={() => onChoose?.(suggestion.value)}
+            >
+              <span className={styles.value} dir="auto">
+                {suggestion.value}
+              </span>
+              {suggestion.note !== undefined && (
+                <span className={styles.note}>{suggestion.note}</span>
+              )}
+            </ComboboxItem>
+          ))}
+        </ComboboxPopover>
+      )}
+    </ComboboxProvider>
+  );
+}

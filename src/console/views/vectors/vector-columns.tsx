@@ -1,0 +1,64 @@
+// The columns of tables of vectors: id, metadata paths, preview, values.
+
+import type { ReactNode } from 'react';
+import type { CollectionRecord, FoundPath } from '../../../client/client.js';
+import { resolvePath } from '../../../common/metadata-path.js';
+import { formatValue, type ShownVector } from './preview.js';
+import { ValuesStrip } from './values-strip.js';
+import { VectorPicture } from './vector-preview.js';
+
+export interface TableColumn {
+  /** Identifies the column; for metadata, the path. */
+  readonly key: string;
+  readonly label: string;
+  /** Pixels, until it is changed. */
+  readonly width: number;
+  readonly isNumber?: boolean;
+  readonly isSortable?: boolean;
+  readonly render: (row: ShownVector, index: number) => ReactNode;
+}
+
+export const ID_COLUMN: TableColumn = {
+  key: '$id',
+  label: 'id',
+  width: 180,
+  isSortable: true,
+  render: ({ id }) => <bdi title={id}>{id}</bdi>,
+};
+
+export const VALUES_COLUMN: TableColumn = {
+  key: '$values',
+  label: 'values',
+  width: 160,
+  render: ({ values }) => values && values.length > 0 && <ValuesStrip values={values} />,
+};
+
+export function metadataColumn(path: string, found?: FoundPath): TableColumn {
+  const isNumber =
+    found !== undefined && found.types.number > 0 && found.types.number === found.count;
+  return {
+    key: path,
+    label: path,
+    width: isNumber ? 110 : 200,
+    isNumber,
+    isSortable: true,
+    render: ({ metadata }) => {
+      const text = metadata === undefined ? '' : formatValue(resolvePath(metadata, path));
+      return (
+        <bdi title={text.length > 24 ? text : undefined}>{text.slice(0, CELL_CHARACTERS_MAX)}</bdi>
+      );
+    },
+  };
+}
+
+/** No column is wider than this, and metadata may be 40 kB long. */
+const CELL_CHARACTERS_MAX = 300;
+
+export function pictureColumn(collection: CollectionRecord): TableColumn {
+  return {
+    key: '$picture',
+    label: 'picture',
+    width: 72,
+    render: (row) => <VectorPicture collection={collection} vector={row} />,
+  };
+}

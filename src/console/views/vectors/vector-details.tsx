@@ -1,0 +1,168 @@
+// Everything about one vector: preview, metadata, values, sequence; edits its metadata and deletes it.
+
+import { Pencil, Search, Trash2, X } from 'lucide-react';
+import { useState } from 'react';
+import { Link } from 'wouter';
+import type { CollectionRecord, StoredVector } from '../../../client/client.js';
+import { queryClient, useApi } from '../../api/queries.js';
+import { session } from '../../api/session.js';
+import { queryPath } from '../../routes.js';
+import { Button, IconButton } from '../../ui/button.js';
+import { CopyButton } from '../../ui/copy-button.js';
+import { Dialog, DialogActions } from '../../ui/dialog.js';
+import { formatCount, formatTime } from '../../ui/format.js';
+import { notify } from '../../ui/notices.js';
+import { Loading, Problem } from '../../ui/states.js';
+import { MetadataEditor } from './metadata-editor.js';
+import { MetadataTree } from './metadata-tree.js';
+import { ValuesPanel } from './values-panel.js';
+import styles from './vector-details.module.css';
+import { VectorPreview } from './vector-preview.js';
+
+interface VectorDetailsProps {
+  readonly collection: CollectionRecord;
+  readonly id: string;
+  readonly onClose?: () => void;
+  /** The metadata changed, or the vector was deleted. */
+  readonly onChange?: () => void;
+}
+
+export function VectorDetails({ collection, id, onClose, onChange }: VectorDetailsProps) {
+  const { data, error, refetch } = useApi(
+    ['collection', collection.id, 'vector', id],
+    (client, signal) =>
+      client
+        .collection(collection.id)
+        .get(id, { include_values: 'float32', include_sequence: true }, { signal }),
+  );
+  return (
+    <section className={styles.details} aria-label={`Vector ${id}`}>
+      <header className={styles.header}>
+        <h3 className={styles.id}>
+          <bdi>{id}</bdi>
+        </h3>
+        <CopyButton text={id} label="Copy the id" />
+        {onClose !== undefined && <IconButton icon={X} label="Close" onClick={onClose} />}
+      </header>
+      {data === undefined && error === null && <Loading />}
+      {error !== null && <Problem error={error} onRetry={refetch} />}
+      {data !== undefined && (
+        <Contents
+          key={id}
+          collection={collection}
+          vector={data}
+          onChange={() => {
+            void queryClient.invalidateQueries({ queryKey: ['collection', collection.id] });
+            onChange?.();
+          }}
+          onDeleted={onClose}
+        />
+      )}
+    </section>
+  );
+}
+
+interface ContentsProps {
+  readonly collection: CollectionRecord;
+  readonly vector: StoredVector<Float32Array>;
+  readonly onChange: () => void;
+  readonly onDeleted: (() => void) | undefined;
+}
+
+function Contents({ collection, vector, onChange, onDeleted }: ContentsProps) {
+  const [isEditing, setEditing] = useState(false);
+  const [isDeleting, setDeleting] = useState(false);
+  return (
+    <>
+      <div className={styles.actions}>
+        <Link href={queryPath(collection.id, { by: 'id', id: vector.id })} className={styles.link}>
+          <Search size={15} aria-hidden />
+          Find similar
+        </Link>
+        <Button icon={Pencil} aria-expanded={isEditing} onClick={() => setEditing(!isEditing)}>
+          Edit metadata
+        </Button>
+        <IconButton
+          icon={Trash2}
+          kind="plain"
+          label="Delete the vector"
+          onClick={() => setDeleting(true)}
+        />
+      </div>
+      <VectorPreview collection={collection} vector={vector} />
+      <h4>Metadata</h4>
+      {isEditing ? (
+        <MetadataEditor
+          // Another state of the vector is edited anew; what was typed is kept as a draft.
+          key={vector.sequence}
+          collection={collection}
+          vector={vector}
+          onClose={() => setEditing(false)}
+          onSaved={() => {
+            setEditing(false);
+            onChange();
+          }}
+        />
+      ) : (
+        <MetadataTree metadata={vector.metadata ?? {}} />
+      )}
+      <ValuesPanel vector={vector} />
+      <p className={styles.note}>
+        Written at sequence {formatCount(vector.sequence ?? 0)}
+        {vector.expires_at !== undefined && `, expires ${formatTime(vector.expires_at)}`}
+      </p>
+      <DeleteDialog
+        collection={collection}
+        id={vector.id}
+        isOpen={isDeleting}
+        onClose={() => setDeleting(false)}
+        onDeleted={() => {
+          onDeleted?.();
+          onChange();
+        }}
+      />
+    </>
+  );
+}
+
+interface DeleteDialogProps {
+  readonly collection: CollectionRecord;
+  readonly id: string;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+  readonly onDeleted: () => void;
+}
+
+function DeleteDialog({ collection, id, isOpen, onClose, onDeleted }: DeleteDialogProps) {
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const remove = async () => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      await session.get().client.collection(collection.id).delete(id);
+      notify('Deleted the vector.');
+      onClose();
+      onDeleted();
+    } catch (cause) {
+      setError(cause);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title="Delete the vector" isOpen={isOpen} onClose={onClose}>
+      <p className={styles.id}>
+        <bdi>{id}</bdi> is deleted from <bdi>{collection.id}</bdi>, with its metadata. This cannot
+        be undone.
+      </p>
+      {error !== undefined && <Problem error={error} />}
+      <DialogActions>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button kind="danger" isBusy={isBusy} onClick={remove}>
+          Delete
+        </Button>
+      </DialogActions>
+    </Dialog>
+  );
+}

@@ -1,0 +1,237 @@
+// A table of any number of vectors as a grid: only the rows in view exist. Arrow keys move, Space selects,
+// Enter opens a row; in the header Enter sorts, and Shift with an arrow changes the width of a column.
+
+import {
+  type CSSProperties,
+  type KeyboardEvent,
+  type MouseEvent,
+  useEffect,
+  useId,
+  useMemo,
+  useRef,
+  useState,
+} from 'react';
+import type { ShownVector } from './preview.js';
+import { contentHeight } from './scroll-window.js';
+import { type SortState, TableHeader, WIDTH_STEP } from './table-header.js';
+import { cellId, SELECTION_WIDTH, TableBodyRow } from './table-row.js';
+import { type ActiveCell, cellAfterKey, toggled, withAll } from './table-selection.js';
+import { useScrollWindow } from './use-scroll-window.js';
+import type { TableColumn } from './vector-columns.js';
+import styles from './vector-table.module.css';
+
+const ROW_HEIGHT = 34;
+const HEADER_HEIGHT = 36;
+
+interface VectorTableProps {
+  readonly label: string;
+  readonly columns: readonly TableColumn[];
+  readonly rowCount: number;
+  /** Undefined while the row is not loaded. Another function renders the rows again. */
+  readonly rowAt: (index: number) => ShownVector | undefined;
+  /** The rows in view, `last` being the first that is not, whenever they change. */
+  readonly onRangeChange?: (first: number, last: number) => void;
+  readonly selection?: ReadonlySet<string>;
+  readonly onSelectionChange?: (selection: ReadonlySet<string>) => void;
+  /** Selects rows of which some are not loaded; by default those that are loaded are selected. */
+  readonly onSelectRange?: (first: number, last: number) => void;
+  /** A row was chosen, to show its details. */
+  readonly onOpen?: (row: ShownVector, index: number) => void;
+  readonly openId?: string | undefined;
+  readonly sort?: SortState | undefined;
+  readonly onSortChange?: (sort: SortState | undefined) => void;
+  /** Pixels by the keys of columns. */
+  readonly widths?: Readonly<Record<string, number>>;
+  readonly onWidthsChange?: (widths: Readonly<Record<string, number>>) => void;
+  /** Gives the table its height. */
+  readonly className?: string | undefined;
+}
+
+export function VectorTable(props: VectorTableProps) {
+  const { label, columns, rowCount, rowAt, selection, openId, sort } = props;
+  const gridId = useId();
+  const scroller = useRef<HTMLDivElement>(null);
+  const layer = useRef<HTMLDivElement>(null);
+  const viewportHeight = useHeight(scroller) - HEADER_HEIGHT;
+  const area = useMemo(
+    () => ({ rowCount, rowHeight: ROW_HEIGHT, viewportHeight: Math.max(viewportHeight, 0) }),
+    [rowCount, viewportHeight],
+  );
+  const { first, last, anchor, onScroll, showRow } = useScrollWindow(scroller, layer, area);
+  const [ownWidths, setOwnWidths] = useState<Readonly<Record<string, number>>>({});
+  const widths = props.widths ?? ownWidths;
+  const grid = useGridState(props, area.viewportHeight, showRow);
+  const { onRangeChange } = props;
+  useEffect(() => onRangeChange?.(first, last), [onRangeChange, first, last]);
+  const isSelectable = selection !== undefined;
+  const shownColumns = columns.map((column) => widths[column.key] ?? column.width);
+  const template = [...(isSelectable ? [SELECTION_WIDTH] : []), ...shownColumns];
+  const changeWidth = (key: string, width: number) => {
+    const next = { ...widths, [key]: width };
+    if (props.onWidthsChange) props.onWidthsChange(next);
+    else setOwnWidths(next);
+  };
+  const resizeActive = (step: number) => {
+    const column = columns[grid.active.column - (isSelectable ? 1 : 0)];
+    if (column) changeWidth(column.key, Math.max(48, (widths[column.key] ?? column.width) + step));
+  };
+  return (
+    <div
+      ref={scroller}
+      role="grid"
+      aria-label={label}
+      aria-rowcount={rowCount + 1}
+      aria-colcount={template.length}
+      aria-multiselectable={isSelectable || undefined}
+      aria-activedescendant={cellId(gridId, grid.active)}
+      tabIndex={0}
+      className={`${styles.grid} ${props.className ?? ''}`}
+      style={
+        {
+          '--columns': template.map((width) => `${width}px`).join(' '),
+          '--width': `${template.reduce((sum, width) => sum + width, 0)}px`,
+          '--row-height': `${ROW_HEIGHT}px`,
+          '--header-height': `${HEADER_HEIGHT}px`,
+        } as CSSProperties
+      }
+      onScroll={onScroll}
+      onKeyDown={(event) => {
+        const isResize = grid.active.row === -1 && event.shiftKey && event.key.startsWith('Arrow');
+        if (isResize && (event.key === 'ArrowLeft' || event.key === 'ArrowRight')) {
+          event.preventDefault();
+          resizeActive(event.key === 'ArrowLeft' ? -WIDTH_STEP : WIDTH_STEP);
+        } else grid.onKeyDown(event);
+      }}
+      onClick={grid.onClick}
+    >
+      <TableHeader
+        gridId={gridId}
+        columns={columns}
+        isSelectable={isSelectable}
+        active={grid.active.row === -1 ? grid.active.column : undefined}
+        sort={sort}
+        onSort={props.onSortChange}
+        widths={widths}
+        onWidth={changeWidth}
+      />
+      <div role="rowgroup" className={styles.body} style={{ height: contentHeight(area) }}>
+        <div ref={layer} role="presentation" className={styles.layer}>
+          {Array.from({ length: last - first }, (_, i) => {
+            const index = first + i;
+            const row = rowAt(index);
+            return (
+              <TableBodyRow
+                key={index}
+                gridId={gridId}
+                index={index}
+                top={(index - anchor) * ROW_HEIGHT}
+                row={row}
+                columns={columns}
+                isSelected={isSelectable ? row !== undefined && selection.has(row.id) : undefined}
+                isOpen={row !== undefined && row.id === openId}
+                activeColumn={grid.active.row === index ? grid.active.column : undefined}
+              />
+            );
+          })}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+/** The active cell, and what keys and clicks do. */
+function useGridState(
+  props: VectorTableProps,
+  viewportHeight: number,
+  showRow: (row: number) => void,
+) {
+  const { columns, rowCount, rowAt, selection, onSelectionChange, onOpen } = props;
+  const offset = selection === undefined ? 0 : 1;
+  const [moved, setActive] = useState<ActiveCell>({ row: 0, column: 0 });
+  const active = rowCount === 0 ? { ...moved, row: -1 } : clampRow(moved, rowCount);
+  /** Where a range begins that Shift extends. */
+  const rangeStart = useRef(0);
+
+  const selectRange = (to: number) => {
+    if (selection === undefined) return;
+    const first = Math.max(0, Math.min(rangeStart.current, to));
+    const last = Math.max(rangeStart.current, to) + 1;
+    const rows = Array.from({ length: last - first }, (_, i) => rowAt(first + i));
+    if (rows.includes(undefined) && props.onSelectRange) props.onSelectRange(first, last);
+    else
+      onSelectionChange?.(
+        withAll(
+          selection,
+          rows.flatMap((row) => row?.id ?? []),
+        ),
+      );
+  };
+  const toggle = (row: number) => {
+    const vector = rowAt(row);
+    rangeStart.current = row;
+    if (vector && selection) onSelectionChange?.(toggled(selection, vector.id));
+  };
+  const sortBy = (column: TableColumn | undefined) => {
+    if (column?.isSortable) props.onSortChange?.(nextSort(props.sort, column.key));
+  };
+  const open = (row: number) => {
+    const vector = rowAt(row);
+    if (vector) onOpen?.(vector, row);
+  };
+
+  const onKeyDown = (event: KeyboardEvent) => {
+    const extent = {
+      rowCount,
+      columnCount: columns.length + offset,
+      pageRows: Math.max(1, Math.floor(viewportHeight / ROW_HEIGHT) - 1),
+    };
+    const ctrlKey = event.ctrlKey || event.metaKey;
+    const next = cellAfterKey(active, { key: event.key, ctrlKey }, extent);
+    if (next !== undefined) {
+      setActive(next);
+      if (next.row >= 0) showRow(next.row);
+      if (event.shiftKey) selectRange(next.row);
+      else rangeStart.current = next.row;
+    } else if (event.key === ' ' && active.row >= 0) toggle(active.row);
+    else if (event.key === 'Enter' && !ctrlKey && active.row >= 0) open(active.row);
+    else if (event.key === 'Enter' && !ctrlKey) sortBy(columns[active.column - offset]);
+    else if (event.key === 'a' && ctrlKey && selection !== undefined) {
+      rangeStart.current = 0;
+      selectRange(rowCount - 1);
+    } else return;
+    event.preventDefault();
+  };
+
+  const onClick = (event: MouseEvent) => {
+    const cell = (event.target as Element).closest<HTMLElement>('[data-column]');
+    if (cell === null || (event.target as Element).closest('button, a') !== null) return;
+    const row = Number(cell.dataset.row);
+    const column = Number(cell.dataset.column);
+    setActive({ row, column });
+    if (row < 0) sortBy(columns[column - offset]);
+    else if (event.shiftKey) selectRange(row);
+    else if (column < offset || event.ctrlKey || event.metaKey) toggle(row);
+    else open(row);
+  };
+  return { active, onKeyDown, onClick };
+}
+
+function clampRow(cell: ActiveCell, rowCount: number): ActiveCell {
+  return cell.row < rowCount ? cell : { ...cell, row: rowCount - 1 };
+}
+
+/** Ascending, descending, none. */
+function nextSort(sort: SortState | undefined, key: string): SortState | undefined {
+  if (sort?.key !== key) return { key, isDescending: false };
+  return sort.isDescending ? undefined : { key, isDescending: true };
+}
+
+function useHeight(element: { readonly current: HTMLElement | null }): number {
+  const [height, setHeight] = useState(0);
+  useEffect(() => {
+    const observer = new ResizeObserver(([entry]) => setHeight(entry!.contentRect.height));
+    observer.observe(element.current!);
+    return () => observer.disconnect();
+  }, [element]);
+  return height;
+}
