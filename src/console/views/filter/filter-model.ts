@@ -4,6 +4,7 @@
 import type { Json, JsonObject } from '../../../common/types.js';
 import {
   FILTER_OPERATORS,
+  ID_PATH,
   OPERATOR_NAMES,
   type OperatorName,
   operatorOf,
@@ -73,7 +74,9 @@ function readMember(name: string, value: Json): FilterItem[] | undefined {
     return [newGroup(name === '$and' ? 'all' : 'any', value.map(readElement))];
   }
   if (name === '$not') return isFilled(value) ? [newGroup('not', readMembers(value))] : undefined;
-  if (name.startsWith('$') && name !== '$id' && name !== TEXT_PATH) return undefined;
+  if (name.startsWith('$') && name !== ID_PATH && name !== TEXT_PATH) return undefined;
+  // An empty path is that of a condition without one yet.
+  if (name === '') return undefined;
   if (isObject(value)) return readOperators(name, value);
   if (Array.isArray(value)) return undefined;
   return [condition(name, value === null ? 'null' : '$eq', value)];

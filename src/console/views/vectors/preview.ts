@@ -73,9 +73,9 @@ export function previewText(
   { text }: CollectionRecord,
 ): string | undefined {
   if (metadata === undefined) return undefined;
-  const indexed = (text?.fields ?? []).flatMap((path) =>
-    stringsIn(resolvePath(metadata, path) ?? {}),
-  );
+  const indexed = (text?.fields ?? []).flatMap((path) => [
+    ...stringsIn(resolvePath(metadata, path) ?? {}),
+  ]);
   if (indexed.length > 0) return indexed.join(' · ');
   const texts = [...stringsIn(metadata)].filter(
     (one) => one.length >= TEXT_CHARACTERS_MIN && !one.startsWith('data:') && /\s/.test(one),
