@@ -21,6 +21,7 @@ import { createApp, stopApp } from './server/app.js';
 import { Authenticator } from './server/auth/authenticator.js';
 import { openSecurity, type Security } from './server/auth/security.js';
 import { ControlSocket } from './server/transport/control-socket.js';
+import { diskSpace } from './storage/disk.js';
 import { openLmdbStore } from './storage/lmdb-store.js';
 
 export interface RunningServer {
@@ -147,8 +148,22 @@ async function openDatabase(
   );
   for (const { name, help, read } of gauges) metrics.addGauge(name, help, read);
   addStorageGauges(metrics, database);
+  addDiskGauges(metrics, config.dataDir);
   const backups = new Backups({ store, directory: config.backupDir, logger });
   return { database, backups, pool, engine: { name: engine.name, reason }, metrics };
+}
+
+function addDiskGauges(metrics: Metrics, directory: string): void {
+  metrics.addGauge(
+    'sagitta_disk_free_bytes',
+    'Free space of the disk with the data directory.',
+    () => diskSpace(directory).freeBytes,
+  );
+  metrics.addGauge(
+    'sagitta_disk_total_bytes',
+    'Size of the disk with the data directory.',
+    () => diskSpace(directory).totalBytes,
+  );
 }
 
 /** Builds the application and listens, on the control socket and on the configured address. */

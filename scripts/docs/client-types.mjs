@@ -19,6 +19,8 @@ const TYPES = {
   CollectionInput: { schema: 'CollectionCreate', omit: ['idempotency_key'] },
   CollectionRecord: { schema: 'Collection' },
   CollectionPage: { schema: 'CollectionList' },
+  SegmentRecord: { schema: 'Segment' },
+  SegmentPage: { schema: 'SegmentList' },
   TextSettingsInput: { schema: 'TextSettingsInput' },
   TextSettings: { schema: 'TextSettings' },
   CollectionClone: { schema: 'CollectionClone', omit: ['idempotency_key'] },

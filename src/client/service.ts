@@ -28,6 +28,8 @@ import type {
   Limits,
   PrincipalRecord,
   Readiness,
+  SegmentPage,
+  SegmentRecord,
   ServiceInfo,
 } from './types.js';
 
@@ -48,6 +50,18 @@ export interface Collections {
   pages(request?: { limit?: number }, options?: CallOptions): AsyncIterable<CollectionPage>;
   /** Every collection, in id order, one at a time. `limit` is the page size. */
   all(request?: { limit?: number }, options?: CallOptions): AsyncIterable<CollectionRecord>;
+  /** One page of its segments, in the order of their numbers: rows, memory and files. */
+  segments(
+    id: string,
+    request?: { limit?: number; cursor?: string },
+    options?: CallOptions,
+  ): Promise<SegmentPage>;
+  /** Every segment, one at a time. `limit` is the page size. */
+  allSegments(
+    id: string,
+    request?: { limit?: number },
+    options?: CallOptions,
+  ): AsyncIterable<SegmentRecord>;
   /** Absent members keep their values; `labels` replaces all labels. */
   update(
     id: string,
@@ -163,31 +177,6 @@ export interface ServiceMethods {
 
 export function createServiceMethods(requests: Requests): ServiceMethods {
   const { transport, get, postOnce, change } = requests;
-  const collections: Collections = {
-    async create(input, options = {}) {
-      const query = options.ifNotExists ? { if_not_exists: true } : {};
-      return (await requests.write<CollectionRecord>('/collections', input, options, query)).body;
-    },
-    get: (id, options) => get(`/collections/${pathSegment(id)}`, {}, options),
-    list: (request = {}, options) => get('/collections', request, options),
-    pages: (request = {}, options) => pagesOf(request, (page) => collections.list(page, options)),
-    all: (request, options) =>
-      itemsOf(collections.pages(request, options), (page) => page.collections),
-    update: (id, body, options) =>
-      change('PATCH', `/collections/${pathSegment(id)}`, { body, isIdempotent: true }, options),
-    async clone(id, input = {}, options = {}) {
-      const path = `/collections/${pathSegment(id)}/clone`;
-      const patient = { timeoutMs: Number.POSITIVE_INFINITY, ...options };
-      return (await requests.write<CollectionRecord>(path, input, patient)).body;
-    },
-    async rename(id, newId, options = {}) {
-      const path = `/collections/${pathSegment(id)}/rename`;
-      return (await requests.write<CollectionRecord>(path, { id: newId }, options)).body;
-    },
-    delete: (id, options) =>
-      change('DELETE', `/collections/${pathSegment(id)}`, { isIdempotent: false }, options),
-  };
-
   const keys: Keys = {
     create: (input, options) => postOnce('/keys', input, options),
     list: async (options) => (await get<{ keys: ApiKeyRecord[] }>('/keys', {}, options)).keys,
@@ -241,13 +230,48 @@ export function createServiceMethods(requests: Requests): ServiceMethods {
   return {
     limits,
     principal,
-    collections,
+    collections: createCollections(requests),
     aliases: createAliases(requests),
     keys,
     backups,
     audit,
     service,
   };
+}
+
+function createCollections({ get, write, change }: Requests): Collections {
+  const collections: Collections = {
+    async create(input, options = {}) {
+      const query = options.ifNotExists ? { if_not_exists: true } : {};
+      return (await write<CollectionRecord>('/collections', input, options, query)).body;
+    },
+    get: (id, options) => get(`/collections/${pathSegment(id)}`, {}, options),
+    list: (request = {}, options) => get('/collections', request, options),
+    pages: (request = {}, options) => pagesOf(request, (page) => collections.list(page, options)),
+    all: (request, options) =>
+      itemsOf(collections.pages(request, options), (page) => page.collections),
+    segments: (id, request = {}, options) =>
+      get(`/collections/${pathSegment(id)}/segments`, request, options),
+    allSegments: (id, request = {}, options) =>
+      itemsOf(
+        pagesOf(request, (page) => collections.segments(id, page, options)),
+        (page) => page.segments,
+      ),
+    update: (id, body, options) =>
+      change('PATCH', `/collections/${pathSegment(id)}`, { body, isIdempotent: true }, options),
+    async clone(id, input = {}, options = {}) {
+      const path = `/collections/${pathSegment(id)}/clone`;
+      const patient = { timeoutMs: Number.POSITIVE_INFINITY, ...options };
+      return (await write<CollectionRecord>(path, input, patient)).body;
+    },
+    async rename(id, newId, options = {}) {
+      const path = `/collections/${pathSegment(id)}/rename`;
+      return (await write<CollectionRecord>(path, { id: newId }, options)).body;
+    },
+    delete: (id, options) =>
+      change('DELETE', `/collections/${pathSegment(id)}`, { isIdempotent: false }, options),
+  };
+  return collections;
 }
 
 function createAliases({ get, read, change }: Requests): Aliases {

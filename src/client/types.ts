@@ -40,6 +40,8 @@ export type {
   RecallReply,
   Recommend,
   ScoreStats,
+  SegmentPage,
+  SegmentRecord,
   ServiceInfo,
   SparseVector,
   Stats,

@@ -100,6 +100,11 @@ export interface CollectionRecord {
     readonly mapped_bytes: number;
     readonly device_bytes: number;
   };
+  /**
+   * Segment files and the log after them. Clones share files with their originals where the
+   * file system can.
+   */
+  readonly disk_bytes: number;
 }
 
 export interface CollectionPage {
@@ -109,6 +114,41 @@ export interface CollectionPage {
   /** Whether there is another page. */
   readonly has_more: boolean;
   readonly total: number;
+}
+
+export interface SegmentRecord {
+  readonly number: number;
+  /** `active` takes new rows, `sealed` waits for its file, `stored` has one. */
+  readonly state: 'active' | 'sealed' | 'stored';
+  /** Rows, with those that only snapshots see. */
+  readonly row_count: number;
+  /** Rows that are neither deleted nor replaced. */
+  readonly vector_count: number;
+  readonly memory: {
+    readonly host_bytes: number;
+    /**
+     * Mapped files, whose memory the system takes back when it needs it; not part of
+     * `host_bytes`.
+     */
+    readonly mapped_bytes: number;
+    readonly device_bytes: number;
+  };
+  readonly file_bytes: number;
+}
+
+/** In the order of their numbers. */
+export interface SegmentPage {
+  readonly segments: readonly SegmentRecord[];
+  /** The token of the next page; absent on the last page. */
+  readonly next_cursor?: string;
+  /** Whether there is another page. */
+  readonly has_more: boolean;
+  /** The number of segments. */
+  readonly total: number;
+  /** Of all segments. */
+  readonly file_bytes: number;
+  /** Writes that are in the log only; the next start reads them from there. */
+  readonly log_bytes: number;
 }
 
 /** Indexes text of the metadata, for queries by words. */

@@ -112,12 +112,38 @@ export interface CollectionRecord {
   readonly updatedAt: string;
   /** The engine that searches, and why it was chosen. */
   readonly engine: { readonly name: string; readonly reason: string };
-  readonly memory: {
-    readonly hostBytes: number;
-    /** Mapped files, whose memory the system can take back; not part of `hostBytes`. */
-    readonly mappedBytes: number;
-    readonly deviceBytes: number;
-  };
+  readonly memory: MemoryUse;
+  /** The segments' files and the log that no checkpoint has trimmed; 0 until it is loaded. */
+  readonly diskBytes: number;
+}
+
+export interface MemoryUse {
+  readonly hostBytes: number;
+  /** Mapped files, whose memory the system can take back; not part of `hostBytes`. */
+  readonly mappedBytes: number;
+  readonly deviceBytes: number;
+}
+
+export interface SegmentRecord {
+  readonly number: number;
+  /** `active` takes rows, `sealed` waits for its file, `stored` has one. */
+  readonly state: 'active' | 'sealed' | 'stored';
+  /** Rows, with those that only snapshots see. */
+  readonly rowCount: number;
+  /** Live rows. */
+  readonly vectorCount: number;
+  /** Without the index of ids, which all segments of the collection share. */
+  readonly memory: MemoryUse;
+  /** 0 without a file. */
+  readonly fileBytes: number;
+}
+
+export interface SegmentsPage extends Page {
+  readonly segments: readonly SegmentRecord[];
+  readonly total: number;
+  /** Of all segments of the collection. */
+  readonly fileBytes: number;
+  readonly logBytes: number;
 }
 
 /** What a collection expects of its vectors. */

@@ -42,6 +42,13 @@ export interface CollectionEntry {
     | { readonly kind: 'failed'; readonly error: SagittaError };
 }
 
+export interface StorageUse {
+  readonly segmentCount: number;
+  readonly rowCount: number;
+  readonly fileBytes: number;
+  readonly logBytes: number;
+}
+
 /** Aliases that an error names; the list of aliases has all. */
 const ALIASES_NAMED_MAX = 3;
 
@@ -80,14 +87,15 @@ export class Catalogue {
   }
 
   /** Sums over the collections that are loaded. */
-  storageUse(): { segmentCount: number; rowCount: number; logBytes: number } {
-    const sums = { segmentCount: 0, rowCount: 0, logBytes: 0 };
-    for (const { definition, state } of this.#entries.values()) {
+  storageUse(): StorageUse {
+    const sums = { segmentCount: 0, rowCount: 0, fileBytes: 0, logBytes: 0 };
+    for (const { state } of this.#entries.values()) {
       if (state.kind !== 'ready') continue;
-      const { segments } = state.collection.rows;
-      sums.segmentCount += segments.length;
-      for (const { rowCount } of segments) sums.rowCount += rowCount;
-      sums.logBytes += this.#options.store.logBytes(logName(definition.incarnation));
+      const { collection, maintenance } = state;
+      sums.segmentCount += collection.rows.segments.length;
+      for (const { rowCount } of collection.rows.segments) sums.rowCount += rowCount;
+      for (const byteCount of maintenance.fileBytes.values()) sums.fileBytes += byteCount;
+      sums.logBytes += maintenance.logBytes;
     }
     return sums;
   }

@@ -1,6 +1,7 @@
 // The operations on one collection: reads, writes and queries of its vectors, and changes of the
 // collection itself. This is the only list of their signatures.
 
+import { assert } from '../common/errors.js';
 import type { EmbeddingSource, JsonObject, VectorBatch } from '../common/types.js';
 import { parseFilter } from '../filter/parse.js';
 import type { StoreOperation } from '../storage/store.js';
@@ -24,6 +25,7 @@ import type {
   ListRequest,
   MetadataChange,
   OnCommitted,
+  SegmentsPage,
   UpdateResult,
   VectorPatch,
   VectorRecord,
@@ -39,7 +41,7 @@ import { countVisible } from './collection/snapshot.js';
 import { updateSelected } from './collection/update-selected.js';
 import { WriteStream, type WriteStreamOptions } from './collection/write-stream.js';
 import { deleteIds, deleteSelected, patchVector, writeVectors } from './collection/writes.js';
-import { toRecord } from './collection-record.js';
+import { toRecord, toSegmentsPage } from './collection-record.js';
 import type { DatabaseServices } from './database-services.js';
 import type { AttachedReply } from './idempotency.js';
 import { runList } from './query/list.js';
@@ -114,6 +116,19 @@ export class CollectionHandle {
   record(): CollectionRecord {
     const entry = this.#services.catalogue.requireEntry(this.id, this.#incarnation);
     return toRecord(entry, this.#services);
+  }
+
+  /** In the order of their numbers. Throws `cursor_invalid`. */
+  segments(request: {
+    readonly limit?: number | undefined;
+    readonly cursor?: string | undefined;
+  }): SegmentsPage {
+    const { catalogue, limits } = this.#services;
+    const entry = catalogue.requireEntry(this.id, this.#incarnation);
+    catalogue.requireReady(entry);
+    assert(entry.state.kind === 'ready', 'the collection is ready');
+    const { limit = limits.pageLimitDefault, cursor } = request;
+    return toSegmentsPage(entry.state, { limit, cursor }, this.#services);
   }
 
   /** Throws `invalid_metadata` when a vector does not fit a new schema. */

@@ -1,15 +1,26 @@
-// The records of collections and aliases as clients see them, made from the catalogue's entries, and
-// the pages of their lists.
+// The records of collections, segments and aliases as clients see them, made from the catalogue's
+// entries, and the pages of their lists.
 
 import { field, validationError } from '../common/errors.js';
 import type { Engine } from '../engine/core/engine.js';
+import type { Segment } from '../segment/segment.js';
 import type { SparseIndexes } from '../sparse/sparse-index.js';
 import type { TextIndexes } from '../text/text-index.js';
 import type { AliasEntry } from './aliases.js';
-import type { AliasRecord, CollectionRecord, NamedShapes } from './api.js';
+import type {
+  AliasRecord,
+  CollectionRecord,
+  NamedShapes,
+  SegmentRecord,
+  SegmentsPage,
+} from './api.js';
 import { type Catalogue, type CollectionEntry, reasonForClients } from './catalogue.js';
+import type { Maintenance } from './collection/maintenance.js';
 import type { CollectionDefinition } from './collection/manifest.js';
 import type { Page } from './query/query-api.js';
+
+/** Digits of the largest segment number: with leading zeros, text order is number order. */
+const NUMBER_DIGITS = 16;
 
 interface RecordServices {
   readonly engine: Engine;
@@ -20,21 +31,15 @@ interface RecordServices {
 
 export function toRecord(
   { definition, state }: CollectionEntry,
-  { engine, engineReason, textIndexes, sparseIndexes }: RecordServices,
+  services: RecordServices,
 ): CollectionRecord {
   const collection = state.kind === 'ready' ? state.collection : undefined;
-  let hostBytes = collection?.rows.hostBytes ?? 0;
-  let mappedBytes = 0;
-  let deviceBytes = 0;
+  const memory = { hostBytes: collection?.rows.indexBytes ?? 0, mappedBytes: 0, deviceBytes: 0 };
   for (const segment of collection?.rows.segments ?? []) {
-    mappedBytes += segment.mappedBytes;
-    hostBytes += textIndexes.bytesUsed(segment);
-    for (const field of segment.sparseFields) hostBytes += sparseIndexes.bytesUsed(field);
-    for (const key of segment.blockKeys) {
-      const used = engine.bytesUsed(key);
-      hostBytes += used.hostBytes;
-      deviceBytes += used.deviceBytes;
-    }
+    const used = memoryOf(segment, services);
+    memory.hostBytes += used.hostBytes;
+    memory.mappedBytes += used.mappedBytes;
+    memory.deviceBytes += used.deviceBytes;
   }
   const updatedAtMs = Math.max(definition.updatedAtMs, collection?.writtenAtMs ?? 0);
   return {
@@ -55,9 +60,65 @@ export function toRecord(
     sequence: collection?.sequence ?? 0,
     createdAt: new Date(definition.createdAtMs).toISOString(),
     updatedAt: new Date(updatedAtMs).toISOString(),
-    engine: { name: engine.name, reason: engineReason },
-    memory: { hostBytes, mappedBytes, deviceBytes },
+    engine: { name: services.engine.name, reason: services.engineReason },
+    memory,
+    diskBytes: state.kind === 'ready' ? diskBytesOf(state.maintenance) : 0,
   };
+}
+
+/** One page of the segments, in the order of their numbers. Throws `cursor_invalid`. */
+export function toSegmentsPage(
+  { collection, maintenance }: Extract<CollectionEntry['state'], { kind: 'ready' }>,
+  request: { readonly limit: number; readonly cursor: string | undefined },
+  services: RecordServices,
+): SegmentsPage {
+  const { fileBytes, logBytes } = maintenance;
+  const { segments } = collection.rows;
+  const sorted = [...segments].sort((left, right) => left.number - right.number);
+  const nameOf = ({ number }: Segment) => String(number).padStart(NUMBER_DIGITS, '0');
+  const { entries, ...page } = pageOf(sorted, nameOf, request);
+  return {
+    segments: entries.map((segment) => ({
+      number: segment.number,
+      state: stateOf(segment, fileBytes),
+      rowCount: segment.rowCount,
+      vectorCount: segment.liveCount,
+      memory: memoryOf(segment, services),
+      fileBytes: fileBytes.get(segment.number) ?? 0,
+    })),
+    ...page,
+    total: segments.length,
+    fileBytes: sumOf(fileBytes),
+    logBytes,
+  };
+}
+
+function stateOf(segment: Segment, fileBytes: ReadonlyMap<number, number>): SegmentRecord['state'] {
+  if (!segment.isSealed) return 'active';
+  return fileBytes.has(segment.number) ? 'stored' : 'sealed';
+}
+
+function memoryOf(segment: Segment, { engine, textIndexes, sparseIndexes }: RecordServices) {
+  const { mappedBytes } = segment;
+  let hostBytes = segment.hostBytes + textIndexes.bytesUsed(segment);
+  let deviceBytes = 0;
+  for (const field of segment.sparseFields) hostBytes += sparseIndexes.bytesUsed(field);
+  for (const key of segment.blockKeys) {
+    const used = engine.bytesUsed(key);
+    hostBytes += used.hostBytes;
+    deviceBytes += used.deviceBytes;
+  }
+  return { hostBytes, mappedBytes, deviceBytes };
+}
+
+function sumOf(fileBytes: ReadonlyMap<number, number>): number {
+  let bytes = 0;
+  for (const byteCount of fileBytes.values()) bytes += byteCount;
+  return bytes;
+}
+
+function diskBytesOf({ fileBytes, logBytes }: Maintenance): number {
+  return sumOf(fileBytes) + logBytes;
 }
 
 /** Named vectors and multi-vectors share their names, and are shown together. */

@@ -187,6 +187,11 @@ export function addStorageGauges(metrics: Metrics, database: Database): void {
     read('rowCount'),
   );
   metrics.addGauge(
+    'sagitta_file_bytes',
+    'Size of the segment files; clones count files that they share.',
+    read('fileBytes'),
+  );
+  metrics.addGauge(
     'sagitta_log_bytes',
     'Size of the logs that no checkpoint has trimmed; a start replays them.',
     read('logBytes'),

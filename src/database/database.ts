@@ -27,7 +27,7 @@ import type {
 import { ApiKeys } from './api-keys.js';
 import { AuditLog } from './audit-log.js';
 import { ScanStats } from './bulk/scan-stats.js';
-import { Catalogue, type CollectionEntry } from './catalogue.js';
+import { Catalogue, type CollectionEntry, type StorageUse } from './catalogue.js';
 import { VerificationQueue } from './collection/file-guard.js';
 import { CollectionHandle } from './collection-handle.js';
 import { pageOf, toAliasRecord, toRecord } from './collection-record.js';
@@ -151,7 +151,7 @@ export class Database {
   }
 
   /** Sums over all loaded collections, for metrics. */
-  storageUse(): { segmentCount: number; rowCount: number; logBytes: number } {
+  storageUse(): StorageUse {
     return this.#services.catalogue.storageUse();
   }
 

@@ -4,6 +4,7 @@
 // every 10 ms; the process metrics below replace them.)
 
 import { readdirSync } from 'node:fs';
+import { totalmem } from 'node:os';
 import { performance } from 'node:perf_hooks';
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 
@@ -111,6 +112,12 @@ export function createMetrics(): Metrics {
   return metrics;
 }
 
+/** Without a container the system reports 0, or more than the machine has. */
+function readMemoryLimit(): number {
+  const limit = process.constrainedMemory();
+  return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
+}
+
 function addProcessMetrics(metrics: Metrics): void {
   const startSeconds = performance.timeOrigin / 1000;
   metrics.addGauge('process_start_time_seconds', 'Start time of the process, Unix time.', () => {
@@ -122,6 +129,11 @@ function addProcessMetrics(metrics: Metrics): void {
   });
   metrics.addGauge('process_resident_memory_bytes', 'Resident memory of the process.', () =>
     process.memoryUsage.rss(),
+  );
+  metrics.addGauge(
+    'process_memory_limit_bytes',
+    'Memory that the process may use: that of its container, or of the machine.',
+    readMemoryLimit,
   );
   metrics.addGauge('nodejs_heap_used_bytes', 'Used JavaScript heap of the main thread.', () => {
     return process.memoryUsage().heapUsed;

@@ -17,19 +17,20 @@ export function translateDiskError(error: unknown, directory: string): unknown {
   const { code, message } = error as NodeJS.ErrnoException;
   const text = `${code} ${message}`;
   const isFull =
-    DISK_FULL.test(text) || (INPUT_OUTPUT.test(text) && freeBytes(directory) < FREE_BYTES_MIN);
+    DISK_FULL.test(text) ||
+    (INPUT_OUTPUT.test(text) && diskSpace(directory).freeBytes < FREE_BYTES_MIN);
   return isFull ? storageFull(error) : error;
 }
 
 /** Throws `storage_full` unless the disk of the directory has this much free space. */
 export function requireFreeSpace(directory: string, byteCount: number): void {
-  if (freeBytes(directory) < byteCount) throw storageFull(undefined);
+  if (diskSpace(directory).freeBytes < byteCount) throw storageFull(undefined);
 }
 
 /** Takes microseconds: the file system does not read the disk for it. */
-function freeBytes(directory: string): number {
-  const { bavail, bsize } = statfsSync(directory);
-  return bavail * bsize;
+export function diskSpace(directory: string): { freeBytes: number; totalBytes: number } {
+  const { bavail, blocks, bsize } = statfsSync(directory);
+  return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }
 
 /** Clients read the message, so it names no path. */

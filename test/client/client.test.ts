@@ -270,6 +270,17 @@ it('says who the caller is', async () => {
   assert.deepEqual([kind, credentials_required, key], ['anonymous', false, null]);
 });
 
+it('segments of a collection are listed one at a time', async () => {
+  await client.collections.create({ id: 'segmented', dimension: 2 });
+  await client.collection('segmented').upsert([{ id: 'a', values: [1, 2] }]);
+  const found: unknown[] = [];
+  for await (const { state, vector_count } of client.collections.allSegments('segmented')) {
+    found.push([state, vector_count]);
+  }
+  assert.deepEqual(found, [['active', 1]]);
+  await client.collections.delete('segmented');
+});
+
 it('audit events are listed page by page', async () => {
   await client.collections.create({ id: 'audited', dimension: 2 });
   await client.collections.delete('audited');

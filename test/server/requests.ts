@@ -67,6 +67,7 @@ export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
     refusal: 'alias_not_found',
   },
   listCollections: { needs: 'collections:read visible', url: '/collections' },
+  listSegments: { needs: 'collections:read path', url: '/collections/catalog-1/segments' },
   getCollection: { needs: 'collections:read path', url: '/collections/catalog-1' },
   updateCollection: {
     needs: 'collections:write path',

@@ -98,6 +98,17 @@ export class Maintenance {
     for (const resolve of this.#waiters.splice(0)) resolve();
   }
 
+  /** Bytes of the segments' files, by number; those of a clone may be shared with its original. */
+  get fileBytes(): ReadonlyMap<number, number> {
+    return new Map(this.#manifest.segments.map(({ number, byteLength }) => [number, byteLength]));
+  }
+
+  /** Bytes of the log that no checkpoint has trimmed. */
+  get logBytes(): number {
+    const { collection, store } = this.#options;
+    return store.logBytes(logName(collection.incarnation));
+  }
+
   /** Sealed segments that are not in files yet. */
   get #unwrittenCount(): number {
     const { segments } = this.#options.collection.rows;
@@ -156,8 +167,8 @@ export class Maintenance {
   /** Like close, but checkpoints a long log first. The writer must be closed. */
   async closeWithCheckpoint(): Promise<void> {
     await this.close();
-    const { collection, store, logger } = this.#options;
-    if (store.logBytes(logName(collection.incarnation)) <= LOG_BYTES_AT_STOP_MAX) return;
+    const { collection, logger } = this.#options;
+    if (this.logBytes <= LOG_BYTES_AT_STOP_MAX) return;
     try {
       await collection.whenVerified();
       collection.requireIntact();
@@ -216,16 +227,14 @@ export class Maintenance {
   }
 
   #isCheckpointDue(): boolean {
-    const { collection, store } = this.#options;
-    if (this.#unwrittenCount > 0) return true;
-    return store.logBytes(logName(collection.incarnation)) > LOG_BYTES_MAX;
+    return this.#unwrittenCount > 0 || this.logBytes > LOG_BYTES_MAX;
   }
 
   async #checkpoint(): Promise<void> {
     const startedAt = performance.now();
-    const { collection, store } = this.#options;
+    const { collection } = this.#options;
     const { incarnation, rows } = collection;
-    if (store.logBytes(logName(incarnation)) > LOG_BYTES_MAX) rows.sealActive();
+    if (this.logBytes > LOG_BYTES_MAX) rows.sealActive();
     const segments = rows.segments.filter(({ isSealed }) => isSealed);
     const { checkpointSequence, partialRowCount } = checkpointOf(collection);
     const writtenAtMs = collection.writtenAtMs;

@@ -65,8 +65,9 @@ export class Rows {
     return this.#index.count;
   }
 
-  get hostBytes(): number {
-    return this.#segments.reduce((sum, segment) => sum + segment.hostBytes, this.#index.hostBytes);
+  /** Memory of the index of ids, beside that of the segments. */
+  get indexBytes(): number {
+    return this.#index.hostBytes;
   }
 
   /** The live row with this id. */

@@ -12,7 +12,7 @@ import { runWrite } from '../idempotency.js';
 import { isObject, type JsonBody, type ParsedBody } from '../ingest/json-body.js';
 import { parseJsonBody, readJsonBody } from '../ingest/parse-request.js';
 import { validateBody } from '../ingest/validate.js';
-import { createRecordWriter } from '../replies/record-writer.js';
+import { createPageWriter, createRecordWriter } from '../replies/record-writer.js';
 import type { StoredReply } from '../replies/reply.js';
 import { CACHE_RECORD, jsonReply } from '../replies/reply.js';
 import type { RequestContext } from '../request-context.js';
@@ -24,6 +24,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
     createCollection(services),
     listCollections(services),
     getCollection(services),
+    listSegments(services),
     updateCollection(services),
     cloneCollection(services),
     renameCollection(services),
@@ -163,6 +164,28 @@ function getCollection(services: RouteServices): Route {
     handle({ params, headers }) {
       const text = writeRecord(database.collection(params.id).record());
       return applyIfNoneMatch(taggedReply(text), headers['if-none-match']);
+    },
+  });
+}
+
+function listSegments(services: RouteServices): Route {
+  const { database } = services;
+  const { basics, collections } = services.schemas;
+  const writePage = createPageWriter(collections.segments);
+  return defineRoute({
+    method: 'GET',
+    path: '/collections/{id}/segments',
+    operationId: 'listSegments',
+    tag: 'Collections',
+    summary: 'List the segments of a collection, with their rows, memory and files',
+    access: { scope: 'collections:read', on: 'path' },
+    query: z.strictObject({ limit: basics.limit, cursor: basics.cursor }),
+    body: null,
+    reply: collections.segments,
+    errors: ['collection_not_found', 'collection_unavailable', 'cursor_invalid', 'limit_exceeded'],
+    async handle(request) {
+      const page = database.collection(request.params.id).segments(request.query);
+      return jsonReply(await writePage(page, (count) => request.reserveReply(count)));
     },
   });
 }

@@ -5,7 +5,7 @@ import type { Limits } from '../../common/limits.js';
 import { type BasicSchemas, page } from './basics.js';
 
 /** Everything that is audited: what an operation is about, and what is done with it. */
-export const AUDIT_OPERATIONS = [
+const AUDIT_OPERATIONS = [
   'collection.create',
   'collection.update',
   'collection.clone',

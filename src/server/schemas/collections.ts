@@ -184,6 +184,38 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
   const rename = z
     .strictObject({ id: basics.collectionId, idempotency_key: basics.idempotencyKey })
     .meta({ id: 'CollectionRename', examples: [{ id: 'articles-2025' }] });
+  const memory = z.object({
+    host_bytes: z.int(),
+    mapped_bytes: z.int().meta({
+      description:
+        'Mapped files, whose memory the system takes back when it needs it; not part of `host_bytes`.',
+    }),
+    device_bytes: z.int(),
+  });
+  const segment = z
+    .object({
+      number: z.int(),
+      state: z.enum(['active', 'sealed', 'stored']).meta({
+        description: '`active` takes new rows, `sealed` waits for its file, `stored` has one.',
+      }),
+      row_count: z.int().meta({ description: 'Rows, with those that only snapshots see.' }),
+      vector_count: z.int().meta({ description: 'Rows that are neither deleted nor replaced.' }),
+      memory,
+      file_bytes: z.int(),
+    })
+    .meta({
+      id: 'Segment',
+      examples: [
+        {
+          number: 1,
+          state: 'stored',
+          row_count: 32768,
+          vector_count: 32001,
+          memory: { host_bytes: 310000, mapped_bytes: 102000000, device_bytes: 0 },
+          file_bytes: 102000000,
+        },
+      ],
+    });
   const record = z
     .object({
       id: basics.collectionId,
@@ -226,13 +258,10 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         name: z.string(),
         reason: z.string().meta({ description: 'Why this engine was chosen.' }),
       }),
-      memory: z.object({
-        host_bytes: z.int(),
-        mapped_bytes: z.int().meta({
-          description:
-            'Mapped files, whose memory the system takes back when it needs it; not part of `host_bytes`.',
-        }),
-        device_bytes: z.int(),
+      memory,
+      disk_bytes: z.int().meta({
+        description:
+          'Segment files and the log after them. Clones share files with their originals where the file system can.',
       }),
     })
     .meta({
@@ -251,6 +280,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
           updated_at: '2026-11-21T08:00:00.000Z',
           engine: { name: 'wasm', reason: 'no GPU was found' },
           memory: { host_bytes: 3100000, mapped_bytes: 49000000, device_bytes: 0 },
+          disk_bytes: 51000000,
         },
       ],
     });
@@ -261,6 +291,17 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     clone,
     rename,
     record,
+    segments: z
+      .object({
+        segments: z.array(segment),
+        ...page,
+        total: z.int().meta({ description: 'The number of segments.' }),
+        file_bytes: z.int().meta({ description: 'Of all segments.' }),
+        log_bytes: z.int().meta({
+          description: 'Writes that are in the log only; the next start reads them from there.',
+        }),
+      })
+      .meta({ id: 'SegmentList', description: 'In the order of their numbers.' }),
     list: z
       .object({ collections: z.array(record), ...page, total: z.int() })
       .meta({ id: 'CollectionList' }),
