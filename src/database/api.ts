@@ -117,7 +117,7 @@ export interface CollectionRecord {
   readonly diskBytes: number;
 }
 
-export interface MemoryUse {
+interface MemoryUse {
   readonly hostBytes: number;
   /** Mapped files, whose memory the system can take back; not part of `hostBytes`. */
   readonly mappedBytes: number;
