@@ -62,6 +62,15 @@ interface BoundRoute {
   readonly headroomBytes: number;
 }
 
+/**
+ * The console makes this origin worth attacking: no reply may be run as a script or shown as a page that
+ * its content type does not say, and pages of other origins may not load replies into their process.
+ */
+const BROWSER_HEADERS = {
+  'x-content-type-options': 'nosniff',
+  'cross-origin-resource-policy': 'same-origin',
+} as const;
+
 const JSON_ONLY = [JSON_TYPE];
 
 /** The collection in the path of a request, if there is one. */
@@ -150,7 +159,7 @@ export class RequestPipeline {
     request.replyReservation = this.#replies.open();
     request.issueLayout = BODY_LAYOUT;
     request.collectionName = '';
-    reply.header('x-request-id', request.id);
+    reply.header('x-request-id', request.id).headers(BROWSER_HEADERS);
     this.#inFlightCount++;
     this.#eventLoop.begin();
     onReplyClosed(request.raw, reply.raw, () => this.#end(request, reply));

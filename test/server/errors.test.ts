@@ -106,7 +106,7 @@ describe('errors over HTTP', () => {
 
   it('are 404 for unknown routes', async () => {
     for (const url of [
-      '/',
+      '//',
       '/v1',
       '/v2/collections',
       '/v1/v1/collections',

@@ -33,14 +33,6 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-const SECURITY_HEADERS = {
-  'content-security-policy': CONTENT_SECURITY_POLICY,
-  'x-content-type-options': 'nosniff',
-  'referrer-policy': 'no-referrer',
-  'cross-origin-opener-policy': 'same-origin',
-  'cross-origin-resource-policy': 'same-origin',
-} as const;
-
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
@@ -137,7 +129,7 @@ async function readPage(
   return createPage(
     await read(name),
     {
-      ...SECURITY_HEADERS,
+      'content-security-policy': CONTENT_SECURITY_POLICY,
       'content-type': CONTENT_TYPES[extname(name)] ?? 'application/octet-stream',
       'cache-control': HASHED_NAME.test(name) ? CACHE_HASHED : CACHE_REVALIDATED,
     },

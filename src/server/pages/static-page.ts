@@ -17,6 +17,12 @@ export interface StaticPage {
   readonly encoded: Readonly<Partial<Record<Encoding, RouteReply>>>;
 }
 
+/** Links to other sites do not tell them where they were, nor can their pages reach this one. */
+const PAGE_HEADERS = {
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+} as const;
+
 /** Replies with the page that `find` returns, at each request for the path. */
 export function servePage(
   app: FastifyInstance,
@@ -39,7 +45,11 @@ export function createPage(
   encoded: Readonly<Partial<Record<Encoding, Buffer>>> = {},
 ): StaticPage {
   const forms = Object.entries(encoded);
-  const shared = forms.length === 0 ? headers : { ...headers, vary: 'accept-encoding' };
+  const shared = {
+    ...PAGE_HEADERS,
+    ...headers,
+    ...(forms.length === 0 ? {} : { vary: 'accept-encoding' }),
+  };
   const replyWith = (body: Buffer, others: Readonly<Record<string, string>> = {}): RouteReply => ({
     status: 200,
     headers: { ...shared, ...others, etag: etagOf(body) },

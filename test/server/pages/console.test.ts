@@ -112,7 +112,7 @@ describe('the console', () => {
       );
       assert.equal(headers['referrer-policy'], 'no-referrer');
       assert.equal(headers['cross-origin-opener-policy'], 'same-origin');
-      assert.equal(headers['access-control-allow-origin'], undefined);
+      assert.equal(headers['cross-origin-resource-policy'], 'same-origin');
     }
   });
 

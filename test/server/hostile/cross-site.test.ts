@@ -1,0 +1,83 @@
+// What pages of other sites can do with a service that needs no credential, through the browser of
+// someone who may reach it: send requests without a preflight, embed replies, and nothing more.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { routesOf } from '../../../src/server/app.js';
+import { openDatabase } from '../../database/harness.js';
+import { createService, type Service } from '../harness.js';
+import { addAlias, fillCollection, SAMPLE_REQUESTS } from '../requests.js';
+
+const FOREIGN = { origin: 'http://evil.example', 'sec-fetch-site': 'cross-site' };
+
+/** The types of bodies that browsers send without asking; null for none. */
+const SIMPLE_TYPES = [
+  'text/plain',
+  'application/x-www-form-urlencoded',
+  'multipart/form-data; boundary=x',
+  'text/plain; application/json',
+  'text/plain;charset=application/json',
+  null,
+];
+
+describe('a page of another site', () => {
+  let service: Service;
+  before(async () => {
+    const database = await openDatabase({});
+    await fillCollection(database);
+    await addAlias(database);
+    service = await createService({ database, isLocal: true });
+  });
+  after(() => service.close());
+
+  const send = (method: 'GET' | 'POST' | 'OPTIONS', url: string, rest = {}, headers = {}) =>
+    service.app.inject({
+      method,
+      url,
+      headers: { ...FOREIGN, host: 'localhost:8484', ...headers },
+      ...rest,
+    });
+
+  it('has no POST executed that browsers send without asking', async () => {
+    const posts = routesOf(service.app).filter(({ method }) => method === 'POST');
+    assert.ok(posts.length > 10);
+    for (const { operationId } of posts) {
+      const { url, body } = SAMPLE_REQUESTS[operationId]!;
+      for (const type of SIMPLE_TYPES) {
+        const headers = type === null ? {} : { 'content-type': type };
+        const reply = await send('POST', url, { payload: JSON.stringify(body ?? {}) }, headers);
+        const place = `${operationId} with ${type}`;
+        // Another code would mean that the body was looked at.
+        assert.equal(reply.json().code, 'unsupported_media_type', place);
+      }
+      const empty = await send('POST', url);
+      assert.ok(empty.statusCode >= 400, `${operationId} without a body`);
+    }
+  });
+
+  it('is not allowed what browsers ask for', async () => {
+    for (const { path } of routesOf(service.app)) {
+      const reply = await send('OPTIONS', path.replace(/\{\w+\}/g, 'x'));
+      const names = Object.keys(reply.headers);
+      assert.deepEqual(
+        names.filter((name) => name.startsWith('access-control-')),
+        [],
+        path,
+      );
+      assert.ok(reply.statusCode >= 400, path);
+    }
+  });
+
+  it('can neither read, embed nor frame replies', async () => {
+    for (const path of ['/', '/collections', '/metrics', '/docs', '/docs/json', '/none']) {
+      const { headers } = await send('GET', path);
+      assert.equal(headers['access-control-allow-origin'], undefined, path);
+      assert.equal(headers['cross-origin-resource-policy'], 'same-origin', path);
+      assert.equal(headers['x-content-type-options'], 'nosniff', path);
+    }
+    const { headers } = await send('GET', '/docs');
+    assert.match(String(headers['content-security-policy']), /frame-ancestors 'none'/);
+    assert.equal(headers['cross-origin-opener-policy'], 'same-origin');
+    assert.equal(headers['referrer-policy'], 'no-referrer');
+  });
+});
