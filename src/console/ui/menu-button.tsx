@@ -7,7 +7,7 @@ import buttonStyles from './button.module.css';
 import { classNames } from './class-names.js';
 import styles from './menu-button.module.css';
 
-export interface MenuAction {
+interface MenuAction {
   readonly label: string;
   readonly icon?: LucideIcon;
   readonly onSelect: () => void;

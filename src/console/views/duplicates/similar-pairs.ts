@@ -5,7 +5,7 @@
 import type { JoinRow } from '../../../client/client.js';
 
 /** Bounds the memory to 64 MB. So many pairs are not duplicates: a higher threshold is needed. */
-export const PAIRS_MAX = 4_000_000;
+const PAIRS_MAX = 4_000_000;
 
 export interface Member {
   readonly id: string;
