@@ -3,12 +3,13 @@
 import { EqualNot } from 'lucide-react';
 import { useId, useState } from 'react';
 import type { CollectionRecord } from '../../../client/client.js';
-import { fetchMetadata } from '../../api/fetch-metadata.js';
 import { useApi } from '../../api/queries.js';
 import { Button } from '../../ui/button.js';
 import { Checkbox } from '../../ui/field.js';
 import { formatCount, formatScore, formatScoreInColumn } from '../../ui/format.js';
 import { Problem } from '../../ui/states.js';
+import { findPictureUrl, pictureShape, type ShownVector } from '../vectors/preview.js';
+import { VectorPicture } from '../vectors/vector-preview.js';
 import { type ComparedPath, compareMetadata } from './compare-metadata.js';
 import styles from './group-card.module.css';
 import type { Member, SimilarGroup } from './similar-pairs.js';
@@ -26,15 +27,21 @@ interface GroupCardProps {
 /** More are shown on request: few groups have them. */
 const MEMBERS_SHOWN = 12;
 
+const NO_VECTORS: ReadonlyMap<string, ShownVector> = new Map();
+
 export function GroupCard({ collection, group, number, kept, onKeep }: GroupCardProps) {
   const [shownCount, setShownCount] = useState(MEMBERS_SHOWN);
   const headingId = useId();
   const shown = group.members.slice(0, shownCount);
   const ids = shown.map(({ id }) => id);
   const { data, error, refetch } = useApi(
-    ['collection', collection.id, 'metadata', ids],
-    (client, signal) => fetchMetadata(client.collection(collection.id), ids, { signal }),
-    { staleTime: 60_000 },
+    ['collection', collection.id, 'members', ids],
+    async (client, signal) => {
+      const include = { include_values: pictureShape(collection) !== undefined };
+      const reply = await client.collection(collection.id).fetch(ids, include, { signal });
+      return new Map(reply.vectors.map((vector) => [vector.id, vector]));
+    },
+    { staleTime: 60_000, placeholderData: (before) => before },
   );
   const hiddenCount = group.members.length - shown.length;
   return (
@@ -54,8 +61,9 @@ export function GroupCard({ collection, group, number, kept, onKeep }: GroupCard
       </header>
       {error !== null && <Problem error={error} onRetry={refetch} />}
       <MemberTable
+        collection={collection}
         members={shown}
-        compared={data && compareMetadata(ids.map((id) => data.get(id) ?? {}))}
+        vectors={data ?? NO_VECTORS}
         label={`Members of group ${number}`}
         kept={kept}
         onKeep={onKeep}
@@ -78,16 +86,22 @@ function scoreRange(members: readonly Member[]): string {
 }
 
 interface MemberTableProps {
+  readonly collection: CollectionRecord;
   readonly members: readonly Member[];
-  /** Undefined until the metadata has arrived. */
-  readonly compared: readonly ComparedPath[] | undefined;
+  /** By id; empty until they have arrived. */
+  readonly vectors: ReadonlyMap<string, ShownVector>;
   readonly label: string;
   readonly kept: string | null | undefined;
   readonly onKeep: (id: string) => void;
 }
 
-function MemberTable({ members, compared = [], label, kept, onKeep }: MemberTableProps) {
+function MemberTable({ collection, members, vectors, label, kept, onKeep }: MemberTableProps) {
   const name = useId();
+  const compared =
+    vectors.size === 0
+      ? []
+      : compareMetadata(members.map(({ id }) => vectors.get(id)?.metadata ?? {}));
+  const hasPictures = hasPicture(collection, vectors);
   const different = compared.filter(({ isDifferent }) => isDifferent);
   const equal = compared.filter(({ isDifferent }) => !isDifferent);
   return (
@@ -99,6 +113,7 @@ function MemberTable({ members, compared = [], label, kept, onKeep }: MemberTabl
             <tr>
               <th scope="col">Keep</th>
               <th scope="col">Id</th>
+              {hasPictures && <th scope="col">Picture</th>}
               <th scope="col" className={styles.numeric}>
                 Nearest
               </th>
@@ -128,6 +143,11 @@ function MemberTable({ members, compared = [], label, kept, onKeep }: MemberTabl
                     {id}
                   </span>
                 </th>
+                {hasPictures && (
+                  <td>
+                    <VectorPicture collection={collection} vector={vectors.get(id) ?? { id }} />
+                  </td>
+                )}
                 <td className={styles.numeric}>{formatScoreInColumn(score)}</td>
                 {different.map(({ path, values }) => (
                   <td key={path}>
@@ -141,6 +161,16 @@ function MemberTable({ members, compared = [], label, kept, onKeep }: MemberTabl
       </section>
       <EqualPaths compared={equal} />
     </>
+  );
+}
+
+function hasPicture(
+  collection: CollectionRecord,
+  vectors: ReadonlyMap<string, ShownVector>,
+): boolean {
+  if (pictureShape(collection) !== undefined) return true;
+  return [...vectors.values()].some(
+    ({ metadata }) => findPictureUrl(metadata, location.origin) !== undefined,
   );
 }
 

@@ -10,6 +10,7 @@ import { pluralize } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
 import { Empty, Loading, Problem } from '../../ui/states.js';
 import { type DenseVector, denseVectors } from '../dense-vectors.js';
+import { FilterEditor } from '../filter/filter-editor.js';
 import styles from './duplicates.module.css';
 import { JoinResults } from './join-results.js';
 import {
@@ -30,7 +31,8 @@ interface JoinPanelProps {
 }
 
 export function JoinPanel({ collection }: JoinPanelProps) {
-  const draft = useStore(joinDraftOf(collection.id));
+  const store = joinDraftOf(collection.id);
+  const draft = useStore(store);
   const { data: collections, error, refetch } = useCollections();
   if (collections === undefined) {
     return error === null ? <Loading /> : <Problem error={error} onRetry={refetch} />;
@@ -52,6 +54,12 @@ export function JoinPanel({ collection }: JoinPanelProps) {
   return (
     <>
       <Panel>
+        <FilterEditor
+          collection={collection}
+          value={draft.filter}
+          draftKey="join"
+          onChange={(filter) => store.set({ ...store.get(), filter })}
+        />
         <JoinForm collection={collection} using={using} others={others} other={other} />
       </Panel>
       <JoinResults collection={collection} />

@@ -6,6 +6,7 @@ import { useStore } from '../../api/store.js';
 import { Button } from '../../ui/button.js';
 import { pluralize } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
+import { FilterEditor } from '../filter/filter-editor.js';
 import {
   type SearchDraft,
   searchDraftOf,
@@ -27,6 +28,12 @@ export function SearchForm({ collection }: { readonly collection: CollectionReco
   const isReady = Number.isFinite(settings.threshold);
   return (
     <Panel>
+      <FilterEditor
+        collection={collection}
+        value={draft.filter}
+        draftKey="duplicates"
+        onChange={(filter) => store.set({ ...store.get(), filter })}
+      />
       <form
         className={styles.form}
         onSubmit={(event) => {
