@@ -6,6 +6,7 @@ import { Command } from 'commander';
 import { packageVersion } from '../common/package-version.js';
 import { addAggregateCommand } from './commands/aggregate.js';
 import { addAliasesCommand } from './commands/aliases.js';
+import { addAuditCommand } from './commands/audit.js';
 import { addBackupCommand } from './commands/backup.js';
 import { addBenchCommand } from './commands/bench.js';
 import { addCollectionsCommand } from './commands/collections.js';
@@ -60,6 +61,7 @@ function createProgram(): Command {
   addCollectionsCommand(program);
   addAliasesCommand(program);
   addKeysCommand(program);
+  addAuditCommand(program);
   addBackupCommand(program);
   addRestoreCommand(program);
   addVerifyCommand(program);

@@ -107,18 +107,28 @@ export function parseDuration(option: string, text: string): number {
 
 /** A duration from `nowMs` on, or a time, as ISO 8601 in UTC. Throws CliError. */
 export function parseExpiry(option: string, text: string, nowMs: number): string {
-  const ms = expiryMs(option, text, nowMs);
+  const ms = timeMs(option, text, (durationMs) => nowMs + durationMs);
   if (Number.isNaN(ms) || ms > Date.UTC(9999, 0)) {
     throw usageError(`${option}: expected a time before the year 9999, found "${text}"`);
   }
   return new Date(ms).toISOString();
 }
 
-function expiryMs(option: string, text: string, nowMs: number): number {
+/** A duration before `nowMs`, or a time, as ISO 8601 in UTC. Throws CliError. */
+export function parsePast(option: string, text: string, nowMs: number): string {
+  const ms = timeMs(option, text, (durationMs) => nowMs - durationMs);
+  if (Number.isNaN(ms) || ms < 0) {
+    throw usageError(`${option}: expected a time since 1970, found "${text}"`);
+  }
+  return new Date(ms).toISOString();
+}
+
+/** NaN for a date that does not exist. */
+function timeMs(option: string, text: string, fromNow: (durationMs: number) => number): number {
   if (/^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/.test(text)) {
     return Date.parse(text);
   }
-  if (/^\d+[smhd]$/.test(text)) return nowMs + parseDuration(option, text);
+  if (/^\d+[smhd]$/.test(text)) return fromNow(parseDuration(option, text));
   throw usageError(
     `${option}: expected a duration such as 90d, or a time such as 2027-01-01 or 2027-01-01T12:00:00Z, found "${text}"`,
   );

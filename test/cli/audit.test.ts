@@ -1,0 +1,62 @@
+// `sagitta audit` against a real server.
+
+import assert from 'node:assert/strict';
+import { after, before, it } from 'node:test';
+import { createClient } from '../../src/client/client.js';
+import { startTestServer, type TestServer } from '../support/server-in-process.js';
+import { type CommandResult, run } from './command.js';
+
+let server: TestServer;
+before(async () => {
+  server = await startTestServer();
+  const { collections } = createClient({ baseUrl: server.url });
+  for (const id of ['a', 'b']) await collections.create({ id, dimension: 2 });
+  await assert.rejects(collections.delete('none'));
+  await collections.delete('a');
+});
+after(() => server.close());
+
+const audit = (...args: readonly string[]): Promise<CommandResult> =>
+  run(['audit', ...args], { env: { SAGITTA_URL: server.url } });
+
+async function linesOf(...args: readonly string[]): Promise<string[]> {
+  const { code, stdout, stderr } = await audit(...args);
+  assert.deepEqual([code, stderr], [0, '']);
+  return stdout.trimEnd().split('\n');
+}
+
+it('lists events, newest first', async () => {
+  const [title, ...lines] = await linesOf();
+  assert.match(title!, /^time +operation +target +outcome +principal +client$/);
+  assert.equal(lines.length, 4);
+  assert.match(lines[0]!, /^20\S+ +collection\.delete +a +succeeded +anonymous +127\.0\.0\.1$/);
+  assert.match(lines[1]!, /collection\.delete +none +refused \(404\)/);
+});
+
+it('selects events, and prints them as JSON', async () => {
+  const told = async (...args: readonly string[]) =>
+    (await linesOf(...args, '--json')).map((line) => {
+      const { operation, target } = JSON.parse(line);
+      return `${operation} ${target}`;
+    });
+  const created = ['collection.create b', 'collection.create a'];
+  assert.deepEqual(await told('--operation', 'collection.create'), created);
+  assert.deepEqual(await told('--outcome', 'refused'), ['collection.delete none']);
+  assert.deepEqual(await told('--target', 'a', '--count', '1'), ['collection.delete a']);
+  assert.equal((await told('--since', '1d', '--principal', 'anonymous')).length, 4);
+  assert.deepEqual(await linesOf('--until', '1d'), ['No events.']);
+  assert.deepEqual(await linesOf('--since', '2100-01-01'), ['No events.']);
+});
+
+it('says what it expects', async () => {
+  for (const [args, message] of [
+    [['--since', 'yesterday'], /--since: expected a duration such as 90d, or a time/],
+    [['--since', '1960-01-01'], /--since: expected a time since 1970/],
+    [['--outcome', 'ok'], /Allowed choices are succeeded, refused, failed/],
+    [['--operation', 'drop'], /operation/],
+  ] as const) {
+    const { code, stderr } = await audit(...args);
+    assert.notEqual(code, 0);
+    assert.match(stderr, message);
+  }
+});
