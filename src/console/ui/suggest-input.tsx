@@ -47,7 +47,16 @@ export function SuggestInput(props: SuggestInputProps) {
         onKeyDown={props.onKeyDown}
       />
       {suggestions.length > 0 && (
-        <ComboboxPopover portal sameWidth gutter={4} className={styles.popover} unmountOnHide>
+        <ComboboxPopover
+          // In a landmark, and above everything that clips.
+          portal
+          portalElement={() => document.getElementById('main')}
+          preserveTabOrder={false}
+          sameWidth
+          gutter={4}
+          className={styles.popover}
+          unmountOnHide
+        >
           {suggestions.map((suggestion) => (
             <ComboboxItem
               key={suggestion.value}

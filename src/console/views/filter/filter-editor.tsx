@@ -52,7 +52,7 @@ export function FilterEditor({ collection, value, onChange, draftKey }: FilterEd
   return (
     <section className={styles.editor} aria-label="Filter">
       <header className={styles.header}>
-        <h3>Filter</h3>
+        <span className={styles.title}>Filter</span>
         <CountNote {...result} total={collection.vector_count} isFiltered={filter !== undefined} />
         <div className={styles.headerActions}>
           <Button

@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { isJsonObject } from '../../../common/metadata-path.js';
 import type { Json, JsonObject } from '../../../common/types.js';
 import { Button } from '../../ui/button.js';
-import { formatCount } from '../../ui/format.js';
+import { formatCount, pluralize } from '../../ui/format.js';
 import styles from './metadata-tree.module.css';
 
 /** Members that are shown at once; the rest on demand. */
@@ -54,7 +54,7 @@ function Member({ name, value }: { readonly name: string; readonly value: Json }
       <summary>
         <bdi className={styles.name}>{name}</bdi>{' '}
         <span className={styles.type}>
-          {isArray ? `${formatCount(entries.length)} elements` : `${entries.length} members`}
+          {pluralize(entries.length, isArray ? 'element' : 'member')}
         </span>
       </summary>
       <Members entries={entries} />

@@ -98,9 +98,9 @@ interface HeadingProps {
 function Heading({ name, note, copied }: HeadingProps) {
   return (
     <div className={styles.denseHeading}>
-      <h4>
+      <h3>
         <bdi>{name}</bdi> <span className={styles.note}>{note}</span>
-      </h4>
+      </h3>
       <CopyButton text={copied} label={`Copy ${name} as JSON`} />
     </div>
   );

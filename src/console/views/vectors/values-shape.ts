@@ -2,11 +2,12 @@
 
 /** The bars of a strip; more would be narrower than a pixel. */
 const BAR_COUNT = 64;
-const HALF_HEIGHT = 8;
+const HEIGHT = 16;
 
 /**
- * An SVG path in a box of 64 × 16: the values as bars around the middle, scaled by the largest
- * magnitude. Of more than 64 values a bar stands for several, and has that of the largest magnitude.
+ * An SVG path in a box of 64 × 16: the values as bars, scaled by the largest magnitude, around the middle
+ * or, when none is negative, from the bottom. Of more than 64 values a bar stands for several, and has
+ * that of the largest magnitude.
  */
 export function stripPath(values: ArrayLike<number>): string {
   const barCount = Math.min(BAR_COUNT, values.length);
@@ -15,10 +16,11 @@ export function stripPath(values: ArrayLike<number>): string {
   );
   const largest = Math.max(...bars.map(Math.abs), Number.MIN_VALUE);
   const width = BAR_COUNT / barCount;
+  const zero = bars.some((value) => value < 0) ? HEIGHT / 2 : HEIGHT;
   return bars
     .map((value, bar) => {
-      const height = (value / largest) * HALF_HEIGHT;
-      return `M${round(bar * width)} ${HALF_HEIGHT}h${round(width * 0.75)}v${round(-height)}h${round(-width * 0.75)}z`;
+      const height = (value / largest) * zero;
+      return `M${round(bar * width)} ${zero}h${round(width * 0.75)}v${round(-height)}h${round(-width * 0.75)}z`;
     })
     .join('');
 

@@ -33,22 +33,39 @@ export const VALUES_COLUMN: TableColumn = {
   render: ({ values }) => values && values.length > 0 && <ValuesStrip values={values} />,
 };
 
-export function metadataColumn(path: string, found?: FoundPath): TableColumn {
+/** `sample` are rows whose values the width is made for. */
+export function metadataColumn(
+  path: string,
+  found?: FoundPath,
+  sample: readonly ShownVector[] = [],
+): TableColumn {
   const isNumber =
     found !== undefined && found.types.number > 0 && found.types.number === found.count;
+  const textOf = ({ metadata }: ShownVector) =>
+    metadata === undefined ? '' : formatValue(resolvePath(metadata, path));
   return {
     key: path,
     label: path,
-    width: isNumber ? 110 : 200,
+    width: fittingWidth([path, ...sample.map(textOf)]),
     isNumber,
     isSortable: true,
-    render: ({ metadata }) => {
-      const text = metadata === undefined ? '' : formatValue(resolvePath(metadata, path));
+    render: (row) => {
+      const text = textOf(row);
       return (
         <bdi title={text.length > 24 ? text : undefined}>{text.slice(0, CELL_CHARACTERS_MAX)}</bdi>
       );
     },
   };
+}
+
+const CHARACTER_WIDTH = 7.6;
+const PADDING_WIDTH = 36;
+const FITTING_WIDTH_MAX = 340;
+
+/** Pixels that texts of usual letters take, up to a limit. */
+function fittingWidth(texts: readonly string[]): number {
+  const longest = texts.reduce((length, text) => Math.max(length, text.length), 0);
+  return Math.min(FITTING_WIDTH_MAX, Math.ceil(longest * CHARACTER_WIDTH) + PADDING_WIDTH);
 }
 
 /** No column is wider than this, and metadata may be 40 kB long. */

@@ -1,18 +1,16 @@
 // Everything about one vector: preview, metadata, values, sequence; edits its metadata and deletes it.
 
 import { Pencil, Search, Trash2, X } from 'lucide-react';
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import { Link } from 'wouter';
 import type { CollectionRecord, StoredVector } from '../../../client/client.js';
 import { queryClient, useApi } from '../../api/queries.js';
-import { session } from '../../api/session.js';
 import { queryPath } from '../../routes.js';
 import { Button, IconButton } from '../../ui/button.js';
 import { CopyButton } from '../../ui/copy-button.js';
-import { Dialog, DialogActions } from '../../ui/dialog.js';
 import { formatCount, formatTime } from '../../ui/format.js';
-import { notify } from '../../ui/notices.js';
 import { Loading, Problem } from '../../ui/states.js';
+import { DeleteDialog } from '../selection/delete-dialog.js';
 import { MetadataEditor } from './metadata-editor.js';
 import { MetadataTree } from './metadata-tree.js';
 import { ValuesPanel } from './values-panel.js';
@@ -38,9 +36,9 @@ export function VectorDetails({ collection, id, onClose, onChange }: VectorDetai
   return (
     <section className={styles.details} aria-label={`Vector ${id}`}>
       <header className={styles.header}>
-        <h3 className={styles.id}>
+        <h2 className={styles.id}>
           <bdi>{id}</bdi>
-        </h3>
+        </h2>
         <CopyButton text={id} label="Copy the id" />
         {onClose !== undefined && <IconButton icon={X} label="Close" onClick={onClose} />}
       </header>
@@ -72,6 +70,7 @@ interface ContentsProps {
 function Contents({ collection, vector, onChange, onDeleted }: ContentsProps) {
   const [isEditing, setEditing] = useState(false);
   const [isDeleting, setDeleting] = useState(false);
+  const ids = useMemo(() => [vector.id], [vector.id]);
   return (
     <>
       <div className={styles.actions}>
@@ -90,7 +89,7 @@ function Contents({ collection, vector, onChange, onDeleted }: ContentsProps) {
         />
       </div>
       <VectorPreview collection={collection} vector={vector} />
-      <h4>Metadata</h4>
+      <h3>Metadata</h3>
       {isEditing ? (
         <MetadataEditor
           // Another state of the vector is edited anew; what was typed is kept as a draft.
@@ -113,56 +112,15 @@ function Contents({ collection, vector, onChange, onDeleted }: ContentsProps) {
       </p>
       <DeleteDialog
         collection={collection}
-        id={vector.id}
+        ids={ids}
         isOpen={isDeleting}
         onClose={() => setDeleting(false)}
-        onDeleted={() => {
+        onDeleted={(deleted) => {
+          if (deleted.length === 0) return;
           onDeleted?.();
           onChange();
         }}
       />
     </>
-  );
-}
-
-interface DeleteDialogProps {
-  readonly collection: CollectionRecord;
-  readonly id: string;
-  readonly isOpen: boolean;
-  readonly onClose: () => void;
-  readonly onDeleted: () => void;
-}
-
-function DeleteDialog({ collection, id, isOpen, onClose, onDeleted }: DeleteDialogProps) {
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
-  const remove = async () => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      await session.get().client.collection(collection.id).delete(id);
-      notify('Deleted the vector.');
-      onClose();
-      onDeleted();
-    } catch (cause) {
-      setError(cause);
-    } finally {
-      setBusy(false);
-    }
-  };
-  return (
-    <Dialog title="Delete the vector" isOpen={isOpen} onClose={onClose}>
-      <p className={styles.id}>
-        <bdi>{id}</bdi> is deleted from <bdi>{collection.id}</bdi>, with its metadata. This cannot
-        be undone.
-      </p>
-      {error !== undefined && <Problem error={error} />}
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button kind="danger" isBusy={isBusy} onClick={remove}>
-          Delete
-        </Button>
-      </DialogActions>
-    </Dialog>
   );
 }

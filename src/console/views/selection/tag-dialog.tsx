@@ -1,0 +1,113 @@
+// Sets or removes a member of the metadata of vectors that were chosen by their ids.
+
+import { useState } from 'react';
+import type { CollectionRecord } from '../../../client/client.js';
+import type { Json, JsonObject } from '../../../common/types.js';
+import { queryClient } from '../../api/queries.js';
+import { session } from '../../api/session.js';
+import { patchByIds } from '../../api/write-in-batches.js';
+import { Button } from '../../ui/button.js';
+import { Dialog, DialogActions } from '../../ui/dialog.js';
+import { Checkbox, Field, TextInput } from '../../ui/field.js';
+import { pluralize } from '../../ui/format.js';
+import { notify } from '../../ui/notices.js';
+import { Problem } from '../../ui/states.js';
+import { SuggestInput } from '../../ui/suggest-input.js';
+import { parseScalar } from '../filter/filter-values.js';
+import { usePathSuggestions } from '../filter/use-suggestions.js';
+import styles from './selection.module.css';
+
+interface TagDialogProps {
+  readonly collection: CollectionRecord;
+  readonly ids: readonly string[];
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+  readonly onTagged?: () => void;
+}
+
+export function TagDialog(props: TagDialogProps) {
+  const title = `Tag ${pluralize(props.ids.length, 'vector')}`;
+  return (
+    <Dialog title={title} isOpen={props.isOpen} onClose={props.onClose}>
+      <TagForm {...props} />
+    </Dialog>
+  );
+}
+
+function TagForm({ collection, ids, onClose, onTagged }: TagDialogProps) {
+  const [path, setPath] = useState('tag');
+  const [text, setText] = useState('');
+  const [isRemoving, setRemoving] = useState(false);
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const suggestions = usePathSuggestions(collection, path).filter(
+    ({ value }) => !value.startsWith('$'),
+  );
+  const value = isRemoving ? null : parseScalar(text, false);
+  const isReady = path !== '' && value !== undefined;
+  const save = async () => {
+    if (!isReady) return;
+    setBusy(true);
+    setError(undefined);
+    try {
+      const vectors = session.get().client.collection(collection.id);
+      const count = await patchByIds(vectors, ids, patchAt(path, value));
+      notify(`Changed ${pluralize(count, 'vector')}.`);
+      onTagged?.();
+      onClose();
+    } catch (cause) {
+      setError(cause);
+    } finally {
+      setBusy(false);
+      void queryClient.invalidateQueries({ queryKey: ['collection', collection.id] });
+    }
+  };
+  return (
+    <form
+      className={styles.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void save();
+      }}
+    >
+      <Field label="Metadata path" hint="A dot leads into an object.">
+        {({ id, 'aria-describedby': describedBy }) => (
+          <SuggestInput
+            id={id}
+            describedBy={describedBy}
+            value={path}
+            suggestions={suggestions}
+            onChange={setPath}
+          />
+        )}
+      </Field>
+      <Field
+        label="Value"
+        hint="A number, true, false, or text; text that looks like one of them goes into quotes."
+      >
+        {(control) => (
+          <TextInput
+            {...control}
+            value={text}
+            disabled={isRemoving}
+            onChange={(event) => setText(event.target.value)}
+          />
+        )}
+      </Field>
+      <Checkbox label="Remove it instead" isChecked={isRemoving} onChange={setRemoving} />
+      {error !== undefined && <Problem error={error} />}
+      <DialogActions>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button type="submit" kind="primary" isBusy={isBusy} disabled={!isReady}>
+          {isRemoving ? 'Remove' : 'Set'}
+        </Button>
+      </DialogActions>
+    </form>
+  );
+}
+
+function patchAt(path: string, value: Json): JsonObject {
+  return path
+    .split('.')
+    .reduceRight<Json>((inner, name) => ({ [name]: inner }), value) as JsonObject;
+}
