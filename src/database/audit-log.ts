@@ -58,7 +58,8 @@ export class AuditLog {
   #storedThrough: number;
   #lastSequence: number;
   #timer: NodeJS.Timeout | undefined;
-  #writing: Promise<void> | undefined;
+  /** The last write; each starts from the result of the one before. */
+  #writing = Promise.resolve();
 
   constructor(options: AuditLogOptions) {
     this.#options = options;
@@ -112,7 +113,7 @@ export class AuditLog {
     if (this.#timer !== undefined) return;
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      this.#writing = this.#write();
+      this.#writing = this.#writing.then(() => this.#write());
     }, delayMs).unref();
   }
 
@@ -121,7 +122,8 @@ export class AuditLog {
     if (lastSequence === this.#storedThrough) return;
     const firstKept = this.#events[0]?.sequence ?? lastSequence + 1;
     const operations: StoreOperation[] = [];
-    for (let sequence = this.#storedFrom; sequence < firstKept; sequence++) {
+    const firstStored = Math.min(firstKept, this.#storedThrough + 1);
+    for (let sequence = this.#storedFrom; sequence < firstStored; sequence++) {
       operations.push({ kind: 'remove', key: keys.auditEvent(sequence) });
     }
     for (const event of this.#events) {
