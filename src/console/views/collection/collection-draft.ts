@@ -108,7 +108,7 @@ function parseAdvanced(text: string): Partial<CollectionInput> | string {
 }
 
 /** A string is what is wrong with the text. */
-export function parseJsonObject(text: string): JsonObject | string {
+function parseJsonObject(text: string): JsonObject | string {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value)

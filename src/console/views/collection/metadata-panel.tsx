@@ -8,12 +8,13 @@ import { formatCount, formatScore, pluralize } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
 import { Empty, Loading, Problem } from '../../ui/states.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
+import { FilterEditor } from '../filter/filter-editor.js';
 import { declaredOnly, formatShare, typeSharesOf } from './found-types.js';
 import { PathDetails } from './path-details.js';
 import styles from './schema.module.css';
 
 export function MetadataPanel({ collection }: CollectionViewProps) {
-  const [filter] = useState<JsonObject>();
+  const [filter, setFilter] = useState<JsonObject>();
   const { data, error, isFetching, refetch } = useFoundSchema(collection.id, filter);
   return (
     <Panel
@@ -26,6 +27,7 @@ export function MetadataPanel({ collection }: CollectionViewProps) {
         </span>
       }
     >
+      <FilterEditor collection={collection} value={filter} onChange={setFilter} draftKey="schema" />
       {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
       {data === undefined && error === null && <Loading label="Reading the metadata" />}
       {data !== undefined && data.paths.length === 0 && (

@@ -8,6 +8,7 @@ import { CloneDialog, RenameDialog } from './copy-collection.js';
 import { DeleteCollection } from './delete-collection.js';
 import { EditDialog } from './edit-collection.js';
 import { MetadataPanel } from './metadata-panel.js';
+import { SegmentsPanel } from './segments-panel.js';
 import { SettingsPanel } from './settings-panel.js';
 import { VectorsPanel } from './vectors-panel.js';
 
@@ -38,6 +39,7 @@ export default function SchemaView({ collection }: CollectionViewProps) {
       <SettingsPanel collection={collection} />
       <MetadataPanel collection={collection} />
       <VectorsPanel collection={collection} />
+      <SegmentsPanel collection={collection} />
       <EditDialog {...dialogProps('edit')} />
       <CloneDialog {...dialogProps('clone')} />
       <RenameDialog {...dialogProps('rename')} />

@@ -23,6 +23,7 @@ export function SettingsPanel({ collection }: CollectionViewProps) {
         {collection.metric !== undefined && <Stat label="Metric" value={collection.metric} />}
         <Stat label="Engine" value={collection.engine.name} />
         <Stat label="Memory" value={formatBytes(memory.host_bytes)} note={furtherMemory(memory)} />
+        <Stat label="Disk" value={formatBytes(collection.disk_bytes)} />
         <Stat label="Sequence" value={formatCount(collection.sequence)} note="of the last write" />
       </StatList>
       <dl className={styles.settings}>

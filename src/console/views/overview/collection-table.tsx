@@ -53,6 +53,11 @@ function columnsOf(history: readonly Sequences[]): readonly Column<CollectionRec
     { label: 'Engine', cell: ({ engine }) => <Engine {...engine} /> },
     { label: 'Memory', kind: 'number', cell: ({ memory }) => formatMemory(memory) },
     {
+      label: 'Disk',
+      kind: 'number',
+      cell: ({ disk_bytes: byteCount }) => formatBytes(byteCount),
+    },
+    {
       label: 'Status',
       cell: ({ status }) => <Badge tone={TONES[status]}>{status}</Badge>,
     },
