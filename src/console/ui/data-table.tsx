@@ -8,6 +8,8 @@ export interface Column<Row> {
   /** Read by screen readers only. */
   readonly isLabelHidden?: boolean;
   readonly kind?: 'text' | 'number' | 'actions';
+  /** Below the label. */
+  readonly note?: ReactNode;
   readonly cell: (row: Row) => ReactNode;
 }
 
@@ -34,6 +36,7 @@ export function DataTable<Row>({ label, columns, rows, keyOf }: DataTableProps<R
                 ) : (
                   column.label
                 )}
+                {column.note !== undefined && <div>{column.note}</div>}
               </th>
             ))}
           </tr>

@@ -34,17 +34,19 @@ export function Empty({ title, children }: EmptyProps) {
 
 interface ProblemProps {
   readonly error: unknown;
+  /** In place of the title that the error suggests. */
+  readonly title?: string;
   readonly onRetry?: (() => void) | undefined;
 }
 
 /** An error of a request: what happened, what can be done, and its request id for the server's log. */
-export function Problem({ error, onRetry }: ProblemProps) {
-  const { title, detail, items, requestId } = describeError(error);
+export function Problem({ error, title, onRetry }: ProblemProps) {
+  const { title: suggested, detail, items, requestId } = describeError(error);
   return (
     <div className={styles.problem} role="alert">
       <CircleAlert size={18} aria-hidden />
       <div className={styles.problemText}>
-        <p className={styles.problemTitle}>{title}</p>
+        <p className={styles.problemTitle}>{title ?? suggested}</p>
         <p>{detail}</p>
         {items.length > 0 && (
           <ul className={styles.items}>

@@ -1,7 +1,61 @@
-// Import
+// Imports a file: choose it, see what it has, choose columns and target, watch it being written.
 
-import { Page } from '../../ui/panel.js';
+import { useStore } from '../../api/store.js';
+import { Button } from '../../ui/button.js';
+import { formatBytes } from '../../ui/format.js';
+import { Page, Panel } from '../../ui/panel.js';
+import { Loading, Problem } from '../../ui/states.js';
+import { DropZone } from './drop-zone.js';
+import { FilePreviewPanel } from './file-preview-panel.js';
+import { ImportForm } from './import-form.js';
+import { closeImport, type ImportState, importState } from './import-session.js';
+import { ProgressPanel } from './progress-panel.js';
 
 export default function ImportView() {
-  return <Page title="Import">{null}</Page>;
+  const state = useStore(importState);
+  return (
+    <Page
+      title="Import"
+      subtitle={
+        state.kind === 'empty' ? undefined : `${state.file.name}, ${formatBytes(state.file.size)}`
+      }
+      actions={
+        state.kind !== 'empty' &&
+        state.kind !== 'running' && <Button onClick={closeImport}>Choose another file</Button>
+      }
+    >
+      <ImportStage state={state} />
+    </Page>
+  );
+}
+
+function ImportStage({ state }: { readonly state: ImportState }) {
+  switch (state.kind) {
+    case 'empty':
+      return <DropZone />;
+    case 'opening':
+      return (
+        <Panel>
+          <Loading label="Reading the file" />
+        </Panel>
+      );
+    case 'unreadable':
+      return (
+        <>
+          <Problem error={state.error} title="The file cannot be imported" />
+          <DropZone />
+        </>
+      );
+    case 'ready':
+      return (
+        <>
+          <FilePreviewPanel preview={state.preview} plan={state.draft.plan} />
+          <ImportForm {...state} />
+        </>
+      );
+    case 'running':
+    case 'stopped':
+    case 'done':
+      return <ProgressPanel state={state} />;
+  }
 }

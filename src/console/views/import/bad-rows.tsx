@@ -1,0 +1,53 @@
+// The rows that were not imported, with a file of them.
+
+import { Button } from '../../ui/button.js';
+import { DataTable, Truncated } from '../../ui/data-table.js';
+import { formatCount } from '../../ui/format.js';
+import { Panel } from '../../ui/panel.js';
+import { saveFile } from '../../ui/save-file.js';
+import styles from './import.module.css';
+import type { BadRow } from './import-batches.js';
+
+interface BadRowsProps {
+  readonly fileName: string;
+  readonly badRows: readonly BadRow[];
+  /** All of them; only the first are kept. */
+  readonly count: number;
+}
+
+const SHOWN_MAX = 50;
+
+const COLUMNS = [
+  { label: 'Row', kind: 'number' as const, cell: ({ row }: BadRow) => formatCount(row) },
+  { label: 'Column', cell: ({ column }: BadRow) => column ?? '–' },
+  { label: 'What is wrong', cell: ({ problem }: BadRow) => problem },
+  { label: 'Value', cell: ({ value }: BadRow) => <Truncated text={value} isMuted /> },
+];
+
+export function BadRows({ fileName, badRows, count }: BadRowsProps) {
+  const shown = badRows.slice(0, SHOWN_MAX);
+  return (
+    <Panel
+      title="Bad rows"
+      actions={<Button onClick={() => download(fileName, badRows)}>Download the list</Button>}
+    >
+      <DataTable
+        label="Rows that were not imported"
+        columns={COLUMNS}
+        rows={shown}
+        keyOf={({ row }) => String(row)}
+      />
+      {(shown.length < badRows.length || badRows.length < count) && (
+        <p className={styles.muted}>
+          The first {shown.length} of {formatCount(Math.max(count, badRows.length))}; the file has{' '}
+          {formatCount(badRows.length)}.
+        </p>
+      )}
+    </Panel>
+  );
+}
+
+function download(fileName: string, badRows: readonly BadRow[]) {
+  const lines = badRows.map((row) => `${JSON.stringify(row)}\n`);
+  saveFile(`${fileName}.bad-rows.ndjson`, 'application/x-ndjson', lines);
+}

@@ -1,0 +1,97 @@
+// Which columns are ids, vectors and metadata.
+
+import { Checkbox, Field, Select } from '../../ui/field.js';
+import { formatCount } from '../../ui/format.js';
+import styles from './import.module.css';
+import { type ImportDraft, withIdColumn, withVector } from './import-draft.js';
+import { furtherColumns } from './import-plan.js';
+import type { FilePreview } from './import-reader.js';
+import { changeDraft } from './import-session.js';
+
+interface ColumnChoicesProps {
+  readonly draft: ImportDraft;
+  readonly preview: FilePreview;
+}
+
+export function ColumnChoices({ draft, preview }: ColumnChoicesProps) {
+  const { columns, vectorChoices } = preview;
+  const { idColumn, vector } = draft.plan;
+  const chosen = vectorChoices.findIndex(
+    ({ plan }) => JSON.stringify(plan) === JSON.stringify(vector),
+  );
+  return (
+    <>
+      <div className={styles.choices}>
+        <Field label="Ids" hint="The server generates ids where there is no column for them.">
+          {(control) => (
+            <Select
+              {...control}
+              // A column may have any name; with a prefix none is the one for generated ids.
+              value={idColumn === undefined ? 'generated' : `column ${idColumn}`}
+              options={[
+                { value: 'generated', label: 'generated' },
+                ...columns.map((name) => ({ value: `column ${name}`, label: name })),
+              ]}
+              onChange={(value) => {
+                const name = value === 'generated' ? undefined : value.slice('column '.length);
+                changeDraft(withIdColumn(draft, columns, name));
+              }}
+            />
+          )}
+        </Field>
+        <Field label="Vectors" hint={`${formatCount(draft.dimension)} values each.`}>
+          {(control) => (
+            <Select
+              {...control}
+              value={String(chosen)}
+              options={vectorChoices.map(({ label, dimension }, at) => ({
+                value: String(at),
+                label: `${label} (${formatCount(dimension)} values)`,
+              }))}
+              onChange={(value) => {
+                const { plan, dimension } = vectorChoices[Number(value)]!;
+                changeDraft(withVector(draft, columns, plan, dimension));
+              }}
+            />
+          )}
+        </Field>
+      </div>
+      <MetadataChoices draft={draft} columns={columns} />
+    </>
+  );
+}
+
+interface MetadataChoicesProps {
+  readonly draft: ImportDraft;
+  readonly columns: readonly string[];
+}
+
+function MetadataChoices({ draft, columns }: MetadataChoicesProps) {
+  const { idColumn, vector, metadataColumns } = draft.plan;
+  const further = furtherColumns(columns, idColumn, vector);
+  if (further.length === 0) return null;
+  const set = (chosen: ReadonlySet<string>) => {
+    const kept = further.filter((name) => chosen.has(name));
+    changeDraft({ ...draft, plan: { ...draft.plan, metadataColumns: kept } });
+  };
+  return (
+    <fieldset className={styles.group}>
+      <legend>Metadata</legend>
+      <div className={styles.checkboxes}>
+        {further.map((name) => (
+          <Checkbox
+            key={name}
+            label={<span dir="auto">{name === 'metadata' ? 'metadata (its members)' : name}</span>}
+            isChecked={metadataColumns.includes(name)}
+            onChange={(isChecked) => {
+              const chosen = new Set(metadataColumns);
+              if (isChecked) chosen.add(name);
+              else chosen.delete(name);
+              set(chosen);
+            }}
+          />
+        ))}
+      </div>
+    </fieldset>
+  );
+}

@@ -1,0 +1,47 @@
+// Where a file is dropped or chosen.
+
+import { Upload } from 'lucide-react';
+import { type DragEvent, useState } from 'react';
+import { classNames } from '../../ui/class-names.js';
+import styles from './import.module.css';
+import { chooseFile } from './import-session.js';
+
+export function DropZone() {
+  const [isOver, setOver] = useState(false);
+  const open = (file: File | undefined) => {
+    if (file !== undefined) void chooseFile(file);
+  };
+  const onDrag = (event: DragEvent) => {
+    event.preventDefault();
+    setOver(event.type !== 'dragleave');
+  };
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the button in it does the same by keyboard
+    <div
+      className={classNames(styles.dropZone, isOver && styles.over)}
+      onDragEnter={onDrag}
+      onDragOver={onDrag}
+      onDragLeave={onDrag}
+      onDrop={(event) => {
+        event.preventDefault();
+        setOver(false);
+        open(event.dataTransfer.files[0]);
+      }}
+    >
+      <Upload size={28} strokeWidth={1.4} aria-hidden />
+      <label className={styles.choose}>
+        Choose a file
+        <input
+          type="file"
+          className="visually-hidden"
+          onChange={(event) => open(event.target.files?.[0])}
+        />
+      </label>
+      <p>or drop it here</p>
+      <p className={styles.muted}>
+        Parquet, Arrow (file or stream), NDJSON, a JSON array, CSV or npy, of any size: the file is
+        read in pieces. An import that was cut goes on when the same file is chosen again.
+      </p>
+    </div>
+  );
+}

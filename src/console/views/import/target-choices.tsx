@@ -1,0 +1,83 @@
+// The collection that gets the rows: a new one, or one that exists.
+
+import type { CollectionRecord } from '../../../client/client.js';
+import { METRICS } from '../../../common/types.js';
+import { Field, Select, TextInput } from '../../ui/field.js';
+import styles from './import.module.css';
+import type { ImportDraft } from './import-draft.js';
+import { changeDraft } from './import-session.js';
+
+interface TargetChoicesProps {
+  readonly draft: ImportDraft;
+  readonly collections: readonly CollectionRecord[];
+}
+
+const METRIC_OPTIONS = METRICS.map((value) => ({ value, label: value }));
+const KINDS = [
+  { value: 'new', label: 'a new collection' },
+  { value: 'existing', label: 'a collection that exists' },
+];
+
+export function TargetChoices({ draft, collections }: TargetChoicesProps) {
+  const fitting = collections.filter(({ dimension }) => dimension === draft.dimension);
+  return (
+    <div className={styles.choices}>
+      <Field label="Import into">
+        {(control) => (
+          <Select
+            {...control}
+            value={draft.isNew ? 'new' : 'existing'}
+            options={KINDS}
+            onChange={(kind) => changeDraft({ ...draft, isNew: kind === 'new' })}
+          />
+        )}
+      </Field>
+      {draft.isNew ? (
+        <NewCollection draft={draft} />
+      ) : (
+        <Field
+          label="Collection"
+          hint={`Those with vectors of ${draft.dimension} values: ${fitting.length}.`}
+        >
+          {(control) => (
+            <Select
+              {...control}
+              value={fitting.some(({ id }) => id === draft.collectionId) ? draft.collectionId : ''}
+              options={[
+                { value: '', label: 'choose one' },
+                ...fitting.map(({ id }) => ({ value: id, label: id })),
+              ]}
+              onChange={(collectionId) => changeDraft({ ...draft, collectionId })}
+            />
+          )}
+        </Field>
+      )}
+    </div>
+  );
+}
+
+function NewCollection({ draft }: { readonly draft: ImportDraft }) {
+  return (
+    <>
+      <Field label="Name">
+        {(control) => (
+          <TextInput
+            {...control}
+            value={draft.collectionId}
+            onChange={(event) => changeDraft({ ...draft, collectionId: event.target.value })}
+          />
+        )}
+      </Field>
+      <Field label="Metric">
+        {(control) => (
+          <Select
+            {...control}
+            value={draft.metric}
+            options={METRIC_OPTIONS}
+            onChange={(metric) => changeDraft({ ...draft, metric })}
+          />
+        )}
+      </Field>
+    </>
+  );
+}

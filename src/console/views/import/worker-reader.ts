@@ -1,0 +1,35 @@
+// The reader in a worker, as an object of this thread. Calls are answered in their order.
+
+import type { ImportReader } from './import-reader.js';
+import type { ReaderCall, ReaderReply } from './import-worker.js';
+import { ImportError } from './read/row-source.js';
+
+export interface WorkerReader extends ImportReader {
+  /** Ends the worker, also in the middle of a call, which then never resolves. */
+  close(): void;
+}
+
+export function openWorkerReader(): WorkerReader {
+  const worker = new Worker(new URL('./import-worker.ts', import.meta.url), { type: 'module' });
+  const waiting: { resolve(value: unknown): void; reject(error: Error): void }[] = [];
+  worker.onmessage = ({ data }: MessageEvent<ReaderReply>) => {
+    const call = waiting.shift()!;
+    if ('problem' in data) call.reject(new ImportError(data.problem));
+    else call.resolve(data.value);
+  };
+  worker.onerror = ({ message }) => {
+    for (const { reject } of waiting.splice(0)) reject(new ImportError(message));
+  };
+  const call = <Value>(method: ReaderCall['method'], ...args: readonly unknown[]) =>
+    new Promise<Value>((resolve, reject) => {
+      waiting.push({ resolve: resolve as (value: unknown) => void, reject });
+      worker.postMessage({ method, args } satisfies ReaderCall);
+    });
+  return {
+    open: (file) => call('open', file),
+    start: (options) => call('start', options),
+    next: () => call('next'),
+    again: (from, rejected) => call('again', from, rejected),
+    close: () => worker.terminate(),
+  };
+}
