@@ -23,7 +23,7 @@ function extremeRow(row: number): VectorInput {
   const fields = Array.from({ length: 34 }, (_, field) => [`field_${field}`, row * field]);
   return {
     id: `${row}-${'long-id-'.repeat(63)}`.slice(0, 512),
-    values: Float32Array.from({ length: DIMENSION }, (_, at) => Math.sin(row + at * (row % 7))),
+    values: Float32Array.from({ length: DIMENSION }, (_, at) => Math.sin(row + 1 + at * (row % 7))),
     metadata: {
       ...Object.fromEntries(fields),
       arabic: 'نص من اليمين إلى اليسار',

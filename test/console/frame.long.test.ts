@@ -38,8 +38,8 @@ suite('the frame of the console', { skip: NO_BROWSER }, () => {
   });
 
   after(async () => {
-    await browser.close();
-    await server.stop();
+    await browser?.close();
+    await server?.stop();
     await rm(directory, { recursive: true });
   });
 
@@ -190,8 +190,8 @@ suite('sign-in', { skip: NO_BROWSER }, () => {
   });
 
   after(async () => {
-    await browser.close();
-    await server.stop();
+    await browser?.close();
+    await server?.stop();
     await rm(directory, { recursive: true });
   });
 

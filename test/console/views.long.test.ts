@@ -2,11 +2,14 @@
 // data that is hard to show: axe-core finds nothing, nothing is wider than the window, and neither the
 // browser nor the Content-Security-Policy complains.
 
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
+import { importFiles } from '../../src/cli/import/import-files.js';
+import { ImportJournal } from '../../src/cli/import/journal.js';
 import { createClient } from '../../src/client/client.js';
 import { COLLECTION_VIEWS, collectionPath, SERVICE_VIEWS } from '../../src/console/routes.js';
 import { type ServerProcess, startServerProcess } from '../support/server-process.js';
@@ -20,7 +23,7 @@ import {
 } from './browser.js';
 import { createExtremeCollection, EXTREME } from './extreme-collection.js';
 
-const SAMPLE = new URL('../../../examples/data/wordnet.arrow', import.meta.url);
+const SAMPLE = fileURLToPath(new URL('../../../examples/data/wordnet.arrow', import.meta.url));
 
 const ADDRESSES = [
   ...SERVICE_VIEWS.map(({ path }) => path),
@@ -31,30 +34,35 @@ const ADDRESSES = [
 
 suite('every view of the console', { skip: NO_BROWSER }, () => {
   let directory: string;
-  let server: ServerProcess;
-  let browser: Browser;
+  let server: ServerProcess | undefined;
+  let browser: Browser | undefined;
 
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'sagitta-console-'));
     server = await startServerProcess({ dataDirectory: directory });
     const client = createClient({ baseUrl: server.url });
     await client.collections.create({ id: 'empty', dimension: 8, metric: 'dot' });
-    await client.collections.create({ id: 'wordnet', dimension: 256 });
-    await client.collection('wordnet').writeStream([await readFile(SAMPLE)], { format: 'arrow' });
+    await importFiles(client, [SAMPLE], {
+      collection: 'wordnet',
+      batch: 1_000,
+      openJournal: async () => ImportJournal.none(),
+      createProgress: () => undefined,
+      interruption: new AbortController().signal,
+    });
     await createExtremeCollection(client);
     browser = await launchBrowser();
   });
 
   after(async () => {
-    await browser.close();
-    await server.stop();
+    await browser?.close();
+    await server?.stop();
     await rm(directory, { recursive: true });
   });
 
   for (const theme of ['light', 'dark'] as const) {
     for (const width of [375, 1440]) {
       test(`${theme} theme, ${width} px`, async (t) => {
-        const console = await openConsole(browser, server.url, { theme, width });
+        const console = await openConsole(browser!, server!.url, { theme, width });
         for (const address of ADDRESSES) {
           await t.test(address, async () => {
             await console.go(address);
