@@ -22,6 +22,7 @@ const NAMES = [
   'filter',
   'aggregate',
   'browse',
+  'projection',
   'text',
   'hybrid',
   'scores',

@@ -4,6 +4,9 @@ import { aggregateSegmentsTask, mergeValuesTask } from './database/aggregate/agg
 import { describePathsTask, findPathsTask } from './database/aggregate/found-schema.js';
 import { sampleRowsTask } from './database/bulk/sample.js';
 import { orderRowsTask } from './database/order/order-rows.js';
+import { findComponentsTask } from './database/projection/components.js';
+import { addProductsTask, centerRowsTask } from './database/projection/covariance.js';
+import { projectRowsTask } from './database/projection/project-rows.js';
 import { diversifyTask } from './database/query/diversify.js';
 import { selectBesideTask } from './database/query/group-rows.js';
 import { scoreRowsTask } from './database/query/score-stats.js';
@@ -29,9 +32,11 @@ import { buildPartTask, mergePartsTask } from './text/text-index.js';
 import { countTextTask, matchTextTask, rankTextTask } from './text/text-search.js';
 
 export default createTaskHandler([
+  addProductsTask,
   aggregateSegmentsTask,
   buildPartTask,
   buildSparsePartTask,
+  centerRowsTask,
   compactSegmentsTask,
   copyValuesTask,
   countBeforeTask,
@@ -43,6 +48,7 @@ export default createTaskHandler([
   encodeSimdTask,
   encodeWriteTask,
   evaluateFilterTask,
+  findComponentsTask,
   findPathsTask,
   matchSparseTask,
   matchTextTask,
@@ -57,6 +63,7 @@ export default createTaskHandler([
   rankSparseTask,
   rankTextTask,
   countTextTask,
+  projectRowsTask,
   readQueryRowsTask,
   sampleRowsTask,
   scoreRowsTask,

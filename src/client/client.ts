@@ -11,17 +11,22 @@ export type { CircuitBreakerOptions } from '../common/circuit-breaker.js';
 export type { ErrorCode } from '../common/errors.js';
 export type { DeclaredTypes, JsonObject, Metric } from '../common/types.js';
 export { SagittaClientError, type TransportCode } from './error.js';
+export type {
+  ProjectionNeighbors,
+  ProjectionReply,
+  ProjectionRequest,
+} from './projection.js';
 export type { ReplyBody } from './reply-body.js';
 export type { CallOptions, WriteOptions } from './requests.js';
 export type { RetryOptions } from './retry.js';
 export type { Aliases, Audit, Backups, Collections, Keys, Service } from './service.js';
 export type { SharedRoutes as DefaultCollection } from './shared-routes.js';
+export type { StreamReply } from './stream-reply.js';
 export type {
   ExportOptions,
   JoinReply,
   JoinRequest,
   QueryStreamOptions,
-  StreamReply,
   Streams,
   WriteBytesOptions,
   WriteStreamOptions,

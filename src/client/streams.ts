@@ -3,18 +3,12 @@
 // in an error, and so does one whose last NDJSON line is `{"error": …}`.
 
 import type { JsonObject, Metric } from '../common/types.js';
-import { asProblem, errorOfProblem, SagittaClientError } from './error.js';
-import type { ReplyBody } from './reply-body.js';
+import { SagittaClientError } from './error.js';
 import { type CallOptions, callOptions, type Requests } from './requests.js';
+import { decodeLines, MEDIA_TYPES, type StreamReply, sequenceOf } from './stream-reply.js';
 import type { JoinRow, StoredVector, VectorInput, WriteMode, WriteStreamReply } from './types.js';
 import { type ByteSource, openSource, type Resendable } from './upload.js';
 import { wireVector } from './values.js';
-
-const MEDIA_TYPES = {
-  arrow: 'application/vnd.apache.arrow.stream',
-  ndjson: 'application/x-ndjson',
-  parquet: 'application/vnd.apache.parquet',
-} as const;
 
 export interface WriteStreamOptions extends CallOptions {
   /** `upsert` when absent. */
@@ -86,13 +80,6 @@ export interface ExportOptions extends CallOptions {
   readonly includeValues?: boolean;
   /** True when absent. */
   readonly includeMetadata?: boolean;
-}
-
-export interface StreamReply {
-  /** To be read once; leaving the loop, or `cancel()`, aborts the request. */
-  readonly body: ReplyBody;
-  /** Sequence of the snapshot, if the server sends it before the stream. */
-  readonly sequence: number | undefined;
 }
 
 export interface JoinReply extends StreamReply {
@@ -250,11 +237,6 @@ export function wireJoin(request: JoinRequest) {
   };
 }
 
-function sequenceOf(headers: Headers, name = 'sagitta-sequence'): number | undefined {
-  const text = headers.get(name);
-  return text === null ? undefined : Number(text);
-}
-
 /** Lines are gathered to chunks of this size; one chunk per line would cost more than the encoding. */
 const CHUNK_CHARACTERS = 65_536;
 
@@ -271,38 +253,4 @@ async function* encodeVectorLines(
     text = '';
   }
   if (text !== '') yield encoder.encode(text);
-}
-
-/** The rows of a reply. Throws SagittaClientError: the error of the last line, or `unexpected_reply`. */
-async function* decodeLines<Row>(
-  chunks: AsyncIterable<Uint8Array>,
-): AsyncGenerator<Row, void, undefined> {
-  const decoder = new TextDecoder();
-  /** Parts of an incomplete line, joined once when it is complete. */
-  let parts: string[] = [];
-  for await (const chunk of chunks) {
-    const lines = decoder.decode(chunk, { stream: true }).split('\n');
-    if (lines.length > 1) {
-      lines[0] = parts.join('') + lines[0];
-      parts = [];
-    }
-    const rest = lines.pop()!;
-    for (const line of lines) if (line !== '') yield parseLine<Row>(line);
-    if (rest !== '') parts.push(rest);
-  }
-  const last = parts.join('') + decoder.decode();
-  if (last !== '') yield parseLine<Row>(last);
-}
-
-function parseLine<Row>(line: string): Row {
-  let row: unknown;
-  try {
-    row = JSON.parse(line);
-  } catch (cause) {
-    const detail = `expected a line of JSON, found "${line.slice(0, 200)}"`;
-    throw new SagittaClientError('unexpected_reply', detail, { cause });
-  }
-  const problem = asProblem((row as { error?: unknown } | null)?.error);
-  if (problem !== undefined) throw errorOfProblem(problem);
-  return row as Row;
 }

@@ -3,6 +3,7 @@
 
 import type { JsonObject } from '../common/types.js';
 import { SagittaClientError } from './error.js';
+import { createProjections, type Projections } from './projection.js';
 import {
   type CallOptions,
   callOptions,
@@ -71,7 +72,7 @@ export interface RecallOptions extends CallOptions {
 }
 
 /** All methods throw `collection_not_found` if the collection does not exist or the key has no access. */
-export interface Vectors extends Streams, SharedRoutes {
+export interface Vectors extends Streams, Projections, SharedRoutes {
   /** Writes all vectors or none. Throws `dimension_mismatch`, `invalid_vector`, `vector_exists`, … */
   upsert(
     vectors: readonly VectorInput[],
@@ -172,6 +173,7 @@ export function createVectors(requests: Requests, root: string): Vectors {
   const { transport, get, read } = requests;
   const vectors: Vectors = {
     ...createStreams(requests, root),
+    ...createProjections(requests, root),
     ...createSharedRoutes(requests, root),
     ...createWrites(requests, root),
     async get<Asked extends PlainValues = true>(

@@ -78,6 +78,15 @@ export const DEFAULT_LIMITS = {
   filterCacheBytesMax: 32 * 1024 * 1024,
   /** Vectors of sorted lists, which keep four bytes of each between their pages; a million takes half a second. */
   sortedRowsMax: 16_777_216,
+  /** Vectors of one projection: more points than a screen can tell apart. */
+  projectionRowsMax: 200_000,
+  projectionRowsDefault: 20_000,
+  /** Elements of projected vectors: the products of every two take 128 MB. */
+  projectionDimensionMax: 4_096,
+  /** Coordinates of a projected vector: enough for what continues with them in place of the vectors. */
+  projectionCoordinatesMax: 64,
+  /** Neighbours of a projected vector: UMAP and its like take 15. */
+  projectionNeighborsMax: 30,
   /** Metadata is meant for filters and display, not for whole documents. */
   metadataBytesMax: 40_960,
   metadataDepthMax: 8,

@@ -44,6 +44,7 @@ import { deleteIds, deleteSelected, patchVector, writeVectors } from './collecti
 import { toRecord, toSegmentsPage } from './collection-record.js';
 import type { DatabaseServices } from './database-services.js';
 import type { AttachedReply } from './idempotency.js';
+import { type Projection, type ProjectionRequest, runProjection } from './projection/projection.js';
 import { runList } from './query/list.js';
 import { runQuery } from './query/query.js';
 import type {
@@ -372,6 +373,16 @@ export class CollectionHandle {
    */
   async join(request: JoinRequest, options: CallOptions = {}): Promise<Join> {
     return this.#use((collection) => runJoin(collection, request, this.#services, options.signal));
+  }
+
+  /**
+   * The principal components of a sample, from one snapshot. Throws `invalid_filter`, `limit_exceeded` and
+   * `overloaded`.
+   */
+  async project(request: ProjectionRequest, options: CallOptions = {}): Promise<Projection> {
+    return this.#use((collection) =>
+      runProjection(collection, request, this.#services, options.signal),
+    );
   }
 
   /**

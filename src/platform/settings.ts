@@ -468,6 +468,26 @@ const BOUNDS = {
     1_000_000_000,
     'The maximum number of vectors of a sorted list, and of all whose order is kept between pages.',
   ),
+  projectionRowsMax: bound('vectors', 1, 10_000_000, 'The maximum sample of a projection.'),
+  projectionRowsDefault: bound(
+    'vectors',
+    1,
+    10_000_000,
+    'The sample of projections that do not set sample.',
+  ),
+  projectionDimensionMax: bound(
+    'elements',
+    1,
+    16_384,
+    'The maximum dimension of vectors to project; a projection takes eight bytes of memory for every two elements.',
+  ),
+  projectionCoordinatesMax: bound('coordinates', 2, 256, 'The maximum dimensions of a projection.'),
+  projectionNeighborsMax: bound(
+    'vectors',
+    0,
+    1_000,
+    'The maximum number of neighbours of a projected vector.',
+  ),
   vectorIdBytesMax: bound('bytes', 26, VECTOR_ID_BYTES_MAX, 'The maximum length of a vector id.'),
   metadataBytesMax: bound(
     'bytes',

@@ -32,6 +32,7 @@ import { infoRoutes } from './routes/info.js';
 import { joinRoutes } from './routes/joins.js';
 import { keyRoutes } from './routes/keys.js';
 import { principalRoutes } from './routes/principal.js';
+import { projectionRoutes } from './routes/projections.js';
 import { queryRoutes } from './routes/query.js';
 import { queryBatchRoutes } from './routes/query-batch.js';
 import { recallRoutes } from './routes/recall.js';
@@ -181,6 +182,7 @@ function createRoutes(
     ...aggregateRoutes(services),
     ...exportRoutes(services),
     ...joinRoutes(services),
+    ...projectionRoutes(services),
     ...aliasRoutes(services),
     ...keyRoutes(services),
     ...principalRoutes(services),

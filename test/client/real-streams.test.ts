@@ -204,6 +204,30 @@ it('a join returns the neighbours of every row, as rows and as Arrow', async () 
   assert.equal(tableFromIPC(await collect(body)).numRows, 3);
 });
 
+it('a projection returns columns, and as Arrow the same', async () => {
+  await writeBatches(vectors, columnsOf(300));
+  const request = { sample: 100, seed: 4, dimensions: 3, neighbors: 5, filter: { even: true } };
+  const { ids, coordinates, neighbors, varianceRatios, sequence } = await vectors.project(request);
+  assert.equal(varianceRatios.length, 3);
+  const { starts, rows, distances } = neighbors!;
+  const stream = await vectors.projectionStream(request, { format: 'arrow' });
+  assert.equal(stream.sequence, sequence);
+  const table = tableFromIPC(await collect(stream.body));
+  assert.equal(table.numRows, 100);
+  for (const [i, id] of ids.entries()) {
+    const row = table.get(i)!;
+    assert.equal(row.id, id);
+    assert.deepEqual([...row.coordinates], [...coordinates.subarray(3 * i, 3 * i + 3)]);
+    assert.deepEqual([...row.neighbors], [...rows.subarray(starts[i], starts[i + 1])]);
+    assert.deepEqual([...row.distances], [...distances.subarray(starts[i], starts[i + 1])]);
+  }
+  const plain = await vectors.project({ sample: 1 });
+  assert.deepEqual(
+    [plain.ids.length, [...plain.coordinates], plain.neighbors],
+    [1, [0, 0], undefined],
+  );
+});
+
 it('batches of queries return the same matches as single queries, as JSON and as Arrow', async () => {
   const columns = columnsOf(2_000);
   await writeBatches(vectors, columns);

@@ -312,6 +312,17 @@ it('leaving the loop aborts the request', async () => {
   assert.equal(await textOf(body), '');
 });
 
+it('a projection that lacks its head or rows is an unexpected reply', async () => {
+  const head = '{"sequence":1,"row_count":2,"variance_ratios":[1,0]}\n';
+  const row = '{"id":"a","coordinates":[1,2]}\n';
+  const vectors = await start([{ chunks: [head, row] }, { chunks: [row] }, { chunks: [''] }]);
+  for (const detail of ['expected 2 rows, found 1', 'found none', 'found none']) {
+    const error = await failureOf(vectors.project());
+    assert.equal(error.code, 'unexpected_reply');
+    assert.ok(error.message.includes(detail), error.message);
+  }
+});
+
 it('lines may be split anywhere, and the last one may be an error', async () => {
   const matches = [{ id: 'ü🐬', score: 0.5 }];
   const lines = bytes(

@@ -6,6 +6,7 @@ import type {
   ApiKeyInput,
   CollectionInput,
   ListRequest,
+  ProjectionRequest,
   QueryRequest,
 } from '../../src/client/client.js';
 import type { wireJoin } from '../../src/client/streams.js';
@@ -60,4 +61,5 @@ export const NAMES_AGREE: readonly true[] = [
   true satisfies SameNames<Taken<Schemas['query']['query']>, QueryRequest>,
   true satisfies SameNames<Taken<Schemas['vectors']['listQuery']>, ListRequest>,
   true satisfies SameNames<Taken<Schemas['scans']['join']>, ReturnType<typeof wireJoin>>,
+  true satisfies SameNames<Taken<Schemas['scans']['projection']>, ProjectionRequest>,
 ];

@@ -29,6 +29,7 @@ const OPERATIONS: readonly (readonly [string, (handle: CollectionHandle) => unkn
   ['recall', (handle) => handle.recall({ vectors: [Float32Array.of(1, 0)], ids: [['a']] })],
   ['scan', (handle) => handle.scan({ includeValues: false, includeMetadata: false })],
   ['join', (handle) => handle.join({ topK: 1 })],
+  ['project', (handle) => handle.project(PROJECTION)],
   ['updateMetadata', (handle) => handle.updateMetadata({ kind: 'all' }, { change: NO_CHANGE })],
   ['aggregate', (handle) => handle.aggregate({})],
   ['schema', (handle) => handle.schema({})],
@@ -37,6 +38,8 @@ const OPERATIONS: readonly (readonly [string, (handle: CollectionHandle) => unkn
   ['rename', (handle) => handle.rename('d')],
   ['drop', (handle) => handle.drop()],
 ];
+
+const PROJECTION = { sample: { count: 1, seed: 0 }, dimensions: 2, neighborCount: 0 };
 
 function oneVector() {
   return batchOf([{ id: 'a', values: [1, 0], metadata: '{}' }]);

@@ -11,7 +11,7 @@ import type { SegmentView } from '../collection/snapshot.js';
 import type { ScheduledHits, SearchScheduler } from '../query/search-scheduler.js';
 import type { SearchTarget } from '../query/search-target.js';
 
-export interface JoinPlan {
+export interface SearchPlan {
   readonly views: readonly SegmentView[];
   /** The named vector of the rows; null for the unnamed one. */
   readonly using: string | null;
@@ -21,7 +21,6 @@ export interface JoinPlan {
   readonly topK: number | null;
   readonly scoreMin: number | null;
   readonly excludesSelf: boolean;
-  readonly includeMetadata: boolean;
   /** Whether rows may be zero vectors under cosine, for which no score is defined. */
   readonly mayLackDirection: boolean;
 }
@@ -73,7 +72,7 @@ export interface Group {
 }
 
 export class JoinSearches {
-  readonly #plan: JoinPlan;
+  readonly #plan: SearchPlan;
   readonly #scheduler: SearchScheduler;
   readonly #signal: AbortSignal;
   /** Hits of one row in its first search. */
@@ -81,7 +80,7 @@ export class JoinSearches {
   #groupRows: number;
   #hasBegun = false;
 
-  constructor(plan: JoinPlan, scheduler: SearchScheduler, signal: AbortSignal) {
+  constructor(plan: SearchPlan, scheduler: SearchScheduler, signal: AbortSignal) {
     this.#plan = plan;
     this.#scheduler = scheduler;
     this.#signal = signal;
@@ -92,12 +91,7 @@ export class JoinSearches {
 
   /** Submits the first search of the next rows; null when there are none. */
   begin(remainingRows: Iterator<JoinRow>): Group | null {
-    const rows: JoinRow[] = [];
-    while (rows.length < this.#groupRows) {
-      const next = remainingRows.next();
-      if (next.done === true) break;
-      rows.push(next.value);
-    }
+    const rows = takeRows(remainingRows, this.#groupRows);
     if (rows.length === 0) return null;
     const rowIndexes: number[] = [];
     if (this.#plan.target.segmentViews.length > 0) {
@@ -203,6 +197,17 @@ export class JoinSearches {
     const heldMax = Math.max(1, Math.floor(HITS_HELD_MAX / this.#k));
     return Math.min(rowCount, GROUP_ROWS_MAX, heldMax);
   }
+}
+
+/** The next rows, fewer than `countMax` at the end only. */
+export function takeRows(remaining: Iterator<JoinRow>, countMax: number): JoinRow[] {
+  const rows: JoinRow[] = [];
+  while (rows.length < countMax) {
+    const next = remaining.next();
+    if (next.done === true) break;
+    rows.push(next.value);
+  }
+  return rows;
 }
 
 /** All visible rows, in order of arrival. */

@@ -16,9 +16,9 @@ import { searchTarget } from '../query/search-target.js';
 import { type JoinChunk, JoinChunkBuilder } from './join-chunks.js';
 import {
   type Group,
-  type JoinPlan,
   type JoinRow,
   JoinSearches,
+  type SearchPlan,
   walkRows,
 } from './join-searches.js';
 import { type SampleRequest, sampleViews } from './sample.js';
@@ -45,6 +45,10 @@ export interface JoinRequest {
   /** Absent: the metric of the searched collection. */
   readonly metric?: Metric | undefined;
   readonly includeMetadata?: boolean | undefined;
+}
+
+interface JoinPlan extends SearchPlan {
+  readonly includeMetadata: boolean;
 }
 
 export interface Join {
@@ -197,7 +201,7 @@ function* addMatches(
 }
 
 /** Unloads segments that a long search loaded again after they had left the collection. */
-function unloadGone(
+export function unloadGone(
   collection: Collection,
   searched: readonly SegmentView[],
   { catalogue, unloadSegment }: DatabaseServices,

@@ -1,4 +1,4 @@
-// Requests that read whole collections: export and join.
+// Requests that read whole collections: export, join and projection.
 
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
@@ -75,6 +75,33 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
       .meta({
         id: 'Join',
         examples: [{ with: 'products', top_k: 3, filter: { lang: 'en' } }],
+      }),
+    projection: z
+      .strictObject({
+        using: vectorName.optional().meta({
+          description:
+            'The named vector to project, instead of the unnamed one. Vectors without it are left out.',
+        }),
+        filter: filter.optional(),
+        sample: sample
+          .max(limits.projectionRowsMax)
+          .optional()
+          .meta({
+            default: Math.min(limits.projectionRowsDefault, limits.projectionRowsMax),
+            description:
+              'The number of vectors, of those that pass the filter; chosen by hashes of their ids.',
+          }),
+        seed: seed.unwrap().default(0),
+        dimensions: z.int().min(2).max(limits.projectionCoordinatesMax).default(2).meta({
+          description: 'The number of components, which are the coordinates of each vector.',
+        }),
+        neighbors: z.int().min(0).max(limits.projectionNeighborsMax).default(0).meta({
+          description: 'The number of nearest vectors of each within the sample.',
+        }),
+      })
+      .meta({
+        id: 'Projection',
+        examples: [{ sample: 10_000, neighbors: 15, filter: { lang: 'en' } }],
       }),
     /** The description of the route documents the formats. */
     bytes: z.string().meta({ format: 'binary' }),

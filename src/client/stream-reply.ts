@@ -1,0 +1,56 @@
+// What streamed replies have in common: their formats, the sequence of their snapshot, and the rows of NDJSON.
+
+import { asProblem, errorOfProblem, SagittaClientError } from './error.js';
+import type { ReplyBody } from './reply-body.js';
+
+export const MEDIA_TYPES = {
+  arrow: 'application/vnd.apache.arrow.stream',
+  ndjson: 'application/x-ndjson',
+  parquet: 'application/vnd.apache.parquet',
+} as const;
+
+export interface StreamReply {
+  /** To be read once; leaving the loop, or `cancel()`, aborts the request. */
+  readonly body: ReplyBody;
+  /** Sequence of the snapshot, if the server sends it before the stream. */
+  readonly sequence: number | undefined;
+}
+
+export function sequenceOf(headers: Headers, name = 'sagitta-sequence'): number | undefined {
+  const text = headers.get(name);
+  return text === null ? undefined : Number(text);
+}
+
+/** The rows of a reply. Throws SagittaClientError: the error of the last line, or `unexpected_reply`. */
+export async function* decodeLines<Row>(
+  chunks: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Row, void, undefined> {
+  const decoder = new TextDecoder();
+  /** Parts of an incomplete line, joined once when it is complete. */
+  let parts: string[] = [];
+  for await (const chunk of chunks) {
+    const lines = decoder.decode(chunk, { stream: true }).split('\n');
+    if (lines.length > 1) {
+      lines[0] = parts.join('') + lines[0];
+      parts = [];
+    }
+    const rest = lines.pop()!;
+    for (const line of lines) if (line !== '') yield parseLine<Row>(line);
+    if (rest !== '') parts.push(rest);
+  }
+  const last = parts.join('') + decoder.decode();
+  if (last !== '') yield parseLine<Row>(last);
+}
+
+function parseLine<Row>(line: string): Row {
+  let row: unknown;
+  try {
+    row = JSON.parse(line);
+  } catch (cause) {
+    const detail = `expected a line of JSON, found "${line.slice(0, 200)}"`;
+    throw new SagittaClientError('unexpected_reply', detail, { cause });
+  }
+  const problem = asProblem((row as { error?: unknown } | null)?.error);
+  if (problem !== undefined) throw errorOfProblem(problem);
+  return row as Row;
+}

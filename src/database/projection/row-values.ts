@@ -1,0 +1,61 @@
+// The rows of a projection as the tasks of the pool read them: where their values lie, and how long they
+// are taken to be.
+
+import type { JoinRow } from '../bulk/join-searches.js';
+
+/** Rows of one block, in order. */
+interface BlockRows {
+  /** Row-major [blockRows, dimension] float32, shared. */
+  readonly values: Float32Array;
+  readonly rows: Uint32Array;
+}
+
+/** Rows of several blocks, in order. */
+export interface RowValues {
+  readonly blocks: readonly BlockRows[];
+  readonly dimension: number;
+  /** Whether each row is divided by its length. */
+  readonly isNormalized: boolean;
+}
+
+/** Runs of rows with the same view become one block. */
+export function rowValues(rows: readonly JoinRow[], shape: Omit<RowValues, 'blocks'>): RowValues {
+  const blocks: BlockRows[] = [];
+  let start = 0;
+  for (let i = 1; i <= rows.length; i++) {
+    const { view } = rows[start]!;
+    if (i < rows.length && rows[i]!.view === view) continue;
+    const numbers = Uint32Array.from(rows.slice(start, i), ({ row }) => row);
+    blocks.push({ values: view.block.values, rows: numbers });
+    start = i;
+  }
+  return { blocks, ...shape };
+}
+
+export function countRows({ blocks }: RowValues): number {
+  return blocks.reduce((sum, { rows }) => sum + rows.length, 0);
+}
+
+/**
+ * Calls `visit` for each row with its place among all rows, where its values begin, and the factor that
+ * they are taken with.
+ */
+export function visitRows(
+  { blocks, dimension, isNormalized }: RowValues,
+  visit: (place: number, values: Float32Array, start: number, factor: number) => void,
+): void {
+  let place = 0;
+  for (const { values, rows } of blocks) {
+    for (const row of rows) {
+      const start = row * dimension;
+      visit(place++, values, start, isNormalized ? inverseLength(values, start, dimension) : 1);
+    }
+  }
+}
+
+/** 0 for a vector of zeros. */
+function inverseLength(values: Float32Array, start: number, dimension: number): number {
+  let sum = 0;
+  for (let i = start; i < start + dimension; i++) sum += values[i]! * values[i]!;
+  return sum === 0 ? 0 : 1 / Math.sqrt(sum);
+}
