@@ -3,11 +3,14 @@
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer } from 'node:net';
+import { join } from 'node:path';
 import { after, before, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { describeSettings } from '../../src/platform/config.js';
+import { eventually } from '../support/waiting.js';
 import { makeFolder, run, start } from './command.js';
 
 let folder: Awaited<ReturnType<typeof makeFolder>>;
@@ -119,7 +122,7 @@ async function isListening(url: string): Promise<boolean> {
 const hasCurl = spawnSync('curl', ['--version']).status === 0;
 const skip = hasCurl ? false : 'curl is not installed';
 
-it('the demo loads its sample once and prints commands that work', {
+it('the demo loads its samples once and prints commands that work', {
   skip,
 }, async () => {
   const first = start(['demo'], { env: settings() });
@@ -129,6 +132,8 @@ it('the demo loads its sample once and prints commands that work', {
     ...[...welcome.matchAll(/^ {2}((?:curl|cursor=).*)$/gm)].map(([, command]) => command!),
   ];
   assert.ok(loading);
+  await first.waitFor(/Loaded 1 797 vectors into the collection digits/);
+  const [, consoleUrl] = await first.waitFor(/^Console: (http:\S+\/console\/)$/m);
   assert.equal(commands.length, 3);
   const paste = async (command: string) => {
     const { stdout, stderr } = await promisify(execFile)('bash', ['-c', command]);
@@ -144,16 +149,25 @@ it('the demo loads its sample once and prints commands that work', {
   const next = await paste(commands[2]!);
   assert.equal(next.length, 5);
   assert.match(next[0]!, /^0\.653 n02033779 European curlew/);
+  const digits = await fetch(new URL('/v1/collections/digits', consoleUrl));
+  const { labels } = (await digits.json()) as { labels: Record<string, string> };
+  assert.deepEqual(labels, { preview: 'values:8x8', sample: 'loaded' });
   const [, docs] = /API documentation: (\S+)/.exec(welcome)!;
   assert.equal((await fetch(docs!)).status, 200);
+  assert.equal(new URL(consoleUrl!).origin, new URL(docs!).origin);
 
   first.signal('SIGINT');
   const { code, stderr } = await first.ended;
   assert.equal(code, 0);
   assert.match(stderr, /^Loading wordnet: 100 % {2}4 200 rows/m);
 
-  const second = start(['demo'], { env: settings() });
+  const second = start(['demo', '--open'], { env: settings({ SAGITTA_CONSOLE: 'off' }) });
   await second.waitFor(/Using the existing collection wordnet \(4 200 vectors\)\./);
+  await second.waitFor(/Using the existing collection digits \(1 797 vectors\)\./);
+  const [printed] = await second.waitFor(
+    /[\s\S]*not opened: SAGITTA_CONSOLE has switched it off\./,
+  );
+  assert.doesNotMatch(printed, /^Console:/m);
   second.signal('SIGTERM');
   assert.equal((await second.ended).stderr, '');
 });
@@ -176,4 +190,29 @@ it('the demo completes an unfinished load on its next start', async () => {
   demo.signal('SIGTERM');
   assert.equal((await demo.ended).code, 0);
   await remove();
+});
+
+it('the demo opens the console on a desktop, and goes on without one', async () => {
+  const bin = await makeFolder();
+  const opened = join(bin.path, 'opened');
+  await writeFile(join(bin.path, 'xdg-open'), `#!/bin/sh\necho "$1" > '${opened}'\n`, {
+    mode: 0o755,
+  });
+  const path = `${bin.path}:${process.env.PATH}`;
+  for (const [display, expected] of [
+    ['', /not opened: there is no desktop/],
+    [':0', /is kept\./],
+  ] as const) {
+    const env = settings({ PATH: path, DISPLAY: display, WAYLAND_DISPLAY: '' });
+    const demo = start(['demo', '--open'], { env });
+    await demo.waitFor(expected);
+    const [, url] = await demo.waitFor(/^Console: (\S+)$/m);
+    if (display !== '') {
+      const isOpened = async () => (await readFile(opened, 'utf8').catch(() => '')) === `${url}\n`;
+      await eventually('xdg-open gets the address of the console', isOpened);
+    }
+    demo.signal('SIGTERM');
+    assert.equal((await demo.ended).code, 0);
+  }
+  await bin.remove();
 });

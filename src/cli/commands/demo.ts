@@ -1,11 +1,17 @@
-// `sagitta demo`: runs the server with a sample collection, which is loaded on the first start, and
-// prints queries to paste. Settings come from the environment, as for `serve`.
+// `sagitta demo`: runs the server with sample collections, which are loaded on the first start, and prints
+// the address of the console and queries to paste. Settings come from the environment, as for `serve`.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
-import { type Client, createClient, SagittaClientError } from '../../client/client.js';
+import {
+  type Client,
+  type CollectionInput,
+  createClient,
+  SagittaClientError,
+} from '../../client/client.js';
+import { openPage } from '../browser.js';
 import { serverEnvironment } from '../connection.js';
 import { CliError } from '../failure.js';
 import { ImportJournal } from '../import/journal.js';
@@ -13,8 +19,27 @@ import { createProgress } from '../progress.js';
 import { pluralize } from '../units.js';
 import { readConfig, serve } from './serve.js';
 
-const COLLECTION = 'wordnet';
-const DIMENSION = 256;
+interface Sample extends CollectionInput {
+  readonly id: string;
+  /** In examples/data. */
+  readonly file: string;
+}
+
+const WORDNET: Sample = {
+  id: 'wordnet',
+  file: 'wordnet.arrow',
+  dimension: 256,
+  description: 'Sample: word senses of WordNet 3.0 as text vectors',
+};
+const DIGITS: Sample = {
+  id: 'digits',
+  file: 'digits.jsonl.gz',
+  dimension: 64,
+  metric: 'euclidean',
+  description: 'Sample: handwritten digits, 8 × 8 pixels as vectors',
+  // The console draws the values of a vector as a picture of 8 × 8 pixels.
+  labels: { preview: 'values:8x8' },
+};
 /** The sense "Atlantic bottlenose dolphin". */
 const DOLPHIN = 'n02069974';
 /** Label that marks an unfinished load, so that the next start repeats it. */
@@ -23,51 +48,61 @@ const LABEL = 'sample';
 export function addDemoCommand(program: Command): void {
   program
     .command('demo')
-    .description('run the server with a sample collection')
-    .action(async () => {
+    .description('run the server with sample collections')
+    .option('--open', 'open the console in the browser')
+    .action(async (options: { readonly open?: boolean }) => {
       const logLevel = serverEnvironment().SAGITTA_LOG_LEVEL ?? 'warn';
-      await serve(readConfig({ logLevel }), async (server) => {
+      const config = readConfig({ logLevel });
+      await serve(config, async (server) => {
         await server.loaded;
         // No retries: the server runs in this process and rejects requests only while stopping.
         const client = createClient({ baseUrl: server.url, retry: { attemptsMax: 1 } });
-        await loadSample(client).catch((error: unknown) => {
+        await loadSamples(client).catch((error: unknown) => {
           throw needsCredentials(error) ? new CliError(NEEDS_CREDENTIALS) : error;
         });
-        process.stdout.write(welcome(server.url));
+        const consoleUrl = config.isConsoleServed ? `${server.url}/console/` : null;
+        process.stdout.write(welcome(server.url, consoleUrl));
+        if (options.open === true) await openConsole(consoleUrl);
       });
     });
 }
 
-async function loadSample(client: Client): Promise<void> {
-  const record = await findSample(client);
+async function openConsole(consoleUrl: string | null): Promise<void> {
+  const reason =
+    consoleUrl === null ? 'SAGITTA_CONSOLE has switched it off' : await openPage(consoleUrl);
+  if (reason !== null) process.stdout.write(`The console is not opened: ${reason}.\n`);
+}
+
+async function loadSamples(client: Client): Promise<void> {
+  for (const sample of [WORDNET, DIGITS]) await loadSample(client, sample);
+}
+
+async function loadSample(client: Client, { file, ...collection }: Sample): Promise<void> {
+  const { id, labels = {} } = collection;
+  const record = await findCollection(client, id);
   if (record !== undefined && record.labels[LABEL] !== 'loading') {
     const count = pluralize(record.vector_count, 'vector');
-    process.stdout.write(`Using the existing collection ${COLLECTION} (${count}).\n`);
+    process.stdout.write(`Using the existing collection ${id} (${count}).\n`);
     return;
   }
   if (record === undefined) {
-    await client.collections.create({
-      id: COLLECTION,
-      dimension: DIMENSION,
-      description: 'Sample: word senses of WordNet 3.0 as text vectors',
-      labels: { [LABEL]: 'loading' },
-    });
+    await client.collections.create({ ...collection, labels: { ...labels, [LABEL]: 'loading' } });
   }
   const { importFiles } = await import('../import/import-files.js');
-  const { rows } = await importFiles(client, [samplePath()], {
-    collection: COLLECTION,
+  const { rows } = await importFiles(client, [samplePath(file)], {
+    collection: id,
     batch: 1_000,
     openJournal: async () => ImportJournal.none(),
-    createProgress: () => createProgress(`Loading ${COLLECTION}:`),
+    createProgress: () => createProgress(`Loading ${id}:`),
     interruption: new AbortController().signal,
   });
-  await client.collections.update(COLLECTION, { labels: { [LABEL]: 'loaded' } });
-  process.stdout.write(`Loaded ${pluralize(rows, 'vector')} into the collection ${COLLECTION}.\n`);
+  await client.collections.update(id, { labels: { ...labels, [LABEL]: 'loaded' } });
+  process.stdout.write(`Loaded ${pluralize(rows, 'vector')} into the collection ${id}.\n`);
 }
 
-async function findSample(client: Client) {
+async function findCollection(client: Client, id: string) {
   try {
-    return await client.collections.get(COLLECTION);
+    return await client.collections.get(id);
   } catch (error) {
     if (error instanceof SagittaClientError && error.code === 'collection_not_found') return;
     throw error;
@@ -81,10 +116,10 @@ function needsCredentials(error: unknown): boolean {
   return error instanceof SagittaClientError && error.code === 'credentials_missing';
 }
 
-/** The sample lies in the repository's examples/; this file runs from dist/src/cli/commands. */
-function samplePath(): string {
+/** The samples lie in the repository's examples/; this file runs from dist/src/cli/commands. */
+function samplePath(file: string): string {
   const root = fileURLToPath(new URL('../../../..', import.meta.url));
-  const path = join(root, 'examples', 'data', 'wordnet.arrow');
+  const path = join(root, 'examples', 'data', file);
   if (existsSync(path)) return path;
   throw new CliError(`sample data not found: expected ${path}`);
 }
@@ -94,13 +129,14 @@ const FORMAT_MATCHES =
   'node -e \'for (const m of JSON.parse(require("fs").readFileSync(0)).matches) ' +
   'console.log(m.score.toFixed(3), m.id, m.metadata.lemma, "-", m.metadata.gloss)\'';
 
-function welcome(url: string): string {
-  const query = `curl -sS ${url}/v1/collections/${COLLECTION}/query -H 'content-type: application/json'`;
+function welcome(url: string, consoleUrl: string | null): string {
+  const query = `curl -sS ${url}/v1/collections/${WORDNET.id}/query -H 'content-type: application/json'`;
   const near = `"id": "${DOLPHIN}", "top_k": 5, "include_metadata": true`;
   const filter = '{"category": "noun.animal", "word_count": {"$gte": 3}}';
   const page = `"id": "${DOLPHIN}", "limit": 5, "include_metadata": true`;
   const takeCursor = `sed 's/.*"next_cursor":"\\([^"]*\\)".*/\\1/'`;
-  return `
+  const consoleLine = consoleUrl === null ? '' : `\nConsole: ${consoleUrl}\n`;
+  return `${consoleLine}
 Sagitta is listening on ${url}. API documentation: ${url}/docs
 
 Paste these queries into another terminal.
