@@ -4,7 +4,7 @@
 import { field, validationError } from '../../common/errors.js';
 import type { JsonObject, Metric, Utf8Column } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
-import { distanceOf } from '../../engine/core/engine.js';
+import { distanceOf, type SearchHits } from '../../engine/core/engine.js';
 import { parseFilter } from '../../filter/parse.js';
 import { unloadGone } from '../bulk/join.js';
 import {
@@ -77,8 +77,8 @@ const COVARIANCE_ROWS_MAX = 20_000;
 const COVARIANCE_PRODUCTS_MAX = 6e9;
 const COVARIANCE_ROWS_MIN = 2_000;
 
-/** Rows that are projected at a time where no neighbours are searched. */
-const CHUNK_ROWS = 4_096;
+/** Numbers of a chunk, which take about a millisecond to write as text. */
+const CHUNK_NUMBERS = 16_384;
 
 interface Plan {
   readonly collection: Collection;
@@ -187,35 +187,36 @@ async function* intactChunks(
 }
 
 async function* projectRows(plan: Plan, axes: Axes): AsyncGenerator<ProjectionChunk> {
-  const { services, signal, shape, neighborCount } = plan;
-  const toChunk = async (
-    rows: readonly JoinRow[],
-    neighbors: Neighbors | null,
-  ): Promise<ProjectionChunk> => {
+  const { services, signal, shape, dimensions, neighborCount } = plan;
+  // Of a fixed size, so that streams have the same bytes however long the searches take.
+  const rowsMax = Math.ceil(CHUNK_NUMBERS / (dimensions + 2 * neighborCount));
+  const chunks = neighborCount > 0 ? findNeighbors(plan, rowsMax) : takeChunks(plan, rowsMax);
+  for await (const { rows, neighbors } of chunks) {
+    signal?.throwIfAborted();
     const input = { rows: rowValues(rows, shape), ...axes };
     const coordinates = await services.pool.run(projectRowsTask, input);
-    return { count: rows.length, ids: idsOf(rows), coordinates, neighbors };
-  };
-  if (neighborCount > 0) {
-    for await (const { rows, neighbors } of findNeighbors(plan)) yield toChunk(rows, neighbors);
-    return;
-  }
-  const remaining = walkRows(plan.views);
-  for (;;) {
-    const rows = takeRows(remaining, CHUNK_ROWS);
-    if (rows.length === 0) return;
-    signal?.throwIfAborted();
-    yield toChunk(rows, null);
+    yield { count: rows.length, ids: idsOf(rows), coordinates, neighbors };
   }
 }
 
-/** The rows in groups with their neighbours: one group ahead of the reader, as in a join. */
-async function* findNeighbors(
-  plan: Plan,
-): AsyncGenerator<{ readonly rows: readonly JoinRow[]; readonly neighbors: Neighbors }> {
+interface RowsOfChunk {
+  readonly rows: readonly JoinRow[];
+  readonly neighbors: Neighbors | null;
+}
+
+function* takeChunks({ views }: Plan, rowsMax: number): Generator<RowsOfChunk> {
+  const remaining = walkRows(views);
+  for (;;) {
+    const rows = takeRows(remaining, rowsMax);
+    if (rows.length === 0) return;
+    yield { rows, neighbors: null };
+  }
+}
+
+/** Searched in groups: one group ahead of the reader, as in a join. */
+async function* findNeighbors(plan: Plan, rowsMax: number): AsyncGenerator<RowsOfChunk> {
   const { collection, services, signal, views, using, neighborMetric, neighborCount } = plan;
   const target = searchTarget(views);
-  const places = placesOf(target.segmentViews);
   const controller = new AbortController();
   const ignoreAbort = whenAborted(signal, () => controller.abort(signal?.reason));
   const search = {
@@ -231,6 +232,7 @@ async function* findNeighbors(
   const searches = new JoinSearches(search, services.scheduler, controller.signal);
   const stats = services.scanStats.startJoin(countVisible(views));
   const remaining = walkRows(views);
+  const builder = new NeighborsBuilder(search, rowsMax);
   let next: Group | null = null;
   try {
     signal?.throwIfAborted();
@@ -239,9 +241,13 @@ async function* findNeighbors(
       const group: Group = next;
       next = searches.begin(remaining);
       await searches.first(group);
-      yield { rows: group.rows, neighbors: toNeighbors(group, search, places) };
+      for (const [i, row] of group.rows.entries()) {
+        builder.add(row, group.found[i]!);
+        if (builder.rowCount === rowsMax) yield builder.take();
+      }
       stats.joined(group.rows.length);
     }
+    if (builder.rowCount > 0) yield builder.take();
   } finally {
     ignoreAbort();
     controller.abort();
@@ -261,28 +267,69 @@ function placesOf(views: readonly SegmentView[]): readonly Uint32Array[] {
   });
 }
 
-function toNeighbors(
-  { rows, found }: Group,
-  { target, topK, metric }: { target: SearchTarget; topK: number; metric: Metric },
-  places: readonly Uint32Array[],
-): Neighbors {
-  const starts = new Int32Array(rows.length + 1);
-  const neighbors = new Uint32Array(rows.length * topK);
-  const distances = new Float32Array(rows.length * topK);
-  let end = 0;
-  for (const [i, { view, row }] of rows.entries()) {
-    const endMax = starts[i]! + topK;
-    for (const { viewIndexes, rows: hitRows, scores } of found[i]!) {
-      for (let hit = 0; hit < hitRows.length && end < endMax; hit++) {
+interface NeighborSearch {
+  readonly target: SearchTarget;
+  readonly topK: number;
+  readonly metric: Metric;
+}
+
+/** Collects rows and their neighbours until a chunk is full. */
+class NeighborsBuilder {
+  readonly #search: NeighborSearch;
+  readonly #places: readonly Uint32Array[];
+  readonly #rowsMax: number;
+  #rows: JoinRow[] = [];
+  #starts = new Int32Array(0);
+  #neighbors = new Uint32Array(0);
+  #distances = new Float32Array(0);
+
+  constructor(search: NeighborSearch, rowsMax: number) {
+    this.#search = search;
+    this.#places = placesOf(search.target.segmentViews);
+    this.#rowsMax = rowsMax;
+    this.#clear();
+  }
+
+  get rowCount(): number {
+    return this.#rows.length;
+  }
+
+  /** @param found best first; the row itself may be among them. */
+  add(row: JoinRow, found: readonly SearchHits[]): void {
+    const { target, topK, metric } = this.#search;
+    const start = this.#starts[this.#rows.length]!;
+    let end = start;
+    for (const { viewIndexes, rows, scores } of found) {
+      for (let hit = 0; hit < rows.length && end < start + topK; hit++) {
         const { segment } = target.segmentViews[viewIndexes[hit]!]!;
-        if (segment === view.segment && hitRows[hit] === row) continue;
-        neighbors[end] = places[viewIndexes[hit]!]![hitRows[hit]!]!;
-        distances[end++] = toFloat32(distanceIn(metric, scores[hit]!));
+        if (segment === row.view.segment && rows[hit] === row.row) continue;
+        this.#neighbors[end] = this.#places[viewIndexes[hit]!]![rows[hit]!]!;
+        this.#distances[end++] = toFloat32(distanceIn(metric, scores[hit]!));
       }
     }
-    starts[i + 1] = end;
+    this.#rows.push(row);
+    this.#starts[this.#rows.length] = end;
   }
-  return { starts, rows: neighbors.subarray(0, end), distances: distances.subarray(0, end) };
+
+  take(): RowsOfChunk {
+    const rows = this.#rows;
+    const end = this.#starts[rows.length]!;
+    const neighbors = {
+      starts: this.#starts.subarray(0, rows.length + 1),
+      rows: this.#neighbors.subarray(0, end),
+      distances: this.#distances.subarray(0, end),
+    };
+    this.#clear();
+    return { rows, neighbors };
+  }
+
+  #clear(): void {
+    const countMax = this.#rowsMax * this.#search.topK;
+    this.#rows = [];
+    this.#starts = new Int32Array(this.#rowsMax + 1);
+    this.#neighbors = new Uint32Array(countMax);
+    this.#distances = new Float32Array(countMax);
+  }
 }
 
 /** @param score as the engine gives it. */

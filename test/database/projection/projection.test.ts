@@ -10,6 +10,7 @@ import { batchOf, createRandom, openDatabase, testSeed } from '../harness.js';
 
 interface Found {
   readonly varianceRatios: readonly number[];
+  readonly chunkCounts: number[];
   readonly ids: string[];
   readonly coordinates: number[][];
   readonly neighbors: { readonly row: number; readonly distance: number }[][];
@@ -36,9 +37,10 @@ async function project(
   const whole = { sample, dimensions: 2, neighborCount: 0, ...request };
   const projection = await database.collection('c').project(whole);
   const { varianceRatios, chunks } = await projection.project();
-  const found: Found = { varianceRatios, ids: [], coordinates: [], neighbors: [] };
+  const found: Found = { varianceRatios, chunkCounts: [], ids: [], coordinates: [], neighbors: [] };
   const { dimensions } = whole;
   for await (const { count, ids, coordinates, neighbors } of chunks()) {
+    found.chunkCounts.push(count);
     for (let i = 0; i < count; i++) {
       const id = ids.bytes.subarray(ids.offsets[i]!, ids.offsets[i + 1]!);
       found.ids.push(Buffer.from(id).toString());
@@ -179,14 +181,16 @@ describe('a projection', () => {
     });
   }
 
-  it('has the same bits whatever the segments, and again after a restart of the work', async () => {
+  it('has the same bits and chunks whatever the segments, and each time', async () => {
     const vectors = spreadVectors(createRandom(4), 700, 10);
     const [small, large] = await Promise.all([
       open(vectors, { segmentRowsMax: 16 }),
       open(vectors, { segmentRowsMax: 4_096 }),
     ]);
-    const request = { dimensions: 5, neighborCount: 3, sample: { count: 500, seed: 1 } };
+    const request = { dimensions: 64, neighborCount: 30, sample: { count: 500, seed: 1 } };
     const first = await project(small, request);
+    // 16 384 numbers each, whatever the groups of the searches.
+    assert.deepEqual(first.chunkCounts, [133, 133, 133, 101]);
     assert.deepEqual(await project(small, request), first);
     assert.deepEqual(await project(large, request), first);
     await Promise.all([small.close(), large.close()]);

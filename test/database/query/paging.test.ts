@@ -216,6 +216,13 @@ describe('pages of a query', () => {
       .sort((a, b) => b.group - a.group || (a.name < b.name ? -1 : 1))
       .map(({ id }) => id);
     assert.deepEqual(pages.flatMap(idsOf), expected);
+    for (const field of ['id', '$id']) {
+      const byId = { vector: QUERY, topK: 60, sort: [{ field, order: 'desc' }] } as const;
+      assert.deepEqual(
+        idsOf(await database.collection('c').query(byId)),
+        idsOf(nearest).toSorted().toReversed(),
+      );
+    }
     await database.close();
   });
 
