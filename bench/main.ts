@@ -31,7 +31,6 @@ const NAMES = [
   'batches',
   'loading',
   'pauses',
-  'console',
   'compare',
   'cuda',
 ] as const;

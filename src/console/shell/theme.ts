@@ -1,6 +1,7 @@
 // The colour theme: that of the system, or the user's choice, which this browser remembers.
 
-import { createStore } from '../api/store.js';
+import { useSyncExternalStore } from 'react';
+import { createStore, useStore } from '../api/store.js';
 
 export type Theme = 'system' | 'light' | 'dark';
 
@@ -28,4 +29,20 @@ function applyTheme(next: Theme): void {
 function readTheme(): Theme {
   const stored = localStorage.getItem(STORAGE_KEY);
   return THEMES.find((name) => name === stored) ?? 'system';
+}
+
+const SYSTEM_IS_DARK = matchMedia('(prefers-color-scheme: dark)');
+
+/** What is shown: the user's choice, or that of the system. For what CSS cannot colour. */
+export function useShownTheme(): 'light' | 'dark' {
+  const chosen = useStore(theme);
+  const isSystemDark = useSyncExternalStore(
+    (onChange) => {
+      SYSTEM_IS_DARK.addEventListener('change', onChange);
+      return () => SYSTEM_IS_DARK.removeEventListener('change', onChange);
+    },
+    () => SYSTEM_IS_DARK.matches,
+  );
+  if (chosen !== 'system') return chosen;
+  return isSystemDark ? 'dark' : 'light';
 }

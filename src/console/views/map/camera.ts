@@ -1,0 +1,77 @@
+// Which part of the plane the map shows: the place at its centre, and the pixels of a unit. The y axis
+// points up in the plane and down on the screen.
+
+export interface Camera {
+  readonly x: number;
+  readonly y: number;
+  /** CSS pixels of a unit of the plane. */
+  readonly scale: number;
+}
+
+/** Of the canvas, in CSS pixels. */
+export interface ViewSize {
+  readonly width: number;
+  readonly height: number;
+}
+
+export interface Place {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** Left free around the points at the start. */
+const MARGIN_SHARE = 0.06;
+const ZOOM_MAX = 1e7;
+
+/** Shows all points. */
+export function fitCamera(positions: Float32Array, { width, height }: ViewSize): Camera {
+  let [minX, maxX, minY, maxY] = [Infinity, -Infinity, Infinity, -Infinity];
+  for (let at = 0; at < positions.length; at += 2) {
+    minX = Math.min(minX, positions[at]!);
+    maxX = Math.max(maxX, positions[at]!);
+    minY = Math.min(minY, positions[at + 1]!);
+    maxY = Math.max(maxY, positions[at + 1]!);
+  }
+  if (minX > maxX) return { x: 0, y: 0, scale: 1 };
+  const free = 1 - 2 * MARGIN_SHARE;
+  const scale = Math.min(
+    (width * free) / Math.max(maxX - minX, Number.MIN_VALUE),
+    (height * free) / Math.max(maxY - minY, Number.MIN_VALUE),
+  );
+  // A single point has no extent.
+  const isUsable = Number.isFinite(scale) && scale > 0 && scale < ZOOM_MAX;
+  return { x: (minX + maxX) / 2, y: (minY + maxY) / 2, scale: isUsable ? scale : 1 };
+}
+
+export function toScreen(camera: Camera, { width, height }: ViewSize, { x, y }: Place): Place {
+  return {
+    x: width / 2 + (x - camera.x) * camera.scale,
+    y: height / 2 - (y - camera.y) * camera.scale,
+  };
+}
+
+export function toPlane(camera: Camera, { width, height }: ViewSize, { x, y }: Place): Place {
+  return {
+    x: camera.x + (x - width / 2) / camera.scale,
+    y: camera.y - (y - height / 2) / camera.scale,
+  };
+}
+
+/** Moves what is shown by pixels of the screen. */
+export function pan(camera: Camera, x: number, y: number): Camera {
+  return { ...camera, x: camera.x - x / camera.scale, y: camera.y + y / camera.scale };
+}
+
+/** Zooms so that the place of the screen stays where it is. */
+export function zoom(camera: Camera, size: ViewSize, factor: number, around: Place): Camera {
+  const scale = Math.min(ZOOM_MAX, Math.max(1 / ZOOM_MAX, camera.scale * factor));
+  const before = toPlane(camera, size, around);
+  const after = toPlane({ ...camera, scale }, size, around);
+  return { x: camera.x + before.x - after.x, y: camera.y + before.y - after.y, scale };
+}
+
+/** CSS pixels of a point: smaller where there are many, larger when zoomed in. */
+export function pointDiameter(pointCount: number, zoomFactor: number): number {
+  const base = pointCount > 100_000 ? 2.5 : pointCount > 20_000 ? 3.5 : pointCount > 4_000 ? 5 : 7;
+  return Math.min(18, base * Math.max(1, zoomFactor) ** 0.35);
+}

@@ -1,0 +1,70 @@
+// What a point is: its id, the value that colours it, its picture or text, and some metadata.
+
+import type { CollectionRecord } from '../../../client/client.js';
+import type { Json } from '../../../common/types.js';
+import { useApi } from '../../api/queries.js';
+import { useShownTheme } from '../../shell/theme.js';
+import { formatValue, pictureShape } from '../vectors/preview.js';
+import { VectorPreview } from '../vectors/vector-preview.js';
+import styles from './map.module.css';
+import { entryColour } from './palette.js';
+
+interface HoverCardProps {
+  readonly collection: CollectionRecord;
+  readonly id: string;
+  readonly colourPath: string;
+  /** The value at that path, and its entry in the palette; undefined when there is no path. */
+  readonly value: Json | undefined;
+  readonly entry: number | undefined;
+  readonly neighborCount: number;
+}
+
+const FIELDS_SHOWN = 5;
+
+export function HoverCard(props: HoverCardProps) {
+  const { collection, id, colourPath, value, entry, neighborCount } = props;
+  const theme = useShownTheme();
+  const { data } = useApi(
+    ['collection', collection.id, 'hovered', id],
+    async (client, signal) => {
+      const include = { include_values: pictureShape(collection) !== undefined };
+      const reply = await client.collection(collection.id).fetch([id], include, { signal });
+      return reply.vectors[0];
+    },
+    { staleTime: 60_000 },
+  );
+  const fields = Object.entries(data?.metadata ?? {})
+    .filter(([path]) => path !== colourPath)
+    .slice(0, FIELDS_SHOWN);
+  return (
+    <>
+      {entry !== undefined && (
+        <p className={styles.cardValue}>
+          <span className={styles.swatch} style={{ background: entryColour(theme, entry) }} />
+          <span className={styles.note}>{colourPath}</span>{' '}
+          <strong dir="auto">{value === undefined ? 'none' : formatValue(value)}</strong>
+        </p>
+      )}
+      <VectorPreview collection={collection} vector={data ?? { id }} />
+      <dl className={styles.fields}>
+        <div>
+          <dt>id</dt>
+          <dd>
+            <bdi>{id}</bdi>
+          </dd>
+        </div>
+        {fields.map(([path, found]) => (
+          <div key={path}>
+            <dt>
+              <bdi>{path}</bdi>
+            </dt>
+            <dd dir="auto">{formatValue(found)}</dd>
+          </div>
+        ))}
+      </dl>
+      {neighborCount > 0 && (
+        <p className={styles.note}>Lines lead to its nearest neighbours on the map.</p>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,92 @@
+// The picture of the map with what lies over it: labels, the hovered point with lines to its nearest
+// neighbours, the lasso.
+
+import { type ReactNode, useId, useMemo, useRef } from 'react';
+import { useShownTheme } from '../../shell/theme.js';
+import { pluralize } from '../../ui/format.js';
+import { Empty } from '../../ui/states.js';
+import { type Place, toScreen } from './camera.js';
+import styles from './map.module.css';
+import { MapOverlay } from './map-overlay.js';
+import { placeLabels } from './point-flags.js';
+import { type MapModelProps, useMapModel } from './use-map-model.js';
+import { useRenderer } from './use-renderer.js';
+
+interface MapCanvasProps extends MapModelProps {
+  readonly areLabelsShown: boolean;
+  /** -1 for none. */
+  readonly hovered: number;
+  /** The nearest neighbours of the hovered point, as far as they are in the sample. */
+  readonly neighbors: readonly number[];
+  /** What is shown at the hovered point. */
+  readonly card: ReactNode;
+  /** Of the collection. */
+  readonly name: string;
+}
+
+export function MapCanvas(props: MapCanvasProps) {
+  const { positions, colours, hidden, areLabelsShown, hovered, neighbors } = props;
+  const area = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const theme = useShownTheme();
+  const helpId = useId();
+  const model = useMapModel(area, props);
+  const { camera, size, flags, line, isKeyboard } = model;
+  const isSupported = useRenderer(canvas, {
+    camera,
+    zoomFactor: model.zoomFactor,
+    size,
+    positions,
+    entries: colours?.entries,
+    flags,
+    hasSelection: props.selection.size > 0,
+    theme,
+  });
+  const labels = useMemo(
+    () => (colours && areLabelsShown ? placeLabels(positions, colours, hidden) : []),
+    [positions, colours, hidden, areLabelsShown],
+  );
+  return (
+    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: an application may have a label
+    <div
+      ref={area}
+      role="application"
+      aria-label={`Map of ${pluralize(positions.length / 2, 'vector')} of ${props.name}`}
+      aria-describedby={helpId}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: the keys of the map need the focus
+      tabIndex={0}
+      className={styles.area}
+      data-tool={props.tool}
+      onKeyDown={model.onKeyDown}
+      onFocus={model.onFocus}
+      onBlur={model.onBlur}
+    >
+      <canvas ref={canvas} className={styles.canvas} />
+      {!isSupported && (
+        <Empty title="The map needs WebGL 2">
+          <p>This browser has none, or has turned it off.</p>
+        </Empty>
+      )}
+      <MapOverlay
+        size={size}
+        place={(point) => toScreen(camera, size, placeOf(positions, point))}
+        labels={labels.map((label) => ({ ...label, ...toScreen(camera, size, label) }))}
+        theme={theme}
+        line={line}
+        hovered={hovered}
+        neighbors={neighbors}
+        isCrosshairShown={isKeyboard}
+      >
+        {props.card}
+      </MapOverlay>
+      <p id={helpId} className="visually-hidden">
+        Arrow keys move, plus and minus zoom, 0 shows everything, Space selects the point at the
+        centre, R begins and ends a rectangle, Escape clears the selection.
+      </p>
+    </div>
+  );
+}
+
+function placeOf(positions: Float32Array, point: number): Place {
+  return { x: positions[2 * point]!, y: positions[2 * point + 1]! };
+}

@@ -1,0 +1,100 @@
+// What lies over the points, in CSS pixels: labels of categories, the hovered point with lines to its
+// neighbours and its card, the lasso, and the crosshair of the keyboard.
+
+import type { ReactNode } from 'react';
+import type { Place, ViewSize } from './camera.js';
+import styles from './map.module.css';
+import { entryColour } from './palette.js';
+import type { PlacedLabel } from './point-flags.js';
+
+interface MapOverlayProps {
+  readonly size: ViewSize;
+  /** Where a point is. */
+  readonly place: (point: number) => Place;
+  readonly labels: readonly PlacedLabel[];
+  readonly theme: 'light' | 'dark';
+  /** The lasso or rectangle. */
+  readonly line: readonly Place[] | undefined;
+  /** -1 for none. */
+  readonly hovered: number;
+  readonly neighbors: readonly number[];
+  readonly isCrosshairShown: boolean;
+  /** The card of the hovered point. */
+  readonly children: ReactNode;
+}
+
+const CARD_WIDTH = 280;
+const CARD_DISTANCE = 14;
+
+export function MapOverlay(props: MapOverlayProps) {
+  const { size, place, labels, theme, line, hovered, neighbors, isCrosshairShown } = props;
+  const centre = hovered < 0 ? undefined : place(hovered);
+  return (
+    <>
+      <svg className={styles.overlay} width={size.width} height={size.height} aria-hidden>
+        {centre !== undefined &&
+          neighbors.map((neighbor) => {
+            const end = place(neighbor);
+            return (
+              <g key={neighbor} className={styles.neighbor}>
+                <line x1={centre.x} y1={centre.y} x2={end.x} y2={end.y} />
+                <circle cx={end.x} cy={end.y} r={5} />
+              </g>
+            );
+          })}
+        {centre !== undefined && (
+          <circle className={styles.hovered} cx={centre.x} cy={centre.y} r={8} />
+        )}
+        {line !== undefined && (
+          <polygon
+            className={styles.lasso}
+            points={line.map(({ x, y }) => `${x},${y}`).join(' ')}
+          />
+        )}
+        {isCrosshairShown && <Crosshair x={size.width / 2} y={size.height / 2} />}
+      </svg>
+      <div className={styles.labels} aria-hidden>
+        {labels.map(({ entry, label, x, y }) => (
+          <span
+            key={entry}
+            className={styles.label}
+            style={{
+              transform: `translate(-50%, -50%) translate(${x}px, ${y}px)`,
+              borderColor: entryColour(theme, entry),
+            }}
+            dir="auto"
+          >
+            {label}
+          </span>
+        ))}
+      </div>
+      {centre !== undefined && (
+        <div className={styles.card} style={cardPlace(centre, size)}>
+          {props.children}
+        </div>
+      )}
+    </>
+  );
+}
+
+/** Beside the point, on the side where there is room. */
+function cardPlace({ x, y }: Place, { width, height }: ViewSize) {
+  const cardWidth = Math.min(CARD_WIDTH, width - 16);
+  const isRight = x + CARD_DISTANCE + cardWidth < width;
+  const left = isRight ? x + CARD_DISTANCE : x - CARD_DISTANCE - cardWidth;
+  const isLow = y > height / 2;
+  return {
+    width: cardWidth,
+    left: Math.max(8, Math.min(width - cardWidth - 8, left)),
+    ...(isLow ? { bottom: Math.max(8, height - y) } : { top: Math.max(8, y) }),
+  };
+}
+
+function Crosshair({ x, y }: Place) {
+  return (
+    <path
+      className={styles.crosshair}
+      d={`M${x - 14} ${y}h10M${x + 4} ${y}h10M${x} ${y - 14}v10M${x} ${y + 4}v10`}
+    />
+  );
+}

@@ -1,0 +1,57 @@
+// The picture with the card of the hovered point and lines to its neighbours.
+
+import { useState } from 'react';
+import type { CollectionRecord } from '../../../client/client.js';
+import { useStore } from '../../api/store.js';
+import { HoverCard } from './hover-card.js';
+import { MapCanvas } from './map-canvas.js';
+import { hiddenEntriesOf, type MapData, mapSelectionOf } from './map-state.js';
+import type { Tool } from './use-map-gestures.js';
+import { useNeighbors } from './use-neighbors.js';
+import type { PointColours } from './use-point-colours.js';
+
+interface MapPictureProps {
+  readonly collection: CollectionRecord;
+  readonly data: MapData;
+  /** Row-major [pointCount, 2]. */
+  readonly positions: Float32Array;
+  readonly isMoving: boolean;
+  readonly colours: PointColours;
+  readonly colourPath: string;
+  readonly areLabelsShown: boolean;
+  readonly tool: Tool;
+  readonly fitKey: string;
+}
+
+export function MapPicture(props: MapPictureProps) {
+  const { collection, data, colours, colourPath, ...shown } = props;
+  const selectionStore = mapSelectionOf(collection.id);
+  const [hovered, setHovered] = useState(-1);
+  const neighbors = useNeighbors(collection, data, hovered);
+  const id = data.ids[hovered];
+  return (
+    <MapCanvas
+      {...shown}
+      colours={colours.colours}
+      hidden={useStore(hiddenEntriesOf(collection.id))}
+      selection={useStore(selectionStore)}
+      onSelection={selectionStore.set}
+      neighbors={neighbors}
+      hovered={hovered}
+      onHover={setHovered}
+      name={collection.id}
+      card={
+        id !== undefined && (
+          <HoverCard
+            collection={collection}
+            id={id}
+            colourPath={colourPath}
+            value={colours.values?.[hovered]}
+            entry={colours.colours?.entries[hovered]}
+            neighborCount={neighbors.length}
+          />
+        )
+      }
+    />
+  );
+}

@@ -1,0 +1,11 @@
+// The mean of vectors.
+
+/** @param vectors at least one, of the same dimension */
+export function meanOf(vectors: readonly (readonly number[])[]): number[] {
+  const sums = new Float64Array(vectors[0]!.length);
+  for (const values of vectors) {
+    for (let at = 0; at < sums.length; at++) sums[at]! += values[at]!;
+  }
+  // As many digits as float32 has.
+  return Array.from(sums, (sum) => Math.fround(sum / vectors.length));
+}

@@ -1,0 +1,67 @@
+// What of the points is shown: those hidden by the legend, those selected, and the places of the
+// labels of categories.
+
+import type { Place } from './camera.js';
+import { type ColumnColours, MISSING_ENTRY, OTHER_ENTRY } from './column-colours.js';
+import { HIDDEN, SELECTED } from './point-renderer.js';
+
+/** [pointCount], bits. */
+export function pointFlags(
+  pointCount: number,
+  entries: Uint8Array | undefined,
+  hidden: ReadonlySet<number>,
+  selection: ReadonlySet<number>,
+): Uint8Array {
+  const flags = new Uint8Array(pointCount);
+  if (entries !== undefined && hidden.size > 0) {
+    for (let point = 0; point < pointCount; point++) {
+      if (hidden.has(entries[point]!)) flags[point] = HIDDEN;
+    }
+  }
+  for (const point of selection) flags[point]! |= SELECTED;
+  return flags;
+}
+
+export interface PlacedLabel extends Place {
+  readonly entry: number;
+  readonly label: string;
+}
+
+/** More points do not move a median visibly. */
+const POINTS_PER_MEDIAN = 500;
+
+/** The labels of the shown categories, each in the middle of its points. */
+export function placeLabels(
+  positions: Float32Array,
+  colours: ColumnColours,
+  hidden: ReadonlySet<number>,
+): PlacedLabel[] {
+  if (colours.kind === 'scale') return [];
+  const shown = colours.legend.filter(
+    ({ entry }) => entry !== OTHER_ENTRY && entry !== MISSING_ENTRY && !hidden.has(entry),
+  );
+  return shown.map(({ entry, label, count }) => {
+    const step = Math.ceil(count / POINTS_PER_MEDIAN);
+    const points = everyPoint(colours.entries, entry, step);
+    return {
+      entry,
+      label,
+      x: median(points.map((point) => positions[2 * point]!)),
+      y: median(points.map((point) => positions[2 * point + 1]!)),
+    };
+  });
+}
+
+/** Every `step`-th of the points with the entry. */
+function everyPoint(entries: Uint8Array, entry: number, step: number): number[] {
+  const points: number[] = [];
+  let seen = 0;
+  for (let point = 0; point < entries.length; point++) {
+    if (entries[point] === entry && seen++ % step === 0) points.push(point);
+  }
+  return points;
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1] ?? 0;
+}

@@ -1,0 +1,178 @@
+// Draws the points of the map with WebGL 2: one program, one buffer for each property, a palette as a
+// texture. Positions and flags change without anything else being uploaded again.
+
+import type { Camera, ViewSize } from './camera.js';
+
+/** Bits of the flags of a point. */
+export const HIDDEN = 1;
+export const SELECTED = 2;
+
+const VERTEX_SHADER = `#version 300 es
+in vec2 position;
+in uint entry;
+in uint flags;
+uniform vec2 centre;
+uniform vec2 unit;
+uniform float diameter;
+uniform uint pass;
+uniform bool dims;
+uniform sampler2D palette;
+out vec4 colour;
+flat out uint isSelected;
+void main() {
+  isSelected = (flags >> 1) & 1u;
+  bool isShown = (flags & 1u) == 0u && isSelected == pass;
+  gl_Position = isShown ? vec4((position - centre) * unit, 0.0, 1.0) : vec4(2.0, 2.0, 2.0, 1.0);
+  gl_PointSize = isSelected == 1u ? diameter + 3.0 : diameter;
+  colour = texelFetch(palette, ivec2(int(entry), 0), 0);
+  colour.a = dims && isSelected == 0u ? 0.25 : 0.85;
+}`;
+
+const FRAGMENT_SHADER = `#version 300 es
+precision highp float;
+in vec4 colour;
+flat in uint isSelected;
+uniform vec3 ring;
+uniform float diameter;
+out vec4 pixel;
+void main() {
+  float size = isSelected == 1u ? diameter + 3.0 : diameter;
+  float radius = length(gl_PointCoord - 0.5) * size;
+  float coverage = clamp(size * 0.5 - radius + 0.5, 0.0, 1.0);
+  bool isRing = isSelected == 1u && radius > size * 0.5 - 2.0;
+  vec3 rgb = isRing ? ring : colour.rgb;
+  float alpha = coverage * (isSelected == 1u ? 1.0 : colour.a);
+  pixel = vec4(rgb * alpha, alpha);
+}`;
+
+export interface PointFrame {
+  readonly camera: Camera;
+  readonly size: ViewSize;
+  /** CSS pixels. */
+  readonly diameter: number;
+  /** Points that are not selected are drawn faintly. */
+  readonly dims: boolean;
+  /** The colour around selected points, each part in [0, 1]. */
+  readonly ring: readonly [number, number, number];
+}
+
+export interface PointRenderer {
+  /** Row-major [pointCount, 2]. */
+  setPositions(positions: Float32Array): void;
+  /** [pointCount], entries of the palette. */
+  setEntries(entries: Uint8Array): void;
+  /** [pointCount], bits. */
+  setFlags(flags: Uint8Array): void;
+  /** RGBA of 256 entries. */
+  setPalette(palette: Uint8Array): void;
+  draw(frame: PointFrame): void;
+}
+
+/** Undefined when the browser has no WebGL 2. */
+export function createPointRenderer(canvas: HTMLCanvasElement): PointRenderer | undefined {
+  const gl = canvas.getContext('webgl2', { antialias: false, premultipliedAlpha: true });
+  return gl === null ? undefined : rendererOf(gl, canvas);
+}
+
+function rendererOf(gl: WebGL2RenderingContext, canvas: HTMLCanvasElement): PointRenderer {
+  const program = linkProgram(gl);
+  // biome-ignore lint/correctness/useHookAtTopLevel: a method of WebGL, not a hook
+  gl.useProgram(program);
+  gl.enable(gl.BLEND);
+  gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
+  const positions = createAttribute(gl, program, 'position');
+  const entries = createAttribute(gl, program, 'entry');
+  const flags = createAttribute(gl, program, 'flags');
+  createPaletteTexture(gl);
+  const uniforms = uniformsOf(gl, program);
+  let pointCount = 0;
+  return {
+    setPositions(values) {
+      pointCount = values.length / 2;
+      positions(values, (at) => gl.vertexAttribPointer(at, 2, gl.FLOAT, false, 0, 0));
+    },
+    setEntries: (values) =>
+      entries(values, (at) => gl.vertexAttribIPointer(at, 1, gl.UNSIGNED_BYTE, 0, 0)),
+    setFlags: (values) =>
+      flags(values, (at) => gl.vertexAttribIPointer(at, 1, gl.UNSIGNED_BYTE, 0, 0)),
+    setPalette(palette) {
+      gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA, 256, 1, 0, gl.RGBA, gl.UNSIGNED_BYTE, palette);
+    },
+    draw({ camera, size, diameter, dims, ring }) {
+      const ratio = resize(canvas, size);
+      gl.viewport(0, 0, canvas.width, canvas.height);
+      gl.clearColor(0, 0, 0, 0);
+      gl.clear(gl.COLOR_BUFFER_BIT);
+      gl.uniform2f(uniforms.centre, camera.x, camera.y);
+      gl.uniform2f(
+        uniforms.unit,
+        (2 * camera.scale) / size.width,
+        (2 * camera.scale) / size.height,
+      );
+      gl.uniform1f(uniforms.diameter, diameter * ratio);
+      gl.uniform1i(uniforms.dims, dims ? 1 : 0);
+      gl.uniform3f(uniforms.ring, ...ring);
+      // Selected points are drawn over the others.
+      for (const pass of dims ? [0, 1] : [0]) {
+        gl.uniform1ui(uniforms.pass, pass);
+        gl.drawArrays(gl.POINTS, 0, pointCount);
+      }
+    },
+  };
+}
+
+function uniformsOf(gl: WebGL2RenderingContext, program: WebGLProgram) {
+  const uniform = (name: string) => gl.getUniformLocation(program, name);
+  return {
+    centre: uniform('centre'),
+    unit: uniform('unit'),
+    diameter: uniform('diameter'),
+    pass: uniform('pass'),
+    dims: uniform('dims'),
+    ring: uniform('ring'),
+  };
+}
+
+/** Gives the canvas as many pixels as the screen has there; returns the pixels of a CSS pixel. */
+function resize(canvas: HTMLCanvasElement, { width, height }: ViewSize): number {
+  const ratio = window.devicePixelRatio || 1;
+  const [pixelWidth, pixelHeight] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== pixelWidth) canvas.width = pixelWidth;
+  if (canvas.height !== pixelHeight) canvas.height = pixelHeight;
+  return ratio;
+}
+
+function createAttribute(gl: WebGL2RenderingContext, program: WebGLProgram, name: string) {
+  const place = gl.getAttribLocation(program, name);
+  const buffer = gl.createBuffer();
+  return (values: Float32Array | Uint8Array, describe: (place: number) => void) => {
+    gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
+    gl.bufferData(gl.ARRAY_BUFFER, values, gl.DYNAMIC_DRAW);
+    gl.enableVertexAttribArray(place);
+    describe(place);
+  };
+}
+
+function createPaletteTexture(gl: WebGL2RenderingContext): void {
+  gl.bindTexture(gl.TEXTURE_2D, gl.createTexture());
+  gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.NEAREST);
+  gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.NEAREST);
+}
+
+function linkProgram(gl: WebGL2RenderingContext): WebGLProgram {
+  const program = gl.createProgram();
+  for (const [kind, source] of [
+    [gl.VERTEX_SHADER, VERTEX_SHADER],
+    [gl.FRAGMENT_SHADER, FRAGMENT_SHADER],
+  ] as const) {
+    const shader = gl.createShader(kind)!;
+    gl.shaderSource(shader, source);
+    gl.compileShader(shader);
+    gl.attachShader(program, shader);
+  }
+  gl.linkProgram(program);
+  if (!gl.getProgramParameter(program, gl.LINK_STATUS) && !gl.isContextLost()) {
+    throw new Error(`the program of the map does not link: ${gl.getProgramInfoLog(program)}`);
+  }
+  return program;
+}

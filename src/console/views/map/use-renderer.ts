@@ -1,0 +1,59 @@
+// Keeps what the renderer has in step with what the map shows, and draws it. A lost context of the
+// graphics card is made again.
+
+import { type RefObject, useEffect, useLayoutEffect, useState } from 'react';
+import { type Camera, pointDiameter, type ViewSize } from './camera.js';
+import { paletteOf } from './palette.js';
+import { createPointRenderer, type PointRenderer } from './point-renderer.js';
+
+export interface Picture {
+  readonly camera: Camera;
+  /** How much larger things are than when all points are shown. */
+  readonly zoomFactor: number;
+  readonly size: ViewSize;
+  /** Row-major [pointCount, 2]. */
+  readonly positions: Float32Array;
+  /** [pointCount]; undefined for one colour. */
+  readonly entries: Uint8Array | undefined;
+  readonly flags: Uint8Array;
+  readonly hasSelection: boolean;
+  readonly theme: 'light' | 'dark';
+}
+
+const RINGS = { light: [0.06, 0.08, 0.14], dark: [1, 1, 1] } as const;
+
+/** Returns false when the browser has no WebGL 2. */
+export function useRenderer(
+  canvas: RefObject<HTMLCanvasElement | null>,
+  picture: Picture,
+): boolean {
+  const { camera, zoomFactor, size, positions, entries, flags, hasSelection, theme } = picture;
+  const [renderer, setRenderer] = useState<PointRenderer | null>();
+  useEffect(() => {
+    const element = canvas.current!;
+    const create = () => setRenderer(createPointRenderer(element) ?? null);
+    // Otherwise the browser would not restore it.
+    const keep = (event: Event) => event.preventDefault();
+    element.addEventListener('webglcontextlost', keep);
+    element.addEventListener('webglcontextrestored', create);
+    create();
+    return () => {
+      element.removeEventListener('webglcontextlost', keep);
+      element.removeEventListener('webglcontextrestored', create);
+    };
+  }, [canvas]);
+  useLayoutEffect(() => renderer?.setPalette(paletteOf(theme)), [renderer, theme]);
+  useLayoutEffect(() => renderer?.setPositions(positions), [renderer, positions]);
+  useLayoutEffect(() => renderer?.setFlags(flags), [renderer, flags]);
+  useLayoutEffect(
+    () => renderer?.setEntries(entries ?? new Uint8Array(positions.length / 2)),
+    [renderer, entries, positions.length],
+  );
+  // After each render: drawing is what a render of the map is for.
+  useLayoutEffect(() => {
+    if (size.width === 0 || size.height === 0) return;
+    const diameter = pointDiameter(positions.length / 2, zoomFactor);
+    renderer?.draw({ camera, size, diameter, dims: hasSelection, ring: RINGS[theme] });
+  });
+  return renderer !== null;
+}
