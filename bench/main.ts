@@ -31,6 +31,7 @@ const NAMES = [
   'batches',
   'loading',
   'pauses',
+  'console',
   'compare',
   'cuda',
 ] as const;

@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { SagittaClientError } from '../../src/client/client.js';
-import {
-  type ConvertedRow,
-  convertRow,
-  vectorOf,
-} from '../../src/console/views/import/convert-row.js';
+import { vectorOf } from '../../src/console/views/import/cell-values.js';
+import { type ConvertedRow, convertRow } from '../../src/console/views/import/convert-row.js';
 import {
   type BatchOptions,
   batchesOf,

@@ -1,8 +1,10 @@
 // Shows a failure of a view in its place, so that the rest of the console goes on. Another address
-// shows another view.
+// shows another view. After an upgrade of the server, the code of views has other names than an open
+// page knows; it then has to be loaded again.
 
 import { Component, type ReactNode } from 'react';
-import { Problem } from '../ui/states.js';
+import { Button } from '../ui/button.js';
+import { Empty, Problem } from '../ui/states.js';
 
 interface State {
   readonly error: unknown;
@@ -27,10 +29,24 @@ export class ViewBoundary extends Component<{ readonly children: ReactNode }, St
 
   override render() {
     const { error } = this.state;
-    return error === undefined ? (
-      this.props.children
-    ) : (
-      <Problem error={error} onRetry={this.reset} />
-    );
+    if (error === undefined) return this.props.children;
+    if (isMissingCode(error)) return <Reload />;
+    return <Problem error={error} onRetry={this.reset} />;
   }
+}
+
+/** Browsers say it in different words. */
+function isMissingCode(error: unknown): boolean {
+  return error instanceof Error && /dynamically imported module|module script/.test(error.message);
+}
+
+function Reload() {
+  return (
+    <Empty title="This part of the console could not be loaded">
+      <p>The server may have another version than when the page was opened.</p>
+      <Button kind="primary" onClick={() => location.reload()}>
+        Load the page again
+      </Button>
+    </Empty>
+  );
 }

@@ -12,15 +12,25 @@ interface DialogProps {
   readonly title: string;
   readonly isOpen: boolean;
   readonly onClose: () => void;
+  /** Neither Escape nor a click beside it closes it: what it shows would be lost. */
+  readonly closesByButtonsOnly?: boolean;
   readonly children: ReactNode;
 }
 
-export function Dialog({ title, isOpen, onClose, children }: DialogProps) {
+export function Dialog({
+  title,
+  isOpen,
+  onClose,
+  closesByButtonsOnly = false,
+  children,
+}: DialogProps) {
   return (
     <ModalDialog
       open={isOpen}
       onClose={onClose}
       unmountOnHide
+      hideOnEscape={!closesByButtonsOnly}
+      hideOnInteractOutside={!closesByButtonsOnly}
       className={styles.dialog}
       backdrop={<div className={styles.backdrop} />}
     >

@@ -1,7 +1,7 @@
 // A text input with suggestions, which may be ignored.
 
 import { Combobox, ComboboxItem, ComboboxPopover, ComboboxProvider } from '@ariakit/react';
-import type { KeyboardEvent } from 'react';
+import { type KeyboardEvent, useState } from 'react';
 import { classNames } from './class-names.js';
 import fieldStyles from './field.module.css';
 import styles from './suggest-input.module.css';
@@ -30,8 +30,15 @@ interface SuggestInputProps {
 
 export function SuggestInput(props: SuggestInputProps) {
   const { label, value, suggestions, onChange, onChoose, onFocusChange } = props;
+  const [isOpen, setOpen] = useState(false);
   return (
-    <ComboboxProvider value={value} setValue={onChange} placement="bottom-start">
+    <ComboboxProvider
+      value={value}
+      setValue={onChange}
+      open={isOpen && suggestions.length > 0}
+      setOpen={setOpen}
+      placement="bottom-start"
+    >
       <Combobox
         {...(props.id !== undefined && { id: props.id })}
         aria-label={label}
@@ -46,35 +53,33 @@ export function SuggestInput(props: SuggestInputProps) {
         onBlur={() => onFocusChange?.(false)}
         onKeyDown={props.onKeyDown}
       />
-      {suggestions.length > 0 && (
-        <ComboboxPopover
-          // In a landmark, and above everything that clips.
-          portal
-          portalElement={() => document.getElementById('main')}
-          preserveTabOrder={false}
-          sameWidth
-          gutter={4}
-          className={styles.popover}
-          unmountOnHide
-        >
-          {suggestions.map((suggestion) => (
-            <ComboboxItem
-              key={suggestion.value}
-              value={suggestion.value}
-              setValueOnClick={onChoose === undefined}
-              className={styles.item}
-              onClick={() => onChoose?.(suggestion.value)}
-            >
-              <span className={styles.value} dir="auto">
-                {suggestion.value}
-              </span>
-              {suggestion.note !== undefined && (
-                <span className={styles.note}>{suggestion.note}</span>
-              )}
-            </ComboboxItem>
-          ))}
-        </ComboboxPopover>
-      )}
+      <ComboboxPopover
+        // In a landmark, and above everything that clips.
+        portal
+        portalElement={() => document.getElementById('main')}
+        preserveTabOrder={false}
+        sameWidth
+        gutter={4}
+        className={styles.popover}
+        unmountOnHide
+      >
+        {suggestions.map((suggestion) => (
+          <ComboboxItem
+            key={suggestion.value}
+            value={suggestion.value}
+            setValueOnClick={onChoose === undefined}
+            className={styles.item}
+            onClick={() => onChoose?.(suggestion.value)}
+          >
+            <span className={styles.value} dir="auto">
+              {suggestion.value}
+            </span>
+            {suggestion.note !== undefined && (
+              <span className={styles.note}>{suggestion.note}</span>
+            )}
+          </ComboboxItem>
+        ))}
+      </ComboboxPopover>
     </ComboboxProvider>
   );
 }

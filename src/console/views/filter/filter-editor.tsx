@@ -50,7 +50,7 @@ export function FilterEditor({ collection, value, onChange, draftKey }: FilterEd
   const errors = useMemo(() => errorsByItem(result.error, pointers), [result.error, pointers]);
   const isPlaced = errors.size > 0 && !errors.has(root.key);
   return (
-    <section className={styles.editor} aria-label="Filter">
+    <fieldset className={styles.editor} aria-label="Filter">
       <header className={styles.header}>
         <span className={styles.title}>Filter</span>
         <CountNote {...result} total={collection.vector_count} isFiltered={filter !== undefined} />
@@ -84,7 +84,7 @@ export function FilterEditor({ collection, value, onChange, draftKey }: FilterEd
         </div>
       )}
       {result.error !== undefined && !isPlaced && <Problem error={result.error} />}
-    </section>
+    </fieldset>
   );
 }
 

@@ -1,6 +1,7 @@
 // A row of a file as a row of a collection: its id, its vector and its metadata, or what is wrong with it.
 
 import type { JsonObject } from '../../../client/client.js';
+import { describe, jsonOf, numberOf, scalarOf, vectorOf } from './cell-values.js';
 import type { ImportPlan, VectorPlan } from './import-plan.js';
 import type { ReadRow } from './read/row-source.js';
 
@@ -75,43 +76,6 @@ function isFloat32(value: number): boolean {
   return Number.isFinite(Math.fround(value));
 }
 
-function numberOf(cell: unknown): number {
-  if (typeof cell === 'string') return cell.trim() === '' ? Number.NaN : Number(cell);
-  return typeof cell === 'number' || typeof cell === 'bigint' ? Number(cell) : Number.NaN;
-}
-
-/**
- * The vector in a cell: an array of numbers, or text such as `[0.1, 0.2]`, `0.1 0.2` and `0.1;0.2`, or
- * base64 of little-endian float32. Undefined for anything else.
- */
-export function vectorOf(cell: unknown): ArrayLike<number> | undefined {
-  if (typeof cell === 'string') return vectorOfText(cell);
-  if (ArrayBuffer.isView(cell) && !(cell instanceof DataView)) {
-    return cell instanceof BigInt64Array || cell instanceof BigUint64Array
-      ? Array.from(cell, Number)
-      : (cell as Float32Array);
-  }
-  if (!Array.isArray(cell) || cell.length === 0) return undefined;
-  const isNumbers = cell.every((item) => typeof item === 'number' || typeof item === 'bigint');
-  return isNumbers ? cell.map(Number) : undefined;
-}
-
-const NUMBERS = /^\s*[[({]?\s*[-+.\d][-+.\deE,;\s]*[\])}]?\s*$/;
-const BASE64 = /^[A-Za-z0-9+/]{8,}={0,2}$/;
-
-function vectorOfText(text: string): ArrayLike<number> | undefined {
-  if (NUMBERS.test(text)) {
-    const inner = text.replace(/^\s*[[({]?\s*/, '').replace(/\s*[\])}]?\s*$/, '');
-    const numbers = inner.split(/\s*[,;]\s*|\s+/).map(Number);
-    return numbers.length > 1 ? numbers : undefined;
-  }
-  if (!BASE64.test(text) || text.length % 4 !== 0) return undefined;
-  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-  if (bytes.length % 4 !== 0) return undefined;
-  const view = new DataView(bytes.buffer);
-  return Float32Array.from({ length: bytes.length / 4 }, (_, at) => view.getFloat32(4 * at, true));
-}
-
 /** Returns what is wrong with the cell, if anything. */
 function addMetadata(
   metadata: Record<string, unknown>,
@@ -145,40 +109,4 @@ function objectOf(cell: unknown): object | undefined {
   } catch {
     return undefined;
   }
-}
-
-const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
-
-/** A cell of CSV without quotes. Integers that a number cannot hold stay text. */
-function scalarOf(text: string): unknown {
-  if (text === '') return null;
-  if (text === 'true' || text === 'false') return text === 'true';
-  if (!JSON_NUMBER.test(text)) return text;
-  const number = Number(text);
-  return Number.isInteger(number) && !Number.isSafeInteger(number) ? text : number;
-}
-
-/** What JSON can hold: 64-bit integers beyond 2^53 become text, times ISO 8601, numbers like NaN null. */
-function jsonOf(value: unknown): unknown {
-  if (typeof value === 'bigint') {
-    return Number.isSafeInteger(Number(value)) ? Number(value) : value.toString();
-  }
-  if (typeof value === 'number') return Number.isFinite(value) ? value : null;
-  if (typeof value !== 'object' || value === null) return value;
-  if (value instanceof Date) return value.toISOString();
-  if (ArrayBuffer.isView(value)) {
-    return Array.from(value as unknown as Iterable<unknown>, jsonOf);
-  }
-  if (Array.isArray(value)) return value.map(jsonOf);
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, jsonOf(item)]));
-}
-
-const DESCRIBED_MAX = 80;
-
-/** A value as it is shown in errors and previews. */
-export function describe(value: unknown): string {
-  if (value === undefined) return 'nothing';
-  if (value === null) return 'null';
-  const text = typeof value === 'string' ? `"${value}"` : JSON.stringify(jsonOf(value));
-  return text.length > DESCRIBED_MAX ? `${text.slice(0, DESCRIBED_MAX)}…` : text;
 }

@@ -1,7 +1,8 @@
 // Cuts the rows of a file into batches of bounded size. Where a batch ends depends only on the file, the
 // plan and the row that it begins with, so that an import that goes on makes the same batches again.
 
-import { type ConvertedRow, convertRow, describe } from './convert-row.js';
+import { describe } from './cell-values.js';
+import { type ConvertedRow, convertRow } from './convert-row.js';
 import type { ImportPlan } from './import-plan.js';
 import type { RowSource, SourceRow } from './read/row-source.js';
 

@@ -1,7 +1,7 @@
 // Which columns of a file become ids, vectors and metadata: what a person may choose from, and a first
 // choice from the names and the first rows.
 
-import { vectorOf } from './convert-row.js';
+import { vectorOf } from './cell-values.js';
 import type { ReadRow } from './read/row-source.js';
 
 /** Where the vectors are: in one column, or each value in a column of its own. */

@@ -1,7 +1,7 @@
 // What the worker does: reads the file, cuts it into batches and encodes them. A batch is kept until the
 // next one is asked for, since the server may reject some of its rows.
 
-import { describe } from './convert-row.js';
+import { describe } from './cell-values.js';
 import { encodeBatch } from './encode-batch.js';
 import {
   type BadRow,

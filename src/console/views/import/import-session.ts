@@ -1,5 +1,6 @@
 // The import that is prepared or running, outside React: it goes on while other views are visited.
 
+import { whenAborted } from '../../../common/when-aborted.js';
 import { queryClient } from '../../api/queries.js';
 import { SERVER_URL, session } from '../../api/session.js';
 import { createStore } from '../../api/store.js';
@@ -189,11 +190,14 @@ function targetOf({ collectionId, mode }: ImportDraft, signal: AbortSignal) {
         .writeStream(() => [bytes], { format: 'arrow', mode, idempotencyKey, signal }),
     wait: (ms: number) =>
       new Promise<void>((resolve, reject) => {
-        const timer = setTimeout(resolve, ms);
-        signal.addEventListener('abort', () => {
+        const stopWaiting = whenAborted(signal, () => {
           clearTimeout(timer);
           reject(signal.reason);
         });
+        const timer = setTimeout(() => {
+          stopWaiting();
+          resolve();
+        }, ms);
       }),
   };
 }

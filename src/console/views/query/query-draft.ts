@@ -26,11 +26,22 @@ export interface QueryDraft {
   readonly other?: QueryDraft;
 }
 
+/** Members to change; undefined removes them. */
+export type DraftChange = { readonly [Name in keyof QueryDraft]?: QueryDraft[Name] | undefined };
+
+export function changedDraft(draft: QueryDraft, change: DraftChange): QueryDraft {
+  const members = Object.entries({ ...draft, ...change });
+  return Object.fromEntries(members.filter(([, value]) => value !== undefined));
+}
+
 /** The longest segment that goes into an address: browsers and chat programs keep links of 2 000 characters. */
 const SEGMENT_CHARACTERS_MAX = 1_800;
 const KEPT_MARK = '~';
 
-/** Drafts that are too long for an address, by their number; they end with the page. */
+/** A bound of the memory of the page: the oldest is dropped. */
+const KEPT_MAX = 50;
+
+/** Drafts that are too long for an address, by their name; they end with the page. */
 const kept = new Map<string, QueryDraft>();
 let nextKept = 1;
 
@@ -40,6 +51,10 @@ export function encodeDraft(draft: QueryDraft): string {
   if (text.length <= SEGMENT_CHARACTERS_MAX) return text;
   const name = `${KEPT_MARK}${nextKept++}`;
   kept.set(name, draft);
+  for (const oldest of kept.keys()) {
+    if (kept.size <= KEPT_MAX) break;
+    kept.delete(oldest);
+  }
   return name;
 }
 
@@ -75,8 +90,7 @@ function readDraft(found: Readonly<Record<string, unknown>>): QueryDraft {
     threshold: numberIn(found.threshold),
     other: isRecord(found.other) ? readDraft(found.other) : undefined,
   };
-  const present = Object.entries(draft).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(present) as QueryDraft;
+  return changedDraft({}, draft);
 }
 
 /** What the query ranks by, also when the draft does not say so. */

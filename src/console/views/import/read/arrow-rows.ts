@@ -1,7 +1,7 @@
 // Rows of Arrow IPC, a file or a stream. An Arrow file is a stream after its first eight bytes, so both
 // are read from the beginning, one record batch at a time.
 
-import { RecordBatchReader } from 'apache-arrow';
+import { decodeBatches } from '../../../../client/arrow.js';
 import { chunksOf, readBytes, type SliceableFile } from './file-bytes.js';
 import { ImportError, type RowSource, type SourceRow } from './row-source.js';
 
@@ -14,32 +14,25 @@ const STREAM_END = Uint8Array.of(0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0);
 export async function openArrow(file: SliceableFile, isFile: boolean): Promise<RowSource> {
   await checkEnd(file, isFile ? FILE_END : STREAM_END);
   let position = 0;
-  const open = async () => {
-    const chunks = chunksOf(file, isFile ? FILE_MAGIC_BYTES : 0, (at) => {
-      position = at;
-    });
-    return readable(async () => (await RecordBatchReader.from(chunks)).open());
-  };
-  const first = await open();
-  const columns = first.schema.fields.map(({ name }) => name);
-  await first.cancel();
+  const batches = () =>
+    decodeBatches(
+      chunksOf(file, isFile ? FILE_MAGIC_BYTES : 0, (at) => {
+        position = at;
+      }),
+    );
+  const opened = batches();
+  const first = await readable(() => opened.next());
+  await opened.return();
+  const columns = first.done ? [] : first.value.schema.fields.map(({ name }) => name);
   async function* rows(startRow: number): AsyncGenerator<readonly SourceRow[]> {
-    const reader = await open();
+    const following = batches();
     let before = 0;
     while (true) {
-      const next = await readable(() => reader.next());
+      const next = await readable(() => following.next());
       if (next.done) return;
-      const batch = next.value;
-      const from = Math.min(batch.numRows, Math.max(0, startRow - before));
-      before += batch.numRows;
-      const read = columns.map((name, at) => ({ name, column: batch.getChildAt(at)! }));
-      const block: SourceRow[] = [];
-      for (let row = from; row < batch.numRows; row++) {
-        const cells = Object.fromEntries(
-          read.map(({ name, column }) => [name, plain(column.get(row))]),
-        );
-        block.push({ kind: 'row', cells });
-      }
+      const from = Math.min(next.value.numRows, Math.max(0, startRow - before));
+      before += next.value.numRows;
+      const block = rowsOf(next.value, columns, from);
       if (block.length > 0) yield block;
     }
   }
@@ -51,6 +44,16 @@ export async function openArrow(file: SliceableFile, isFile: boolean): Promise<R
     rows,
     share: () => (file.size === 0 ? 1 : position / file.size),
   };
+}
+
+type RecordBatch = Awaited<ReturnType<ReturnType<typeof decodeBatches>['next']>>['value'] & object;
+
+function rowsOf(batch: RecordBatch, columns: readonly string[], from: number): SourceRow[] {
+  const read = columns.map((name, at) => ({ name, column: batch.getChildAt(at)! }));
+  return Array.from({ length: batch.numRows - from }, (_, at) => ({
+    kind: 'row',
+    cells: Object.fromEntries(read.map(({ name, column }) => [name, plain(column.get(from + at))])),
+  }));
 }
 
 /** The decoder takes the end of a file that was cut off for the end of the stream. */
@@ -83,7 +86,7 @@ async function readable<Value>(read: () => Promise<Value>): Promise<Value> {
     throw new ImportError(
       isCompressed
         ? 'the Arrow buffers are compressed, which the console cannot read; use `sagitta import`'
-        : `expected Arrow IPC: ${reason}`,
+        : reason,
       { cause },
     );
   }

@@ -1,0 +1,172 @@
+// How fast the console is for a person: a real server, Chromium without a GPU, and both on the same cores.
+// First views have a new browser profile each, so nothing is cached. Scrolling is measured as the time
+// between frames while the table of a million rows moves.
+//
+//   node dist/bench/console.js              smoke parameters, only checks the bench
+//   node dist/bench/console.js --full       the parameters of docs/performance.md
+//   node dist/bench/console.js --out FILE   also writes the table as Markdown
+
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import type { Browser, Page } from 'playwright-core';
+import { createClient, type VectorInput } from '../src/client/client.js';
+import { collectionPath } from '../src/console/routes.js';
+import { launchBrowser, NO_BROWSER, openConsole } from '../test/console/browser.js';
+import { createRandom } from '../test/database/harness.js';
+import { startServerProcess } from '../test/support/server-process.js';
+import { describeMachine } from './engine/machine.js';
+import { quantile } from './engine/timing.js';
+
+const SMOKE = { rowCount: 20_000, pointCount: 2_000, viewCount: 2, scrollMs: 1_000, hoverCount: 5 };
+const FULL = {
+  rowCount: 1_000_000,
+  pointCount: 100_000,
+  viewCount: 7,
+  scrollMs: 10_000,
+  hoverCount: 100,
+};
+const ROWS = 'rows';
+const POINTS = 'points';
+const POINT_DIMENSION = 16;
+const CLUSTERS = 10;
+const SEED = 15;
+/** What a person reaches with the wheel of a mouse, and with the scrollbar. */
+const SCROLL_PIXELS = [240, 20_000];
+
+/** The element that scrolls the rows. */
+const SCROLLER = `[...document.querySelectorAll('main *')].find((element) =>
+  element.scrollHeight > element.clientHeight + 10000 &&
+  ['auto', 'scroll'].includes(getComputedStyle(element).overflowY))`;
+
+const { values: args } = parseArgs({
+  options: { full: { type: 'boolean', default: false }, out: { type: 'string' } },
+});
+const sizes = args.full ? FULL : SMOKE;
+const random = createRandom(SEED);
+
+if (NO_BROWSER !== false) {
+  console.log(`skipped: ${NO_BROWSER}`);
+  process.exit(0);
+}
+
+const directory = await mkdtemp(join(tmpdir(), 'sagitta-bench-'));
+const server = await startServerProcess({ dataDirectory: directory });
+const browser = await launchBrowser();
+const lines: string[] = [];
+try {
+  await fill();
+  await measureFirstViews(browser);
+  await measureScrolling(browser);
+} finally {
+  await browser.close();
+  await server.stop();
+  await rm(directory, { recursive: true });
+}
+const table = [
+  `Console bench, ${args.full ? 'full' : 'smoke'} parameters: ${sizes.rowCount} rows, ${sizes.pointCount} points, seed ${SEED}; Chromium ${browser.version()} with SwiftShader`,
+  describeMachine(),
+  '',
+  '| what | found |',
+  '| --- | --- |',
+  ...lines,
+  '',
+].join('\n');
+console.log(table);
+if (args.out !== undefined) await writeFile(args.out, table);
+
+function report(what: string, found: string): void {
+  lines.push(`| ${what} | ${found} |`);
+  console.error(lines.at(-1));
+}
+
+async function fill(): Promise<void> {
+  const client = createClient({ baseUrl: server.url });
+  await client.collections.create({ id: ROWS, dimension: 2 });
+  await client.collection(ROWS).writeAll(() => tableRows());
+  await client.collections.create({ id: POINTS, dimension: POINT_DIMENSION });
+  await client.collection(POINTS).writeAll(() => clusteredRows());
+}
+
+function* tableRows(): Generator<VectorInput> {
+  for (let row = 0; row < sizes.rowCount; row++) {
+    const metadata = { name: `name ${row}`, price: row % 997, category: `category ${row % 40}` };
+    yield { id: `row-${row}`, values: [1, row / sizes.rowCount], metadata };
+  }
+}
+
+function* clusteredRows(): Generator<VectorInput> {
+  const centres = Array.from({ length: CLUSTERS }, () => vectorAround(new Array(16).fill(0), 1));
+  for (let row = 0; row < sizes.pointCount; row++) {
+    const cluster = row % CLUSTERS;
+    const metadata = { cluster, name: `point ${row}` };
+    yield { id: `point-${row}`, values: vectorAround(centres[cluster]!, 0.15), metadata };
+  }
+}
+
+function vectorAround(centre: readonly number[], width: number): number[] {
+  return centre.map((value) => value + (random() + random() + random() - 1.5) * width);
+}
+
+/** From the start of the navigation until the collections of the server are shown. */
+async function measureFirstViews(chromium: Browser): Promise<void> {
+  const times: number[] = [];
+  for (let view = 0; view < sizes.viewCount; view++) {
+    const { page, close } = await openConsole(chromium, server.url);
+    await page.getByRole('link', { name: ROWS }).first().waitFor();
+    times.push((await page.evaluate('performance.now()')) as number);
+    await close();
+  }
+  report(
+    'first view, cold, until collections are shown: p50 / worst',
+    `${milliseconds(quantile(times, 0.5))} / ${milliseconds(Math.max(...times))}`,
+  );
+}
+
+async function measureScrolling(chromium: Browser): Promise<void> {
+  const path = collectionPath(ROWS, 'browse');
+  const { page, expectNoProblems, close } = await openConsole(chromium, server.url, { path });
+  await page.getByText('row-3', { exact: true }).waitFor();
+  await page
+    .getByRole('row', { name: /row-3 / })
+    .getByText('not selected')
+    .click({ force: true });
+  for (const pixels of SCROLL_PIXELS) {
+    const frames = await scrollFrames(page, pixels);
+    const perSecond = 1000 / (frames.reduce((sum, ms) => sum + ms, 0) / frames.length);
+    report(
+      `frames per second, ${sizes.rowCount} rows moving by ${pixels} px a frame; 99 % of frames within`,
+      `${perSecond.toFixed(1)}; ${milliseconds(quantile(frames, 0.99))}`,
+    );
+  }
+  await page.evaluate(`${SCROLLER}.scrollTop = 0`);
+  await page.getByRole('row', { name: /row-3 /, selected: true }).waitFor();
+  expectNoProblems();
+  await close();
+}
+
+/** Milliseconds between frames while the rows move down and up again. */
+async function scrollFrames(page: Page, pixels: number): Promise<readonly number[]> {
+  return (await page.evaluate(`new Promise((resolve) => {
+    const scroller = ${SCROLLER};
+    const frames = [];
+    const startedAt = performance.now();
+    let last = startedAt;
+    let step = ${pixels};
+    const frame = (now) => {
+      frames.push(now - last);
+      last = now;
+      if (now - startedAt > ${sizes.scrollMs}) return resolve(frames.slice(2));
+      const room = scroller.scrollHeight - scroller.clientHeight;
+      if (scroller.scrollTop + step > room || scroller.scrollTop + step < 0) step = -step;
+      scroller.scrollTop += step;
+      requestAnimationFrame(frame);
+    };
+    requestAnimationFrame(frame);
+  })`)) as readonly number[];
+}
+
+function milliseconds(value: number): string {
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ms`;
+}

@@ -1,0 +1,65 @@
+// The fields that filter the audit events.
+
+import { Field, Select, TextInput } from '../../ui/field.js';
+import styles from './audit.module.css';
+import { type AuditFilter, OPERATIONS, OUTCOMES } from './audit-filter.js';
+
+interface AuditFilterFormProps {
+  readonly filter: AuditFilter;
+  readonly onChange: (filter: AuditFilter) => void;
+}
+
+const OPERATION_OPTIONS = [
+  { value: '' as const, label: 'all' },
+  ...OPERATIONS.map((value) => ({ value, label: value.includes('.') ? value : `${value}.*` })),
+];
+const OUTCOME_OPTIONS = [
+  { value: '' as const, label: 'all' },
+  ...OUTCOMES.map((value) => ({ value, label: value })),
+];
+const TEXTS = [
+  { name: 'principal', label: 'Who', type: 'text', placeholder: 'key:…' },
+  { name: 'target', label: 'Target', type: 'text', placeholder: 'id or name' },
+  { name: 'since', label: 'From', type: 'datetime-local', placeholder: '' },
+  { name: 'until', label: 'Until', type: 'datetime-local', placeholder: '' },
+] as const;
+
+export function AuditFilterForm({ filter, onChange }: AuditFilterFormProps) {
+  return (
+    <div className={styles.filter}>
+      <Field label="Operation">
+        {(control) => (
+          <Select
+            {...control}
+            value={filter.operation}
+            options={OPERATION_OPTIONS}
+            onChange={(operation) => onChange({ ...filter, operation })}
+          />
+        )}
+      </Field>
+      <Field label="Outcome">
+        {(control) => (
+          <Select
+            {...control}
+            value={filter.outcome}
+            options={OUTCOME_OPTIONS}
+            onChange={(outcome) => onChange({ ...filter, outcome })}
+          />
+        )}
+      </Field>
+      {TEXTS.map(({ name, label, type, placeholder }) => (
+        <Field key={name} label={label}>
+          {(control) => (
+            <TextInput
+              {...control}
+              type={type}
+              placeholder={placeholder}
+              value={filter[name]}
+              onChange={(event) => onChange({ ...filter, [name]: event.target.value })}
+            />
+          )}
+        </Field>
+      ))}
+    </div>
+  );
+}

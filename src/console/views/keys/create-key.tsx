@@ -1,0 +1,101 @@
+// The dialog that makes an API key. What was typed stays until the key exists.
+
+import { useState } from 'react';
+import type { ApiKeyWithSecret } from '../../../client/client.js';
+import { queryClient } from '../../api/queries.js';
+import { session } from '../../api/session.js';
+import { createStore, useStore } from '../../api/store.js';
+import { Button } from '../../ui/button.js';
+import { Dialog, DialogActions } from '../../ui/dialog.js';
+import { Field, TextInput } from '../../ui/field.js';
+import { Problem } from '../../ui/states.js';
+import { type KeyDraft, type ParsedKey, parseKey } from './key-draft.js';
+import styles from './keys.module.css';
+import { ScopePicker } from './scope-picker.js';
+
+interface CreateKeyProps {
+  /** Whether requests need no credential until this key exists. */
+  readonly isFirst: boolean;
+  readonly onClose: () => void;
+  readonly onCreated: (key: ApiKeyWithSecret) => void;
+}
+
+const EMPTY_DRAFT: KeyDraft = { owner: '', grants: [], days: '' };
+/** Whoever makes the first key would otherwise shut out everyone. */
+const FIRST_DRAFT: KeyDraft = { ...EMPTY_DRAFT, grants: [{ scope: 'admin', globs: '' }] };
+const draftStore = createStore<KeyDraft | undefined>(undefined);
+
+export function CreateKeyDialog(props: CreateKeyProps & { readonly isOpen: boolean }) {
+  return (
+    <Dialog title="New API key" isOpen={props.isOpen} onClose={props.onClose}>
+      <CreateKeyForm {...props} />
+    </Dialog>
+  );
+}
+
+function CreateKeyForm({ isFirst, onClose, onCreated }: CreateKeyProps) {
+  const draft = useStore(draftStore) ?? (isFirst ? FIRST_DRAFT : EMPTY_DRAFT);
+  const [errors, setErrors] = useState<Extract<ParsedKey, { kind: 'invalid' }>['errors']>({});
+  const [failure, setFailure] = useState<unknown>();
+  const [isBusy, setBusy] = useState(false);
+  const change = (part: Partial<KeyDraft>) => draftStore.set({ ...draft, ...part });
+  const create = async () => {
+    const parsed = parseKey(draft, Date.now());
+    setErrors(parsed.kind === 'invalid' ? parsed.errors : {});
+    if (parsed.kind === 'invalid') return;
+    setBusy(true);
+    setFailure(undefined);
+    try {
+      const key = await session.get().client.keys.create(parsed.input);
+      draftStore.set(undefined);
+      onCreated(key);
+      // Without a credential the list would be refused from now on; the dialog says how to sign in.
+      if (!isFirst) void queryClient.invalidateQueries({ queryKey: ['keys'] });
+    } catch (error) {
+      setFailure(error);
+      setBusy(false);
+    }
+  };
+  return (
+    <form
+      className={styles.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void create();
+      }}
+    >
+      <Field label="Owner" hint="Who or what uses the key." error={errors.owner}>
+        {(control) => (
+          <TextInput
+            {...control}
+            dir="auto"
+            value={draft.owner}
+            onChange={(event) => change({ owner: event.target.value })}
+          />
+        )}
+      </Field>
+      <ScopePicker
+        grants={draft.grants}
+        onChange={(grants) => change({ grants })}
+        error={errors.grants}
+      />
+      <Field label="Expires after (days)" hint="Empty: never." error={errors.days}>
+        {(control) => (
+          <TextInput
+            {...control}
+            inputMode="decimal"
+            value={draft.days}
+            onChange={(event) => change({ days: event.target.value })}
+          />
+        )}
+      </Field>
+      {failure !== undefined && <Problem error={failure} />}
+      <DialogActions>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button type="submit" kind="primary" isBusy={isBusy}>
+          Create
+        </Button>
+      </DialogActions>
+    </form>
+  );
+}

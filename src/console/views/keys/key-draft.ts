@@ -1,0 +1,107 @@
+// A new API key as it is typed: its scopes with their collections, and when it expires.
+
+import type { ApiKeyInput, ApiKeyRecord } from '../../../client/client.js';
+import { matchesGlob, parseGrant, SCOPES, type Scope } from '../../../common/access.js';
+
+/** A chosen scope, and the globs of the collections that it is limited to. */
+export interface GrantDraft {
+  readonly scope: Scope;
+  /** Globs separated by commas or spaces; empty for all collections. */
+  readonly globs: string;
+}
+
+export interface KeyDraft {
+  readonly owner: string;
+  readonly grants: readonly GrantDraft[];
+  /** Days from now; empty for never. */
+  readonly days: string;
+}
+
+export type ParsedKey =
+  | { readonly kind: 'valid'; readonly input: ApiKeyInput }
+  | {
+      readonly kind: 'invalid';
+      readonly errors: {
+        readonly owner?: string;
+        readonly grants?: string;
+        readonly days?: string;
+      };
+    };
+
+const DAY_MS = 86_400_000;
+/** The one scope that is about no collection. */
+const SERVICE_SCOPE: Scope = 'metrics:read';
+
+export function canBeLimited(scope: Scope): boolean {
+  return scope !== SERVICE_SCOPE;
+}
+
+export function parseKey({ owner, grants, days }: KeyDraft, nowMs: number): ParsedKey {
+  const scopes = grants.flatMap(scopesOf);
+  const wrong = scopes.find((scope) => parseGrant(scope) === null);
+  const dayCount = days.trim() === '' ? undefined : Number(days);
+  const errors = {
+    ...(owner.trim() === '' && { owner: 'Expected who uses the key.' }),
+    ...(scopes.length === 0 && { grants: 'Choose at least one scope.' }),
+    ...(wrong !== undefined && {
+      grants: `${wrong}: expected letters, digits, "_", ".", "-", "*" and "?" after the scope.`,
+    }),
+    ...(dayCount !== undefined &&
+      !(dayCount > 0 && dayCount <= 36_500) && {
+        days: `Found ${days}, expected a number of days.`,
+      }),
+  };
+  if (Object.keys(errors).length > 0) return { kind: 'invalid', errors };
+  const input = {
+    owner: owner.trim(),
+    scopes,
+    ...(dayCount !== undefined && {
+      expires_at: new Date(nowMs + dayCount * DAY_MS).toISOString(),
+    }),
+  };
+  return { kind: 'valid', input };
+}
+
+/** One scope as it is sent for each glob: `vectors:read:catalog-*`. */
+function scopesOf({ scope, globs }: GrantDraft): readonly string[] {
+  const given = globsOf(globs);
+  if (given.length === 0 || !canBeLimited(scope)) return [scope];
+  return given.map((glob) => `${scope}:${glob}`);
+}
+
+function globsOf(text: string): readonly string[] {
+  return text.split(/[\s,]+/).filter((glob) => glob !== '');
+}
+
+/** The collections that exist and that a scope with these globs is for. */
+export function matchedBy(globs: string, ids: readonly string[]): readonly string[] {
+  const given = globsOf(globs);
+  if (given.length === 0) return ids;
+  return ids.filter((id) => given.some((glob) => matchesGlob(glob, id)));
+}
+
+/** With or without the scope; in the order in which scopes are documented. */
+export function toggleScope(
+  grants: readonly GrantDraft[],
+  scope: Scope,
+  isChosen: boolean,
+): readonly GrantDraft[] {
+  const others = grants.filter((grant) => grant.scope !== scope);
+  const changed = isChosen ? [...others, { scope, globs: '' }] : others;
+  return [...changed].sort((a, b) => SCOPES.indexOf(a.scope) - SCOPES.indexOf(b.scope));
+}
+
+export type KeyStatus = 'active' | 'expires soon' | 'expired' | 'revoked';
+
+const SOON_MS = 7 * DAY_MS;
+
+export function statusOf(
+  { expires_at: expiresAt, revoked_at: revokedAt }: ApiKeyRecord,
+  nowMs: number,
+): KeyStatus {
+  if (revokedAt !== null) return 'revoked';
+  if (expiresAt === null) return 'active';
+  const leftMs = Date.parse(expiresAt) - nowMs;
+  if (leftMs <= 0) return 'expired';
+  return leftMs < SOON_MS ? 'expires soon' : 'active';
+}

@@ -1,0 +1,84 @@
+// Replaces the secret of an API key; the old one may stay valid for a while.
+
+import { useState } from 'react';
+import type { ApiKeyRecord, ApiKeyWithSecret } from '../../../client/client.js';
+import { queryClient } from '../../api/queries.js';
+import { session } from '../../api/session.js';
+import { Button } from '../../ui/button.js';
+import { Dialog, DialogActions } from '../../ui/dialog.js';
+import { Field, Select } from '../../ui/field.js';
+import { Problem } from '../../ui/states.js';
+import styles from './keys.module.css';
+
+interface RotateDialogProps {
+  /** Undefined while the dialog is closed. */
+  readonly record: ApiKeyRecord | undefined;
+  readonly onClose: () => void;
+  readonly onRotated: (key: ApiKeyWithSecret) => void;
+}
+
+const GRACE_OPTIONS = [
+  { value: '0', label: 'ends at once' },
+  { value: '3600', label: 'stays valid for an hour' },
+  { value: '86400', label: 'stays valid for a day' },
+  { value: '604800', label: 'stays valid for a week' },
+];
+
+export function RotateDialog({ record, onClose, onRotated }: RotateDialogProps) {
+  return (
+    <Dialog title="Rotate the key" isOpen={record !== undefined} onClose={onClose}>
+      {record !== undefined && (
+        <RotateForm record={record} onClose={onClose} onRotated={onRotated} />
+      )}
+    </Dialog>
+  );
+}
+
+interface RotateFormProps extends RotateDialogProps {
+  readonly record: ApiKeyRecord;
+}
+
+function RotateForm({ record, onClose, onRotated }: RotateFormProps) {
+  const [grace, setGrace] = useState('3600');
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const rotate = async () => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      const request = { grace_seconds: Number(grace) };
+      const key = await session.get().client.keys.rotate(record.id, request);
+      onRotated(key);
+      void queryClient.invalidateQueries({ queryKey: ['keys'] });
+    } catch (cause) {
+      setError(cause);
+      setBusy(false);
+    }
+  };
+  return (
+    <form
+      className={styles.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void rotate();
+      }}
+    >
+      <p>
+        The key of <strong dir="auto">{record.owner}</strong> gets a new secret, and keeps its
+        scopes.
+      </p>
+      <Field label="The old secret">
+        {(control) => (
+          <Select {...control} value={grace} options={GRACE_OPTIONS} onChange={setGrace} />
+        )}
+      </Field>
+      {error !== undefined && <Problem error={error} />}
+      <DialogActions>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button type="submit" kind="primary" isBusy={isBusy}>
+          Rotate
+        </Button>
+      </DialogActions>
+    </form>
+  );
+}

@@ -1,0 +1,123 @@
+// The form of one query. Ctrl+Enter in any of its fields runs it.
+
+import type { CollectionRecord, Metric } from '../../../client/client.js';
+import { METRICS } from '../../../common/types.js';
+import { Field, Select, TextInput } from '../../ui/field.js';
+import { FilterEditor } from '../filter/filter-editor.js';
+import styles from './query.module.css';
+import { changedDraft, type DraftChange, type QueryDraft, rankingOf } from './query-draft.js';
+import { K_DEFAULT } from './query-request.js';
+import { RankingFields } from './ranking-fields.js';
+
+interface QueryFormProps {
+  readonly collection: CollectionRecord;
+  readonly draft: QueryDraft;
+  readonly onChange: (draft: QueryDraft) => void;
+  /** Tells the forms of a comparison apart. */
+  readonly name: string;
+}
+
+export function QueryForm({ collection, draft, onChange, name }: QueryFormProps) {
+  const change = (part: DraftChange) => onChange(changedDraft(draft, part));
+  return (
+    <div className={styles.form}>
+      <RankingFields collection={collection} draft={draft} onChange={change} />
+      <Options collection={collection} draft={draft} onChange={change} />
+      <FilterEditor
+        collection={collection}
+        value={draft.filter}
+        onChange={(filter) => change({ filter })}
+        draftKey={`query ${name}`}
+      />
+    </div>
+  );
+}
+
+interface OptionsProps {
+  readonly collection: CollectionRecord;
+  readonly draft: QueryDraft;
+  readonly onChange: (part: DraftChange) => void;
+}
+
+function Options({ collection, draft, onChange }: OptionsProps) {
+  const names = Object.keys(collection.vectors ?? {});
+  const isByWords = rankingOf(draft) === 'text';
+  const ownMetric =
+    draft.using === undefined ? collection.metric : collection.vectors?.[draft.using]?.metric;
+  return (
+    <div className={styles.options}>
+      {names.length > 0 && !isByWords && (
+        <Field label="Vector to search">
+          {(control) => (
+            <Select
+              {...control}
+              value={draft.using ?? ''}
+              options={[
+                ...(collection.dimension === undefined
+                  ? [{ value: '', label: 'Choose one' }]
+                  : [{ value: '', label: 'the unnamed one' }]),
+                ...names.map((value) => ({ value, label: value })),
+              ]}
+              onChange={(using) => onChange({ using: using === '' ? undefined : using })}
+            />
+          )}
+        </Field>
+      )}
+      {!isByWords && (
+        <Field label="Metric">
+          {(control) => (
+            <Select
+              {...control}
+              value={draft.metric ?? ''}
+              options={[
+                { value: '', label: `${ownMetric ?? 'cosine'} (own)` },
+                ...METRICS.map((value) => ({ value, label: value })),
+              ]}
+              onChange={(metric) =>
+                onChange({ metric: metric === '' ? undefined : (metric as Metric) })
+              }
+            />
+          )}
+        </Field>
+      )}
+      <NumberField
+        label="Per page (k)"
+        value={draft.k}
+        placeholder={String(K_DEFAULT)}
+        onChange={(k) => onChange({ k })}
+      />
+      <NumberField
+        label="Score at least"
+        value={draft.threshold}
+        placeholder="any"
+        onChange={(threshold) => onChange({ threshold })}
+      />
+    </div>
+  );
+}
+
+interface NumberFieldProps {
+  readonly label: string;
+  readonly value: number | undefined;
+  readonly placeholder: string;
+  readonly onChange: (value: number | undefined) => void;
+}
+
+function NumberField({ label, value, placeholder, onChange }: NumberFieldProps) {
+  return (
+    <Field label={label}>
+      {(control) => (
+        <TextInput
+          {...control}
+          type="number"
+          step="any"
+          placeholder={placeholder}
+          value={value ?? ''}
+          onChange={({ target }) =>
+            onChange(Number.isNaN(target.valueAsNumber) ? undefined : target.valueAsNumber)
+          }
+        />
+      )}
+    </Field>
+  );
+}

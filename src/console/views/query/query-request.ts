@@ -1,0 +1,75 @@
+// The request that a draft makes, or what is missing for it.
+
+import type { CollectionRecord, QueryRequest } from '../../../client/client.js';
+import { parseVector } from './parse-vector.js';
+import { type QueryDraft, rankingOf } from './query-draft.js';
+
+export const K_DEFAULT = 10;
+export const K_MAX = 1_000;
+
+export type BuiltRequest =
+  | { readonly request: QueryRequest; readonly problem?: never }
+  | { readonly request?: never; readonly problem: string };
+
+/** Matches come in pages of `k`, through all vectors that pass. */
+export function buildRequest(collection: CollectionRecord, draft: QueryDraft): BuiltRequest {
+  const ranking = rankBy(collection, draft);
+  if ('problem' in ranking) return ranking;
+  const { k = K_DEFAULT, threshold, filter, metric, using } = draft;
+  if (!Number.isInteger(k) || k < 1 || k > K_MAX) {
+    return { problem: `Found ${k} matches per page; expected a whole number from 1 to ${K_MAX}.` };
+  }
+  const isByWords = rankingOf(draft) === 'text';
+  return {
+    request: {
+      ...ranking,
+      ...(using !== undefined && !isByWords && { using }),
+      ...(metric !== undefined && !isByWords && { metric }),
+      ...(filter !== undefined && { filter }),
+      ...(threshold !== undefined && { score_threshold: threshold }),
+      limit: k,
+      include_metadata: true,
+    },
+  };
+}
+
+type Ranking = Pick<QueryRequest, 'id' | 'vector' | 'text' | 'recommend'>;
+
+function rankBy(
+  collection: CollectionRecord,
+  draft: QueryDraft,
+): Ranking | { readonly problem: string } {
+  switch (rankingOf(draft)) {
+    case 'id':
+      if (!draft.id) return { problem: 'Enter the id of a vector.' };
+      return { id: draft.id };
+    case 'vector': {
+      if (!draft.vector?.trim()) return { problem: 'Paste the numbers of a vector.' };
+      const { values, problem } = parseVector(draft.vector, dimensionOf(collection, draft.using));
+      return values === undefined ? { problem } : { vector: values };
+    }
+    case 'text':
+      if (!draft.words?.trim()) return { problem: 'Enter words to search for.' };
+      return { text: { query: draft.words } };
+    case 'examples': {
+      const { positive = [], negative = [], strategy } = draft;
+      const isEnough =
+        positive.length > 0 ||
+        (negative.length > 0 && strategy !== undefined && strategy !== 'average_vector');
+      if (!isEnough) return { problem: 'Add an example that the matches are to be near to.' };
+      return {
+        recommend: {
+          ...(positive.length > 0 && { positive }),
+          ...(negative.length > 0 && { negative }),
+          ...(strategy !== undefined && { strategy }),
+        },
+      };
+    }
+  }
+}
+
+/** Of the vector that is searched; 0 when there is none. */
+export function dimensionOf(collection: CollectionRecord, using: string | undefined): number {
+  if (using === undefined) return collection.dimension ?? 0;
+  return collection.vectors?.[using]?.dimension ?? 0;
+}

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { ApiKeyRecord } from '../../src/client/client.js';
+import { auditRequestOf, NO_FILTER } from '../../src/console/views/audit/audit-filter.js';
+import { restoreCommand } from '../../src/console/views/backups/restore-command.js';
+import {
+  type KeyDraft,
+  matchedBy,
+  parseKey,
+  statusOf,
+  toggleScope,
+} from '../../src/console/views/keys/key-draft.js';
+
+const NOW_MS = Date.parse('2026-11-23T00:00:00Z');
+
+describe('a new key', () => {
+  const draft: KeyDraft = {
+    owner: ' search ',
+    grants: [
+      { scope: 'vectors:read', globs: 'catalog-*, docs' },
+      { scope: 'metrics:read', globs: '' },
+    ],
+    days: '30',
+  };
+
+  test('has one scope for each glob, and expires after so many days', () => {
+    assert.deepEqual(parseKey(draft, NOW_MS), {
+      kind: 'valid',
+      input: {
+        owner: 'search',
+        scopes: ['vectors:read:catalog-*', 'vectors:read:docs', 'metrics:read'],
+        expires_at: '2026-12-23T00:00:00.000Z',
+      },
+    });
+  });
+
+  test('never expires without days', () => {
+    const parsed = parseKey({ ...draft, days: '' }, NOW_MS);
+    assert.equal(parsed.kind === 'valid' && 'expires_at' in parsed.input, false);
+  });
+
+  test('says what is wrong, by field', () => {
+    const parsed = parseKey({ owner: ' ', grants: [], days: '-1' }, NOW_MS);
+    assert.deepEqual(parsed.kind === 'invalid' && Object.keys(parsed.errors), [
+      'owner',
+      'grants',
+      'days',
+    ]);
+    const glob = parseKey({ ...draft, grants: [{ scope: 'admin', globs: 'a/b' }] }, NOW_MS);
+    assert.match((glob.kind === 'invalid' && glob.errors.grants) || '', /admin:a\/b/);
+  });
+
+  test('scopes are in the order of their documentation', () => {
+    const grants = toggleScope([{ scope: 'admin', globs: '' }], 'vectors:read', true);
+    assert.deepEqual(
+      grants.map(({ scope }) => scope),
+      ['vectors:read', 'admin'],
+    );
+    assert.deepEqual(toggleScope(grants, 'admin', false), grants.slice(0, 1));
+  });
+
+  test('shows the collections that exist and match', () => {
+    const ids = ['catalog-a', 'catalog-b', 'docs', 'other'];
+    assert.deepEqual(matchedBy('catalog-* docs', ids), ids.slice(0, 3));
+    assert.deepEqual(matchedBy(' ', ids), ids);
+    assert.deepEqual(matchedBy('none', ids), []);
+  });
+});
+
+test('the status of a key says what matters most', () => {
+  const status = (expiresAt: string | null, revokedAt: string | null = null) =>
+    statusOf({ expires_at: expiresAt, revoked_at: revokedAt } as ApiKeyRecord, NOW_MS);
+  assert.equal(status(null), 'active');
+  assert.equal(status('2027-01-01T00:00:00Z'), 'active');
+  assert.equal(status('2026-11-25T00:00:00Z'), 'expires soon');
+  assert.equal(status('2026-11-23T00:00:00Z'), 'expired');
+  assert.equal(status(null, '2026-11-01T00:00:00Z'), 'revoked');
+});
+
+describe('the audit filter', () => {
+  test('sends what was chosen, with times in UTC', () => {
+    const since = '2026-11-23T04:00';
+    assert.deepEqual(
+      auditRequestOf({ ...NO_FILTER, operation: 'collection', target: ' docs ', since }),
+      { operation: 'collection', target: 'docs', since: new Date(since).toISOString() },
+    );
+  });
+
+  test('leaves out what is empty or no time', () => {
+    assert.deepEqual(auditRequestOf({ ...NO_FILTER, until: 'soon' }), {});
+  });
+});
+
+test('the restore command quotes unusual names for the shell', () => {
+  assert.match(restoreCommand('monday'), /BACKUP_DIR"\/monday --data-dir/);
+  assert.match(restoreCommand("a b'c"), /\/'a b'\\''c' --data-dir/);
+});
