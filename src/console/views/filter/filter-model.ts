@@ -30,7 +30,7 @@ export interface FilterGroup {
 }
 
 /** A part of a filter that the editor shows as text. */
-export interface FilterText {
+interface FilterText {
   readonly kind: 'json';
   readonly key: number;
   readonly filter: JsonObject;
@@ -264,7 +264,7 @@ function pointerOf(names: readonly string[]): string {
 }
 
 /** Whether the item says something about vectors yet. */
-export function isComplete(item: FilterItem): boolean {
+function isComplete(item: FilterItem): boolean {
   if (item.kind === 'json') return Object.keys(item.filter).length > 0;
   if (item.kind === 'condition') return item.path !== '' && item.operand !== undefined;
   return item.items.some(isComplete);

@@ -11,15 +11,7 @@ export const TEXT_PATH = '$text';
  * What an operator takes: one scalar, several, a string, a date, a count, a type, JSON with an
  * example, or a fixed operand that its name implies.
  */
-export type OperandKind =
-  | 'scalar'
-  | 'list'
-  | 'string'
-  | 'date'
-  | 'count'
-  | 'type'
-  | 'json'
-  | 'fixed';
+type OperandKind = 'scalar' | 'list' | 'string' | 'date' | 'count' | 'type' | 'json' | 'fixed';
 
 /** A type of values, or `id` and `text` for the paths that are not metadata. */
 type Fit = 'number' | 'string' | 'boolean' | 'array' | 'object' | 'any' | 'id' | 'text';

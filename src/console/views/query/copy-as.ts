@@ -40,9 +40,10 @@ function writeCurl({ baseUrl, collectionId, request, needsCredential }: CopiedQu
 function writeTypeScript({ baseUrl, collectionId, request, needsCredential }: CopiedQuery): string {
   const body = writeObject(request as Json, 0, JSON_WORDS);
   const options = needsCredential
-    ? `{\n  baseUrl: ${JSON.stringify(baseUrl)},\n  apiKey: process.env.${CREDENTIAL_VARIABLE} ?? '',\n}`
+    ? `{\n  baseUrl: ${JSON.stringify(baseUrl)},\n  apiKey: env.${CREDENTIAL_VARIABLE} ?? '',\n}`
     : `{ baseUrl: ${JSON.stringify(baseUrl)} }`;
-  return `import { createClient } from 'sagitta/client';
+  const environment = needsCredential ? "import { env } from 'node:process';\n" : '';
+  return `${environment}import { createClient } from 'sagitta/client';
 
 const client = createClient(${options});
 const { matches } = await client.collection(${JSON.stringify(collectionId)}).query(${

@@ -5,7 +5,7 @@ import { parseVector } from './parse-vector.js';
 import { type QueryDraft, rankingOf } from './query-draft.js';
 
 export const K_DEFAULT = 10;
-export const K_MAX = 1_000;
+const K_MAX = 1_000;
 
 export type BuiltRequest =
   | { readonly request: QueryRequest; readonly problem?: never }

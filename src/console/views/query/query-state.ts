@@ -5,7 +5,7 @@ import type { QueryRequest } from '../../../client/client.js';
 import { createStore, type Store } from '../../api/store.js';
 import type { QueryDraft } from './query-draft.js';
 
-export interface QueryRun {
+interface QueryRun {
   /** Another number runs the same requests again. */
   readonly number: number;
   readonly request: QueryRequest;
