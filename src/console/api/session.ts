@@ -61,7 +61,8 @@ export function signOut(): void {
 function observedFetch(credential: string | undefined): typeof globalThis.fetch {
   return async (input, init) => {
     try {
-      const response = await fetch(input, init);
+      // The browser may keep records for half a minute; they would look like a server that answers.
+      const response = await fetch(input, { ...init, cache: 'no-cache' });
       connectionWorks();
       // A reply to a request from before the last sign-in says nothing about the new credential.
       if (response.status === 401 && session.get().credential === credential) {
