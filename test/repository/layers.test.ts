@@ -96,8 +96,6 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   zstddec: ['formats/arrow/'],
   // Of the console, which is bundled.
   '@ariakit/react': ['console/'],
-  '@deck.gl/core': ['console/views/map/'],
-  '@deck.gl/layers': ['console/views/map/'],
   '@fontsource-variable/inter': ['console/main.tsx'],
   '@fontsource-variable/jetbrains-mono': ['console/main.tsx'],
   '@tanstack/react-query': ['console/'],
@@ -108,7 +106,6 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   'lucide-react': ['console/'],
   react: ['console/'],
   'react-dom': ['console/main.tsx'],
-  'umap-js': ['console/views/map/'],
   uplot: ['console/ui/'],
   wouter: ['console/'],
 };

@@ -4,7 +4,7 @@
 import type { Json } from '../../../common/types.js';
 
 /** More colours could not be told apart. Further categories share one. */
-export const CATEGORIES_MAX = 10;
+const CATEGORIES_MAX = 10;
 /** Entries of the palette, at fixed places. */
 export const OTHER_ENTRY = CATEGORIES_MAX;
 export const MISSING_ENTRY = CATEGORIES_MAX + 1;

@@ -61,8 +61,8 @@ export interface ReadyState {
   readonly layout: Layout;
 }
 
-export const SAMPLE_MAX = 200_000;
-export const NEIGHBORS_MAX = 30;
+const SAMPLE_MAX = 200_000;
+const NEIGHBORS_MAX = 30;
 
 export const mapDraftOf = createStores<MapDraft>({
   sampleText: '20000',

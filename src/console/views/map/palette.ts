@@ -13,7 +13,7 @@ interface ThemeColours {
   readonly scale: readonly string[];
 }
 
-export const THEME_COLOURS: Record<'light' | 'dark', ThemeColours> = {
+const THEME_COLOURS: Record<'light' | 'dark', ThemeColours> = {
   light: {
     categories: [
       '#2f6fd6',

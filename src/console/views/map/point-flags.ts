@@ -3,7 +3,10 @@
 
 import type { Place } from './camera.js';
 import { type ColumnColours, MISSING_ENTRY, OTHER_ENTRY } from './column-colours.js';
-import { HIDDEN, SELECTED } from './point-renderer.js';
+
+/** Bits of the flags of a point, which the shaders know, too. */
+export const HIDDEN = 1;
+const SELECTED = 2;
 
 /** [pointCount], bits. */
 export function pointFlags(

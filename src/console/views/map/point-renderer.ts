@@ -3,10 +3,6 @@
 
 import type { Camera, ViewSize } from './camera.js';
 
-/** Bits of the flags of a point. */
-export const HIDDEN = 1;
-export const SELECTED = 2;
-
 const VERTEX_SHADER = `#version 300 es
 in vec2 position;
 in uint entry;
@@ -45,7 +41,7 @@ void main() {
   pixel = vec4(rgb * alpha, alpha);
 }`;
 
-export interface PointFrame {
+interface PointFrame {
   readonly camera: Camera;
   readonly size: ViewSize;
   /** CSS pixels. */
@@ -61,7 +57,7 @@ export interface PointRenderer {
   setPositions(positions: Float32Array): void;
   /** [pointCount], entries of the palette. */
   setEntries(entries: Uint8Array): void;
-  /** [pointCount], bits. */
+  /** [pointCount], bits: 1 hidden, 2 selected. */
   setFlags(flags: Uint8Array): void;
   /** RGBA of 256 entries. */
   setPalette(palette: Uint8Array): void;

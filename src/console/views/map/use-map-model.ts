@@ -12,8 +12,7 @@ import {
 } from 'react';
 import { type Camera, fitCamera, type Place, toPlane, toScreen, type ViewSize } from './camera.js';
 import type { ColumnColours } from './column-colours.js';
-import { pointFlags } from './point-flags.js';
-import { HIDDEN } from './point-renderer.js';
+import { HIDDEN, pointFlags } from './point-flags.js';
 import {
   changeSelection,
   nearestPoint,
