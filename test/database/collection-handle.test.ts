@@ -33,6 +33,7 @@ const OPERATIONS: readonly (readonly [string, (handle: CollectionHandle) => unkn
   ['updateMetadata', (handle) => handle.updateMetadata({ kind: 'all' }, { change: NO_CHANGE })],
   ['aggregate', (handle) => handle.aggregate({})],
   ['schema', (handle) => handle.schema({})],
+  ['segments', (handle) => handle.segments({})],
   ['embedding', (handle) => handle.embedding],
   ['clone', (handle) => handle.clone({ id: 'd' })],
   ['rename', (handle) => handle.rename('d')],
