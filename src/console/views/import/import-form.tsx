@@ -1,6 +1,6 @@
 // What becomes of the columns, and where the rows go.
 
-import type { WriteMode } from '../../../client/client.js';
+import type { CollectionRecord, WriteMode } from '../../../client/client.js';
 import { useCollections } from '../../api/queries.js';
 import { Button } from '../../ui/button.js';
 import { Field, Select } from '../../ui/field.js';
@@ -25,8 +25,11 @@ const BAD_ROWS = [
 ];
 
 export function ImportForm(props: OpenImport & { readonly error: unknown }) {
-  const { draft, preview, saved, error } = props;
+  const { draft, preview, error } = props;
   const { data: collections } = useCollections();
+  const saved = collections?.some((target) => isTargetOf(props.saved, target))
+    ? props.saved
+    : undefined;
   const problem = targetProblem(draft, collections ?? []);
   return (
     <>
@@ -51,6 +54,10 @@ export function ImportForm(props: OpenImport & { readonly error: unknown }) {
       </Panel>
     </>
   );
+}
+
+function isTargetOf(saved: SavedImport | undefined, target: CollectionRecord): boolean {
+  return target.id === saved?.draft.collectionId && target.created_at === saved.createdAt;
 }
 
 function GoOn({ saved: { draft, position } }: { readonly saved: SavedImport }) {

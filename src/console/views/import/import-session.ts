@@ -1,6 +1,8 @@
 // The import that is prepared or running, outside React: it goes on while other views are visited.
 
+import type { CollectionRecord } from '../../../client/client.js';
 import { whenAborted } from '../../../common/when-aborted.js';
+import { connection } from '../../api/connection.js';
 import { queryClient } from '../../api/queries.js';
 import { SERVER_URL, session } from '../../api/session.js';
 import { createStore } from '../../api/store.js';
@@ -94,11 +96,9 @@ export async function startImport(): Promise<void> {
   const state = importState.get();
   if (state.kind !== 'ready') return;
   const { file, draft } = state;
+  let collection: CollectionRecord;
   try {
-    if (draft.isNew) {
-      const { collectionId: id, dimension, metric } = draft;
-      await session.get().client.collections.create({ id, dimension, metric });
-    }
+    collection = await openTarget(draft);
   } catch (error) {
     importState.set({ ...state, error });
     return;
@@ -106,7 +106,14 @@ export async function startImport(): Promise<void> {
   // From here on the collection exists, whatever becomes of the import.
   const settled = { ...draft, isNew: false };
   const key = importKeyOf(file, settled, crypto.getRandomValues(new Uint32Array(2)).join(''));
-  await run({ ...state, draft: settled }, { draft: settled, position: FIRST_POSITION, key });
+  const { created_at: createdAt } = collection;
+  const start = { draft: settled, createdAt, position: FIRST_POSITION, key };
+  await run({ ...state, draft: settled }, start);
+}
+
+function openTarget({ isNew, collectionId: id, dimension, metric }: ImportDraft) {
+  const { collections } = session.get().client;
+  return isNew ? collections.create({ id, dimension, metric }) : collections.get(id);
 }
 
 /** Goes on where an import of the same file stopped, with other handling of bad rows if given. */
@@ -120,7 +127,8 @@ export async function continueImport(
   const draft = { ...saved.draft, ...change };
   // Batches end at other rows when bad rows are skipped, so that they need other keys.
   const key = change.skipsBadRows === undefined ? saved.key : `${saved.key}s`;
-  await run({ ...state, draft }, { ...saved, draft, key });
+  const badRows = state.kind === 'stopped' ? state.progress.badRows : [];
+  await run({ ...state, draft }, { ...saved, draft, key }, badRows);
 }
 
 /** Stops after what was sent; the import can go on later. */
@@ -128,13 +136,17 @@ export function cancelImport(): void {
   running?.abort();
 }
 
-async function run({ file, preview, draft, saved }: OpenImport, start: SavedImport) {
+async function run(
+  { file, preview, draft, saved }: OpenImport,
+  start: SavedImport,
+  badRowsBefore: readonly BadRow[] = [],
+) {
   const opened = reader!;
   const abort = new AbortController();
   running = abort;
   const name = identityOf(file, SERVER_URL);
   const open: OpenImport = { file, preview, draft, saved };
-  let progress = firstProgress(start.position);
+  let progress = firstProgress(start.position, badRowsBefore);
   const pace = new Pace(Date.now);
   const show = (change: Partial<ImportProgress>) => {
     progress = { ...progress, ...change };
@@ -169,13 +181,13 @@ async function run({ file, preview, draft, saved }: OpenImport, start: SavedImpo
   }
 }
 
-function firstProgress(position: ImportPosition): ImportProgress {
+function firstProgress(position: ImportPosition, badRows: readonly BadRow[]): ImportProgress {
   return {
     position,
     share: 0,
     rowsPerSecond: undefined,
     secondsLeft: undefined,
-    badRows: [],
+    badRows,
     waitingFor: undefined,
   };
 }
@@ -190,14 +202,24 @@ function targetOf({ collectionId, mode }: ImportDraft, signal: AbortSignal) {
         .writeStream(() => [bytes], { format: 'arrow', mode, idempotencyKey, signal }),
     wait: (ms: number) =>
       new Promise<void>((resolve, reject) => {
-        const stopWaiting = whenAborted(signal, () => {
+        const end = () => {
           clearTimeout(timer);
+          stopListening();
+          stopWaiting();
+        };
+        const goOn = () => {
+          end();
+          resolve();
+        };
+        const timer = setTimeout(goOn, ms);
+        // A server that is back is not kept waiting.
+        const stopListening = connection.subscribe(() => {
+          if (connection.get() === 'connected') goOn();
+        });
+        const stopWaiting = whenAborted(signal, () => {
+          end();
           reject(signal.reason);
         });
-        const timer = setTimeout(() => {
-          stopWaiting();
-          resolve();
-        }, ms);
       }),
   };
 }

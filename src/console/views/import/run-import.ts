@@ -68,14 +68,18 @@ export async function runImport(
   let batch = await reader.next();
   while (batch !== undefined) {
     const sent = await sendBatch(reader, target, batch, position, options);
+    const [firstBadRow] = sent.badRows;
+    const stopsHere = firstBadRow !== undefined && !options.skipsBadRows;
+    // A row at which the import stops is not done: the batch ends before it.
+    const badRows = stopsHere ? [] : sent.badRows;
     position = {
       endRow: batch.endRow,
       batch: position.batch + 1,
       writtenCount: position.writtenCount + sent.writtenCount,
-      badCount: position.badCount + sent.badRows.length,
+      badCount: position.badCount + badRows.length,
     };
-    options.onEvent({ kind: 'progress', position, badRows: sent.badRows, share: batch.share });
-    if (!options.skipsBadRows && sent.badRows.length > 0) throw new BadRowError(sent.badRows[0]!);
+    options.onEvent({ kind: 'progress', position, badRows, share: batch.share });
+    if (stopsHere) throw new BadRowError(firstBadRow);
     batch = await reader.next();
   }
   return position;

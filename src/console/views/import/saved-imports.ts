@@ -5,6 +5,8 @@ import type { ImportPosition } from './run-import.js';
 
 export interface SavedImport {
   readonly draft: ImportDraft;
+  /** When the collection was created: another one of the same name lacks what was imported. */
+  readonly createdAt: string;
   readonly position: ImportPosition;
   /** Begins the idempotency keys of this import. */
   readonly key: string;
