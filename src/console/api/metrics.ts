@@ -2,6 +2,7 @@
 // A credential may lack the scope for it; views say so and show the rest.
 
 import type { UseQueryResult } from '@tanstack/react-query';
+import { SagittaClientError } from '../../client/client.js';
 import { parseMetrics, type Scrape } from './metrics-text.js';
 import { useApi } from './queries.js';
 
@@ -12,9 +13,11 @@ const FAILED_SCRAPE_MS = 15_000;
 const SCRAPES_MAX = 300;
 let history: readonly Scrape[] = [];
 
+type ScrapesResult = Pick<UseQueryResult<readonly Scrape[]>, 'data' | 'error' | 'refetch'>;
+
 /** The scrapes of the last ten minutes, the oldest first; at least one. */
-export function useScrapes(): UseQueryResult<readonly Scrape[]> {
-  return useApi(
+export function useScrapes(): ScrapesResult {
+  const { data, error, refetch } = useApi(
     ['metrics'],
     async (client, signal) => {
       const metrics = parseMetrics(await client.service.metrics({ signal }));
@@ -23,4 +26,7 @@ export function useScrapes(): UseQueryResult<readonly Scrape[]> {
     },
     { refetchInterval: ({ state }) => (state.error === null ? SCRAPE_MS : FAILED_SCRAPE_MS) },
   );
+  // What another credential was allowed to see is not shown.
+  const isForbidden = error instanceof SagittaClientError && error.status === 403;
+  return { data: isForbidden ? undefined : data, error, refetch };
 }

@@ -104,7 +104,8 @@ function optionsOf(
     legend: { show: false },
     cursor: { show: false },
     scales: {
-      x: { range: (_, first, last) => timeRange(first, last) },
+      // The data, since for a single time uPlot passes a range of a day.
+      x: { range: ({ data: [times] }) => timeRange(times[0], times.at(-1)) },
       y: { range: (_, __, max) => [0, niceMax(max)] },
     },
     axes: [
@@ -126,7 +127,7 @@ function optionsOf(
 }
 
 /** At least a minute, so that the first seconds do not fill the chart. */
-function timeRange(first: number | null, last: number | null): [number, number] {
+function timeRange(first: number | undefined, last: number | undefined): [number, number] {
   const end = last ?? Date.now() / 1000;
   return [Math.min(first ?? end, end - SHOWN_SECONDS_MIN), end];
 }

@@ -24,9 +24,16 @@ const filterStore = createStore<AuditFilter>(NO_FILTER);
 
 export default function AuditView() {
   return (
-    <Page title="Audit" subtitle="Changes of collections, aliases, keys and backups, and attempts.">
-      <AdminOnly>{() => <AuditList />}</AdminOnly>
-    </Page>
+    <AdminOnly title="Audit">
+      {() => (
+        <Page
+          title="Audit"
+          subtitle="Changes of collections, aliases, keys and backups, and attempts."
+        >
+          <AuditList />
+        </Page>
+      )}
+    </AdminOnly>
   );
 }
 

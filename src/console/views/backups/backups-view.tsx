@@ -20,12 +20,16 @@ const nameStore = createStore('');
 
 export default function BackupsView() {
   return (
-    <Page
-      title="Backups"
-      subtitle="Each is a data directory of its own, as of one moment, made while the server runs."
-    >
-      <AdminOnly>{() => <Backups />}</AdminOnly>
-    </Page>
+    <AdminOnly title="Backups">
+      {() => (
+        <Page
+          title="Backups"
+          subtitle="Each is a data directory of its own, as of one moment, made while the server runs."
+        >
+          <Backups />
+        </Page>
+      )}
+    </AdminOnly>
   );
 }
 

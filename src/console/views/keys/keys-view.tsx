@@ -22,7 +22,7 @@ type Task =
   | { readonly kind: 'secret'; readonly key: ApiKeyWithSecret };
 
 export default function KeysView() {
-  return <AdminOnly>{(principal) => <Keys principal={principal} />}</AdminOnly>;
+  return <AdminOnly title="API keys">{(principal) => <Keys principal={principal} />}</AdminOnly>;
 }
 
 function Keys({ principal }: { readonly principal: PrincipalRecord }) {
