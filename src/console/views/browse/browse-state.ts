@@ -77,3 +77,9 @@ export function defaultColumns(
     ...(hasValues ? [VALUES_KEY] : []),
   ];
 }
+
+/** Whether rows have to be read with their values for these columns. */
+export function needsValues(collection: CollectionRecord, columns: readonly string[]): boolean {
+  const isPicture = columns.includes(PICTURE_KEY) && pictureShape(collection) !== undefined;
+  return isPicture || columns.includes(VALUES_KEY);
+}

@@ -26,6 +26,7 @@ import {
   type BrowseState,
   browseState,
   defaultColumns,
+  needsValues,
   PICTURE_KEY,
   rememberColumns,
   VALUES_KEY,
@@ -48,7 +49,7 @@ export default function BrowseView({ collection }: CollectionViewProps) {
   const [isExporting, setExporting] = useState(false);
   const { data: paths } = useFoundPaths(collection.id);
   const columns = state.columns ?? defaultColumns(collection, paths ?? []);
-  const hasValues = columns.includes(VALUES_KEY) || columns.includes(PICTURE_KEY);
+  const hasValues = needsValues(collection, columns);
   const filter = useDebounced(state.filter, TYPING_MS);
   const rows = useRows(collection, { filter, sort: state.sort, hasValues });
   const ids = useMemo(() => [...state.selection], [state.selection]);

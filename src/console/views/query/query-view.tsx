@@ -9,7 +9,7 @@ import { useStore } from '../../api/store.js';
 import { collectionPath } from '../../routes.js';
 import { Button } from '../../ui/button.js';
 import { Empty } from '../../ui/states.js';
-import { PICTURE_KEY, VALUES_KEY } from '../browse/browse-state.js';
+import { needsValues } from '../browse/browse-state.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
 import { VectorDetails } from '../vectors/vector-details.js';
 import { Comparison } from './comparison.js';
@@ -166,7 +166,7 @@ const ALL_SCORES = { score_stats: { histogram: { bucket_count: 40 } } } as const
 function Results({ collection, state, change }: ResultsProps) {
   const { run, hasAllScores } = state;
   const columns = useResultColumns(collection);
-  const hasValues = columns.includes(VALUES_KEY) || columns.includes(PICTURE_KEY);
+  const hasValues = needsValues(collection, columns);
   const options = { runNumber: run?.number ?? 0, hasValues };
   const first = useMatches(collection.id, withScores(run?.request, hasAllScores), options);
   const second = useMatches(collection.id, run?.other, options);

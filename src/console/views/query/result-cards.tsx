@@ -33,7 +33,7 @@ export function ResultCards(props: ResultCardsProps) {
             </bdi>
             <span className={styles.score}>{formatScore(match.score)}</span>
           </p>
-          <VectorPreview collection={collection} vector={match} />
+          <VectorPreview collection={collection} vector={match} hasId={false} />
           <CardMetadata collection={collection} match={match} paths={paths} />
           <p className={styles.cardActions}>
             <button type="button" className={styles.textButton} onClick={() => onOpen(match.id)}>

@@ -70,8 +70,11 @@ export function Timings({ page }: { readonly page: FoundPage }) {
 }
 
 function describeSearch(explain: Explain): string {
-  const rows = `${formatCount(explain.rows_scanned)} of ${formatCount(explain.rows_passed_filter)} rows that pass were scanned`;
-  const where = `in ${pluralize(explain.segment_count, 'segment')}`;
-  const rescored = `${formatCount(explain.candidates_rescored)} were rescored`;
-  return `${explain.engine}: ${rows} ${where}, ${rescored}${explain.is_certified ? '; certified exact' : ''}.`;
+  const figures = [
+    `${formatCount(explain.rows_scanned)} rows scanned in ${pluralize(explain.segment_count, 'segment')}`,
+    `${formatCount(explain.rows_passed_filter)} candidates`,
+    `${formatCount(explain.candidates_rescored)} rescored`,
+    ...(explain.is_certified ? ['certified exact'] : []),
+  ];
+  return `${explain.engine}: ${figures.join(', ')}`;
 }

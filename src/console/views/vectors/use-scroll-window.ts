@@ -2,6 +2,7 @@
 // React renders only when other rows come into view.
 
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { flushSync } from 'react-dom';
 import {
   placeAfterScroll,
   placeOf,
@@ -60,7 +61,8 @@ export function useScrollWindow(
     const { scrollTop } = scroller.current!;
     if (scrollTop === place.current.scrollTop) return;
     place.current = placeAfterScroll(area, place.current, scrollTop);
-    draw();
+    // Before the browser paints: the rows that were jumped to would be missing for a frame.
+    flushSync(draw);
     clearTimeout(timer.current);
     timer.current = setTimeout(settle, SETTLED_MS);
   };

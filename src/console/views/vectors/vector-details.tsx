@@ -36,7 +36,7 @@ export function VectorDetails({ collection, id, onClose, onChange }: VectorDetai
   return (
     <section className={styles.details} aria-label={`Vector ${id}`}>
       <header className={styles.header}>
-        <h2 className={styles.id}>
+        <h2 className={styles.id} title={id}>
           <bdi>{id}</bdi>
         </h2>
         <CopyButton text={id} label="Copy the id" />
@@ -88,7 +88,7 @@ function Contents({ collection, vector, onChange, onDeleted }: ContentsProps) {
           onClick={() => setDeleting(true)}
         />
       </div>
-      <VectorPreview collection={collection} vector={vector} />
+      <VectorPreview collection={collection} vector={vector} hasId={false} />
       <h3>Metadata</h3>
       {isEditing ? (
         <MetadataEditor

@@ -18,17 +18,24 @@ interface VectorPreviewProps {
   readonly vector: ShownVector;
 }
 
-/** Picture, title and text, as far as the vector has them; its id in place of a title. */
-export function VectorPreview({ collection, vector }: VectorPreviewProps) {
-  const title = previewTitle(vector.metadata);
+interface VectorPreviewTextProps extends VectorPreviewProps {
+  /** Shows the id in place of a title that the vector lacks; true when absent. */
+  readonly hasId?: boolean;
+}
+
+/** Picture, title and text, as far as the vector has them. */
+export function VectorPreview({ collection, vector, hasId = true }: VectorPreviewTextProps) {
+  const title = previewTitle(vector.metadata) ?? (hasId ? vector.id : undefined);
   const text = previewText(vector.metadata, collection);
   return (
     <div className={styles.preview}>
       <VectorPicture collection={collection} vector={vector} isLarge />
       <div className={styles.previewText}>
-        <p className={styles.previewTitle} dir="auto">
-          {title ?? vector.id}
-        </p>
+        {title !== undefined && (
+          <p className={styles.previewTitle} dir="auto">
+            {title}
+          </p>
+        )}
         {text !== undefined && text !== title && (
           <p className={styles.previewBody} dir="auto">
             {text.slice(0, 400)}

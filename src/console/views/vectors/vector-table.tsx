@@ -64,6 +64,8 @@ export function VectorTable(props: VectorTableProps) {
   const { onRangeChange } = props;
   useEffect(() => onRangeChange?.(first, last), [onRangeChange, first, last]);
   const isSelectable = selection !== undefined;
+  const isActiveShown =
+    grid.active.row === -1 || (grid.active.row >= first && grid.active.row < last);
   const shownColumns = columns.map((column) => widths[column.key] ?? column.width);
   const template = [...(isSelectable ? [SELECTION_WIDTH] : []), ...shownColumns];
   const changeWidth = (key: string, width: number) => {
@@ -83,7 +85,7 @@ export function VectorTable(props: VectorTableProps) {
       aria-rowcount={rowCount + 1}
       aria-colcount={template.length}
       aria-multiselectable={isSelectable || undefined}
-      aria-activedescendant={cellId(gridId, grid.active)}
+      aria-activedescendant={isActiveShown ? cellId(gridId, grid.active) : undefined}
       tabIndex={0}
       className={`${styles.grid} ${props.className ?? ''}`}
       style={
