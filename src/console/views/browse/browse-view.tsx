@@ -3,6 +3,7 @@
 
 import { Download, Filter, RefreshCw } from 'lucide-react';
 import { useCallback, useMemo, useState } from 'react';
+import { SagittaClientError } from '../../../client/client.js';
 import { useFoundPaths } from '../../api/queries.js';
 import { useStore } from '../../api/store.js';
 import { Button, IconButton } from '../../ui/button.js';
@@ -77,7 +78,11 @@ export default function BrowseView({ collection }: CollectionViewProps) {
           onExport={() => setExporting(true)}
         />
       )}
-      {rows.error !== undefined && <Problem error={rows.error} onRetry={rows.refresh} />}
+      {rows.error !== undefined && !(state.isFilterShown && isAboutFilter(rows.error)) && (
+        <div className={styles.place}>
+          <Problem error={rows.error} onRetry={rows.refresh} />
+        </div>
+      )}
       <div className={styles.main}>
         <Table {...part} columns={columns} />
         {state.openId !== undefined && (
@@ -102,6 +107,11 @@ export default function BrowseView({ collection }: CollectionViewProps) {
       />
     </div>
   );
+}
+
+/** Such errors are shown in the filter editor, at their places. */
+function isAboutFilter(error: unknown): boolean {
+  return error instanceof SagittaClientError && error.code === 'invalid_filter';
 }
 
 interface PartProps extends CollectionViewProps {
@@ -141,7 +151,9 @@ function Toolbar({ collection, state, change, rows, columns, onExport }: Toolbar
       </Button>
       <p className={styles.count} role="status" aria-busy={rows.isOld}>
         {rows.rowCount !== undefined && pluralize(rows.rowCount, 'vector')}
-        {filter !== undefined && ` of ${formatCount(collection.vector_count)}`}
+        {rows.rowCount !== undefined &&
+          filter !== undefined &&
+          ` of ${formatCount(collection.vector_count)}`}
       </p>
       <IconButton
         icon={RefreshCw}

@@ -11,7 +11,7 @@ import {
 import { Button, IconButton } from '../../ui/button.js';
 import { CopyButton } from '../../ui/copy-button.js';
 import { Select } from '../../ui/field.js';
-import { formatCount } from '../../ui/format.js';
+import { formatCount, pluralize } from '../../ui/format.js';
 import { Problem } from '../../ui/states.js';
 import { ConditionRow } from './condition-row.js';
 import styles from './filter-editor.module.css';
@@ -76,7 +76,6 @@ export function FilterEditor({ collection, value, onChange, draftKey }: FilterEd
           <ObjectInput
             label="The filter as JSON"
             placeholder='{"year": {"$gte": 2020}}'
-            rows={Math.min(12, JSON.stringify(filter ?? {}, null, 2).split('\n').length + 1)}
             value={filter}
             onChange={(next) => change(readFilter(next))}
           />
@@ -126,11 +125,10 @@ interface CountNoteProps extends FilterCount {
 }
 
 function CountNote({ count, isOld, total, isFiltered }: CountNoteProps) {
+  const vectors = pluralize(total, 'vector');
   return (
     <p className={styles.count} aria-live="polite" aria-busy={isOld}>
-      {count !== undefined && (isFiltered ? `${formatCount(count)} of ` : '')}
-      {`${formatCount(total)} ${total === 1 ? 'vector' : 'vectors'}`}
-      {isFiltered && ' pass'}
+      {isFiltered ? count !== undefined && `${formatCount(count)} of ${vectors} pass` : vectors}
     </p>
   );
 }

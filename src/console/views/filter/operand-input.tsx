@@ -214,10 +214,14 @@ function JsonInput({ condition, label, onChange }: LabelledProps) {
   );
 }
 
+/** A higher text scrolls. */
+const ROWS_MAX = 12;
+
 interface ObjectInputProps {
   readonly label: string;
   readonly value: JsonObject | undefined;
   readonly placeholder?: string;
+  /** At least so many lines are shown. */
   readonly rows?: number;
   readonly onChange: (value: JsonObject | undefined) => void;
 }
@@ -235,7 +239,7 @@ export function ObjectInput({ label, value, placeholder, rows = 2, onChange }: O
         aria-invalid={problem !== undefined || undefined}
         aria-describedby={problem === undefined ? undefined : noteId}
         placeholder={placeholder}
-        rows={rows}
+        rows={Math.min(ROWS_MAX, Math.max(rows, text.split('\n').length))}
         className={styles.json}
         value={text}
         onBlur={() => problem === undefined && setDraft(undefined)}
