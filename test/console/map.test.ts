@@ -17,7 +17,12 @@ import {
 } from '../../src/console/views/map/column-colours.js';
 import { meanOf } from '../../src/console/views/map/mean.js';
 import { entryColour, paletteOf } from '../../src/console/views/map/palette.js';
-import { HIDDEN, placeLabels, pointFlags } from '../../src/console/views/map/point-flags.js';
+import {
+  HIDDEN,
+  placeLabels,
+  pointFlags,
+  withoutOverlaps,
+} from '../../src/console/views/map/point-flags.js';
 import {
   changeSelection,
   nearestPoint,
@@ -43,6 +48,13 @@ describe('the camera', () => {
       const { x, y } = toScreen(camera, SIZE, place);
       assert.ok(x > 0 && x < SIZE.width && y > 0 && y < SIZE.height, `${x}, ${y}`);
     }
+  });
+
+  test('is not decided by a few points that are far away', () => {
+    const near = Array.from({ length: 1_000 }, (_, i) => [i % 10, Math.floor(i / 100)]).flat();
+    const alone = fitCamera(Float32Array.from(near), SIZE);
+    const { scale } = fitCamera(Float32Array.from([...near, 500, 500]), SIZE);
+    assert.ok(scale > 0.7 * alone.scale, `${scale} instead of ${alone.scale}`);
   });
 
   test('is finite for no points, one, and equal ones', () => {
@@ -225,6 +237,17 @@ describe('points', () => {
       placeLabels(grid, colours, new Set([0])).map(({ label }) => label),
       ['low'],
     );
+  });
+
+  test('labels that would cover one of a larger category are left out', () => {
+    const labels = [
+      { entry: 0, label: 'small', count: 2, x: 100, y: 100 },
+      { entry: 1, label: 'large', count: 9, x: 110, y: 105 },
+      { entry: 2, label: 'below', count: 1, x: 100, y: 140 },
+      { entry: 3, label: 'beside', count: 1, x: 220, y: 100 },
+    ];
+    const shown = withoutOverlaps(labels).map(({ label }) => label);
+    assert.deepEqual(shown, ['large', 'below', 'beside']);
   });
 
   test('the mean of vectors is that of each element', () => {

@@ -23,16 +23,11 @@ export interface Place {
 const MARGIN_SHARE = 0.06;
 const ZOOM_MAX = 1e7;
 
-/** Shows all points. */
+/** Shows all points, but for a few that are far from all others. */
 export function fitCamera(positions: Float32Array, { width, height }: ViewSize): Camera {
-  let [minX, maxX, minY, maxY] = [Infinity, -Infinity, Infinity, -Infinity];
-  for (let at = 0; at < positions.length; at += 2) {
-    minX = Math.min(minX, positions[at]!);
-    maxX = Math.max(maxX, positions[at]!);
-    minY = Math.min(minY, positions[at + 1]!);
-    maxY = Math.max(maxY, positions[at + 1]!);
-  }
-  if (minX > maxX) return { x: 0, y: 0, scale: 1 };
+  if (positions.length === 0) return { x: 0, y: 0, scale: 1 };
+  const [minX, maxX] = extentOf(positions, 0);
+  const [minY, maxY] = extentOf(positions, 1);
   const free = 1 - 2 * MARGIN_SHARE;
   const scale = Math.min(
     (width * free) / Math.max(maxX - minX, Number.MIN_VALUE),
@@ -41,6 +36,25 @@ export function fitCamera(positions: Float32Array, { width, height }: ViewSize):
   // A single point has no extent.
   const isUsable = Number.isFinite(scale) && scale > 0 && scale < ZOOM_MAX;
   return { x: (minX + maxX) / 2, y: (minY + maxY) / 2, scale: isUsable ? scale : 1 };
+}
+
+/** More points do not change the extent visibly. */
+const POINTS_PER_EXTENT = 4_000;
+/** The share of the points at either end that may lie outside the extent. */
+const OUTLIER_SHARE = 0.005;
+/** How much larger than that of the others the extent may be because of them. */
+const OUTLIER_ROOM = 0.15;
+
+/** @param axis 0 for x, 1 for y */
+function extentOf(positions: Float32Array, axis: number): readonly [min: number, max: number] {
+  const step = Math.ceil(positions.length / 2 / POINTS_PER_EXTENT);
+  const count = Math.ceil(positions.length / 2 / step);
+  const values = Float32Array.from({ length: count }, (_, i) => positions[2 * i * step + axis]!);
+  values.sort();
+  const outliers = Math.floor(count * OUTLIER_SHARE);
+  const [low, high] = [values[outliers]!, values[count - 1 - outliers]!];
+  const room = (high - low) * OUTLIER_ROOM;
+  return [Math.max(values[0]!, low - room), Math.min(values[count - 1]!, high + room)];
 }
 
 export function toScreen(camera: Camera, { width, height }: ViewSize, { x, y }: Place): Place {

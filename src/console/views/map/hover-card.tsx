@@ -4,7 +4,8 @@ import type { CollectionRecord } from '../../../client/client.js';
 import type { Json } from '../../../common/types.js';
 import { useApi } from '../../api/queries.js';
 import { useShownTheme } from '../../shell/theme.js';
-import { formatValue, pictureShape } from '../vectors/preview.js';
+import { useDebounced } from '../../ui/use-debounced.js';
+import { formatValue, pictureShape, previewTitle } from '../vectors/preview.js';
 import { VectorPreview } from '../vectors/vector-preview.js';
 import styles from './map.module.css';
 import { entryColour } from './palette.js';
@@ -20,19 +21,23 @@ interface HoverCardProps {
 }
 
 const FIELDS_SHOWN = 5;
+/** A pointer that passes over points asks nothing. */
+const REST_MS = 60;
 
 export function HoverCard(props: HoverCardProps) {
   const { collection, id, colourPath, value, entry, neighborCount } = props;
   const theme = useShownTheme();
-  const { data } = useApi(
-    ['collection', collection.id, 'hovered', id],
+  const rested = useDebounced(id, REST_MS);
+  const { data: found } = useApi(
+    ['collection', collection.id, 'hovered', rested],
     async (client, signal) => {
       const include = { include_values: pictureShape(collection) !== undefined };
-      const reply = await client.collection(collection.id).fetch([id], include, { signal });
+      const reply = await client.collection(collection.id).fetch([rested], include, { signal });
       return reply.vectors[0];
     },
     { staleTime: 60_000 },
   );
+  const data = found?.id === id ? found : undefined;
   const fields = Object.entries(data?.metadata ?? {})
     .filter(([path]) => path !== colourPath)
     .slice(0, FIELDS_SHOWN);
@@ -47,12 +52,14 @@ export function HoverCard(props: HoverCardProps) {
       )}
       <VectorPreview collection={collection} vector={data ?? { id }} />
       <dl className={styles.fields}>
-        <div>
-          <dt>id</dt>
-          <dd>
-            <bdi>{id}</bdi>
-          </dd>
-        </div>
+        {previewTitle(data?.metadata) !== undefined && (
+          <div>
+            <dt>id</dt>
+            <dd>
+              <bdi>{id}</bdi>
+            </dd>
+          </div>
+        )}
         {fields.map(([path, found]) => (
           <div key={path}>
             <dt>

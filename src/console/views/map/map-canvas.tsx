@@ -8,7 +8,7 @@ import { Empty } from '../../ui/states.js';
 import { type Place, toScreen } from './camera.js';
 import styles from './map.module.css';
 import { MapOverlay } from './map-overlay.js';
-import { placeLabels } from './point-flags.js';
+import { placeLabels, withoutOverlaps } from './point-flags.js';
 import { type MapModelProps, useMapModel } from './use-map-model.js';
 import { useRenderer } from './use-renderer.js';
 
@@ -70,7 +70,9 @@ export function MapCanvas(props: MapCanvasProps) {
       <MapOverlay
         size={size}
         place={(point) => toScreen(camera, size, placeOf(positions, point))}
-        labels={labels.map((label) => ({ ...label, ...toScreen(camera, size, label) }))}
+        labels={withoutOverlaps(
+          labels.map((label) => ({ ...label, ...toScreen(camera, size, label) })),
+        )}
         theme={theme}
         line={line}
         hovered={hovered}
@@ -80,8 +82,8 @@ export function MapCanvas(props: MapCanvasProps) {
         {props.card}
       </MapOverlay>
       <p id={helpId} className="visually-hidden">
-        Arrow keys move, plus and minus zoom, 0 shows everything, Space selects the point at the
-        centre, R begins and ends a rectangle, Escape clears the selection.
+        Arrow keys move, plus and minus zoom, 0 fits the map into view, Space selects the point at
+        the centre, R begins and ends a rectangle, Escape clears the selection.
       </p>
     </div>
   );

@@ -42,7 +42,9 @@ export function MapSelection(props: MapSelectionProps) {
   return (
     <section className={styles.selection} aria-label="Selection">
       <header className={styles.selectionHeader}>
-        <h2 role="status">{formatCount(ids.length)} selected</h2>
+        <h2>
+          <span role="status">{formatCount(ids.length)} selected</span>
+        </h2>
         <IconButton icon={X} label="Clear the selection" onClick={onClear} />
       </header>
       <div className={styles.actions}>

@@ -78,7 +78,7 @@ export function MapToolbar(props: MapToolbarProps) {
           aria-pressed={areLabelsShown}
           onClick={() => onChange({ areLabelsShown: !areLabelsShown })}
         />
-        <IconButton icon={Maximize} label="Show everything" onClick={props.onFit} />
+        <IconButton icon={Maximize} label="Fit the map into view" onClick={props.onFit} />
       </fieldset>
       {draft.layout === 'umap' && (
         <LayoutProgress layout={props.layout} onLayOut={props.onLayOut} onStop={props.onStop} />

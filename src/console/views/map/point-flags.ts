@@ -28,6 +28,8 @@ export function pointFlags(
 export interface PlacedLabel extends Place {
   readonly entry: number;
   readonly label: string;
+  /** The points of the category. */
+  readonly count: number;
 }
 
 /** More points do not move a median visibly. */
@@ -49,10 +51,34 @@ export function placeLabels(
     return {
       entry,
       label,
+      count,
       x: median(points.map((point) => positions[2 * point]!)),
       y: median(points.map((point) => positions[2 * point + 1]!)),
     };
   });
+}
+
+/** Of a label, in CSS pixels: its height, and the widths of a character and of the space around it. */
+const LABEL_HEIGHT = 22;
+const CHARACTER_WIDTH = 7;
+const LABEL_PADDING = 16;
+const LABEL_WIDTH_MAX = 192;
+
+/** Labels at places of the screen, without those that would cover one of a larger category. */
+export function withoutOverlaps(labels: readonly PlacedLabel[]): PlacedLabel[] {
+  const placed: PlacedLabel[] = [];
+  for (const label of [...labels].sort((a, b) => b.count - a.count)) {
+    const isFree = placed.every((other) => {
+      const room = (widthOf(label) + widthOf(other)) / 2;
+      return Math.abs(label.x - other.x) > room || Math.abs(label.y - other.y) > LABEL_HEIGHT;
+    });
+    if (isFree) placed.push(label);
+  }
+  return placed;
+}
+
+function widthOf({ label }: PlacedLabel): number {
+  return Math.min(LABEL_WIDTH_MAX, label.length * CHARACTER_WIDTH + LABEL_PADDING);
 }
 
 /** Every `step`-th of the points with the entry. */

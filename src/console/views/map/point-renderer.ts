@@ -19,9 +19,9 @@ void main() {
   isSelected = (flags >> 1) & 1u;
   bool isShown = (flags & 1u) == 0u && isSelected == pass;
   gl_Position = isShown ? vec4((position - centre) * unit, 0.0, 1.0) : vec4(2.0, 2.0, 2.0, 1.0);
-  gl_PointSize = isSelected == 1u ? diameter + 3.0 : diameter;
+  gl_PointSize = isSelected == 1u ? diameter + 2.0 : diameter;
   colour = texelFetch(palette, ivec2(int(entry), 0), 0);
-  colour.a = dims && isSelected == 0u ? 0.25 : 0.85;
+  colour.a = dims && isSelected == 0u ? 0.2 : 0.85;
 }`;
 
 const FRAGMENT_SHADER = `#version 300 es
@@ -30,12 +30,13 @@ in vec4 colour;
 flat in uint isSelected;
 uniform vec3 ring;
 uniform float diameter;
+uniform float ringWidth;
 out vec4 pixel;
 void main() {
-  float size = isSelected == 1u ? diameter + 3.0 : diameter;
+  float size = isSelected == 1u ? diameter + 2.0 : diameter;
   float radius = length(gl_PointCoord - 0.5) * size;
   float coverage = clamp(size * 0.5 - radius + 0.5, 0.0, 1.0);
-  bool isRing = isSelected == 1u && radius > size * 0.5 - 2.0;
+  bool isRing = isSelected == 1u && radius > size * 0.5 - ringWidth;
   vec3 rgb = isRing ? ring : colour.rgb;
   float alpha = coverage * (isSelected == 1u ? 1.0 : colour.a);
   pixel = vec4(rgb * alpha, alpha);
@@ -106,6 +107,7 @@ function rendererOf(gl: WebGL2RenderingContext, canvas: HTMLCanvasElement): Poin
         (2 * camera.scale) / size.height,
       );
       gl.uniform1f(uniforms.diameter, diameter * ratio);
+      gl.uniform1f(uniforms.ringWidth, ratio);
       gl.uniform1i(uniforms.dims, dims ? 1 : 0);
       gl.uniform3f(uniforms.ring, ...ring);
       // Selected points are drawn over the others.
@@ -123,6 +125,7 @@ function uniformsOf(gl: WebGL2RenderingContext, program: WebGLProgram) {
     centre: uniform('centre'),
     unit: uniform('unit'),
     diameter: uniform('diameter'),
+    ringWidth: uniform('ringWidth'),
     pass: uniform('pass'),
     dims: uniform('dims'),
     ring: uniform('ring'),

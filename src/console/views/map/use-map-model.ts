@@ -28,6 +28,8 @@ import { useMapKeys } from './use-map-keys.js';
 const HOVER_PIXELS = 14;
 /** With more points the index takes too long to follow a layout that moves. */
 const MOVING_POINTS_MAX = 20_000;
+/** Longer than from one update of a layout to the next. */
+const REST_MS = 200;
 
 export interface MapModelProps {
   /** Row-major [pointCount, 2]. */
@@ -148,15 +150,22 @@ function useCamera(positions: Float32Array, { width, height }: ViewSize, fitKey:
   return { camera: chosen ?? fitted, change, fit: () => setChosen(undefined), fitted };
 }
 
-/** Made when it is first asked for after the positions have changed. */
+/** Made when the positions have come to rest, or when it is asked for before. */
 function usePointIndex(positions: Float32Array): () => PointIndex {
   const index = useRef<PointIndex>(undefined);
-  return () => {
-    if (index.current?.positions !== positions) {
-      const tree = new KDBush(positions.length / 2, 64, Float32Array);
-      for (let at = 0; at < positions.length; at += 2) tree.add(positions[at]!, positions[at + 1]!);
-      index.current = { positions, tree: tree.finish() };
-    }
+  const read = useCallback(() => {
+    if (index.current?.positions !== positions) index.current = createPointIndex(positions);
     return index.current;
-  };
+  }, [positions]);
+  useEffect(() => {
+    const timer = setTimeout(read, REST_MS);
+    return () => clearTimeout(timer);
+  }, [read]);
+  return read;
+}
+
+function createPointIndex(positions: Float32Array): PointIndex {
+  const tree = new KDBush(positions.length / 2, 64, Float32Array);
+  for (let at = 0; at < positions.length; at += 2) tree.add(positions[at]!, positions[at + 1]!);
+  return { positions, tree: tree.finish() };
 }

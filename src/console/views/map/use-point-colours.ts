@@ -5,12 +5,9 @@ import { useMemo } from 'react';
 import type { CollectionRecord, FoundPath, Vectors } from '../../../client/client.js';
 import { resolvePath } from '../../../common/metadata-path.js';
 import type { Json } from '../../../common/types.js';
-import { fetchMetadata } from '../../api/fetch-metadata.js';
 import { useApi } from '../../api/queries.js';
 import { type ColumnColours, colourColumn } from './column-colours.js';
 import type { MapData } from './map-state.js';
-
-const IDS_PER_REQUEST = 1_000;
 
 export interface PointColours {
   /** The value of each point; undefined until they have arrived, and without a path. */
@@ -22,34 +19,49 @@ export interface PointColours {
 
 export function usePointColours(
   { id }: CollectionRecord,
-  { request, ids }: MapData,
+  data: MapData,
   path: string,
 ): PointColours {
-  const { data, error, isFetching } = useApi(
-    ['collection', id, 'column', path, request, ids.length],
-    (client, signal) => fetchColumn(client.collection(id), ids, path, signal),
+  const {
+    data: column,
+    error,
+    isFetching,
+  } = useApi(
+    ['collection', id, 'column', path, data.request, data.ids.length],
+    (client, signal) => readColumn(client.collection(id), data, path, signal),
     { enabled: path !== '', staleTime: 60_000 },
   );
-  const values = path === '' ? undefined : data;
+  const values = path === '' ? undefined : column;
   const colours = useMemo(() => values && colourColumn(values), [values]);
-  return { values, colours, isLoading: isFetching && data === undefined, error };
+  return { values, colours, isLoading: isFetching && column === undefined, error };
 }
 
-/** Only the values of the path are kept: the metadata of 200 000 vectors may be gigabytes. */
-async function fetchColumn(
+/**
+ * The values come from an export of the same sample, which costs less than asking for each id; of other
+ * metadata nothing is kept. Points whose vectors have been deleted meanwhile have no value.
+ */
+async function readColumn(
   vectors: Vectors,
-  ids: readonly string[],
+  { request, ids }: MapData,
   path: string,
   signal: AbortSignal,
 ): Promise<readonly (Json | undefined)[]> {
-  const values: (Json | undefined)[] = [];
-  for (let from = 0; from < ids.length; from += IDS_PER_REQUEST) {
-    const some = ids.slice(from, from + IDS_PER_REQUEST);
-    const metadata = await fetchMetadata(vectors, some, { signal });
-    for (const id of some) {
-      const document = metadata.get(id);
-      values.push(document && resolvePath(document, path));
-    }
+  const { using, sample, seed, filter } = request;
+  const pointOf = new Map(ids.map((id, point) => [id, point]));
+  const values: (Json | undefined)[] = new Array(ids.length).fill(undefined);
+  const rows = vectors.exportAll({
+    includeValues: false,
+    signal,
+    // A sample of those with a named vector cannot be told apart from other samples.
+    ...(using === '' && { sample, seed }),
+    ...(filter !== undefined && { filter }),
+  });
+  for await (const { id, metadata } of rows) {
+    const point = pointOf.get(id);
+    if (point === undefined) continue;
+    values[point] = metadata && resolvePath(metadata, path);
+    pointOf.delete(id);
+    if (pointOf.size === 0) break;
   }
   return values;
 }

@@ -49,11 +49,11 @@ export function useRenderer(
     () => renderer?.setEntries(entries ?? new Uint8Array(positions.length / 2)),
     [renderer, entries, positions.length],
   );
-  // After each render: drawing is what a render of the map is for.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what the effects above hand over is drawn, too
   useLayoutEffect(() => {
     if (size.width === 0 || size.height === 0) return;
     const diameter = pointDiameter(positions.length / 2, zoomFactor);
     renderer?.draw({ camera, size, diameter, dims: hasSelection, ring: RINGS[theme] });
-  });
+  }, [renderer, camera, zoomFactor, size, positions, entries, flags, hasSelection, theme]);
   return renderer !== null;
 }
