@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { WAIT_MS_MAX } from '../support/waiting.js';
 
 const EXECUTABLE = process.env.SAGITTA_TEST_CHROMIUM ?? '/usr/bin/chromium';
 
@@ -62,6 +63,7 @@ export async function openConsole(
     acceptDownloads: true,
   });
   const page = await context.newPage();
+  page.setDefaultTimeout(WAIT_MS_MAX);
   const problems = await collectProblems(context, page, new URL(url).origin);
   await page.goto(`${url}/console/#${path}`);
   return {
@@ -95,6 +97,8 @@ async function collectProblems(
     if (!isOwn) problems.push(`request to another host: ${request.url()}`);
   });
   await context.exposeFunction('reportViolation', (text: string) => problems.push(text));
+  // Its dialog belongs to the window system, which tests have none of; downloads are what remains.
+  await context.addInitScript('delete window.showSaveFilePicker');
   await context.addInitScript(`
     document.addEventListener('securitypolicyviolation', (event) => {
       reportViolation('CSP: ' + event.violatedDirective + ' ' + event.blockedURI + ' ' + event.sourceFile);

@@ -2,17 +2,9 @@
 // data that is hard to show: axe-core finds nothing, nothing is wider than the window, and neither the
 // browser nor the Content-Security-Policy complains.
 
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
-import { importFiles } from '../../src/cli/import/import-files.js';
-import { ImportJournal } from '../../src/cli/import/journal.js';
-import { createClient } from '../../src/client/client.js';
 import { COLLECTION_VIEWS, collectionPath, SERVICE_VIEWS } from '../../src/console/routes.js';
-import { type ServerProcess, startServerProcess } from '../support/server-process.js';
 import { WAIT_MS_MAX } from '../support/waiting.js';
 import {
   expectAccessible,
@@ -21,9 +13,8 @@ import {
   NO_BROWSER,
   openConsole,
 } from './browser.js';
-import { createExtremeCollection, EXTREME } from './extreme-collection.js';
-
-const SAMPLE = fileURLToPath(new URL('../../../examples/data/wordnet.arrow', import.meta.url));
+import { type ConsoleServer, loadEverything, startConsoleServer } from './console-server.js';
+import { EXTREME } from './extreme-collection.js';
 
 const ADDRESSES = [
   ...SERVICE_VIEWS.map(({ path }) => path),
@@ -33,30 +24,18 @@ const ADDRESSES = [
 ];
 
 suite('every view of the console', { skip: NO_BROWSER }, () => {
-  let directory: string;
-  let server: ServerProcess | undefined;
+  let server: ConsoleServer | undefined;
   let browser: Browser | undefined;
 
   before(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'sagitta-console-'));
-    server = await startServerProcess({ dataDirectory: directory });
-    const client = createClient({ baseUrl: server.url });
-    await client.collections.create({ id: 'empty', dimension: 8, metric: 'dot' });
-    await importFiles(client, [SAMPLE], {
-      collection: 'wordnet',
-      batch: 1_000,
-      openJournal: async () => ImportJournal.none(),
-      createProgress: () => undefined,
-      interruption: new AbortController().signal,
-    });
-    await createExtremeCollection(client);
+    server = await startConsoleServer();
+    await loadEverything(server.client);
     browser = await launchBrowser();
   });
 
   after(async () => {
     await browser?.close();
-    await server?.stop();
-    await rm(directory, { recursive: true });
+    await server?.close();
   });
 
   for (const theme of ['light', 'dark'] as const) {

@@ -1,0 +1,210 @@
+// What people do in the console, from the first click to what the server then has: each journey ends with
+// a question to the API.
+
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { after, before, suite, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import type { Browser } from 'playwright-core';
+import { createClient } from '../../src/client/client.js';
+import { collectionPath } from '../../src/console/routes.js';
+import { eventually, WAIT_MS_MAX } from '../support/waiting.js';
+import { expectAccessible, launchBrowser, NO_BROWSER, openConsole } from './browser.js';
+import { type ConsoleServer, loadWords, startConsoleServer } from './console-server.js';
+
+const WORDS_PATH = fileURLToPath(new URL('../../../examples/data/wordnet.arrow', import.meta.url));
+
+suite('journeys through the console', { skip: NO_BROWSER }, () => {
+  let server: ConsoleServer;
+  let browser: Browser;
+
+  before(async () => {
+    server = await startConsoleServer();
+    await loadWords(server.client);
+    browser = await launchBrowser();
+  });
+
+  after(async () => {
+    await browser?.close();
+    await server?.close();
+  });
+
+  const open = (path: string) => openConsole(browser, server.url, { path });
+
+  test('by the keyboard alone: from the palette to a row, to its neighbours', async () => {
+    const { page, expectNoProblems, close } = await open('/');
+    await page
+      .getByRole('link', { name: /^wordnet/ })
+      .first()
+      .waitFor();
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Go to' }).waitFor();
+    await page.keyboard.type('wordnet browse');
+    await page.getByRole('option', { name: 'wordnet: Browse' }).waitFor();
+    await page.keyboard.press('Enter');
+    const grid = page.getByRole('grid', { name: 'Vectors of wordnet' });
+    await grid.getByText('n00039990').waitFor();
+    for (let presses = 0; presses < 60; presses++) {
+      if ((await page.evaluate('document.activeElement?.role')) === 'grid') break;
+      await page.keyboard.press('Tab');
+    }
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Space');
+    await page.getByText('1 selected').waitFor();
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('Enter');
+    await page.getByRole('link', { name: 'Find similar' }).last().waitFor();
+    await expectAccessible(page, 'the details of a vector');
+    await page.getByRole('link', { name: 'Find similar' }).last().focus();
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/\/query/);
+    await page.keyboard.press('Control+Enter');
+    await page
+      .getByRole('status')
+      .filter({ hasText: /match|result|vector/ })
+      .first()
+      .waitFor();
+    expectNoProblems();
+    await close();
+  });
+
+  test('a collection is created, described and deleted', async () => {
+    const { page, expectNoProblems, close } = await open('/');
+    await page.getByRole('button', { name: 'New collection' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Id').fill('films');
+    await dialog.getByLabel('Dimension').fill('12');
+    await expectAccessible(page, 'the dialog of a new collection');
+    await dialog.getByRole('button', { name: 'Create' }).click();
+    await page.getByRole('heading', { name: 'films' }).waitFor();
+    assert.equal((await server.client.collections.get('films')).dimension, 12);
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await dialog.getByLabel('Description').fill('Films by plot');
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Films by plot').first().waitFor();
+    await page.getByRole('button', { name: 'Delete' }).click();
+    const confirm = dialog.getByRole('button', { name: 'Delete' });
+    assert.ok(await confirm.isDisabled());
+    await dialog.getByLabel('Type films to confirm').fill('films');
+    await confirm.click();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await assert.rejects(server.client.collections.get('films'), { code: 'collection_not_found' });
+    expectNoProblems();
+    await close();
+  });
+
+  test('rows are filtered, selected, tagged and exported', async () => {
+    const { page, expectNoProblems, close } = await open(collectionPath('wordnet', 'browse'));
+    const filter = { category: 'noun.animal', word_count: { $gte: 3 } };
+    await page.getByRole('button', { name: 'Filter' }).click();
+    await page.getByRole('button', { name: 'JSON' }).click();
+    await page.getByRole('textbox', { name: /JSON/ }).fill(JSON.stringify(filter));
+    const count = await server.client.collection('wordnet').count(filter);
+    await page.getByText(`${count} vectors`).first().waitFor();
+    const grid = page.getByRole('grid', { name: 'Vectors of wordnet' });
+    await page.waitForFunction(
+      `document.querySelector('[role=grid]').ariaRowCount === '${count + 1}'`,
+    );
+    for (const row of [1, 2]) {
+      await grid.getByRole('row').nth(row).getByText('not selected').click({ force: true });
+    }
+    await page.getByText('2 selected').waitFor();
+    await page.getByRole('button', { name: 'Tag' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('combobox', { name: 'Metadata path' }).fill('reviewed');
+    await dialog.getByLabel('Value').fill('true');
+    await dialog.getByRole('button', { name: 'Set' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    const tagged = await server.client.collection('wordnet').count({ reviewed: { $exists: true } });
+    assert.equal(tagged, 2);
+    await page.getByRole('button', { name: 'Clear', exact: true }).last().click();
+    await page.getByRole('button', { name: 'Export' }).click();
+    const download = page.waitForEvent('download');
+    await dialog.getByRole('button', { name: 'Export' }).click();
+    const text = await readFile((await (await download).path())!, 'utf8');
+    assert.equal(text.trimEnd().split('\r\n').length, count + 1);
+    expectNoProblems();
+    await close();
+  });
+
+  test('a file is imported, and goes on after the server was killed', async () => {
+    const { page, expectNoProblems, close } = await open('/import');
+    await page.locator('input[type=file]').setInputFiles(WORDS_PATH);
+    await page.getByRole('heading', { name: 'First rows' }).waitFor();
+    await expectAccessible(page, 'the preview of a file');
+    await page.getByLabel('Name').fill('imported');
+    // Slow enough that the server is killed while rows are on their way.
+    const protocol = await page.context().newCDPSession(page);
+    const slow = {
+      offline: false,
+      latency: 0,
+      downloadThroughput: -1,
+      uploadThroughput: 1_000_000,
+    };
+    await protocol.send('Network.emulateNetworkConditions', slow);
+    await page.getByRole('button', { name: 'Import', exact: true }).click();
+    const imported = server.client.collection('imported');
+    await eventually('the collection exists', () =>
+      imported.count().then(
+        () => true,
+        () => false,
+      ),
+    );
+    await server.restart();
+    await eventually('all rows are in it', async () => (await imported.count()) === 4_200);
+    await page.getByText('All rows of wordnet.arrow were read.').waitFor();
+    expectNoProblems(/Failed to load resource|ERR_/);
+    await close();
+  });
+
+  test('duplicates are found, and all but one are deleted', async () => {
+    const vectors = server.client.collection('twins');
+    await server.client.collections.create({ id: 'twins', dimension: 3 });
+    await vectors.upsert(
+      [1, 1, 1, 5, -9].map((value, at) => ({ id: `v${at}`, values: [value, at < 3 ? 2 : -at, 1] })),
+    );
+    const { page, expectNoProblems, close } = await open(collectionPath('twins', 'duplicates'));
+    await page.getByRole('button', { name: 'Find duplicates' }).click();
+    await page
+      .getByText(/1 group/)
+      .first()
+      .waitFor();
+    await expectAccessible(page, 'groups of duplicates');
+    await page
+      .getByRole('button', { name: /^Delete/ })
+      .first()
+      .click();
+    const dialog = page.getByRole('dialog');
+    const name = dialog.getByRole('textbox');
+    if (await name.isVisible()) await name.fill('twins');
+    await dialog.getByRole('button', { name: /^Delete/ }).click();
+    await eventually('one of three is left', async () => (await vectors.count()) === 3);
+    expectNoProblems();
+    await close();
+  });
+
+  test('a backup is made and listed', async () => {
+    const { page, expectNoProblems, close } = await open('/backups');
+    await page.getByRole('button', { name: 'Start' }).click();
+    await page.getByText('sagitta restore').first().waitFor({ timeout: WAIT_MS_MAX });
+    assert.equal((await server.client.backups.list()).length, 1);
+    expectNoProblems();
+    await close();
+  });
+
+  test('the first key is shown once, and is what one then signs in with', async () => {
+    const { page, expectNoProblems, close } = await open('/keys');
+    await page.getByRole('button', { name: 'New key' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Owner').fill('operator');
+    await expectAccessible(page, 'the dialog of a new key');
+    await dialog.getByRole('button', { name: 'Create' }).click();
+    const secret = await dialog.locator('code').textContent();
+    await expectAccessible(page, 'the secret of a new key');
+    const client = createClient({ baseUrl: server.url, apiKey: secret! });
+    const [key] = await client.keys.list();
+    assert.equal(key!.owner, 'operator');
+    expectNoProblems(/401/);
+    await close();
+  });
+});
