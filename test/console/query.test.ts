@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { type CollectionRecord, encodeValues } from '../../src/client/client.js';
 import { compareMatches, describeMove } from '../../src/console/views/query/compare-matches.js';
 import { parseVector } from '../../src/console/views/query/parse-vector.js';
-import { buildRequest } from '../../src/console/views/query/query-request.js';
+import { buildRequest, possibleRankings } from '../../src/console/views/query/query-request.js';
 import { scoreBuckets, scoreFormat } from '../../src/console/views/query/score-buckets.js';
 import { timedParts } from '../../src/console/views/query/timings.js';
 
@@ -68,6 +68,15 @@ describe('the request of a draft', () => {
   test('has no metric for words', () => {
     const { request } = buildRequest(collection, { by: 'text', words: 'a', metric: 'dot' });
     assert.deepEqual(request, { text: { query: 'a' }, limit: 10, include_metadata: true });
+  });
+
+  test('searches the first named vector where there is no unnamed one', () => {
+    const named = { ...collection, dimension: undefined } as unknown as CollectionRecord;
+    const { request } = buildRequest(named, { by: 'vector', vector: '1 2 3' });
+    assert.equal(request!.using, 'title');
+    assert.deepEqual(possibleRankings(named), ['id', 'vector', 'examples']);
+    const words = { id: 'w', text: { fields: ['a'] } } as unknown as CollectionRecord;
+    assert.deepEqual(possibleRankings(words), ['text']);
   });
 
   test('says what is missing', () => {

@@ -48,10 +48,15 @@ export function rememberColumns(collectionId: string, { columns, widths }: Remem
   localStorage.setItem(STORAGE_KEY + collectionId, JSON.stringify({ columns, widths }));
 }
 
+/** What another version of the page stored may be anything. */
 function readRemembered(collectionId: string): Remembered {
-  const text = localStorage.getItem(STORAGE_KEY + collectionId);
-  const found = text === null ? {} : (JSON.parse(text) as Partial<Remembered>);
-  return { columns: found.columns, widths: found.widths ?? {} };
+  try {
+    const text = localStorage.getItem(STORAGE_KEY + collectionId);
+    const { columns, widths } = JSON.parse(text ?? '{}') as Partial<Remembered>;
+    return { columns: Array.isArray(columns) ? columns : undefined, widths: { ...widths } };
+  } catch {
+    return { columns: undefined, widths: {} };
+  }
 }
 
 const DEFAULT_PATHS_MAX = 6;

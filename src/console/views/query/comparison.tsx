@@ -1,6 +1,7 @@
 // Two results side by side: matches that both have are connected, and their ranks compared.
 
 import { useMemo, useState } from 'react';
+import { Button } from '../../ui/button.js';
 import { classNames } from '../../ui/class-names.js';
 import { formatCount, formatMilliseconds, formatScore } from '../../ui/format.js';
 import { Loading, Problem } from '../../ui/states.js';
@@ -128,6 +129,11 @@ function Side({ name, result, matches, markedId, onMark, openId, onOpen }: SideP
           );
         })}
       </ol>
+      {(result.readMore !== undefined || result.isReadingMore) && (
+        <Button kind="quiet" onClick={result.readMore} isBusy={result.isReadingMore}>
+          Show more
+        </Button>
+      )}
     </section>
   );
 }

@@ -6,7 +6,7 @@ import { Field, Select, TextInput } from '../../ui/field.js';
 import { FilterEditor } from '../filter/filter-editor.js';
 import styles from './query.module.css';
 import { changedDraft, type DraftChange, type QueryDraft, rankingOf } from './query-draft.js';
-import { K_DEFAULT } from './query-request.js';
+import { K_DEFAULT, searchedVector } from './query-request.js';
 import { RankingFields } from './ranking-fields.js';
 
 interface QueryFormProps {
@@ -42,8 +42,8 @@ interface OptionsProps {
 function Options({ collection, draft, onChange }: OptionsProps) {
   const names = Object.keys(collection.vectors ?? {});
   const isByWords = rankingOf(draft) === 'text';
-  const ownMetric =
-    draft.using === undefined ? collection.metric : collection.vectors?.[draft.using]?.metric;
+  const using = searchedVector(collection, draft.using);
+  const ownMetric = using === undefined ? collection.metric : collection.vectors?.[using]?.metric;
   return (
     <div className={styles.options}>
       {names.length > 0 && !isByWords && (
@@ -51,14 +51,14 @@ function Options({ collection, draft, onChange }: OptionsProps) {
           {(control) => (
             <Select
               {...control}
-              value={draft.using ?? ''}
+              value={using ?? ''}
               options={[
                 ...(collection.dimension === undefined
-                  ? [{ value: '', label: 'Choose one' }]
+                  ? []
                   : [{ value: '', label: 'the unnamed one' }]),
                 ...names.map((value) => ({ value, label: value })),
               ]}
-              onChange={(using) => onChange({ using: using === '' ? undefined : using })}
+              onChange={(name) => onChange({ using: name === '' ? undefined : name })}
             />
           )}
         </Field>

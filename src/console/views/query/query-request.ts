@@ -2,7 +2,7 @@
 
 import type { CollectionRecord, QueryRequest } from '../../../client/client.js';
 import { parseVector } from './parse-vector.js';
-import { type QueryDraft, rankingOf } from './query-draft.js';
+import { type QueryBy, type QueryDraft, rankingOf } from './query-draft.js';
 
 export const K_DEFAULT = 10;
 const K_MAX = 1_000;
@@ -15,7 +15,8 @@ export type BuiltRequest =
 export function buildRequest(collection: CollectionRecord, draft: QueryDraft): BuiltRequest {
   const ranking = rankBy(collection, draft);
   if ('problem' in ranking) return ranking;
-  const { k = K_DEFAULT, threshold, filter, metric, using } = draft;
+  const { k = K_DEFAULT, threshold, filter, metric } = draft;
+  const using = searchedVector(collection, draft.using);
   if (!Number.isInteger(k) || k < 1 || k > K_MAX) {
     return { problem: `Found ${k} matches per page; expected a whole number from 1 to ${K_MAX}.` };
   }
@@ -70,6 +71,22 @@ function rankBy(
 
 /** Of the vector that is searched; 0 when there is none. */
 export function dimensionOf(collection: CollectionRecord, using: string | undefined): number {
-  if (using === undefined) return collection.dimension ?? 0;
-  return collection.vectors?.[using]?.dimension ?? 0;
+  const name = searchedVector(collection, using);
+  if (name === undefined) return collection.dimension ?? 0;
+  return collection.vectors?.[name]?.dimension ?? 0;
+}
+
+/** The named vector to search; undefined for the unnamed one. A collection may have only named ones. */
+export function searchedVector(
+  { dimension, vectors = {} }: CollectionRecord,
+  using: string | undefined,
+): string | undefined {
+  return using ?? (dimension === undefined ? Object.keys(vectors)[0] : undefined);
+}
+
+/** What queries of the collection can rank by. */
+export function possibleRankings({ dimension, vectors = {}, text }: CollectionRecord): QueryBy[] {
+  const hasVectors = dimension !== undefined || Object.keys(vectors).length > 0;
+  const byVectors: QueryBy[] = hasVectors ? ['id', 'vector', 'examples'] : [];
+  return text === undefined ? byVectors : [...byVectors, 'text'];
 }

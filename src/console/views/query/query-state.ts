@@ -1,9 +1,10 @@
 // What the query view of each collection has: the draft as it is typed, and what was last run. It
 // outlives the view, so that going to another tab loses nothing.
 
-import type { QueryRequest } from '../../../client/client.js';
+import type { CollectionRecord, QueryRequest } from '../../../client/client.js';
 import { createStore, type Store } from '../../api/store.js';
 import type { QueryDraft } from './query-draft.js';
+import { possibleRankings } from './query-request.js';
 
 interface QueryRun {
   /** Another number runs the same requests again. */
@@ -27,18 +28,23 @@ export interface QueryState {
 
 const states = new Map<string, Store<QueryState>>();
 
-export function queryState(collectionId: string): Store<QueryState> {
-  let state = states.get(collectionId);
+export function queryState(collection: CollectionRecord): Store<QueryState> {
+  let state = states.get(collection.id);
   if (state === undefined) {
     state = createStore<QueryState>({
-      draft: {},
+      draft: firstDraft(collection),
       run: undefined,
       segment: undefined,
       layout: 'table',
       openId: undefined,
       hasAllScores: false,
     });
-    states.set(collectionId, state);
+    states.set(collection.id, state);
   }
   return state;
+}
+
+function firstDraft(collection: CollectionRecord): QueryDraft {
+  const [by] = possibleRankings(collection);
+  return by === undefined ? {} : { by };
 }

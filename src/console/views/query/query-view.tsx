@@ -22,7 +22,7 @@ import { type QueryState, queryState } from './query-state.js';
 import { useMatches } from './use-matches.js';
 
 export default function QueryView({ collection }: CollectionViewProps) {
-  const store = queryState(collection.id);
+  const store = queryState(collection);
   const state = useStore(store);
   const change = useCallback(
     (part: Partial<QueryState>) => store.set({ ...store.get(), ...part }),

@@ -10,7 +10,7 @@ import { useIdSuggestions } from '../filter/use-suggestions.js';
 import { parseVector } from './parse-vector.js';
 import styles from './query.module.css';
 import { type DraftChange, type QueryBy, type QueryDraft, rankingOf } from './query-draft.js';
-import { dimensionOf } from './query-request.js';
+import { dimensionOf, possibleRankings } from './query-request.js';
 
 interface RankingFieldsProps {
   readonly collection: CollectionRecord;
@@ -27,16 +27,13 @@ const LABELS: Readonly<Record<QueryBy, string>> = {
 
 export function RankingFields(props: RankingFieldsProps) {
   const { collection, draft, onChange } = props;
-  const choices = (Object.keys(LABELS) as QueryBy[]).filter(
-    (by) => by !== 'text' || collection.text !== undefined,
-  );
   return (
     <TabProvider
       selectedId={rankingOf(draft)}
       setSelectedId={(by) => by && onChange({ by: by as QueryBy })}
     >
       <TabList className={styles.tabs} aria-label="What the query ranks by">
-        {choices.map((by) => (
+        {possibleRankings(collection).map((by) => (
           <Tab key={by} id={by} className={styles.tab}>
             {LABELS[by]}
           </Tab>
