@@ -105,7 +105,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   kdbush: ['console/views/map/'],
   'lucide-react': ['console/'],
   react: ['console/'],
-  'react-dom': ['console/main.tsx'],
+  'react-dom': ['console/main.tsx', 'console/views/vectors/use-scroll-window.ts'],
   uplot: ['console/ui/'],
   wouter: ['console/'],
 };
