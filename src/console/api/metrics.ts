@@ -13,7 +13,11 @@ const FAILED_SCRAPE_MS = 15_000;
 const SCRAPES_MAX = 300;
 let history: readonly Scrape[] = [];
 
-type ScrapesResult = Pick<UseQueryResult<readonly Scrape[]>, 'data' | 'error' | 'refetch'>;
+interface ScrapesResult
+  extends Pick<UseQueryResult<readonly Scrape[]>, 'data' | 'error' | 'refetch'> {
+  /** The credential lacks the scope. */
+  readonly isForbidden: boolean;
+}
 
 /** The scrapes of the last ten minutes, the oldest first; at least one. */
 export function useScrapes(): ScrapesResult {
@@ -28,5 +32,5 @@ export function useScrapes(): ScrapesResult {
   );
   // What another credential was allowed to see is not shown.
   const isForbidden = error instanceof SagittaClientError && error.status === 403;
-  return { data: isForbidden ? undefined : data, error, refetch };
+  return { data: isForbidden ? undefined : data, isForbidden, error, refetch };
 }

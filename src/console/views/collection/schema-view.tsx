@@ -24,7 +24,11 @@ export default function SchemaView({ collection }: CollectionViewProps) {
   return (
     <Page
       title={collection.id}
-      subtitle={collection.description ?? undefined}
+      subtitle={
+        collection.description === null ? undefined : (
+          <span dir="auto">{collection.description}</span>
+        )
+      }
       actions={
         <>
           <Button onClick={() => setDialog('edit')}>Edit</Button>

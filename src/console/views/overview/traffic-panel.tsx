@@ -11,7 +11,14 @@ import { trafficOf } from './traffic.js';
 const RATE = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 3 });
 
 export function TrafficPanel() {
-  const { data: scrapes, error, refetch } = useScrapes();
+  const { data: scrapes, isForbidden, error, refetch } = useScrapes();
+  if (isForbidden) {
+    return (
+      <Panel title="Traffic">
+        <p>Requests and latencies need the scope metrics:read, which your credential lacks.</p>
+      </Panel>
+    );
+  }
   if (scrapes === undefined) {
     return (
       <Panel title="Traffic">
