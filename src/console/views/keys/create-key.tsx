@@ -3,7 +3,7 @@
 import { useState } from 'react';
 import type { ApiKeyWithSecret } from '../../../client/client.js';
 import { queryClient } from '../../api/queries.js';
-import { session } from '../../api/session.js';
+import { session, signIn } from '../../api/session.js';
 import { createStore, useStore } from '../../api/store.js';
 import { Button } from '../../ui/button.js';
 import { Dialog, DialogActions } from '../../ui/dialog.js';
@@ -47,10 +47,11 @@ function CreateKeyForm({ isFirst, onClose, onCreated }: CreateKeyProps) {
     setFailure(undefined);
     try {
       const key = await session.get().client.keys.create(parsed.input);
+      // From now on requests need a credential; without this one the page would ask for it at once.
+      if (isFirst) await signIn(key.key, { remember: false }).catch(() => undefined);
       draftStore.set(undefined);
       onCreated(key);
-      // Without a credential the list would be refused from now on; the dialog says how to sign in.
-      if (!isFirst) void queryClient.invalidateQueries({ queryKey: ['keys'] });
+      void queryClient.invalidateQueries({ queryKey: ['keys'] });
     } catch (error) {
       setFailure(error);
       setBusy(false);

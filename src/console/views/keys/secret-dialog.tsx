@@ -34,6 +34,7 @@ function Secret({ record, onClose }: SecretProps) {
   const { credential } = useStore(session);
   const { data: principal } = usePrincipal();
   const [error, setError] = useState<unknown>();
+  const isUsed = credential === record.key;
   const isOwn = principal?.key?.id === record.id;
   const signInWithKey = async () => {
     try {
@@ -47,6 +48,7 @@ function Secret({ record, onClose }: SecretProps) {
     <div className={styles.form}>
       <p>
         The key of <strong dir="auto">{record.owner}</strong>. Copy it now: it cannot be seen again.
+        {isUsed && ' This page is signed in with it.'}
       </p>
       <div className={styles.secret}>
         <code>{record.key}</code>
@@ -54,7 +56,7 @@ function Secret({ record, onClose }: SecretProps) {
       </div>
       {error !== undefined && <Problem error={error} />}
       <DialogActions>
-        {(credential === undefined || isOwn) && (
+        {!isUsed && (credential === undefined || isOwn) && (
           <Button onClick={() => void signInWithKey()}>Sign in here with it</Button>
         )}
         <Button kind="primary" onClick={onClose}>

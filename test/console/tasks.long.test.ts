@@ -1,0 +1,121 @@
+// What an administrator does with the console, in a browser against a real server: imports a file while
+// the server is killed, deals with bad rows, and makes, uses and revokes API keys.
+
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, suite, test } from 'node:test';
+import type { Browser, Page } from 'playwright-core';
+import { createClient } from '../../src/client/client.js';
+import { type ServerProcess, startServerProcess } from '../support/server-process.js';
+import { WAIT_MS_MAX } from '../support/waiting.js';
+import { launchBrowser, NO_BROWSER, openConsole } from './browser.js';
+
+/** Rows of two batches and a half; those in `bad` have no vector. */
+function rowsFile(bad: readonly number[] = []) {
+  const lines = Array.from({ length: 25_000 }, (_, at) =>
+    JSON.stringify({
+      id: `r${at}`,
+      values: bad.includes(at) ? null : [at, 1, 2],
+      metadata: { at },
+    }),
+  );
+  return { name: 'rows.jsonl', mimeType: 'text/plain', buffer: Buffer.from(lines.join('\n')) };
+}
+
+const heading = (page: Page, name: string) =>
+  page.getByRole('heading', { name }).first().waitFor({ timeout: WAIT_MS_MAX });
+const press = (page: Page, name: string) =>
+  page.getByRole('button', { name, exact: true }).click({ timeout: WAIT_MS_MAX });
+
+suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
+  let directory: string;
+  let server: ServerProcess;
+  let browser: Browser;
+
+  before(async () => {
+    directory = await mkdtemp(join(tmpdir(), 'sagitta-console-'));
+    server = await startServerProcess({ dataDirectory: directory });
+    browser = await launchBrowser();
+  });
+
+  after(async () => {
+    await browser?.close();
+    await server?.stop();
+    await rm(directory, { recursive: true });
+  });
+
+  test('an import goes on after its server was killed, and writes every row once', async () => {
+    const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
+      path: '/import',
+    });
+    await page.setInputFiles('input[type=file]', rowsFile());
+    await page.getByLabel('Name').fill('cut');
+    // The server dies with the second batch on its way, which it has not acknowledged.
+    let batchCount = 0;
+    await page.route('**/collections/cut/vectors*', async (route) => {
+      if (++batchCount === 2) await server.kill();
+      await route.continue();
+    });
+    await press(page, 'Import');
+    await page.getByText('The import goes on by itself').waitFor({ timeout: WAIT_MS_MAX });
+    const port = new URL(server.url).port;
+    server = await startServerProcess({
+      dataDirectory: directory,
+      settings: { SAGITTA_PORT: port },
+    });
+    await heading(page, 'Imported');
+    const client = createClient({ baseUrl: server.url });
+    assert.equal(await client.collection('cut').count(), 25_000);
+    expectNoProblems(/ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/);
+    await close();
+  });
+
+  test('an import stops at a bad row, then skips and lists it', async () => {
+    const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
+      path: '/import',
+    });
+    const file = rowsFile([12_345]);
+    await page.setInputFiles('input[type=file]', file);
+    await page.getByLabel('Name').fill('bad');
+    await press(page, 'Import');
+    await page.getByText('Row 12,346 is not valid').waitFor({ timeout: WAIT_MS_MAX });
+    await press(page, 'Skip bad rows and go on');
+    await heading(page, 'Imported');
+    await page.getByRole('row', { name: /12,346 values found null/ }).waitFor();
+    const client = createClient({ baseUrl: server.url });
+    assert.equal(await client.collection('bad').count(), 24_999);
+    expectNoProblems();
+    await close();
+  });
+
+  test('the first key is used at once, limits another one, and revokes it', async () => {
+    const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
+      path: '/keys',
+    });
+    await press(page, 'New key');
+    await page.getByLabel('Owner').fill('operations');
+    await press(page, 'Create');
+    await page.getByText('This page is signed in with it.').waitFor({ timeout: WAIT_MS_MAX });
+    await press(page, 'I have copied it');
+    await page.getByRole('row', { name: /operations .* yours admin active never/ }).waitFor();
+    await press(page, 'New key');
+    await page.getByLabel('Owner').fill('reader');
+    await page.getByRole('checkbox', { name: /^vectors:read/ }).check();
+    await page.getByLabel('Collections of vectors:read').fill('cu*');
+    await page.getByText('Matches cut, and later ones.').waitFor();
+    await press(page, 'Create');
+    const secret =
+      (await page.getByRole('dialog', { name: 'The key' }).locator('code').textContent()) ?? '';
+    const reader = createClient({ baseUrl: server.url, apiKey: secret });
+    assert.equal(await reader.collection('cut').count(), 25_000);
+    await press(page, 'I have copied it');
+    await press(page, 'Revoke the key of reader');
+    await press(page, 'Revoke');
+    await page.getByRole('row', { name: /reader .* revoked/ }).waitFor();
+    await assert.rejects(reader.collection('cut').count(), { status: 401 });
+    expectNoProblems(/status of 401/);
+    await close();
+  });
+});
