@@ -4,7 +4,7 @@
 import { saveFile } from './save-file.js';
 
 export interface FileSink {
-  write(chunk: string | Uint8Array): Promise<void>;
+  write(chunk: Uint8Array): Promise<void>;
   /** Completes the file. */
   close(): Promise<void>;
   /** Leaves no file. */
@@ -22,7 +22,7 @@ export async function openFileSink(name: string, mediaType: string): Promise<Fil
     const handle = await showSaveFilePicker.call(window, { suggestedName: name });
     const stream = await handle.createWritable();
     return {
-      write: (chunk) => stream.write(chunk as string | Uint8Array<ArrayBuffer>),
+      write: (chunk) => stream.write(chunk as Uint8Array<ArrayBuffer>),
       close: () => stream.close(),
       abort: () => stream.abort(),
     };
@@ -36,7 +36,7 @@ function memorySink(name: string, mediaType: string): FileSink {
   const parts: BlobPart[] = [];
   return {
     async write(chunk) {
-      parts.push(chunk as string | Uint8Array<ArrayBuffer>);
+      parts.push(chunk as Uint8Array<ArrayBuffer>);
     },
     async close() {
       saveFile(name, mediaType, parts);

@@ -148,7 +148,7 @@ function useExport(props: ExportDialogProps, choice: Choice) {
       let byteCount = 0;
       try {
         for await (const chunk of readExport(props, choice, controller.signal)) {
-          byteCount += chunk.length;
+          byteCount += chunk.byteLength;
           await sink.write(chunk);
           setProgress(`${formatBytes(byteCount)} written`);
         }
@@ -174,7 +174,7 @@ async function* readExport(
   { collection, filter, paths, selectedIds }: ExportDialogProps,
   { format, isSelection, includeValues, isShownOnly }: Choice,
   signal: AbortSignal,
-): AsyncGenerator<string | Uint8Array> {
+): AsyncGenerator<Uint8Array> {
   const vectors = session.get().client.collection(collection.id);
   const wanted = isSelection ? filterOfIds(selectedIds) : filter;
   const options = { includeValues, signal, ...(wanted !== undefined && { filter: wanted }) };
@@ -184,7 +184,10 @@ async function* readExport(
       ? fetchAll(vectors, selectedIds, { includeValues, signal })
       : vectors.exportAll(options);
     const all = { format: format as 'csv' | 'ndjson', includeValues };
-    yield* exportText(rows, isCut ? { ...all, paths } : all);
+    const encoder = new TextEncoder();
+    for await (const text of exportText(rows, isCut ? { ...all, paths } : all)) {
+      yield encoder.encode(text);
+    }
   } else {
     const { body } = await vectors.exportStream({ ...options, format });
     yield* body;

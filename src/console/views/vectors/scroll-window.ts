@@ -34,7 +34,8 @@ export function placeAfterScroll(
   const moved = scrollTop - before.scrollTop;
   const isNudge = Math.abs(moved) < area.viewportHeight * NUDGE_VIEWPORTS;
   const position = isNudge ? before.position + moved : scrollTop / scaleOf(area);
-  return { scrollTop, position: clamp(position, positionMax(area)) };
+  // Between pixels, text would be blurred.
+  return { scrollTop, position: Math.round(clamp(position, positionMax(area))) };
 }
 
 /** The place of a position, with the scroll offset that is in proportion to it. */

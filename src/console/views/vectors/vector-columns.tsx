@@ -46,7 +46,7 @@ export function metadataColumn(
   return {
     key: path,
     label: path,
-    width: fittingWidth([path, ...sample.map(textOf)]),
+    width: fittingWidth([path, ...sample.map(textOf), ...extremesOf(found)]),
     isNumber,
     isSortable: true,
     render: (row) => {
@@ -58,11 +58,16 @@ export function metadataColumn(
   };
 }
 
-const CHARACTER_WIDTH = 7.6;
+/** The longest numbers are among them. */
+function extremesOf(found: FoundPath | undefined): string[] {
+  return [found?.min, found?.max].flatMap((value) => (value === undefined ? [] : String(value)));
+}
+
+const CHARACTER_WIDTH = 8.4;
 const PADDING_WIDTH = 36;
 const FITTING_WIDTH_MAX = 340;
 
-/** Pixels that texts of usual letters take, up to a limit. */
+/** Pixels that texts of usual letters take, with room for some more, up to a limit. */
 function fittingWidth(texts: readonly string[]): number {
   const longest = texts.reduce((length, text) => Math.max(length, text.length), 0);
   return Math.min(FITTING_WIDTH_MAX, Math.ceil(longest * CHARACTER_WIDTH) + PADDING_WIDTH);
