@@ -5,11 +5,11 @@ import { type ReactNode, useId, useMemo, useRef } from 'react';
 import { useShownTheme } from '../../shell/theme.js';
 import { pluralize } from '../../ui/format.js';
 import { Empty } from '../../ui/states.js';
-import { type Place, toScreen } from './camera.js';
+import { toScreen } from './camera.js';
 import styles from './map.module.css';
 import { MapOverlay } from './map-overlay.js';
 import { placeLabels, withoutOverlaps } from './point-flags.js';
-import { type MapModelProps, useMapModel } from './use-map-model.js';
+import { type MapModelProps, placeOf, useMapModel } from './use-map-model.js';
 import { useRenderer } from './use-renderer.js';
 
 interface MapCanvasProps extends MapModelProps {
@@ -20,6 +20,8 @@ interface MapCanvasProps extends MapModelProps {
   readonly neighbors: readonly number[];
   /** What is shown at the hovered point. */
   readonly card: ReactNode;
+  /** The hovered point in words, for those who do not see its card. */
+  readonly spoken: string | undefined;
   /** Of the collection. */
   readonly name: string;
 }
@@ -81,14 +83,14 @@ export function MapCanvas(props: MapCanvasProps) {
       >
         {props.card}
       </MapOverlay>
+      <p className="visually-hidden" role="status">
+        {isKeyboard && props.spoken}
+      </p>
       <p id={helpId} className="visually-hidden">
-        Arrow keys move, plus and minus zoom, 0 fits the map into view, Space selects the point at
-        the centre, R begins and ends a rectangle, Escape clears the selection.
+        Arrow keys move, plus and minus zoom, 0 fits the map into view, N goes to the nearest point,
+        Space selects the point at the centre, R begins and ends a rectangle, Escape clears the
+        selection.
       </p>
     </div>
   );
-}
-
-function placeOf(positions: Float32Array, point: number): Place {
-  return { x: positions[2 * point]!, y: positions[2 * point + 1]! };
 }

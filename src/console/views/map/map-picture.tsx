@@ -2,7 +2,9 @@
 
 import { useState } from 'react';
 import type { CollectionRecord } from '../../../client/client.js';
+import type { Json } from '../../../common/types.js';
 import { useStore } from '../../api/store.js';
+import { formatValue } from '../vectors/preview.js';
 import { HoverCard } from './hover-card.js';
 import { MapCanvas } from './map-canvas.js';
 import { hiddenEntriesOf, type MapData, mapSelectionOf } from './map-state.js';
@@ -40,6 +42,7 @@ export function MapPicture(props: MapPictureProps) {
       hovered={hovered}
       onHover={setHovered}
       name={collection.id}
+      spoken={id && spokenOf(id, colourPath, colours.values?.[hovered])}
       card={
         id !== undefined && (
           <HoverCard
@@ -54,4 +57,8 @@ export function MapPicture(props: MapPictureProps) {
       }
     />
   );
+}
+
+function spokenOf(id: string, path: string, value: Json | undefined): string {
+  return value === undefined ? id : `${id}, ${path} ${formatValue(value)}`;
 }

@@ -42,9 +42,7 @@ export function MapSelection(props: MapSelectionProps) {
   return (
     <section className={styles.selection} aria-label="Selection">
       <header className={styles.selectionHeader}>
-        <h2>
-          <span role="status">{formatCount(ids.length)} selected</span>
-        </h2>
+        <h2 aria-live="polite">{formatCount(ids.length)} selected</h2>
         <IconButton icon={X} label="Clear the selection" onClick={onClear} />
       </header>
       <div className={styles.actions}>

@@ -97,7 +97,10 @@ function useAutomaticLayout(
 }
 
 function shownPositions(data: MapData, layout: Layout, name: MapDraft['layout']): Float32Array {
-  return name === 'umap' && 'positions' in layout ? layout.positions : data.components;
+  if (name === 'pca' || !('positions' in layout)) return data.components;
+  // Those who want no motion see where it ends.
+  const isStill = matchMedia('(prefers-reduced-motion: reduce)').matches;
+  return isStill && layout.kind === 'running' ? data.components : layout.positions;
 }
 
 interface SampleNoteProps {

@@ -1,5 +1,6 @@
 // The keys of the map. While it has the focus by keyboard, a crosshair is at its centre: the arrow keys
-// move the plane below it, Space selects the point at it, and R begins and ends a rectangle.
+// move the plane below it, N goes to the nearest point, Space selects it, and R begins and ends a
+// rectangle.
 
 import { type KeyboardEvent, useState } from 'react';
 import { type Camera, type Place, pan, type ViewSize, zoom } from './camera.js';
@@ -10,6 +11,8 @@ interface MapKeysOptions {
   readonly size: ViewSize;
   readonly onCamera: (change: (camera: Camera) => Camera) => void;
   readonly onFit: () => void;
+  /** Goes to the point that is nearest to the centre. */
+  readonly onNearest: () => void;
   /** Selects the point at the centre. */
   readonly onPick: (mode: SelectionMode) => void;
   /** Selects the points within the line, which is in units of the plane. */
@@ -35,14 +38,15 @@ export interface MapKeys {
 }
 
 export function useMapKeys(options: MapKeysOptions): MapKeys {
-  const { camera, size, onCamera, onFit, onPick, onRectangle, onClear } = options;
+  const { camera, size, onCamera, onPick, onRectangle, onClear } = options;
   const [corner, setCorner] = useState<Place>();
   const rectangle = corner && rectangleOf(corner, camera);
   const actions: Readonly<Record<string, (mode: SelectionMode) => void>> = {
     '+': () => zoomBy(ZOOM_FACTOR),
     '=': () => zoomBy(ZOOM_FACTOR),
     '-': () => zoomBy(1 / ZOOM_FACTOR),
-    '0': onFit,
+    '0': options.onFit,
+    n: options.onNearest,
     ' ': onPick,
     Enter: onPick,
     r: (mode) => {

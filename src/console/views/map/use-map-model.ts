@@ -26,6 +26,8 @@ import { useMapKeys } from './use-map-keys.js';
 
 /** So near to a point the pointer has to be, in CSS pixels. */
 const HOVER_PIXELS = 14;
+/** No point of a map is farther from what is shown, unless all are hidden. */
+const NEAREST_PIXELS_MAX = 1e9;
 /** With more points the index takes too long to follow a layout that moves. */
 const MOVING_POINTS_MAX = 20_000;
 /** Longer than from one update of a layout to the next. */
@@ -70,22 +72,29 @@ export function useMapModel(area: RefObject<HTMLElement | null>, props: MapModel
   const [line, setLine] = useState<readonly Place[]>();
   const [isKeyboard, setKeyboard] = useState(false);
   const { camera, change, fit, fitted } = useCamera(positions, size, props.fitKey);
-  const { flags, pointAt, select, selectWithin } = usePoints(props, camera);
+  const { flags, pointAt, nearestTo, select, selectWithin } = usePoints(props, camera);
   const plane = (place: Place) => toPlane(camera, size, place);
   useMapGestures(area, {
     size,
     tool: props.tool,
     onCamera: change,
-    onHover: (place) => onHover(place === undefined ? -1 : pointAt(plane(place))),
+    onHover(place) {
+      setKeyboard(false);
+      onHover(place === undefined ? -1 : pointAt(plane(place)));
+    },
     onClick: (place, mode) => select([pointAt(plane(place))], mode),
     onLine: setLine,
     onLasso: (drawn, mode) => selectWithin(drawn.map(plane), mode),
   });
-  const { onKeyDown, rectangle } = useMapKeys({
+  const keys = useMapKeys({
     camera,
     size,
     onCamera: change,
     onFit: fit,
+    onNearest() {
+      const point = nearestTo(camera);
+      if (point >= 0) change((before) => ({ ...before, ...placeOf(positions, point) }));
+    },
     onPick: (mode) => select([pointAt(camera)], mode),
     onRectangle: selectWithin,
     onClear: () => onSelection(new Set()),
@@ -99,9 +108,13 @@ export function useMapModel(area: RefObject<HTMLElement | null>, props: MapModel
     zoomFactor: camera.scale / fitted.scale,
     size,
     flags,
-    line: line ?? rectangle?.map((place) => toScreen(camera, size, place)),
+    line: line ?? keys.rectangle?.map((place) => toScreen(camera, size, place)),
     isKeyboard,
-    onKeyDown,
+    onKeyDown(event) {
+      // Tab only passes through.
+      if (event.key !== 'Tab') setKeyboard(true);
+      keys.onKeyDown(event);
+    },
     onFocus: () => setKeyboard(area.current!.matches(':focus-visible')),
     onBlur() {
       setKeyboard(false);
@@ -129,12 +142,25 @@ function usePoints(props: MapModelProps, camera: Camera) {
     select,
     selectWithin: (shape: readonly Place[], mode: SelectionMode) =>
       select(pointsWithin(index(), shape), mode),
+    /** However far away. -1 for none. */
+    nearestTo: (place: Place) => {
+      let point = -1;
+      for (let radius = HOVER_PIXELS / camera.scale; point < 0; radius *= 4) {
+        if (!(radius * camera.scale < NEAREST_PIXELS_MAX)) break;
+        point = nearestPoint(index(), place, radius, isShown);
+      }
+      return point;
+    },
     /** -1 for none. */
     pointAt: (place: Place) => {
       if (isMoving && pointCount > MOVING_POINTS_MAX) return -1;
       return nearestPoint(index(), place, HOVER_PIXELS / camera.scale, isShown);
     },
   };
+}
+
+export function placeOf(positions: Float32Array, point: number): Place {
+  return { x: positions[2 * point]!, y: positions[2 * point + 1]! };
 }
 
 /** The camera shows all points, also of a layout that moves, until the user changes it. */
