@@ -10,6 +10,8 @@ import {
   type Client,
   type CollectionRecord,
   type FoundPath,
+  type FoundSchema,
+  type JsonObject,
   type Limits,
   type PrincipalRecord,
   type Readiness,
@@ -78,19 +80,33 @@ export function useCollection(id: string): UseQueryResult<CollectionRecord> {
 export function useFoundPaths(id: string): UseQueryResult<readonly FoundPath[]> {
   return useApi(
     ['collection', id, 'paths'],
-    async (client, signal) => {
-      const found: FoundPath[] = [];
-      let after: string | undefined;
-      do {
-        const request = { limit: 1_000, ...(after !== undefined && { after }) };
-        const page = await client.collection(id).schema(request, { signal });
-        found.push(...page.paths);
-        after = page.next_after;
-      } while (after !== undefined);
-      return found;
-    },
+    async (client, signal) => (await readSchema(client, id, undefined, signal)).paths,
     { staleTime: 30_000 },
   );
+}
+
+/** All pages of a schema. */
+export async function readSchema(
+  client: Client,
+  id: string,
+  filter: JsonObject | undefined,
+  signal: AbortSignal,
+): Promise<Pick<FoundSchema, 'paths' | 'count'>> {
+  const paths: FoundPath[] = [];
+  let after: string | undefined;
+  let count = 0;
+  do {
+    const request = {
+      limit: 1_000,
+      ...(after !== undefined && { after }),
+      ...(filter !== undefined && { filter }),
+    };
+    const page = await client.collection(id).schema(request, { signal });
+    paths.push(...page.paths);
+    count = page.count;
+    after = page.next_after;
+  } while (after !== undefined);
+  return { paths, count };
 }
 
 /** Who the caller is and what it may do. */

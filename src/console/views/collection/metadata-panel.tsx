@@ -3,7 +3,7 @@
 
 import { useState } from 'react';
 import type { FoundPath, FoundSchema, JsonObject } from '../../../client/client.js';
-import { useApi } from '../../api/queries.js';
+import { readSchema, useApi } from '../../api/queries.js';
 import { formatCount, formatScore, pluralize } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
 import { Empty, Loading, Problem } from '../../ui/states.js';
@@ -47,34 +47,17 @@ export function MetadataPanel({ collection }: CollectionViewProps) {
   );
 }
 
-type WholeSchema = Pick<FoundSchema, 'paths' | 'count'>;
-
+/** The paths from before stay until those of another filter arrive. */
 function useFoundSchema(id: string, filter: JsonObject | undefined) {
   return useApi(
     ['collection', id, 'schema', filter],
-    async (client, signal): Promise<WholeSchema> => {
-      const paths: FoundPath[] = [];
-      let after: string | undefined;
-      let count = 0;
-      do {
-        const request = {
-          limit: 1_000,
-          ...(after !== undefined && { after }),
-          ...(filter !== undefined && { filter }),
-        };
-        const page = await client.collection(id).schema(request, { signal });
-        paths.push(...page.paths);
-        count = page.count;
-        after = page.next_after;
-      } while (after !== undefined);
-      return { paths, count };
-    },
+    (client, signal) => readSchema(client, id, filter, signal),
     { staleTime: 30_000, placeholderData: (before) => before },
   );
 }
 
 interface PathTableProps extends CollectionViewProps {
-  readonly found: WholeSchema;
+  readonly found: Pick<FoundSchema, 'paths' | 'count'>;
   readonly filter: JsonObject | undefined;
 }
 

@@ -23,14 +23,19 @@ export function ProgressPanel({ state }: { readonly state: ProgressState }) {
   return (
     <>
       <Panel title={TITLES[kind]} actions={<Actions state={state} />}>
-        <progress
-          className={styles.progress}
-          aria-label={`Import into ${draft.collectionId}`}
-          max={1}
-          value={share}
-        />
+        {/* What was read is ahead of the row at which an import stopped. */}
+        {kind !== 'stopped' && (
+          <progress
+            className={styles.progress}
+            aria-label={`Import into ${draft.collectionId}`}
+            max={1}
+            value={share}
+          />
+        )}
         <StatList>
-          <Stat label="Read" value={`${Math.floor(share * 100)} %`} note="of the file" />
+          {kind !== 'stopped' && (
+            <Stat label="Read" value={`${Math.floor(share * 100)} %`} note="of the file" />
+          )}
           <Stat
             label="Written"
             value={formatCount(position.writtenCount)}
