@@ -40,7 +40,7 @@ function FoundGroups({ collection, result, version }: FoundGroupsProps) {
   const isStale =
     settings.metric !== request.metric ||
     settings.using !== request.using ||
-    settings.filter !== request.filter ||
+    JSON.stringify(settings.filter) !== JSON.stringify(request.filter) ||
     settings.threshold < request.threshold;
   return (
     <>

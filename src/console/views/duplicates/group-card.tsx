@@ -79,10 +79,9 @@ export function GroupCard({ collection, group, number, kept, onKeep }: GroupCard
 
 function scoreRange(members: readonly Member[]): string {
   const scores = members.map(({ score }) => score);
-  const [least, greatest] = [Math.min(...scores), Math.max(...scores)];
-  return least === greatest
-    ? `score ${formatScore(least)}`
-    : `scores ${formatScore(least)} to ${formatScore(greatest)}`;
+  const least = formatScore(scores.reduce((a, b) => Math.min(a, b)));
+  const greatest = formatScore(scores.reduce((a, b) => Math.max(a, b)));
+  return least === greatest ? `score ${least}` : `scores ${least} to ${greatest}`;
 }
 
 interface MemberTableProps {

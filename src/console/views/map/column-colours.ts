@@ -1,6 +1,7 @@
 // How a metadata column colours the points: as categories with a legend, or numbers as a scale. Each
 // point gets an entry of a palette, which the theme then turns into a colour.
 
+import type { FoundPath } from '../../../client/client.js';
 import type { Json } from '../../../common/types.js';
 
 /** More colours could not be told apart. Further categories share one. */
@@ -97,4 +98,20 @@ function labelOf(value: Json | undefined): string | undefined {
 
 function byLabel(a: string, b: string): number {
   return a.localeCompare(b, 'en', { numeric: true });
+}
+
+const LABELS = /(^|[._])(label|class|category|type|kind|topic|group|cluster|lang|language)$/i;
+/** More values than that are no categories. */
+const DISTINCT_MAX = 100;
+
+/** The path that most probably tells kinds of vectors apart; empty when there is none. */
+export function defaultColourPath(paths: readonly FoundPath[]): string {
+  const candidates = paths.filter(
+    ({ types, distinct_count: distinct }) =>
+      types.string + types.number + types.boolean > 0 && distinct >= 2 && distinct <= DISTINCT_MAX,
+  );
+  candidates.sort(
+    (a, b) => Number(LABELS.test(b.path)) - Number(LABELS.test(a.path)) || b.count - a.count,
+  );
+  return candidates[0]?.path ?? '';
 }

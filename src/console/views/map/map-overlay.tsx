@@ -25,6 +25,7 @@ interface MapOverlayProps {
 
 const CARD_WIDTH = 280;
 const CARD_DISTANCE = 14;
+const CARD_MARGIN = 8;
 
 export function MapOverlay(props: MapOverlayProps) {
   const { size, place, labels, theme, line, hovered, neighbors, isCrosshairShown } = props;
@@ -79,14 +80,15 @@ export function MapOverlay(props: MapOverlayProps) {
 
 /** Beside the point, on the side where there is room. */
 function cardPlace({ x, y }: Place, { width, height }: ViewSize) {
-  const cardWidth = Math.min(CARD_WIDTH, width - 16);
+  const cardWidth = Math.min(CARD_WIDTH, width - 2 * CARD_MARGIN);
   const isRight = x + CARD_DISTANCE + cardWidth < width;
   const left = isRight ? x + CARD_DISTANCE : x - CARD_DISTANCE - cardWidth;
   const isLow = y > height / 2;
   return {
     width: cardWidth,
-    left: Math.max(8, Math.min(width - cardWidth - 8, left)),
-    ...(isLow ? { bottom: Math.max(8, height - y) } : { top: Math.max(8, y) }),
+    left: Math.max(CARD_MARGIN, Math.min(width - cardWidth - CARD_MARGIN, left)),
+    maxHeight: (isLow ? y : height - y) - CARD_MARGIN,
+    ...(isLow ? { bottom: Math.max(CARD_MARGIN, height - y) } : { top: Math.max(CARD_MARGIN, y) }),
   };
 }
 

@@ -39,7 +39,8 @@ export function MapPicture(props: MapPictureProps) {
       selection={useStore(selectionStore)}
       onSelection={selectionStore.set}
       neighbors={neighbors}
-      hovered={hovered}
+      // The point may have been deleted.
+      hovered={id === undefined ? -1 : hovered}
       onHover={setHovered}
       name={collection.id}
       spoken={id && spokenOf(id, colourPath, colours.values?.[hovered])}

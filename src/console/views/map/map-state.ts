@@ -29,6 +29,8 @@ export interface MapRequest {
 /** A sample of the vectors, in the order in which they were written. */
 export interface MapData {
   readonly request: MapRequest;
+  /** Of the snapshot: the same request may have another sample later. */
+  readonly sequence: number;
   readonly ids: readonly string[];
   /** Row-major [ids.length, 2]: the principal components, scaled to the extent of a layout. */
   readonly components: Float32Array;

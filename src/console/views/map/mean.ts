@@ -6,6 +6,6 @@ export function meanOf(vectors: readonly (readonly number[])[]): number[] {
   for (const values of vectors) {
     for (let at = 0; at < sums.length; at++) sums[at]! += values[at]!;
   }
-  // As many digits as float32 has.
-  return Array.from(sums, (sum) => Math.fround(sum / vectors.length));
+  // Nine digits tell all float32 apart; more would only make the text longer.
+  return Array.from(sums, (sum) => Number((sum / vectors.length).toPrecision(9)));
 }

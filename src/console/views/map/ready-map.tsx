@@ -6,6 +6,7 @@ import { queryClient, useFoundPaths } from '../../api/queries.js';
 import { useStore } from '../../api/store.js';
 import { formatCount } from '../../ui/format.js';
 import { Loading, Problem } from '../../ui/states.js';
+import { defaultColourPath } from './column-colours.js';
 import styles from './map.module.css';
 import { MapLegend } from './map-legend.js';
 import { MapPicture } from './map-picture.js';
@@ -23,7 +24,7 @@ import {
 import { MapToolbar } from './map-toolbar.js';
 import type { MapActions } from './use-map.js';
 import type { Tool } from './use-map-gestures.js';
-import { defaultColourPath, type PointColours, usePointColours } from './use-point-colours.js';
+import { type PointColours, usePointColours } from './use-point-colours.js';
 
 interface ReadyMapProps {
   readonly collection: CollectionRecord;
@@ -159,7 +160,11 @@ function Side({ collection, data, colours: shown, path, actions }: SideProps) {
           ids={ids}
           colourPath={path}
           onClear={() => selectionStore.set(new Set())}
-          onTagged={() => void queryClient.invalidateQueries({ queryKey: ['collection', id] })}
+          onTagged={() => {
+            // Categories may get other numbers.
+            hiddenStore.set(new Set());
+            void queryClient.invalidateQueries({ queryKey: ['collection', id] });
+          }}
           onDeleted={(gone) => {
             actions.stop();
             removePoints(id, new Set(gone));

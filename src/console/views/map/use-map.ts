@@ -5,6 +5,7 @@ import type { CollectionRecord, ProjectionRequest } from '../../../client/client
 import { session } from '../../api/session.js';
 import { useStore } from '../../api/store.js';
 import {
+  hiddenEntriesOf,
   type Layout,
   type MapData,
   type MapRequest,
@@ -49,7 +50,7 @@ export function useMap({ id }: CollectionRecord): MapActions {
       store.set({ kind: 'loading', request });
       try {
         const reply = await client.collection(id).project(wireRequest(request), { signal });
-        mapSelectionOf(id).set(new Set());
+        forgetMarks(id);
         store.set({ kind: 'ready', data: mapData(request, reply), layout: { kind: 'none' } });
       } catch (error) {
         if (!signal.aborted) store.set({ kind: 'failed', error });
@@ -70,7 +71,7 @@ export function useMap({ id }: CollectionRecord): MapActions {
       const { starts, rows, distances } = reply.neighbors!;
       // Vectors may have been written since the first request: the map is of what came last.
       const data = isSameSample(state.data, reply.ids) ? state.data : mapData(request, reply);
-      if (data !== state.data) mapSelectionOf(id).set(new Set());
+      if (data !== state.data) forgetMarks(id);
       const job = { graph: { starts, neighbors: rows, distances }, seed: request.seed };
       worker.current = startWorker({ ...job, start: data.components }, (layout) =>
         store.set({ kind: 'ready', data, layout }),
@@ -81,6 +82,12 @@ export function useMap({ id }: CollectionRecord): MapActions {
   }, [client, id, store, begin]);
 
   return { load, layOut, stop };
+}
+
+/** What refers to points and categories by their numbers, which another sample has differently. */
+function forgetMarks(id: string): void {
+  mapSelectionOf(id).set(new Set());
+  hiddenEntriesOf(id).set(new Set());
 }
 
 function stopped(layout: Layout): Layout {
@@ -99,13 +106,16 @@ function wireRequest({ using, sample, seed, filter }: MapRequest): ProjectionReq
 }
 
 interface Projected {
+  readonly sequence: number;
   readonly ids: readonly string[];
   readonly coordinates: Float32Array;
   readonly varianceRatios: readonly number[];
 }
 
-function mapData(request: MapRequest, { ids, coordinates, varianceRatios }: Projected): MapData {
-  return { request, ids, components: scaleComponents(coordinates), varianceRatios };
+function mapData(request: MapRequest, projected: Projected): MapData {
+  const { sequence, ids, coordinates, varianceRatios } = projected;
+  const components = scaleComponents(coordinates);
+  return { request, sequence, ids, components, varianceRatios };
 }
 
 function isSameSample({ ids }: MapData, others: readonly string[]): boolean {

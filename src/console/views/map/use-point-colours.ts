@@ -2,7 +2,7 @@
 // the points are hidden by the legend.
 
 import { useMemo } from 'react';
-import type { CollectionRecord, FoundPath, Vectors } from '../../../client/client.js';
+import type { CollectionRecord, Vectors } from '../../../client/client.js';
 import { resolvePath } from '../../../common/metadata-path.js';
 import type { Json } from '../../../common/types.js';
 import { useApi } from '../../api/queries.js';
@@ -27,7 +27,7 @@ export function usePointColours(
     error,
     isFetching,
   } = useApi(
-    ['collection', id, 'column', path, data.request, data.ids.length],
+    ['collection', id, 'column', path, data.request, data.sequence, data.ids.length],
     (client, signal) => readColumn(client.collection(id), data, path, signal),
     { enabled: path !== '', staleTime: 60_000 },
   );
@@ -64,20 +64,4 @@ async function readColumn(
     if (pointOf.size === 0) break;
   }
   return values;
-}
-
-const LABELS = /(^|[._])(label|class|category|type|kind|topic|group|cluster|lang|language)$/i;
-/** More values than that are no categories. */
-const DISTINCT_MAX = 100;
-
-/** The path that most probably tells kinds of vectors apart; empty when there is none. */
-export function defaultColourPath(paths: readonly FoundPath[]): string {
-  const candidates = paths.filter(
-    ({ types, distinct_count: distinct }) =>
-      types.string + types.number + types.boolean > 0 && distinct >= 2 && distinct <= DISTINCT_MAX,
-  );
-  candidates.sort(
-    (a, b) => Number(LABELS.test(b.path)) - Number(LABELS.test(a.path)) || b.count - a.count,
-  );
-  return candidates[0]?.path ?? '';
 }
