@@ -35,12 +35,11 @@ export function TableHeader(props: TableHeaderProps) {
   const offset = isSelectable ? 1 : 0;
   return (
     <div role="rowgroup" className={styles.header}>
-      <div role="row" aria-rowindex={1} className={styles.row}>
+      <div role="row" aria-rowindex={1} data-row={-1} className={styles.row}>
         {isSelectable && (
           <span
             role="columnheader"
             id={cellId(gridId, { row: -1, column: 0 })}
-            data-row={-1}
             data-column={0}
             className={classNames(styles.headerCell, active === 0 && styles.active)}
           >
@@ -57,7 +56,6 @@ export function TableHeader(props: TableHeaderProps) {
               role="columnheader"
               id={cellId(gridId, { row: -1, column: at })}
               aria-sort={isSorted ? (sort.isDescending ? 'descending' : 'ascending') : undefined}
-              data-row={-1}
               data-column={at}
               className={classNames(
                 styles.headerCell,

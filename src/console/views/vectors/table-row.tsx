@@ -33,16 +33,16 @@ interface TableBodyRowProps {
 export const TableBodyRow = memo(function TableBodyRow(props: TableBodyRowProps) {
   const { gridId, index, top, row, columns, isSelected, isOpen, activeColumn } = props;
   const offset = isSelected === undefined ? 0 : 1;
+  // Attributes of cells cost time while the table scrolls: only the active one needs an id.
   const cell = (column: number) => ({
-    id: cellId(gridId, { row: index, column }),
-    'data-row': index,
     'data-column': column,
-    'aria-colindex': column + 1,
+    id: column === activeColumn ? cellId(gridId, { row: index, column }) : undefined,
   });
   return (
     <div
       role="row"
       aria-rowindex={index + 2}
+      data-row={index}
       aria-selected={isSelected}
       className={classNames(
         styles.row,

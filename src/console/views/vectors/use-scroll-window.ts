@@ -14,6 +14,8 @@ import {
 const OVERSCAN_ROWS = 8;
 /** Rows come and go in steps, so that not every row that is passed renders. */
 const STEP_ROWS = 4;
+/** Rows of the window beyond those that fit into the viewport: on both sides, and one that is cut. */
+export const WINDOW_ROWS_MORE = 2 * OVERSCAN_ROWS + 1;
 /** Offsets of rows are relative to a row that seldom changes: pixels of CSS end at 33 million. */
 const ANCHOR_ROWS = 10_000;
 /** After the last movement, the scroll bar is put in proportion to the position. */

@@ -5,7 +5,7 @@ const BAR_COUNT = 64;
 const HEIGHT = 16;
 
 /**
- * An SVG path in a box of 64 × 16: the values as bars, scaled by the largest magnitude, around the middle
+ * A path, as SVG writes it, in a box of 64 × 16: the values as bars, scaled by the largest magnitude, around the middle
  * or, when none is negative, from the bottom. Of more than 64 values a bar stands for several, and has
  * that of the largest magnitude.
  */

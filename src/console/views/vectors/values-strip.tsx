@@ -1,6 +1,8 @@
-// The values of a vector as a small strip of bars around zero.
+// The values of a vector as a small strip of bars around zero. A canvas, since many strips are painted
+// while a table scrolls, and paths of SVG are slow to paint.
 
-import { useMemo } from 'react';
+import { useLayoutEffect, useRef } from 'react';
+import { useShownTheme } from '../../shell/theme.js';
 import { stripPath } from './values-shape.js';
 import styles from './vectors.module.css';
 
@@ -8,17 +10,39 @@ interface ValuesStripProps {
   readonly values: ArrayLike<number>;
 }
 
+/** Pixels of the canvas for each unit of the path, for sharp edges on dense screens. */
+const SCALE = 3;
+
 export function ValuesStrip({ values }: ValuesStripProps) {
-  const path = useMemo(() => stripPath(values), [values]);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const shownTheme = useShownTheme();
+  useLayoutEffect(() => {
+    const context = canvas.current!.getContext('2d')!;
+    context.reset();
+    context.scale(SCALE, SCALE);
+    context.fillStyle = colourOf(canvas.current!, shownTheme);
+    context.fill(new Path2D(stripPath(values)));
+  }, [values, shownTheme]);
   return (
-    <svg
+    <canvas
+      ref={canvas}
+      width={64 * SCALE}
+      height={16 * SCALE}
       className={styles.strip}
-      viewBox="0 0 64 16"
-      preserveAspectRatio="none"
       role="img"
       aria-label={`${values.length} values`}
-    >
-      <path d={path} fill="currentColor" />
-    </svg>
+    />
   );
+}
+
+/** By theme; asking for the style of each strip would make the browser compute it at once. */
+const colours = new Map<string, string>();
+
+function colourOf(element: Element, theme: string): string {
+  let colour = colours.get(theme);
+  if (colour === undefined) {
+    colour = getComputedStyle(element).color;
+    colours.set(theme, colour);
+  }
+  return colour;
 }

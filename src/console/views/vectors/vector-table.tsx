@@ -16,7 +16,7 @@ import { contentHeight } from './scroll-window.js';
 import { type SortState, TableHeader, WIDTH_STEP } from './table-header.js';
 import { cellId, SELECTION_WIDTH, TableBodyRow } from './table-row.js';
 import { type ActiveCell, cellAfterKey, toggled, withAll } from './table-selection.js';
-import { useScrollWindow } from './use-scroll-window.js';
+import { useScrollWindow, WINDOW_ROWS_MORE } from './use-scroll-window.js';
 import type { TableColumn } from './vector-columns.js';
 import styles from './vector-table.module.css';
 
@@ -68,6 +68,7 @@ export function VectorTable(props: VectorTableProps) {
     grid.active.row === -1 || (grid.active.row >= first && grid.active.row < last);
   const shownColumns = columns.map((column) => widths[column.key] ?? column.width);
   const template = [...(isSelectable ? [SELECTION_WIDTH] : []), ...shownColumns];
+  const slotCount = slotsOf(area.viewportHeight);
   const changeWidth = (key: string, width: number) => {
     const next = { ...widths, [key]: width };
     if (props.onWidthsChange) props.onWidthsChange(next);
@@ -83,7 +84,6 @@ export function VectorTable(props: VectorTableProps) {
       role="grid"
       aria-label={label}
       aria-rowcount={rowCount + 1}
-      aria-colcount={template.length}
       aria-multiselectable={isSelectable || undefined}
       aria-activedescendant={isActiveShown ? cellId(gridId, grid.active) : undefined}
       tabIndex={0}
@@ -123,7 +123,8 @@ export function VectorTable(props: VectorTableProps) {
             const row = rowAt(index);
             return (
               <TableBodyRow
-                key={index}
+                // Rows that leave are those that come, with other contents: making elements is slow.
+                key={index % slotCount}
                 gridId={gridId}
                 index={index}
                 top={(index - anchor) * ROW_HEIGHT}
@@ -207,7 +208,7 @@ function useGridState(
   const onClick = (event: MouseEvent) => {
     const cell = (event.target as Element).closest<HTMLElement>('[data-column]');
     if (cell === null || (event.target as Element).closest('button, a') !== null) return;
-    const row = Number(cell.dataset.row);
+    const row = Number(cell.closest<HTMLElement>('[data-row]')!.dataset.row);
     const column = Number(cell.dataset.column);
     setActive({ row, column });
     if (row < 0) sortBy(columns[column - offset]);
@@ -220,6 +221,11 @@ function useGridState(
 
 function clampRow(cell: ActiveCell, rowCount: number): ActiveCell {
   return cell.row < rowCount ? cell : { ...cell, row: rowCount - 1 };
+}
+
+/** As many rows as are ever shown at once. */
+function slotsOf(viewportHeight: number): number {
+  return Math.ceil(viewportHeight / ROW_HEIGHT) + WINDOW_ROWS_MORE;
 }
 
 /** Ascending, descending, none. */
