@@ -13,16 +13,14 @@ import { type DenseVector, denseVectors } from '../dense-vectors.js';
 import { FilterEditor } from '../filter/filter-editor.js';
 import styles from './duplicates.module.css';
 import { JoinResults } from './join-results.js';
+import { joinDraftOf, joinStateOf, useJoin } from './join-search.js';
 import {
   type JoinDraft,
   joinableCollections,
-  joinDraftOf,
   joinRequest,
   joinSettings,
-  joinStateOf,
   matching,
-  useJoin,
-} from './join-search.js';
+} from './join-settings.js';
 import { MetricField, ThresholdField, VectorField } from './score-fields.js';
 import { SearchProgress } from './search-progress.js';
 
