@@ -17,7 +17,8 @@ export function ValuesStrip({ values }: ValuesStripProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const shownTheme = useShownTheme();
   useLayoutEffect(() => {
-    const context = canvas.current!.getContext('2d')!;
+    // Kept in memory: as textures of a graphics processor, many small canvases are slow.
+    const context = canvas.current!.getContext('2d', { willReadFrequently: true })!;
     context.reset();
     context.scale(SCALE, SCALE);
     context.fillStyle = colourOf(canvas.current!, shownTheme);
