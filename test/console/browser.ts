@@ -27,7 +27,7 @@ const ARGUMENTS = [
   '--enable-unsafe-swiftshader',
 ];
 
-export type Theme = 'light' | 'dark';
+type Theme = 'light' | 'dark';
 
 export interface PageOptions {
   /** The address within the console: `/collections/wordnet/browse`. */

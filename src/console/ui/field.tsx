@@ -11,7 +11,7 @@ import { classNames } from './class-names.js';
 import styles from './field.module.css';
 
 /** The attributes that connect a control with its label, hint and error. */
-export interface ControlAttributes {
+interface ControlAttributes {
   readonly id: string;
   readonly 'aria-describedby': string | undefined;
   readonly 'aria-invalid': boolean | undefined;

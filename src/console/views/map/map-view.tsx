@@ -26,9 +26,12 @@ export default function MapView({ collection }: CollectionViewProps) {
   }, []);
   if (isEmpty) {
     return (
-      <Empty title="There is nothing to draw">
-        <p>The map shows dense vectors, and this collection has none.</p>
-      </Empty>
+      <>
+        <h1 className="visually-hidden">Map of {collection.id}</h1>
+        <Empty title="There is nothing to draw">
+          <p>The map shows dense vectors, and this collection has none.</p>
+        </Empty>
+      </>
     );
   }
   const request = state.kind === 'ready' ? state.data.request : undefined;
