@@ -55,7 +55,7 @@ const config = {
     },
   },
   plugins: [{ name: 'licences', generateBundle: writeLicences }],
-  worker: { format: 'es', plugins: () => [{ name: 'licences', generateBundle: writeLicences }] },
+  worker: { format: 'es', plugins: () => [{ name: 'packages', generateBundle: addPackages }] },
 };
 
 if (process.argv[2] === '--serve') await serve(process.argv[3] ?? 'http://127.0.0.1:8484');
@@ -124,11 +124,16 @@ function checkFirstView() {
 }
 
 /** A plugin's hook: the modules of a build are known when its files are made. */
-function writeLicences() {
+function addPackages() {
   for (const id of this.getModuleIds()) {
     const folder = /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id)?.[1];
     if (folder !== undefined && existsSync(join(folder, 'package.json'))) packages.add(folder);
   }
+}
+
+/** For the build of the page, which ends after those of its workers. */
+function writeLicences() {
+  addPackages.call(this);
   const texts = [...packages].sort().map(licenceOf);
   this.emitFile({ type: 'asset', fileName: LICENCES, source: texts.join('\n') });
 }

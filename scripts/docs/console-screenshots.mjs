@@ -78,8 +78,13 @@ const SHOTS = {
     theme: 'dark',
     async prepare(page) {
       await converged(page);
-      await page.getByRole('application').hover();
-      await page.waitForTimeout(800);
+      // Beside the label of a category there are points.
+      const label = await page
+        .getByRole('application')
+        .getByText('2', { exact: true })
+        .boundingBox();
+      await page.mouse.move(label.x - 8, label.y + 4, { steps: 4 });
+      await page.waitForTimeout(1_500);
     },
   },
   'map-words': {

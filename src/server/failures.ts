@@ -27,6 +27,9 @@ export function toClientError(error: unknown, request: FastifyRequest): SagittaE
         'invalid_request',
         'The path is not valid: percent-encoded bytes must be UTF-8.',
       );
+    case 'ERR_STREAM_PREMATURE_CLOSE':
+      // From Fastify, when the connection closed before the first bytes of a stream were sent.
+      return new SagittaError('deadline_exceeded', 'The client disconnected.', { cause: error });
     case 'FST_ERR_MAX_PARAM_LENGTH':
       return new SagittaError('invalid_request', 'A segment of the path is too long for an id.');
     default:

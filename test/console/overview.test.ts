@@ -51,6 +51,17 @@ describe('limitUsageOf', () => {
       { label: 'Event loop delay', used: '250 ms', limit: '1,000 ms', share: 0.25 },
     ]);
   });
+
+  test('compares what the process and the disk hold with what the machine has', () => {
+    const metrics = parseMetrics(
+      'process_resident_memory_bytes 1e9\nprocess_memory_limit_bytes 4e9\n' +
+        'sagitta_disk_total_bytes 100e9\nsagitta_disk_free_bytes 25e9',
+    );
+    assert.deepEqual(limitUsageOf(metrics, {}), [
+      { label: 'Memory', used: '1.0 GB', limit: '4.0 GB', share: 0.25 },
+      { label: 'Disk', used: '75 GB', limit: '100 GB', share: 0.75 },
+    ]);
+  });
 });
 
 describe('writesOf', () => {

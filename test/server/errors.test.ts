@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import type { FastifyRequest } from 'fastify';
 import {
   ERROR_TITLES,
   type ErrorCode,
@@ -13,6 +14,7 @@ import {
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
 import { silentLogger } from '../../src/common/logger.js';
 import { createInlinePool } from '../../src/platform/pool.js';
+import { toClientError } from '../../src/server/failures.js';
 import {
   BODY_LAYOUT,
   type IssueLayout,
@@ -25,6 +27,14 @@ import {
 import { createFilledService, createService, expectProblem, type Service } from './harness.js';
 
 describe('problems', () => {
+  it('take the end of a connection before a stream for what the client did', () => {
+    const error = Object.assign(new Error('Premature close'), {
+      code: 'ERR_STREAM_PREMATURE_CLOSE',
+    });
+    const request = { routeOptions: { config: {} } } as FastifyRequest;
+    assert.equal(toClientError(error, request).code, 'deadline_exceeded');
+  });
+
   it('exist for every code, with a status of 400 or above', () => {
     for (const code of Object.keys(ERROR_TITLES) as ErrorCode[]) {
       assert.ok(STATUS_OF_CODE[code] >= 400, code);

@@ -1,4 +1,5 @@
-// How near the limits are: each gauge of `/metrics` that has a limit in `/limits`.
+// How near the limits are: each gauge of `/metrics` that has a limit in `/limits`, and the memory and the
+// disk of the machine.
 
 import type { Limits } from '../../../client/client.js';
 import { type Metrics, sumOf } from '../../api/metrics-text.js';
@@ -77,6 +78,25 @@ const LIMITED: readonly LimitedGauge[] = [
 
 /** Gauges or limits that the server does not have are left out. */
 export function limitUsageOf(metrics: Metrics, limits: Limits): readonly LimitUsage[] {
+  return [...machineUsageOf(metrics), ...settingUsageOf(metrics, limits)];
+}
+
+function machineUsageOf(metrics: Metrics): readonly LimitUsage[] {
+  const memory = sumOf(metrics, 'process_resident_memory_bytes');
+  const disk = sumOf(metrics, 'sagitta_disk_total_bytes');
+  const free = sumOf(metrics, 'sagitta_disk_free_bytes');
+  const used = disk === undefined || free === undefined ? undefined : disk - free;
+  return [
+    { label: 'Memory', value: memory, most: sumOf(metrics, 'process_memory_limit_bytes') },
+    { label: 'Disk', value: used, most: disk },
+  ].flatMap(({ label, value, most }) =>
+    value === undefined || most === undefined || most === 0
+      ? []
+      : { label, used: formatBytes(value), limit: formatBytes(most), share: value / most },
+  );
+}
+
+function settingUsageOf(metrics: Metrics, limits: Limits): readonly LimitUsage[] {
   return LIMITED.flatMap(({ label, gauge, limit, format, scale = 1 }) => {
     const value = sumOf(metrics, gauge);
     const most = limits[limit];
