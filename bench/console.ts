@@ -59,6 +59,7 @@ try {
   await fill();
   await measureFirstViews(browser);
   await measureScrolling(browser);
+  await measureMap(browser);
 } finally {
   await browser.close();
   await server.stop();
@@ -165,6 +166,75 @@ async function scrollFrames(page: Page, pixels: number): Promise<readonly number
     };
     requestAnimationFrame(frame);
   })`)) as readonly number[];
+}
+
+/** By principal components; the layout by UMAP takes longer, and is shown while it goes on. */
+async function measureMap(chromium: Browser): Promise<void> {
+  const path = collectionPath(POINTS, 'map');
+  const { page, expectNoProblems, close } = await openConsole(chromium, server.url, { path });
+  await page.getByRole('application').waitFor();
+  await page.getByLabel('Layout').selectOption('PCA');
+  await page.getByText('Sample and filter').click();
+  await page.getByLabel('Vectors at most').fill(String(sizes.pointCount));
+  await page.evaluate('performance.clearResourceTimings()');
+  await page.getByRole('button', { name: 'Draw the map' }).click();
+  report(
+    `map of ${sizes.pointCount} points drawn after the data arrived`,
+    milliseconds(await drawnAfterMs(page)),
+  );
+  const hovers = await hoverMs(page);
+  report(
+    `hover answered, of ${hovers.length}: p50 / p95`,
+    `${milliseconds(quantile(hovers, 0.5))} / ${milliseconds(quantile(hovers, 0.95))}`,
+  );
+  expectNoProblems();
+  await close();
+}
+
+/** From the end of the reply until two frames after the map has all points. */
+async function drawnAfterMs(page: Page): Promise<number> {
+  const label = `Map of ${sizes.pointCount.toLocaleString('en-US')} vectors`;
+  return (await page.evaluate(`new Promise((resolve) => {
+    const frame = () => {
+      const reply = performance.getEntriesByType('resource')
+        .find(({ name, responseEnd }) => name.endsWith('/projection') && responseEnd > 0);
+      const map = document.querySelector('[role=application]');
+      const isDrawn = reply !== undefined && map?.ariaLabel?.startsWith('${label}');
+      if (!isDrawn) return requestAnimationFrame(frame);
+      requestAnimationFrame(() => requestAnimationFrame(() => {
+        resolve(performance.now() - reply.responseEnd);
+      }));
+    };
+    frame();
+  })`)) as number;
+}
+
+/** From each movement of the pointer until the frame after the page has changed; where it does not, there is no point. */
+async function hoverMs(page: Page): Promise<readonly number[]> {
+  return (await page.evaluate(`(async () => {
+    const map = document.querySelector('[role=application]');
+    const box = map.getBoundingClientRect();
+    const found = [];
+    for (let move = 0; move < ${sizes.hoverCount} * 4 && found.length < ${sizes.hoverCount}; move++) {
+      const startedAt = performance.now();
+      const taken = await new Promise((resolve) => {
+        const observer = new MutationObserver(() => {
+          observer.disconnect();
+          requestAnimationFrame(() => resolve(performance.now() - startedAt));
+        });
+        observer.observe(map, { childList: true, subtree: true, attributes: true, characterData: true });
+        setTimeout(() => { observer.disconnect(); resolve(undefined); }, 400);
+        map.dispatchEvent(new PointerEvent('pointermove', {
+          bubbles: true, pointerType: 'mouse', isPrimary: true,
+          clientX: box.x + box.width * (0.3 + ((move * 37) % 101) / 250),
+          clientY: box.y + box.height * (0.3 + ((move * 53) % 97) / 240),
+        }));
+      });
+      if (taken !== undefined) found.push(taken);
+      await new Promise((resolve) => setTimeout(resolve, 150));
+    }
+    return found;
+  })()`)) as readonly number[];
 }
 
 function milliseconds(value: number): string {

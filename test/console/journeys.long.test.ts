@@ -2,9 +2,11 @@
 // a question to the API.
 
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { after, before, suite, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import type { Browser } from 'playwright-core';
 import { createClient } from '../../src/client/client.js';
 import { collectionPath } from '../../src/console/routes.js';
@@ -179,6 +181,57 @@ suite('journeys through the console', { skip: NO_BROWSER }, () => {
     if (await name.isVisible()) await name.fill('twins');
     await dialog.getByRole('button', { name: /^Delete/ }).click();
     await eventually('one of three is left', async () => (await vectors.count()) === 3);
+    expectNoProblems();
+    await close();
+  });
+
+  test('points of the map are selected by their colour and by the keyboard, and tagged', async () => {
+    const { page, expectNoProblems, close } = await open(collectionPath('wordnet', 'map'));
+    await page.getByText('UMAP is complete.').first().waitFor({ state: 'attached' });
+    await page.getByLabel('Colour by').selectOption('category');
+    await page.getByRole('button', { name: 'Select noun.animal' }).click();
+    const vectors = server.client.collection('wordnet');
+    const animals = await vectors.count({ category: 'noun.animal' });
+    await page.getByText(`${animals} selected`).first().waitFor();
+    await expectAccessible(page, 'a selection on the map');
+    await page.getByRole('button', { name: 'Tag' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('combobox', { name: 'Metadata path' }).fill('is_animal');
+    await dialog.getByLabel('Value').fill('true');
+    await dialog.getByRole('button', { name: 'Set' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    assert.equal(await vectors.count({ is_animal: true, category: 'noun.animal' }), animals);
+    assert.equal(await vectors.count({ is_animal: true }), animals);
+    await page.getByRole('application').focus();
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('n');
+    await page.keyboard.press('Space');
+    await page.getByText('1 selected').first().waitFor();
+    expectNoProblems();
+    await close();
+  });
+
+  test('two queries are compared, and a query is copied as a program that runs', async () => {
+    const draft = encodeURIComponent(JSON.stringify({ by: 'id', id: 'n02069974' }));
+    const path = `${collectionPath('wordnet', 'query')}/${draft}`;
+    const { page, expectNoProblems, close } = await open(path);
+    await page.keyboard.press('Control+Enter');
+    await page.getByText('n02070624').first().waitFor();
+    await expectAccessible(page, 'the matches of a query');
+    await page.getByRole('button', { name: 'Copy as' }).click();
+    const dialog = page.getByRole('dialog');
+    const program = await dialog.locator('pre').first().textContent();
+    await expectAccessible(page, 'a query as a program');
+    const { stdout } = await promisify(execFile)('bash', ['-c', program!]);
+    assert.equal(JSON.parse(stdout).matches[0].id, 'n02070624');
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Compare with a second query' }).click();
+    await page.keyboard.press('Control+Enter');
+    await page
+      .getByText(/in both|common|of both/i)
+      .first()
+      .waitFor();
+    await expectAccessible(page, 'two queries side by side');
     expectNoProblems();
     await close();
   });

@@ -49,7 +49,6 @@ export function MapCanvas(props: MapCanvasProps) {
     [positions, colours, hidden, areLabelsShown],
   );
   return (
-    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: an application may have a label
     <div
       ref={area}
       role="application"
