@@ -32,8 +32,8 @@ const POINTS = 'points';
 const POINT_DIMENSION = 16;
 const CLUSTERS = 10;
 const SEED = 15;
-/** What a person reaches with the wheel of a mouse, and with the scrollbar. */
-const SCROLL_PIXELS = [240, 20_000];
+/** With the wheel of a mouse, with a long swipe, and with the scroll bar. */
+const SCROLL_PIXELS = [60, 240, 20_000];
 
 /** The element that scrolls the rows. */
 const SCROLLER = `[...document.querySelectorAll('main *')].find((element) =>
