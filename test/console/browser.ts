@@ -22,10 +22,10 @@ const ARGUMENTS = [
   '--disable-background-networking',
   '--disable-component-update',
   '--disable-sync',
-  // WebGL on a machine without a GPU.
-  '--use-angle=swiftshader',
-  '--enable-unsafe-swiftshader',
 ];
+
+/** WebGL on a machine without a GPU. Everything is then drawn by it, which is slower. */
+const WEBGL_ARGUMENTS = ['--use-angle=swiftshader', '--enable-unsafe-swiftshader'];
 
 type Theme = 'light' | 'dark';
 
@@ -46,8 +46,9 @@ export interface ConsolePage {
   close(): Promise<void>;
 }
 
-export function launchBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: EXECUTABLE, args: ARGUMENTS });
+export function launchBrowser({ hasWebGl = true } = {}): Promise<Browser> {
+  const args = hasWebGl ? [...ARGUMENTS, ...WEBGL_ARGUMENTS] : ARGUMENTS;
+  return chromium.launch({ executablePath: EXECUTABLE, args });
 }
 
 /** `url` is that of the server, or of a proxy in front of it. */
