@@ -81,7 +81,7 @@ const SHOTS = {
       // Beside the label of a category there are points.
       const label = await page
         .getByRole('application')
-        .getByText('2', { exact: true })
+        .getByText('0', { exact: true })
         .boundingBox();
       await page.mouse.move(label.x - 8, label.y + 4, { steps: 4 });
       await page.waitForTimeout(1_500);

@@ -2,15 +2,11 @@
 // path prefix, sign-in, a key that is revoked, a slow network, and a server that goes and comes back.
 
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import type { Browser } from 'playwright-core';
 import { createClient } from '../../src/client/client.js';
-import { type ServerProcess, startServerProcess } from '../support/server-process.js';
 import { WAIT_MS_MAX } from '../support/waiting.js';
 import {
   expectAccessible,
@@ -19,28 +15,25 @@ import {
   NO_BROWSER,
   openConsole,
 } from './browser.js';
+import { type ConsoleServer, startConsoleServer } from './console-server.js';
 
 /** What Chromium itself says about a request without a server, or with an error status. */
 const FAILED_REQUEST = /^console error: Failed to load resource/;
 
 suite('the frame of the console', { skip: NO_BROWSER }, () => {
-  let directory: string;
-  let server: ServerProcess;
+  let server: ConsoleServer;
   let browser: Browser;
 
   before(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'sagitta-console-'));
-    server = await startServerProcess({ dataDirectory: directory });
-    const client = createClient({ baseUrl: server.url });
-    await client.collections.create({ id: 'alpha', dimension: 3 });
-    await client.collections.create({ id: 'beta', dimension: 2 });
+    server = await startConsoleServer();
+    await server.client.collections.create({ id: 'alpha', dimension: 3 });
+    await server.client.collections.create({ id: 'beta', dimension: 2 });
     browser = await launchBrowser();
   });
 
   after(async () => {
     await browser?.close();
-    await server?.stop();
-    await rm(directory, { recursive: true });
+    await server?.close();
   });
 
   test('the server sends a browser that asks for / to the console', async () => {
@@ -153,16 +146,13 @@ suite('the frame of the console', { skip: NO_BROWSER }, () => {
   });
 
   test('a lost server is named, and the view works again when the server is back', async () => {
-    const other = await mkdtemp(join(tmpdir(), 'sagitta-console-'));
-    let lost = await startServerProcess({ dataDirectory: other });
-    const port = new URL(lost.url).port;
+    const lost = await startConsoleServer();
     const { page, expectNoProblems, close } = await openConsole(browser, lost.url);
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     await lost.kill();
     await page.getByText('The server cannot be reached').first().waitFor({ timeout: WAIT_MS_MAX });
-    lost = await startServerProcess({ dataDirectory: other, settings: { SAGITTA_PORT: port } });
-    const client = createClient({ baseUrl: lost.url });
-    await client.collections.create({ id: 'gamma', dimension: 2 });
+    await lost.restart();
+    await lost.client.collections.create({ id: 'gamma', dimension: 2 });
     await page.getByText('The server cannot be reached').first().waitFor({
       state: 'detached',
       timeout: WAIT_MS_MAX,
@@ -173,26 +163,22 @@ suite('the frame of the console', { skip: NO_BROWSER }, () => {
       .waitFor({ timeout: WAIT_MS_MAX });
     expectNoProblems(FAILED_REQUEST);
     await close();
-    await lost.stop();
-    await rm(other, { recursive: true });
+    await lost.close();
   });
 });
 
 suite('sign-in', { skip: NO_BROWSER }, () => {
-  let directory: string;
-  let server: ServerProcess;
+  let server: ConsoleServer;
   let browser: Browser;
 
   before(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'sagitta-console-'));
-    server = await startServerProcess({ dataDirectory: directory });
+    server = await startConsoleServer();
     browser = await launchBrowser();
   });
 
   after(async () => {
     await browser?.close();
-    await server?.stop();
-    await rm(directory, { recursive: true });
+    await server?.close();
   });
 
   test('asks for a key, keeps it in memory, and asks again when it is revoked', async () => {

@@ -5,16 +5,12 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { after, before, suite, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { Browser } from 'playwright-core';
-import { createClient } from '../../src/client/client.js';
 import { collectionPath } from '../../src/console/routes.js';
 import { eventually, WAIT_MS_MAX } from '../support/waiting.js';
 import { expectAccessible, launchBrowser, NO_BROWSER, openConsole } from './browser.js';
 import { type ConsoleServer, loadWords, startConsoleServer } from './console-server.js';
-
-const WORDS_PATH = fileURLToPath(new URL('../../../examples/data/wordnet.arrow', import.meta.url));
 
 suite('journeys through the console', { skip: NO_BROWSER }, () => {
   let server: ConsoleServer;
@@ -107,8 +103,13 @@ suite('journeys through the console', { skip: NO_BROWSER }, () => {
     await page.waitForFunction(
       `document.querySelector('[role=grid]').ariaRowCount === '${count + 1}'`,
     );
+    // The first of the rows that pass; what is not loaded yet cannot be selected.
+    for await (const { id } of server.client.collection('wordnet').listAll({ filter, limit: 1 })) {
+      await grid.getByText(id).waitFor();
+      break;
+    }
     for (const row of [1, 2]) {
-      await grid.getByRole('row').nth(row).getByText('not selected').click({ force: true });
+      await grid.getByRole('row').nth(row).getByRole('gridcell').first().click();
     }
     await page.getByText('2 selected').waitFor();
     await page.getByRole('button', { name: 'Tag' }).click();
@@ -126,36 +127,6 @@ suite('journeys through the console', { skip: NO_BROWSER }, () => {
     const text = await readFile((await (await download).path())!, 'utf8');
     assert.equal(text.trimEnd().split('\r\n').length, count + 1);
     expectNoProblems();
-    await close();
-  });
-
-  test('a file is imported, and goes on after the server was killed', async () => {
-    const { page, expectNoProblems, close } = await open('/import');
-    await page.locator('input[type=file]').setInputFiles(WORDS_PATH);
-    await page.getByRole('heading', { name: 'First rows' }).waitFor();
-    await expectAccessible(page, 'the preview of a file');
-    await page.getByLabel('Name').fill('imported');
-    // Slow enough that the server is killed while rows are on their way.
-    const protocol = await page.context().newCDPSession(page);
-    const slow = {
-      offline: false,
-      latency: 0,
-      downloadThroughput: -1,
-      uploadThroughput: 1_000_000,
-    };
-    await protocol.send('Network.emulateNetworkConditions', slow);
-    await page.getByRole('button', { name: 'Import', exact: true }).click();
-    const imported = server.client.collection('imported');
-    await eventually('the collection exists', () =>
-      imported.count().then(
-        () => true,
-        () => false,
-      ),
-    );
-    await server.restart();
-    await eventually('all rows are in it', async () => (await imported.count()) === 4_200);
-    await page.getByText('All rows of wordnet.arrow were read.').waitFor();
-    expectNoProblems(/Failed to load resource|ERR_/);
     await close();
   });
 
@@ -242,22 +213,6 @@ suite('journeys through the console', { skip: NO_BROWSER }, () => {
     await page.getByText('sagitta restore').first().waitFor({ timeout: WAIT_MS_MAX });
     assert.equal((await server.client.backups.list()).length, 1);
     expectNoProblems();
-    await close();
-  });
-
-  test('the first key is shown once, and is what one then signs in with', async () => {
-    const { page, expectNoProblems, close } = await open('/keys');
-    await page.getByRole('button', { name: 'New key' }).click();
-    const dialog = page.getByRole('dialog');
-    await dialog.getByLabel('Owner').fill('operator');
-    await expectAccessible(page, 'the dialog of a new key');
-    await dialog.getByRole('button', { name: 'Create' }).click();
-    const secret = await dialog.locator('code').textContent();
-    await expectAccessible(page, 'the secret of a new key');
-    const client = createClient({ baseUrl: server.url, apiKey: secret! });
-    const [key] = await client.keys.list();
-    assert.equal(key!.owner, 'operator');
-    expectNoProblems(/401/);
     await close();
   });
 });

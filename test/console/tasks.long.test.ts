@@ -2,15 +2,12 @@
 // the server is killed, deals with bad rows, and makes, uses and revokes API keys.
 
 import assert from 'node:assert/strict';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, suite, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { createClient } from '../../src/client/client.js';
-import { type ServerProcess, startServerProcess } from '../support/server-process.js';
 import { WAIT_MS_MAX } from '../support/waiting.js';
-import { launchBrowser, NO_BROWSER, openConsole } from './browser.js';
+import { expectAccessible, launchBrowser, NO_BROWSER, openConsole } from './browser.js';
+import { type ConsoleServer, startConsoleServer } from './console-server.js';
 
 /** Rows of two batches and a half; those in `bad` have no vector. */
 function rowsFile(bad: readonly number[] = []) {
@@ -30,20 +27,17 @@ const press = (page: Page, name: string) =>
   page.getByRole('button', { name, exact: true }).click({ timeout: WAIT_MS_MAX });
 
 suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
-  let directory: string;
-  let server: ServerProcess;
+  let server: ConsoleServer;
   let browser: Browser;
 
   before(async () => {
-    directory = await mkdtemp(join(tmpdir(), 'sagitta-console-'));
-    server = await startServerProcess({ dataDirectory: directory });
+    server = await startConsoleServer();
     browser = await launchBrowser();
   });
 
   after(async () => {
     await browser?.close();
-    await server?.stop();
-    await rm(directory, { recursive: true });
+    await server?.close();
   });
 
   test('an import goes on after its server was killed, and writes every row once', async () => {
@@ -60,11 +54,7 @@ suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
     });
     await press(page, 'Import');
     await page.getByText('The import goes on by itself').waitFor({ timeout: WAIT_MS_MAX });
-    const port = new URL(server.url).port;
-    server = await startServerProcess({
-      dataDirectory: directory,
-      settings: { SAGITTA_PORT: port },
-    });
+    await server.restart();
     await heading(page, 'Imported');
     const client = createClient({ baseUrl: server.url });
     assert.equal(await client.collection('cut').count(), 25_000);
@@ -96,8 +86,10 @@ suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
     });
     await press(page, 'New key');
     await page.getByLabel('Owner').fill('operations');
+    await expectAccessible(page, 'the dialog of a new key');
     await press(page, 'Create');
     await page.getByText('This page is signed in with it.').waitFor({ timeout: WAIT_MS_MAX });
+    await expectAccessible(page, 'the secret of a new key');
     await press(page, 'I have copied it');
     await page.getByRole('row', { name: /operations .* yours admin active never/ }).waitFor();
     await press(page, 'New key');

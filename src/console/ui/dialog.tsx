@@ -1,4 +1,4 @@
-// A modal dialog, and one that asks to type a name before something is deleted.
+// A modal dialog, the form in most of them, and one that asks to type a name before something is deleted.
 
 import { DialogDismiss, DialogHeading, Dialog as ModalDialog } from '@ariakit/react';
 import { X } from 'lucide-react';
@@ -49,6 +49,53 @@ export function DialogActions({ children }: { readonly children: ReactNode }) {
   return <footer className={styles.actions}>{children}</footer>;
 }
 
+interface DialogFormProps {
+  /** What the button that submits says. */
+  readonly action: string;
+  readonly kind?: 'primary' | 'danger';
+  /** Whether what was typed can be submitted. */
+  readonly isReady?: boolean;
+  /** Closes the dialog itself; an error that it throws is shown. */
+  readonly onSubmit: () => Promise<unknown>;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}
+
+export function DialogForm(props: DialogFormProps) {
+  const { action, kind = 'primary', isReady = true, onSubmit, onClose, children } = props;
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const submit = async () => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      await onSubmit();
+    } catch (cause) {
+      setError(cause);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <form
+      className={styles.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (isReady && !isBusy) void submit();
+      }}
+    >
+      {children}
+      {error !== undefined && <Problem error={error} />}
+      <DialogActions>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button type="submit" kind={kind} disabled={!isReady} isBusy={isBusy}>
+          {action}
+        </Button>
+      </DialogActions>
+    </form>
+  );
+}
+
 interface ConfirmByNameProps {
   readonly title: string;
   /** What will happen. */
@@ -73,27 +120,17 @@ export function ConfirmByName(props: ConfirmByNameProps) {
 
 function ConfirmForm({ children, name, action, onClose, onConfirm }: ConfirmByNameProps) {
   const [typed, setTyped] = useState('');
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
   const confirm = async () => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      await onConfirm();
-      onClose();
-    } catch (cause) {
-      setError(cause);
-    } finally {
-      setBusy(false);
-    }
+    await onConfirm();
+    onClose();
   };
   return (
-    <form
-      className={styles.form}
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (typed === name) void confirm();
-      }}
+    <DialogForm
+      action={action}
+      kind="danger"
+      isReady={typed === name}
+      onSubmit={confirm}
+      onClose={onClose}
     >
       <div>{children}</div>
       <Field label={`Type ${name} to confirm`}>
@@ -105,13 +142,6 @@ function ConfirmForm({ children, name, action, onClose, onConfirm }: ConfirmByNa
           />
         )}
       </Field>
-      {error !== undefined && <Problem error={error} />}
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button type="submit" kind="danger" disabled={typed !== name} isBusy={isBusy}>
-          {action}
-        </Button>
-      </DialogActions>
-    </form>
+    </DialogForm>
   );
 }

@@ -70,14 +70,6 @@ export default function BrowseView({ collection }: CollectionViewProps) {
           />
         </div>
       )}
-      {ids.length > 0 && (
-        <SelectionBar
-          collection={collection}
-          ids={ids}
-          onChange={(selection) => change({ selection })}
-          onExport={() => setExporting(true)}
-        />
-      )}
       {rows.error !== undefined && !(state.isFilterShown && isAboutFilter(rows.error)) && (
         <div className={styles.place}>
           <Problem error={rows.error} onRetry={rows.refresh} />
@@ -96,6 +88,15 @@ export default function BrowseView({ collection }: CollectionViewProps) {
           </aside>
         )}
       </div>
+      {/* Below the rows, which would otherwise move with the first selection. */}
+      {ids.length > 0 && (
+        <SelectionBar
+          collection={collection}
+          ids={ids}
+          onChange={(selection) => change({ selection })}
+          onExport={() => setExporting(true)}
+        />
+      )}
       <ExportDialog
         collection={collection}
         filter={state.filter}

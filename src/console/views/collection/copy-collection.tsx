@@ -5,13 +5,10 @@ import { useLocation } from 'wouter';
 import { queryClient } from '../../api/queries.js';
 import { session } from '../../api/session.js';
 import { collectionPath } from '../../routes.js';
-import { Button } from '../../ui/button.js';
-import { Dialog, DialogActions } from '../../ui/dialog.js';
+import { Dialog, DialogForm } from '../../ui/dialog.js';
 import { Field, TextInput } from '../../ui/field.js';
 import { notify } from '../../ui/notices.js';
-import { Problem } from '../../ui/states.js';
 import type { CollectionDialogProps } from './collection-dialog-props.js';
-import styles from './schema.module.css';
 
 export function CloneDialog({ collection, isOpen, onClose }: CollectionDialogProps) {
   return (
@@ -57,42 +54,20 @@ interface NewIdFormProps {
 
 function NewIdForm({ first, hint, action, onClose, run }: NewIdFormProps) {
   const [id, setId] = useState(first);
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
   const [, navigate] = useLocation();
   const submit = async () => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      await run(id);
-      void queryClient.invalidateQueries({ queryKey: ['collections'] });
-      onClose();
-      navigate(collectionPath(id));
-    } catch (cause) {
-      setError(cause);
-      setBusy(false);
-    }
+    await run(id);
+    void queryClient.invalidateQueries({ queryKey: ['collections'] });
+    onClose();
+    navigate(collectionPath(id));
   };
   return (
-    <form
-      className={styles.form}
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (id !== '') void submit();
-      }}
-    >
+    <DialogForm action={action} isReady={id !== ''} onSubmit={submit} onClose={onClose}>
       <Field label="New id" hint={hint}>
         {(control) => (
           <TextInput {...control} value={id} onChange={(event) => setId(event.target.value)} />
         )}
       </Field>
-      {error !== undefined && <Problem error={error} />}
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button type="submit" kind="primary" disabled={id === ''} isBusy={isBusy}>
-          {action}
-        </Button>
-      </DialogActions>
-    </form>
+    </DialogForm>
   );
 }

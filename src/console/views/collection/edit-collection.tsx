@@ -3,15 +3,12 @@
 import { useState } from 'react';
 import { queryClient } from '../../api/queries.js';
 import { session } from '../../api/session.js';
-import { Button } from '../../ui/button.js';
-import { Dialog, DialogActions } from '../../ui/dialog.js';
+import { Dialog, DialogForm } from '../../ui/dialog.js';
 import { Field, TextArea, TextInput } from '../../ui/field.js';
 import { notify } from '../../ui/notices.js';
-import { Problem } from '../../ui/states.js';
 import type { CollectionDialogProps } from './collection-dialog-props.js';
 import { parseLabels, parseTtl, rowsOfLabels } from './collection-draft.js';
 import { LabelEditor } from './label-editor.js';
-import styles from './schema.module.css';
 
 export function EditDialog(props: CollectionDialogProps) {
   return (
@@ -26,38 +23,23 @@ function EditForm({ collection, onClose }: CollectionDialogProps) {
   const [description, setDescription] = useState(collection.description ?? '');
   const [rows, setRows] = useState(rowsOfLabels(collection.labels));
   const [ttl, setTtl] = useState(collection.ttl_seconds?.toString() ?? '');
-  const [isBusy, setBusy] = useState(false);
-  const [failure, setFailure] = useState<unknown>();
   const labels = parseLabels(rows);
   const seconds = parseTtl(ttl);
   const isValid = typeof labels !== 'string' && typeof seconds !== 'string';
   const save = async () => {
     if (!isValid) return;
-    setBusy(true);
-    setFailure(undefined);
-    try {
-      await session.get().client.collections.update(id, {
-        description: description === '' ? null : description,
-        labels,
-        ttl_seconds: seconds,
-      });
-      void queryClient.invalidateQueries({ queryKey: ['collection', id] });
-      void queryClient.invalidateQueries({ queryKey: ['collections'] });
-      notify(`Saved ${id}.`);
-      onClose();
-    } catch (error) {
-      setFailure(error);
-      setBusy(false);
-    }
+    await session.get().client.collections.update(id, {
+      description: description === '' ? null : description,
+      labels,
+      ttl_seconds: seconds,
+    });
+    void queryClient.invalidateQueries({ queryKey: ['collection', id] });
+    void queryClient.invalidateQueries({ queryKey: ['collections'] });
+    notify(`Saved ${id}.`);
+    onClose();
   };
   return (
-    <form
-      className={styles.form}
-      onSubmit={(event) => {
-        event.preventDefault();
-        void save();
-      }}
-    >
+    <DialogForm action="Save" isReady={isValid} onSubmit={save} onClose={onClose}>
       <Field label="Description">
         {(control) => (
           <TextArea
@@ -87,13 +69,6 @@ function EditForm({ collection, onClose }: CollectionDialogProps) {
           />
         )}
       </Field>
-      {failure !== undefined && <Problem error={failure} />}
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button type="submit" kind="primary" disabled={!isValid} isBusy={isBusy}>
-          Save
-        </Button>
-      </DialogActions>
-    </form>
+    </DialogForm>
   );
 }

@@ -230,7 +230,11 @@ interface ObjectInputProps {
 export function ObjectInput({ label, value, placeholder, rows = 2, onChange }: ObjectInputProps) {
   const noteId = useId();
   const [draft, setDraft] = useState<string>();
-  const text = draft ?? (value === undefined ? '' : JSON.stringify(value, null, 2));
+  const formatted = value === undefined ? '' : JSON.stringify(value, null, 2);
+  const text = draft ?? formatted;
+  // Room for the formatted text also while it is typed: a click that ends the typing would otherwise
+  // move what it is meant for.
+  const lineCount = Math.max(...[text, formatted].map((shown) => shown.split('\n').length));
   const { problem } = text.trim() === '' ? {} : parseObject(text);
   return (
     <div>
@@ -239,7 +243,7 @@ export function ObjectInput({ label, value, placeholder, rows = 2, onChange }: O
         aria-invalid={problem !== undefined || undefined}
         aria-describedby={problem === undefined ? undefined : noteId}
         placeholder={placeholder}
-        rows={Math.min(ROWS_MAX, Math.max(rows, text.split('\n').length))}
+        rows={Math.min(ROWS_MAX, Math.max(rows, lineCount))}
         className={styles.json}
         value={text}
         onBlur={() => problem === undefined && setDraft(undefined)}

@@ -5,12 +5,9 @@ import type { ApiKeyWithSecret } from '../../../client/client.js';
 import { queryClient } from '../../api/queries.js';
 import { session, signIn } from '../../api/session.js';
 import { createStore, useStore } from '../../api/store.js';
-import { Button } from '../../ui/button.js';
-import { Dialog, DialogActions } from '../../ui/dialog.js';
+import { Dialog, DialogForm } from '../../ui/dialog.js';
 import { Field, TextInput } from '../../ui/field.js';
-import { Problem } from '../../ui/states.js';
 import { type KeyDraft, type ParsedKey, parseKey } from './key-draft.js';
-import styles from './keys.module.css';
 import { ScopePicker } from './scope-picker.js';
 
 interface CreateKeyProps {
@@ -36,35 +33,20 @@ export function CreateKeyDialog(props: CreateKeyProps & { readonly isOpen: boole
 function CreateKeyForm({ isFirst, onClose, onCreated }: CreateKeyProps) {
   const draft = useStore(draftStore) ?? (isFirst ? FIRST_DRAFT : EMPTY_DRAFT);
   const [errors, setErrors] = useState<Extract<ParsedKey, { kind: 'invalid' }>['errors']>({});
-  const [failure, setFailure] = useState<unknown>();
-  const [isBusy, setBusy] = useState(false);
   const change = (part: Partial<KeyDraft>) => draftStore.set({ ...draft, ...part });
   const create = async () => {
     const parsed = parseKey(draft, Date.now());
     setErrors(parsed.kind === 'invalid' ? parsed.errors : {});
     if (parsed.kind === 'invalid') return;
-    setBusy(true);
-    setFailure(undefined);
-    try {
-      const key = await session.get().client.keys.create(parsed.input);
-      // From now on requests need a credential; without this one the page would ask for it at once.
-      if (isFirst) await signIn(key.key, { remember: false }).catch(() => undefined);
-      draftStore.set(undefined);
-      onCreated(key);
-      void queryClient.invalidateQueries({ queryKey: ['keys'] });
-    } catch (error) {
-      setFailure(error);
-      setBusy(false);
-    }
+    const key = await session.get().client.keys.create(parsed.input);
+    // From now on requests need a credential; without this one the page would ask for it at once.
+    if (isFirst) await signIn(key.key, { remember: false }).catch(() => undefined);
+    draftStore.set(undefined);
+    onCreated(key);
+    void queryClient.invalidateQueries({ queryKey: ['keys'] });
   };
   return (
-    <form
-      className={styles.form}
-      onSubmit={(event) => {
-        event.preventDefault();
-        void create();
-      }}
-    >
+    <DialogForm action="Create" onSubmit={create} onClose={onClose}>
       <Field label="Owner" hint="Who or what uses the key." error={errors.owner}>
         {(control) => (
           <TextInput
@@ -90,13 +72,6 @@ function CreateKeyForm({ isFirst, onClose, onCreated }: CreateKeyProps) {
           />
         )}
       </Field>
-      {failure !== undefined && <Problem error={failure} />}
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button type="submit" kind="primary" isBusy={isBusy}>
-          Create
-        </Button>
-      </DialogActions>
-    </form>
+    </DialogForm>
   );
 }

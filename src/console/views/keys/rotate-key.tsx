@@ -4,11 +4,8 @@ import { useState } from 'react';
 import type { ApiKeyRecord, ApiKeyWithSecret } from '../../../client/client.js';
 import { queryClient } from '../../api/queries.js';
 import { session } from '../../api/session.js';
-import { Button } from '../../ui/button.js';
-import { Dialog, DialogActions } from '../../ui/dialog.js';
+import { Dialog, DialogForm } from '../../ui/dialog.js';
 import { Field, Select } from '../../ui/field.js';
-import { Problem } from '../../ui/states.js';
-import styles from './keys.module.css';
 
 interface RotateDialogProps {
   /** Undefined while the dialog is closed. */
@@ -40,29 +37,14 @@ interface RotateFormProps extends RotateDialogProps {
 
 function RotateForm({ record, onClose, onRotated }: RotateFormProps) {
   const [grace, setGrace] = useState('3600');
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
   const rotate = async () => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      const request = { grace_seconds: Number(grace) };
-      const key = await session.get().client.keys.rotate(record.id, request);
-      onRotated(key);
-      void queryClient.invalidateQueries({ queryKey: ['keys'] });
-    } catch (cause) {
-      setError(cause);
-      setBusy(false);
-    }
+    const request = { grace_seconds: Number(grace) };
+    const key = await session.get().client.keys.rotate(record.id, request);
+    onRotated(key);
+    void queryClient.invalidateQueries({ queryKey: ['keys'] });
   };
   return (
-    <form
-      className={styles.form}
-      onSubmit={(event) => {
-        event.preventDefault();
-        void rotate();
-      }}
-    >
+    <DialogForm action="Rotate" onSubmit={rotate} onClose={onClose}>
       <p>
         The key of <strong dir="auto">{record.owner}</strong> gets a new secret, and keeps its
         scopes.
@@ -72,13 +54,6 @@ function RotateForm({ record, onClose, onRotated }: RotateFormProps) {
           <Select {...control} value={grace} options={GRACE_OPTIONS} onChange={setGrace} />
         )}
       </Field>
-      {error !== undefined && <Problem error={error} />}
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button type="submit" kind="primary" isBusy={isBusy}>
-          Rotate
-        </Button>
-      </DialogActions>
-    </form>
+    </DialogForm>
   );
 }

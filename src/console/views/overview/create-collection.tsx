@@ -9,10 +9,9 @@ import { session } from '../../api/session.js';
 import { createStore, useStore } from '../../api/store.js';
 import { collectionPath } from '../../routes.js';
 import { Button } from '../../ui/button.js';
-import { Dialog, DialogActions } from '../../ui/dialog.js';
+import { Dialog, DialogForm } from '../../ui/dialog.js';
 import { Field, Select, TextArea, TextInput } from '../../ui/field.js';
 import { notify } from '../../ui/notices.js';
-import { Problem } from '../../ui/states.js';
 import {
   type CollectionDraft,
   type DraftErrors,
@@ -48,45 +47,23 @@ export function NewCollectionButton() {
 function CreateForm({ onClose }: { readonly onClose: () => void }) {
   const draft = useStore(draftStore);
   const [errors, setErrors] = useState<DraftErrors>({});
-  const [failure, setFailure] = useState<unknown>();
-  const [isBusy, setBusy] = useState(false);
   const { data: limits } = useLimits();
   const [, navigate] = useLocation();
   const create = async () => {
     const parsed = parseDraft(draft, limits?.dimension_max ?? Number.MAX_SAFE_INTEGER);
     setErrors(parsed.kind === 'invalid' ? parsed.errors : {});
     if (parsed.kind === 'invalid') return;
-    setBusy(true);
-    setFailure(undefined);
-    try {
-      const { id } = await session.get().client.collections.create(parsed.input);
-      draftStore.set(EMPTY_DRAFT);
-      void queryClient.invalidateQueries({ queryKey: ['collections'] });
-      notify(`Created ${id}.`);
-      onClose();
-      navigate(collectionPath(id));
-    } catch (error) {
-      setFailure(error);
-      setBusy(false);
-    }
+    const { id } = await session.get().client.collections.create(parsed.input);
+    draftStore.set(EMPTY_DRAFT);
+    void queryClient.invalidateQueries({ queryKey: ['collections'] });
+    notify(`Created ${id}.`);
+    onClose();
+    navigate(collectionPath(id));
   };
   return (
-    <form
-      className={styles.form}
-      onSubmit={(event) => {
-        event.preventDefault();
-        void create();
-      }}
-    >
+    <DialogForm action="Create" onSubmit={create} onClose={onClose}>
       <DraftFields draft={draft} errors={errors} />
-      {failure !== undefined && <Problem error={failure} />}
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button type="submit" kind="primary" isBusy={isBusy}>
-          Create
-        </Button>
-      </DialogActions>
-    </form>
+    </DialogForm>
   );
 }
 

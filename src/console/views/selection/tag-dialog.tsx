@@ -6,16 +6,13 @@ import type { Json, JsonObject } from '../../../common/types.js';
 import { queryClient } from '../../api/queries.js';
 import { session } from '../../api/session.js';
 import { patchByIds } from '../../api/write-in-batches.js';
-import { Button } from '../../ui/button.js';
-import { Dialog, DialogActions } from '../../ui/dialog.js';
+import { Dialog, DialogForm } from '../../ui/dialog.js';
 import { Checkbox, Field, TextInput } from '../../ui/field.js';
 import { pluralize } from '../../ui/format.js';
 import { notify } from '../../ui/notices.js';
-import { Problem } from '../../ui/states.js';
 import { SuggestInput } from '../../ui/suggest-input.js';
 import { parseScalar } from '../filter/filter-values.js';
 import { usePathSuggestions } from '../filter/use-suggestions.js';
-import styles from './selection.module.css';
 
 interface TagDialogProps {
   readonly collection: CollectionRecord;
@@ -38,8 +35,6 @@ function TagForm({ collection, ids, onClose, onTagged }: TagDialogProps) {
   const [path, setPath] = useState('tag');
   const [text, setText] = useState('');
   const [isRemoving, setRemoving] = useState(false);
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
   const suggestions = usePathSuggestions(collection, path).filter(
     ({ value }) => !value.startsWith('$'),
   );
@@ -47,28 +42,22 @@ function TagForm({ collection, ids, onClose, onTagged }: TagDialogProps) {
   const isReady = path !== '' && value !== undefined;
   const save = async () => {
     if (!isReady) return;
-    setBusy(true);
-    setError(undefined);
     try {
       const vectors = session.get().client.collection(collection.id);
       const count = await patchByIds(vectors, ids, patchAt(path, value));
       notify(`Changed ${pluralize(count, 'vector')}.`);
       onTagged?.();
       onClose();
-    } catch (cause) {
-      setError(cause);
     } finally {
-      setBusy(false);
       void queryClient.invalidateQueries({ queryKey: ['collection', collection.id] });
     }
   };
   return (
-    <form
-      className={styles.form}
-      onSubmit={(event) => {
-        event.preventDefault();
-        void save();
-      }}
+    <DialogForm
+      action={isRemoving ? 'Remove' : 'Set'}
+      isReady={isReady}
+      onSubmit={save}
+      onClose={onClose}
     >
       <Field label="Metadata path" hint="A dot leads into an object.">
         {({ id, 'aria-describedby': describedBy }) => (
@@ -95,14 +84,7 @@ function TagForm({ collection, ids, onClose, onTagged }: TagDialogProps) {
         )}
       </Field>
       <Checkbox label="Remove it instead" isChecked={isRemoving} onChange={setRemoving} />
-      {error !== undefined && <Problem error={error} />}
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button type="submit" kind="primary" isBusy={isBusy} disabled={!isReady}>
-          {isRemoving ? 'Remove' : 'Set'}
-        </Button>
-      </DialogActions>
-    </form>
+    </DialogForm>
   );
 }
 
