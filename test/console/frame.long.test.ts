@@ -220,8 +220,11 @@ suite('sign-in', { skip: NO_BROWSER }, () => {
       .getByRole('link', { name: /^alpha/ })
       .first()
       .waitFor();
+    await page.getByRole('link', { name: 'API keys' }).click();
+    await page.getByText('This needs the scope admin').waitFor();
+    await expectAccessible(page, 'what is for administrators only');
     await page.getByRole('button', { name: 'Session of reader' }).click();
-    await page.getByText('vectors:read').waitFor();
+    await page.getByText('vectors:read', { exact: true }).waitFor();
     await expectAccessible(page, 'the menu of the session');
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.getByRole('button', { name: 'Sign in' }).first().waitFor();
