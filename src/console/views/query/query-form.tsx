@@ -1,6 +1,6 @@
 // The form of one query. Ctrl+Enter in any of its fields runs it.
 
-import type { CollectionRecord, Metric } from '../../../client/client.js';
+import type { CollectionRecord } from '../../../client/client.js';
 import { METRICS } from '../../../common/types.js';
 import { Field, Select, TextInput } from '../../ui/field.js';
 import { FilterEditor } from '../filter/filter-editor.js';
@@ -68,14 +68,9 @@ function Options({ collection, draft, onChange }: OptionsProps) {
           {(control) => (
             <Select
               {...control}
-              value={draft.metric ?? ''}
-              options={[
-                { value: '', label: `${ownMetric ?? 'cosine'} (own)` },
-                ...METRICS.map((value) => ({ value, label: value })),
-              ]}
-              onChange={(metric) =>
-                onChange({ metric: metric === '' ? undefined : (metric as Metric) })
-              }
+              value={draft.metric ?? ownMetric ?? 'cosine'}
+              options={METRICS.map((value) => ({ value, label: value }))}
+              onChange={(metric) => onChange({ metric: metric === ownMetric ? undefined : metric })}
             />
           )}
         </Field>
