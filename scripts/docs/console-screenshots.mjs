@@ -13,7 +13,8 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { collectionPath } from '../../dist/src/console/routes.js';
-import { launchBrowser, openConsole } from '../../dist/test/console/browser.js';
+import { openConsole } from '../../dist/test/console/browser.js';
+import { launchBrowser } from '../../dist/test/support/browser.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** The sense "Atlantic bottlenose dolphin". */

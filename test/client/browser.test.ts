@@ -1,26 +1,19 @@
-// The client in a real browser: the compiled modules, loaded by a page on the server's origin. Skipped
-// without chromium.
+// The client in a real browser: the compiled modules, loaded by a page on the server's origin.
 
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { test } from 'node:test';
+import { launchBrowser, NO_BROWSER } from '../support/browser.js';
 import { startTestServer } from '../support/server-in-process.js';
-import { withResolvers } from '../support/waiting.js';
+import { WAIT_MS_MAX, withResolvers } from '../support/waiting.js';
 
-const MODULES = new URL('../../src/client/', import.meta.url);
-const BROWSER = 'chromium';
-const RUN_MS_MAX = 60_000;
-
-const hasBrowser = spawnSync(BROWSER, ['--version']).status === 0;
-const skip = hasBrowser ? false : `there is no ${BROWSER} on this machine`;
+/** `client` imports modules of `common`. */
+const MODULES = new URL('../../src/', import.meta.url);
 
 const PAGE = `<!doctype html><script type="module">
-import { createClient } from '/client/client.js';
+import { createClient } from '/modules/client/client.js';
 const result = {};
 try {
   const client = createClient({ baseUrl: location.origin });
@@ -47,9 +40,8 @@ try {
 await fetch('/result', { method: 'POST', body: JSON.stringify(result) });
 </script>`;
 
-test('the client runs in a browser', { skip }, async () => {
+test('the client runs in a browser', { skip: NO_BROWSER }, async () => {
   const server = await startTestServer();
-  const profile = await mkdtemp(join(tmpdir(), 'sagitta-browser-'));
   const { promise: reported, resolve: report } = withResolvers<string>();
   const site = createServer((incoming, outgoing) => {
     serve(incoming, outgoing, { service: server.url, report }).catch((error: unknown) => {
@@ -60,20 +52,12 @@ test('the client runs in a browser', { skip }, async () => {
     site.listen(0, '127.0.0.1', resolve);
   });
   const url = `http://127.0.0.1:${(site.address() as AddressInfo).port}/`;
-  const browser = spawn(
-    BROWSER,
-    [
-      '--headless',
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-dev-shm-usage',
-      `--user-data-dir=${profile}`,
-      url,
-    ],
-    { stdio: 'ignore' },
-  );
+  const browser = await launchBrowser();
   try {
-    assert.deepEqual(JSON.parse(await orEnd(reported, browser)), {
+    const page = await browser.newPage();
+    page.setDefaultTimeout(WAIT_MS_MAX);
+    await page.goto(url);
+    assert.deepEqual(JSON.parse(await reported), {
       written: 3_000,
       values: [2_999, 1],
       walked: 3_000,
@@ -82,12 +66,10 @@ test('the client runs in a browser', { skip }, async () => {
       code: 'vector_not_found',
     });
   } finally {
-    const closed = new Promise((resolve) => browser.once('close', resolve));
-    if (browser.exitCode === null && browser.kill()) await closed;
+    await browser.close();
     site.close();
     site.closeAllConnections();
     await server.close();
-    await rm(profile, { recursive: true, maxRetries: 5 });
   }
 });
 
@@ -99,8 +81,8 @@ async function serve(
   const { url = '/', method = 'GET', headers } = incoming;
   if (url === '/') {
     outgoing.writeHead(200, { 'content-type': 'text/html' }).end(PAGE);
-  } else if (url.startsWith('/client/')) {
-    const code = await readFile(new URL(url.slice('/client/'.length), MODULES));
+  } else if (url.startsWith('/modules/')) {
+    const code = await readFile(new URL(url.slice('/modules/'.length), MODULES));
     outgoing.writeHead(200, { 'content-type': 'text/javascript' }).end(code);
   } else if (url === '/result') {
     let text = '';
@@ -120,20 +102,4 @@ async function serve(
   } else {
     outgoing.writeHead(404).end();
   }
-}
-
-function orEnd(reported: Promise<string>, browser: ChildProcess): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error('the page reported nothing')), RUN_MS_MAX);
-    const fail = (what: string) => {
-      clearTimeout(timer);
-      reject(new Error(`the browser ended before the page reported: ${what}`));
-    };
-    browser.once('error', (error) => fail(error.message));
-    browser.once('exit', (code) => fail(`code ${code}`));
-    reported.then((text) => {
-      clearTimeout(timer);
-      resolve(text);
-    }, reject);
-  });
 }

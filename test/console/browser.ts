@@ -1,31 +1,11 @@
-// Opens the console in Debian's Chromium, as a person would, and collects whatever goes wrong meanwhile:
+// Opens the console in a browser, as a person would, and collects whatever goes wrong meanwhile:
 // errors of the page, violations of its Content-Security-Policy, requests to other hosts.
 
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { WAIT_MS_MAX } from '../support/waiting.js';
-
-const EXECUTABLE = process.env.SAGITTA_TEST_CHROMIUM ?? '/usr/bin/chromium';
-
-/** Why tests in a browser are skipped; false where they run. */
-export const NO_BROWSER = existsSync(EXECUTABLE)
-  ? false
-  : `needs Chromium: expected ${EXECUTABLE}, or its path in SAGITTA_TEST_CHROMIUM`;
-
-/** Without Chromium's own connections, which a machine without a network refuses many times a second. */
-const ARGUMENTS = [
-  '--no-sandbox',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
-
-/** WebGL on a machine without a GPU. Everything is then drawn by it, which is slower. */
-const WEBGL_ARGUMENTS = ['--use-angle=swiftshader', '--enable-unsafe-swiftshader'];
 
 type Theme = 'light' | 'dark';
 
@@ -44,11 +24,6 @@ export interface ConsolePage {
   /** Fails if anything went wrong so far, but for messages that match `expected`. */
   expectNoProblems(expected?: RegExp): void;
   close(): Promise<void>;
-}
-
-export function launchBrowser({ hasWebGl = true } = {}): Promise<Browser> {
-  const args = hasWebGl ? [...ARGUMENTS, ...WEBGL_ARGUMENTS] : ARGUMENTS;
-  return chromium.launch({ executablePath: EXECUTABLE, args });
 }
 
 /** `url` is that of the server, or of a proxy in front of it. */

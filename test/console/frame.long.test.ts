@@ -7,14 +7,9 @@ import type { AddressInfo } from 'node:net';
 import { after, before, suite, test } from 'node:test';
 import type { Browser } from 'playwright-core';
 import { createClient } from '../../src/client/client.js';
+import { launchBrowser, NO_BROWSER } from '../support/browser.js';
 import { WAIT_MS_MAX } from '../support/waiting.js';
-import {
-  expectAccessible,
-  expectNoSidewaysScroll,
-  launchBrowser,
-  NO_BROWSER,
-  openConsole,
-} from './browser.js';
+import { expectAccessible, expectNoSidewaysScroll, openConsole } from './browser.js';
 import { type ConsoleServer, startConsoleServer } from './console-server.js';
 
 /** What Chromium itself says about a request without a server, or with an error status. */

@@ -8,8 +8,9 @@ import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 import type { Browser } from 'playwright-core';
 import { collectionPath } from '../../src/console/routes.js';
+import { launchBrowser, NO_BROWSER } from '../support/browser.js';
 import { eventually, WAIT_MS_MAX } from '../support/waiting.js';
-import { expectAccessible, launchBrowser, NO_BROWSER, openConsole } from './browser.js';
+import { expectAccessible, openConsole } from './browser.js';
 import { type ConsoleServer, loadWords, startConsoleServer } from './console-server.js';
 
 suite('journeys through the console', { skip: NO_BROWSER }, () => {

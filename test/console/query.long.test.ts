@@ -5,8 +5,9 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import type { Browser } from 'playwright-core';
 import { createClient } from '../../src/client/client.js';
+import { launchBrowser, NO_BROWSER } from '../support/browser.js';
 import { startTestServer, type TestServer } from '../support/server-in-process.js';
-import { expectAccessible, launchBrowser, NO_BROWSER, openConsole } from './browser.js';
+import { expectAccessible, openConsole } from './browser.js';
 
 const BROWSE = '/collections/films/browse';
 const QUERY = '/collections/films/query';

@@ -5,8 +5,9 @@ import assert from 'node:assert/strict';
 import { after, before, suite, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { createClient } from '../../src/client/client.js';
+import { launchBrowser, NO_BROWSER } from '../support/browser.js';
 import { WAIT_MS_MAX } from '../support/waiting.js';
-import { expectAccessible, launchBrowser, NO_BROWSER, openConsole } from './browser.js';
+import { expectAccessible, openConsole } from './browser.js';
 import { type ConsoleServer, startConsoleServer } from './console-server.js';
 
 /** Rows of two batches and a half; those in `bad` have no vector. */

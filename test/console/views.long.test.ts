@@ -5,14 +5,9 @@
 import { after, before, suite, test } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { COLLECTION_VIEWS, collectionPath, SERVICE_VIEWS } from '../../src/console/routes.js';
+import { launchBrowser, NO_BROWSER } from '../support/browser.js';
 import { WAIT_MS_MAX } from '../support/waiting.js';
-import {
-  expectAccessible,
-  expectNoSidewaysScroll,
-  launchBrowser,
-  NO_BROWSER,
-  openConsole,
-} from './browser.js';
+import { expectAccessible, expectNoSidewaysScroll, openConsole } from './browser.js';
 import { type ConsoleServer, loadEverything, startConsoleServer } from './console-server.js';
 import { EXTREME } from './extreme-collection.js';
 

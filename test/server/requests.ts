@@ -140,6 +140,11 @@ export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
     url: '/collections/catalog-1/join',
     body: { top_k: 1 },
   },
+  projectVectors: {
+    needs: 'vectors:read path',
+    url: '/collections/catalog-1/projection',
+    body: { sample: 2 },
+  },
   queryCollectionBatch: {
     needs: 'vectors:read path',
     url: '/collections/catalog-1/query/batch',
