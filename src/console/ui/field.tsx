@@ -50,6 +50,32 @@ export function Field({ label, hint, error, isLabelHidden = false, children }: F
   );
 }
 
+interface FieldGroupProps {
+  /** What the controls together are about. */
+  readonly label: string;
+  readonly children: ReactNode;
+}
+
+/** Several controls with a common label. */
+export function FieldGroup({ label, children }: FieldGroupProps) {
+  return (
+    <fieldset className={styles.group}>
+      <legend className={styles.label}>{label}</legend>
+      {children}
+    </fieldset>
+  );
+}
+
+/** What is wrong with a group of controls; nothing when the error is undefined. */
+export function GroupError({ error }: { readonly error: string | undefined }) {
+  if (error === undefined) return null;
+  return (
+    <p className={styles.error} role="alert">
+      {error}
+    </p>
+  );
+}
+
 export function TextInput({ className, ...rest }: InputHTMLAttributes<HTMLInputElement>) {
   return (
     <input

@@ -2,7 +2,7 @@
 
 import { Plus, X } from 'lucide-react';
 import { Button, IconButton } from '../../ui/button.js';
-import { TextInput } from '../../ui/field.js';
+import { FieldGroup, GroupError, TextInput } from '../../ui/field.js';
 import type { LabelRow } from './collection-draft.js';
 import styles from './label-editor.module.css';
 
@@ -16,8 +16,7 @@ export function LabelEditor({ rows, onChange, error }: LabelEditorProps) {
   const change = (at: number, part: Partial<LabelRow>) =>
     onChange(rows.map((row, other) => (other === at ? { ...row, ...part } : row)));
   return (
-    <fieldset className={styles.group}>
-      <legend className={styles.legend}>Labels</legend>
+    <FieldGroup label="Labels">
       {rows.map(({ name, value }, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: rows have nothing else that tells them apart
         <div key={at} className={styles.row}>
@@ -40,14 +39,15 @@ export function LabelEditor({ rows, onChange, error }: LabelEditorProps) {
           />
         </div>
       ))}
-      {error !== undefined && (
-        <p className={styles.error} role="alert">
-          {error}
-        </p>
-      )}
-      <Button icon={Plus} kind="quiet" onClick={() => onChange([...rows, { name: '', value: '' }])}>
+      <GroupError error={error} />
+      <Button
+        icon={Plus}
+        kind="quiet"
+        className={styles.add}
+        onClick={() => onChange([...rows, { name: '', value: '' }])}
+      >
         Add a label
       </Button>
-    </fieldset>
+    </FieldGroup>
   );
 }

@@ -1,6 +1,6 @@
 // Which columns are ids, vectors and metadata.
 
-import { Checkbox, Field, Select } from '../../ui/field.js';
+import { Checkbox, Field, FieldGroup, Select } from '../../ui/field.js';
 import { formatCount } from '../../ui/format.js';
 import styles from './import.module.css';
 import { type ImportDraft, withIdColumn, withVector } from './import-draft.js';
@@ -75,8 +75,7 @@ function MetadataChoices({ draft, columns }: MetadataChoicesProps) {
     changeDraft({ ...draft, plan: { ...draft.plan, metadataColumns: kept } });
   };
   return (
-    <fieldset className={styles.group}>
-      <legend>Metadata</legend>
+    <FieldGroup label="Metadata">
       <div className={styles.checkboxes}>
         {further.map((name) => (
           <Checkbox
@@ -92,6 +91,6 @@ function MetadataChoices({ draft, columns }: MetadataChoicesProps) {
           />
         ))}
       </div>
-    </fieldset>
+    </FieldGroup>
   );
 }

@@ -3,7 +3,7 @@
 
 import { SCOPE_MEANINGS, SCOPES } from '../../../common/access.js';
 import { useCollections } from '../../api/queries.js';
-import { Checkbox, Field, TextInput } from '../../ui/field.js';
+import { Checkbox, Field, FieldGroup, GroupError, TextInput } from '../../ui/field.js';
 import { canBeLimited, type GrantDraft, matchedBy, toggleScope } from './key-draft.js';
 import styles from './keys.module.css';
 
@@ -19,8 +19,7 @@ export function ScopePicker({ grants, onChange, error }: ScopePickerProps) {
   const setGlobs = (changed: GrantDraft) =>
     onChange(grants.map((grant) => (grant.scope === changed.scope ? changed : grant)));
   return (
-    <fieldset className={styles.group}>
-      <legend className={styles.legend}>Scopes</legend>
+    <FieldGroup label="Scopes">
       {SCOPES.map((scope) => {
         const grant = grants.find((each) => each.scope === scope);
         return (
@@ -41,12 +40,8 @@ export function ScopePicker({ grants, onChange, error }: ScopePickerProps) {
           </div>
         );
       })}
-      {error !== undefined && (
-        <p className={styles.error} role="alert">
-          {error}
-        </p>
-      )}
-    </fieldset>
+      <GroupError error={error} />
+    </FieldGroup>
   );
 }
 
