@@ -101,9 +101,7 @@ suite('journeys through the console', { skip: NO_BROWSER }, () => {
     const count = await server.client.collection('wordnet').count(filter);
     await page.getByText(`${count} vectors`).first().waitFor();
     const grid = page.getByRole('grid', { name: 'Vectors of wordnet' });
-    await page.waitForFunction(
-      `document.querySelector('[role=grid]').ariaRowCount === '${count + 1}'`,
-    );
+    await page.locator(`[role=grid][aria-rowcount="${count + 1}"]`).waitFor();
     // The first of the rows that pass; what is not loaded yet cannot be selected.
     for await (const { id } of server.client.collection('wordnet').listAll({ filter, limit: 1 })) {
       await grid.getByText(id).waitFor();
