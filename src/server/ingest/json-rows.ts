@@ -18,6 +18,7 @@ import {
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, Utf8Column, VectorShape } from '../../common/types.js';
+import { describeUnknownName } from '../../common/unknown-name.js';
 import { type CollectionShape, unnamedShape, type WriteMode } from '../../database/api.js';
 import {
   CUT,
@@ -358,7 +359,7 @@ function checkMembers(
     issues.push({
       location: locate(name),
       code: 'unknown_parameter',
-      detail: `There is no such member; expected ${known.join(', ')}.`,
+      detail: describeUnknownName(name, known),
     });
   }
 }

@@ -14,6 +14,7 @@ import {
   type Violation,
   validationError,
 } from '../../common/errors.js';
+import { describeUnknownName } from '../../common/unknown-name.js';
 import { yieldToEventLoop } from '../replies/yield.js';
 import { describeKind } from './describe-kind.js';
 
@@ -81,18 +82,19 @@ function validate<Schema extends z.ZodType>(
   value: unknown,
   locate: (path: FieldPath) => IssueLocation,
 ): z.output<Schema> {
-  const result = schema.safeParse(value);
+  const result = schema.safeParse(value, { error: knownNames });
   if (result.success) return result.data;
   const issues: ValidationIssue[] = [];
   for (const issue of result.error.issues.slice(0, ISSUES_MAX)) {
     // The keys of JSON are never symbols.
     const path = issue.path as (string | number)[];
     if (issue.code === 'unrecognized_keys') {
+      const names = issue.message.split(NAME_SEPARATOR).filter((name) => name !== '');
       for (const key of issue.keys.slice(0, ISSUES_MAX)) {
         issues.push({
           location: locate([...path, key]),
           code: 'unknown_parameter',
-          detail: `There is nothing named ${JSON.stringify(key)} here.`,
+          detail: describeUnknownName(key, names),
         });
       }
     } else {
@@ -100,6 +102,14 @@ function validate<Schema extends z.ZodType>(
     }
   }
   throw validationError(issues);
+}
+
+const NAME_SEPARATOR = ', ';
+
+/** Makes the names that an object may have the message of the issue with those that it must not have. */
+function knownNames(issue: z.core.$ZodRawIssue): string | undefined {
+  const isUnknown = issue.code === 'unrecognized_keys' && issue.inst instanceof z.ZodObject;
+  return isUnknown ? Object.keys(issue.inst.shape).join(NAME_SEPARATOR) : undefined;
 }
 
 function repeated(name: string, count: number): ValidationIssue {

@@ -47,6 +47,42 @@ describe('a body that is validated in steps', () => {
   });
 });
 
+describe('a member that is not known', () => {
+  const names = z.strictObject({ top_k: z.int(), score_threshold: z.number() }).partial();
+  const detailOf = (schema: z.ZodType, body: unknown) =>
+    errorOf(() => validateBody(schema, body)).issues.map(({ detail }) => detail);
+
+  it('is answered by the one that was probably meant', () => {
+    for (const found of ['topk', 'top-k', 'TopK', 'tpo_k', 'top_']) {
+      assert.deepEqual(detailOf(names, { [found]: 1 }), [
+        `There is nothing named "${found}" here; did you mean "top_k"?`,
+      ]);
+    }
+    assert.deepEqual(detailOf(names, { scoreThresold: 1 }), [
+      'There is nothing named "scoreThresold" here; did you mean "score_threshold"?',
+    ]);
+  });
+
+  it('is answered by all that are known where it resembles none of them', () => {
+    for (const found of ['limit', 'k', 'x'.repeat(1_000), '__proto_']) {
+      assert.deepEqual(detailOf(names, { [found]: 1 }), [
+        `There is nothing named "${found}" here; expected top_k, score_threshold.`,
+      ]);
+    }
+    assert.deepEqual(detailOf(z.strictObject({}), { a: 1 }), [
+      'There is nothing named "a" here; expected nothing.',
+    ]);
+  });
+
+  it('is found at any depth, each with the names of its own place', () => {
+    const nested = z.strictObject({ part: z.array(names), mode: z.string().optional() });
+    assert.deepEqual(detailOf(nested, { part: [{}, { top: 1 }], mod: 'x' }).toSorted(), [
+      'There is nothing named "mod" here; did you mean "mode"?',
+      'There is nothing named "top" here; did you mean "top_k"?',
+    ]);
+  });
+});
+
 function errorOf(act: () => void): SagittaError {
   try {
     act();
