@@ -40,8 +40,8 @@ const CONSOLE_FOLDER = fileURLToPath(new URL('../console', import.meta.url));
 /** Shared by all servers of the process: it flushes when the process exits. */
 const STDERR = new LogDestination(2);
 
-/** Closes what was opened so far, in reverse order. */
-type Closers = (() => void | Promise<void>)[];
+/** Closes what was opened so far, in reverse order; `isFailed`: the service has not started. */
+type Closers = ((isFailed: boolean) => void | Promise<void>)[];
 
 /**
  * Throws if the service cannot start: the data directory is locked or was written by a newer version,
@@ -52,8 +52,8 @@ export async function startServer(config: Config): Promise<RunningServer> {
   const elapsedMs = () => Math.round(performance.now() - startedAtMs);
   const logger = createLogger(config);
   const closers: Closers = [];
-  const closeAll = async () => {
-    for (const close of closers.splice(0).reverse()) await close();
+  const closeAll = async (isFailed: boolean) => {
+    for (const close of closers.splice(0).reverse()) await close(isFailed);
   };
   try {
     const security = await openSecurity(config, { clock: systemClock, logger });
@@ -83,12 +83,12 @@ export async function startServer(config: Config): Promise<RunningServer> {
       loaded,
       async stop() {
         logger.info({}, 'stopping');
-        await closeAll();
+        await closeAll(false);
         logger.info({}, 'stopped');
       },
     };
   } catch (error) {
-    await closeAll();
+    await closeAll(true);
     throw error;
   }
 }
@@ -109,7 +109,7 @@ async function openDatabase(
 ): Promise<OpenedDatabase> {
   const metrics = createMetrics();
   const store = await openLmdbStore({ directory: config.dataDir, mapping: config.values });
-  closers.push(() => store.close());
+  closers.push((isFailed) => (isFailed ? store.closeAndRemoveIfNew() : store.close()));
   const pool = createThreadPool({
     workerUrl: new URL('./worker.js', import.meta.url),
     waitingMax: config.limits.queuedTasksMax,
@@ -210,7 +210,11 @@ async function listen(
     },
   });
   closers.push(() => stopApp(app, { deadlineMs: config.shutdownMs }));
-  await control.listen((request, response) => app.routing(request, response));
+  await control.listen((request, response) => {
+    // Nothing is written before the start has succeeded: a new directory is removed if it fails.
+    if (app.server.listening) app.routing(request, response);
+    else request.destroy();
+  });
   closers.push(() => control.stopListening());
   await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {
     throw explainListenError(error, config);

@@ -14,19 +14,23 @@ import { verifyStore } from './tools/verify/verify.js';
 import { Findings, type VerifyReport } from './tools/verify/verify-report.js';
 
 /**
- * Opens the directory, creates it if missing, and closes it after `work`. Throws what `openLmdbStore`
- * throws, such as `data_directory_locked`.
+ * Opens the directory and closes it after `work`. If it is missing it is created, and removed when `work`
+ * fails. Throws what `openLmdbStore` throws, such as `data_directory_locked`.
  */
 export async function withDataDirectory<Result>(
   directory: string,
   work: (store: DiskStore) => Promise<Result>,
 ): Promise<Result> {
   const store = await openLmdbStore({ directory });
+  let result: Result;
   try {
-    return await work(store);
-  } finally {
-    await store.close();
+    result = await work(store);
+  } catch (error) {
+    await store.closeAndRemoveIfNew();
+    throw error;
   }
+  await store.close();
+  return result;
 }
 
 /** Opens the API keys of a directory for `work`. Throws also `data_corrupt`. */

@@ -326,5 +326,7 @@ function reasonOf(error: unknown): string {
   if (error.cause instanceof AggregateError && error.cause.errors.length > 0) {
     return reasonOf(error.cause.errors[0]);
   }
-  return error.cause === undefined ? error.message : reasonOf(error.cause);
+  if (error.cause !== undefined) return reasonOf(error.cause);
+  // Messages of OpenSSL also name places in its sources.
+  return 'reason' in error && typeof error.reason === 'string' ? error.reason : error.message;
 }

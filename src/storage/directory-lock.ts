@@ -29,9 +29,12 @@ const ASK_AGAIN_MS = 20;
 /** A socket that is bound but not yet listening looks dead, so it is renamed once it listens. */
 const UNNAMED_SUFFIX = '.new';
 
+/** The folder of a data directory with the sockets. */
+export const LOCK_FOLDER = 'lock';
+
 /** Throws `data_directory_locked` with the directory and, where known, the owner. */
 export async function lockDirectory(directory: string): Promise<DirectoryLock> {
-  const folderPath = join(directory, 'lock');
+  const folderPath = join(directory, LOCK_FOLDER);
   const folder = await openFolder(directory, folderPath);
   const election = new Election(directory, folderPath, folder);
   try {

@@ -1,6 +1,7 @@
 // The embedded store: tables in one lmdb file, blobs as files beside it, one process at a time. A write
 // resolves when it is on disk, and one that fails leaves nothing. TableStore groups the commits.
 
+import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Database, open, type RootDatabase } from 'lmdb';
@@ -12,6 +13,7 @@ import { lockDirectory } from './directory-lock.js';
 import { requireFreeSpace, syncFolder, translateDiskError } from './disk.js';
 import type { MappingRule } from './file-mapper.js';
 import { prepareLmdbFiles } from './lmdb-file.js';
+import { NewDirectory } from './new-directory.js';
 import type { DiskStore } from './store.js';
 import {
   BLOB_FOLDER,
@@ -50,14 +52,17 @@ export async function openLmdbStore(options: {
   mapping?: MappingRule;
 }): Promise<DiskStore> {
   const { directory, mapping = 'auto' } = options;
+  const wasMissing = !existsSync(directory);
   const lock = await lockDirectory(directory);
+  const isNew = !existsSync(join(directory, STORE_FILE));
   let tables: LmdbTables | undefined;
   try {
     const blobs = await BlobFiles.open(join(directory, BLOB_FOLDER), mapping);
     tables = await LmdbTables.open(directory, { mayBeNew: blobs.wasEmpty });
     // A backup that is opened becomes a data directory.
     await removeMarker(directory);
-    return new TableStore({ directory, tables, blobs, lock });
+    const newDirectory = isNew ? new NewDirectory(directory, { wasMissing }) : null;
+    return new TableStore({ directory, tables, blobs, lock, newDirectory });
   } catch (error) {
     await tables?.close();
     await lock.release();

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { SagittaError } from '../common/errors.js';
 import { digestOfFile, MARKER_FILE, readMarker } from './backup-marker.js';
 import { readWholeBlob } from './blob-files.js';
-import { lockDirectory } from './directory-lock.js';
+import { LOCK_FOLDER, lockDirectory } from './directory-lock.js';
 import { LmdbPages } from './lmdb-pages.js';
 import type { LogEntry, StoreKey } from './store.js';
 import {
@@ -175,7 +175,7 @@ async function lockForInspection(directory: string): Promise<() => Promise<void>
     (error: NodeJS.ErrnoException) => error.code === 'EROFS',
   );
   if (isReadOnly) return async () => {};
-  const folder = join(directory, 'lock');
+  const folder = join(directory, LOCK_FOLDER);
   const wasThere = await stat(folder).then(
     () => true,
     () => false,

@@ -69,6 +69,8 @@ export type ListEntries = (
 
 /** A store on disk. */
 export interface DiskStore extends Store {
+  /** Closes the store. One that was new when it was opened is removed, with whatever was written to it. */
+  closeAndRemoveIfNew(): Promise<void>;
   /**
    * Copies the state of one moment after the call, and so every commit that resolved before it, into
    * a new folder that can be opened as a store. Commits and blobs continue meanwhile. `choose` returns

@@ -9,6 +9,7 @@ import type { BlobFiles } from './blob-files.js';
 import { CommitPlan, type PlannedWrite } from './commit-plan.js';
 import type { DirectoryLock } from './directory-lock.js';
 import { LogRegistry } from './log-registry.js';
+import type { NewDirectory } from './new-directory.js';
 import type { DiskStore, LogEntry, StoreKey, StoreOperation } from './store.js';
 import {
   DROPPED,
@@ -58,6 +59,7 @@ export class TableStore implements DiskStore {
   readonly #tables: Tables;
   readonly #blobs: BlobFiles;
   readonly #lock: DirectoryLock;
+  readonly #newDirectory: NewDirectory | null;
   readonly #logs = new LogRegistry();
   /** Logs that may still have trimmed records on disk, and through which sequence. */
   readonly #unswept = new Map<string, number>();
@@ -73,11 +75,14 @@ export class TableStore implements DiskStore {
     tables: Tables;
     blobs: BlobFiles;
     lock: DirectoryLock;
+    /** Null unless the store is new. */
+    newDirectory: NewDirectory | null;
   }) {
     this.#directory = options.directory;
     this.#tables = options.tables;
     this.#blobs = options.blobs;
     this.#lock = options.lock;
+    this.#newDirectory = options.newDirectory;
     for (const { key, value } of this.#entriesUnder('trims', rangeUnder([]))) {
       const log = decodeKey(key)[0]!;
       const through = decodeTrim(value);
@@ -176,12 +181,24 @@ export class TableStore implements DiskStore {
   }
 
   async close(): Promise<void> {
+    await this.#closeFiles();
+    await this.#lock.release();
+  }
+
+  async closeAndRemoveIfNew(): Promise<void> {
+    await this.#closeFiles();
+    // Under the lock: nobody else can have written to the files.
+    await this.#newDirectory?.removeFiles();
+    await this.#lock.release();
+    await this.#newDirectory?.removeFolders();
+  }
+
+  async #closeFiles(): Promise<void> {
     this.#isClosing = true;
     await this.#backup;
     await this.#running;
     await this.#blobs.close();
     await this.#tables.close();
-    await this.#lock.release();
   }
 
   /** Reads page by page, so that no read transaction is open while the caller handles an entry. */

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
@@ -51,6 +52,36 @@ it('options override the environment, and the client variables are ignored', asy
   assert.equal((await fetch(`${url}/livez`)).status, 200);
   server.signal('SIGTERM');
   assert.equal((await server.ended).code, 0);
+});
+
+it('a command that fails leaves no data directory that it made, and keeps any other', async () => {
+  const holder = createServer().listen(0, '127.0.0.1');
+  await once(holder, 'listening');
+  const { port } = holder.address() as AddressInfo;
+  const directory = join(folder.path, 'failed');
+  const env = settings({ SAGITTA_DATA_DIR: directory, SAGITTA_PORT: String(port) });
+  const create = ['keys', 'create', '--owner', 'me', '--scope'];
+  try {
+    for (const args of [['serve'], [...create, 'everything']]) {
+      const failed = await run(args, { env });
+      assert.notEqual(failed.code, 0, failed.stdout);
+      assert.equal(existsSync(directory), false, args.join(' '));
+      await mkdir(directory);
+      await run(args, { env });
+      assert.deepEqual(await readdir(directory), [], args.join(' '));
+      await rmdir(directory);
+    }
+    assert.equal((await run([...create, 'admin'], { env })).code, 0);
+    const before = (await readdir(directory)).toSorted();
+    for (const args of [['serve'], [...create, 'everything']]) {
+      assert.notEqual((await run(args, { env })).code, 0);
+    }
+    const rest = (await readdir(directory)).filter((name) => name !== 'control');
+    assert.deepEqual(rest.toSorted(), before);
+    assert.match((await run(['keys', 'list'], { env })).stdout, /admin/);
+  } finally {
+    holder.close();
+  }
 });
 
 it('an invalid setting is reported in one line, with exit code 2', async () => {
