@@ -156,7 +156,10 @@ describe('a running server', () => {
     assert.equal((await ask(agent, url, reader)).status, 200);
     const refused = await remote('list', reader);
     assert.equal(refused.code, 1);
-    assert.match(refused.stderr, /^sagitta: The request requires the scope admin\. Use another key/m);
+    assert.match(
+      refused.stderr,
+      /^sagitta: The request requires the scope admin\. Use another key/m,
+    );
     const rotated = (await succeed(remote(`rotate ${idOf(reader)}`, admin))).trim();
     secrets.push(rotated);
     assert.match(await succeed(remote(`show ${idOf(reader)}`, admin)), /^owner +far$/m);
