@@ -20,6 +20,7 @@ import { createThreadPool, type ThreadPool } from './platform/pool.js';
 import { createApp, stopApp } from './server/app.js';
 import { Authenticator } from './server/auth/authenticator.js';
 import { openSecurity, type Security } from './server/auth/security.js';
+import type { CorsSettings } from './server/cors.js';
 import { ControlSocket } from './server/transport/control-socket.js';
 import { diskSpace } from './storage/disk.js';
 import { openLmdbStore } from './storage/lmdb-store.js';
@@ -200,6 +201,7 @@ async function listen(
     authenticator,
     tls: security.tls,
     trustedProxies: config.trustedProxies,
+    cors: corsOf(config),
     isLocal: isLoopback(config.host),
     consoleFolder: config.isConsoleServed ? CONSOLE_FOLDER : null,
     embedding: {
@@ -225,13 +227,31 @@ async function listen(
   };
 }
 
-/** Without credentials, only this machine may reach the service. Throws `configuration_invalid`. */
+function corsOf(config: Config): CorsSettings | null {
+  if (config.corsOrigins.length === 0) return null;
+  return {
+    origins: config.corsOrigins,
+    methods: config.corsMethods,
+    headers: config.corsHeaders,
+    exposedHeaders: config.corsExposedHeaders,
+    maxAgeSeconds: config.corsMaxAgeSeconds,
+  };
+}
+
+/**
+ * Without credentials, only this machine may reach the service, and no page but those that the operator
+ * names. Throws `configuration_invalid`.
+ */
 function requireCredentials(config: Config, authenticator: Authenticator): void {
-  const { host, insecure, dataDir } = config;
-  if (insecure || isLoopback(host) || authenticator.isRequired) return;
+  const { host, insecure, dataDir, corsOrigins } = config;
+  if (insecure || authenticator.isRequired) return;
+  if (isLoopback(host) && !corsOrigins.includes('*')) return;
+  const found = isLoopback(host)
+    ? 'SAGITTA_CORS_ORIGINS is "*", but no credentials are configured, so any web page that is open on this machine'
+    : `SAGITTA_HOST is ${JSON.stringify(host)}, but no credentials are configured, so anyone on the network`;
   throw new SagittaError(
     'configuration_invalid',
-    `SAGITTA_HOST is ${JSON.stringify(host)}, but no credentials are configured, so anyone on the network would have full access. Create the first API key with: sagitta keys create --data-dir ${quoteForShell(dataDir)} --owner me --scope admin. Alternatively configure access tokens (SAGITTA_JWKS) or client certificates (SAGITTA_TLS_CLIENT_CA); SAGITTA_INSECURE=yes allows access without credentials.`,
+    `${found} would have full access. Create the first API key with: sagitta keys create --data-dir ${quoteForShell(dataDir)} --owner me --scope admin. Alternatively configure access tokens (SAGITTA_JWKS) or client certificates (SAGITTA_TLS_CLIENT_CA); SAGITTA_INSECURE=yes allows access without credentials.`,
   );
 }
 

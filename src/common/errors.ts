@@ -24,6 +24,7 @@ export const ERROR_TITLES = {
   credentials_missing: 'The request carries no credential',
   credentials_invalid: 'The credential is not valid',
   insufficient_scope: 'The credential does not allow this',
+  origin_not_allowed: 'The origin of the page is not allowed',
   rate_limited: 'The rate limit is exceeded',
   // routes and resources
   route_not_found: 'The route does not exist',

@@ -4,6 +4,7 @@
 
 import { z } from 'zod';
 import { DEFAULT_LIMITS, type Limits } from '../common/limits.js';
+import { isOrigin } from '../common/origin.js';
 
 export const ENGINE_CHOICES = ['auto', 'cuda', 'tensorflow', 'simd', 'wasm', 'reference'] as const;
 const VALUES_CHOICES = ['auto', 'mapped', 'memory'] as const;
@@ -29,6 +30,7 @@ export const JWT_ALGORITHMS = [
   'EdDSA',
 ] as const;
 const CONSOLE_CHOICES = ['on', 'off'] as const;
+const CORS_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
 export interface Config {
@@ -65,6 +67,12 @@ export interface Config {
   readonly jwtAlgorithms: readonly string[];
   /** Addresses and CIDR blocks of proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[];
+  /** Origins of pages, or `*`; empty for none. */
+  readonly corsOrigins: readonly string[];
+  readonly corsMethods: readonly string[];
+  readonly corsHeaders: readonly string[];
+  readonly corsExposedHeaders: readonly string[];
+  readonly corsMaxAgeSeconds: number;
   /** Allows clear text, or no credentials, on an address other than loopback. */
   readonly insecure: boolean;
   /** Queries that take at least this long are logged. */
@@ -127,6 +135,11 @@ const list = (element: z.ZodType<string, string>, expected: string) => ({
     .pipe(z.array(element).min(1)),
   expected,
 });
+
+const headerNames = list(
+  z.string().regex(/^[\w!#$%&'+.^`|~-]+$/),
+  'a comma-separated list of names of headers',
+);
 
 const SETTINGS = {
   host: {
@@ -257,6 +270,63 @@ const SETTINGS = {
     default: [],
     unit: null,
     help: 'Proxies that terminate TLS in front of Sagitta; their X-Forwarded-For headers are trusted.',
+  },
+  corsOrigins: {
+    ...list(
+      z.string().refine((found) => found === '*' || isOrigin(found)),
+      'a comma-separated list of origins as browsers send them (https://app.example.org, without a path), or *',
+    ),
+    default: [],
+    unit: null,
+    help: 'The origins of web pages that may use the service from a browser (CORS), or * for all, which requires credentials; by default none but its own. docs/operations.md has an example.',
+  },
+  corsMethods: {
+    ...list(z.enum(CORS_METHODS), `a comma-separated list of ${CORS_METHODS.join(', ')}`),
+    default: [...CORS_METHODS],
+    unit: null,
+    help: 'The methods that pages of other origins may use.',
+  },
+  corsHeaders: {
+    ...headerNames,
+    default: [
+      'Accept',
+      'Authorization',
+      'Content-Type',
+      'Idempotency-Key',
+      'If-Match',
+      'If-None-Match',
+      'Traceparent',
+      'Tracestate',
+      'X-Request-Id',
+    ],
+    unit: null,
+    help: 'The request headers that pages of other origins may send. A list takes the place of the default, which has all that the API reads.',
+  },
+  corsExposedHeaders: {
+    ...headerNames,
+    default: [
+      'Allow',
+      'Content-Disposition',
+      'ETag',
+      'Idempotent-Replayed',
+      'Location',
+      'RateLimit',
+      'RateLimit-Policy',
+      'Retry-After',
+      'Sagitta-Sequence',
+      'Sagitta-With-Sequence',
+      'Server-Timing',
+      'WWW-Authenticate',
+      'X-Request-Id',
+    ],
+    unit: null,
+    help: 'The reply headers that pages of other origins may read. A list takes the place of the default, which has all that the API sends.',
+  },
+  corsMaxAgeSeconds: {
+    ...integer(0, 86_400),
+    default: 7_200,
+    unit: 'seconds',
+    help: 'How long browsers may remember what pages of other origins may do, before they ask again. Chromium remembers it for two hours at most.',
   },
   insecure: {
     schema: z.enum(['yes', 'no']).transform((answer) => answer === 'yes'),

@@ -13,6 +13,7 @@ import type { Database } from '../database/database.js';
 import type { Metrics } from '../platform/metrics.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Authenticator } from './auth/authenticator.js';
+import { Cors, type CorsSettings } from './cors.js';
 import { Embedder, type EmbeddingOptions } from './embedding/embedder.js';
 import { respondToParseError } from './failures.js';
 import { addBodyParsers } from './ingest/body-parsers.js';
@@ -65,6 +66,8 @@ export interface AppOptions {
   readonly embedding?: EmbeddingOptions;
   /** Null, the default, for clear text. */
   readonly tls?: Tls | null;
+  /** Null, the default, if pages of other origins may not use the service. */
+  readonly cors?: CorsSettings | null;
   /** Addresses and CIDR blocks of proxies whose X-Forwarded-For is trusted; none by default. */
   readonly trustedProxies?: readonly string[];
   /**
@@ -96,7 +99,7 @@ const ROUTES = 'routes';
 
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { database, limits, logger, metrics, tls = null, trustedProxies = [] } = options;
-  const { consoleFolder = null } = options;
+  const { consoleFolder = null, cors = null } = options;
   const nowMs = options.nowMs ?? (() => performance.now());
   const eventLoop = options.eventLoop ?? new EventLoopMonitor({ nowMs });
   const listener = new Listener({ limits, tls, logger, trustedProxies });
@@ -128,6 +131,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
       audit: database.audit,
       auditLogLimiter: new AuditLogLimiter(nowMs),
     },
+    cors: cors === null ? null : new Cors(cors),
     eventLoop,
     nowMs,
     isLocal: options.isLocal ?? false,

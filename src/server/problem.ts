@@ -30,6 +30,7 @@ export const STATUS_OF_CODE = {
   credentials_missing: 401,
   credentials_invalid: 401,
   insufficient_scope: 403,
+  origin_not_allowed: 403,
   rate_limited: 429,
   route_not_found: 404,
   method_not_allowed: 405,

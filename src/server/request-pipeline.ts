@@ -1,7 +1,7 @@
 // The path of a request through the server, step by step:
 //
 //   1. begin         telemetry, the counts of requests in flight, the reply's memory reservation
-//   2. checkTarget   HTTP version, path and method, Host
+//   2. checkTarget   HTTP version, path and method, Host; preflights of browsers are answered before
 //   3. checkHeaders  state of the server, Accept, preconditions
 //   4. admit         event-loop delay, authentication, rate limit, authorization, memory for the
 //                    reply of a write, memory for the body
@@ -19,6 +19,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { NOBODY } from '../common/access.js';
 import { assert, overloadedError, SagittaError } from '../common/errors.js';
 import { authorizeRoute, type NamedCollection } from './auth/authorization.js';
+import type { Cors } from './cors.js';
 import { logFailure, toClientError } from './failures.js';
 import { refuseParameters, validateQuery } from './ingest/validate.js';
 import { BodyAdmission } from './limits/body-admission.js';
@@ -47,6 +48,8 @@ interface RequestPipelineOptions {
   readonly services: RouteServices;
   readonly routes: readonly Route[];
   readonly telemetry: TelemetryServices;
+  /** Null if pages of other origins may not use the service. */
+  readonly cors: Cors | null;
   readonly eventLoop: EventLoopDelay;
   /** Milliseconds of a monotonic clock. */
   readonly nowMs: () => number;
@@ -82,6 +85,7 @@ export class RequestPipeline {
   readonly #services: RouteServices;
   readonly #routes: readonly Route[];
   readonly #telemetry: TelemetryServices;
+  readonly #cors: Cors | null;
   readonly #isLocal: boolean;
   readonly #rates: RateLimiter;
   readonly #bodies: BodyAdmission;
@@ -91,11 +95,13 @@ export class RequestPipeline {
   #inFlightCount = 0;
   #onDrained: (() => void) | undefined;
 
-  constructor({ services, routes, telemetry, eventLoop, nowMs, isLocal }: RequestPipelineOptions) {
+  constructor(options: RequestPipelineOptions) {
+    const { services, routes, telemetry, cors, eventLoop, nowMs, isLocal } = options;
     const { limits } = services;
     this.#services = services;
     this.#routes = routes;
     this.#telemetry = telemetry;
+    this.#cors = cors;
     this.#isLocal = isLocal;
     this.#rates = new RateLimiter({ limits, nowMs });
     this.#bodies = new BodyAdmission({ bytesMax: limits.bodyBytesInFlightMax });
@@ -114,6 +120,11 @@ export class RequestPipeline {
     app.decorateRequest('collectionName');
     app.addHook('onRequest', (request, reply, done) => {
       this.begin(request, reply);
+      if (this.#cors?.isPreflight(request.method, request.headers)) {
+        discardUpload(request, reply);
+        this.send(reply, this.#cors.answerPreflight(request.headers));
+        return;
+      }
       this.#checkTarget(request, reply);
       done();
     });
@@ -368,6 +379,11 @@ export class RequestPipeline {
   #setHeaders(reply: FastifyReply, { status, headers }: RouteReply): void {
     reply.code(status).headers(headers);
     const { allowance, raw } = reply.request;
+    if (this.#cors !== null) {
+      reply.headers(this.#cors.replyHeaders(reply.request.headers.origin));
+      const vary = this.#cors.varyOf(headers.vary);
+      if (vary !== undefined) reply.header('vary', vary);
+    }
     if (allowance !== null) {
       reply.header('ratelimit-policy', allowance.policy).header('ratelimit', allowance.state);
     }

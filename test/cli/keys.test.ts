@@ -285,6 +285,19 @@ describe('a server on a network address', () => {
     assert.match((await server.ended).stderr, /"credentials":"required"/);
   });
 
+  it('needs credentials as well before it lets all web pages in', async () => {
+    const directory = join(folder.path, 'pages');
+    const settings = { SAGITTA_CORS_ORIGINS: '*' };
+    const { code, stderr } = await serve(directory, settings).ended;
+    assert.equal(code, 1);
+    assert.match(stderr, /SAGITTA_CORS_ORIGINS is "\*", but no credentials.* any web page/);
+    await create(directory);
+    const server = serve(directory, settings);
+    await server.waitFor(/listening on/);
+    server.signal('SIGTERM');
+    assert.equal((await server.ended).code, 0);
+  });
+
   it('starts without credentials with SAGITTA_INSECURE', async () => {
     const settings = { SAGITTA_HOST: '0.0.0.0', SAGITTA_INSECURE: 'yes' };
     const server = serve(join(folder.path, 'insecure'), settings);

@@ -1,16 +1,12 @@
 // The client in a real browser: the compiled modules, loaded by a page on the server's origin.
 
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
-import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type IncomingMessage, request, type ServerResponse } from 'node:http';
 import { test } from 'node:test';
 import { launchBrowser, NO_BROWSER } from '../support/browser.js';
+import { startPageSite } from '../support/page-site.js';
 import { startTestServer } from '../support/server-in-process.js';
-import { WAIT_MS_MAX, withResolvers } from '../support/waiting.js';
-
-/** `client` imports modules of `common`. */
-const MODULES = new URL('../../src/', import.meta.url);
+import { WAIT_MS_MAX } from '../support/waiting.js';
 
 const PAGE = `<!doctype html><script type="module">
 import { createClient } from '/modules/client/client.js';
@@ -42,22 +38,15 @@ await fetch('/result', { method: 'POST', body: JSON.stringify(result) });
 
 test('the client runs in a browser', { skip: NO_BROWSER }, async () => {
   const server = await startTestServer();
-  const { promise: reported, resolve: report } = withResolvers<string>();
-  const site = createServer((incoming, outgoing) => {
-    serve(incoming, outgoing, { service: server.url, report }).catch((error: unknown) => {
-      outgoing.writeHead(500).end(String(error));
-    });
-  });
-  await new Promise<void>((resolve) => {
-    site.listen(0, '127.0.0.1', resolve);
-  });
-  const url = `http://127.0.0.1:${(site.address() as AddressInfo).port}/`;
+  const site = await startPageSite(PAGE, (incoming, outgoing) =>
+    passOn(server.url, incoming, outgoing),
+  );
   const browser = await launchBrowser();
   try {
     const page = await browser.newPage();
     page.setDefaultTimeout(WAIT_MS_MAX);
-    await page.goto(url);
-    assert.deepEqual(JSON.parse(await reported), {
+    await page.goto(site.origin);
+    assert.deepEqual(JSON.parse(await site.result), {
       written: 3_000,
       values: [2_999, 1],
       walked: 3_000,
@@ -68,38 +57,20 @@ test('the client runs in a browser', { skip: NO_BROWSER }, async () => {
   } finally {
     await browser.close();
     site.close();
-    site.closeAllConnections();
     await server.close();
   }
 });
 
-async function serve(
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
-  { service, report }: { service: string; report: (text: string) => void },
-): Promise<void> {
-  const { url = '/', method = 'GET', headers } = incoming;
-  if (url === '/') {
-    outgoing.writeHead(200, { 'content-type': 'text/html' }).end(PAGE);
-  } else if (url.startsWith('/modules/')) {
-    const code = await readFile(new URL(url.slice('/modules/'.length), MODULES));
-    outgoing.writeHead(200, { 'content-type': 'text/javascript' }).end(code);
-  } else if (url === '/result') {
-    let text = '';
-    for await (const chunk of incoming) text += chunk;
-    outgoing.end();
-    report(text);
-  } else if (url.startsWith('/v1/')) {
-    const { host: _, ...others } = headers;
-    const passed = request(service + url, { method, headers: others }, (reply) => {
-      outgoing.writeHead(reply.statusCode!, reply.headers);
-      reply.pipe(outgoing);
-      reply.on('error', () => outgoing.destroy());
-    });
-    passed.on('error', () => outgoing.destroy());
-    outgoing.on('close', () => passed.destroy());
-    incoming.pipe(passed);
-  } else {
-    outgoing.writeHead(404).end();
-  }
+/** Sends a request to the service, as a proxy on the page's origin does. */
+function passOn(service: string, incoming: IncomingMessage, outgoing: ServerResponse): void {
+  const { url = '/', method = 'GET' } = incoming;
+  const { host: _, ...headers } = incoming.headers;
+  const passed = request(service + url, { method, headers }, (reply) => {
+    outgoing.writeHead(reply.statusCode!, reply.headers);
+    reply.pipe(outgoing);
+    reply.on('error', () => outgoing.destroy());
+  });
+  passed.on('error', () => outgoing.destroy());
+  outgoing.on('close', () => passed.destroy());
+  incoming.pipe(passed);
 }

@@ -47,6 +47,35 @@ describe('the configuration', () => {
       jwtAudience: null,
       jwtAlgorithms: ['RS256', 'PS256', 'ES256', 'EdDSA'],
       trustedProxies: [],
+      corsOrigins: [],
+      corsMethods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
+      corsHeaders: [
+        'Accept',
+        'Authorization',
+        'Content-Type',
+        'Idempotency-Key',
+        'If-Match',
+        'If-None-Match',
+        'Traceparent',
+        'Tracestate',
+        'X-Request-Id',
+      ],
+      corsExposedHeaders: [
+        'Allow',
+        'Content-Disposition',
+        'ETag',
+        'Idempotent-Replayed',
+        'Location',
+        'RateLimit',
+        'RateLimit-Policy',
+        'Retry-After',
+        'Sagitta-Sequence',
+        'Sagitta-With-Sequence',
+        'Server-Timing',
+        'WWW-Authenticate',
+        'X-Request-Id',
+      ],
+      corsMaxAgeSeconds: 7_200,
       insecure: false,
       slowQueryMs: 1_000,
       backupDir: null,
@@ -177,6 +206,29 @@ describe('the configuration', () => {
     const { limits, tracesUrl, embedding, isConsoleServed, ...others } = loadConfig({ env: {} });
     assert.deepEqual([tracesUrl, embedding, isConsoleServed], [null, [], true]);
     assert.equal(settings.length, Object.keys(others).length + Object.keys(limits).length);
+  });
+
+  it('takes origins in the form in which browsers send them', () => {
+    const given = 'https://app.example.org, http://localhost:5173,capacitor://localhost';
+    assert.deepEqual(loadConfig({ env: { SAGITTA_CORS_ORIGINS: given } }).corsOrigins, [
+      'https://app.example.org',
+      'http://localhost:5173',
+      'capacitor://localhost',
+    ]);
+    assert.deepEqual(loadConfig({ env: { SAGITTA_CORS_ORIGINS: '*' } }).corsOrigins, ['*']);
+    for (const wrong of [
+      'https://app.example.org/',
+      'https://app.example.org:443',
+      'https://App.example.org',
+      'https://*.example.org',
+      'app.example.org',
+      'null',
+      '',
+    ]) {
+      assert.match(refuse({ env: { SAGITTA_CORS_ORIGINS: wrong } }), /without a path/, wrong);
+    }
+    assert.match(refuse({ env: { SAGITTA_CORS_METHODS: 'GET,TRACE' } }), /expected .* GET, HEAD/);
+    assert.match(refuse({ env: { SAGITTA_CORS_HEADERS: 'a b' } }), /names of headers/);
   });
 
   it('serves the console unless it is off', () => {

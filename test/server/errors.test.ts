@@ -55,7 +55,8 @@ describe('problems', () => {
       });
       assert.equal(headers['cache-control'], 'no-store');
       assert.equal('retry-after' in headers, status === 503 || status === 429);
-      assert.equal('www-authenticate' in headers, status === 401 || status === 403);
+      const isChallenged = status === 401 || code === 'insufficient_scope';
+      assert.equal('www-authenticate' in headers, isChallenged);
     }
   });
 
