@@ -15,6 +15,7 @@ import { addStorageGauges, createDatabaseMetrics } from './database/database-met
 import { createEngine } from './engine/choose-engine.js';
 import { type Config, isLoopback } from './platform/config.js';
 import { LogDestination } from './platform/log-destination.js';
+import { formatLogLine } from './platform/log-text.js';
 import { createMetrics, type Metrics } from './platform/metrics.js';
 import { createThreadPool, type ThreadPool } from './platform/pool.js';
 import { createApp, stopApp } from './server/app.js';
@@ -38,8 +39,11 @@ export interface RunningServer {
 /** Beside the compiled sources. */
 const CONSOLE_FOLDER = fileURLToPath(new URL('../console', import.meta.url));
 
-/** Shared by all servers of the process: it flushes when the process exits. */
-const STDERR = new LogDestination(2);
+/** Shared by all servers of the process: they flush when the process exits. */
+const STDERR = {
+  json: new LogDestination(2),
+  text: new LogDestination(2, formatLogLine),
+} as const;
 
 /** Closes what was opened so far, in reverse order; `isFailed`: the service has not started. */
 type Closers = ((isFailed: boolean) => void | Promise<void>)[];
@@ -52,6 +56,12 @@ export async function startServer(config: Config): Promise<RunningServer> {
   const startedAtMs = performance.now();
   const elapsedMs = () => Math.round(performance.now() - startedAtMs);
   const logger = createLogger(config);
+  if (config.ignoredVariables.length > 0) {
+    logger.info(
+      { variables: config.ignoredVariables },
+      'ignored variables that Kubernetes sets for a Service; they are not settings',
+    );
+  }
   const closers: Closers = [];
   const closeAll = async (isFailed: boolean) => {
     for (const close of closers.splice(0).reverse()) await close(isFailed);
@@ -272,9 +282,11 @@ function withoutPassword(url: string): string {
   return origin + pathname;
 }
 
-/** Logs JSON lines to stderr: stdout is for the output of commands. */
-function createLogger(config: Config): PinoLogger {
-  return pino({ level: config.logLevel, base: null }, STDERR);
+/** Logs to stderr: stdout is for the output of commands. */
+function createLogger({ logLevel, logFormat }: Config): PinoLogger {
+  const automatic = process.stderr.isTTY ? 'text' : 'json';
+  const destination = STDERR[logFormat === 'auto' ? automatic : logFormat];
+  return pino({ level: logLevel, base: null }, destination);
 }
 
 function urlOf({ address, family, port }: AddressInfo, isPrivate: boolean): string {

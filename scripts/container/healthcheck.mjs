@@ -6,11 +6,13 @@ import { get as getSecurely } from 'node:https';
 
 const TIMEOUT_MS = 4_000;
 
-const { SAGITTA_HOST = '127.0.0.1', SAGITTA_PORT = '8484', SAGITTA_TLS_CERT } = process.env;
+const { SAGITTA_HOST = '127.0.0.1', SAGITTA_PORT = '', SAGITTA_TLS_CERT } = process.env;
+// Kubernetes sets SAGITTA_PORT=tcp://… for a Service named sagitta, which the server ignores, too.
+const port = /^\d+$/.test(SAGITTA_PORT) ? SAGITTA_PORT : '8484';
 // A server that listens on all addresses is reached on the loopback address.
 const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[SAGITTA_HOST] ?? SAGITTA_HOST;
 const scheme = SAGITTA_TLS_CERT === undefined ? 'http' : 'https';
-const url = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${SAGITTA_PORT}/readyz`;
+const url = `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}/readyz`;
 try {
   const status = await requestStatus();
   console.log(`${url} returned status ${status}`);

@@ -15,9 +15,10 @@ const text = `# Configuration
 Generated from \`src/platform/config.ts\` by \`npm run openapi\`; do not edit.
 
 A setting is read from the command line (\`sagitta serve --port 9000\`), otherwise from the environment
-(\`SAGITTA_PORT=9000\`), otherwise the default applies. Settings are validated at startup: an invalid value, or a
-variable \`SAGITTA_…\` that is not a setting, stops the server with a message that says what was found and what is
-expected.
+(\`SAGITTA_PORT=9000\`), otherwise the default applies. Settings are validated at startup: invalid values,
+variables \`SAGITTA_…\` that are not settings, and settings that contradict each other stop the server with a
+message that names all of them, what was found and what is expected. Variables that Kubernetes sets for a Service
+named \`sagitta\`, such as \`SAGITTA_PORT=tcp://10.0.0.1:8484\`, are ignored; the log says so.
 
 ## Settings
 

@@ -14,7 +14,7 @@ export function describeUnknownName(found: string, known: readonly string[]): st
 }
 
 /** The nearest of the names, which differ in case and separators at no cost; undefined for none near. */
-function nearestName(found: string, names: readonly string[]): string | undefined {
+export function nearestName(found: string, names: readonly string[]): string | undefined {
   if (found.length > NAME_CHARACTERS_MAX) return undefined;
   const plainFound = plain(found);
   let nearest: string | undefined;

@@ -2,13 +2,14 @@
 // over the environment, and the environment over the defaults; `settings.ts` is the table.
 
 import { SagittaError } from '../common/errors.js';
+import { nearestName } from '../common/unknown-name.js';
+import { isServiceVariable } from './service-variables.js';
 import {
   ALL_SETTINGS,
   BOUND_NAMES,
   type Config,
   type EmbeddingEndpoint,
   SETTING_NAMES,
-  type Setting,
 } from './settings.js';
 
 export { type Config, EMBEDDING_NAME, type EmbeddingEndpoint, ENGINE_CHOICES } from './settings.js';
@@ -41,28 +42,43 @@ export interface ConfigSources {
   readonly overrides?: Readonly<Record<string, string | undefined>>;
 }
 
-/** Throws `configuration_invalid`, which names the setting, the value found and the values expected. */
-export function loadConfig({ env, overrides = {} }: ConfigSources): Config {
-  refuseUnknownNames(env, overrides);
-  const values: Record<string, unknown> = {};
-  for (const [name, setting] of ALL_SETTINGS) {
-    const override = overrides[name];
-    const found = override ?? env[variableOf(name)];
-    values[name] =
-      found === undefined
-        ? setting.default
-        : readSetting(setting, found, override === undefined ? variableOf(name) : optionOf(name));
-  }
+/** Something wrong with the settings of these names; a variable that is no setting has none. */
+interface Problem {
+  readonly names: readonly string[];
+  readonly detail: string;
+}
+
+type Environment = ConfigSources['env'];
+type Overrides = NonNullable<ConfigSources['overrides']>;
+
+/**
+ * Throws `configuration_invalid`, which names every setting that is wrong, with the value found and the
+ * values expected.
+ */
+export function loadConfig({ env: found, overrides = {} }: ConfigSources): Config {
+  const ignoredVariables = Object.entries(found)
+    .filter(([name, value]) => name.startsWith(PREFIX) && isServiceVariable(name, value ?? ''))
+    .map(([name]) => name);
+  const env = Object.fromEntries(
+    Object.entries(found).filter(([name]) => !ignoredVariables.includes(name)),
+  );
+  const problems = unknownNames(env, overrides);
+  const values = readSettings(env, overrides, problems);
   const limits = Object.fromEntries(BOUND_NAMES.map((name) => [name, values[name]]));
   const others = Object.fromEntries(SETTING_NAMES.map((name) => [name, values[name]]));
   const config = {
     ...others,
     isConsoleServed: (others as unknown as Config).console === 'on',
-    tracesUrl: readTracesUrl(env),
-    embedding: readEmbedding(others as unknown as Config, env),
+    tracesUrl: readTracesUrl(env, problems),
+    embedding: readEmbedding(others as unknown as Config, env, problems),
+    ignoredVariables,
     limits,
   } as unknown as Config;
-  refuseContradictions(config);
+  // Of a setting that could not be read, the default is compared, which says nothing.
+  const unread = new Set(problems.flatMap(({ names }) => names));
+  const isRead = ({ names }: Problem) => !names.some((name) => unread.has(name));
+  problems.push(...contradictions(config).filter(isRead));
+  if (problems.length > 0) throw invalid(problems.map(({ detail }) => detail));
   return config;
 }
 
@@ -95,17 +111,35 @@ function describeDefault(value: unknown): string {
   return typeof value === 'boolean' ? (value ? 'yes' : 'no') : String(value);
 }
 
-function readSetting(setting: Setting, found: string, place: string): unknown {
-  const result = setting.schema.safeParse(found);
-  if (result.success) return result.data;
-  throw invalid(`${place} is ${JSON.stringify(found)}; expected ${setting.expected}.`);
+/** The values by name; the default for one that is wrong, which is added to `problems`. */
+function readSettings(
+  env: Environment,
+  overrides: Overrides,
+  problems: Problem[],
+): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
+  for (const [name, setting] of ALL_SETTINGS) {
+    const override = overrides[name];
+    const found = override ?? env[variableOf(name)];
+    values[name] = setting.default;
+    if (found === undefined) continue;
+    const result = setting.schema.safeParse(found);
+    if (result.success) {
+      values[name] = result.data;
+    } else {
+      const place = override === undefined ? variableOf(name) : optionOf(name);
+      const detail = `${place} is ${JSON.stringify(found)}; expected ${setting.expected}.`;
+      problems.push({ names: [name], detail });
+    }
+  }
+  return values;
 }
 
 /**
  * The OTLP endpoint for traces, as OpenTelemetry specifies: the endpoint for traces is used as it is,
  * the common endpoint gets the path `v1/traces`, and an empty value counts as absent.
  */
-function readTracesUrl(env: ConfigSources['env']): string | null {
+function readTracesUrl(env: Environment, problems: Problem[]): string | null {
   for (const [variable, path] of [
     ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', ''],
     ['OTEL_EXPORTER_OTLP_ENDPOINT', 'v1/traces'],
@@ -113,7 +147,9 @@ function readTracesUrl(env: ConfigSources['env']): string | null {
     const found = env[variable];
     if (found === undefined || found === '') continue;
     if (!/^https?:/i.test(found) || !URL.canParse(found)) {
-      throw invalid(`${variable} is ${JSON.stringify(found)}; expected an http or https URL.`);
+      const detail = `${variable} is ${JSON.stringify(found)}; expected an http or https URL.`;
+      problems.push({ names: [], detail });
+      return null;
     }
     return path === '' || found.endsWith('/') ? found + path : `${found}/${path}`;
   }
@@ -123,31 +159,34 @@ function readTracesUrl(env: ConfigSources['env']): string | null {
 /** The embedding endpoints with their keys. Messages have no URL: it may contain a password. */
 function readEmbedding(
   { embeddingEndpoints, embeddingKeys }: Config,
-  env: ConfigSources['env'],
+  env: Environment,
+  problems: Problem[],
 ): readonly EmbeddingEndpoint[] {
   const variables = new Map(embeddingKeys.map(splitAtEquals));
   const urls = new Map((embeddingEndpoints ?? []).map(splitAtEquals));
+  const isRead = !problems.some(({ names }) => names.includes('embeddingEndpoints'));
+  const refuse = (detail: string) => problems.push({ names: [], detail });
   for (const [name, variable] of variables) {
-    if (!urls.has(name)) {
-      throw invalid(
+    if (isRead && !urls.has(name)) {
+      refuse(
         `${variableOf('embeddingKeys')} has a key for "${name}", which is not in ${variableOf('embeddingEndpoints')}.`,
       );
-    }
-    if (env[variable] === undefined || env[variable] === '') {
-      throw invalid(
+    } else if (env[variable] === undefined || env[variable] === '') {
+      refuse(
         `${variableOf('embeddingKeys')} names the variable ${variable} for "${name}", which is not set.`,
       );
     }
   }
   if (urls.size < (embeddingEndpoints?.length ?? 0)) {
-    throw invalid(`${variableOf('embeddingEndpoints')} has the same name twice.`);
+    refuse(`${variableOf('embeddingEndpoints')} has the same name twice.`);
+  }
+  for (const [name, url] of urls) {
+    if (URL.canParse(url)) continue;
+    refuse(`${variableOf('embeddingEndpoints')} has no valid URL for "${name}".`);
   }
   return [...urls].map(([name, url]) => {
-    if (!URL.canParse(url)) {
-      throw invalid(`${variableOf('embeddingEndpoints')} has no valid URL for "${name}".`);
-    }
     const variable = variables.get(name);
-    return { name, url, key: variable === undefined ? null : env[variable]! };
+    return { name, url, key: variable === undefined ? null : (env[variable] ?? null) };
   });
 }
 
@@ -156,57 +195,68 @@ function splitAtEquals(text: string): [string, string] {
   return [text.slice(0, at), text.slice(at + 1)];
 }
 
-/** Rejects unknown names: a typo would leave the intended setting at its default without notice. */
-function refuseUnknownNames(
-  env: ConfigSources['env'],
-  overrides: NonNullable<ConfigSources['overrides']>,
-): void {
-  for (const variable of Object.keys(env)) {
-    if (!variable.startsWith(PREFIX) || variable.startsWith(TEST_PREFIX)) continue;
-    if (!nameByVariable.has(variable)) {
-      throw invalid(`${variable} is not a known setting; see sagitta serve --help.`);
-    }
-  }
-  for (const name of Object.keys(overrides)) {
-    if (!ALL_SETTINGS.has(name)) throw invalid(`${optionOf(name)} is not a known option.`);
-  }
+/** Unknown names are rejected: a typo would leave the intended setting at its default without notice. */
+function unknownNames(env: Environment, overrides: Overrides): Problem[] {
+  const variables = Object.keys(env)
+    .filter((variable) => variable.startsWith(PREFIX) && !variable.startsWith(TEST_PREFIX))
+    .filter((variable) => !nameByVariable.has(variable))
+    .map((variable) => `${variable} is not a known setting; ${suggestionFor(variable)}`);
+  const options = Object.keys(overrides)
+    .filter((name) => !ALL_SETTINGS.has(name))
+    .map((name) => `${optionOf(name)} is not a known option.`);
+  return [...variables, ...options].map((detail) => ({ names: [], detail }));
 }
 
-function refuseContradictions(config: Config): void {
+function suggestionFor(variable: string): string {
+  // Without the prefix, which all names share, so that only similar ones are near.
+  const known = [...nameByVariable.keys()].map((each) => each.slice(PREFIX.length));
+  const nearest = nearestName(variable.slice(PREFIX.length), known);
+  return nearest === undefined
+    ? 'see sagitta serve --help.'
+    : `did you mean ${PREFIX}${nearest}? See sagitta serve --help.`;
+}
+
+function contradictions(config: Config): Problem[] {
   const { host, insecure, limits } = config;
-  requireTogether(config, ['tlsCert', 'tlsKey']);
-  requireTogether(config, ['tlsClientCa', 'tlsPrincipals']);
-  requireTogether(config, ['jwks', 'jwtIssuer', 'jwtAudience']);
+  const problems = [
+    ...missingBeside(config, ['tlsCert', 'tlsKey']),
+    ...missingBeside(config, ['tlsClientCa', 'tlsPrincipals']),
+    ...missingBeside(config, ['jwks', 'jwtIssuer', 'jwtAudience']),
+  ];
   if (config.tlsClientCa !== null && config.tlsCert === null) {
-    throw invalid(
-      `${variableOf('tlsClientCa')} requires ${variableOf('tlsCert')} and ${variableOf('tlsKey')}: client certificates need TLS.`,
-    );
+    problems.push({
+      names: ['tlsClientCa', 'tlsCert', 'tlsKey'],
+      detail: `${variableOf('tlsClientCa')} requires ${variableOf('tlsCert')} and ${variableOf('tlsKey')}: client certificates need TLS.`,
+    });
   }
-  const isPrivate = config.tlsCert !== null || config.trustedProxies.length > 0;
+  const isPrivate =
+    config.tlsCert !== null || config.tlsKey !== null || config.trustedProxies.length > 0;
   if (!insecure && !isPrivate && !isLoopback(host)) {
-    throw invalid(
-      `${variableOf('host')} is ${JSON.stringify(host)}; without TLS, expected a loopback address, since anyone on the network could read the traffic. Set ${variableOf('tlsCert')} and ${variableOf('tlsKey')}, or ${variableOf('trustedProxies')} if a proxy terminates TLS; ${variableOf('insecure')}=yes allows clear text.`,
-    );
+    problems.push({
+      names: ['host', 'insecure', 'tlsCert', 'tlsKey', 'trustedProxies'],
+      detail: `${variableOf('host')} is ${JSON.stringify(host)}; without TLS, expected a loopback address, since anyone on the network could read the traffic. Set ${variableOf('tlsCert')} and ${variableOf('tlsKey')}, or ${variableOf('trustedProxies')} if a proxy terminates TLS; ${variableOf('insecure')}=yes allows clear text.`,
+    });
   }
   for (const [smaller, larger] of [
     ['pageLimitDefault', 'pageLimitMax'],
     ['topKDefault', 'topKMax'],
   ] as const) {
-    if (limits[smaller] > limits[larger]) {
-      throw invalid(
-        `${variableOf(smaller)} is ${limits[smaller]}; expected at most ${variableOf(larger)}, which is ${limits[larger]}.`,
-      );
-    }
+    if (limits[smaller] <= limits[larger]) continue;
+    problems.push({
+      names: [smaller, larger],
+      detail: `${variableOf(smaller)} is ${limits[smaller]}; expected at most ${variableOf(larger)}, which is ${limits[larger]}.`,
+    });
   }
+  return problems;
 }
 
-function requireTogether(config: Config, names: readonly (keyof Config)[]): void {
+/** A problem if some of the settings, which belong together, are set and others are not. */
+function missingBeside(config: Config, names: readonly (keyof Config)[]): Problem[] {
   const missing = names.filter((name) => config[name] === null);
-  if (missing.length === 0 || missing.length === names.length) return;
+  if (missing.length === 0 || missing.length === names.length) return [];
   const set = names.filter((name) => config[name] !== null);
-  throw invalid(
-    `${set.map(variableOf).join(' and ')} requires ${missing.map(variableOf).join(' and ')} to be set as well.`,
-  );
+  const detail = `${set.map(variableOf).join(' and ')} requires ${missing.map(variableOf).join(' and ')} to be set as well.`;
+  return [{ names, detail }];
 }
 
 /** Whether the address is reachable from this machine only. */
@@ -214,4 +264,10 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^(::ffff:)?127(\.\d{1,3}){3}$/.test(host);
 }
 
-const invalid = (detail: string) => new SagittaError('configuration_invalid', detail);
+function invalid(details: readonly string[]): SagittaError {
+  const text =
+    details.length === 1
+      ? details[0]!
+      : `There are ${details.length} problems with the settings:\n  ${details.join('\n  ')}`;
+  return new SagittaError('configuration_invalid', text);
+}

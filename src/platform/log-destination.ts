@@ -17,6 +17,7 @@ const LINE_END = 0x0a;
 
 export class LogDestination {
   readonly #descriptor: number;
+  readonly #format: (line: string) => string;
   #waiting: string[] = [];
   #waitingLength = 0;
   /** The bytes that are being written. */
@@ -30,13 +31,16 @@ export class LogDestination {
   #isInFlight = false;
   #lostCount = 0;
 
-  constructor(descriptor: number) {
+  /** `format` turns a line of JSON into the text to write; without it, lines are written as they are. */
+  constructor(descriptor: number, format = (line: string): string => line) {
     this.#descriptor = descriptor;
+    this.#format = format;
     process.on('exit', () => this.#flushAtExit());
   }
 
-  /** `line` ends with a line feed. */
-  write(line: string): void {
+  /** `json` is one object and a line feed. */
+  write(json: string): void {
+    const line = this.#format(json);
     if (this.#waitingLength + line.length > WAITING_BYTES_MAX) {
       this.#lostCount++;
       return;
@@ -72,7 +76,9 @@ export class LogDestination {
     let prefix = this.#isAtLineEnd ? '' : '\n';
     // Reported where the gap is: before the lines that follow it.
     if (this.#lostCount > 0) {
-      prefix += `{"level":40,"time":${Date.now()},"lines":${this.#lostCount},"msg":"log lines were dropped because they could not be written"}\n`;
+      prefix += this.#format(
+        `{"level":40,"time":${Date.now()},"lines":${this.#lostCount},"msg":"log lines were dropped because they could not be written"}\n`,
+      );
     }
     this.#prefixLength = prefix.length;
     this.#prefixDropCount = this.#lostCount;

@@ -31,6 +31,8 @@ export const JWT_ALGORITHMS = [
 ] as const;
 const CONSOLE_CHOICES = ['on', 'off'] as const;
 const CORS_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
+/** `auto` is text on a terminal and JSON elsewhere. */
+const LOG_FORMATS = ['auto', 'text', 'json'] as const;
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
 export interface Config {
@@ -45,6 +47,7 @@ export interface Config {
   /** Bytes to use on each GPU; null for most of the free memory. */
   readonly deviceMemory: number | null;
   readonly logLevel: (typeof LOG_LEVELS)[number];
+  readonly logFormat: (typeof LOG_FORMATS)[number];
   /** The collection of requests that name none. */
   readonly defaultCollection: string | null;
   readonly console: (typeof CONSOLE_CHOICES)[number];
@@ -90,6 +93,8 @@ export interface Config {
   readonly embeddingBatchTexts: number;
   /** The endpoints with their keys. */
   readonly embedding: readonly EmbeddingEndpoint[];
+  /** Variables of Kubernetes Services, which look like settings but are none. */
+  readonly ignoredVariables: readonly string[];
   readonly limits: Limits;
 }
 
@@ -104,7 +109,10 @@ export interface EmbeddingEndpoint {
 /** Names of embedding endpoints. */
 export const EMBEDDING_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 
-type SettingName = Exclude<keyof Config, 'limits' | 'tracesUrl' | 'embedding' | 'isConsoleServed'>;
+type SettingName = Exclude<
+  keyof Config,
+  'limits' | 'tracesUrl' | 'embedding' | 'isConsoleServed' | 'ignoredVariables'
+>;
 
 export interface Setting {
   readonly schema: z.ZodType;
@@ -189,6 +197,12 @@ const SETTINGS = {
     default: 'info',
     unit: null,
     help: 'The lowest level of messages to log.',
+  },
+  logFormat: {
+    ...choice(LOG_FORMATS),
+    default: 'auto',
+    unit: null,
+    help: 'The format of log lines on stderr: text is for people, with ISO times in UTC and names of levels; json is one object per line; auto is text on a terminal and json elsewhere.',
   },
   defaultCollection: {
     ...text('the id of a collection'),

@@ -24,6 +24,8 @@ export interface CommandOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly input?: string;
   readonly cwd?: string;
+  /** Whether stdin, stdout and stderr are a terminal; what is written to it is read as stdout. */
+  readonly isOnTerminal?: boolean;
 }
 
 export interface RunningCommand {
@@ -37,7 +39,8 @@ export interface RunningCommand {
 
 /** Starts the command in a process of its own. */
 export function start(args: readonly string[], options: CommandOptions = {}): RunningCommand {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+  const [program, ...words] = commandLine(args, options);
+  const child = spawn(program, words, {
     cwd: options.cwd,
     env: environmentOf(options),
     stdio: 'pipe',
@@ -83,6 +86,13 @@ export function start(args: readonly string[], options: CommandOptions = {}): Ru
     signal: (signal) => child.kill(signal),
     ended,
   };
+}
+
+/** `script` runs a command line of sh on a terminal of its own. */
+function commandLine(args: readonly string[], options: CommandOptions): [string, ...string[]] {
+  if (options.isOnTerminal !== true) return [process.execPath, MAIN, ...args];
+  const words = [process.execPath, MAIN, ...args].map((word) => `'${word}'`).join(' ');
+  return ['script', '--quiet', '--return', '--command', `exec ${words}`, '/dev/null'];
 }
 
 /**

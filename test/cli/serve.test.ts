@@ -84,10 +84,15 @@ it('a command that fails leaves no data directory that it made, and keeps any ot
   }
 });
 
-it('an invalid setting is reported in one line, with exit code 2', async () => {
+it('invalid settings are reported in a line each, with exit code 2', async () => {
   for (const [args, env, message] of [
     [['--port', 'x'], {}, /^sagitta: --port is "x"; expected an integer/],
     [[], { SAGITTA_PROT: '1' }, /^sagitta: SAGITTA_PROT is not a known setting/],
+    [
+      ['--threads', 'x'],
+      { SAGITTA_PROT: '1' },
+      /^sagitta: There are 2 problems with the settings:\n {2}SAGITTA_PROT is .*\n {2}--threads is .*\n$/,
+    ],
     [
       [],
       { SAGITTA_HOST: '0.0.0.0' },
@@ -115,6 +120,49 @@ it('a port in use is reported in one line, with exit code 1', async (t) => {
       /^sagitta: Cannot listen on 127\.0\.0\.1:\d+: the address is already in use/,
     );
     assert.doesNotMatch(stderr, /\.js:\d+/);
+  }
+});
+
+it('the variables of a Kubernetes Service named sagitta do not stop the server', async () => {
+  const server = start(['serve', '--port', '0'], {
+    env: settings({
+      SAGITTA_LOG_LEVEL: 'info',
+      SAGITTA_SERVICE_HOST: '10.96.12.7',
+      SAGITTA_SERVICE_PORT: '8484',
+      SAGITTA_SERVICE_PORT_HTTP: '8484',
+      SAGITTA_PORT: 'tcp://10.96.12.7:8484',
+      SAGITTA_PORT_8484_TCP: 'tcp://10.96.12.7:8484',
+      SAGITTA_PORT_8484_TCP_PROTO: 'tcp',
+      SAGITTA_PORT_8484_TCP_PORT: '8484',
+      SAGITTA_PORT_8484_TCP_ADDR: '10.96.12.7',
+    }),
+  });
+  await server.waitFor(LISTENING);
+  const [line] = await server.waitForStderr(/^.*ignored variables that Kubernetes sets.*$/m);
+  assert.equal((JSON.parse(line) as { variables: string[] }).variables.length, 8);
+  server.signal('SIGTERM');
+  assert.equal((await server.ended).code, 0);
+});
+
+const hasTerminal = spawnSync('script', ['--version']).status === 0;
+
+it('logs are text on a terminal and JSON elsewhere, unless the setting says otherwise', {
+  skip: hasTerminal ? false : 'script, which makes a terminal, is not installed',
+}, async () => {
+  const text = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info {2}listening url=http:\S+ /m;
+  const json = /^\{"level":30,"time":\d+,"url":"http:[^"]+",.*"msg":"listening"\}\r?$/m;
+  for (const [isTerminal, format, expected] of [
+    [true, 'auto', text],
+    [true, 'json', json],
+    [false, 'auto', json],
+    [false, 'text', text],
+  ] as const) {
+    const env = settings({ SAGITTA_LOG_LEVEL: 'info', SAGITTA_LOG_FORMAT: format });
+    const server = start(['serve'], { env, isOnTerminal: isTerminal });
+    const waiting = isTerminal ? server.waitFor(expected) : server.waitForStderr(expected);
+    await Promise.all([waiting, server.waitFor(LISTENING)]);
+    server.signal('SIGTERM');
+    await server.ended;
   }
 });
 

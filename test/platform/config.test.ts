@@ -31,6 +31,7 @@ describe('the configuration', () => {
       values: 'auto',
       engine: 'auto',
       logLevel: 'info',
+      logFormat: 'auto',
       defaultCollection: null,
       console: 'on',
       isConsoleServed: true,
@@ -86,6 +87,7 @@ describe('the configuration', () => {
       embeddingBatchTexts: 64,
       embedding: [],
       tracesUrl: null,
+      ignoredVariables: [],
       limits: DEFAULT_LIMITS,
     });
   });
@@ -140,9 +142,90 @@ describe('the configuration', () => {
   });
 
   it('rejects unknown settings, except those of the tests', () => {
-    assert.match(refuse({ env: { SAGITTA_PROT: '1' } }), /SAGITTA_PROT is not a known setting/);
+    assert.equal(
+      refuse({ env: { SAGITTA_PROT: '1' } }),
+      'SAGITTA_PROT is not a known setting; did you mean SAGITTA_PORT? See sagitta serve --help.',
+    );
+    assert.match(
+      refuse({ env: { SAGITTA_COLOUR: '1' } }),
+      /^SAGITTA_COLOUR is not a known setting; see sagitta serve --help\.$/,
+    );
     assert.match(refuse({ env: {}, overrides: { prot: '1' } }), /--prot/);
     loadConfig({ env: { SAGITTA_TEST_SEED: '1' } });
+  });
+
+  it('names everything that is wrong at once', () => {
+    const message = refuse({
+      env: {
+        SAGITTA_PROT: '1',
+        SAGITTA_LOG_LEVEL: 'loud',
+        SAGITTA_HOST: '0.0.0.0',
+        SAGITTA_JWKS: 'keys.json',
+        SAGITTA_EMBEDDING_KEYS: 'far=NO_SUCH_VARIABLE',
+        OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318',
+        SAGITTA_TOP_K_MAX: '5',
+      },
+      overrides: { threads: 'many' },
+    });
+    const [head, ...lines] = message.split('\n');
+    assert.equal(head, 'There are 8 problems with the settings:');
+    const starts = [
+      'SAGITTA_PROT is not a known setting',
+      'SAGITTA_LOG_LEVEL is "loud"; expected debug, info',
+      '--threads is "many"; expected an integer from 1 to 1024.',
+      'OTEL_EXPORTER_OTLP_ENDPOINT is "collector:4318"',
+      'SAGITTA_EMBEDDING_KEYS has a key for "far"',
+      'SAGITTA_JWKS requires SAGITTA_JWT_ISSUER and SAGITTA_JWT_AUDIENCE',
+      'SAGITTA_HOST is "0.0.0.0"; without TLS',
+      'SAGITTA_TOP_K_DEFAULT is 10; expected at most SAGITTA_TOP_K_MAX, which is 5.',
+    ];
+    for (const [at, start] of starts.entries()) {
+      assert.ok(lines[at]?.startsWith(`  ${start}`), `${lines[at]} begins with ${start}`);
+    }
+    assert.equal(lines.length, starts.length);
+  });
+
+  it('reports no contradiction with a setting that it could not read', () => {
+    for (const env of [
+      { SAGITTA_TLS_CERT: '', SAGITTA_TLS_KEY: 'key.pem', SAGITTA_HOST: '0.0.0.0' },
+      { SAGITTA_HOST: '0.0.0.0', SAGITTA_INSECURE: 'true' },
+      { SAGITTA_TOP_K_MAX: '5', SAGITTA_TOP_K_DEFAULT: 'ten' },
+      { SAGITTA_EMBEDDING_ENDPOINTS: 'nowhere', SAGITTA_EMBEDDING_KEYS: 'far=PATH', PATH: '/bin' },
+    ]) {
+      assert.match(refuse({ env }), /^SAGITTA_\w+ is ".*"; expected [^\n]*$/);
+    }
+  });
+
+  it('ignores what Kubernetes sets for a Service named sagitta, and nothing else', () => {
+    const env = {
+      SAGITTA_SERVICE_HOST: '10.96.12.7',
+      SAGITTA_SERVICE_PORT: '8484',
+      SAGITTA_SERVICE_PORT_HTTP: '8484',
+      SAGITTA_PORT: 'tcp://10.96.12.7:8484',
+      SAGITTA_PORT_8484_TCP: 'tcp://10.96.12.7:8484',
+      SAGITTA_PORT_8484_TCP_PROTO: 'tcp',
+      SAGITTA_PORT_8484_TCP_PORT: '8484',
+      SAGITTA_PORT_8484_TCP_ADDR: '10.96.12.7',
+      SAGITTA_GPU_SERVICE_HOST: 'fd00::7',
+      SAGITTA_GPU_PORT: 'tcp://[fd00::7]:8484',
+    };
+    const config = loadConfig({ env });
+    assert.equal(config.port, 8484);
+    assert.deepEqual(config.ignoredVariables, Object.keys(env));
+    assert.equal(loadConfig({ env, overrides: { port: '9000' } }).port, 9000);
+    for (const [variable, value] of [
+      ['SAGITTA_PORT', 'tcp://sagitta:8484'],
+      ['SAGITTA_PORT', 'http://10.96.12.7:8484'],
+      ['SAGITTA_PORT', 'tcp://10.96.12.7'],
+      ['SAGITTA_PORT', 'tcp://10.96.12.7:84840'],
+      ['SAGITTA_PORT', 'tcp://10.96.12.7:8484/'],
+      ['SAGITTA_SERVICE_HOST', 'example.org'],
+      ['SAGITTA_SERVICE_PORT', 'http'],
+      ['SAGITTA_PORT_8484_TCP_PROTO', 'icmp'],
+      ['SAGITTA_PORT_8484_TCP_NAME', 'tcp'],
+    ] as const) {
+      assert.match(refuse({ env: { ...env, [variable]: value } }), new RegExp(`^${variable} is `));
+    }
   });
 
   it('requires an explicit setting for clear text on addresses other than loopback', () => {
@@ -203,8 +286,12 @@ describe('the configuration', () => {
     for (const setting of settings)
       assert.ok(setting.help.endsWith('.') && setting.expected !== '');
     // The endpoint for traces comes from variables that OpenTelemetry defines, others from settings.
-    const { limits, tracesUrl, embedding, isConsoleServed, ...others } = loadConfig({ env: {} });
-    assert.deepEqual([tracesUrl, embedding, isConsoleServed], [null, [], true]);
+    const { limits, tracesUrl, embedding, isConsoleServed, ignoredVariables, ...others } =
+      loadConfig({ env: {} });
+    assert.deepEqual(
+      [tracesUrl, embedding, isConsoleServed, ignoredVariables],
+      [null, [], true, []],
+    );
     assert.equal(settings.length, Object.keys(others).length + Object.keys(limits).length);
   });
 

@@ -40,6 +40,16 @@ describe('the log destination', () => {
     assert.equal(toPipe.stderr, expected);
   });
 
+  it('writes lines in the format that it was given, and its own with them', async () => {
+    const path = join(await makeDirectory(), 'log');
+    const file = await open(path, 'w');
+    const log = new LogDestination(file.fd, (line) => line.toUpperCase());
+    log.write('{"msg":"one"}\n');
+    await eventually('the line is written', async () => (await file.stat()).size > 0);
+    await file.close();
+    assert.equal(await readFile(path, 'utf8'), '{"MSG":"ONE"}\n');
+  });
+
   const skip = existsSync('/dev/full') ? false : 'there is no /dev/full on this system';
   it('lets the process exit when nothing can be written', { skip }, async () => {
     const full = await open('/dev/full', 'w');
