@@ -1,7 +1,7 @@
 // A first query from TypeScript against the server of `npm run demo`: counts the animals and prints the
 // words nearest to "dolphin".
 
-import { createClient } from '../src/client/client.js';
+import { createClient } from '@sagitta/client';
 
 const client = createClient({ baseUrl: process.env.SAGITTA_URL ?? 'http://127.0.0.1:8484' });
 const words = client.collection('wordnet');

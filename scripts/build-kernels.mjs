@@ -23,6 +23,7 @@ import {
   renameSync,
   writeFileSync,
 } from 'node:fs';
+import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -167,6 +168,8 @@ const TARGETS = {
 class BuildError extends Error {}
 
 const DEFAULT_NAMES = ['addon'];
+const WITHOUT_FILES =
+  'vectors are read into memory instead of mapped: no addon for files was built';
 
 const { names, arch, cross, verbose, isOptional } = parseArguments(process.argv.slice(2));
 try {
@@ -177,10 +180,7 @@ try {
   if (!(error instanceof BuildError)) throw error;
   const [line, ...rest] = error.message.split('\n');
   if (isOptional) {
-    const what = names.some((name) => TARGETS[name].isCuda) ? 'CUDA' : 'SIMD';
-    console.log(
-      `sagitta: the ${what} kernels were not built (${line}); another engine will be used`,
-    );
+    console.log(`sagitta: ${whatIsMissing(names)} (${line})`);
   } else {
     console.error([`sagitta: ${line}`, ...rest].join('\n'));
     process.exitCode = 1;
@@ -205,13 +205,18 @@ function parseArguments(args) {
   return { names, arch, cross, verbose, isOptional: values['if-possible'] };
 }
 
+/** What the server does without the addons of these names. */
+function whatIsMissing(names) {
+  if (names.some((name) => TARGETS[name].isCuda)) return 'GPUs are not used: no kernels were built';
+  if (names.includes('files')) return WITHOUT_FILES;
+  return 'searches use WebAssembly, which is slower: no kernels were built';
+}
+
 /** Builds what needs Node's own headers, which an installation of Node may lack. */
 async function buildForNode(compiler) {
   if (cross !== null) return;
   if (headersOfNode() === null) {
-    console.log(
-      'sagitta: the mapping of files was not built (no headers of this Node); values are read into memory',
-    );
+    console.log(`sagitta: ${WITHOUT_FILES} (no headers of this Node)`);
     return;
   }
   await build('files', compiler);
@@ -344,13 +349,21 @@ function compileFlags(source, flags, targetFlags, { isClang }) {
 
 /** Flags for Node-API's headers and their C++ wrapper, from their packages. */
 function nodeFlags() {
-  const folders = ['node-addon-api', 'node-api-headers/include'].map((path) =>
-    join(root, 'node_modules', path),
-  );
-  const missing = folders.find((folder) => !existsSync(folder));
-  if (missing) throw new BuildError(`${relative(root, missing)} is missing: run \`npm ci\``);
+  const folders = [
+    packageFolder('node-addon-api'),
+    join(packageFolder('node-api-headers'), 'include'),
+  ];
   const include = folders.flatMap((folder) => ['-isystem', folder]);
   return ['-DNAPI_VERSION=8', '-DNODE_ADDON_API_CPP_EXCEPTIONS_ALL', ...include];
+}
+
+/** Where Node finds the package: beside this one, where this one is a dependency. */
+function packageFolder(name) {
+  try {
+    return dirname(createRequire(import.meta.url).resolve(`${name}/package.json`));
+  } catch {
+    throw new BuildError(`the package ${name} is missing: run \`npm ci\``);
+  }
 }
 
 function headerFlagsOfNode() {

@@ -1,6 +1,6 @@
 #!/bin/sh
 # bin/sagitta of a bundle: runs the command with the bundle's own Node, from any location and through
-# any symbolic link. The settings are those of the first line of src/cli/main.ts.
+# any symbolic link. The settings are those of the first line of scripts/sagitta.mjs.
 set -eu
 
 home=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")

@@ -1,4 +1,3 @@
-#!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=131072 node --max-semi-space-size=8
 // Entry point of the `sagitta` command: parses the arguments, runs the command, and reports a failure
 // as a message on stderr and an exit code.
 

@@ -1,4 +1,4 @@
-// The typed client, entry point `sagitta/client`: a method for every route, pages as async iterators,
+// The typed client, entry point `@sagitta/client`: a method for every route, pages as async iterators,
 // streams in both directions, and no dependency but fetch. The types are those of the wire (types.ts).
 
 import { createRequests, pathSegment } from './requests.js';

@@ -1,15 +1,25 @@
-// Loads the native addons that scripts/build-kernels.mjs builds, once per thread.
+// Loads the native addons, once per thread: those that scripts/build-kernels.mjs has built here, or those that the
+// npm package has for the platform.
 
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 /** Relative to the compiled file in dist/. */
-const FOLDER_URL = new URL('../../../build/kernels/', import.meta.url);
+const ROOT_URL = new URL('../../../', import.meta.url);
+/** The first folder that has an addon wins: what was built here fits this machine. */
+const FOLDERS = ['build/kernels', `build/prebuilt/${process.platform}-${process.arch}`];
 
-/** The path of an addon in the build folder. */
+/** The path of an addon, which need not exist. */
 export function addonPath(fileName: string): string {
-  return fileURLToPath(new URL(fileName, FOLDER_URL));
+  const paths = FOLDERS.map((folder) => fileURLToPath(new URL(`${folder}/${fileName}`, ROOT_URL)));
+  return paths.find((path) => existsSync(path)) ?? paths[0]!;
+}
+
+/** The command that builds addons; `names` are arguments of the script. */
+export function buildCommand(...names: readonly string[]): string {
+  const script = fileURLToPath(new URL('scripts/build-kernels.mjs', ROOT_URL));
+  return `\`${['node', script, ...names].join(' ')}\``;
 }
 
 /**

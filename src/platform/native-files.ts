@@ -1,7 +1,7 @@
 // The native addon for files, which is bound to the version of Node: mappings shared by all threads, and fast
 // checksums. Without it files are read into memory, and zlib computes their checksums.
 
-import { addonPath, loadAddon } from './native-addon.js';
+import { addonPath, buildCommand, loadAddon } from './native-addon.js';
 
 export interface NativeFiles {
   /**
@@ -25,7 +25,7 @@ export function loadNativeFiles(): NativeFiles | string {
   try {
     loaded ??= loadAddon<NativeFiles>(
       addonPath('sagitta-files.node'),
-      'the addon for files is not built; run `node scripts/build-kernels.mjs files`, which needs the headers of this Node',
+      `the addon for files is not built; run ${buildCommand('files')}, which needs a C++ compiler and the headers of this Node`,
     );
   } catch (error) {
     loaded = error instanceof Error ? error.message : String(error);

@@ -12,9 +12,9 @@ const DOCUMENT = new URL('../../../docs/client.md', import.meta.url);
 const DOCUMENTED_URL = 'http://127.0.0.1:8484';
 /** The package's exports, relative to the compiled test. */
 const ENTRY_POINTS = {
-  'sagitta/client': '../../src/client/client.js',
-  'sagitta/client/arrow': '../../src/client/arrow.js',
-  'sagitta/langchain': '../../src/integrations/langchain/vector-store.js',
+  '@sagitta/client': '../../src/client/client.js',
+  '@sagitta/client/arrow': '../../src/client/arrow.js',
+  '@sagitta/langchain': '../../src/integrations/langchain/vector-store.js',
 };
 const RUN_MS_MAX = 60_000;
 

@@ -131,7 +131,7 @@ describe('the choice of an engine', () => {
   it('fails with build instructions when cuda is requested by name and not built', async () => {
     await assert.rejects(
       createEngine({ requested: 'cuda', pool, cudaAddonPath }),
-      /CUDA kernels are not built; run `node scripts\/build-kernels.mjs cuda`/,
+      /CUDA kernels are not built; run `node .*scripts\/build-kernels.mjs cuda`/,
     );
   });
 });

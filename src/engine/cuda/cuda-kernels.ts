@@ -2,7 +2,7 @@
 // check their arguments themselves; kernels/cuda/device.h documents them. Devices and blocks are ticket
 // numbers, valid in the thread that created them.
 
-import { addonPath, loadAddon } from '../../platform/native-addon.js';
+import { addonPath, buildCommand, loadAddon } from '../../platform/native-addon.js';
 import type { KernelBatch, KernelHits } from '../core/kernel-batch.js';
 
 export interface DeviceFacts {
@@ -65,7 +65,7 @@ export interface CudaKernels {
 export function loadCudaKernels(path: string = addonPath('sagitta-cuda.node')): CudaKernels {
   return loadAddon<CudaKernels>(
     path,
-    'the CUDA kernels are not built; run `node scripts/build-kernels.mjs cuda`, which needs nvcc',
+    `the CUDA kernels are not built; run ${buildCommand('cuda')}, which needs nvcc`,
   );
 }
 

@@ -2,7 +2,7 @@
 // check their arguments themselves; kernels/kernels.h documents them.
 
 import type { CodeByteLengths } from '../../common/types.js';
-import { addonPath, loadAddon } from '../../platform/native-addon.js';
+import { addonPath, buildCommand, loadAddon } from '../../platform/native-addon.js';
 import type { KernelBatch, KernelHits } from '../core/kernel-batch.js';
 
 export interface Kernels {
@@ -59,7 +59,7 @@ let loaded: Kernels | null = null;
 export function loadKernels(): Kernels {
   loaded ??= loadAddon<Kernels>(
     addonPath('sagitta.node'),
-    'the kernels are not built; run `node scripts/build-kernels.mjs`',
+    `the kernels are not built; install a C++ compiler (g++ 10 or later) and run ${buildCommand()}`,
   );
   return loaded;
 }

@@ -1,6 +1,6 @@
-// A LangChain.js vector store over a collection, entry point `sagitta/langchain`. A document becomes a
+// A LangChain.js vector store over a collection, the package `@sagitta/langchain`. A document becomes a
 // vector whose metadata is the document's metadata plus its text under `contentKey`, so that filters can
-// use both. Uses only the client; @langchain/core is an optional peer dependency.
+// use both. Uses only the client; @langchain/core is a peer dependency.
 
 import { Document, type DocumentInterface } from '@langchain/core/documents';
 import type { EmbeddingsInterface } from '@langchain/core/embeddings';
@@ -10,12 +10,13 @@ import {
   type Client,
   type ClientOptions,
   createClient,
+  type JsonObject,
   type Match,
+  type Metric,
   SagittaClientError,
   type VectorSelection,
   type Vectors,
 } from '../../client/client.js';
-import type { JsonObject, Metric } from '../../common/types.js';
 
 export interface SagittaVectorStoreConfig {
   /** Collection id. */

@@ -43,7 +43,7 @@ function writeTypeScript({ baseUrl, collectionId, request, needsCredential }: Co
     ? `{\n  baseUrl: ${JSON.stringify(baseUrl)},\n  apiKey: env.${CREDENTIAL_VARIABLE} ?? '',\n}`
     : `{ baseUrl: ${JSON.stringify(baseUrl)} }`;
   const environment = needsCredential ? "import { env } from 'node:process';\n" : '';
-  return `${environment}import { createClient } from 'sagitta/client';
+  return `${environment}import { createClient } from '@sagitta/client';
 
 const client = createClient(${options});
 const { matches } = await client.collection(${JSON.stringify(collectionId)}).query(${

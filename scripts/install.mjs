@@ -1,0 +1,25 @@
+// Runs when npm installs the package or a checkout: builds the kernels with the local compiler, unless the package
+// has some that load here. Never fails: without kernels the server uses WebAssembly. Where npm skips install scripts,
+// src/platform/native-addon.ts finds the same kernels.
+
+import { spawnSync } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const prebuilt = `../build/prebuilt/${process.platform}-${process.arch}/sagitta.node`;
+
+// The mapping of files is bound to the version of Node, so it is built in any case.
+const names = loads(prebuilt) ? ['files'] : [];
+const words = ['scripts/build-kernels.mjs', ...names, '--if-possible'];
+spawnSync(process.execPath, words, { cwd: root, stdio: 'inherit' });
+
+/** False also for another C library, such as musl. */
+function loads(path) {
+  try {
+    createRequire(import.meta.url)(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
