@@ -15,7 +15,7 @@ const FILES_WITHOUT_README_MAX = 10;
 /** Names without a meaning, under which anything could be put. */
 const EMPTY_NAMES = ['common', 'helper', 'helpers', 'index', 'misc', 'shared', 'util', 'utils'];
 
-const SKIPPED = ['node_modules', 'dist', 'data', '.git', 'coverage', 'build', '.venv'];
+const SKIPPED = ['node_modules', 'data', '.git', 'coverage', 'build', '.venv'];
 const GENERATED = ['package-lock.json', 'openapi.json', 'docs/configuration.md', 'LICENSE'];
 const BINARY = /\.(arrow|gz|png|ico|wasm|node)$/;
 
@@ -122,7 +122,7 @@ function headerLines(text: string): number {
 
 function listFiles(folder: string): string[] {
   return readdirSync(join(ROOT, folder), { withFileTypes: true })
-    .filter(({ name }) => folder !== '' || !SKIPPED.includes(name))
+    .filter(({ name }) => name !== 'dist' && (folder !== '' || !SKIPPED.includes(name)))
     .flatMap((entry) => {
       const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
       if (entry.isDirectory()) return listFiles(path);
