@@ -78,6 +78,31 @@ export function seesCollection({ grants }: Principal, collectionId: string): boo
   );
 }
 
+/** Whether scopes, as texts, allow what concerns the whole service, such as keys. */
+export function areOfAdministrator(scopes: readonly string[]): boolean {
+  const grants = scopes.flatMap((scope) => parseGrant(scope) ?? []);
+  return holdsScopeEverywhere({ id: '', grants }, 'admin');
+}
+
+/** The members of an API key's record that say whether, and for how long, it can manage other keys. */
+interface KeyTerms {
+  readonly scopes: readonly string[];
+  readonly expires_at: string | null;
+  readonly revoked_at: string | null;
+}
+
+/**
+ * Unix time from which on no API key can manage the service: infinity if one never expires, negative
+ * infinity if none can at `nowMs`.
+ */
+export function administrationEndsAtMs(keys: readonly KeyTerms[], nowMs: number): number {
+  const ends = keys
+    .filter(({ scopes, revoked_at }) => revoked_at === null && areOfAdministrator(scopes))
+    .map(({ expires_at }) => (expires_at === null ? Infinity : Date.parse(expires_at)))
+    .filter((endMs) => endMs > nowMs);
+  return ends.reduce((latest, endMs) => Math.max(latest, endMs), -Infinity);
+}
+
 function includes(grant: Grant, scope: Scope): boolean {
   return grant.scope === scope || grant.scope === 'admin';
 }

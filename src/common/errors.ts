@@ -38,6 +38,7 @@ export const ERROR_TITLES = {
   alias_not_found: 'The alias does not exist',
   vector_not_found: 'The vector does not exist',
   key_not_found: 'The API key does not exist',
+  would_lock_out: 'Nobody could manage the service any more',
   backup_exists: 'The backup already exists',
   vector_exists: 'The vector already exists',
   precondition_failed: 'The precondition failed',

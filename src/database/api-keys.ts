@@ -4,7 +4,13 @@
 // that a plain SHA-256 protects it as well as a slow hash.
 
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { type Grant, type Principal, parseGrant, SCOPES } from '../common/access.js';
+import {
+  areOfAdministrator,
+  type Grant,
+  type Principal,
+  parseGrant,
+  SCOPES,
+} from '../common/access.js';
 import type { Clock } from '../common/clock.js';
 import {
   type ErrorCode,
@@ -123,11 +129,23 @@ export class ApiKeys {
     );
   }
 
-  /** Throws `invalid_request` with an issue for each field that is wrong, and `limit_exceeded`. */
-  async create(input: ApiKeyInput): Promise<{ record: ApiKeyRecord; key: string }> {
+  /**
+   * `byAnyone`: the caller has no credential, since none is required before the first key. Then the key
+   * must be the first, and one that can make others for ever. Throws `invalid_request` with an issue for
+   * each field that is wrong, `limit_exceeded`, `would_lock_out` and `credentials_missing`.
+   */
+  async create(
+    input: ApiKeyInput,
+    { byAnyone = false }: { byAnyone?: boolean } = {},
+  ): Promise<{ record: ApiKeyRecord; key: string }> {
     const now = this.#clock.now();
     checkInput(input, now);
+    if (byAnyone) requireAdministrator(input);
     return this.#lock.run(async () => {
+      // Another first key may have been made since the request was admitted.
+      if (byAnyone && this.isInUse) {
+        throw new SagittaError('credentials_missing', 'Another key was made first; use that one.');
+      }
       const id = this.#freshId();
       const secret = randomText(SECRET_CHARACTERS);
       const last = [...this.#keys.values()].at(-1);
@@ -197,13 +215,24 @@ export class ApiKeys {
 
   /**
    * Once it resolves, the key is refused, on open connections too. Revoking twice changes nothing.
-   * Throws `key_not_found`.
+   * `keepsAdministrator`: the last key that can make others is not revoked. Throws `key_not_found` and
+   * `would_lock_out`.
    */
-  revoke(id: string): Promise<ApiKeyRecord> {
+  revoke(
+    id: string,
+    { keepsAdministrator = false }: { keepsAdministrator?: boolean } = {},
+  ): Promise<ApiKeyRecord> {
     return this.#lock.run(async () => {
       const old = this.#require(id);
       if (old.revokedAtMs !== null) return toRecord(old);
-      const entry: ApiKeyEntry = { ...old, revokedAtMs: this.#clock.now(), previous: null };
+      const now = this.#clock.now();
+      if (keepsAdministrator && this.#isLastAdministrator(old, now)) {
+        throw new SagittaError(
+          'would_lock_out',
+          `The key ${id} is the last valid one with the scope admin: without it, nobody could manage this service over the network. Make another with the scope admin first, or replace the secret of this one (rotate). On the machine of the service, "sagitta keys revoke ${id}" revokes it nevertheless.`,
+        );
+      }
+      const entry: ApiKeyEntry = { ...old, revokedAtMs: now, previous: null };
       await this.#commit(entry);
       return toRecord(entry);
     });
@@ -223,6 +252,12 @@ export class ApiKeys {
     const found = this.#keys.get(id);
     if (found !== undefined) return found.entry;
     throw new SagittaError('key_not_found', `There is no key with the id "${id}".`);
+  }
+
+  #isLastAdministrator(entry: ApiKeyEntry, now: number): boolean {
+    const canManage = (each: ApiKeyEntry) => !isEnded(each, now) && areOfAdministrator(each.scopes);
+    const managing = [...this.#keys.values()].filter((key) => canManage(key.entry));
+    return managing.length === 1 && managing[0]!.entry.id === entry.id;
   }
 
   #freshId(): string {
@@ -301,6 +336,26 @@ function checkInput({ owner, scopes, expiresAt }: ApiKeyInput, now: number): voi
   }
   const [first] = issues;
   if (first !== undefined) throw validationError(issues, first.code);
+}
+
+/** Throws `would_lock_out` unless the first key can make further ones, and can for ever. */
+function requireAdministrator({ scopes, expiresAt }: ApiKeyInput): void {
+  const issues: ValidationIssue[] = [];
+  const report = (name: string, detail: string) =>
+    issues.push({ location: field(name), code: 'would_lock_out', detail });
+  if (!areOfAdministrator(scopes)) {
+    report(
+      'scopes',
+      `The first key must have the scope admin, for all collections; found ${scopes.join(', ')}. Once it exists, every request needs a key, and only one with admin can make others. Make a key with admin first, and then this one with it.`,
+    );
+  }
+  if (expiresAt !== null) {
+    report(
+      'expires_at',
+      `The first key must not expire; found ${expiresAt}. After that, nobody could manage the service over the network. Make one that does not expire first, and then this one with it.`,
+    );
+  }
+  if (issues.length > 0) throw validationError(issues, 'would_lock_out');
 }
 
 function describeBadScope(scope: string): string {

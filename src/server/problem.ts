@@ -43,6 +43,7 @@ export const STATUS_OF_CODE = {
   alias_not_found: 404,
   vector_not_found: 404,
   key_not_found: 404,
+  would_lock_out: 409,
   backup_exists: 409,
   vector_exists: 409,
   precondition_failed: 412,

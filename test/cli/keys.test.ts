@@ -241,6 +241,39 @@ describe('a data directory without a server', () => {
     await again.ended;
   });
 
+  it('says who can manage keys from now on, and is the way back after a lock-out', async () => {
+    const directory = join(folder.path, 'locked');
+    const saying = async (words: string) => (await keys(directory, words)).stderr;
+    const first = await saying('create --owner site --scope vectors:read');
+    assert.match(first, /^This is the first key: from now on every request needs a credential\.$/m);
+    const nobody = /^No valid key has the scope admin, .*: sagitta keys create --owner me/m;
+    assert.match(first, nobody);
+    const second = await saying('create --owner a --scope admin --expires 2999-01-01');
+    assert.doesNotMatch(second, /first key/);
+    const until =
+      /^The last key with the scope admin expires 2999-01-01T00:00:00\.000Z; .*: sagitta keys create/m;
+    assert.match(second, until);
+    const lasting = await create(directory, '--owner b --scope admin');
+    assert.match(await saying(`revoke ${lasting}`), until);
+    const [, expiring] = await list(directory);
+    assert.match(await saying(`revoke ${expiring!.id}`), nobody);
+
+    const server = serve(directory);
+    const url = (await server.waitFor(LISTENING))[1]!;
+    const agent = new Agent();
+    assert.equal((await ask(agent, url)).status, 401);
+    const { stdout, stderr } = await keys(directory, 'create --owner me --scope admin');
+    assert.doesNotMatch(stderr, /first|scope admin,|last key/);
+    assert.equal((await ask(agent, url, stdout.trim())).status, 200);
+    // Over the network, the last one stays.
+    const remote = ['keys', 'revoke', stdout.trim(), '--url', url, '--api-key', stdout.trim()];
+    const refused = await run(remote);
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /is the last valid one with the scope admin/);
+    server.signal('SIGTERM');
+    await server.ended;
+  });
+
   it('works with a path that is too long for a socket', async () => {
     const directory = join(folder.path, 'x'.repeat(150));
     const server = serve(directory);

@@ -75,6 +75,7 @@ class CaseRun {
         }
       }
     }
+    await this.#context.servers.endCase();
   }
 
   async #deleteAliases(server: TestServer): Promise<void> {

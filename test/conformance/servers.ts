@@ -17,6 +17,8 @@ interface Profile {
   readonly limits?: Partial<Limits>;
   /** Whether a directory for backups is configured. */
   readonly hasBackups?: boolean;
+  /** Of web pages that may use the server. */
+  readonly corsOrigins?: readonly string[];
   /** Whether each case gets a new server. */
   readonly isForOneCase?: boolean;
 }
@@ -32,6 +34,8 @@ const PROFILES = {
   second: { defaultCollection: 'the-default', limits: { segmentRowsMax: 64 } },
   /** Its cases create API keys, after which it requires credentials. */
   guarded: { hasBackups: true, isForOneCase: true },
+  /** For web pages of one other origin. */
+  pages: { corsOrigins: ['https://app.example.org'] },
   /** With low rate limits. */
   throttled: {
     isForOneCase: true,
@@ -95,6 +99,16 @@ export class Servers {
     return server;
   }
 
+  /** Stops those that are for one case only. */
+  async endCase(): Promise<void> {
+    for (const [name, { isForOneCase = false }] of Object.entries<Profile>(PROFILES)) {
+      const server = this.#running.get(name as ProfileName);
+      if (!isForOneCase || server === undefined) continue;
+      this.#running.delete(name as ProfileName);
+      await (await server).stop();
+    }
+  }
+
   async stop(): Promise<void> {
     for (const server of this.#running.values()) await (await server).stop();
   }
@@ -113,6 +127,7 @@ export async function startTestServer(profile: Profile): Promise<TestServer> {
     threads: 1,
     defaultCollection: profile.defaultCollection ?? null,
     limits: { ...usual.limits, ...PATIENT_LIMITS, ...profile.limits },
+    corsOrigins: profile.corsOrigins ?? [],
     backupDir: profile.hasBackups === true ? backupDir : null,
   };
   const start = async () => {

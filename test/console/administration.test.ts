@@ -23,8 +23,10 @@ describe('a new key', () => {
     days: '30',
   };
 
+  const parseLater = (given: KeyDraft) => parseKey(given, { nowMs: NOW_MS, isFirst: false });
+
   test('has one scope for each glob, and expires after so many days', () => {
-    assert.deepEqual(parseKey(draft, NOW_MS), {
+    assert.deepEqual(parseLater(draft), {
       kind: 'valid',
       input: {
         owner: 'search',
@@ -35,19 +37,31 @@ describe('a new key', () => {
   });
 
   test('never expires without days', () => {
-    const parsed = parseKey({ ...draft, days: '' }, NOW_MS);
+    const parsed = parseLater({ ...draft, days: '' });
     assert.equal(parsed.kind === 'valid' && 'expires_at' in parsed.input, false);
   });
 
   test('says what is wrong, by field', () => {
-    const parsed = parseKey({ owner: ' ', grants: [], days: '-1' }, NOW_MS);
+    const parsed = parseLater({ owner: ' ', grants: [], days: '-1' });
     assert.deepEqual(parsed.kind === 'invalid' && Object.keys(parsed.errors), [
       'owner',
       'grants',
       'days',
     ]);
-    const glob = parseKey({ ...draft, grants: [{ scope: 'admin', globs: 'a/b' }] }, NOW_MS);
+    const glob = parseLater({ ...draft, grants: [{ scope: 'admin', globs: 'a/b' }] });
     assert.match((glob.kind === 'invalid' && glob.errors.grants) || '', /admin:a\/b/);
+  });
+
+  test('has the scope admin for ever if it is the first', () => {
+    const parseFirst = (part: Partial<KeyDraft>) =>
+      parseKey({ ...draft, days: '', ...part }, { nowMs: NOW_MS, isFirst: true });
+    const errorsOf = (parsed: ReturnType<typeof parseKey>) =>
+      parsed.kind === 'invalid' ? Object.keys(parsed.errors) : [];
+    assert.deepEqual(errorsOf(parseFirst({})), ['grants']);
+    const globs = (text: string) => [{ scope: 'admin', globs: text }] as const;
+    assert.deepEqual(errorsOf(parseFirst({ grants: globs('catalog-*') })), ['grants']);
+    assert.deepEqual(errorsOf(parseFirst({ grants: globs(''), days: '30' })), ['days']);
+    assert.equal(parseFirst({ grants: globs('') }).kind, 'valid');
   });
 
   test('scopes are in the order of their documentation', () => {

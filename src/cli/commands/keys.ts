@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { ApiKeyRecord, ApiKeyWithSecret, Keys } from '../../client/client.js';
+import { administrationEndsAtMs, areOfAdministrator } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { type ControlClient, connectControlClient } from '../control-client.js';
@@ -31,7 +32,10 @@ Examples:
 
 Without --url the command works on the data directory: through the server that
 runs on it, which requires no key from a user who may write to the directory, or
-offline.`;
+offline. This also works when every key is lost.
+
+Once the first key exists, every request to the service needs a credential. Give
+the first one the scope admin: only with it can keys be managed over the network.`;
 
 const ID_HELP = 'key id: the part of the key between the underscores';
 
@@ -68,7 +72,14 @@ export function addKeysCommand(program: Command): void {
     const { owner, scope: scopes, expires } = options;
     const expires_at = expires === undefined ? null : parseExpiry('--expires', expires, Date.now());
     const input = { owner, scopes, expires_at };
-    printSecret(await withKeys(options, true, (keys) => keys.create(input)), options);
+    await withKeys(options, true, async (keys) => {
+      const others = await keys.list();
+      const key = await keys.create(input);
+      const isFirst = others.length === 0;
+      if (isFirst) warn('This is the first key: from now on every request needs a credential.');
+      if (isFirst || areOfAdministrator(scopes)) warnOfLockOut([...others, key]);
+      printSecret(key, options);
+    });
   });
 
   const list = command
@@ -103,9 +114,15 @@ export function addKeysCommand(program: Command): void {
     .description('revoke a key permanently')
     .argument('<id>', ID_HELP);
   addCommonOptions(revoke).action(async (given: string, options: CommonOptions) => {
-    const record = await withKeys(options, false, (keys) => keys.revoke(idOf(given)));
-    if (options.json) writeJson(record);
-    else write(`Revoked key ${record.id} (owner: ${printable(record.owner)}).`);
+    await withKeys(options, false, async (keys) => {
+      const records = await keys.list();
+      const record = await keys.revoke(idOf(given));
+      if (areOfAdministrator(record.scopes)) {
+        warnOfLockOut(records.map((each) => (each.id === record.id ? record : each)));
+      }
+      if (options.json) writeJson(record);
+      else write(`Revoked key ${record.id} (owner: ${printable(record.owner)}).`);
+    });
   });
 }
 
@@ -138,6 +155,23 @@ async function withKeys<Result>(
     throw usageError('--api-key requires --url; a data directory needs no key');
   }
   return keysOfDirectory(dataDirectoryOf(options), { mayCreate }, work);
+}
+
+/** Says that nobody can manage the service over the network by a key, or from when on. */
+function warnOfLockOut(records: readonly ApiKeyRecord[]): void {
+  const endsAtMs = administrationEndsAtMs(records, Date.now());
+  if (endsAtMs === Number.POSITIVE_INFINITY) return;
+  const since =
+    endsAtMs === Number.NEGATIVE_INFINITY
+      ? 'No valid key has the scope admin, so no key can manage the service over the network.'
+      : `The last key with the scope admin expires ${new Date(endsAtMs).toISOString()}; from then on no key can manage the service over the network.`;
+  warn(
+    `${since} A user who may write to the data directory can always make one: sagitta keys create --owner me --scope admin`,
+  );
+}
+
+function warn(text: string): void {
+  process.stderr.write(`${text}\n`);
 }
 
 function printSecret(key: ApiKeyWithSecret, options: CommonOptions): void {

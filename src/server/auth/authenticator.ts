@@ -48,8 +48,12 @@ export class Authenticator {
 
   /** Whether requests need a credential: always, once an API key has been created. */
   get isRequired(): boolean {
-    const { apiKeys, tokens, certificates } = this.#options;
-    return tokens !== null || certificates !== null || apiKeys?.isInUse === true;
+    return this.acceptsOthers || this.#options.apiKeys?.isInUse === true;
+  }
+
+  /** Whether there are credentials besides API keys, which may allow to manage them. */
+  get acceptsOthers(): boolean {
+    return this.#options.tokens !== null || this.#options.certificates !== null;
   }
 
   /**

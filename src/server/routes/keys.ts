@@ -2,6 +2,7 @@
 // contain the secret, which is stored nowhere. A client that loses a reply revokes the key and creates
 // another.
 
+import { EVERYBODY, OPERATOR } from '../../common/access.js';
 import type { ApiKeyRecord } from '../../database/api-keys.js';
 import { readJsonBody } from '../ingest/parse-request.js';
 import { apiKeyMembers } from '../key-members.js';
@@ -9,33 +10,42 @@ import type { StoredReply } from '../replies/reply.js';
 import { jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 
+const COMMON = { tag: 'Keys', access: { scope: 'admin', on: 'service' } } as const;
+
 export function keyRoutes(services: RouteServices): Route[] {
+  return [createRoute(services), ...readRoutes(services), ...changeRoutes(services)];
+}
+
+function createRoute(services: RouteServices): Route {
   const { database } = services;
   const schemas = services.schemas.keys;
-  const common = { tag: 'Keys', access: { scope: 'admin', on: 'service' } } as const;
-
-  const create = defineRoute({
-    ...common,
+  return defineRoute({
+    ...COMMON,
     method: 'POST',
     path: '/keys',
     operationId: 'createKey',
     summary: 'Make an API key',
     description:
-      'Only this reply contains the key itself. Once a key exists, every request needs a credential. The request is not idempotent: if the reply is lost, revoke the key.',
+      'Only this reply contains the key itself. Once a key exists, every request needs a credential; the first key, if it is made without one, must therefore have the scope `admin` and must not expire. The request is not idempotent: if the reply is lost, revoke the key.',
     body: schemas.create,
     reply: schemas.secretRecord,
     audit: 'key.create',
-    errors: ['limit_exceeded', 'storage_full'],
+    errors: ['limit_exceeded', 'would_lock_out', 'storage_full'],
     async handle(request) {
       const { owner, scopes, expires_at } = await readJsonBody(services, request, schemas.create);
-      const made = await database.apiKeys.create({ owner, scopes, expiresAt: expires_at });
+      const made = await database.apiKeys.create(
+        { owner, scopes, expiresAt: expires_at },
+        { byAnyone: request.principal === EVERYBODY },
+      );
       request.telemetry.setAuditTarget(made.record.id);
       return secretReply(made);
     },
   });
+}
 
+function readRoutes({ database, schemas: { keys: schemas } }: RouteServices): Route[] {
   const list = defineRoute({
-    ...common,
+    ...COMMON,
     method: 'GET',
     path: '/keys',
     operationId: 'listKeys',
@@ -48,7 +58,7 @@ export function keyRoutes(services: RouteServices): Route[] {
   });
 
   const get = defineRoute({
-    ...common,
+    ...COMMON,
     method: 'GET',
     path: '/keys/{key_id}',
     operationId: 'getKey',
@@ -59,8 +69,14 @@ export function keyRoutes(services: RouteServices): Route[] {
     handle: ({ params }) => recordReply(database.apiKeys.get(params.key_id)),
   });
 
+  return [list, get];
+}
+
+function changeRoutes(services: RouteServices): Route[] {
+  const { database, authenticator } = services;
+  const schemas = services.schemas.keys;
   const rotate = defineRoute({
-    ...common,
+    ...COMMON,
     method: 'POST',
     path: '/keys/{key_id}/rotate',
     operationId: 'rotateKey',
@@ -79,21 +95,26 @@ export function keyRoutes(services: RouteServices): Route[] {
   });
 
   const revoke = defineRoute({
-    ...common,
+    ...COMMON,
     method: 'DELETE',
     path: '/keys/{key_id}',
     operationId: 'revokeKey',
     summary: 'Revoke an API key for good',
     description:
-      'When the reply is sent, the key is rejected everywhere, also on open connections.',
+      'When the reply is sent, the key is rejected everywhere, also on open connections. The last valid key with the scope `admin` cannot be revoked, unless access tokens or client certificates are configured.',
     body: null,
     reply: schemas.record,
     audit: 'key.revoke',
-    errors: ['key_not_found', 'storage_full'],
-    handle: async ({ params }) => recordReply(await database.apiKeys.revoke(params.key_id)),
+    errors: ['key_not_found', 'would_lock_out', 'storage_full'],
+    async handle({ params, principal }) {
+      // The operator can always make another key on the same socket.
+      const keepsAdministrator = principal !== OPERATOR && !authenticator.acceptsOthers;
+      const record = await database.apiKeys.revoke(params.key_id, { keepsAdministrator });
+      return recordReply(record);
+    },
   });
 
-  return [create, list, get, rotate, revoke];
+  return [rotate, revoke];
 }
 
 function recordReply(record: ApiKeyRecord): StoredReply {

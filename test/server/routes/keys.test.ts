@@ -116,10 +116,65 @@ describe('the routes of keys', () => {
     await expectProblem(call('POST', `/keys/${id}/rotate`, {}), 404, 'key_not_found');
   });
 
+  it('make no first key that locks everybody out, and say why', async () => {
+    const expires_at = '2999-01-01T00:00:00Z';
+    for (const [input, pointers] of [
+      [INPUT, ['/scopes']],
+      [{ owner: 'ops', scopes: ['admin:catalog-*'] }, ['/scopes']],
+      [{ owner: 'ops', scopes: ['admin'], expires_at }, ['/expires_at']],
+      [{ ...INPUT, expires_at }, ['/scopes', '/expires_at']],
+    ] as const) {
+      const reply = await expectProblem(call('POST', '/keys', input), 409, 'would_lock_out');
+      const found = reply.json.errors.map(({ pointer }: Fault) => pointer);
+      assert.deepEqual(found, pointers, reply.text);
+    }
+    assert.deepEqual((await call('GET', '/keys')).json, { keys: [] });
+    await lock();
+    await create();
+    await create({ owner: 'temporary', scopes: ['admin'], expires_at });
+  });
+
+  it('make one first key of two that are asked for at the same time', async () => {
+    const input = { owner: 'ops', scopes: ['admin'] };
+    const replies = await Promise.all([call('POST', '/keys', input), call('POST', '/keys', input)]);
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 401]);
+    assert.equal(service.database.apiKeys.list().length, 1);
+  });
+
+  it('keep the last valid key that can make others', async () => {
+    await lock();
+    const [{ id }] = (await call('GET', '/keys')).json.keys;
+    await create({ owner: 'part', scopes: ['admin:catalog-*'] });
+    const soon = new Date(clock.nowMs + 1_000).toISOString();
+    const other = await create({ owner: 'short', scopes: ['admin'], expires_at: soon });
+    clock.nowMs += 1_000;
+    const reply = await expectProblem(call('DELETE', `/keys/${id}`), 409, 'would_lock_out');
+    assert.match(reply.json.detail, /Make another .* first, or replace the secret/);
+    // What has ended can be revoked, and so can the key once there is another.
+    assert.equal((await call('DELETE', `/keys/${other.id}`)).status, 200);
+    await create({ owner: 'next', scopes: ['collections:read', 'admin'] });
+    assert.equal((await call('DELETE', `/keys/${id}`)).status, 200);
+  });
+
+  it('revoke the last key where other credentials may manage keys', async () => {
+    const { database } = service;
+    const { record, key } = await database.apiKeys.create({
+      ...INPUT,
+      scopes: ['admin'],
+      expiresAt: null,
+    });
+    const tokens = { verify: () => assert.fail('an API key was sent') };
+    const authenticator = new Authenticator({ apiKeys: database.apiKeys, tokens });
+    const other = await createService({ database, authenticator });
+    const headers = { authorization: `Bearer ${key}` };
+    assert.equal((await other.call('DELETE', `/keys/${record.id}`, { headers })).status, 200);
+    await other.app.close();
+  });
+
   it('require a credential even after the last key has been revoked', async () => {
     await lock();
     const [{ id }] = (await call('GET', '/keys')).json.keys;
-    assert.equal((await call('DELETE', `/keys/${id}`)).status, 200);
+    await service.database.apiKeys.revoke(id);
     for (const key of [undefined, admin]) {
       const { status } = await service.call('GET', '/collections', {
         headers: key === undefined ? {} : { authorization: `Bearer ${key}` },

@@ -35,7 +35,7 @@ function CreateKeyForm({ isFirst, onClose, onCreated }: CreateKeyProps) {
   const [errors, setErrors] = useState<Extract<ParsedKey, { kind: 'invalid' }>['errors']>({});
   const change = (part: Partial<KeyDraft>) => draftStore.set({ ...draft, ...part });
   const create = async () => {
-    const parsed = parseKey(draft, Date.now());
+    const parsed = parseKey(draft, { nowMs: Date.now(), isFirst });
     setErrors(parsed.kind === 'invalid' ? parsed.errors : {});
     if (parsed.kind === 'invalid') return;
     const key = await session.get().client.keys.create(parsed.input);
@@ -62,7 +62,11 @@ function CreateKeyForm({ isFirst, onClose, onCreated }: CreateKeyProps) {
         onChange={(grants) => change({ grants })}
         error={errors.grants}
       />
-      <Field label="Expires after (days)" hint="Empty: never." error={errors.days}>
+      <Field
+        label="Expires after (days)"
+        hint={isFirst ? 'Empty: never, as the first key requires.' : 'Empty: never.'}
+        error={errors.days}
+      >
         {(control) => (
           <TextInput
             {...control}

@@ -1,7 +1,13 @@
 // A new API key as it is typed: its scopes with their collections, and when it expires.
 
 import type { ApiKeyInput, ApiKeyRecord } from '../../../client/client.js';
-import { matchesGlob, parseGrant, SCOPES, type Scope } from '../../../common/access.js';
+import {
+  areOfAdministrator,
+  matchesGlob,
+  parseGrant,
+  SCOPES,
+  type Scope,
+} from '../../../common/access.js';
 
 /** A chosen scope, and the globs of the collections that it is limited to. */
 export interface GrantDraft {
@@ -36,16 +42,29 @@ export function canBeLimited(scope: Scope): boolean {
   return scope !== SERVICE_SCOPE;
 }
 
-export function parseKey({ owner, grants, days }: KeyDraft, nowMs: number): ParsedKey {
+/** `isFirst`: whether requests need no credential until this key exists. */
+export function parseKey(
+  { owner, grants, days }: KeyDraft,
+  { nowMs, isFirst }: { nowMs: number; isFirst: boolean },
+): ParsedKey {
   const scopes = grants.flatMap(scopesOf);
   const wrong = scopes.find((scope) => parseGrant(scope) === null);
   const dayCount = days.trim() === '' ? undefined : Number(days);
   const errors = {
     ...(owner.trim() === '' && { owner: 'Expected who uses the key.' }),
     ...(scopes.length === 0 && { grants: 'Choose at least one scope.' }),
+    ...(isFirst &&
+      !areOfAdministrator(scopes) && {
+        grants:
+          'The first key needs the scope admin, for all collections: nobody could make others.',
+      }),
     ...(wrong !== undefined && {
       grants: `${wrong}: expected letters, digits, "_", ".", "-", "*" and "?" after the scope.`,
     }),
+    ...(isFirst &&
+      dayCount !== undefined && {
+        days: 'The first key must not expire: nobody could make others after that.',
+      }),
     ...(dayCount !== undefined &&
       !(dayCount > 0 && dayCount <= 36_500) && {
         days: `Found ${days}, expected a number of days.`,

@@ -3,8 +3,10 @@
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import type { ApiKeyRecord, ApiKeyWithSecret, PrincipalRecord } from '../../../client/client.js';
+import { administrationEndsAtMs } from '../../../common/access.js';
 import { useApi } from '../../api/queries.js';
 import { Button } from '../../ui/button.js';
+import { formatTime } from '../../ui/format.js';
 import { Page, Panel } from '../../ui/panel.js';
 import { Empty, Loading, Problem } from '../../ui/states.js';
 import { AdminOnly } from '../admin-only.js';
@@ -47,6 +49,7 @@ function Keys({ principal }: { readonly principal: PrincipalRecord }) {
       }
     >
       {!principal.credentials_required && <OpenServer />}
+      {keys !== undefined && <LastAdministrator keys={keys} />}
       {keys === undefined && error === null && <Loading label="Loading the keys" />}
       {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
       {keys?.length === 0 && (
@@ -83,7 +86,19 @@ function OpenServer() {
   return (
     <p className={styles.warning}>
       Anyone who reaches this server may do everything. From the first key on, every request needs a
-      credential; give that key the scope admin, or no one can make another here.
+      credential; that key has the scope admin, so that others can be made with it.
+    </p>
+  );
+}
+
+/** Says from when on no key can make others, unless one of them never expires. */
+function LastAdministrator({ keys }: { readonly keys: readonly ApiKeyRecord[] }) {
+  const endsAtMs = administrationEndsAtMs(keys, Date.now());
+  if (!Number.isFinite(endsAtMs)) return null;
+  return (
+    <p className={styles.warning}>
+      The last key with the scope admin expires on {formatTime(new Date(endsAtMs).toISOString())}.
+      Make another before, or no key can manage the service.
     </p>
   );
 }
