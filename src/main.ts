@@ -3,6 +3,7 @@
 // connect gets a reply.
 
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pino, { type Logger as PinoLogger } from 'pino';
 import { systemClock } from './common/clock.js';
@@ -23,8 +24,9 @@ import { Authenticator } from './server/auth/authenticator.js';
 import { openSecurity, type Security } from './server/auth/security.js';
 import type { CorsSettings } from './server/cors.js';
 import { ControlSocket } from './server/transport/control-socket.js';
-import { diskSpace } from './storage/disk.js';
+import { diskBytesOf, diskSpace } from './storage/disk.js';
 import { openLmdbStore } from './storage/lmdb-store.js';
+import { STORE_FILE } from './storage/store-format.js';
 
 export interface RunningServer {
   /** The base URL, `http://127.0.0.1:8484`, or https with TLS. */
@@ -174,6 +176,11 @@ function addDiskGauges(metrics: Metrics, directory: string): void {
     'sagitta_disk_total_bytes',
     'Size of the disk with the data directory.',
     () => diskSpace(directory).totalBytes,
+  );
+  metrics.addGauge(
+    'sagitta_store_bytes',
+    'Disk space of the store file, which has the catalogue and the logs.',
+    () => diskBytesOf(join(directory, STORE_FILE)),
   );
 }
 

@@ -1,6 +1,6 @@
-// Files mapped into memory, and their checksums, as a Node addon. It uses V8's interface, because Node-API has
-// no SharedArrayBuffer over memory of others; so it is bound to the version of Node whose headers it was
-// compiled with. V8 counts the references of all threads, and unmaps a file after the last one.
+// Files mapped into memory, their checksums, and holes in files, as a Node addon. It uses V8's interface, because
+// Node-API has no SharedArrayBuffer over memory of others; so it is bound to the version of Node whose headers it
+// was compiled with. V8 counts the references of all threads, and unmaps a file after the last one.
 
 #include <node.h>
 
@@ -9,6 +9,7 @@
 #include <string>
 
 #include "crc32.h"
+#include "file_holes.h"
 #include "mapped_files.h"
 
 namespace {
@@ -81,6 +82,27 @@ void checksum(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(crc32(data + bytes->ByteOffset(), bytes->ByteLength(), before));
 }
 
+/** makeHoles(descriptor, ranges): pairs of an offset and a length, both in bytes. */
+void make_holes(const FunctionCallbackInfo<Value>& info) {
+  Isolate* const isolate = info.GetIsolate();
+  if (!info[0]->IsInt32() || !info[1]->IsFloat64Array()) {
+    throw_error(isolate, "makeHoles: expected a descriptor and a Float64Array");
+    return;
+  }
+  const int descriptor = info[0].As<v8::Int32>()->Value();
+  const auto ranges = info[1].As<v8::Float64Array>();
+  const auto* const data = static_cast<const char*>(ranges->Buffer()->GetBackingStore()->Data());
+  const auto* const numbers = reinterpret_cast<const double*>(data + ranges->ByteOffset());
+  for (size_t i = 0; i + 1 < ranges->Length(); i += 2) {
+    const auto offset = static_cast<int64_t>(numbers[i]);
+    const auto byte_length = static_cast<int64_t>(numbers[i + 1]);
+    const int error_number = make_file_hole(descriptor, offset, byte_length);
+    if (error_number == 0) continue;
+    throw_error(isolate, std::string("no hole can be made in the file: ") + std::strerror(error_number));
+    return;
+  }
+}
+
 }  // namespace
 
 NODE_MODULE_INIT(/* exports, module, context */) {
@@ -92,4 +114,5 @@ NODE_MODULE_INIT(/* exports, module, context */) {
   add("map", map);
   add("flags", flags);
   if (has_crc32()) add("crc32", checksum);
+  if (has_file_holes()) add("makeHoles", make_holes);
 }

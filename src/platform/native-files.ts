@@ -1,5 +1,6 @@
-// The native addon for files, which is bound to the version of Node: mappings shared by all threads, and fast
-// checksums. Without it files are read into memory, and zlib computes their checksums.
+// The native addon for files, which is bound to the version of Node: mappings shared by all threads, fast
+// checksums, and holes. Without it files are read into memory, zlib computes their checksums, and files keep the
+// space that they took.
 
 import { addonPath, buildCommand, loadAddon } from './native-addon.js';
 
@@ -16,6 +17,11 @@ export interface NativeFiles {
   flags(): Int32Array;
   /** zlib's checksum, continued from `crc`. Absent on processors without carry-less multiplication. */
   crc32?(bytes: Uint8Array, crc: number): number;
+  /**
+   * Gives ranges of a file, as pairs of an offset and a length in bytes, back to the file system: they read
+   * as zeros, and the file keeps its length. Throws where the file system cannot do so. Absent except on Linux.
+   */
+  makeHoles?(descriptor: number, ranges: Float64Array): void;
 }
 
 let loaded: NativeFiles | string | null = null;

@@ -17,7 +17,13 @@ import {
 import { dirname, join } from 'node:path';
 import { assert, SagittaError } from '../common/errors.js';
 import type { FileMapping } from '../common/types.js';
-import { makeFolder, syncFolder, translateDiskError } from './disk.js';
+import {
+  makeFolder,
+  REMOVAL_SPACE_BYTES,
+  requireFreeSpace,
+  syncFolder,
+  translateDiskError,
+} from './disk.js';
 import { FileMapper, type MappingRule } from './file-mapper.js';
 
 /** No blob has a name that ends like this. */
@@ -81,6 +87,7 @@ export class BlobFiles {
     try {
       await mkdir(dirname(path), { recursive: true });
       await make(temporary);
+      requireFreeSpace(this.#directory, REMOVAL_SPACE_BYTES);
       await rename(temporary, path);
       this.#retainedNames?.delete(name);
       await syncFolder(dirname(path));

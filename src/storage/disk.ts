@@ -1,6 +1,6 @@
 // Folders and files that survive a crash, and the error for a full disk.
 
-import { statfsSync } from 'node:fs';
+import { statfsSync, statSync } from 'node:fs';
 import { mkdir, open, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { SagittaError } from '../common/errors.js';
@@ -24,7 +24,24 @@ export function translateDiskError(error: unknown, directory: string): unknown {
 
 /** Throws `storage_full` unless the disk of the directory has this much free space. */
 export function requireFreeSpace(directory: string, byteCount: number): void {
-  if (diskSpace(directory).freeBytes < byteCount) throw storageFull(undefined);
+  if (!hasFreeSpace(directory, byteCount)) throw storageFull(undefined);
+}
+
+export function hasFreeSpace(directory: string, byteCount: number): boolean {
+  return diskSpace(directory).freeBytes >= byteCount;
+}
+
+/**
+ * Left free by records of logs and by blobs, for commits that remove: a collection can be deleted although
+ * the disk is full, unless others than the service have filled it.
+ */
+export const REMOVAL_SPACE_BYTES = 8 * 1024 * 1024;
+
+/** With less free space, room is made for what comes next before it is asked for. */
+const LOW_BYTES = 1024 * 1024 * 1024;
+
+export function isDiskLow(directory: string): boolean {
+  return !hasFreeSpace(directory, LOW_BYTES);
 }
 
 /** Takes microseconds: the file system does not read the disk for it. */
@@ -37,9 +54,14 @@ export function diskSpace(directory: string): { freeBytes: number; totalBytes: n
 function storageFull(cause: unknown): SagittaError {
   return new SagittaError(
     'storage_full',
-    'There is no space left on the disk; nothing was written. Reads still work, and writes will when there is space again.',
+    'There is no space left on the disk; nothing was written. Reads still work. Delete collections that are not needed, or make room on the disk, and write again.',
     { cause },
   );
+}
+
+/** What a file takes on the disk: without its holes. */
+export function diskBytesOf(path: string): number {
+  return statSync(path).blocks * 512;
 }
 
 /** Only the user of the service may read vectors, key digests and the cursor secret. */

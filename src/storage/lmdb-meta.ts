@@ -17,6 +17,8 @@ export interface Tree {
 export interface LmdbMeta {
   readonly pageBytes: number;
   readonly lastPage: number;
+  /** The number of the transaction that wrote the page. */
+  readonly transaction: bigint;
   readonly free: Tree;
   readonly main: Tree;
   /** What is wrong, although at least one of the two pages is intact. */
@@ -45,9 +47,7 @@ const PAGE_BYTES_USUAL = 4_096;
 const TAIL_BYTES_MAX = 64 * 1024 * 1024;
 
 /** One of the two meta pages. */
-export interface MetaPage extends Omit<LmdbMeta, 'problems'> {
-  readonly transaction: bigint;
-}
+export type MetaPage = Omit<LmdbMeta, 'problems'>;
 
 /** The meta page of the last transaction. Throws `data_corrupt` when neither page is valid. */
 export function readCurrentMeta(descriptor: number, path: string): LmdbMeta {

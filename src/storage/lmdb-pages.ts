@@ -3,6 +3,7 @@
 // pages: it crashes on some damage, and most of it goes unnoticed until pages are overwritten.
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { SagittaError } from '../common/errors.js';
 import { type LmdbMeta, NO_PAGE, readCurrentMeta, type Tree, treeAt } from './lmdb-meta.js';
 
 export interface PageEntry {
@@ -88,6 +89,10 @@ export class LmdbPages {
     return this.#fileBytes;
   }
 
+  get pageBytes(): number {
+    return this.#meta.pageBytes;
+  }
+
   close(): void {
     closeSync(this.#descriptor);
   }
@@ -115,6 +120,19 @@ export class LmdbPages {
   *entries(table: string, range: Range = {}): Iterable<PageEntry> {
     const tree = this.#tables.get(table);
     if (tree !== undefined) yield* this.#walk(table, tree, range, undefined);
+  }
+
+  /**
+   * Runs of pages that were free before the last transaction, and still are. Throws `data_corrupt` when the
+   * list of free pages is damaged.
+   */
+  *freeRuns(): Iterable<[first: number, count: number]> {
+    const fail: ReportCorruption = (where, what) => {
+      throw new SagittaError('data_corrupt', `The file of the store is damaged: ${where} ${what}.`);
+    };
+    for (const { runs, freedBy } of this.#freeEntries(fail)) {
+      if (freedBy < this.#meta.transaction) yield* runs;
+    }
   }
 
   #readTables(report: ReportCorruption): void {
@@ -295,25 +313,37 @@ export class LmdbPages {
 
   /** A used page that is listed as free would be overwritten. */
   #checkFreeList(report: ReportCorruption): void {
-    for (const { key, value } of this.#checkTree(FREE_LIST, this.#meta.free, report)) {
-      // A key that is not a number was reported with its page.
-      if (key.byteLength !== FREE_KEY_BYTES) continue;
-      const bytes = value();
-      const where = `entry ${key.readBigUInt64LE(0)} of ${FREE_LIST}`;
-      if (bytes === undefined || bytes.byteLength < 8 || bytes.byteLength % 8 !== 0) {
-        report(where, 'cannot be read');
-        continue;
-      }
-      for (const [first, count] of freeRuns(bytes)) {
-        if (!(first >= META_PAGES && first + count <= this.#pageCount)) {
-          report(where, `lists page ${first}; the file has ${this.#pageCount} pages`);
-          continue;
-        }
+    for (const { runs, freedBy } of this.#freeEntries(report)) {
+      const where = `entry ${freedBy} of ${FREE_LIST}`;
+      for (const [first, count] of runs) {
         for (let page = first; page < first + count; page++) {
           if (this.#isUsed(page)) report(where, `lists page ${page}, which is in use`);
           else this.#freeCount++;
         }
       }
+    }
+  }
+
+  /** The list of free pages, by the transactions that freed them. */
+  *#freeEntries(
+    report: ReportCorruption,
+  ): Iterable<{ freedBy: bigint; runs: [first: number, count: number][] }> {
+    for (const { key, value } of this.#checkTree(FREE_LIST, this.#meta.free, report)) {
+      // A key that is not a number was reported with its page.
+      if (key.byteLength !== FREE_KEY_BYTES) continue;
+      const bytes = value();
+      const freedBy = key.readBigUInt64LE(0);
+      const where = `entry ${freedBy} of ${FREE_LIST}`;
+      if (bytes === undefined || bytes.byteLength < 8 || bytes.byteLength % 8 !== 0) {
+        report(where, 'cannot be read');
+        continue;
+      }
+      const runs: [first: number, count: number][] = [];
+      for (const [first, count] of freeRuns(bytes)) {
+        if (first >= META_PAGES && first + count <= this.#pageCount) runs.push([first, count]);
+        else report(where, `lists page ${first}; the file has ${this.#pageCount} pages`);
+      }
+      yield { freedBy, runs };
     }
   }
 

@@ -10,8 +10,15 @@ import { removeMarker } from './backup-marker.js';
 import { BlobFiles } from './blob-files.js';
 import type { PlannedWrite } from './commit-plan.js';
 import { lockDirectory } from './directory-lock.js';
-import { requireFreeSpace, syncFolder, translateDiskError } from './disk.js';
+import {
+  hasFreeSpace,
+  REMOVAL_SPACE_BYTES,
+  requireFreeSpace,
+  syncFolder,
+  translateDiskError,
+} from './disk.js';
 import type { MappingRule } from './file-mapper.js';
+import { releaseFreePages } from './free-pages.js';
 import { prepareLmdbFiles } from './lmdb-file.js';
 import { NewDirectory } from './new-directory.js';
 import type { DiskStore } from './store.js';
@@ -31,7 +38,8 @@ const PAGE_ENTRIES_MAX = 256;
 const PAGE_BYTES_MAX = 4 * 1024 * 1024;
 /** Space reserved per write, for its own page and its share of the tree above. */
 const WRITE_OVERHEAD_BYTES = 8 * 1024;
-const SPARE_BYTES = 1024 * 1024;
+/** Reserved per batch, for the roots of the tables and the list of free pages. */
+const BATCH_OVERHEAD_BYTES = 256 * 1024;
 
 type Table = Database<Buffer, Buffer>;
 
@@ -74,6 +82,8 @@ class LmdbTables implements Tables {
   readonly #directory: string;
   #environment: Environment;
   #copying: Promise<void> | undefined;
+  /** Whether pages may have become free since free pages were released. */
+  #hasUnreleased = true;
 
   static async open(directory: string, options: { mayBeNew: boolean }): Promise<LmdbTables> {
     const path = join(directory, STORE_FILE);
@@ -95,22 +105,18 @@ class LmdbTables implements Tables {
   }
 
   async write(writes: readonly PlannedWrite[]): Promise<void> {
-    // Checked before, since lmdb handles a full disk badly: its error message overflows a buffer.
-    requireFreeSpace(this.#directory, spaceFor(writes));
-    const { root, tables } = this.#environment;
-    try {
-      await root.batch(() => {
-        // Keys and values are valid, so nothing throws here, which would commit half of the batch.
-        for (const { table, key, value } of writes) {
-          if (value === undefined) tables[table].remove(key);
-          else tables[table].put(key, asBuffer(value));
-        }
-      });
-    } catch (error) {
-      const cause = await causeOf(error);
-      await this.#recover();
-      throw translateDiskError(cause, this.#directory);
-    }
+    const byteCount = spaceFor(writes);
+    if (!hasFreeSpace(this.#directory, byteCount)) await this.releaseFreePages();
+    // Checked before, since lmdb handles a full disk badly: its error message overflows a buffer. A free
+    // page of the file does not count: it may be a hole.
+    requireFreeSpace(this.#directory, byteCount);
+    this.#hasUnreleased = true;
+    await this.#transact((tables) => {
+      for (const { table, key, value } of writes) {
+        if (value === undefined) tables[table].remove(key);
+        else tables[table].put(key, asBuffer(value));
+      }
+    });
   }
 
   get(table: TableName, key: Buffer): Uint8Array | undefined {
@@ -166,6 +172,22 @@ class LmdbTables implements Tables {
     }
   }
 
+  async releaseFreePages(): Promise<void> {
+    // A copy reads pages that were freed since it began.
+    if (!this.#hasUnreleased || this.#copying !== undefined) return;
+    if (!hasFreeSpace(this.#directory, BATCH_OVERHEAD_BYTES)) return;
+    try {
+      // Another transaction, since the pages that the last one freed belong to the state before it.
+      await this.#writeFormat();
+      const { path, root } = this.#environment;
+      root.resetReadTxn();
+      this.#hasUnreleased = false;
+      await releaseFreePages(path);
+    } catch {
+      // The pages keep their space, and the next write finds out what is wrong with the disk or the file.
+    }
+  }
+
   async close(): Promise<void> {
     await this.#copying?.catch(() => {});
     await this.#environment.root.close();
@@ -180,16 +202,32 @@ class LmdbTables implements Tables {
   }
 
   async #checkFormat(): Promise<void> {
-    const { root, tables } = this.#environment;
+    const { tables } = this.#environment;
     const found = this.#read(() => tables.meta.getBinary(FORMAT_KEY));
     if (found === undefined) {
-      await root.batch(() => {
-        tables.meta.put(FORMAT_KEY, Buffer.from(String(FORMAT_VERSION)));
-      });
+      await this.#writeFormat();
       return;
     }
     const version = found.toString();
     if (Number(version) !== FORMAT_VERSION) throw newerFormat(this.#directory, version);
+  }
+
+  #writeFormat(): Promise<void> {
+    return this.#transact((tables) => {
+      tables.meta.put(FORMAT_KEY, Buffer.from(String(FORMAT_VERSION)));
+    });
+  }
+
+  /** Resolves when the changes are on disk. `change` must not throw, which would commit half of them. */
+  async #transact(change: (tables: Environment['tables']) => void): Promise<void> {
+    const { root, tables } = this.#environment;
+    try {
+      await root.batch(() => change(tables));
+    } catch (error) {
+      const cause = await causeOf(error);
+      await this.#recover();
+      throw translateDiskError(cause, this.#directory);
+    }
   }
 
   /**
@@ -244,7 +282,9 @@ function openRoot(path: string): RootDatabase<Buffer, Buffer> {
 }
 
 function spaceFor(writes: readonly PlannedWrite[]): number {
-  let byteCount = SPARE_BYTES;
+  // Values are few and small: those of a checkpoint, for example, which trims a log.
+  const hasRecords = writes.some(({ table, value }) => table === 'records' && value !== undefined);
+  let byteCount = BATCH_OVERHEAD_BYTES + (hasRecords ? REMOVAL_SPACE_BYTES : 0);
   for (const { value } of writes) byteCount += WRITE_OVERHEAD_BYTES + (value?.byteLength ?? 0);
   return byteCount;
 }

@@ -2,12 +2,13 @@
 // them before a batch is written, and reads in pages. Trimmed records become invisible at once and are
 // removed in the background.
 
-import { assert, overloadedError } from '../common/errors.js';
+import { assert, overloadedError, SagittaError } from '../common/errors.js';
 import type { FileMapping } from '../common/types.js';
 import { writeBackup } from './backup.js';
 import type { BlobFiles } from './blob-files.js';
 import { CommitPlan, type PlannedWrite } from './commit-plan.js';
 import type { DirectoryLock } from './directory-lock.js';
+import { isDiskLow } from './disk.js';
 import { LogRegistry } from './log-registry.js';
 import type { NewDirectory } from './new-directory.js';
 import type { DiskStore, LogEntry, StoreKey, StoreOperation } from './store.js';
@@ -37,6 +38,11 @@ export interface Tables {
   readPage(table: TableName, range: KeyRange): TableEntry[];
   readKeys(table: TableName, range: KeyRange, countMax: number): Buffer[];
   readLastKey(table: TableName, range: KeyRange): Buffer | undefined;
+  /**
+   * Gives the space of what was removed back to the file system, as far as that is possible now. Not during
+   * a write. Never throws.
+   */
+  releaseFreePages(): Promise<void>;
   /** Writes the tables as of one moment to a new file, while writes continue. */
   copyTo(path: string): Promise<void>;
   close(): Promise<void>;
@@ -67,6 +73,12 @@ export class TableStore implements DiskStore {
   #running: Promise<void> | undefined;
   #backup: Promise<unknown> | undefined;
   #isSweepPaused = false;
+  /** Since space was last released, the records of a trimmed log were removed, or those of a dropped one. */
+  #sweptLogs: 'none' | 'trimmed' | 'dropped' = 'none';
+  /** Commits wait for the sweep: they do not fit on the disk before it. */
+  #mustSweepFirst = false;
+  /** This many commits are written one by one: together they did not fit on the disk. */
+  #aloneCount = 0;
   #isClosing = false;
 
   /** The store owns tables, blobs and lock, and closes them. */
@@ -226,14 +238,13 @@ export class TableStore implements DiskStore {
     const allKeysIn = (range: KeyRange) => this.#tables.readKeys('values', range, Infinity);
     while (this.#waiting.length > 0 || this.#maySweep()) {
       const plan = new CommitPlan(this.#logs, allKeysIn);
-      const group = this.#takeGroup(plan);
+      const group = this.#isSweepingFirst() ? [] : this.#takeGroup(plan);
+      const sweep = this.#planSweep();
       try {
-        const writes = [...plan.writes, ...this.#planSweep()];
+        const writes = [...plan.writes, ...sweep];
         if (writes.length > 0) await this.#tables.write(writes);
       } catch (error) {
-        // A sweep needs space, too. It is paused until a batch without one succeeds.
-        this.#isSweepPaused = true;
-        for (const { reject } of group) reject(error);
+        if (!this.#mayRetry(group, sweep, error)) for (const { reject } of group) reject(error);
         continue;
       }
       if (group.length > 0) this.#isSweepPaused = false;
@@ -243,6 +254,7 @@ export class TableStore implements DiskStore {
         if (change.kind === 'dropLog') this.#unswept.set(change.log, DROPPED);
       }
       for (const { resolve } of group) resolve();
+      await this.#releaseSpace();
     }
     // In the same turn as the last check of the queue, so a later commit starts a new run.
     this.#running = undefined;
@@ -252,7 +264,8 @@ export class TableStore implements DiskStore {
   #takeGroup(plan: CommitPlan): WaitingCommit[] {
     const group: WaitingCommit[] = [];
     let byteCount = 0;
-    while (this.#waiting.length > 0 && byteCount < GROUP_BYTES_MAX) {
+    const countMax = this.#aloneCount > 0 ? 1 : Infinity;
+    while (this.#waiting.length > 0 && byteCount < GROUP_BYTES_MAX && group.length < countMax) {
       const bytes = byteLengthOf(this.#waiting[0]!.operations);
       if (group.length > 0 && byteCount + bytes > GROUP_BYTES_MAX) break;
       const commit = this.#waiting.shift()!;
@@ -268,7 +281,45 @@ export class TableStore implements DiskStore {
       group.push(commit);
       byteCount += bytes;
     }
+    if (this.#aloneCount > 0) this.#aloneCount--;
     return group;
+  }
+
+  #isSweepingFirst(): boolean {
+    this.#mustSweepFirst &&= this.#maySweep();
+    return this.#mustSweepFirst;
+  }
+
+  /**
+   * Puts the commits of a failed batch back if they may fit on the disk in another way: after the sweep, whose
+   * space they then have, or one by one, so that the deletion of a collection does not fail with large writes.
+   */
+  #mayRetry(
+    group: readonly WaitingCommit[],
+    sweep: readonly PlannedWrite[],
+    error: unknown,
+  ): boolean {
+    const isFull = error instanceof SagittaError && error.code === 'storage_full';
+    const isSweepNext = isFull && group.length > 0 && sweep.length > 0;
+    const isAloneNext = isFull && group.length > 1 && !isSweepNext;
+    this.#mustSweepFirst = isSweepNext;
+    // A sweep needs space, too. It is paused until a batch without one succeeds.
+    this.#isSweepPaused = !isSweepNext;
+    if (isAloneNext) this.#aloneCount = group.length;
+    const mayRetry = isSweepNext || isAloneNext;
+    if (mayRetry) this.#waiting.unshift(...group);
+    return mayRetry;
+  }
+
+  /**
+   * After the last sweep. Pages that a trimmed log had are written again by the next records, which is faster
+   * where they have not been released; on a disk with little room the segment files may need them.
+   */
+  async #releaseSpace(): Promise<void> {
+    if (this.#sweptLogs === 'none' || this.#unswept.size > 0) return;
+    if (this.#sweptLogs === 'trimmed' && !isDiskLow(this.#directory)) return;
+    this.#sweptLogs = 'none';
+    await this.#tables.releaseFreePages();
   }
 
   #maySweep(): boolean {
@@ -283,6 +334,8 @@ export class TableStore implements DiskStore {
       const keys = this.#tables.readKeys('records', range, SWEEP_RECORDS_MAX);
       if (keys.length > 0) return keys.map((key) => ({ table: 'records', key, value: undefined }));
       this.#unswept.delete(log);
+      if (through === DROPPED) this.#sweptLogs = 'dropped';
+      else if (this.#sweptLogs === 'none') this.#sweptLogs = 'trimmed';
       if (through === DROPPED) return [{ table: 'trims', key: encodeKey([log]), value: undefined }];
     }
     return [];

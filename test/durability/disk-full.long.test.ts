@@ -1,6 +1,6 @@
 // A real server on a disk that becomes full: it refuses writes and answers reads while checkpoints
-// fail, and resumes when there is room again. No acknowledged write is lost, and the log does not
-// fill the disk.
+// fail, and resumes when there is room again, which the deletion of a collection makes, too. No
+// acknowledged write is lost, and the log does not fill the disk.
 
 import assert from 'node:assert/strict';
 import { mkdir, open, readdir, readFile, writeFile } from 'node:fs/promises';
@@ -8,10 +8,12 @@ import { join } from 'node:path';
 import { it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { verifyDirectory } from '../../src/offline.js';
-import { onSmallDisk } from '../storage/directories.js';
+import { run } from '../cli/command.js';
+import { makeDirectory, onSmallDisk } from '../storage/directories.js';
 import { createCaller, type Reply, startServerProcess } from '../support/server-process.js';
 
-const MEGABYTES = 6;
+/** More than the store leaves free for what removes. */
+const MEGABYTES = 12;
 const DIMENSION = 64;
 const ROWS = 40;
 const SEGMENT_ROWS = 512;
@@ -158,6 +160,67 @@ it('a server on a full disk refuses writes, goes on reading, and resumes when th
     } finally {
       await server.kill();
       await log.close();
+    }
+  });
+  if (!isDone) t.skip('mounting a small tmpfs is not permitted here');
+});
+
+it('has room for batches of every size, and for an import, when a collection is deleted', {
+  timeout: 180_000,
+}, async (t) => {
+  const isDone = await onSmallDisk(40, async (disk) => {
+    const dataDirectory = join(disk, 'data');
+    const settings = {
+      SAGITTA_ENGINE: 'reference',
+      SAGITTA_THREADS: '1',
+      // No segment is full: everything is in the log.
+      SAGITTA_SEGMENT_ROWS_MAX: '1000000',
+    };
+    const server = await startServerProcess({ dataDirectory, settings });
+    const { call, close } = createCaller(server.url);
+    const folder = await makeDirectory();
+    const rowsIn = (count: number) =>
+      bodyOf(
+        Array.from({ length: count }, (_, i) => String(i)),
+        count,
+      );
+    try {
+      for (const id of ['old', 'older']) await call('POST', '/v1/collections', collection(id));
+      const write = (id: string, count: number) =>
+        call('POST', `/v1/collections/${id}/vectors`, rowsIn(count));
+      // Their records lie between each other, so that the pages of one are not in a row.
+      let reply = await write('older', 1_000);
+      for (; reply.status === 200; reply = await write('older', 1_000)) {
+        await write('old', 200);
+      }
+      assertFull(reply);
+      const path = join(folder, 'rows.ndjson');
+      const { vectors } = rowsIn(30_000);
+      await writeFile(path, vectors.map((vector) => JSON.stringify(vector)).join('\n'));
+      const importRows = () =>
+        run(['import', path, '-c', 'new', '--batch', '500', '--json'], {
+          env: { SAGITTA_URL: server.url, XDG_STATE_HOME: folder },
+        });
+      assert.equal((await call('DELETE', '/v1/collections/old')).status, 200);
+      const failed = await importRows();
+      assert.equal(failed.code, 1, failed.stderr);
+      assert.match(
+        failed.stderr,
+        /no space left.*\n.* rows were written before the error; make room and run the same command again to resume after them/,
+      );
+      assert.equal((await call('DELETE', '/v1/collections/older')).status, 200);
+      const resumed = await importRows();
+      assert.equal(resumed.code, 0, resumed.stderr);
+      const { rows, resumed_rows } = JSON.parse(resumed.stdout);
+      assert.ok(resumed_rows > 0 && rows + resumed_rows === 30_000, resumed.stdout);
+      for (const count of [10, 1_000, 5_000, 10_000]) {
+        assert.equal((await write('new', count)).status, 200, `${count} rows`);
+      }
+      await server.stop();
+      assert.deepEqual((await verifyDirectory(dataDirectory)).findings, []);
+    } finally {
+      close();
+      await server.kill();
     }
   });
   if (!isDone) t.skip('mounting a small tmpfs is not permitted here');

@@ -8,8 +8,10 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { open } from 'lmdb';
+import { loadNativeFiles } from '../../src/platform/native-files.js';
 import { openLmdbStore } from '../../src/storage/lmdb-store.js';
 import type { Store } from '../../src/storage/store.js';
+import { type Finding, StoreInspection } from '../../src/storage/store-inspection.js';
 import { IS_FULL } from '../support/full.js';
 import { startCommitter } from './committer-process.js';
 import { storeContract } from './contract.js';
@@ -96,6 +98,14 @@ describe('lmdb store: durability', () => {
   });
 });
 
+/** Of the file system and the addon: without them dropped logs keep their space. */
+const NO_HOLES = 'no addon that makes holes in files';
+
+function mayMakeHoles(): boolean {
+  const native = loadNativeFiles();
+  return typeof native === 'object' && native.makeHoles !== undefined;
+}
+
 describe('lmdb store: disk space', () => {
   const record = new Uint8Array(400_000).fill(1);
 
@@ -117,7 +127,7 @@ describe('lmdb store: disk space', () => {
   }
 
   it('fails with storage_full on a full disk, writes nothing, and resumes when there is space', async (t) => {
-    const isDone = await onSmallDisk(8, async (directory, resize) => {
+    const isDone = await onSmallDisk(16, async (directory, resize) => {
       let store = await openIn(directory);
       const count = await fill(store);
       assert.ok(count > 5);
@@ -162,8 +172,8 @@ describe('lmdb store: disk space', () => {
 
   it('matches a model through random operations on a disk that is full repeatedly', async (t) => {
     let fullCount = 0;
-    const isDone = await onSmallDisk(3, async (directory, resize) => {
-      let megabytes = 3;
+    const isDone = await onSmallDisk(11, async (directory, resize) => {
+      let megabytes = 11;
       const { store, failedCount } = await liveRandomly({
         open: () => openIn(directory),
         reopen: lmdbHarness.reopen,
@@ -178,6 +188,73 @@ describe('lmdb store: disk space', () => {
     if (!isDone) return t.skip('mounting a small tmpfs is not permitted here');
     assert.ok(fullCount > 0, 'the disk was never full');
     return undefined;
+  });
+
+  it('has room for records of every size when logs are dropped on a full disk', async (t) => {
+    if (!mayMakeHoles()) return t.skip(NO_HOLES);
+    const isDone = await onSmallDisk(48, async (directory) => {
+      let store = await openIn(directory);
+      // Records of three logs lie between each other, so that the pages of one are not in a row.
+      let sequence = 0;
+      const append = (log: string, byteCount: number) => {
+        const bytes = new Uint8Array(byteCount).fill(++sequence % 251);
+        return store.commit([{ kind: 'append', log, sequence, record: bytes }]);
+      };
+      await assert.rejects(
+        async () => {
+          while (sequence < 10_000) await append(`l${sequence % 3}`, 30_000);
+        },
+        { code: 'storage_full' },
+      );
+      const kept = [...store.readLog('l2', 0)].map((entry) => entry.sequence);
+
+      await store.commit([{ kind: 'dropLog', log: 'l0' }]);
+      await append('large', 7_000_000);
+      await store.commit([{ kind: 'dropLog', log: 'l1' }]);
+      await append('large', 7_000_000);
+      await append('large', 100);
+      await store.writeBlob('c/1', [new Uint8Array(1_000_000)]);
+      // Without the release of free pages the disk has only what the records had to leave.
+      const assertWhole = () => {
+        const entries = [...store.readLog('l2', 0)];
+        assert.deepEqual(
+          entries.map((entry) => entry.sequence),
+          kept,
+        );
+        for (const entry of [...entries, ...store.readLog('large', 0)]) {
+          assert.ok(entry.record.every((byte) => byte === entry.sequence % 251));
+        }
+      };
+      assertWhole();
+      store = await lmdbHarness.reopen(store);
+      assertWhole();
+      await store.close();
+      const findings: Finding[] = [];
+      const inspection = await StoreInspection.open(directory, (found) => findings.push(found));
+      await inspection.close();
+      assert.deepEqual(findings, []);
+    });
+    if (!isDone) t.skip('mounting a small tmpfs is not permitted here');
+  });
+
+  it('drops a log on a full disk although large records wait beside it', async (t) => {
+    if (!mayMakeHoles()) return t.skip(NO_HOLES);
+    const isDone = await onSmallDisk(16, async (directory) => {
+      const store = await openIn(directory);
+      const count = await fill(store);
+      const large = new Uint8Array(20_000_000);
+      const results = await Promise.allSettled([
+        store.commit([{ kind: 'append', log: 'a', sequence: 1, record: large }]),
+        store.commit([{ kind: 'dropLog', log: 'l' }]),
+        store.commit([{ kind: 'append', log: 'b', sequence: 1, record }]),
+      ]);
+      const codes = results.map((result) => result.status === 'rejected' && result.reason.code);
+      assert.deepEqual(codes, ['storage_full', false, false]);
+      assert.ok(count > 5);
+      assert.deepEqual([...store.readLog('l', 0)], []);
+      await store.close();
+    });
+    if (!isDone) t.skip('mounting a small tmpfs is not permitted here');
   });
 
   it('reuses the space of trimmed records', async () => {

@@ -261,9 +261,15 @@ function withCommitted(
   const rowCount = result?.rowCount ?? 0;
   if (!isKnown || rowCount === 0) return error;
   const rows = `${pluralize(rowCount, 'row')} ${rowCount === 1 ? 'was' : 'were'} written before the error`;
-  const isResumable = isUnreachable(error) && target?.journal.isKept === true;
-  const advice = isResumable
-    ? 'run the same command again to resume after them'
-    : 'importing the corrected file replaces them';
+  const advice = adviceAfter(error, target?.journal.isKept === true);
   return new CliError(`${error.message}\n  ${rows}; ${advice}.`, { cause: error });
+}
+
+function adviceAfter(error: CliError | SagittaClientError, isResumable: boolean): string {
+  const isFull = error instanceof SagittaClientError && error.code === 'storage_full';
+  if (!isFull && !isUnreachable(error)) return 'importing the corrected file replaces them';
+  const again = isResumable
+    ? 'run the same command again to resume after them'
+    : 'import the same rows again, which replaces them';
+  return isFull ? `make room and ${again}` : again;
 }
