@@ -1,7 +1,7 @@
 // Creates a release bundle: one archive with everything a Linux host needs to run the server offline,
 // Node included. The build is reproducible.
 //
-//   npm run bundle                                     build/bundle/sagitta-<version>-linux-x64.tar.gz
+//   npm run bundle                                     build/bundle/sagitta-<version>-linux-<architecture>.tar.gz
 //   node scripts/bundle/bundle.mjs --tree DIRECTORY    only the directory tree, as in the image
 //   … --node FILE --node-licence FILE                  another Node than the one running this script
 //   … --dist DIRECTORY                                 another directory of compiled files
@@ -47,9 +47,9 @@ const { values: options } = parseArgs({
 });
 
 try {
-  if (process.platform !== 'linux' || process.arch !== 'x64') {
+  if (process.platform !== 'linux' || !['x64', 'arm64'].includes(process.arch)) {
     throw new Error(
-      `bundles are built on x64 Linux only, found ${process.arch} ${process.platform}`,
+      `bundles are built on x64 and arm64 Linux only, found ${process.arch} ${process.platform}`,
     );
   }
   if (options.tree !== undefined) fillTree(resolve(options.tree));
@@ -80,7 +80,7 @@ async function writeBundle(folder) {
 /** Fills the directory with the bundle's files and returns the name of the bundle. */
 function fillTree(tree) {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const name = `sagitta-${version}-linux-x64`;
+  const name = `sagitta-${version}-linux-${process.arch}`;
   const copy = (from, path) => copyInto(from, join(tree, path));
   for (const path of listRepositoryFiles(root)) copy(join(root, path), path);
   for (const path of listCompiledFiles(root, options.dist)) {

@@ -16,7 +16,7 @@ no network. It may be read-only, and symbolic links to \`bin/sagitta\` work from
     bin/sagitta bench
     bin/sagitta --help
 
-It runs on x86-64 Linux with glibc ${textOf(needed)} or later and the system's libstdc++ (GCC 11 or later):
+It runs on ${process.arch === 'x64' ? 'x86-64' : 'ARM64'} Linux with glibc ${textOf(needed)} or later and the system's libstdc++ (GCC 11 or later):
 Ubuntu 22.04, Debian 12, RHEL 9 and later. The glibc version that each part requires:
 
 | part | glibc | if unavailable |

@@ -106,8 +106,8 @@ function resolve(lock, name, from) {
   }
 }
 
-function isForPlatform({ os = ['linux'], cpu = ['x64'], libc = ['glibc'] }) {
-  return os.includes('linux') && cpu.includes('x64') && libc.includes('glibc');
+function isForPlatform({ os = ['linux'], cpu = [process.arch], libc = ['glibc'] }) {
+  return os.includes('linux') && cpu.includes(process.arch) && libc.includes('glibc');
 }
 
 function readManifest(root, path, version) {

@@ -2,7 +2,9 @@
 // error, so that nothing is ignored silently.
 
 const KNOWN = new Set(
-  'ARG CMD COPY ENTRYPOINT ENV EXPOSE FROM HEALTHCHECK RUN USER VOLUME WORKDIR'.split(' '),
+  'ARG CMD COPY ENTRYPOINT ENV EXPOSE FROM HEALTHCHECK RUN STOPSIGNAL USER VOLUME WORKDIR'.split(
+    ' ',
+  ),
 );
 
 /**

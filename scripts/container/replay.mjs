@@ -1,9 +1,10 @@
-// Builds the image's file tree without a container engine: executes the COPY and RUN instructions of
-// Dockerfile.cuda with a directory as the root of each stage. Then starts the server from the last stage
-// as its user, runs the health check, and stops it.
+// Builds an image's file tree without a container engine: executes the COPY and RUN instructions of a
+// Dockerfile with a directory as the root of each stage. Then starts the server from the last stage as its
+// user, runs the health check, and stops it.
 //
-//   node scripts/container/replay.mjs                    in a temporary directory; needs npm and g++
-//   node scripts/container/replay.mjs --without-cuda     without the CUDA kernels
+//   node scripts/container/replay.mjs Dockerfile         in a temporary directory; needs npm and g++
+//   … Dockerfile.cuda                                    also needs nvcc
+//   … Dockerfile.cuda --without-cuda                     without the CUDA kernels
 //   … --node FILE                                        use another Node in the image
 //
 // Absolute arguments of RUN are relative to the stage's directory. Everything of the base images except
@@ -18,6 +19,7 @@ import {
   lchownSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -37,14 +39,16 @@ const NEEDS = { 'scripts/container/build-cuda-kernels': 'nvcc' };
 const isRoot = process.getuid() === 0;
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const { values: options } = parseArgs({
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
   options: {
     'without-cuda': { type: 'boolean', default: false },
     node: { type: 'string', default: process.execPath },
   },
 });
 const isIgnored = createIgnore(readFileSync(join(root, '.dockerignore'), 'utf8'));
-const stages = parseDockerfile(readFileSync(join(root, 'Dockerfile.cuda'), 'utf8'));
+assert.equal(positionals.length, 1, 'expected the name of one Dockerfile');
+const stages = parseDockerfile(readFileSync(join(root, positionals[0]), 'utf8'));
 const scratch = mkdtempSync(join(tmpdir(), 'sagitta-image-'));
 // The image's user needs access.
 chmodSync(scratch, 0o755);
@@ -52,6 +56,7 @@ chmodSync(scratch, 0o755);
 const done = new Map();
 try {
   for (const stage of stages) done.set(stage.name, build(stage));
+  say(`${megabytesIn(done.get(stages.at(-1).name).root)} MB on top of ${stages.at(-1).base}`);
   await runImage(stages.at(-1));
 } finally {
   rmSync(scratch, { recursive: true, force: true });
@@ -163,10 +168,10 @@ async function runImage({ name, instructions }) {
     assert.equal(reply.status, 200);
     say(`running as ${isRoot ? `user ${uid}` : 'the current user'}, healthy, ${engineOf(log)}`);
   } finally {
-    child.kill('SIGTERM');
+    child.kill(last('STOPSIGNAL').text);
     assert.equal(await ended, 0, `the server did not exit with code 0: ${log}`);
   }
-  say('stopped on SIGTERM with exit code 0');
+  say(`stopped on ${last('STOPSIGNAL').text} with exit code 0`);
 }
 
 async function becomeHealthy([command, ...args], spawning, logSoFar) {
@@ -182,6 +187,13 @@ async function becomeHealthy([command, ...args], spawning, logSoFar) {
 
 function engineOf(log) {
   return `engine ${/"engine":"(\w+)"/.exec(log)?.[1]}`;
+}
+
+function megabytesIn(folder) {
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile());
+  const sizes = files.map((entry) => statSync(join(entry.parentPath, entry.name)).size);
+  return Math.round(sizes.reduce((sum, size) => sum + size, 0) / 1e6);
 }
 
 function freePort() {

@@ -1,6 +1,6 @@
-// Checks that the files of the container image agree with the repository and with each other: what
-// Dockerfile.cuda copies and runs exists, and so do the settings of it and of compose.yaml. Whether
-// the image's commands work is tested by scripts/container/replay.mjs.
+// Checks that the files of the container images agree with the repository and with each other: what the
+// Dockerfiles copy and run exists, and so do the settings of them and of the compose files. Whether the
+// commands of the images work is tested by scripts/container/replay.mjs.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -42,9 +42,6 @@ interface Service {
   readonly stop_grace_period: string;
   readonly healthcheck: { readonly test: readonly string[] };
   readonly build: { readonly context: string; readonly dockerfile: string };
-  readonly deploy: {
-    readonly resources: { readonly reservations: { readonly devices: readonly object[] } };
-  } | null;
 }
 
 interface Compose {
@@ -64,59 +61,115 @@ const { listRepositoryFiles } = (await import(scriptUrl('scripts/bundle/files.mj
   listRepositoryFiles(root: string): string[];
 };
 
-const stages = parseDockerfile(read('Dockerfile.cuda'));
+const DOCKERFILES = ['Dockerfile', 'Dockerfile.cuda'];
+const COMPOSE = 'deploy/compose/compose.yaml';
+const stagesOf = (path: string): Stage[] => parseDockerfile(read(path));
 const isIgnored = createIgnore(read('.dockerignore'));
-const image = stages.at(-1)!;
-const last = (keyword: string): Instruction =>
-  image.instructions.findLast((instruction) => instruction.keyword === keyword)!;
-const all = (keyword: string): Instruction[] =>
-  stages.flatMap(({ instructions }) => instructions.filter((each) => each.keyword === keyword));
+/** The last instruction with the keyword in the stage that becomes the image. */
+const last = (path: string, keyword: string): Instruction =>
+  stagesOf(path)
+    .at(-1)!
+    .instructions.findLast((instruction) => instruction.keyword === keyword)!;
+const all = (path: string, keyword: string): Instruction[] =>
+  stagesOf(path).flatMap(({ instructions }) =>
+    instructions.filter((each) => each.keyword === keyword),
+  );
 
-function readYaml(path: string): Compose {
+function readYaml<Content = Compose>(path: string): Content {
   const require = createRequire(createRequire(import.meta.url).resolve('@fastify/swagger'));
-  const { parse } = require('yaml') as { parse(text: string, options: object): Compose };
-  return parse(read(path), { customTags: [{ tag: '!reset', resolve: () => null }] });
+  const { parse } = require('yaml') as { parse(text: string): Content };
+  return parse(read(path));
 }
 
-test('every file that the image is built from exists and is not excluded by .dockerignore', () => {
-  const sources = all('COPY')
-    .filter(({ flags }) => flags.from === undefined)
-    .flatMap(({ words }) => words.slice(0, -1));
-  assert.ok(sources.length > 5);
-  for (const source of sources) {
-    assert.ok(existsSync(join(ROOT, source)), `${source} is copied but is not there`);
-    assert.ok(!isIgnored(source), `${source} is copied but .dockerignore keeps it out`);
-  }
-});
-
-test('a stage of the Dockerfile copies only from stages before it', () => {
-  stages.forEach(({ instructions }, at) => {
-    const before = stages.slice(0, at).map(({ name }) => name);
-    for (const { line, flags } of instructions) {
-      if (flags.from !== undefined) assert.ok(before.includes(flags.from), `line ${line}`);
+for (const path of DOCKERFILES) {
+  test(`every file that ${path} copies exists and is not excluded by .dockerignore`, () => {
+    const sources = all(path, 'COPY')
+      .filter(({ flags }) => flags.from === undefined)
+      .flatMap(({ words }) => words.slice(0, -1));
+    assert.ok(sources.length > 5);
+    for (const source of sources) {
+      assert.ok(existsSync(join(ROOT, source)), `${source} is copied but is not there`);
+      assert.ok(!isIgnored(source), `${source} is copied but .dockerignore keeps it out`);
     }
   });
-});
 
-test('the image runs only scripts while it is built, which can also be run elsewhere', () => {
-  const commands = all('RUN').map(({ words }) => words[0]!);
-  assert.ok(commands.length > 3);
-  for (const command of commands) {
-    assert.match(command, /^scripts\/container\/[a-z-]+$/);
-    accessSync(join(ROOT, command), constants.X_OK);
-  }
-});
+  test(`a stage of ${path} copies only from stages before it`, () => {
+    const stages = stagesOf(path);
+    stages.forEach(({ instructions }, at) => {
+      const before = stages.slice(0, at).map(({ name }) => name);
+      for (const { line, flags } of instructions) {
+        if (flags.from !== undefined) assert.ok(before.includes(flags.from), `line ${line}`);
+      }
+    });
+  });
 
-test('base images are pinned to a release, and both CUDA images to the same one', () => {
-  const names = new Set(stages.map(({ name }) => name));
-  const bases = stages.map(({ base }) => base).filter((base) => !names.has(base));
-  for (const base of bases) assert.match(base, /^[a-z/]+:\d+\.\d+\.\d+-[\w.-]+(@sha256:\w{64})?$/);
-  const releases = bases
+  test(`${path} runs only scripts, which can also be run elsewhere`, () => {
+    const commands = all(path, 'RUN').map(({ words }) => words[0]!);
+    assert.ok(commands.length > 3);
+    for (const command of commands) {
+      assert.match(command, /^scripts\/container\/[a-z-]+$/);
+      accessSync(join(ROOT, command), constants.X_OK);
+    }
+  });
+
+  test(`the base images of ${path} are pinned to a release`, () => {
+    const stages = stagesOf(path);
+    const names = new Set(stages.map(({ name }) => name));
+    const bases = stages.map(({ base }) => base).filter((base) => !names.has(base));
+    assert.ok(bases.length > 1);
+    for (const base of bases) assert.match(base, /^[a-z/]+:\d+\.\d+(\.\d+)?-[\w.-]+$/);
+  });
+
+  test(`the image of ${path} runs as an unprivileged user who owns the data`, () => {
+    const user = last(path, 'USER').text;
+    assert.match(user, /^[1-9]\d*:[1-9]\d*$/);
+    const { instructions } = stagesOf(path).at(-1)!;
+    const data = instructions.find(({ words }) => words.at(-1) === '/data')!;
+    assert.equal(data.flags.chown, user);
+    assert.equal(last(path, 'VOLUME').text, '/data');
+    assert.equal(readEnvironment(last(path, 'ENV')).SAGITTA_DATA_DIR, '/data');
+  });
+
+  test(`the image of ${path} starts and health-checks files that the bundle contains`, () => {
+    const files = listRepositoryFiles(ROOT);
+    assert.deepEqual(last(path, 'ENTRYPOINT').words, ['/app/bin/sagitta']);
+    const [node, script] = last(path, 'HEALTHCHECK').words;
+    assert.equal(node, '/app/runtime/node');
+    assert.ok(files.includes(script!.replace('/app/', '')), `${script} is not in the bundle`);
+  });
+
+  test(`every setting in ${path} exists`, () => {
+    assert.deepEqual(unknownSettings(readEnvironment(last(path, 'ENV'))), []);
+  });
+}
+
+test('both CUDA images are of the same release', () => {
+  const releases = stagesOf('Dockerfile.cuda')
+    .map(({ base }) => base)
     .filter((base) => base.startsWith('nvidia/'))
     .map((base) => base.split('-')[0]);
   assert.equal(releases.length, 2);
   assert.equal(releases[0], releases[1]);
 });
+
+test('the image without CUDA is built and started like the one with CUDA', () => {
+  const [cpu, cuda] = DOCKERFILES.map((path) => {
+    const stages = stagesOf(path).filter(({ name }) => name !== 'cuda');
+    return stages.flatMap(({ instructions }) =>
+      instructions
+        .filter(({ flags, text }) => flags.from !== 'cuda' && !text.includes('install-runtime'))
+        .map(({ keyword, flags, text }) => ({ keyword, flags, text })),
+    );
+  });
+  assert.deepEqual(cpu, cuda);
+});
+
+function unknownSettings(environment: Readonly<Record<string, string>>): string[] {
+  const known = describeSettings().map(({ variable }) => variable);
+  const ours = Object.keys(environment).filter((name) => name.startsWith('SAGITTA_'));
+  assert.ok(ours.length > 1);
+  return ours.filter((name) => !known.includes(name));
+}
 
 test('.dockerignore includes the sources and excludes everything else', () => {
   const inside = ['src/main.ts', 'kernels/kernels.h', 'examples/data/wordnet.arrow', 'LICENSE'];
@@ -128,69 +181,48 @@ test('.dockerignore includes the sources and excludes everything else', () => {
   for (const path of outside) assert.ok(isIgnored(path), `${path} is let in`);
 });
 
-test('the image runs as an unprivileged user who owns the data', () => {
-  const user = last('USER').text;
-  assert.match(user, /^[1-9]\d*:[1-9]\d*$/);
-  const data = image.instructions.find(({ words }) => words.at(-1) === '/data')!;
-  assert.equal(data.flags.chown, user);
-  assert.equal(last('VOLUME').text, '/data');
-  assert.equal(readEnvironment(last('ENV')).SAGITTA_DATA_DIR, '/data');
-});
-
-test('the image starts and health-checks files that the bundle contains', () => {
-  const files = listRepositoryFiles(ROOT);
-  assert.deepEqual(last('ENTRYPOINT').words, ['/app/bin/sagitta']);
-  const [node, script] = last('HEALTHCHECK').words;
-  assert.equal(node, '/app/runtime/node');
-  assert.ok(files.includes(script!.replace('/app/', '')), `${script} is not in the bundle`);
-});
-
-test('every setting in the image and in compose.yaml exists', () => {
-  const known = describeSettings().map(({ variable }) => variable);
-  const set = {
-    ...readEnvironment(last('ENV')),
-    ...readYaml('compose.yaml').services.sagitta!.environment,
-  };
-  const ours = Object.keys(set).filter((name) => name.startsWith('SAGITTA_'));
-  assert.ok(ours.length > 3);
-  assert.deepEqual(
-    ours.filter((name) => !known.includes(name)),
-    [],
-  );
-});
-
-test('compose.yaml runs the image read-only, on this machine only, with a GPU and time to stop', () => {
-  const { services, volumes } = readYaml('compose.yaml');
+test('compose.yaml runs the image read-only, on this machine only, with time to stop', () => {
+  const { services, volumes } = readYaml(COMPOSE);
   const service = services.sagitta!;
-  const environment = readEnvironment(last('ENV'));
-  assert.deepEqual(service.build, { context: '.', dockerfile: 'Dockerfile.cuda' });
+  const environment = readEnvironment(last('Dockerfile', 'ENV'));
+  assert.deepEqual(service.build, { context: '../..', dockerfile: 'Dockerfile' });
   const port = environment.SAGITTA_PORT;
-  assert.equal(last('EXPOSE').text, port);
+  assert.equal(last('Dockerfile', 'EXPOSE').text, port);
   assert.deepEqual(service.ports, [`127.0.0.1:${port}:${port}`]);
   assert.equal(service.read_only, true);
   assert.match(service.tmpfs[0]!, /^\/tmp\b/);
   assert.deepEqual(service.volumes, [`data:${environment.SAGITTA_DATA_DIR}`]);
   assert.ok('data' in volumes);
-  assert.deepEqual(service.healthcheck.test, ['CMD', ...last('HEALTHCHECK').words]);
+  assert.deepEqual(service.healthcheck.test, ['CMD', ...last('Dockerfile', 'HEALTHCHECK').words]);
+  assert.deepEqual(unknownSettings(service.environment), []);
   const graceMs = Number.parseInt(service.stop_grace_period, 10) * 1000;
   assert.ok(graceMs > Number(service.environment.SAGITTA_SHUTDOWN_MS));
-  assert.deepEqual(service.deploy!.resources.reservations.devices, [
-    { driver: 'nvidia', count: 'all', capabilities: ['gpu'] },
-  ]);
 });
 
-test('the variant without a GPU removes the reservation of the GPU and nothing else', () => {
-  assert.deepEqual(readYaml('compose.cpu.yaml'), { services: { sagitta: { deploy: null } } });
-  assert.match(read('compose.cpu.yaml'), /deploy: !reset null/);
+test('compose.cuda.yaml changes the image, adds the GPU, and nothing else', () => {
+  const devices = [{ driver: 'nvidia', count: 'all', capabilities: ['gpu'] }];
+  const expected = {
+    build: { dockerfile: 'Dockerfile.cuda' },
+    image: 'sagitta:cuda',
+    deploy: { resources: { reservations: { devices } } },
+  };
+  assert.deepEqual(readYaml<object>('deploy/compose/compose.cuda.yaml'), {
+    services: { sagitta: expected },
+  });
 });
 
 test('the health check succeeds for a ready server and fails without one', async () => {
   const script = join(ROOT, 'scripts/container/healthcheck.mjs');
   const server = await startTestServer();
   const env = { SAGITTA_HOST: '0.0.0.0', SAGITTA_PORT: new URL(server.url).port };
-  const check = () => promisify(execFile)(process.execPath, [script], { env });
+  const check = (more = {}) =>
+    promisify(execFile)(process.execPath, [script], { env: { ...env, ...more } });
   try {
     assert.match((await check()).stdout, /returned status 200/);
+    const service = { SAGITTA_PORT: 'tcp://10.96.12.7:1', SAGITTA_HOST: '127.0.0.9' };
+    // Whether anything listens at the default port depends on the machine.
+    const { stdout } = await check(service).catch((error: { stdout: string }) => error);
+    assert.match(stdout, /^http:\/\/127\.0\.0\.9:8484\/readyz /);
   } finally {
     await server.close();
   }

@@ -1,0 +1,58 @@
+# The server in a container, on the CPU: small, without CUDA. Dockerfile.cuda builds the image for GPUs.
+#
+#   docker build -t sagitta .
+#   docker run --rm -p 127.0.0.1:8484:8484 -e SAGITTA_INSECURE=yes -v sagitta:/data sagitta
+#   docker buildx build --platform linux/amd64,linux/arm64 -t sagitta .
+#
+# See docs/container.md. Every stage runs on the platform of the image, so that the kernels are compiled for it.
+# The RUN steps are scripts in scripts/container, so that they can be run without a container as well:
+# scripts/container/replay.mjs does so by reading this file.
+
+# Bookworm is the oldest system with this version of Node, so binaries compiled on it run on newer ones.
+ARG NODE_IMAGE=node:22.23.3-bookworm-slim
+# The same system without Node and npm: the bundle has a Node of its own.
+ARG RUNTIME_IMAGE=debian:12.12-slim
+
+FROM ${NODE_IMAGE} AS packages
+WORKDIR /app
+COPY scripts/container ./scripts/container
+COPY package.json package-lock.json ./
+RUN scripts/container/install-packages
+
+FROM packages AS build
+RUN scripts/container/install-compiler
+COPY scripts ./scripts
+COPY kernels ./kernels
+RUN scripts/container/build-kernels
+COPY tsconfig.json tsconfig.types.json ./
+COPY src ./src
+COPY test ./test
+COPY bench ./bench
+COPY examples ./examples
+RUN scripts/container/build-service
+COPY docs ./docs
+COPY openapi.json LICENSE NOTICE README.md CHANGELOG.md ./
+# The files of a release archive, and an empty folder for data.
+RUN scripts/container/assemble /image
+
+FROM ${RUNTIME_IMAGE}
+WORKDIR /app
+COPY scripts/container/install-runtime ./scripts/container/
+RUN scripts/container/install-runtime
+COPY --from=build /image/app ./
+# A number needs no entry in /etc/passwd, and orchestrators can check that it is not root.
+COPY --from=build --chown=10001:10001 /image/data /data
+USER 10001:10001
+VOLUME /data
+ENV NODE_ENV=production \
+    SAGITTA_HOST=0.0.0.0 \
+    SAGITTA_PORT=8484 \
+    SAGITTA_DATA_DIR=/data
+EXPOSE 8484
+STOPSIGNAL SIGTERM
+# Ready once every collection has been loaded or has failed; the disk determines how long that takes.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=120s --start-interval=2s \
+    CMD ["/app/runtime/node", "/app/scripts/container/healthcheck.mjs"]
+# After SIGTERM, requests may finish within SAGITTA_SHUTDOWN_MS; give `docker stop` a little more time.
+ENTRYPOINT ["/app/bin/sagitta"]
+CMD ["serve"]
