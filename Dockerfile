@@ -17,6 +17,7 @@ FROM ${NODE_IMAGE} AS packages
 WORKDIR /app
 COPY scripts/container ./scripts/container
 COPY package.json package-lock.json ./
+COPY packages ./packages
 RUN scripts/container/install-packages
 
 FROM packages AS build
