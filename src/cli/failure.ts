@@ -132,9 +132,11 @@ function adviceOnConnection(message: string, codes: readonly string[]): string {
     return 'Use a name or address of the certificate in --url.';
   }
   if (isAny(NO_TLS_CODES)) return 'The server speaks plain HTTP: use http:// in --url.';
+  const question = 'Is the server running (sagitta serve) at this address (--url)?';
   const isPlain = message.startsWith('cannot reach http:');
-  if (isPlain && isAny(CLOSED_CODES)) return 'If the server uses TLS, use https:// in --url.';
-  return 'Is the server running (sagitta serve) at this address (--url)?';
+  return isPlain && isAny(CLOSED_CODES)
+    ? `${question} If it uses TLS, use https:// in --url.`
+    : question;
 }
 
 /** The codes of an error and of its causes. */

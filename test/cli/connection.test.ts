@@ -48,7 +48,7 @@ const failures: readonly [what: string, url: () => string, expected: RegExp][] =
   [
     'http on a port with TLS',
     () => `http://127.0.0.1:${portOf(secure)}`,
-    /If the server uses TLS, use https:\/\/ in --url\.$/m,
+    /Is the server running.* If it uses TLS, use https:\/\/ in --url\.$/m,
   ],
   [
     'a certificate of an unknown authority',

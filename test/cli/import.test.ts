@@ -390,6 +390,50 @@ it('an unreachable server is reported after few attempts', async (t) => {
   assert.equal(attemptCount, 3);
 });
 
+it('says which ids it made for rows without one', async () => {
+  const rows = '{"values":[1,2]}\n{"id":"a","values":[3,4]}\n{"values":[5,6]}\n';
+  const path = await file('no-ids.ndjson', rows);
+  const { stdout } = await importFiles(path, '-c', 'no-ids');
+  const [, first, last] =
+    /^2 of them have no id in the file and got new ones, from (\S+) to (\S+)\.$/m.exec(stdout)!;
+  assert.deepEqual((await read('no-ids', first!)).values, [1, 2]);
+  assert.deepEqual((await read('no-ids', last!)).values, [5, 6]);
+  const { generated_ids } = await imported(path, '-c', 'no-ids');
+  assert.equal((generated_ids as { count: number }).count, 2);
+  assert.equal('generated_ids' in (await imported(path, '-c', 'no-ids', '--row-ids')), false);
+});
+
+it('progress counts the rows that are durable, not the bytes that were read', async () => {
+  const rowCount = 12_000;
+  const values = new Float32Array(rowCount * 1_024);
+  const header = `{'descr': '<f4', 'fortran_order': False, 'shape': (${rowCount}, 1024), }`;
+  const path = await file(
+    'large.npy',
+    Buffer.concat([
+      Buffer.from('\x93NUMPY\x01\x00\x76\x00', 'latin1'),
+      Buffer.from(`${header.padEnd(117)}\n`),
+      Buffer.from(values.buffer),
+    ]),
+  );
+  const shares: (readonly [rows: number, share: number])[] = [];
+  await importFilesHere(client, [path], {
+    collection: 'large',
+    metric: 'dot',
+    batch: 5_000,
+    openJournal: async () => ImportJournal.none(),
+    createProgress: () => ({
+      update: (rows, share) => shares.push([rows!, share!]),
+      note() {},
+      end() {},
+    }),
+    interruption: new AbortController().signal,
+  });
+  assert.ok(shares.length > 1);
+  for (const [rows, share] of shares) {
+    assert.ok(Math.abs(share - rows / rowCount) < 1e-6, `${rows} rows, ${share}`);
+  }
+});
+
 it('prints progress lines on stderr and the result on stdout', async () => {
   const path = await file('progress.ndjson', ROWS.join('\n'));
   const { stdout, stderr } = await importFiles(path, '-c', 'progress');

@@ -31,9 +31,10 @@ Examples:
 
 Formats, detected from the first bytes or the file extension:
 ${FORMATS_TEXT}
-All except Arrow files, Parquet and HDF5 may be gzip-compressed or read from a
-pipe. By default, metadata is the member or column "metadata" plus all other
-columns (--fields selects some); dates and timestamps become ISO 8601 text.
+All except Arrow files, Parquet, npz and HDF5 may be gzip-compressed or read from
+a pipe. By default, metadata is the member or column "metadata" plus all other
+columns (--fields selects some, --exclude leaves some out); dates and timestamps
+become ISO 8601 text.
 
 After Ctrl-C or a lost connection, run the same command again to resume.
 Importing a file twice replaces the vectors with the same ids. Rows without an
@@ -64,13 +65,14 @@ export function addImportCommand(program: Command): void {
     .option('--id-field <name>', 'field of the id; every row must have one (default: id, optional)')
     .option('--values-field <name>', 'field of the vector (default: values, vector or embedding)')
     .option('--fields <names>', 'fields to store as metadata, comma-separated', splitNames)
+    .option('--exclude <names>', 'fields not to store, such as binary columns', splitNames)
     .option(
       '--vector-columns <names>',
       'CSV columns with one value each: d0..d767 or x,y,z',
       expandColumns,
     )
     .option('--delimiter <character>', 'CSV delimiter (default: comma; tab for .tsv)')
-    .option('--dataset <name>', 'HDF5 dataset (default: train)')
+    .option('--dataset <name>', 'HDF5 dataset (default: train) or array of an npz file')
     .option('--ids <file>', 'ids for npy, fvecs, …: one per line')
     .option('--metadata <file>', 'metadata for npy, fvecs, …: one JSON object per line')
     .option('--row-ids', 'use the row number, from 0, as the id')
@@ -147,6 +149,9 @@ function checkOptions(paths: readonly string[], options: ImportOptions): void {
   if (idSources.length > 1) {
     throw usageError('--ids, --row-ids and --id-field are mutually exclusive');
   }
+  if (options.fields !== undefined && options.exclude !== undefined) {
+    throw usageError('--fields and --exclude are mutually exclusive');
+  }
 }
 
 /** The options that decide how rows are read; with different ones an import cannot be resumed. */
@@ -155,15 +160,16 @@ function readingOptions(options: ImportOptions): string {
   const { ids, metadata, rowIds } = options;
   return JSON.stringify([
     ...[format, idField, valuesField, vectorColumns, delimiter, fields, dataset],
-    ...[ids, metadata, rowIds],
+    ...[ids, metadata, rowIds, options.exclude],
   ]);
 }
 
 function print(result: ImportResult, seconds: number, isJson: boolean): void {
-  const { collection, created, rows, inserted, updated, sequence, resumedRows } = result;
+  const { collection, created, rows, inserted, updated, sequence, resumedRows, generated } = result;
   if (isJson) {
     const reply = { collection, created, rows, inserted, updated, sequence };
-    const rest = { resumed_rows: resumedRows, seconds: Number(seconds.toFixed(3)) };
+    const ids = generated === null ? {} : { generated_ids: generated };
+    const rest = { ...ids, resumed_rows: resumedRows, seconds: Number(seconds.toFixed(3)) };
     process.stdout.write(`${JSON.stringify({ ...reply, ...rest })}\n`);
     return;
   }
@@ -172,5 +178,12 @@ function print(result: ImportResult, seconds: number, isJson: boolean): void {
   process.stdout.write(
     `Imported ${pluralize(rows, 'row')} into ${collection} in ${formatSeconds(seconds)} ` +
       `(${formatCount(inserted)} new, ${formatCount(updated)} replaced)${before}.\n`,
+  );
+  if (generated === null) return;
+  const { count, first, last } = generated;
+  process.stdout.write(
+    count === 1
+      ? `It has no id in the file and got the new id ${first}.\n`
+      : `${formatCount(count)} of them have no id in the file and got new ones, from ${first} to ${last}.\n`,
   );
 }

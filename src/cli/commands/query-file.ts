@@ -49,7 +49,7 @@ export interface QueryFileOptions extends OutputFileOptions<ResultFormat> {
 }
 
 /** The dataset of queries in the HDF5 files of ann-benchmarks. */
-const DATASET_DEFAULT = 'test';
+const HDF5_DATASET_DEFAULT = 'test';
 /** Small enough that results begin soon, large enough for the engine to batch. */
 const QUERIES_PER_BATCH = 1_000;
 /** Queries per recall request. */
@@ -109,6 +109,7 @@ async function openQueries(
   rows: number,
 ): Promise<{ source: InputSource; reader: RowReader }> {
   const source = await openSource(options.file);
+  const format = options.fileFormat ?? formatOf(source);
   const reading: ReadOptions = {
     idField: undefined,
     valuesField: options.valuesField,
@@ -116,10 +117,9 @@ async function openQueries(
     fields: [],
     vectorColumns: options.vectorColumns,
     delimiter: undefined,
-    dataset: options.dataset ?? DATASET_DEFAULT,
+    dataset: options.dataset ?? (format === 'hdf5' ? HDF5_DATASET_DEFAULT : undefined),
     rowsPerBatch: rows,
   };
-  const format = options.fileFormat ?? formatOf(source);
   const { valuesField, vectorColumns, dataset } = options;
   checkOptions(source.name, format, { valuesField, vectorColumns, dataset });
   const reader = await openRows(source, format, reading);

@@ -146,7 +146,7 @@ export function addQueryCommand(program: Command): void {
     )
     .option('--values-field <name>', 'field of the vector in that file')
     .option('--vector-columns <names>', 'CSV columns with one value each: d0..d767', expandColumns)
-    .option('--dataset <name>', 'HDF5 dataset (default: test)')
+    .option('--dataset <name>', 'HDF5 dataset (default: test) or array of an npz file')
     .option('--recall <file>', 'measure the recall of these results for the queries of --file');
   addOutputFileOptions(command, RESULT_FORMATS).addHelpText('after', EXAMPLES);
   addConnectionOptions(command).action(async (collection: string, options: QueryOptions) => {

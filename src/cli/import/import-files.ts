@@ -17,7 +17,7 @@ import {
 import { withSideFiles } from '../readers/side-files.js';
 import { type InputSource, openSource } from '../readers/source.js';
 import { formatCount, pluralize } from '../units.js';
-import { type ImportJournal, rowId, START } from './journal.js';
+import { type ImportJournal, type ImportPosition, rowId, START } from './journal.js';
 import { Uploader, type UploadResult } from './uploader.js';
 
 /** The options of the command that decide how files are read and where their rows go. */
@@ -30,6 +30,7 @@ export interface ImportChoices {
   readonly vectorColumns?: readonly string[];
   readonly delimiter?: string;
   readonly fields?: readonly string[];
+  readonly exclude?: readonly string[];
   readonly dataset?: string;
   readonly ids?: string;
   readonly metadata?: string;
@@ -57,7 +58,15 @@ export interface ImportResult {
   readonly sequence: number | null;
   /** Rows written by an earlier run, which this one skipped. */
   readonly resumedRows: number;
+  /** The ids that this run made for rows without one; null for none. */
+  readonly generated: GeneratedIds | null;
   readonly isInterrupted: boolean;
+}
+
+interface GeneratedIds {
+  readonly count: number;
+  readonly first: string;
+  readonly last: string;
 }
 
 interface Target {
@@ -80,11 +89,15 @@ export async function importFiles(
   // Without a collection there is nothing to resume.
   const start = existing?.journal.position ?? START;
   const progress = options.createProgress({ rowCount: start.total });
+  const shares = new ReadShares(sources);
   let uploader: Uploader | undefined;
+  let generated: GeneratedIds | null = null;
+  const onGenerated = (id: string): void => {
+    generated = { count: (generated?.count ?? 0) + 1, first: generated?.first ?? id, last: id };
+  };
   let isInterrupted = false;
   let isDone = false;
   try {
-    for (const source of sources.slice(0, start.file)) source.markRead(1);
     if (start.total > 0) progress?.note(`resuming at row ${formatCount(start.total + 1)}`);
     for (let file = start.file; file < sources.length && !isInterrupted; file++) {
       const source = sources[file]!;
@@ -93,11 +106,14 @@ export async function importFiles(
       for await (const batch of untilInterrupted(reader.batches(row), options.interruption)) {
         target ??= await createTarget(client, options, batch.dimension);
         checkBatchDimension(batch, target.dimension, options.collection);
-        uploader ??= createUploader(client, options, target, (done) =>
-          progress?.update(done.rowCount, shareRead(sources), done.byteCount),
-        );
-        await uploader.add(withNamed(batch, target), file, row);
+        uploader ??= createUploader(client, options, target, {
+          onGenerated,
+          onCommit: (done) =>
+            progress?.update(done.rowCount, shares.at(done.position), done.byteCount),
+        });
         row += batch.rowCount;
+        shares.mark({ file, row }, reader.rowCount);
+        await uploader.add(withNamed(batch, target), file, row - batch.rowCount);
       }
       isInterrupted = options.interruption.aborted;
     }
@@ -120,6 +136,7 @@ export async function importFiles(
     updated: done?.updatedCount ?? 0,
     sequence: done?.sequence ?? null,
     resumedRows: start.total,
+    generated,
     isInterrupted,
   };
 }
@@ -142,6 +159,7 @@ async function openReader(
     idField: options.idField,
     valuesField: options.valuesField,
     fields: options.fields,
+    exclude: options.exclude,
     vectorColumns: options.vectorColumns,
     delimiter: options.delimiter,
     dataset: options.dataset,
@@ -155,11 +173,19 @@ function createUploader(
   client: Client,
   options: ImportFilesOptions,
   { journal }: Target,
-  onCommit: (result: UploadResult) => void,
+  {
+    onGenerated,
+    onCommit,
+  }: { onGenerated: (id: string) => void; onCommit: (result: UploadResult) => void },
 ): Uploader {
   const { seed, position } = journal;
+  const generate = (row: number): string => {
+    const id = rowId(seed, row);
+    onGenerated(id);
+    return id;
+  };
   return new Uploader(client.collection(options.collection), {
-    idOf: options.rowIds ? (_, row) => String(row) : (found, row) => found ?? rowId(seed, row),
+    idOf: options.rowIds ? (_, row) => String(row) : (found, row) => found ?? generate(row),
     start: position,
     onCommit: async (result) => {
       await journal.save(result.position);
@@ -243,12 +269,43 @@ async function* untilInterrupted<Item>(
   void iterator.return?.();
 }
 
-function shareRead(sources: readonly InputSource[]): number | undefined {
-  const byteCounts = sources.map((source) => source.byteCount);
-  if (byteCounts.includes(undefined)) return undefined;
-  const byteCount = byteCounts.reduce<number>((sum, count) => sum + count!, 0);
-  const bytesRead = sources.reduce((sum, source) => sum + source.bytesRead(), 0);
-  return byteCount === 0 ? undefined : Math.min(1, bytesRead / byteCount);
+type FilePosition = Pick<ImportPosition, 'file' | 'row'>;
+
+/** Which share of the bytes of all files belongs to the rows that are durable, which is less than was read. */
+class ReadShares {
+  readonly #sources: readonly InputSource[];
+  readonly #byteCount: number | undefined;
+  /** In the order of the files: how many bytes end at a row. */
+  #marks: (FilePosition & { readonly bytesRead: number })[] = [];
+  #bytesDurable = 0;
+
+  constructor(sources: readonly InputSource[]) {
+    this.#sources = sources;
+    const byteCounts = sources.map(({ byteCount }) => byteCount);
+    this.#byteCount = byteCounts.includes(undefined)
+      ? undefined
+      : byteCounts.reduce<number>((sum, count) => sum + count!, 0);
+  }
+
+  /** Rows up to `row` of the file were read. `rowCount` is the number of its rows, where that is known. */
+  mark({ file, row }: FilePosition, rowCount: number | undefined): void {
+    const source = this.#sources[file]!;
+    const before = this.#sources.slice(0, file).reduce((sum, each) => sum + each.byteCount!, 0);
+    // Rows tell more than bytes: a reader may be ahead of them, or read a file in any order.
+    const inFile =
+      rowCount === undefined ? source.bytesRead() : (row / rowCount) * source.byteCount!;
+    this.#marks.push({ file, row, bytesRead: before + inFile });
+  }
+
+  /** Undefined when the size of a file is unknown. */
+  at({ file, row }: FilePosition): number | undefined {
+    const isDurable = (mark: FilePosition): boolean =>
+      mark.file < file || (mark.file === file && mark.row <= row);
+    while (this.#marks[0] !== undefined && isDurable(this.#marks[0])) {
+      this.#bytesDurable = this.#marks.shift()!.bytesRead;
+    }
+    return this.#byteCount ? Math.min(1, this.#bytesDurable / this.#byteCount) : undefined;
+  }
 }
 
 /** Adds to an error how many rows were written before it and how to continue. */

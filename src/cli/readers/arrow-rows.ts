@@ -16,6 +16,7 @@ import { type RowIssue, RowIssues } from '../../formats/arrow/row-issues.js';
 import type { ArrowField } from '../../formats/arrow/schema.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { isTextField } from '../../formats/arrow/strings.js';
+import { UUID_EXTENSION } from '../../formats/arrow/uuids.js';
 import { readNamedVectors, readVectors } from '../../formats/arrow/vectors.js';
 import { CliError } from '../failure.js';
 import {
@@ -54,18 +55,31 @@ export async function openArrowFile(source: InputSource, options: ReadOptions): 
   return { rowCount: undefined, batches: (startRow) => rowsOfFile(source, options, startRow) };
 }
 
-/** `firstRow` is the number of the stream's first row in the file, from 0. Throws CliError. */
+/** Where the rows of a stream are in a file, and what the file knows about its columns. */
+interface StreamPlace {
+  /** The number of the stream's first row in the file, from 0. */
+  readonly firstRow: number;
+  /** The columns whose 16 bytes are UUIDs, although the schema of the stream does not say so. */
+  readonly uuidColumns: readonly string[];
+}
+
+/** Throws CliError. */
 export async function* rowsOfArrow(
   name: string,
   chunks: AsyncIterable<Uint8Array>,
   options: ReadOptions,
   startRow: number,
-  firstRow = 0,
+  { firstRow, uuidColumns }: StreamPlace = { firstRow: 0, uuidColumns: [] },
 ): AsyncGenerator<RowBatch> {
   const reader = new ArrowStreamReader(chunks, { batchBytesMax: BATCH_BYTES_MAX });
-  const { fields } = await readable(name, () => reader.readSchema());
-  const source = { fields, batches: () => reader.batches() };
-  yield* rowsOfBatches(name, source, options, startRow, firstRow);
+  const schema = await readable(name, () => reader.readSchema());
+  const fields = schema.fields.map((field) =>
+    uuidColumns.includes(field.name) ? { ...field, extension: UUID_EXTENSION } : field,
+  );
+  async function* batches(): AsyncGenerator<EncodedBatch> {
+    for await (const batch of reader.batches()) yield { ...batch, fields };
+  }
+  yield* rowsOfBatches(name, { fields, batches }, options, startRow, firstRow);
 }
 
 async function* rowsOfFile(
@@ -163,9 +177,16 @@ function planColumns(
     const index = fields.findIndex((field) => field.name === `vectors.${vectorName}`);
     return index === -1 ? [] : [{ name: vectorName, dimension, index }];
   });
+  const indexOf = (column: string): number => {
+    const index = fields.findIndex((each) => each.name === column);
+    if (index !== -1) return index;
+    throw new CliError(`${name}: no column ${JSON.stringify(column)} (columns: ${listed})`);
+  };
+  const excluded = new Set(options.exclude?.map(indexOf));
   const isNamed = (index: number) => named.some((vector) => vector.index === index);
   const other = fields.find(
-    ({ name: column }, index) => /^(sparse_)?vectors\./.test(column) && !isNamed(index),
+    ({ name: column }, index) =>
+      /^(sparse_)?vectors\./.test(column) && !isNamed(index) && !excluded.has(index),
   );
   if (other !== undefined && options.fields === undefined) {
     throw new CliError(
@@ -173,13 +194,8 @@ function planColumns(
         'write the file to the API as it is, or select the metadata with --fields',
     );
   }
-  const indexes = options.fields?.map((field) => {
-    const index = fields.findIndex((each) => each.name === field);
-    if (index !== -1) return index;
-    throw new CliError(`${name}: no column ${JSON.stringify(field)} (columns: ${listed})`);
-  });
-  const chosen = (indexes ?? fields.map((_, at) => at)).filter(
-    (at) => at !== id && at !== values && !isNamed(at),
+  const chosen = (options.fields?.map(indexOf) ?? fields.map((_, at) => at)).filter(
+    (at) => at !== id && at !== values && !isNamed(at) && !excluded.has(at),
   );
   const isObject = (index: number): boolean => {
     const { name: field, type, dictionary } = fields[index]!;
@@ -192,7 +208,7 @@ function planColumns(
     if (violation === null) continue;
     throw new CliError(
       `${name}: column ${JSON.stringify(fields[index]!.name)} cannot be metadata: ${violation} ` +
-        'Select columns with --fields.',
+        'Name it with --exclude, or select others with --fields.',
     );
   }
   return {

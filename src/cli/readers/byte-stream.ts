@@ -1,10 +1,17 @@
-// Reads a stream of byte chunks by lines or by byte counts, independent of the chunk boundaries.
+// Reads a stream of byte chunks by lines, by elements of a JSON array or by byte counts, independent of the chunk boundaries.
 
 import { CliError } from '../failure.js';
 
-/** A line is kept in memory: 16 MB hold 16 384 numbers of a thousand characters each. */
-const LINE_BYTES_MAX = 16_000_000;
+/** A row of text is kept in memory: 16 MB hold 16 384 numbers of a thousand characters each. */
+const ROW_BYTES_MAX = 16_000_000;
 const NEWLINE = 0x0a;
+const QUOTE = 0x22;
+const COMMA = 0x2c;
+const OPEN_BRACKET = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSE_BRACKET = 0x5d;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
 
 /** The lines as bytes, without their line feeds. Throws CliError for a line that is too long. */
 export async function* linesOf(
@@ -25,11 +32,123 @@ export async function* linesOf(
     if (start === chunk.length) continue;
     parts.push(chunk.subarray(start));
     partBytes += chunk.length - start;
-    if (partBytes > LINE_BYTES_MAX) {
-      throw new CliError(`${name}: found a line of more than ${LINE_BYTES_MAX} bytes`);
+    if (partBytes > ROW_BYTES_MAX) {
+      throw new CliError(`${name}: found a line of more than ${ROW_BYTES_MAX} bytes`);
     }
   }
   if (parts.length > 0) yield Buffer.concat(parts);
+}
+
+/** A row of text, and the number of its first line. */
+export interface TextRow {
+  readonly bytes: Uint8Array;
+  readonly line: number;
+}
+
+/**
+ * The elements of a JSON array as bytes, of which only strings, brackets and commas were looked at.
+ * Throws CliError when the array does not end, or is followed by something else.
+ */
+export async function* elementsOf(
+  name: string,
+  chunks: AsyncIterable<Uint8Array>,
+): AsyncGenerator<TextRow> {
+  const cutter = new ElementCutter(name);
+  for await (const chunk of chunks) yield* cutter.add(chunk);
+  cutter.end();
+}
+
+class ElementCutter {
+  readonly #name: string;
+  #line = 1;
+  /** 0 outside of the array, 1 between its elements and at their top. */
+  #depth = 0;
+  #isInString = false;
+  #isEscaped = false;
+  #state: 'before' | 'within' | 'after' = 'before';
+  /** The current element: its parts in earlier chunks, and the line of its first character. */
+  #parts: Uint8Array[] = [];
+  #partBytes = 0;
+  #elementLine: number | null = null;
+  /** Whether a comma came before the current element, which therefore must not be missing. */
+  #hasComma = false;
+
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  /** The elements that end in this chunk. */
+  *add(chunk: Uint8Array): Generator<TextRow> {
+    let start = 0;
+    for (let at = 0; at < chunk.length; at++) {
+      const byte = chunk[at]!;
+      if (byte === NEWLINE) this.#line++;
+      if (this.#isInString) {
+        if (this.#isEscaped) this.#isEscaped = false;
+        else if (byte === BACKSLASH) this.#isEscaped = true;
+        else if (byte === QUOTE) this.#isInString = false;
+        continue;
+      }
+      if (byte <= 0x20) continue;
+      if (this.#state !== 'within') {
+        this.#begin(byte);
+        start = at + 1;
+        continue;
+      }
+      const isEnd = this.#depth === 1 && (byte === COMMA || byte === CLOSE_BRACKET);
+      if (isEnd) {
+        const isLast = byte === CLOSE_BRACKET;
+        const isMissing = this.#elementLine === null;
+        // An empty array has no element; elsewhere a missing one is reported like an invalid one.
+        if (!isMissing || !isLast || this.#hasComma) yield this.#take(chunk.subarray(start, at));
+        this.#parts = [];
+        this.#hasComma = true;
+        if (isLast) this.#state = 'after';
+        start = at + 1;
+        continue;
+      }
+      this.#elementLine ??= this.#line;
+      if (byte === QUOTE) this.#isInString = true;
+      else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) this.#depth++;
+      else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) this.#depth--;
+    }
+    this.#hold(chunk.subarray(start));
+  }
+
+  end(): void {
+    if (this.#state !== 'after') {
+      throw new CliError(`${this.#name}:${this.#line}: the file ends within the JSON array`);
+    }
+  }
+
+  #begin(byte: number): void {
+    if (this.#state === 'before' && byte === OPEN_BRACKET) {
+      this.#state = 'within';
+      this.#depth = 1;
+      return;
+    }
+    const expected = this.#state === 'before' ? 'a JSON array' : 'nothing after the JSON array';
+    const found = JSON.stringify(String.fromCharCode(byte));
+    throw new CliError(`${this.#name}:${this.#line}: found ${found}, expected ${expected}`);
+  }
+
+  #hold(part: Uint8Array): void {
+    if (this.#state !== 'within') return;
+    this.#parts.push(part);
+    this.#partBytes += part.length;
+    if (this.#partBytes <= ROW_BYTES_MAX) return;
+    throw new CliError(
+      `${this.#name}:${this.#line}: found an element of more than ${ROW_BYTES_MAX} bytes`,
+    );
+  }
+
+  #take(last: Uint8Array): TextRow {
+    const bytes = this.#parts.length === 0 ? last : Buffer.concat([...this.#parts, last]);
+    const row = { bytes, line: this.#elementLine ?? this.#line };
+    this.#elementLine = null;
+    this.#partBytes = 0;
+    return row;
+  }
 }
 
 /** A decoder that throws CliError with the position for bytes that are not UTF-8. */

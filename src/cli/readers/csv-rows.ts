@@ -146,7 +146,9 @@ function planColumns(name: string, names: readonly string[], options: ReadOption
   const idName = options.idField ?? (names.includes('id') ? 'id' : undefined);
   const id = idName === undefined ? undefined : indexOf(idName);
   const chosen = options.fields ?? names;
-  const isTaken = (index: number): boolean => index === id || values.includes(index);
+  const excluded = options.exclude?.map((each) => indexOf(each)) ?? [];
+  const isTaken = (index: number): boolean =>
+    index === id || values.includes(index) || excluded.includes(index);
   const indexes = chosen.map((each) => indexOf(each)).filter((index) => !isTaken(index));
   return {
     id,

@@ -21,7 +21,7 @@ const records = async () => await import('./record-files.js');
 
 export const FORMATS = {
   ndjson: {
-    title: 'newline-delimited JSON',
+    title: 'newline-delimited JSON, or a JSON array',
     extensions: ['ndjson', 'jsonl', 'json'],
     hasMetadata: true,
     open: async (source, options) => (await import('./ndjson-rows.js')).openNdjson(source, options),
@@ -64,6 +64,14 @@ export const FORMATS = {
     magic: Buffer.from('\x93NUMPY', 'latin1'),
     hasMetadata: false,
     open: async (source, options) => (await import('./npy-file.js')).openNpy(source, options),
+  },
+  npz: {
+    title: 'NumPy archive with one or more arrays',
+    extensions: ['npz'],
+    magic: Buffer.from('PK\x03\x04', 'latin1'),
+    needsFile: true,
+    hasMetadata: false,
+    open: async (source, options) => (await import('./npz-file.js')).openNpz(source, options),
   },
   fvecs: {
     title: 'float32 vectors, each prefixed by its dimension',
@@ -119,9 +127,10 @@ const FORMAT_OPTIONS = {
   idField: ['--id-field', ({ hasMetadata }: Format) => hasMetadata],
   valuesField: ['--values-field', ({ hasMetadata }: Format) => hasMetadata],
   fields: ['--fields', ({ hasMetadata }: Format) => hasMetadata],
+  exclude: ['--exclude', ({ hasMetadata }: Format) => hasMetadata],
   vectorColumns: ['--vector-columns', (format: Format) => format === FORMATS.csv],
   delimiter: ['--delimiter', (format: Format) => format === FORMATS.csv],
-  dataset: ['--dataset', (format: Format) => format === FORMATS.hdf5],
+  dataset: ['--dataset', (format: Format) => format === FORMATS.hdf5 || format === FORMATS.npz],
 } as const;
 
 /** Throws CliError for an option that does not apply to the format. */
@@ -138,6 +147,7 @@ export function checkOptions(
 }
 
 const OPEN_BRACE = 0x7b;
+const OPEN_BRACKET = 0x5b;
 
 /** Detects the format by the first bytes, then by the file extension. Throws CliError. */
 export function formatOf(source: InputSource): FormatName {
@@ -159,7 +169,7 @@ export function formatOf(source: InputSource): FormatName {
     );
   }
   const first = source.head.find((byte) => byte > 0x20);
-  if (first === OPEN_BRACE || source.head.length === 0) return 'ndjson';
+  if (first === OPEN_BRACE || first === OPEN_BRACKET || source.head.length === 0) return 'ndjson';
   throw usageError(
     `${source.name}: cannot detect the format; choose it with --format ` +
       `(${FORMAT_NAMES.join(', ')})`,

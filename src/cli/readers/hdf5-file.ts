@@ -32,7 +32,6 @@ export async function openHdf5(source: InputSource, options: ReadOptions): Promi
         location: (row) => `${source.name}, row ${first + row + 1} of ${name}`,
       };
       checkFinite(batch, name);
-      source.markRead((first + count) / rowCount);
       yield batch;
     }
   }

@@ -1,9 +1,9 @@
-// Rows from newline-delimited JSON: one vector per line, as in the API. Metadata keeps its spelling. An
-// invalid line is an error with its number.
+// Rows from newline-delimited JSON, one vector per line as in the API, or from a JSON array of such
+// objects. Metadata keeps its spelling. An invalid row is an error with the number of its line.
 
 import { VECTOR_NAMES } from '../../formats/arrow/column-choice.js';
 import { type JsonMember, readUniqueMembers } from '../../formats/json/json-scanner.js';
-import { createLineDecoder, linesOf } from './byte-stream.js';
+import { createLineDecoder, elementsOf, linesOf, type TextRow } from './byte-stream.js';
 import {
   BatchBuilder,
   type ReadOptions,
@@ -20,32 +20,43 @@ import type { InputSource } from './source.js';
 export async function openNdjson(source: InputSource, options: ReadOptions): Promise<RowReader> {
   return {
     rowCount: undefined,
-    batches: (startRow) => readNdjson(source.name, source.chunks(), options, startRow),
+    batches: (startRow) => readRows(source, options, startRow),
   };
 }
 
-async function* readNdjson(
+const OPEN_BRACKET = 0x5b;
+
+function textRowsOf({ name, head, chunks }: InputSource): AsyncGenerator<TextRow> {
+  const first = head.find((byte) => byte > 0x20);
+  return first === OPEN_BRACKET ? elementsOf(name, chunks()) : numberedLines(name, chunks());
+}
+
+/** The lines that are not empty. */
+async function* numberedLines(
   name: string,
   chunks: AsyncIterable<Uint8Array>,
+): AsyncGenerator<TextRow> {
+  let line = 0;
+  for await (const bytes of linesOf(name, chunks)) {
+    line++;
+    if (!isBlank(bytes)) yield { bytes, line };
+  }
+}
+
+async function* readRows(
+  source: InputSource,
   options: ReadOptions,
   startRow: number,
 ): AsyncGenerator<RowBatch> {
-  const location = (lineNumber: number): string => `${name}:${lineNumber}`;
+  const location = (line: number): string => `${source.name}:${line}`;
   const decode = createLineDecoder();
   const builder = new BatchBuilder(options.rowsPerBatch, location, options.vectors);
-  let lineNumber = 0;
   let row = 0;
-  for await (const bytes of linesOf(name, chunks)) {
-    lineNumber++;
-    // Skipped rows were checked by an earlier run; only empty lines are recognised here.
-    if (row < startRow) {
-      if (!isBlank(bytes)) row++;
-      continue;
-    }
-    const line = decode(location(lineNumber), bytes);
-    if (line.trim() === '') continue;
-    const parsed = rowOfLine(location(lineNumber), line, options);
-    const batch = builder.add({ number: lineNumber, ...parsed });
+  for await (const { bytes, line } of textRowsOf(source)) {
+    // Skipped rows were checked by an earlier run.
+    if (row++ < startRow) continue;
+    const parsed = rowOfLine(location(line), decode(location(line), bytes), options);
+    const batch = builder.add({ number: line, ...parsed });
     if (batch !== undefined) yield batch;
   }
   const rest = builder.take();
@@ -170,7 +181,7 @@ function readValues(location: string, field: string, text: string | undefined): 
 function readMetadata(
   location: string,
   names: { readonly id: string; readonly values: string },
-  { fields, vectors = UNNAMED_ONLY }: ReadOptions,
+  { fields, exclude = [], vectors = UNNAMED_ONLY }: ReadOptions,
   members: ReadonlyMap<string, string>,
 ): string {
   if (fields !== undefined) {
@@ -186,13 +197,14 @@ function readMetadata(
   for (const name of members.keys()) {
     if (name === names.id || name === names.values || name === 'metadata') continue;
     if (name === 'vectors' && vectors.named.size > 0) continue;
+    if (exclude.includes(name)) continue;
     throw rowError(
       location,
       `unknown member ${show(name)}, expected ${names.id}, ${names.values} and metadata ` +
-        '(select members to store as metadata with --fields)',
+        '(select members to store as metadata with --fields, leave members out with --exclude)',
     );
   }
-  const text = members.get('metadata') ?? '{}';
+  const text = (exclude.includes('metadata') ? undefined : members.get('metadata')) ?? '{}';
   const metadata = parse(location, 'metadata', text);
   if (typeof metadata === 'object' && metadata !== null && !Array.isArray(metadata)) return text;
   throw rowError(location, `metadata is ${show(metadata)}, expected an object`);

@@ -1,7 +1,9 @@
 // NumPy's .npy files: a header with a Python dictionary, then the numbers. Supports two-dimensional
-// arrays in C order of any integer or floating-point type up to 64 bits.
+// arrays of any integer or floating-point type up to 64 bits, in C order, and in Fortran order where the
+// file can be read at any place.
 
 import { CliError } from '../failure.js';
+import { readColumnMajor } from './column-major.js';
 import type { ElementType } from './record-files.js';
 import { readRecords } from './record-files.js';
 import type { ReadOptions, RowReader } from './row-batch.js';
@@ -25,7 +27,20 @@ const TYPES: Readonly<Record<string, ElementType>> = {
   u8: 'uint64',
 };
 
-export async function openNpy(source: InputSource, options: ReadOptions): Promise<RowReader> {
+/** Where the bytes of a source are in a file. */
+interface FilePlace {
+  readonly path: string;
+  readonly start: number;
+}
+
+/** `place` is absent for bytes that are piped or compressed. */
+export async function openNpy(
+  source: InputSource,
+  options: ReadOptions,
+  place: FilePlace | undefined = source.path === undefined
+    ? undefined
+    : { path: source.path, start: 0 },
+): Promise<RowReader> {
   const { head, name } = source;
   const version = head[VERSION_AT]!;
   const lengthBytes = version === 1 ? 2 : 4;
@@ -60,18 +75,21 @@ export async function openNpy(source: InputSource, options: ReadOptions): Promis
       `${name}: found the shape (${shape.join(', ')}), expected (vectors, dimension)`,
     );
   }
-  if (/'fortran_order'\s*:\s*True/.test(header)) {
-    throw new CliError(
-      `${name}: found an array in Fortran order, expected C order; ` +
-        'convert it with numpy.ascontiguousarray',
-    );
-  }
-  return readRecords(source, options, {
+  const array = {
     type,
     isBigEndian: descr![1] === '>',
     dimension: shape[1]!,
-    start,
-    hasPrefix: false,
     rowCount: shape[0]!,
-  });
+  };
+  if (!/'fortran_order'\s*:\s*True/.test(header)) {
+    return readRecords(source, options, { ...array, start, hasPrefix: false });
+  }
+  if (place === undefined) {
+    throw new CliError(
+      `${name}: an array in Fortran order cannot be read from compressed bytes or a pipe, because its ` +
+        'rows are spread over the file; pass an uncompressed file, or convert it with numpy.ascontiguousarray',
+    );
+  }
+  const { path } = place;
+  return readColumnMajor({ ...array, name, path, start: place.start + start }, options);
 }

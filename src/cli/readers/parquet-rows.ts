@@ -2,7 +2,9 @@
 // columns mean the same in both formats. Only the current row group is in memory.
 
 import { openAsBlob } from 'node:fs';
+import { open } from 'node:fs/promises';
 import type { ParquetFile, RecordBatch } from 'parquet-wasm/node';
+import { FOOTER_END_BYTES, uuidColumnsOf } from '../../formats/parquet/footer-schema.js';
 import { CliError } from '../failure.js';
 import { rowsOfArrow } from './arrow-rows.js';
 import type { ReadOptions, RowBatch, RowReader } from './row-batch.js';
@@ -23,6 +25,7 @@ export async function openParquet(source: InputSource, options: ReadOptions): Pr
     byteCount: group.compressedSize(),
   }));
   const rowCount = metadata.fileMetadata().numRows();
+  const uuidColumns = uuidColumnsOf(await readFooter(source));
 
   async function* batches(startRow: number): AsyncGenerator<RowBatch> {
     let firstRow = 0;
@@ -36,15 +39,25 @@ export async function openParquet(source: InputSource, options: ReadOptions): Pr
           );
         }
         const stream = arrowOf(name, file, group, options.rowsPerBatch);
-        for await (const batch of rowsOfArrow(name, stream, options, startRow, firstRow)) {
-          yield batch;
-        }
-        source.markRead(endRow / rowCount);
+        yield* rowsOfArrow(name, stream, options, startRow, { firstRow, uuidColumns });
       }
       firstRow = endRow;
     }
   }
   return { rowCount, batches };
+}
+
+async function readFooter({ path, byteCount }: InputSource): Promise<Uint8Array> {
+  const handle = await open(path!);
+  try {
+    const end = Buffer.alloc(FOOTER_END_BYTES);
+    await handle.read(end, 0, end.length, byteCount! - end.length);
+    const footer = Buffer.alloc(end.readUInt32LE(0));
+    await handle.read(footer, 0, footer.length, byteCount! - end.length - footer.length);
+    return footer;
+  } finally {
+    await handle.close();
+  }
 }
 
 /** A row group as one Arrow stream. The decoder returns each batch as a stream with its own schema. */

@@ -192,7 +192,7 @@ function readInt32(bytes: Uint8Array, at: number): number {
 }
 
 /** The number types of these files and their sizes in bytes; little-endian, as every platform of Node. */
-const ELEMENT_BYTES = {
+export const ELEMENT_BYTES = {
   float16: 2,
   float32: 4,
   float64: 8,
@@ -209,7 +209,7 @@ const ELEMENT_BYTES = {
 export type ElementType = keyof typeof ELEMENT_BYTES;
 
 /** Elements as float32. `bytes` holds whole elements; big-endian ones are swapped in place. */
-function toFloats(type: ElementType, bytes: Uint8Array, isBigEndian = false): Float32Array {
+export function toFloats(type: ElementType, bytes: Uint8Array, isBigEndian = false): Float32Array {
   const size = ELEMENT_BYTES[type];
   // Typed arrays require an aligned offset.
   const aligned = bytes.byteOffset % size === 0 ? bytes : bytes.slice();

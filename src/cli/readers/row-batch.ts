@@ -35,11 +35,13 @@ export interface ReadOptions {
   readonly valuesField: string | undefined;
   /** Fields that become metadata; undefined: the default of the format. */
   readonly fields: readonly string[] | undefined;
+  /** Fields that do not become metadata; undefined for none. */
+  readonly exclude?: readonly string[] | undefined;
   /** CSV only: one column per value. */
   readonly vectorColumns: readonly string[] | undefined;
   /** CSV only; undefined: tab for .tsv, else comma. */
   readonly delimiter: string | undefined;
-  /** HDF5 only: the dataset. */
+  /** The dataset of an HDF5 file or the array of an npz archive; undefined: the default of the format. */
   readonly dataset: string | undefined;
   readonly rowsPerBatch: number;
   /** Of the collection; absent: rows have the unnamed vector only. */

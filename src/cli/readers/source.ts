@@ -3,7 +3,7 @@
 
 import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
-import { pipeline } from 'node:stream';
+import { type Duplex, pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { CliError, fileErrorText } from '../failure.js';
 
@@ -29,8 +29,9 @@ export interface InputSource {
 export const STDIN = '-';
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
-const HEAD_BYTES = 512;
-const CHUNK_BYTES = 1 << 20;
+export const HEAD_BYTES = 512;
+export const CHUNK_BYTES = 1 << 20;
+export const INFLATE_OPTIONS = { chunkSize: 1 << 18 } as const;
 
 /** Throws CliError when the file does not exist or cannot be read. */
 export async function openSource(path: string): Promise<InputSource> {
@@ -133,7 +134,7 @@ async function peek(
   return { head: Buffer.concat(parts).subarray(0, HEAD_BYTES), all };
 }
 
-async function* skipBytes(
+export async function* skipBytes(
   chunks: AsyncIterable<Uint8Array>,
   count: number,
 ): AsyncGenerator<Uint8Array> {
@@ -144,11 +145,16 @@ async function* skipBytes(
   }
 }
 
-async function* gunzip(
+function gunzip(name: string, chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  return decompress(name, chunks, createGunzip(INFLATE_OPTIONS));
+}
+
+/** The bytes through a stream of zlib. Throws CliError for invalid ones. */
+export async function* decompress(
   name: string,
   chunks: AsyncIterable<Uint8Array>,
+  decompressed: Duplex,
 ): AsyncGenerator<Uint8Array> {
-  const decompressed = createGunzip({ chunkSize: 1 << 18 });
   // Errors of the source reach the loop below: pipeline destroys the stream with them.
   pipeline(chunks, decompressed, () => {});
   try {

@@ -4,7 +4,8 @@ import type { Column } from './columns.js';
 import type { ArrowField } from './schema.js';
 
 export const UUID_CHARACTERS = 36;
-const UUID_EXTENSION = 'arrow.uuid';
+/** The name of the extension type, which a schema gives to a column of 16 bytes. */
+export const UUID_EXTENSION = 'arrow.uuid';
 const UUID_BYTES = 16;
 
 export function isUuid({ type, extension }: ArrowField): boolean {

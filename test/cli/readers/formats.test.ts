@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { elementsOf } from '../../../src/cli/readers/byte-stream.js';
 import { formatOf, openRows } from '../../../src/cli/readers/formats.js';
 import type { ReadOptions, RowBatch } from '../../../src/cli/readers/row-batch.js';
 import { openSource } from '../../../src/cli/readers/source.js';
@@ -30,6 +31,10 @@ for name in ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"]:
 with open("v2.npy", "wb") as f: np.lib.format.write_array(f, values, version=(2, 0))
 with open("v3.npy", "wb") as f: np.lib.format.write_array(f, values, version=(3, 0))
 np.save("fortran.npy", np.asfortranarray(values))
+np.save("fortran16.npy", np.asfortranarray(values.astype(">f2")))
+np.savez("one.npz", values)
+np.savez("two.npz", vectors=values, fortran=np.asfortranarray(values), text=np.array(["a"]))
+np.savez_compressed("deflated.npz", vectors=values.astype(np.float64), fortran=np.asfortranarray(values))
 np.save("flat.npy", values[0])
 np.save("complex.npy", values.astype(np.complex64))
 np.save("nan.npy", np.where(values == 7, np.nan, values))
@@ -88,6 +93,7 @@ for codec in ["snappy", "zstd", "gzip", "lz4_raw", "brotli"]:
     db.execute(f"copy (select id, values::float[3] as values, year from t) to 'duckdb-{codec}.parquet' (format parquet, compression {codec})")
 db.execute("copy (select id, values::float[] as values, year from t) to 'duckdb.csv' (format csv)")
 db.execute("copy (select id, values[1] as d0, values[2] as d1, values[3] as d2, year from t) to 'columns.tsv' (format csv, delimiter '\t')")
+db.execute("copy (select ('00112233-4455-6677-8899-aabbccddee0' || n)::uuid as id, [n, 1]::float[2] as values, struct_pack(at := n, of := 'x') as place, ('00112233-4455-6677-8899-aabbccddee0' || n)::uuid as other, 'raw'::blob as raw from range(5) t(n)) to 'uuids.parquet' (format parquet)")
 flat = pa.table({"id": ids, "values": [json.dumps(row) for row in values.tolist()], "metadata": [json.dumps({"n": n, "t": "a,b\\n"}) for n in range(5)]})
 pc.write_csv(flat, "json.csv")
 
@@ -168,6 +174,11 @@ describe('files of other programs', { skip }, () => {
   const bare: readonly Bare[] = [
     ...['f2', 'f4', 'f8', 'big', 'be8', 'v2', 'v3'].map((name): Bare => [`${name}.npy`, VALUES]),
     ...['i1', 'u1', 'i2', 'u2', 'i4', 'u4', 'i8', 'u8'].map((name): Bare => [`${name}.npy`, WHOLE]),
+    ['fortran.npy', VALUES],
+    ['fortran16.npy', VALUES],
+    ['one.npz', VALUES],
+    ...['two.npz', 'deflated.npz'].map((name): Bare => [name, VALUES, { dataset: 'vectors' }]),
+    ['two.npz', VALUES, { dataset: 'fortran' }],
     ['a.fvecs', VALUES],
     ['a.bvecs', WHOLE],
     ['a.ivecs', WHOLE],
@@ -188,7 +199,7 @@ describe('files of other programs', { skip }, () => {
     ],
   ];
   for (const [name, rows, options] of bare) {
-    it(`${name}${options?.dataset ?? ''} gives its vectors, from any row on`, async () => {
+    it(`${name}${options?.dataset === undefined ? '' : ' '}${options?.dataset ?? ''} gives its vectors, from any row on`, async () => {
       for (let start = 0; start <= rows.length; start++) {
         const batches = await batchesOf(name, options, start);
         assert.deepEqual(vectorsOf(batches), rows.slice(start));
@@ -240,14 +251,18 @@ describe('files of other programs', { skip }, () => {
   }
 
   it('UUIDs are ids, as their text', async () => {
-    for (const name of ['uuids.arrow']) {
-      const ids = (await batchesOf(name)).flatMap((batch) => batch.ids);
+    const uuids = [0, 1, 2, 3, 4].map((n) => `00112233-4455-6677-8899-aabbccddee0${n}`);
+    const batches = await batchesOf('uuids.parquet', { exclude: ['raw', 'place'] });
+    for (const found of [await batchesOf('uuids.arrow'), batches]) {
       assert.deepEqual(
-        ids,
-        [0, 1, 2, 3, 4].map((n) => `00112233-4455-6677-8899-aabbccddee0${n}`),
-        name,
+        found.flatMap((batch) => batch.ids),
+        uuids,
       );
     }
+    assert.deepEqual(
+      batches.flatMap((batch) => batch.metadata),
+      uuids.map((uuid) => `{"other":"${uuid}"}`),
+    );
   });
 
   it('formats without random access are read from gzip, too', async () => {
@@ -285,7 +300,50 @@ describe('files of other programs', { skip }, () => {
       () => write('torn.npy', torn('f4.npy', 150)),
       /found 150 bytes, expected 188 for 5 vectors of 3 float32/,
     ],
-    ['an array in Fortran order', () => 'fortran.npy', /Fortran order, expected C order/],
+    [
+      'an array in Fortran order in gzip',
+      () => write('fortran.npy.gz', gzipSync(readFileSync(path('fortran.npy')))),
+      /Fortran order cannot be read from compressed bytes.*numpy\.ascontiguousarray/,
+    ],
+    [
+      'a deflated array in Fortran order',
+      () => 'deflated.npz',
+      /Fortran order cannot be read from compressed/,
+      { dataset: 'fortran' },
+    ],
+    [
+      'a torn array in Fortran order',
+      () => write('torn-fortran.npy', torn('fortran.npy', 150)),
+      /torn-fortran\.npy: the file ends within column 2 of 3/,
+    ],
+    [
+      'an archive of several arrays',
+      () => 'two.npz',
+      /found 3 arrays \(arrays: vectors, fortran, text\); choose one with --dataset/,
+    ],
+    [
+      'an array that is not in the archive',
+      () => 'two.npz',
+      /no array x \(arrays: vectors, fortran, text\)/,
+      { dataset: 'x' },
+    ],
+    [
+      'a torn archive',
+      () => write('torn.npz', torn('two.npz', 600)),
+      /torn\.npz: not a valid \.npz archive: it has no end record/,
+    ],
+    ['an array of texts', () => 'two.npz', /unsupported type '<U1'/, { dataset: 'text' }],
+    [
+      'a column of bytes',
+      () => 'uuids.parquet',
+      /column "raw" cannot be metadata.*Name it with --exclude/,
+    ],
+    [
+      'a column to exclude that is not there',
+      () => 'uuids.parquet',
+      /no column "x" \(columns: id, values/,
+      { exclude: ['x'] },
+    ],
     [
       'an array of one dimension',
       () => 'flat.npy',
@@ -381,6 +439,60 @@ describe('files of other programs', { skip }, () => {
       });
     });
   }
+});
+
+describe('a JSON array', () => {
+  const rows = [
+    '{"id": "a", "values": [1, 2], "metadata": {"t": "]},[\\"\\\\", "n": 1.0}}',
+    '{"id": "b", "values": [3, 4],\n "metadata": {"list": [[1], {}]}}',
+    '{"id": "c", "values": [5, 6]}',
+  ];
+  const readText = async (text: string, startRow = 0) => {
+    const batches = await batchesOf(write('rows.json', text), { rowsPerBatch: 10 }, startRow);
+    return batches.flatMap(({ ids, metadata, rowCount, location }) =>
+      Array.from({ length: rowCount }, (_, row) => [ids![row], metadata![row], location(row)]),
+    );
+  };
+
+  it('gives its elements as NDJSON gives its lines, with the line where each begins', async () => {
+    const expected = [
+      ['a', '{"t": "]},[\\"\\\\", "n": 1.0}', `${path('rows.json')}:2`],
+      ['b', '{"list": [[1], {}]}', `${path('rows.json')}:4`],
+      ['c', '{}', `${path('rows.json')}:6`],
+    ];
+    const text = `\n[${rows[0]},\n\n${rows[1]}\n,${rows[2]}\n]\n`;
+    for (const start of [0, 1, 3]) {
+      assert.deepEqual(await readText(text, start), expected.slice(start));
+    }
+    assert.deepEqual(await readText('[]'), []);
+    assert.deepEqual(await readText(' [ \n ] '), []);
+  });
+
+  it('is cut alike wherever chunks begin', async () => {
+    const bytes = Buffer.from(`[${rows.join(', ')}]`);
+    for (let size = 1; size < 20; size++) {
+      async function* chunks() {
+        for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+      }
+      const found: string[] = [];
+      for await (const { bytes: element } of elementsOf('x', chunks())) {
+        found.push(Buffer.from(element).toString().trim());
+      }
+      assert.deepEqual(found, rows);
+    }
+  });
+
+  it('that is not whole or not alone is reported with the line', async () => {
+    for (const [text, message] of [
+      [`[${rows[2]},\n`, /:2: the file ends within the JSON array/],
+      [`[${rows[2]}]\n{`, /:2: found "\{", expected nothing after the JSON array/],
+      [`[${rows[2]}\n,]`, /:2: not a JSON object/],
+      [`[${rows[2]},,${rows[2]}]`, /:1: not a JSON object/],
+      [`[\n7]`, /:2: not a JSON object/],
+    ] as const) {
+      await assert.rejects(readText(text), message);
+    }
+  });
 });
 
 describe('CSV', () => {

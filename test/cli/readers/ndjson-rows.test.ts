@@ -92,7 +92,8 @@ async function locationsOf(
   const bytes = (async function* () {
     for (const chunk of chunks) yield Buffer.from(chunk);
   })();
-  const source = { name: 'f', chunks: () => bytes } as Pick<InputSource, 'name' | 'chunks'>;
+  const head = Buffer.from(chunks[0] ?? '');
+  const source: Partial<InputSource> = { name: 'f', head, chunks: () => bytes };
   const reader = await openNdjson(source as InputSource, DEFAULT);
   const places: string[] = [];
   for await (const batch of reader.batches(startRow)) {

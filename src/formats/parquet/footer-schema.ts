@@ -1,0 +1,118 @@
+// Reads from the footer of a Parquet file what decoders to Arrow drop: which columns are UUIDs. The
+// decoder has read the footer before, so it is taken for valid.
+// https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
+
+/** The numbers of fields in the footer. */
+const SCHEMA = 2;
+const NAME = 4;
+const CHILD_COUNT = 5;
+const LOGICAL_TYPE = 10;
+const UUID = 14;
+
+/** The bytes at the end of a file: the length of the footer and the magic. */
+export const FOOTER_END_BYTES = 8;
+
+/** The top-level columns with the logical type UUID. */
+export function uuidColumnsOf(footer: Uint8Array): string[] {
+  const [root, ...elements] = schemaOf(new ThriftReader(footer));
+  const names: string[] = [];
+  let at = 0;
+  for (let child = 0; child < Number(root?.get(CHILD_COUNT) ?? 0); child++) {
+    const element = elements[at];
+    if (element === undefined) break;
+    const type = element.get(LOGICAL_TYPE);
+    if (type instanceof Map && type.has(UUID)) names.push(String(element.get(NAME)));
+    at += descendantCount(elements, at) + 1;
+  }
+  return names;
+}
+
+/** Elements are listed depth first. */
+function descendantCount(elements: readonly ThriftFields[], at: number): number {
+  let pending = 1;
+  let end = at;
+  for (; pending > 0 && end < elements.length; end++) {
+    pending += Number(elements[end]!.get(CHILD_COUNT) ?? 0) - 1;
+  }
+  return end - at - 1;
+}
+
+function schemaOf(reader: ThriftReader): readonly ThriftFields[] {
+  for (const [id, value] of reader.fields()) if (id === SCHEMA) return value as ThriftFields[];
+  return [];
+}
+
+/** The value of a field is a number, text, a list of values, or the fields of a struct. */
+type ThriftFields = ReadonlyMap<number, unknown>;
+
+/** Types of Thrift's compact protocol. */
+const TRUE = 1;
+const FALSE = 2;
+const BYTE = 3;
+const DOUBLE = 7;
+const BINARY = 8;
+const LIST = 9;
+const SET = 10;
+const STRUCT = 12;
+
+class ThriftReader {
+  readonly #bytes: Buffer;
+  #at = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  }
+
+  /** The fields of a struct, read one by one. */
+  *fields(): Generator<[id: number, value: unknown]> {
+    let id = 0;
+    while (true) {
+      const head = this.#byte();
+      if (head === 0) return;
+      const delta = head >> 4;
+      id = delta === 0 ? this.#integer() : id + delta;
+      yield [id, this.#value(head & 15)];
+    }
+  }
+
+  #value(type: number): unknown {
+    if (type === TRUE || type === FALSE) return type === TRUE;
+    if (type === BYTE) return this.#byte();
+    if (type === DOUBLE) return this.#take(8).readDoubleLE();
+    if (type === BINARY) return this.#take(this.#varint()).toString();
+    if (type === LIST || type === SET) return this.#list();
+    if (type === STRUCT) return new Map(this.fields());
+    // The other types are integers: there are no maps in the footer.
+    return this.#integer();
+  }
+
+  #list(): unknown[] {
+    const head = this.#byte();
+    const count = head >> 4 === 15 ? this.#varint() : head >> 4;
+    return Array.from({ length: count }, () => this.#value(head & 15));
+  }
+
+  #byte(): number {
+    return this.#bytes[this.#at++] ?? 0;
+  }
+
+  #take(byteCount: number): Buffer {
+    this.#at += byteCount;
+    return this.#bytes.subarray(this.#at - byteCount, this.#at);
+  }
+
+  #varint(): number {
+    let value = 0;
+    for (let scale = 1; ; scale *= 128) {
+      const byte = this.#byte();
+      value += (byte & 127) * scale;
+      if (byte < 128) return value;
+    }
+  }
+
+  /** Zigzag. */
+  #integer(): number {
+    const value = this.#varint();
+    return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+  }
+}
