@@ -16,7 +16,11 @@ const TARGET = 'src/client/wire.ts';
  * not pass on as they are. A type with vectors in it takes their type as a parameter.
  */
 const TYPES = {
+  NamedVectorInput: { schema: 'NamedVectorInput' },
+  NamedVectorSettings: { schema: 'NamedVectorSettings' },
   CollectionInput: { schema: 'CollectionCreate', omit: ['idempotency_key'] },
+  EngineChoice: { schema: 'EngineChoice' },
+  MemoryUse: { schema: 'MemoryUse' },
   CollectionRecord: { schema: 'Collection' },
   CollectionPage: { schema: 'CollectionList' },
   SegmentRecord: { schema: 'Segment' },
@@ -40,9 +44,11 @@ const TYPES = {
   UpdateManyReply: { schema: 'VectorsUpdated' },
   FetchReply: { schema: 'VectorsFetched' },
   VectorPage: { schema: 'VectorList' },
+  SortKey: { schema: 'SortKey' },
   Query: { schema: 'Query' },
   TextQuery: { schema: 'TextQuery' },
   Recommend: { schema: 'Recommend' },
+  ExamplePair: { schema: 'ExamplePair' },
   Discover: { schema: 'Discover' },
   Mmr: { schema: 'Mmr' },
   Fusion: { schema: 'Fusion' },
@@ -51,6 +57,9 @@ const TYPES = {
   Match: { schema: 'Match' },
   Explain: { schema: 'Explain' },
   QueryReply: { schema: 'QueryReply' },
+  FacetRequest: { schema: 'FacetRequest' },
+  StatsRequest: { schema: 'StatsRequest' },
+  ScoreStatsRequest: { schema: 'ScoreStatsRequest' },
   AggregateRequest: { schema: 'Aggregate' },
   HistogramRequest: { schema: 'HistogramRequest' },
   AggregateReply: { schema: 'AggregateReply' },
@@ -58,11 +67,14 @@ const TYPES = {
   FoundSchema: { schema: 'FoundSchema' },
   FoundPath: { schema: 'FoundPath' },
   TypeCounts: { schema: 'TypeCounts' },
+  FacetValue: { schema: 'FacetValue' },
   Facet: { schema: 'Facet' },
+  HistogramBucket: { schema: 'HistogramBucket' },
   Histogram: { schema: 'Histogram' },
   Stats: { schema: 'Stats' },
   RecallReply: { schema: 'RecallReply' },
   ServiceInfo: { schema: 'ServiceInfo' },
+  CollectionNotReady: { schema: 'CollectionNotReady' },
   Readiness: { schema: 'Readiness' },
   BackupRecord: { schema: 'Backup' },
   ApiKeyInput: { schema: 'ApiKeyCreate' },
@@ -70,7 +82,9 @@ const TYPES = {
   ApiKeyWithSecret: { schema: 'ApiKeyWithSecret' },
   AuditEvent: { schema: 'AuditEvent' },
   AuditPage: { schema: 'AuditList' },
+  Grant: { schema: 'Grant' },
   PrincipalRecord: { schema: 'Principal' },
+  ProblemItem: { schema: 'ProblemIssue' },
   Problem: { schema: 'Problem' },
 };
 
@@ -81,11 +95,13 @@ const KNOWN = {
   AliasName: 'string',
   ApiKeyId: 'string',
   VectorName: 'string',
+  Numbers: 'Values',
   Values: 'Values',
   Example: 'string | readonly number[]',
   MultiVector: 'readonly Values[]',
   NamedValues: 'Readonly<Record<string, Values | readonly Values[]>>',
   SparseVectors: 'Readonly<Record<string, SparseVector>>',
+  SparseVectorSettings: 'Readonly<Record<string, never>>',
   Metadata: 'JsonObject',
   Filter: 'JsonObject',
   Labels: 'Readonly<Record<string, string>>',
@@ -125,8 +141,6 @@ function writeType([name, { schema, omit = [] }]) {
 }
 
 function writeObject({ properties, required = [] }, omit = []) {
-  // Biome takes `{}` for a mistake: it means anything.
-  if (Object.keys(properties).length === 0) return 'Readonly<Record<string, never>>';
   const members = Object.entries(properties)
     .filter(([name]) => !omit.includes(name))
     .map(([name, schema]) => {
@@ -165,7 +179,10 @@ function writeValue(schema) {
 
 function writeReference(name) {
   if (name in KNOWN) return KNOWN[name];
-  if (!(name in nameOfSchema)) throw new Error(`the schema ${name} has no type in TYPES`);
+  if (!(name in nameOfSchema)) {
+    if (schemas[name].properties !== undefined) throw new Error(`TYPES lacks the schema ${name}`);
+    return writeValue(schemas[name]);
+  }
   return hasValues(schemas[name]) ? `${nameOfSchema[name]}<Values>` : nameOfSchema[name];
 }
 

@@ -17,34 +17,48 @@ export type {
   BackupRecord,
   CollectionClone,
   CollectionInput,
+  CollectionNotReady,
   CollectionPage,
   CollectionRecord,
   DeleteManyReply,
   DeleteReply,
   Discover,
   EmbeddingInput,
+  EngineChoice,
+  ExamplePair,
   Explain,
   Facet,
+  FacetRequest,
+  FacetValue,
   FoundPath,
   FoundSchema,
   Fusion,
   FusionPart,
+  Grant,
   Histogram,
+  HistogramBucket,
   HistogramRequest,
+  MemoryUse,
   Mmr,
+  NamedVectorInput,
+  NamedVectorSettings,
   PatchReply,
   Prefetch,
   PrincipalRecord,
+  ProblemItem,
   PutReply,
   Readiness,
   RecallReply,
   Recommend,
   ScoreStats,
+  ScoreStatsRequest,
   SegmentPage,
   SegmentRecord,
   ServiceInfo,
+  SortKey,
   SparseVector,
   Stats,
+  StatsRequest,
   TextQuery,
   TextSettings,
   TextSettingsInput,
@@ -124,7 +138,7 @@ export interface ListRequest<Requested extends PlainValues = PlainValues> {
   readonly cursor?: string;
   readonly filter?: JsonObject;
   /** By metadata paths and `$id`; in insertion order when absent. */
-  readonly sort?: readonly SortKey[];
+  readonly sort?: readonly wire.SortKey[];
   readonly include_metadata?: boolean;
   readonly include_values?: Requested;
 }
@@ -135,8 +149,6 @@ export interface SchemaRequest {
   /** Only paths after this one: the `next_after` of the page before. */
   readonly after?: string;
 }
-
-export type SortKey = NonNullable<wire.Query['sort']>[number];
 
 export interface QueryRequest<Requested extends IncludeValues = IncludeValues>
   extends Omit<wire.Query<VectorValues>, 'include_values'> {
@@ -172,6 +184,3 @@ export type Limits = Readonly<Record<string, number>>;
 /** An error reply as RFC 9457 describes it. Proxies between client and server may leave members out. */
 export type Problem = Omit<wire.Problem, 'instance' | 'request_id'> &
   Partial<Pick<wire.Problem, 'instance' | 'request_id'>>;
-
-/** One thing that is wrong with a request, and where. */
-export type ProblemItem = NonNullable<wire.Problem['errors']>[number];

@@ -5,6 +5,29 @@ import type { ErrorCode } from '../common/errors.js';
 import type { TextLanguage } from '../common/text-settings.js';
 import type { DeclaredTypes, JsonObject, Metric } from '../common/types.js';
 
+/** What a named vector is to be. */
+export interface NamedVectorInput {
+  /** The length of the vector. */
+  readonly dimension: number;
+  /** By default `cosine`. */
+  readonly metric?: Metric;
+  /**
+   * Whether a record has a list of vectors under this name, which `multi_vector` compares by
+   * MaxSim. For `cosine` and `dot`.
+   */
+  readonly multi?: boolean;
+}
+
+/** What a named vector is. */
+export interface NamedVectorSettings {
+  /** The length of the vector. */
+  readonly dimension: number;
+  readonly metric: Metric;
+  /** Records have a list of vectors under this name. */
+  readonly multi?: true;
+}
+
+/** A collection to create. */
 export interface CollectionInput {
   /** Generated when absent. */
   readonly id?: string;
@@ -13,33 +36,20 @@ export interface CollectionInput {
    * named and sparse vectors and the text that the collection defines, of which it needs one.
    */
   readonly dimension?: number;
-  /** Of the unnamed vector; with `dimension` only. */
+  /** Of the unnamed vector; with `dimension` only. By default `cosine`. */
   readonly metric?: Metric;
   /**
    * Named vectors, beside or in place of the unnamed one: each record may have or lack each of
    * them. At most 32, with at most 65536 dimensions in all. They cannot be changed later.
    */
-  readonly vectors?: Readonly<
-    Record<
-      string,
-      {
-        readonly dimension: number;
-        readonly metric?: Metric;
-        /**
-         * Whether a record has a list of vectors under this name, which `multi_vector` compares by
-         * MaxSim. For `cosine` and `dot`.
-         */
-        readonly multi?: boolean;
-      }
-    >
-  >;
+  readonly vectors?: Readonly<Record<string, NamedVectorInput>>;
   /**
    * Sparse vectors, compared by the dot product: each record may have or lack each of them.
    * Their settings are empty objects. At most 32, with other names than those in `vectors`.
    * They cannot be changed later.
    */
   readonly sparse_vectors?: Readonly<Record<string, Readonly<Record<string, never>>>>;
-  /** Text for people. */
+  /** Text for people. By default `null`. */
   readonly description?: string | null;
   readonly labels?: Readonly<Record<string, string>>;
   readonly text?: TextSettingsInput;
@@ -48,32 +58,52 @@ export interface CollectionInput {
    * null for never. A change is for later writes.
    */
   readonly ttl_seconds?: number | null;
+  /** Types of metadata by path; null or absent for none. */
   readonly schema?: DeclaredTypes | null;
+  /** What turns texts into its vectors; null or absent for nothing. */
   readonly embedding?: EmbeddingInput | null;
 }
 
+/** The engine that searches the collection. */
+export interface EngineChoice {
+  /** The name of the engine. */
+  readonly name: string;
+  /** Why this engine was chosen. */
+  readonly reason: string;
+}
+
+/** Memory in use. */
+export interface MemoryUse {
+  /** Bytes of the main memory. */
+  readonly host_bytes: number;
+  /**
+   * Bytes of mapped files, whose memory the system takes back when it needs it; not part of
+   * `host_bytes`.
+   */
+  readonly mapped_bytes: number;
+  /** Bytes of the memory of GPUs. */
+  readonly device_bytes: number;
+}
+
+/** A collection, its settings and its state. */
 export interface CollectionRecord {
   readonly id: string;
   /** Of the unnamed vector; it and `metric` are absent without one. */
   readonly dimension?: number;
   readonly metric?: Metric;
   /** The named vectors; absent without any. */
-  readonly vectors?: Readonly<
-    Record<
-      string,
-      {
-        readonly dimension: number;
-        readonly metric: Metric;
-        readonly multi?: true;
-      }
-    >
-  >;
+  readonly vectors?: Readonly<Record<string, NamedVectorSettings>>;
   /** The sparse vectors; absent without any. */
   readonly sparse_vectors?: Readonly<Record<string, Readonly<Record<string, never>>>>;
+  /** Text for people. */
   readonly description: string | null;
+  /** Text by name, for people and tools. */
   readonly labels: Readonly<Record<string, string>>;
   readonly text?: TextSettings;
-  /** Absent when vectors without `expires_at` do not expire. */
+  /**
+   * When vectors expire that are written without `expires_at`, in seconds after their write;
+   * absent for never.
+   */
   readonly ttl_seconds?: number;
   /** Absent without declared types. */
   readonly schema?: DeclaredTypes;
@@ -81,25 +111,16 @@ export interface CollectionRecord {
   readonly embedding?: EmbeddingInput;
   /** `failed`: the data of this collection is damaged. Other collections are available. */
   readonly status: 'loading' | 'ready' | 'failed';
+  /** The number of vectors that it has. */
   readonly vector_count: number;
   /** The sequence of the last visible write. */
   readonly sequence: number;
+  /** When it was created. */
   readonly created_at: string;
+  /** When it was last written to, or its settings were last changed. */
   readonly updated_at: string;
-  readonly engine: {
-    readonly name: string;
-    /** Why this engine was chosen. */
-    readonly reason: string;
-  };
-  readonly memory: {
-    readonly host_bytes: number;
-    /**
-     * Mapped files, whose memory the system takes back when it needs it; not part of
-     * `host_bytes`.
-     */
-    readonly mapped_bytes: number;
-    readonly device_bytes: number;
-  };
+  readonly engine: EngineChoice;
+  readonly memory: MemoryUse;
   /**
    * Segment files and the log after them. Clones share files with their originals where the
    * file system can.
@@ -107,16 +128,21 @@ export interface CollectionRecord {
   readonly disk_bytes: number;
 }
 
+/** A page of the collections. */
 export interface CollectionPage {
+  /** In the order of their ids. */
   readonly collections: readonly CollectionRecord[];
   /** The token of the next page; absent on the last page. */
   readonly next_cursor?: string;
   /** Whether there is another page. */
   readonly has_more: boolean;
+  /** The number of collections. */
   readonly total: number;
 }
 
+/** Consecutive rows of a collection, which are stored together. */
 export interface SegmentRecord {
+  /** The number of the segment in its collection, from 1. */
   readonly number: number;
   /** `active` takes new rows, `sealed` waits for its file, `stored` has one. */
   readonly state: 'active' | 'sealed' | 'stored';
@@ -124,20 +150,14 @@ export interface SegmentRecord {
   readonly row_count: number;
   /** Rows that are neither deleted nor replaced. */
   readonly vector_count: number;
-  readonly memory: {
-    readonly host_bytes: number;
-    /**
-     * Mapped files, whose memory the system takes back when it needs it; not part of
-     * `host_bytes`.
-     */
-    readonly mapped_bytes: number;
-    readonly device_bytes: number;
-  };
+  readonly memory: MemoryUse;
+  /** The size of its file; 0 without one. */
   readonly file_bytes: number;
 }
 
-/** In the order of their numbers. */
+/** A page of the segments of a collection. */
 export interface SegmentPage {
+  /** In the order of their numbers. */
   readonly segments: readonly SegmentRecord[];
   /** The token of the next page; absent on the last page. */
   readonly next_cursor?: string;
@@ -157,21 +177,21 @@ export interface TextSettingsInput {
   readonly fields: readonly string[];
   /**
    * The language of the Snowball algorithm that reduces words to their stems, in texts and
-   * queries; null for words as they are.
+   * queries; null for words as they are. By default `null`.
    */
   readonly language?: TextLanguage | null;
   /**
    * Words that are not searched: at most 1000. Compared before words are reduced to stems,
-   * without case.
+   * without case. By default `[]`.
    */
   readonly stop_words?: readonly string[];
-  /** BM25: how soon repetitions of a word stop counting. */
+  /** BM25: how soon repetitions of a word stop counting. By default `1.2`. */
   readonly k1?: number;
-  /** BM25: how much long texts are marked down. */
+  /** BM25: how much long texts are marked down. By default `0.75`. */
   readonly b?: number;
 }
 
-/** Absent for a collection without an index of text. */
+/** The index of text of a collection; absent without one. */
 export interface TextSettings {
   /** Metadata paths whose strings, and strings in arrays, are searched as one text: at most 16. */
   readonly fields: readonly string[];
@@ -211,28 +231,34 @@ export interface EmbeddingInput {
   readonly model: string;
   /**
    * Whether to ask for vectors of the dimension of the collection (`dimensions`), which some
-   * models allow.
+   * models allow. By default `false`.
    */
   readonly sends_dimension?: boolean;
 }
 
+/** A further name of a collection. */
 export interface AliasRecord {
   readonly name: string;
   readonly collection: string;
+  /** When the alias was made. */
   readonly created_at: string;
+  /** When it was last pointed to a collection. */
   readonly updated_at: string;
 }
 
-/** In the order of their names. */
+/** A page of the aliases. */
 export interface AliasPage {
+  /** In the order of their names. */
   readonly aliases: readonly AliasRecord[];
   /** The token of the next page; absent on the last page. */
   readonly next_cursor?: string;
   /** Whether there is another page. */
   readonly has_more: boolean;
+  /** The number of aliases. */
   readonly total: number;
 }
 
+/** A vector to write, by its values. */
 export interface VectorInput<Values = readonly number[]> {
   /** Generated (a ULID) and returned when absent. */
   readonly id?: string;
@@ -252,6 +278,7 @@ export interface VectorInput<Values = readonly number[]> {
   readonly values: Values;
 }
 
+/** A vector to write, by a text that an embedding endpoint turns into its values. */
 export interface TextInput<Values = readonly number[]> {
   /** Generated (a ULID) and returned when absent. */
   readonly id?: string;
@@ -275,7 +302,7 @@ export interface TextInput<Values = readonly number[]> {
   readonly embed: string;
 }
 
-/** For collections without the unnamed vector. */
+/** A record to write to a collection without the unnamed vector. */
 export interface RecordInput<Values = readonly number[]> {
   /** Generated (a ULID) and returned when absent. */
   readonly id?: string;
@@ -299,10 +326,13 @@ export interface RecordInput<Values = readonly number[]> {
  * in the order of the indices; values that are 0 or not finite as float32 are rejected.
  */
 export interface SparseVector {
+  /** The indices of the elements that are not 0. */
   readonly indices: readonly number[];
+  /** The value of each index, in the same order. */
   readonly values: readonly number[];
 }
 
+/** A stored vector, or what of it was asked for. */
 export interface StoredVector<Values = readonly number[]> {
   readonly id: string;
   readonly values?: Values;
@@ -319,8 +349,11 @@ export interface StoredVector<Values = readonly number[]> {
 
 /** Sent when the write is durable on disk and visible to every later read. */
 export interface VectorsWritten {
+  /** The vectors that were written. */
   readonly upserted_count: number;
+  /** Those of them that are new. */
   readonly inserted_count: number;
+  /** Those of them that replaced another one. */
   readonly updated_count: number;
   /** All ids in the order of the body, when at least one was generated. Absent for streams. */
   readonly ids?: readonly string[];
@@ -332,33 +365,41 @@ export interface VectorsWritten {
   readonly sequence: number;
 }
 
+/** The vector is written. */
 export interface PutReply {
   readonly id: string;
   readonly collection: string;
+  /** Whether there was no vector with the id. */
   readonly created: boolean;
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
 }
 
+/** The vector is changed. */
 export interface PatchReply {
   readonly id: string;
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
 }
 
+/** The vector is deleted. */
 export interface DeleteReply {
   readonly id: string;
+  /** Always true. */
   readonly deleted: true;
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
 }
 
+/** How many vectors are deleted. */
 export interface DeleteManyReply {
+  /** The vectors that were deleted, or with `dry_run` would be. */
   readonly deleted_count: number;
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
 }
 
+/** How many vectors are changed. */
 export interface UpdateManyReply {
   /** The vectors that changed. Those that were as they should be do not count. */
   readonly updated_count: number;
@@ -368,21 +409,32 @@ export interface UpdateManyReply {
   readonly sequence: number;
 }
 
+/** The vectors that were asked for. */
 export interface FetchReply<Values = readonly number[]> {
   /** In the order of the requested ids. */
   readonly vectors: readonly StoredVector<Values>[];
+  /** The ids that no vector has. */
   readonly not_found: readonly string[];
 }
 
-/** In insertion order, or as `sort` says. */
+/** A page of the vectors of a collection. */
 export interface VectorPage<Values = readonly number[]> {
+  /** In insertion order, or as `sort` says. */
   readonly vectors: readonly StoredVector<Values>[];
   /** The token of the next page; absent on the last page. */
   readonly next_cursor?: string;
   /** Whether there is another page. */
   readonly has_more: boolean;
-  /** Only when paging by `offset` or with `sort`. */
+  /** The vectors that pass the filter; only when paging by `offset` or with `sort`. */
   readonly total?: number;
+}
+
+/** What to sort by; later keys order what earlier ones leave equal. */
+export interface SortKey {
+  /** A path in the metadata, `score`, or `id` (also `$id`). */
+  readonly field: string;
+  /** By default `asc`. */
+  readonly order?: 'asc' | 'desc';
 }
 
 /**
@@ -391,6 +443,7 @@ export interface VectorPage<Values = readonly number[]> {
  * query string instead.
  */
 export interface Query<Values = readonly number[]> {
+  /** A vector to search with. */
   readonly vector?: Values;
   /** A stored vector to search with. It is excluded from its own result. */
   readonly id?: string;
@@ -419,9 +472,10 @@ export interface Query<Values = readonly number[]> {
   readonly prefetch?: Prefetch<Values>;
   readonly mmr?: Mmr;
   /**
-   * The number of nearest vectors to return: at most 10000 without `limit`, which returns them
-   * in pages. With `limit` and no `top_k` the pages go through all vectors that pass the
-   * filter; with `score_threshold` and no `top_k`, through all that have at least that score.
+   * The number of nearest vectors to return, 10 if neither `limit`, `score_threshold` nor
+   * `cursor` says otherwise: at most 10000 without `limit`, which returns them in pages. With
+   * `limit` and no `top_k` the pages go through all vectors that pass the filter; with
+   * `score_threshold` and no `top_k`, through all that have at least that score.
    */
   readonly top_k?: number;
   /** Page size. When absent: `top_k`, or the default page size when that is absent too. */
@@ -441,15 +495,12 @@ export interface Query<Values = readonly number[]> {
    * matches.
    */
   readonly filter?: JsonObject;
+  /** Whether matches have their metadata. By default `false`. */
   readonly include_metadata?: boolean;
-  /** `base64` returns vectors as base64 of little-endian float32. */
+  /** `base64` returns vectors as base64 of little-endian float32. By default `false`. */
   readonly include_values?: boolean | 'base64';
   /** Sorts the `top_k` nearest vectors, at most 10000, in another order. */
-  readonly sort?: readonly {
-    /** A path in the metadata, `score`, or `id` (also `$id`). */
-    readonly field: string;
-    readonly order?: 'asc' | 'desc';
-  }[];
+  readonly sort?: readonly SortKey[];
   /**
    * Returns the best matches of each distinct value of a metadata path: the groups whose best
    * match is nearest, each with its `group_size` nearest vectors. `top_k`, `limit` and `offset`
@@ -461,7 +512,7 @@ export interface Query<Values = readonly number[]> {
   readonly group_by?: string;
   /**
    * The number of matches per group; with 1, all matches have distinct values unless these are
-   * arrays. A page has at most 10000 matches.
+   * arrays. A page has at most 10000 matches. By default `1`.
    */
   readonly group_size?: number;
   /**
@@ -477,28 +528,14 @@ export interface Query<Values = readonly number[]> {
    * is the number of vectors that the filter `{path: value}` selects: strings, numbers and
    * booleans count, and an array counts once for each of its distinct elements.
    */
-  readonly facets?: readonly {
-    /** A path in the metadata, as in filters. */
-    readonly path: string;
-    /** The number of values to return. */
-    readonly limit?: number;
-  }[];
+  readonly facets?: readonly FacetRequest[];
   /**
    * Summarizes the numbers of each path over all vectors that pass the filter; other values are
    * ignored.
    */
-  readonly stats?: readonly {
-    /** A path in the metadata, as in filters. */
-    readonly path: string;
-    readonly histogram?: HistogramRequest;
-  }[];
-  /**
-   * Summarizes the scores, as replies show them, of all vectors that pass the filter and have
-   * at least `score_threshold`. Every one of them is scored, which takes longer than a search.
-   */
-  readonly score_stats?: {
-    readonly histogram?: HistogramRequest;
-  };
+  readonly stats?: readonly StatsRequest[];
+  readonly score_stats?: ScoreStatsRequest;
+  /** Whether the reply has `explain`: how the result was found. By default `false`. */
   readonly explain?: boolean;
 }
 
@@ -512,15 +549,15 @@ export interface TextQuery {
    * occurs twice counts twice.
    */
   readonly query: string;
-  /** Whether vectors match that have any of the words, or all of them. */
+  /** Whether vectors match that have any of the words, or all of them. By default `any`. */
   readonly match?: 'any' | 'all';
 }
 
 /** Finds vectors by examples, of which there are at most 64. */
 export interface Recommend {
-  /** What the result is to be near to. */
+  /** What the result is to be near to. By default `[]`. */
   readonly positive?: readonly (string | readonly number[])[];
-  /** What the result is not to be near to. */
+  /** What the result is not to be near to. By default `[]`. */
   readonly negative?: readonly (string | readonly number[])[];
   /**
    * `average_vector`: searches with the mean of the positive examples, or with twice that mean
@@ -528,11 +565,18 @@ export interface Recommend {
    * with the highest scores p of a vector with a positive and n with a negative example, its
    * score is s(p) if p > n, else -s(n), where s(x) = (1 + x / (1 + |x|)) / 2. `sum_scores`: the
    * sum of its scores with the positive examples, minus that with the negative ones. The last
-   * two need no positive example, and their matches have no `distance`.
+   * two need no positive example, and their matches have no `distance`. By default
+   * `average_vector`.
    */
   readonly strategy?: 'average_vector' | 'best_score' | 'sum_scores';
-  /** Whether examples that are given by their ids may be in the result. */
+  /** Whether examples that are given by their ids may be in the result. By default `false`. */
   readonly include_examples?: boolean;
+}
+
+/** Two examples, of which the result is to be nearer to the positive one. */
+export interface ExamplePair {
+  readonly positive: string | readonly number[];
+  readonly negative: string | readonly number[];
 }
 
 /**
@@ -545,12 +589,9 @@ export interface Recommend {
 export interface Discover {
   /** What the result is to be near to. */
   readonly target?: string | readonly number[];
-  /** Pairs, of which the result is to be nearer to the positive one. */
-  readonly context?: readonly {
-    readonly positive: string | readonly number[];
-    readonly negative: string | readonly number[];
-  }[];
-  /** Whether examples that are given by their ids may be in the result. */
+  /** Pairs, of which the result is to be nearer to the positive one. By default `[]`. */
+  readonly context?: readonly ExamplePair[];
+  /** Whether examples that are given by their ids may be in the result. By default `false`. */
   readonly include_examples?: boolean;
 }
 
@@ -561,7 +602,7 @@ export interface Discover {
  * number of candidates. Not together with `sort` or `group_by`.
  */
 export interface Mmr {
-  /** From 0, which prefers what is different, to 1, which keeps the order. */
+  /** From 0, which prefers what is different, to 1, which keeps the order. By default `0.5`. */
   readonly lambda?: number;
   /** The number of nearest vectors to choose from; by default 100, or `top_k` if that is more. */
   readonly candidates?: number;
@@ -576,21 +617,26 @@ export interface Mmr {
 export interface Fusion<Values = readonly number[]> {
   /**
    * `rrf`: weight / (`rank_constant` + rank), the best having rank 1. `weighted`: weight *
-   * score.
+   * score. By default `rrf`.
    */
   readonly kind?: 'rrf' | 'weighted';
-  /** Of `rrf`: how soon ranks count less. */
+  /** Of `rrf`: how soon ranks count less. By default `60`. */
   readonly rank_constant?: number;
-  /** Of `weighted`: `max` divides the scores of each part by the absolute value of its best one. */
+  /**
+   * Of `weighted`: `max` divides the scores of each part by the absolute value of its best one.
+   * By default `none`.
+   */
   readonly normalize?: 'none' | 'max';
+  /** The rankings. */
   readonly parts: readonly FusionPart<Values>[];
 }
 
 /**
- * Exactly one of `vector`, `id`, `multi_vector`, `embed`, `recommend`, `discover`, `text` and
- * `sparse`.
+ * One ranking of a fusion: exactly one of `vector`, `id`, `multi_vector`, `embed`,
+ * `recommend`, `discover`, `text` and `sparse`.
  */
 export interface FusionPart<Values = readonly number[]> {
+  /** A vector to search with. */
   readonly vector?: Values;
   /** A stored vector to search with. It is excluded from its own result. */
   readonly id?: string;
@@ -619,11 +665,13 @@ export interface FusionPart<Values = readonly number[]> {
   readonly filter?: JsonObject;
   /** It ranks only so many vectors, its best, which is faster; all that pass by default. */
   readonly limit?: number;
+  /** How much it counts beside the other parts. By default `1`. */
   readonly weight?: number;
 }
 
 /** A first stage: the query searches only the best vectors by another ranking, exactly. */
 export interface Prefetch<Values = readonly number[]> {
+  /** A vector to search with. */
   readonly vector?: Values;
   /** A stored vector to search with. It is excluded from its own result. */
   readonly id?: string;
@@ -655,6 +703,7 @@ export interface Prefetch<Values = readonly number[]> {
   readonly limit: number;
 }
 
+/** A vector that was found. */
 export interface Match<Values = readonly number[]> {
   readonly id: string;
   /** A higher score is better, for every metric. */
@@ -669,21 +718,34 @@ export interface Match<Values = readonly number[]> {
   readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
 }
 
+/** How the result was found. */
 export interface Explain {
-  /** `text`, `sparse` and `fusion` for queries with these, `max_sim` for multi-vectors. */
+  /**
+   * What found the result: the name of an engine, `text`, `sparse` and `fusion` for queries
+   * with these, `max_sim` for multi-vectors.
+   */
   readonly engine: string;
+  /** The segments of the snapshot. */
   readonly segment_count: number;
+  /** The rows that were compared with the query. */
   readonly rows_scanned: number;
+  /** The rows that pass the filter. */
   readonly rows_passed_filter: number;
+  /** The rows whose exact scores were computed. */
   readonly candidates_rescored: number;
   /** Whether no vector outside the result can have a higher score than one in it. */
   readonly is_certified: boolean;
+  /** Milliseconds for the filter. */
   readonly filter_ms: number;
+  /** Milliseconds for the search. */
   readonly search_ms: number;
+  /** Milliseconds for making the reply. */
   readonly assemble_ms: number;
 }
 
+/** A page of matches. */
 export interface QueryReply<Values = readonly number[]> {
+  /** The nearest first, or as `sort` says. */
   readonly matches: readonly Match<Values>[];
   /** The token of the next page; absent on the last page. */
   readonly next_cursor?: string;
@@ -705,34 +767,53 @@ export interface QueryReply<Values = readonly number[]> {
   readonly explain?: Explain;
 }
 
+/** A path whose values are counted. */
+export interface FacetRequest {
+  /** A path in the metadata, as in filters. */
+  readonly path: string;
+  /** The number of values to return. By default `10`. */
+  readonly limit?: number;
+}
+
+/** A path whose numbers are summarized. */
+export interface StatsRequest {
+  /** A path in the metadata, as in filters. */
+  readonly path: string;
+  /** Buckets of the numbers; absent for none. */
+  readonly histogram?: HistogramRequest;
+}
+
+/**
+ * Summarizes the scores, as replies show them, of all vectors that pass the filter and have
+ * at least `score_threshold`. Every one of them is scored, which takes longer than a search.
+ */
+export interface ScoreStatsRequest {
+  /** Buckets of the numbers; absent for none. */
+  readonly histogram?: HistogramRequest;
+}
+
+/** What to count and to summarize. */
 export interface AggregateRequest {
+  /** Only the vectors that pass. */
   readonly filter?: JsonObject;
   /**
    * Counts the values of each path over all vectors that pass the filter. The count of a value
    * is the number of vectors that the filter `{path: value}` selects: strings, numbers and
    * booleans count, and an array counts once for each of its distinct elements.
    */
-  readonly facets?: readonly {
-    /** A path in the metadata, as in filters. */
-    readonly path: string;
-    /** The number of values to return. */
-    readonly limit?: number;
-  }[];
+  readonly facets?: readonly FacetRequest[];
   /**
    * Summarizes the numbers of each path over all vectors that pass the filter; other values are
    * ignored.
    */
-  readonly stats?: readonly {
-    /** A path in the metadata, as in filters. */
-    readonly path: string;
-    readonly histogram?: HistogramRequest;
-  }[];
+  readonly stats?: readonly StatsRequest[];
   /** Answer from a snapshot that includes the write with this sequence. */
   readonly min_sequence?: number;
 }
 
 /** Buckets of equal width from `min` to `max`. A single one when all numbers are equal. */
 export interface HistogramRequest {
+  /** The number of buckets. By default `10`. */
   readonly bucket_count?: number;
   /** By default the least number. */
   readonly min?: number;
@@ -740,6 +821,7 @@ export interface HistogramRequest {
   readonly max?: number;
 }
 
+/** What was counted and summarized. */
 export interface AggregateReply {
   /** The vectors that pass the filter. */
   readonly count: number;
@@ -751,11 +833,13 @@ export interface AggregateReply {
   readonly sequence: number;
 }
 
+/** A summary of scores. */
 export interface ScoreStats {
   /** The vectors whose scores are summarized. */
   readonly count: number;
   /** Absent, as what follows, without numbers. */
   readonly min?: number;
+  /** The greatest number. */
   readonly max?: number;
   /** The exact sum of the float64 values, rounded once. */
   readonly sum?: number;
@@ -764,6 +848,7 @@ export interface ScoreStats {
   readonly histogram?: Histogram;
 }
 
+/** A page of the paths that metadata has. */
 export interface FoundSchema {
   /** In the order of their characters. */
   readonly paths: readonly FoundPath[];
@@ -777,7 +862,9 @@ export interface FoundSchema {
   readonly sequence: number;
 }
 
+/** A path of the metadata and what is there. */
 export interface FoundPath {
+  /** The path in the metadata. */
   readonly path: string;
   /** The vectors that have the path, also with null. */
   readonly count: number;
@@ -794,49 +881,72 @@ export interface FoundPath {
   readonly is_distinct_exact: boolean;
   /** The least number, if any. */
   readonly min?: number;
+  /** The greatest number, if any. */
   readonly max?: number;
 }
 
+/** Values by type. */
 export interface TypeCounts {
+  /** Nulls. */
   readonly null: number;
+  /** Booleans. */
   readonly boolean: number;
+  /** Numbers. */
   readonly number: number;
+  /** Strings. */
   readonly string: number;
+  /** Arrays. */
   readonly array: number;
+  /** Objects. */
   readonly object: number;
 }
 
+/** A value and how often it occurs. */
+export interface FacetValue {
+  /** A value at the path. */
+  readonly value: string | number | boolean;
+  /** The vectors that have this value. */
+  readonly count: number;
+}
+
+/** The values at a path. */
 export interface Facet {
+  /** The path in the metadata. */
   readonly path: string;
   /**
    * The most frequent first. Equal counts: numbers before strings before booleans, each in
    * ascending order.
    */
-  readonly values: readonly {
-    readonly value: string | number | boolean;
-    /** The vectors that have this value. */
-    readonly count: number;
-  }[];
+  readonly values: readonly FacetValue[];
   /** All distinct values, returned or not. */
   readonly distinct_count: number;
   /** The vectors without a value. */
   readonly missing_count: number;
 }
 
+/** A range of numbers and how many are in it. */
+export interface HistogramBucket {
+  /** The least number that belongs to the bucket. */
+  readonly from: number;
+  /** Belongs to the next bucket, except in the last one. */
+  readonly to: number;
+  /** The numbers in the bucket. */
+  readonly count: number;
+}
+
+/** How numbers are distributed. */
 export interface Histogram {
-  readonly buckets: readonly {
-    readonly from: number;
-    /** Belongs to the next bucket, except in the last one. */
-    readonly to: number;
-    readonly count: number;
-  }[];
+  /** In ascending order. */
+  readonly buckets: readonly HistogramBucket[];
   /** Numbers below `min`. */
   readonly below_count: number;
   /** Numbers above `max`. */
   readonly above_count: number;
 }
 
+/** A summary of the numbers at a path. */
 export interface Stats {
+  /** The path in the metadata. */
   readonly path: string;
   /** The numbers: of an array, each number in it. */
   readonly count: number;
@@ -844,6 +954,7 @@ export interface Stats {
   readonly missing_count: number;
   /** Absent, as what follows, without numbers. */
   readonly min?: number;
+  /** The greatest number. */
   readonly max?: number;
   /** The exact sum of the float64 values, rounded once. */
   readonly sum?: number;
@@ -852,9 +963,11 @@ export interface Stats {
   readonly histogram?: Histogram;
 }
 
+/** Which share of the exact results the other search found. */
 export interface RecallReply {
   /** The mean of `recalls`. */
   readonly recall: number;
+  /** The number of vectors that were searched for. */
   readonly query_count: number;
   /** The length of the lists of ids, if it is the same for all. */
   readonly k?: number;
@@ -866,6 +979,7 @@ export interface RecallReply {
 
 /** What the service is. Links are relative to the URL of this document. */
 export interface ServiceInfo {
+  /** The name of the program. */
   readonly name: 'Sagitta';
   /** The version of the program. */
   readonly version: string;
@@ -881,16 +995,24 @@ export interface ServiceInfo {
   readonly ready: string;
 }
 
+/** A collection whose requests are not answered. */
+export interface CollectionNotReady {
+  /** The id of the collection. */
+  readonly id: string;
+  /** `failed`: its data is damaged, and it stays unavailable. */
+  readonly status: 'loading' | 'failed';
+  /** Why it is not ready. */
+  readonly reason: string;
+}
+
+/** Whether requests are answered. */
 export interface Readiness {
+  /** `starting`: requests are not answered yet; `stopping`: no longer. */
   readonly status: 'starting' | 'ready' | 'stopping';
   /** Why it is not ready. */
   readonly reason?: string;
   /** The first 100. */
-  readonly collections_not_ready: readonly {
-    readonly id: string;
-    readonly status: 'loading' | 'failed';
-    readonly reason: string;
-  }[];
+  readonly collections_not_ready: readonly CollectionNotReady[];
 }
 
 /** A folder that contains a data directory as of one point in time. */
@@ -905,6 +1027,7 @@ export interface BackupRecord {
   readonly collections: number;
 }
 
+/** A key to create. */
 export interface ApiKeyInput {
   /** A description of who uses the key. */
   readonly owner: string;
@@ -913,7 +1036,7 @@ export interface ApiKeyInput {
    * glob, as in `vectors:read:catalog-*` (`*` matches any characters, `?` one).
    */
   readonly scopes: readonly string[];
-  /** When the key expires; absent or null for never. */
+  /** When the key expires; absent or null for never. By default `null`. */
   readonly expires_at?: string | null;
 }
 
@@ -922,32 +1045,44 @@ export interface ApiKeyRecord {
   readonly id: string;
   /** A description of who uses the key. */
   readonly owner: string;
+  /** What the key allows. */
   readonly scopes: readonly string[];
+  /** When the key was created. */
   readonly created_at: string;
   /** Null if the key does not expire. */
   readonly expires_at: string | null;
+  /** When the key last got a new secret; null if it has its first one. */
   readonly rotated_at: string | null;
+  /** When the key was revoked; null if it was not. */
   readonly revoked_at: string | null;
 }
 
+/** A key with its secret, which no other reply contains. */
 export interface ApiKeyWithSecret {
   readonly id: string;
   /** A description of who uses the key. */
   readonly owner: string;
+  /** What the key allows. */
   readonly scopes: readonly string[];
+  /** When the key was created. */
   readonly created_at: string;
   /** Null if the key does not expire. */
   readonly expires_at: string | null;
+  /** When the key last got a new secret; null if it has its first one. */
   readonly rotated_at: string | null;
+  /** When the key was revoked; null if it was not. */
   readonly revoked_at: string | null;
   /** Send it as `Authorization: Bearer …`. It is returned only once. */
   readonly key: string;
 }
 
+/** An operation on the service that was done or attempted. */
 export interface AuditEvent {
   /** Counts the events of the data directory. */
   readonly sequence: number;
+  /** When it happened. */
   readonly time: string;
+  /** What the operation is about, and what was done with it. */
   readonly operation:
     | 'collection.create'
     | 'collection.update'
@@ -961,10 +1096,6 @@ export interface AuditEvent {
     | 'key.rotate'
     | 'key.revoke'
     | 'backup.create';
-  /**
-   * `refused`: the request was wrong or not permitted (4xx); `failed`: the service could not do
-   * it (5xx).
-   */
   readonly outcome: 'succeeded' | 'refused' | 'failed';
   /** Who: the id that `GET /principal` returns. */
   readonly principal: string;
@@ -972,16 +1103,19 @@ export interface AuditEvent {
   readonly client: string;
   /** The id or name of the object, as far as the request named one. */
   readonly target: string | null;
-  /** The status of the reply. */
+  /** The HTTP status of the reply. */
   readonly status: number;
+  /** The `X-Request-Id` of the request. */
   readonly request_id: string;
+  /** The trace that the request belongs to; null without one. */
   readonly trace_id: string | null;
   /** Attempts without a valid credential that were left out before this one. */
   readonly unlogged_count: number;
 }
 
-/** Newest first. */
+/** A page of the audit events. */
 export interface AuditPage {
+  /** Newest first. */
   readonly events: readonly AuditEvent[];
   /** The token of the next page; absent on the last page. */
   readonly next_cursor?: string;
@@ -996,6 +1130,20 @@ export interface AuditPage {
   readonly since: string | null;
 }
 
+/** A scope, and the collections that it is for. */
+export interface Grant {
+  /** `admin` includes all others. */
+  readonly scope:
+    | 'collections:read'
+    | 'collections:write'
+    | 'vectors:read'
+    | 'vectors:write'
+    | 'metrics:read'
+    | 'admin';
+  /** A glob of collection ids: `*` matches any characters, `?` one. */
+  readonly collections: string;
+}
+
 /** The caller: who its credential says that it is. */
 export interface PrincipalRecord {
   /** As in the audit log: the kind, and for credentials `:` and their name. */
@@ -1006,22 +1154,24 @@ export interface PrincipalRecord {
    */
   readonly kind: 'anonymous' | 'operator' | 'key' | 'token' | 'certificate';
   /** What the caller may do; no order. */
-  readonly grants: readonly {
-    /** `admin` includes all others. */
-    readonly scope:
-      | 'collections:read'
-      | 'collections:write'
-      | 'vectors:read'
-      | 'vectors:write'
-      | 'metrics:read'
-      | 'admin';
-    /** A glob of collection ids: `*` matches any characters, `?` one. */
-    readonly collections: string;
-  }[];
+  readonly grants: readonly Grant[];
   /** Whether requests need a credential: always, once there is one. */
   readonly credentials_required: boolean;
   /** The record of the API key that the caller presents; null for others. */
   readonly key: ApiKeyRecord | null;
+}
+
+/** One thing that is wrong with a request. */
+export interface ProblemItem {
+  /** A JSON pointer into the body, or `?name` for a query parameter. */
+  readonly pointer: string;
+  readonly code: ErrorCode;
+  /** What was found and what was expected. */
+  readonly detail: string;
+  /** The limit, the type or the values that were expected. */
+  readonly expected?: string | number;
+  /** What was found in its place. */
+  readonly actual?: string | number;
 }
 
 /** Any error, as in RFC 9457. */
@@ -1030,7 +1180,7 @@ export interface Problem {
   readonly type: string;
   /** The meaning of the code. */
   readonly title: string;
-  /** The status of the reply. */
+  /** The HTTP status of the reply. */
   readonly status: number;
   /** What was found, what was expected and where. */
   readonly detail: string;
@@ -1045,14 +1195,7 @@ export interface Problem {
    */
   readonly retryable: boolean;
   /** The first 100 issues. */
-  readonly errors?: readonly {
-    /** A JSON pointer into the body, or `?name` for a query parameter. */
-    readonly pointer: string;
-    readonly code: ErrorCode;
-    readonly detail: string;
-    readonly expected?: string | number;
-    readonly actual?: string | number;
-  }[];
+  readonly errors?: readonly ProblemItem[];
   /** For streamed writes: the number of rows that are durable. Later rows were not written. */
   readonly committed_count?: number;
   /** For streamed writes: the sequence of the last durable write, if any. */

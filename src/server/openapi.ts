@@ -1,15 +1,15 @@
 // The OpenAPI 3.1 document, generated from the routes and schemas that serve requests. Named schemas
 // become components; every operation lists its statuses, and for each status its error codes.
 
-import { z } from 'zod';
+import type { z } from 'zod';
 import { ERROR_TITLES, type ErrorCode } from '../common/errors.js';
+import { convertSchemas, type JsonSchema } from './json-schemas.js';
 import { rateKindOf } from './limits/rate-limit.js';
 import { JSON_TYPE } from './media-types.js';
 import { STATUS_OF_CODE } from './problem.js';
 import type { Route } from './route.js';
 import type { Schemas } from './schemas/all.js';
 
-type JsonSchema = z.core.JSONSchema.BaseSchema;
 type Described = Record<string, unknown>;
 
 const API_VERSION = '1.0.0';
@@ -136,12 +136,11 @@ const headerRef = (name: keyof typeof HEADERS) => ({ $ref: `#/components/headers
 
 interface Components {
   /** By name. */
-  readonly schemas: Record<string, JsonSchema>;
+  readonly schemas: Readonly<Record<string, JsonSchema>>;
   /** A schema as it appears in the document: a reference if it is named. */
   describe(schema: z.ZodType): JsonSchema;
 }
 
-/** Converts all schemas at once, since named schemas are only shared within one conversion. */
 function describeComponents(routes: readonly Route[], schemas: Schemas): Components {
   const all = new Map<z.ZodType, string>([[schemas.service.problem, 'problem']]);
   const add = (schema: z.ZodType | null) => {
@@ -151,45 +150,36 @@ function describeComponents(routes: readonly Route[], schemas: Schemas): Compone
     add(route.body);
     add(route.reply);
     for (const parameter of Object.values(route.query?.shape ?? {})) add(parameter as z.ZodType);
-    for (const name of parametersOf(route.path)) add(pathSchema(route, name, schemas));
+    for (const name of parametersOf(route.path)) add(pathParameter(route, name, schemas).schema);
   }
   const shape = Object.fromEntries([...all].map(([schema, key]) => [key, schema]));
-  const converted = toComponentRefs(
-    z.toJSONSchema(z.object(shape), { io: 'input', unrepresentable: 'any' }),
-  );
-  const definitions = converted.$defs ?? {};
-  for (const definition of Object.values(definitions)) delete definition.id;
-  return {
-    schemas: definitions,
-    describe: (schema) => converted.properties![all.get(schema)!] as JsonSchema,
-  };
-}
-
-function toComponentRefs(schema: JsonSchema): JsonSchema {
-  const text = JSON.stringify(schema).replaceAll('"#/$defs/', '"#/components/schemas/');
-  return JSON.parse(text) as JsonSchema;
+  const { properties, components } = convertSchemas(shape);
+  return { schemas: components, describe: (schema) => properties[all.get(schema)!]! };
 }
 
 const parametersOf = (path: string) => [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!);
 
-/** `{id}` is the id of a collection, except in `/vectors/{id}`. */
-function pathSchema(route: Route, name: string, { aliases, basics, keys }: Schemas): z.ZodType {
-  if (name === 'key_id') return keys.id;
-  if (name === 'name') return aliases.name;
-  const isVector = name === 'vector_id' || route.path === '/vectors/{id}';
-  return isVector ? basics.vectorId : basics.collectionId;
+/** What a parameter of a path is. `{id}` is the id of a collection, except in `/vectors/{id}`. */
+function pathParameter(route: Route, name: string, { aliases, basics, keys }: Schemas) {
+  if (name === 'key_id') return { schema: keys.id, meaning: 'The id of the key.' };
+  if (name === 'name') return { schema: aliases.name, meaning: 'The name of the alias.' };
+  if (name === 'vector_id' || route.path === '/vectors/{id}') {
+    return { schema: basics.vectorId, meaning: 'The id of the vector.' };
+  }
+  return { schema: basics.collectionId, meaning: 'The collection: its id or an alias.' };
 }
 
 function describePath(route: Route, schemas: Schemas, components: Components): Described {
   const parameters = parametersOf(route.path).map((name) => {
-    const schema = pathSchema(route, name, schemas);
-    const mayBeAlias = schema === schemas.basics.collectionId;
+    const { schema, meaning } = pathParameter(route, name, schemas);
+    const described = components.describe(schema);
     return {
       name,
       in: 'path',
       required: true,
-      description: `${mayBeAlias ? 'An id or an alias. ' : ''}Percent-encoded as URLs require.`,
-      schema: components.describe(schema),
+      description: `${meaning} Percent-encoded as URLs require.`,
+      schema: described,
+      ...exampleOf(described, components),
     };
   });
   return {
@@ -224,38 +214,60 @@ function describeAccess({ access, description }: Route): Described {
 function describeQuery(route: Route, components: Components): Described[] {
   return Object.entries(route.query?.shape ?? {}).map(([name, schema]) => {
     const described = components.describe(schema as z.ZodType);
-    const { description, ...rest } = described;
-    const isJson = described.$ref === '#/components/schemas/Filter' || described.type === 'array';
+    const { description, examples: _, ...rest } = described;
+    const { example } = exampleOf(described, components);
+    const isJson = described.$ref === FILTER || described.type === 'array';
     return {
       name,
       in: 'query',
-      ...(description === undefined ? {} : { description }),
-      ...(isJson ? { content: { 'application/json': { schema: rest } } } : { schema: rest }),
+      description: isJson ? `${description} As JSON text.` : description,
+      schema: isJson ? jsonText(rest) : rest,
+      ...(example === undefined ? {} : { example: isJson ? JSON.stringify(example) : example }),
     };
   });
 }
 
+const FILTER = '#/components/schemas/Filter';
+
+/** Text, since generators of clients cannot write a parameter that has a content type. */
+function jsonText(contentSchema: JsonSchema): JsonSchema {
+  return { type: 'string', contentMediaType: JSON_TYPE, contentSchema };
+}
+
+/** The first example of the schema, or of the one that it refers to. */
+function exampleOf(schema: JsonSchema, components: Components): { readonly example?: unknown } {
+  const name = schema.$ref?.slice(COMPONENT.length);
+  const { examples = name === undefined ? [] : components.schemas[name]!.examples } = schema;
+  return examples === undefined || examples.length === 0 ? {} : { example: examples[0] };
+}
+
+const COMPONENT = '#/components/schemas/';
+
 function describeHeaders(route: Route): Described[] {
   const headers: Described[] = [];
-  const add = (name: string, description: string) =>
-    headers.push({ name, in: 'header', description, schema: { type: 'string' } });
+  const add = (name: string, example: string, description: string) =>
+    headers.push({ name, in: 'header', description, schema: { type: 'string' }, example });
   if (route.takesIdempotencyKey === true) {
     add(
       'Idempotency-Key',
+      '7f4a1e0c-import-17',
       'Alternative to `idempotency_key` in the body; if both are sent, they must be equal.',
     );
   }
   if (route.takesIfMatch === true) {
-    add('If-Match', 'Write only if the current ETag of the vector is one of these.');
+    add('If-Match', ETAG, 'Write only if the current ETag of the vector is one of these.');
   }
   if (route.method === 'GET' && route.sendsETag === true) {
-    add('If-None-Match', 'Reply with 304 if the current ETag is one of these.');
+    add('If-None-Match', ETAG, 'Reply with 304 if the current ETag is one of these.');
   }
   return headers;
 }
 
+const ETAG = '"kH3mT9xQ7bZr2LfWc2FnaX"';
+
 function describeBody(body: z.ZodType, route: Route, components: Components): Described {
-  const media = { schema: components.describe(body) };
+  const schema = components.describe(body);
+  const media = { schema, ...exampleOf(schema, components) };
   const content: Described = { [JSON_TYPE]: media };
   if (route.method === 'PATCH') content['application/merge-patch+json'] = media;
   for (const type of route.streamTypes ?? []) content[type] = STREAM;
@@ -266,17 +278,16 @@ function describeBody(body: z.ZodType, route: Route, components: Components): De
 const STREAM = { schema: { type: 'string', format: 'binary' } } as const;
 
 /** JSON has a schema, and so has the only content type of a route. */
-function describeContent(route: Route, schema: JsonSchema): Described {
+function describeContent(route: Route, components: Components): Described {
   const { replyTypes = [JSON_TYPE] } = route;
+  const schema = components.describe(route.reply);
+  const media = { schema, ...exampleOf(schema, components) };
   const hasSchema = (type: string) => type === JSON_TYPE || replyTypes.length === 1;
-  return Object.fromEntries(
-    replyTypes.map((type) => [type, hasSchema(type) ? { schema } : STREAM]),
-  );
+  return Object.fromEntries(replyTypes.map((type) => [type, hasSchema(type) ? media : STREAM]));
 }
 
 function describeReplies(route: Route, components: Components): Described {
-  const schema = components.describe(route.reply);
-  const content = describeContent(route, schema);
+  const content = describeContent(route, components);
   const replies: Record<string, Described> = {
     200: {
       description: 'Success.',

@@ -2,12 +2,28 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
+import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { ERROR_TITLES } from '../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
 import { parseVectorsTask } from '../../src/server/ingest/json-rows.js';
 import { createSchemas } from '../../src/server/schemas/all.js';
-import { createFilledService, type OpenApi, type Service, schemaOf } from './harness.js';
+import {
+  createFilledService,
+  createService,
+  type OpenApi,
+  type Service,
+  schemaOf,
+} from './harness.js';
+import {
+  bodiesOf,
+  isEnum,
+  isNullable,
+  type JsonSchemas,
+  mediaOf,
+  parametersOf,
+  schemasOf,
+} from './openapi-document.js';
 
 const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
 console.log(`SAGITTA_TEST_SEED=${seed}`);
@@ -76,41 +92,109 @@ describe('the OpenAPI document', () => {
     assert.ok(!text.includes('$defs'));
   });
 
-  it('has examples that are valid by its schemas', () => {
-    let count = 0;
-    for (const [name, schema] of Object.entries(document.components.schemas)) {
-      const { examples = [] } = schema as { examples?: unknown[] };
-      for (const example of examples) {
-        count++;
-        const result = schemaOf(document, schema).safeParse(example);
-        assert.ok(result.success, `${name}: ${JSON.stringify(result.error?.issues)}`);
-      }
+  it('names, describes and gives an example of every schema', () => {
+    for (const [name, schema] of Object.entries(document.components.schemas as JsonSchemas)) {
+      assert.ok(schema.description && schema.examples?.length, name);
     }
-    assert.ok(count >= 20);
+    const unnamed = new Map<string, string>();
+    for (const [place, schema] of schemasOf(document)) {
+      for (const [name, member] of Object.entries(schema.properties ?? {})) {
+        assert.ok(member.description ?? member.$ref, `${place}.${name} has no description`);
+      }
+      if (/^\w+$/.test(place)) continue;
+      assert.equal(schema.properties, undefined, `${place} is an object without a name`);
+      const choices =
+        schema.enum ?? schema.oneOf ?? (isNullable(schema) ? undefined : schema.anyOf);
+      if (choices === undefined) continue;
+      const text = JSON.stringify(choices);
+      assert.equal(unnamed.get(text), undefined, `${place} occurs twice without a name`);
+      unnamed.set(text, place);
+    }
+  });
+
+  it('has a format for every number, and no default', () => {
+    for (const [place, schema] of schemasOf(document)) {
+      const types = [schema.type ?? []].flat();
+      const expected = types.includes('string') ? undefined : FORMATS[types[0]!];
+      if (expected !== undefined) {
+        assert.ok(expected.includes(schema.format!), `${place} has the format ${schema.format}`);
+      }
+      assert.ok(!('default' in schema), `${place} has a default, which generators make required`);
+    }
+  });
+
+  it('has parameters that generators can write: each has a schema, a meaning and an example', () => {
+    for (const { place, parameter } of parametersOf(document)) {
+      const { schema, description, example } = parameter;
+      assert.ok(schema !== undefined && description, place);
+      const isPlain = schema.type === 'boolean' || schema.enum !== undefined;
+      assert.ok(example !== undefined || isPlain || isEnum(document, schema), place);
+      const isScalar =
+        schema.$ref !== undefined || !['array', 'object'].includes(String(schema.type));
+      assert.ok(isScalar, `${place} is not text`);
+    }
+  });
+
+  it('has examples that are valid by its schemas', () => {
+    const ajv = new Ajv2020({ strict: false, validateFormats: false });
+    ajv.addSchema(document, 'openapi');
+    const check = (pointer: string, example: unknown) => {
+      const validate = ajv.compile({ $ref: `openapi#${encodeURI(pointer)}` });
+      assert.ok(validate(example), `${pointer}: ${ajv.errorsText(validate.errors)}`);
+    };
+    for (const [name, { examples }] of Object.entries(document.components.schemas as JsonSchemas)) {
+      for (const example of examples!) check(`/components/schemas/${name}`, example);
+    }
+    for (const { pointer, parameter } of parametersOf(document)) {
+      const { schema, example } = parameter;
+      if (example === undefined) continue;
+      check(`${pointer}/schema`, example);
+      if (schema.contentSchema === undefined) continue;
+      check(`${pointer}/schema/contentSchema`, JSON.parse(String(example)));
+    }
+    for (const { pointer, media } of mediaOf(document)) {
+      if (media.schema.format === 'binary') continue;
+      assert.ok(media.example !== undefined, `${pointer} has no example`);
+      check(`${pointer}/schema`, media.example);
+    }
   });
 
   it('has examples of bodies that the service accepts', async () => {
-    const schemas = document.components.schemas as unknown as Record<
-      string,
-      { examples: object[] }
-    >;
-    for (const [name, method, url] of [
-      ['CollectionCreate', 'POST', '/collections'],
-      ['CollectionUpdate', 'PATCH', '/collections/c'],
-      ['VectorBatchWrite', 'POST', '/collections/c/vectors'],
-      ['VectorInput', 'POST', '/collections/c/vectors'],
-      ['VectorPutInCollection', 'PUT', '/collections/c/vectors/x'],
-      ['VectorPatch', 'PATCH', '/collections/c/vectors/a'],
-      ['VectorFetch', 'POST', '/collections/c/vectors/fetch'],
-      ['VectorCount', 'POST', '/collections/c/count'],
-      ['Query', 'POST', '/collections/c/query'],
-      ['VectorDelete', 'POST', '/collections/c/vectors/delete'],
-    ] as const) {
-      for (const body of schemas[name]!.examples) {
-        const { status, text } = await service.call(method, url, { body });
-        assert.equal(status, 200, `${name}: ${text}`);
+    const services = new PreparedServices();
+    let count = 0;
+    for (const { operationId, method, path, body } of bodiesOf(document)) {
+      // The first key ends anonymous access; the tests of keys send the same.
+      if (path.startsWith('/keys')) continue;
+      for (const example of body.examples!) {
+        const prepared = await services.prepare(operationId);
+        const url = path
+          .replace('/collections/{id}', '/collections/articles')
+          .replace('{name}', 'articles-live')
+          .replace(/\{(id|vector_id)\}/, 'article-17');
+        const { status, text } = await prepared.call(method, url, { body: example });
+        assert.equal(status, 200, `${operationId}: ${text}`);
+        count++;
       }
     }
+    await services.close();
+    assert.ok(count >= 20);
+  });
+
+  it('has examples of the parameters of lists that the service accepts', async () => {
+    const services = new PreparedServices();
+    const { call } = await services.prepare('listVectorsInCollection');
+    let count = 0;
+    for (const { place, parameter } of parametersOf(document)) {
+      const { name, example } = parameter;
+      if (!place.startsWith('GET /collections/{id}/vectors ') || name === 'cursor') continue;
+      if (parameter.in !== 'query' || example === undefined) continue;
+      const query = `${name}=${encodeURIComponent(String(example))}`;
+      const reply = await call('GET', `/collections/articles/vectors?${query}`);
+      assert.equal(reply.status, 200, `${place}: ${reply.text}`);
+      count++;
+    }
+    await services.close();
+    assert.equal(count, 4);
   });
 
   it('accepts and rejects vectors as the service does', () => {
@@ -174,6 +258,55 @@ describe('the OpenAPI document', () => {
     assert.ok(write);
   });
 });
+
+/** A service with what the examples refer to, but not what they create. */
+class PreparedServices {
+  readonly #services = new Map<string, Service>();
+
+  /** The same service for most operations, with the vectors as they were. */
+  async prepare(operationId: string): Promise<Service> {
+    const absent = CREATED[operationId] ?? '';
+    const service = this.#services.get(absent) ?? (await createServiceWithout(absent));
+    this.#services.set(absent, service);
+    if (absent !== 'articles') await service.call('POST', '/collections/articles/vectors', ROWS);
+    return service;
+  }
+
+  async close(): Promise<void> {
+    for (const service of this.#services.values()) await service.close();
+  }
+}
+
+/** The collections that the examples of these operations create. */
+const CREATED: Readonly<Record<string, string>> = {
+  createCollection: 'articles',
+  renameCollection: 'articles-2025',
+};
+
+const ROWS = {
+  body: {
+    vectors: ['article-4', 'article-17', 'article-18'].map((id, index) => ({
+      id,
+      values: [1, index, 0.5],
+      metadata: { year: 2020 + index, lang: 'en' },
+    })),
+  },
+};
+
+async function createServiceWithout(absent: string): Promise<Service> {
+  const service = await createService();
+  for (const id of ['articles', 'articles-2025', 'products']) {
+    if (id === absent) continue;
+    await service.call('POST', '/collections', { body: { id, dimension: 3 } });
+  }
+  await service.call('PUT', '/aliases/articles-next', { body: { collection: 'products' } });
+  return service;
+}
+
+const FORMATS: Readonly<Record<string, readonly string[]>> = {
+  integer: ['int32', 'int64'],
+  number: ['float', 'double'],
+};
 
 const BEYOND_SCHEMA = ['dimension_mismatch', 'duplicate_id'];
 

@@ -81,7 +81,7 @@ export function serviceRoutes(
       operationId: 'getMetrics',
       summary: 'Metrics for Prometheus',
       access: { scope: 'metrics:read', on: 'service' },
-      reply: z.string(),
+      reply: z.string().meta({ examples: ['sagitta_vectors 12000\n'] }),
       replyTypes: [options.metrics.contentType],
       async handle() {
         const text = await options.metrics.render();
@@ -93,7 +93,7 @@ export function serviceRoutes(
       path: '/openapi.json',
       operationId: 'getOpenApi',
       summary: 'This description',
-      reply: z.object({}),
+      reply: schemas.openApi,
       // All replies share one buffer, so that slow readers cannot pile up copies.
       handle() {
         openApi ??= Buffer.from(JSON.stringify(options.openApi()));

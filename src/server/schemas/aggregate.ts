@@ -2,50 +2,99 @@
 
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
-import { type BasicSchemas, page, sequence } from './basics.js';
+import { type BasicSchemas, count, page, sequence } from './basics.js';
 
 const HISTOGRAM_BUCKETS_DEFAULT = 10;
 
-const count = z.int().min(0);
+const FACET_EXAMPLE = {
+  path: 'category',
+  values: [{ value: 'news', count: 120 }],
+  distinct_count: 8,
+  missing_count: 3,
+};
+const STATS_EXAMPLE = {
+  path: 'price',
+  count: 809,
+  missing_count: 3,
+  min: 1,
+  max: 99.5,
+  sum: 32_360,
+  mean: 40,
+};
+const TYPES_EXAMPLE = { null: 0, boolean: 0, number: 812, string: 0, array: 0, object: 0 };
+const PATH_EXAMPLE = {
+  path: 'year',
+  count: 812,
+  types: TYPES_EXAMPLE,
+  distinct_count: 12,
+  is_distinct_exact: true,
+  min: 2013,
+  max: 2024,
+};
 
 const value = z.union([z.string(), z.number(), z.boolean()]);
+const pathReply = z.string().meta({ description: 'The path in the metadata.' });
 
 const facetReply = z
   .object({
-    path: z.string(),
+    path: pathReply,
     values: z
       .array(
-        z.object({
-          value,
-          count: count.meta({ description: 'The vectors that have this value.' }),
-        }),
+        z
+          .object({
+            value: value.meta({ description: 'A value at the path.' }),
+            count: count('The vectors that have this value.'),
+          })
+          .meta({
+            id: 'FacetValue',
+            description: 'A value and how often it occurs.',
+            examples: [{ value: 'news', count: 120 }],
+          }),
       )
       .meta({
         description:
           'The most frequent first. Equal counts: numbers before strings before booleans, each in ascending order.',
       }),
-    distinct_count: count.meta({ description: 'All distinct values, returned or not.' }),
-    missing_count: count.meta({ description: 'The vectors without a value.' }),
+    distinct_count: count('All distinct values, returned or not.'),
+    missing_count: count('The vectors without a value.'),
   })
-  .meta({ id: 'Facet' });
+  .meta({
+    id: 'Facet',
+    description: 'The values at a path.',
+    examples: [FACET_EXAMPLE],
+  });
 
 const histogramReply = z
   .object({
-    buckets: z.array(
-      z.object({
-        from: z.number(),
-        to: z.number().meta({ description: 'Belongs to the next bucket, except in the last one.' }),
-        count,
-      }),
-    ),
-    below_count: count.meta({ description: 'Numbers below `min`.' }),
-    above_count: count.meta({ description: 'Numbers above `max`.' }),
+    buckets: z
+      .array(
+        z
+          .object({
+            from: z.number().meta({ description: 'The least number that belongs to the bucket.' }),
+            to: z
+              .number()
+              .meta({ description: 'Belongs to the next bucket, except in the last one.' }),
+            count: count('The numbers in the bucket.'),
+          })
+          .meta({
+            id: 'HistogramBucket',
+            description: 'A range of numbers and how many are in it.',
+            examples: [{ from: 0, to: 10, count: 17 }],
+          }),
+      )
+      .meta({ description: 'In ascending order.' }),
+    below_count: count('Numbers below `min`.'),
+    above_count: count('Numbers above `max`.'),
   })
-  .meta({ id: 'Histogram' });
+  .meta({
+    id: 'Histogram',
+    description: 'How numbers are distributed.',
+    examples: [{ buckets: [{ from: 0, to: 10, count: 17 }], below_count: 0, above_count: 2 }],
+  });
 
 const summaryMembers = {
   min: z.number().optional().meta({ description: 'Absent, as what follows, without numbers.' }),
-  max: z.number().optional(),
+  max: z.number().optional().meta({ description: 'The greatest number.' }),
   sum: z
     .number()
     .optional()
@@ -56,30 +105,38 @@ const summaryMembers = {
 
 const statsReply = z
   .object({
-    path: z.string(),
-    count: count.meta({ description: 'The numbers: of an array, each number in it.' }),
-    missing_count: count.meta({ description: 'The vectors without a number.' }),
+    path: pathReply,
+    count: count('The numbers: of an array, each number in it.'),
+    missing_count: count('The vectors without a number.'),
     ...summaryMembers,
   })
-  .meta({ id: 'Stats' });
+  .meta({
+    id: 'Stats',
+    description: 'A summary of the numbers at a path.',
+    examples: [STATS_EXAMPLE],
+  });
 
 const scoreStatsReply = z
   .object({
-    count: count.meta({ description: 'The vectors whose scores are summarized.' }),
+    count: count('The vectors whose scores are summarized.'),
     ...summaryMembers,
   })
-  .meta({ id: 'ScoreStats' });
+  .meta({
+    id: 'ScoreStats',
+    description: 'A summary of scores.',
+    examples: [{ count: 812, min: 0.12, max: 0.97, sum: 412.5, mean: 0.508 }],
+  });
 
 const typeCounts = z
   .object({
-    null: count,
-    boolean: count,
-    number: count,
-    string: count,
-    array: count,
-    object: count,
+    null: count('Nulls.'),
+    boolean: count('Booleans.'),
+    number: count('Numbers.'),
+    string: count('Strings.'),
+    array: count('Arrays.'),
+    object: count('Objects.'),
   })
-  .meta({ id: 'TypeCounts' });
+  .meta({ id: 'TypeCounts', description: 'Values by type.', examples: [TYPES_EXAMPLE] });
 
 const foundSchema = z
   .object({
@@ -87,23 +144,25 @@ const foundSchema = z
       .array(
         z
           .object({
-            path: z.string(),
-            count: count.meta({ description: 'The vectors that have the path, also with null.' }),
+            path: pathReply,
+            count: count('The vectors that have the path, also with null.'),
             types: typeCounts.meta({ description: 'The vectors by the type of their value.' }),
             element_types: typeCounts
               .optional()
               .meta({ description: 'The elements of arrays by their type.' }),
-            distinct_count: count.meta({
-              description: 'Distinct strings, numbers and booleans, also in arrays.',
-            }),
+            distinct_count: count('Distinct strings, numbers and booleans, also in arrays.'),
             is_distinct_exact: z.boolean().meta({
               description:
                 'False for paths with more than 10 000 values in a segment: there are at least `distinct_count` values.',
             }),
             min: z.number().optional().meta({ description: 'The least number, if any.' }),
-            max: z.number().optional(),
+            max: z.number().optional().meta({ description: 'The greatest number, if any.' }),
           })
-          .meta({ id: 'FoundPath' }),
+          .meta({
+            id: 'FoundPath',
+            description: 'A path of the metadata and what is there.',
+            examples: [PATH_EXAMPLE],
+          }),
       )
       .meta({ description: 'In the order of their characters.' }),
     has_more: page.has_more,
@@ -111,16 +170,21 @@ const foundSchema = z
       .string()
       .optional()
       .meta({ description: 'The `after` of the next page; absent on the last page.' }),
-    count: count.meta({ description: 'The vectors that pass the filter.' }),
+    count: count('The vectors that pass the filter.'),
     sequence,
   })
-  .meta({ id: 'FoundSchema' });
+  .meta({
+    id: 'FoundSchema',
+    description: 'A page of the paths that metadata has.',
+    examples: [{ paths: [PATH_EXAMPLE], has_more: false, count: 812, sequence: 33 }],
+  });
 
 const replyMembers = {
   facets: z.array(facetReply).optional().meta({ description: 'In the order of the request.' }),
   stats: z.array(statsReply).optional().meta({ description: 'In the order of the request.' }),
 };
 
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function aggregateSchemas(limits: Limits, basics: BasicSchemas) {
   const { path } = basics;
   const histogram = z
@@ -129,7 +193,8 @@ export function aggregateSchemas(limits: Limits, basics: BasicSchemas) {
         .int()
         .min(1)
         .max(limits.histogramBucketsMax)
-        .default(Math.min(HISTOGRAM_BUCKETS_DEFAULT, limits.histogramBucketsMax)),
+        .default(Math.min(HISTOGRAM_BUCKETS_DEFAULT, limits.histogramBucketsMax))
+        .meta({ description: 'The number of buckets.' }),
       min: z.number().optional().meta({ description: 'By default the least number.' }),
       max: z.number().optional().meta({ description: 'By default the greatest number.' }),
     })
@@ -141,19 +206,29 @@ export function aggregateSchemas(limits: Limits, basics: BasicSchemas) {
       id: 'HistogramRequest',
       description:
         'Buckets of equal width from `min` to `max`. A single one when all numbers are equal.',
+      examples: [{ bucket_count: 20, min: 0, max: 100 }],
     });
+  const histogramMember = histogram
+    .optional()
+    .meta({ description: 'Buckets of the numbers; absent for none.' });
   const members = {
     facets: z
       .array(
-        z.strictObject({
-          path,
-          limit: z
-            .int()
-            .min(1)
-            .max(limits.facetValuesMax)
-            .default(Math.min(limits.facetValuesDefault, limits.facetValuesMax))
-            .meta({ description: 'The number of values to return.' }),
-        }),
+        z
+          .strictObject({
+            path,
+            limit: z
+              .int()
+              .min(1)
+              .max(limits.facetValuesMax)
+              .default(Math.min(limits.facetValuesDefault, limits.facetValuesMax))
+              .meta({ description: 'The number of values to return.' }),
+          })
+          .meta({
+            id: 'FacetRequest',
+            description: 'A path whose values are counted.',
+            examples: [{ path: 'category', limit: 5 }],
+          }),
       )
       .max(limits.facetsMax)
       .optional()
@@ -162,7 +237,13 @@ export function aggregateSchemas(limits: Limits, basics: BasicSchemas) {
           'Counts the values of each path over all vectors that pass the filter. The count of a value is the number of vectors that the filter `{path: value}` selects: strings, numbers and booleans count, and an array counts once for each of its distinct elements.',
       }),
     stats: z
-      .array(z.strictObject({ path, histogram: histogram.optional() }))
+      .array(
+        z.strictObject({ path, histogram: histogramMember }).meta({
+          id: 'StatsRequest',
+          description: 'A path whose numbers are summarized.',
+          examples: [{ path: 'price', histogram: { bucket_count: 20 } }],
+        }),
+      )
       .max(limits.facetsMax)
       .optional()
       .meta({
@@ -174,25 +255,31 @@ export function aggregateSchemas(limits: Limits, basics: BasicSchemas) {
     value,
     members,
     replyMembers,
-    scoreStats: z.strictObject({ histogram: histogram.optional() }).optional().meta({
-      description:
-        'Summarizes the scores, as replies show them, of all vectors that pass the filter and have at least `score_threshold`. Every one of them is scored, which takes longer than a search.',
-    }),
+    scoreStats: z
+      .strictObject({ histogram: histogramMember })
+      .meta({
+        id: 'ScoreStatsRequest',
+        description:
+          'Summarizes the scores, as replies show them, of all vectors that pass the filter and have at least `score_threshold`. Every one of them is scored, which takes longer than a search.',
+        examples: [{ histogram: { bucket_count: 20 } }],
+      })
+      .optional(),
     scoreStatsReply: scoreStatsReply.optional(),
     schemaQuery: z.strictObject({
-      filter: basics.filter.optional(),
+      filter: basics.filter.optional().meta({ description: 'Only the vectors that pass.' }),
       limit: basics.limit.meta({ description: 'The maximum number of paths.' }),
       after: path.optional().meta({ description: 'Only paths after this one.' }),
     }),
     foundSchema,
     request: z
       .strictObject({
-        filter: basics.filter.optional(),
+        filter: basics.filter.optional().meta({ description: 'Only the vectors that pass.' }),
         ...members,
         min_sequence: basics.minSequence,
       })
       .meta({
         id: 'Aggregate',
+        description: 'What to count and to summarize.',
         examples: [
           {
             filter: { year: { $gte: 2020 } },
@@ -203,11 +290,15 @@ export function aggregateSchemas(limits: Limits, basics: BasicSchemas) {
       }),
     reply: z
       .object({
-        count: count.meta({ description: 'The vectors that pass the filter.' }),
+        count: count('The vectors that pass the filter.'),
         ...replyMembers,
         sequence,
       })
-      .meta({ id: 'AggregateReply' }),
+      .meta({
+        id: 'AggregateReply',
+        description: 'What was counted and summarized.',
+        examples: [{ count: 812, facets: [FACET_EXAMPLE], stats: [STATS_EXAMPLE], sequence: 33 }],
+      }),
   };
 }
 

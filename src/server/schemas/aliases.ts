@@ -1,7 +1,7 @@
 // Requests and replies about aliases of collections.
 
 import { z } from 'zod';
-import { type BasicSchemas, page } from './basics.js';
+import { type BasicSchemas, count, deleted, page } from './basics.js';
 
 /** Changes in one request: more than deployments switch at once. */
 const CHANGES_MAX = 100;
@@ -10,45 +10,56 @@ export function aliasSchemas(basics: BasicSchemas) {
   const name = basics.collectionId.meta({
     id: 'AliasName',
     description: 'The name of an alias: as the id of a collection, which it must not be.',
-    examples: ['articles'],
+    examples: ['articles-live'],
   });
   const target = basics.collectionId.meta({
     description: 'The collection to point to. An alias stands for the collection behind it.',
     examples: ['articles-2025'],
   });
-  const time = z.iso.datetime();
+  const example = {
+    name: 'articles-live',
+    collection: 'articles-2025',
+    created_at: '2026-11-21T08:00:00.000Z',
+    updated_at: '2026-11-21T08:00:00.000Z',
+  };
   const record = z
-    .object({ name, collection: basics.collectionId, created_at: time, updated_at: time })
-    .meta({
-      id: 'Alias',
-      examples: [
-        {
-          name: 'articles',
-          collection: 'articles-2025',
-          created_at: '2026-11-21T08:00:00.000Z',
-          updated_at: '2026-11-21T08:00:00.000Z',
-        },
-      ],
-    });
+    .object({
+      name,
+      collection: basics.collectionId,
+      created_at: z.iso.datetime().meta({ description: 'When the alias was made.' }),
+      updated_at: z.iso
+        .datetime()
+        .meta({ description: 'When it was last pointed to a collection.' }),
+    })
+    .meta({ id: 'Alias', description: 'A further name of a collection.', examples: [example] });
   return {
     name,
     record,
-    set: z
-      .strictObject({ collection: target })
-      .meta({ id: 'AliasSet', examples: [{ collection: 'articles-2025' }] }),
+    set: z.strictObject({ collection: target }).meta({
+      id: 'AliasSet',
+      description: 'Where to point the alias.',
+      examples: [{ collection: 'articles-2025' }],
+    }),
     change: z
       .strictObject({
         aliases: z
           .array(
-            z.strictObject({
-              name,
-              collection: target.nullable().meta({
-                description: 'The collection to point to; null for no alias of this name.',
+            z
+              .strictObject({
+                name,
+                collection: target.nullable().meta({
+                  description: 'The collection to point to; null for no alias of this name.',
+                }),
+              })
+              .meta({
+                id: 'AliasChange',
+                description: 'An alias to make, to move or to delete.',
+                examples: [{ name: 'articles-live', collection: 'articles-2025' }],
               }),
-            }),
           )
           .min(1)
-          .max(CHANGES_MAX),
+          .max(CHANGES_MAX)
+          .meta({ description: 'The changes.' }),
       })
       .meta({
         id: 'AliasesChange',
@@ -56,7 +67,7 @@ export function aliasSchemas(basics: BasicSchemas) {
         examples: [
           {
             aliases: [
-              { name: 'articles', collection: 'articles-2025' },
+              { name: 'articles-live', collection: 'articles-2025' },
               { name: 'articles-next', collection: null },
             ],
           },
@@ -66,12 +77,26 @@ export function aliasSchemas(basics: BasicSchemas) {
       .object({
         aliases: z.array(record).meta({ description: 'The aliases that were made or moved.' }),
       })
-      .meta({ id: 'AliasesChanged' }),
+      .meta({
+        id: 'AliasesChanged',
+        description: 'The changes took effect.',
+        examples: [{ aliases: [example] }],
+      }),
     list: z
-      .object({ aliases: z.array(record), ...page, total: z.int() })
-      .meta({ id: 'AliasList', description: 'In the order of their names.' }),
-    deleted: z
-      .object({ name, deleted: z.literal(true) })
-      .meta({ id: 'AliasDeleted', examples: [{ name: 'articles', deleted: true }] }),
+      .object({
+        aliases: z.array(record).meta({ description: 'In the order of their names.' }),
+        ...page,
+        total: count('The number of aliases.'),
+      })
+      .meta({
+        id: 'AliasList',
+        description: 'A page of the aliases.',
+        examples: [{ aliases: [example], has_more: false, total: 1 }],
+      }),
+    deleted: z.object({ name, deleted }).meta({
+      id: 'AliasDeleted',
+      description: 'The alias is deleted.',
+      examples: [{ name: 'articles-live', deleted: true }],
+    }),
   };
 }

@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
-import { type BasicSchemas, page } from './basics.js';
+import { type BasicSchemas, count, page, status } from './basics.js';
 
 /** Everything that is audited: what an operation is about, and what is done with it. */
 const AUDIT_OPERATIONS = [
@@ -27,9 +27,12 @@ const KINDS = ['collection', 'alias', 'key', 'backup'] as const;
 const OUTCOMES = ['succeeded', 'refused', 'failed'] as const;
 export type AuditOutcome = (typeof OUTCOMES)[number];
 
-const outcome = z.enum(OUTCOMES);
-const OUTCOME_MEANING =
-  '`refused`: the request was wrong or not permitted (4xx); `failed`: the service could not do it (5xx).';
+const outcome = z.enum(OUTCOMES).meta({
+  id: 'AuditOutcome',
+  description:
+    '`refused`: the request was wrong or not permitted (4xx); `failed`: the service could not do it (5xx).',
+  examples: ['succeeded'],
+});
 
 const example = {
   sequence: 17,
@@ -47,10 +50,12 @@ const example = {
 
 const event = z
   .object({
-    sequence: z.int().meta({ description: 'Counts the events of the data directory.' }),
-    time: z.iso.datetime(),
-    operation: z.enum(AUDIT_OPERATIONS),
-    outcome: outcome.meta({ description: OUTCOME_MEANING }),
+    sequence: count('Counts the events of the data directory.'),
+    time: z.iso.datetime().meta({ description: 'When it happened.' }),
+    operation: z
+      .enum(AUDIT_OPERATIONS)
+      .meta({ description: 'What the operation is about, and what was done with it.' }),
+    outcome,
     principal: z.string().meta({ description: 'Who: the id that `GET /principal` returns.' }),
     client: z.string().meta({
       description: 'The address of the client; `local` for the socket in the data directory.',
@@ -58,31 +63,48 @@ const event = z
     target: z.string().nullable().meta({
       description: 'The id or name of the object, as far as the request named one.',
     }),
-    status: z.int().meta({ description: 'The status of the reply.' }),
-    request_id: z.string(),
-    trace_id: z.string().nullable(),
-    unlogged_count: z.int().meta({
-      description: 'Attempts without a valid credential that were left out before this one.',
-    }),
+    status,
+    request_id: z.string().meta({ description: 'The `X-Request-Id` of the request.' }),
+    trace_id: z
+      .string()
+      .nullable()
+      .meta({ description: 'The trace that the request belongs to; null without one.' }),
+    unlogged_count: count(
+      'Attempts without a valid credential that were left out before this one.',
+    ),
   })
-  .meta({ id: 'AuditEvent', examples: [example] });
+  .meta({
+    id: 'AuditEvent',
+    description: 'An operation on the service that was done or attempted.',
+    examples: [example],
+  });
 
 export function auditSchemas(limits: Limits, basics: BasicSchemas) {
-  const time = z.iso.datetime({ offset: true }).optional();
+  const time = z.iso
+    .datetime({ offset: true })
+    .optional()
+    .meta({ examples: ['2026-11-21T08:00:00Z'] });
   return {
     /** The members that a cursor repeats. */
     filter: z.strictObject({
-      principal: z.string().min(1).optional().meta({ description: 'Only of this principal.' }),
+      principal: z
+        .string()
+        .min(1)
+        .optional()
+        .meta({ description: 'Only of this principal.', examples: [example.principal] }),
       operation: z
         .enum([...AUDIT_OPERATIONS, ...KINDS])
         .optional()
         .meta({ description: 'Only this operation, or all on this kind of object.' }),
-      outcome: outcome
+      outcome: outcome.optional().meta({ description: 'Only with this outcome.' }),
+      target: z
+        .string()
+        .min(1)
         .optional()
-        .meta({ description: `Only with this outcome. ${OUTCOME_MEANING}` }),
-      target: z.string().min(1).optional().meta({
-        description: 'Only on this object: the id of a collection or key, or an alias.',
-      }),
+        .meta({
+          description: 'Only on this object: the id of a collection or key, or an alias.',
+          examples: [example.target],
+        }),
       since: time.meta({ description: 'Only at or after this time.' }),
       until: time.meta({ description: 'Only before this time.' }),
       limit: basics.limit,
@@ -90,9 +112,9 @@ export function auditSchemas(limits: Limits, basics: BasicSchemas) {
     cursor: basics.cursor,
     list: z
       .object({
-        events: z.array(event),
+        events: z.array(event).meta({ description: 'Newest first.' }),
         ...page,
-        total: z.int().meta({ description: 'The number of kept events that were asked for.' }),
+        total: count('The number of kept events that were asked for.'),
         since: z.iso
           .datetime()
           .nullable()
@@ -100,6 +122,10 @@ export function auditSchemas(limits: Limits, basics: BasicSchemas) {
             description: `When the oldest event happened that is kept; null if there is none. The newest ${limits.auditEventsMax} are kept.`,
           }),
       })
-      .meta({ id: 'AuditList', description: 'Newest first.' }),
+      .meta({
+        id: 'AuditList',
+        description: 'A page of the audit events.',
+        examples: [{ events: [example], has_more: false, total: 1, since: example.time }],
+      }),
   };
 }

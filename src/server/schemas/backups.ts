@@ -2,6 +2,7 @@
 
 import { z } from 'zod';
 import { BACKUP_NAME_PATTERN } from '../../database/backup.js';
+import { count } from './basics.js';
 
 const example = {
   name: 'before-upgrade',
@@ -11,8 +12,8 @@ const example = {
 };
 const members = {
   created_at: z.iso.datetime().meta({ description: 'The time of the snapshot.' }),
-  byte_length: z.int().meta({ description: 'The size of all its files.' }),
-  collections: z.int().meta({ description: 'The number of collections.' }),
+  byte_length: count('The size of all its files.'),
+  collections: count('The number of collections.'),
 };
 const name = z
   .string()
@@ -32,11 +33,15 @@ export const backupSchemas = {
     .strictObject({
       name: name.optional().meta({ description: 'Generated from the time when absent.' }),
     })
-    .meta({ id: 'BackupCreate', examples: [{ name: example.name }, {}] }),
+    .meta({
+      id: 'BackupCreate',
+      description: 'A backup to make.',
+      examples: [{ name: example.name }, {}],
+    }),
   /** For the operator on the control socket, who may write to any folder anyway. */
   createAt: z.strictObject({ directory: z.string().min(1) }),
   record,
   list: z
-    .object({ backups: z.array(record) })
-    .meta({ id: 'BackupList', examples: [{ backups: [example] }] }),
+    .object({ backups: z.array(record).meta({ description: 'In the order of their names.' }) })
+    .meta({ id: 'BackupList', description: 'All backups.', examples: [{ backups: [example] }] }),
 };

@@ -33,6 +33,17 @@ export const wireFormats = z.registry<{ readonly format: WireFormat }>();
 /** Each sort key takes a column of the rows in memory; a few are enough to break ties. */
 const SORT_KEYS_MAX = 8;
 
+/** A token; what it contains is encrypted. */
+const CURSOR_EXAMPLE = 'c2FnaXR0YQ.kH3mT9xQ7bZr2LfW';
+
+const FLOAT32 = { type: 'number', format: 'float' } as const;
+
+const sortOrder = z.enum(['asc', 'desc']).meta({
+  id: 'SortOrder',
+  description: 'Ascending or descending.',
+  examples: ['asc'],
+});
+
 /** Built once per application, since the bounds are configurable. */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function basicSchemas(limits: Limits) {
@@ -59,23 +70,28 @@ export function basicSchemas(limits: Limits) {
     });
   const metric = z.enum(METRICS).meta({
     id: 'Metric',
+    examples: ['cosine'],
     description:
       'How vectors are compared. A higher score is always better. `cosine`: in [-1, 1]. `dot`: the dot product as it is. `euclidean`: 1 / (1 + d) with d the L2 distance.',
   });
+  const numbers = z
+    .custom<Float32Array>((value) => value instanceof Float32Array)
+    .meta({
+      id: 'Numbers',
+      description: 'A vector with the dimension of the collection, as an array of float32 numbers.',
+      type: 'array',
+      items: FLOAT32,
+      minItems: 1,
+      maxItems: limits.dimensionMax,
+      examples: [[0.12, -0.5, 0.33]],
+    })
+    .register(wireFormats, { format: 'vector' });
   const values = z
     .custom<Float32Array>((value) => value instanceof Float32Array)
     .meta({
       id: 'Values',
       description: `A vector with the dimension of the collection: an array of numbers, or base64 (RFC 4648, section 4, with padding) of little-endian float32. Stored as float32. Values that are not finite as float32 are rejected, and so is a zero vector under \`cosine\`.`,
-      oneOf: [
-        {
-          type: 'array',
-          items: { type: 'number' },
-          minItems: 1,
-          maxItems: limits.dimensionMax,
-        },
-        { type: 'string', contentEncoding: 'base64' },
-      ],
+      oneOf: [{ $ref: '#/$defs/Numbers' }, { type: 'string', contentEncoding: 'base64' }],
       examples: [[0.12, -0.5, 0.33]],
     })
     .register(wireFormats, { format: 'vector' });
@@ -124,14 +140,16 @@ export function basicSchemas(limits: Limits) {
       additionalProperties: false,
       properties: {
         indices: {
+          description: 'The indices of the elements that are not 0.',
           type: 'array',
           items: { type: 'integer', minimum: 0, maximum: 4_294_967_295 },
           minItems: 1,
           maxItems: limits.sparseElementsMax,
         },
         values: {
+          description: 'The value of each index, in the same order.',
           type: 'array',
-          items: { type: 'number' },
+          items: FLOAT32,
           minItems: 1,
           maxItems: limits.sparseElementsMax,
         },
@@ -158,6 +176,7 @@ export function basicSchemas(limits: Limits) {
   const metadata = z.custom<JsonObject>(isObject, { error: wantObject }).meta({
     id: 'Metadata',
     type: 'object',
+    additionalProperties: true,
     description: `Any JSON object of at most ${limits.metadataBytesMax} bytes and ${limits.metadataDepthMax} levels, in which no name begins with \`$\`. Returned exactly as sent.`,
     examples: [{ title: 'On exactness', year: 2024, tags: ['search'] }],
   });
@@ -165,6 +184,20 @@ export function basicSchemas(limits: Limits) {
   const filter = z.custom<JsonObject>(isObject, { error: wantObject }).meta({
     id: 'Filter',
     type: 'object',
+    properties: {
+      $and: {
+        type: 'array',
+        items: { $ref: '#/$defs/Filter' },
+        description: 'Filters that must all hold.',
+      },
+      $or: {
+        type: 'array',
+        items: { $ref: '#/$defs/Filter' },
+        description: 'Filters of which at least one must hold.',
+      },
+      $not: { $ref: '#/$defs/Filter', description: 'A filter that must not hold.' },
+    },
+    additionalProperties: true,
     description: `Conditions on metadata, all of which must hold. A name is a path (\`a.b\` walks objects, and a literal name \`a.b\` wins where present), \`$id\` for the id of the vector, or \`$text\` for its indexed text (\`$match\`: it has all of these words); a plain value means equality; an object holds operators: \`$eq $ne $gt $gte $lt $lte $in $nin $exists $type\`, for strings \`$prefix $suffix $like $regex $date\`, for arrays \`$contains $contains_any $contains_all $size $elem_match\`, for points \`$geo_radius $geo_box $geo_polygon\`. \`"$case": "insensitive"\` makes the comparisons of strings in the same object ignore case. \`$and\`, \`$or\` and \`$not\` nest, with \`$elem_match\`, to depth ${limits.filterDepthMax}; a filter has at most ${limits.filterNodesMax} conditions, and a list of values at most ${limits.filterValuesMax}.`,
     examples: [
       { year: { $gte: 2020 }, lang: { $in: ['en', 'de'] } },
@@ -197,6 +230,7 @@ export function basicSchemas(limits: Limits) {
     vectorId,
     vectorIds,
     metric,
+    numbers,
     values,
     vectorName,
     namedValues,
@@ -234,51 +268,86 @@ export function basicSchemas(limits: Limits) {
       .min(1)
       .max(limits.pageLimitMax)
       .optional()
-      .meta({ description: 'Page size.', default: limits.pageLimitDefault }),
-    offset: z.int().min(0).optional().meta({
-      description:
-        'The number of records to skip. Large offsets cost more, and pages shift when data changes between requests; a cursor avoids both. Not together with `cursor`.',
-    }),
-    /** @param fieldDescription what a key may sort by. */
-    sortKeys: (fieldDescription: string) =>
+      .meta({ description: 'Page size.', default: limits.pageLimitDefault, examples: [100] }),
+    offset: z
+      .int()
+      .min(0)
+      .optional()
+      .meta({
+        description:
+          'The number of records to skip. Large offsets cost more, and pages shift when data changes between requests; a cursor avoids both. Not together with `cursor`.',
+        examples: [200],
+      }),
+    /** @param id the name of the schema of a key; `fieldDescription` says what it may sort by. */
+    sortKeys: (id: string, fieldDescription: string) =>
       z
         .array(
-          z.strictObject({
-            field: z
-              .string()
-              .min(1)
-              .max(limits.filterPathCharactersMax)
-              .meta({ description: fieldDescription }),
-            order: z.enum(['asc', 'desc']).default('asc'),
-          }),
+          z
+            .strictObject({
+              field: z
+                .string()
+                .min(1)
+                .max(limits.filterPathCharactersMax)
+                .meta({ description: fieldDescription }),
+              order: sortOrder.default('asc'),
+            })
+            .meta({
+              id,
+              description: 'What to sort by; later keys order what earlier ones leave equal.',
+              examples: [{ field: 'year', order: 'desc' }],
+            }),
         )
         .min(1)
-        .max(SORT_KEYS_MAX),
-    sample: z.int().min(1).meta({
-      description:
-        'Only so many of the vectors that pass the filter, chosen by hashes of their ids: the same on every server, and nearly the same after writes.',
-    }),
+        .max(SORT_KEYS_MAX)
+        .meta({ examples: [[{ field: 'year', order: 'desc' }]] }),
+    sample: z
+      .int()
+      .min(1)
+      .meta({
+        description:
+          'Only so many of the vectors that pass the filter, chosen by hashes of their ids: the same on every server, and nearly the same after writes.',
+        examples: [10_000],
+      }),
     seed: z
       .int()
       .min(0)
       .max(2 ** 32 - 1)
       .optional()
-      .meta({ default: 0, description: 'With `sample`: another seed gives another sample.' }),
+      .meta({
+        default: 0,
+        description: 'With `sample`: another seed gives another sample.',
+        examples: [17],
+      }),
     minSequence: z
       .int()
       .min(0)
       .optional()
-      .meta({ description: 'Answer from a snapshot that includes the write with this sequence.' }),
-    cursor: z.string().min(1).optional().meta({
-      description:
-        'The `next_cursor` of the previous page. Send it alone or with the same fields as for the first page. Not together with `offset`.',
-    }),
+      .meta({
+        description: 'Answer from a snapshot that includes the write with this sequence.',
+        examples: [33],
+      }),
+    cursor: z
+      .string()
+      .min(1)
+      .optional()
+      .meta({
+        description:
+          'The `next_cursor` of the previous page. Send it alone or with the same fields as for the first page. Not together with `offset`.',
+        examples: [CURSOR_EXAMPLE],
+      }),
   };
 }
 
 export type BasicSchemas = ReturnType<typeof basicSchemas>;
 
 /** Members that replies share. */
+export const count = (description: string) => z.int().min(0).meta({ description });
+export const status = z
+  .int()
+  .min(100)
+  .max(599)
+  .meta({ description: 'The HTTP status of the reply.' });
+export const deleted = z.literal(true).meta({ description: 'Always true.' });
 export const sequence = z.int().min(0).meta({
   description: 'The sequence of the last write that the reply reflects; usable as `min_sequence`.',
 });
@@ -286,7 +355,10 @@ export const page = {
   next_cursor: z
     .string()
     .optional()
-    .meta({ description: 'The token of the next page; absent on the last page.' }),
+    .meta({
+      description: 'The token of the next page; absent on the last page.',
+      examples: [CURSOR_EXAMPLE],
+    }),
   has_more: z.boolean().meta({ description: 'Whether there is another page.' }),
 };
 

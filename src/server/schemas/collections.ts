@@ -7,11 +7,35 @@ import { METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
 import { DECLARED_TYPES, type DeclaredTypes, type VectorShape } from '../../common/types.js';
 import { EMBEDDING_NAME } from '../../platform/config.js';
 import { describeKind } from '../ingest/describe-kind.js';
-import { type BasicSchemas, page } from './basics.js';
+import { type BasicSchemas, count, deleted, page } from './basics.js';
 import { textSchemas } from './text.js';
 
 /** 100 years: longer than any vector is of use. */
 const TTL_SECONDS_MAX = 100 * 366 * 86_400;
+
+const SEGMENT_EXAMPLE = {
+  number: 1,
+  state: 'stored',
+  row_count: 32768,
+  vector_count: 32001,
+  memory: { host_bytes: 310000, mapped_bytes: 102000000, device_bytes: 0 },
+  file_bytes: 102000000,
+};
+const COLLECTION_EXAMPLE = {
+  id: 'articles',
+  dimension: 768,
+  metric: 'cosine',
+  description: null,
+  labels: {},
+  status: 'ready',
+  vector_count: 12000,
+  sequence: 31,
+  created_at: '2026-11-21T08:00:00.000Z',
+  updated_at: '2026-11-21T08:00:00.000Z',
+  engine: { name: 'wasm', reason: 'no GPU was found' },
+  memory: { host_bytes: 3100000, mapped_bytes: 49000000, device_bytes: 0 },
+  disk_bytes: 51000000,
+};
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
@@ -66,18 +90,28 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       examples: [{ year: 'integer', 'author.name': 'string', tags: 'string[]' }],
     });
   const text = textSchemas(limits, basics);
-  const dimension = z.int().min(1).max(limits.dimensionMax);
+  const dimension = z
+    .int()
+    .min(1)
+    .max(limits.dimensionMax)
+    .meta({ description: 'The length of the vector.', examples: [384] });
   const vectors = z
     .record(
       basics.vectorName,
-      z.strictObject({
-        dimension,
-        metric: basics.metric.default('cosine'),
-        multi: z.boolean().optional().meta({
-          description:
-            'Whether a record has a list of vectors under this name, which `multi_vector` compares by MaxSim. For `cosine` and `dot`.',
+      z
+        .strictObject({
+          dimension,
+          metric: basics.metric.default('cosine'),
+          multi: z.boolean().optional().meta({
+            description:
+              'Whether a record has a list of vectors under this name, which `multi_vector` compares by MaxSim. For `cosine` and `dot`.',
+          }),
+        })
+        .meta({
+          id: 'NamedVectorInput',
+          description: 'What a named vector is to be.',
+          examples: [{ dimension: 384, metric: 'cosine' }],
         }),
-      }),
     )
     .superRefine((value, context) => {
       const violation = findVectorsViolation(value, limits);
@@ -88,8 +122,11 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       description: `Named vectors, beside or in place of the unnamed one: each record may have or lack each of them. At most ${limits.namedVectorsMax}, with at most ${limits.recordValuesMax} dimensions in all. They cannot be changed later.`,
       examples: [{ title: { dimension: 384, metric: 'cosine' } }],
     });
+  const sparseSettings = z
+    .strictObject({})
+    .meta({ id: 'SparseVectorSettings', description: 'Nothing yet.', examples: [{}] });
   const sparseVectors = z
-    .record(basics.vectorName, z.strictObject({}))
+    .record(basics.vectorName, sparseSettings)
     .superRefine((value, context) => {
       const violation = findSparseViolation(value, limits);
       if (violation === null) return;
@@ -137,8 +174,12 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       labels: labels.optional(),
       text: text.input.optional(),
       ttl_seconds: ttl.optional(),
-      schema: types.nullable().optional(),
-      embedding: embedding.nullable().optional(),
+      schema: types.nullable().optional().meta({
+        description: 'Types of metadata by path; null or absent for none.',
+      }),
+      embedding: embedding.nullable().optional().meta({
+        description: 'What turns texts into its vectors; null or absent for nothing.',
+      }),
       idempotency_key: basics.idempotencyKey,
     })
     .superRefine((body, context) => {
@@ -151,6 +192,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     })
     .meta({
       id: 'CollectionCreate',
+      description: 'A collection to create.',
       examples: [{ id: 'articles', dimension: 768, metric: 'cosine' }],
     });
   const update = z
@@ -162,7 +204,9 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         description:
           'Replaces the whole schema; null for none. Every vector must fit, which is checked first: that takes a few seconds for a million vectors, during which writes wait.',
       }),
-      embedding: embedding.nullable().optional(),
+      embedding: embedding.nullable().optional().meta({
+        description: 'What turns texts into its vectors from now on; null for nothing.',
+      }),
     })
     .meta({
       id: 'CollectionUpdate',
@@ -183,106 +227,107 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     });
   const rename = z
     .strictObject({ id: basics.collectionId, idempotency_key: basics.idempotencyKey })
-    .meta({ id: 'CollectionRename', examples: [{ id: 'articles-2025' }] });
-  const memory = z.object({
-    host_bytes: z.int(),
-    mapped_bytes: z.int().meta({
-      description:
-        'Mapped files, whose memory the system takes back when it needs it; not part of `host_bytes`.',
-    }),
-    device_bytes: z.int(),
-  });
+    .meta({
+      id: 'CollectionRename',
+      description: 'The new id of a collection.',
+      examples: [{ id: 'articles-2025' }],
+    });
+  const memory = z
+    .object({
+      host_bytes: count('Bytes of the main memory.'),
+      mapped_bytes: count(
+        'Bytes of mapped files, whose memory the system takes back when it needs it; not part of `host_bytes`.',
+      ),
+      device_bytes: count('Bytes of the memory of GPUs.'),
+    })
+    .meta({
+      id: 'MemoryUse',
+      description: 'Memory in use.',
+      examples: [{ host_bytes: 310000, mapped_bytes: 102000000, device_bytes: 0 }],
+    });
   const segment = z
     .object({
-      number: z.int(),
+      number: count('The number of the segment in its collection, from 1.'),
       state: z.enum(['active', 'sealed', 'stored']).meta({
         description: '`active` takes new rows, `sealed` waits for its file, `stored` has one.',
       }),
-      row_count: z.int().meta({ description: 'Rows, with those that only snapshots see.' }),
-      vector_count: z.int().meta({ description: 'Rows that are neither deleted nor replaced.' }),
+      row_count: count('Rows, with those that only snapshots see.'),
+      vector_count: count('Rows that are neither deleted nor replaced.'),
       memory,
-      file_bytes: z.int(),
+      file_bytes: count('The size of its file; 0 without one.'),
     })
     .meta({
       id: 'Segment',
-      examples: [
-        {
-          number: 1,
-          state: 'stored',
-          row_count: 32768,
-          vector_count: 32001,
-          memory: { host_bytes: 310000, mapped_bytes: 102000000, device_bytes: 0 },
-          file_bytes: 102000000,
-        },
-      ],
+      description: 'Consecutive rows of a collection, which are stored together.',
+      examples: [SEGMENT_EXAMPLE],
     });
   const record = z
     .object({
       id: basics.collectionId,
-      dimension: z.int().optional().meta({
-        description: 'Of the unnamed vector; it and `metric` are absent without one.',
-      }),
+      dimension: count('Of the unnamed vector; it and `metric` are absent without one.').optional(),
       metric: basics.metric.optional(),
       vectors: z
         .record(
           z.string(),
-          z.object({
-            dimension: z.int(),
-            metric: basics.metric,
-            multi: z.literal(true).optional(),
-          }),
+          z
+            .object({
+              dimension: count('The length of the vector.'),
+              metric: basics.metric,
+              multi: z.literal(true).optional().meta({
+                description: 'Records have a list of vectors under this name.',
+              }),
+            })
+            .meta({
+              id: 'NamedVectorSettings',
+              description: 'What a named vector is.',
+              examples: [{ dimension: 384, metric: 'cosine' }],
+            }),
         )
         .optional()
         .meta({ description: 'The named vectors; absent without any.' }),
       sparse_vectors: z
-        .record(z.string(), z.object({}))
+        .record(z.string(), sparseSettings)
         .optional()
         .meta({ description: 'The sparse vectors; absent without any.' }),
-      description: z.string().nullable(),
-      labels: z.record(z.string(), z.string()),
+      description: z.string().nullable().meta({ description: 'Text for people.' }),
+      labels: z
+        .record(z.string(), z.string())
+        .meta({ description: 'Text by name, for people and tools.' }),
       text: text.record.optional(),
-      ttl_seconds: z.int().optional().meta({
-        description: 'Absent when vectors without `expires_at` do not expire.',
-      }),
+      ttl_seconds: count(
+        'When vectors expire that are written without `expires_at`, in seconds after their write; absent for never.',
+      ).optional(),
       schema: types.optional().meta({ description: 'Absent without declared types.' }),
       embedding: embedding.optional().meta({ description: 'Absent without an endpoint.' }),
       status: z.enum(['loading', 'ready', 'failed']).meta({
         description:
           '`failed`: the data of this collection is damaged. Other collections are available.',
       }),
-      vector_count: z.int(),
-      sequence: z.int().meta({ description: 'The sequence of the last visible write.' }),
-      created_at: z.iso.datetime(),
-      updated_at: z.iso.datetime(),
-      engine: z.object({
-        name: z.string(),
-        reason: z.string().meta({ description: 'Why this engine was chosen.' }),
-      }),
+      vector_count: count('The number of vectors that it has.'),
+      sequence: count('The sequence of the last visible write.'),
+      created_at: z.iso.datetime().meta({ description: 'When it was created.' }),
+      updated_at: z.iso
+        .datetime()
+        .meta({ description: 'When it was last written to, or its settings were last changed.' }),
+      engine: z
+        .object({
+          name: z.string().meta({ description: 'The name of the engine.' }),
+          reason: z.string().meta({ description: 'Why this engine was chosen.' }),
+        })
+        .meta({
+          id: 'EngineChoice',
+          description: 'The engine that searches the collection.',
+          examples: [{ name: 'wasm', reason: 'no GPU was found' }],
+        }),
       memory,
-      disk_bytes: z.int().meta({
-        description:
-          'Segment files and the log after them. Clones share files with their originals where the file system can.',
-      }),
+      disk_bytes: count(
+        'Segment files and the log after them. Clones share files with their originals where the file system can.',
+      ),
     })
     .meta({
       id: 'Collection',
-      examples: [
-        {
-          id: 'articles',
-          dimension: 768,
-          metric: 'cosine',
-          description: null,
-          labels: {},
-          status: 'ready',
-          vector_count: 12000,
-          sequence: 31,
-          created_at: '2026-11-21T08:00:00.000Z',
-          updated_at: '2026-11-21T08:00:00.000Z',
-          engine: { name: 'wasm', reason: 'no GPU was found' },
-          memory: { host_bytes: 3100000, mapped_bytes: 49000000, device_bytes: 0 },
-          disk_bytes: 51000000,
-        },
-      ],
+      description: 'A collection, its settings and its state.',
+      examples: [COLLECTION_EXAMPLE],
     });
   return {
     create,
@@ -293,28 +338,45 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     record,
     segments: z
       .object({
-        segments: z.array(segment),
+        segments: z.array(segment).meta({ description: 'In the order of their numbers.' }),
         ...page,
-        total: z.int().meta({ description: 'The number of segments.' }),
-        file_bytes: z.int().meta({ description: 'Of all segments.' }),
-        log_bytes: z.int().meta({
-          description: 'Writes that are in the log only; the next start reads them from there.',
-        }),
+        total: count('The number of segments.'),
+        file_bytes: count('Of all segments.'),
+        log_bytes: count('Writes that are in the log only; the next start reads them from there.'),
       })
-      .meta({ id: 'SegmentList', description: 'In the order of their numbers.' }),
+      .meta({
+        id: 'SegmentList',
+        description: 'A page of the segments of a collection.',
+        examples: [
+          {
+            segments: [SEGMENT_EXAMPLE],
+            has_more: false,
+            total: 1,
+            file_bytes: 102000000,
+            log_bytes: 0,
+          },
+        ],
+      }),
     list: z
-      .object({ collections: z.array(record), ...page, total: z.int() })
-      .meta({ id: 'CollectionList' }),
+      .object({
+        collections: z.array(record).meta({ description: 'In the order of their ids.' }),
+        ...page,
+        total: count('The number of collections.'),
+      })
+      .meta({
+        id: 'CollectionList',
+        description: 'A page of the collections.',
+        examples: [{ collections: [COLLECTION_EXAMPLE], has_more: false, total: 1 }],
+      }),
     deleted: z
       .object({
         id: basics.collectionId,
-        deleted: z.literal(true),
-        vector_count: z
-          .int()
-          .meta({ description: 'The number of vectors that were deleted with it.' }),
+        deleted,
+        vector_count: count('The number of vectors that were deleted with it.'),
       })
       .meta({
         id: 'CollectionDeleted',
+        description: 'The collection is deleted.',
         examples: [{ id: 'articles', deleted: true, vector_count: 12000 }],
       }),
   };

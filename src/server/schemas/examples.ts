@@ -18,15 +18,7 @@ export function exampleSchemas(limits: Limits) {
     .meta({
       id: 'Example',
       description: 'A stored vector by its id, or the values of a vector as an array of numbers.',
-      oneOf: [
-        { $ref: '#/$defs/VectorId' },
-        {
-          type: 'array',
-          items: { type: 'number' },
-          minItems: 1,
-          maxItems: limits.dimensionMax,
-        },
-      ],
+      oneOf: [{ $ref: '#/$defs/VectorId' }, { $ref: '#/$defs/Numbers' }],
       examples: ['article-17'],
     });
   const includeExamples = z.boolean().default(false).meta({
@@ -52,7 +44,13 @@ export function exampleSchemas(limits: Limits) {
     .strictObject({
       target: example.optional().meta({ description: 'What the result is to be near to.' }),
       context: z
-        .array(z.strictObject({ positive: example, negative: example }))
+        .array(
+          z.strictObject({ positive: example, negative: example }).meta({
+            id: 'ExamplePair',
+            description: 'Two examples, of which the result is to be nearer to the positive one.',
+            examples: [{ positive: 'article-4', negative: 'article-9' }],
+          }),
+        )
         .max(limits.examplesMax)
         .default([])
         .meta({ description: 'Pairs, of which the result is to be nearer to the positive one.' }),

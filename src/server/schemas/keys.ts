@@ -46,11 +46,16 @@ const example = {
 const members = {
   id,
   owner,
-  scopes: z.array(z.string()),
-  created_at: z.iso.datetime(),
+  scopes: z.array(z.string()).meta({ description: 'What the key allows.' }),
+  created_at: z.iso.datetime().meta({ description: 'When the key was created.' }),
   expires_at: z.iso.datetime().nullable().meta({ description: 'Null if the key does not expire.' }),
-  rotated_at: z.iso.datetime().nullable(),
-  revoked_at: z.iso.datetime().nullable(),
+  rotated_at: z.iso.datetime().nullable().meta({
+    description: 'When the key last got a new secret; null if it has its first one.',
+  }),
+  revoked_at: z.iso
+    .datetime()
+    .nullable()
+    .meta({ description: 'When the key was revoked; null if it was not.' }),
 };
 const record = z.object(members).meta({
   id: 'ApiKey',
@@ -66,6 +71,7 @@ const secretRecord = z
   })
   .meta({
     id: 'ApiKeyWithSecret',
+    description: 'A key with its secret, which no other reply contains.',
     examples: [{ ...example, key: `sk_${example.id}_…` }],
   });
 
@@ -85,6 +91,7 @@ export const keySchemas = {
     })
     .meta({
       id: 'ApiKeyCreate',
+      description: 'A key to create.',
       examples: [{ owner: 'search frontend', scopes: ['vectors:read:catalog-*'] }],
     }),
   rotate: z
@@ -96,8 +103,19 @@ export const keySchemas = {
         .default(0)
         .meta({ description: 'How long the old secret remains valid beside the new one.' }),
     })
-    .meta({ id: 'ApiKeyRotate', examples: [{ grace_seconds: 3600 }] }),
+    .meta({
+      id: 'ApiKeyRotate',
+      description: 'How to replace the secret.',
+      examples: [{ grace_seconds: 3600 }],
+    }),
   record,
   secretRecord,
-  list: z.object({ keys: z.array(record).max(API_KEYS_MAX) }).meta({ id: 'ApiKeyList' }),
+  list: z
+    .object({
+      keys: z
+        .array(record)
+        .max(API_KEYS_MAX)
+        .meta({ description: 'In the order of their creation.' }),
+    })
+    .meta({ id: 'ApiKeyList', description: 'All keys.', examples: [{ keys: [example] }] }),
 };

@@ -35,12 +35,18 @@ export const principalSchemas = {
       }),
       grants: z
         .array(
-          z.object({
-            scope: z.enum(SCOPES).meta({ description: '`admin` includes all others.' }),
-            collections: z.string().meta({
-              description: 'A glob of collection ids: `*` matches any characters, `?` one.',
+          z
+            .object({
+              scope: z.enum(SCOPES).meta({ description: '`admin` includes all others.' }),
+              collections: z.string().meta({
+                description: 'A glob of collection ids: `*` matches any characters, `?` one.',
+              }),
+            })
+            .meta({
+              id: 'Grant',
+              description: 'A scope, and the collections that it is for.',
+              examples: [{ scope: 'vectors:read', collections: 'catalog-*' }],
             }),
-          }),
         )
         .meta({ description: 'What the caller may do; no order.' }),
       credentials_required: z.boolean().meta({

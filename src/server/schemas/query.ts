@@ -3,18 +3,31 @@
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import type { AggregateSchemas } from './aggregate.js';
-import { type BasicSchemas, page, sequence, wireFormats } from './basics.js';
+import { type BasicSchemas, count, page, sequence, wireFormats } from './basics.js';
 import { listNames, rankingSchemas } from './rankings.js';
+
+const REPLY_EXAMPLE = {
+  matches: [{ id: 'article-17', score: 0.9731, metadata: { year: 2024 } }],
+  has_more: false,
+  total: 812,
+  sequence: 33,
+};
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: AggregateSchemas) {
   const { vectorId, values, namedValues, sparseVectors, using, metadata, filter, metric } = basics;
   const { single, fusion, prefetch, mmr } = rankingSchemas(limits, basics);
   const ranking = { ...single, fusion: fusion.optional() };
-  const limit = z.int().min(1).max(limits.pageLimitMax).optional().meta({
-    description:
-      'Page size. When absent: `top_k`, or the default page size when that is absent too.',
-  });
+  const limit = z
+    .int()
+    .min(1)
+    .max(limits.pageLimitMax)
+    .optional()
+    .meta({
+      description:
+        'Page size. When absent: `top_k`, or the default page size when that is absent too.',
+      examples: [100],
+    });
   const members = {
     ...ranking,
     prefetch: prefetch.optional(),
@@ -24,8 +37,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       .min(1)
       .optional()
       .meta({
-        default: limits.topKDefault,
-        description: `The number of nearest vectors to return: at most ${limits.topKMax} without \`limit\`, which returns them in pages. With \`limit\` and no \`top_k\` the pages go through all vectors that pass the filter; with \`score_threshold\` and no \`top_k\`, through all that have at least that score.`,
+        description: `The number of nearest vectors to return, ${limits.topKDefault} if neither \`limit\`, \`score_threshold\` nor \`cursor\` says otherwise: at most ${limits.topKMax} without \`limit\`, which returns them in pages. With \`limit\` and no \`top_k\` the pages go through all vectors that pass the filter; with \`score_threshold\` and no \`top_k\`, through all that have at least that score.`,
       }),
     limit,
     offset: basics.offset,
@@ -34,16 +46,25 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       description:
         'Applied to the whole collection before scoring: the reply has min(top_k, vectors that pass) matches.',
     }),
-    include_metadata: z.boolean().optional().meta({ default: false }),
+    include_metadata: z
+      .boolean()
+      .optional()
+      .meta({ default: false, description: 'Whether matches have their metadata.' }),
     include_values: z
       .union([z.boolean(), z.literal('base64')])
+      .meta({
+        id: 'IncludeValues',
+        description:
+          'Whether matches have their vectors; `base64`: as base64 of little-endian float32.',
+        examples: [true],
+      })
       .optional()
       .meta({
         default: false,
         description: '`base64` returns vectors as base64 of little-endian float32.',
       }),
     sort: basics
-      .sortKeys('A path in the metadata, `score`, or `id` (also `$id`).')
+      .sortKeys('SortKey', 'A path in the metadata, `score`, or `id` (also `$id`).')
       .optional()
       .meta({
         description: `Sorts the \`top_k\` nearest vectors, at most ${limits.topKMax}, in another order.`,
@@ -70,7 +91,10 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
     facets: aggregate.members.facets,
     stats: aggregate.members.stats,
     score_stats: aggregate.scoreStats,
-    explain: z.boolean().optional().meta({ default: false }),
+    explain: z.boolean().optional().meta({
+      default: false,
+      description: 'Whether the reply has `explain`: how the result was found.',
+    }),
   };
   const description = `Exactly one of ${listNames(ranking)}, or a \`cursor\` alone. \`limit\`, \`offset\` and \`cursor\` may be in the query string instead.`;
   const examples = [
@@ -84,34 +108,43 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
   const query = z.strictObject(members).meta({ id: 'Query', description, examples });
   const reply = z
     .object({
-      matches: z.array(
-        z
-          .object({
-            id: vectorId,
-            score: z
-              .number()
-              .meta({ description: 'A higher score is better, for every metric.' })
-              .register(wireFormats, { format: 'float32' }),
-            distance: z
-              .number()
-              .register(wireFormats, { format: 'float32' })
-              .optional()
-              .meta({ description: 'The L2 distance; `euclidean` only.' }),
-            group: aggregate.value.optional().meta({
-              description: 'The value of the group that it belongs to; with `group_by` only.',
+      matches: z
+        .array(
+          z
+            .object({
+              id: vectorId,
+              score: z
+                .number()
+                .meta({
+                  description: 'A higher score is better, for every metric.',
+                  format: 'float',
+                })
+                .register(wireFormats, { format: 'float32' }),
+              distance: z
+                .number()
+                .meta({ format: 'float' })
+                .register(wireFormats, { format: 'float32' })
+                .optional()
+                .meta({ description: 'The L2 distance; `euclidean` only.' }),
+              group: aggregate.value.optional().meta({
+                description: 'The value of the group that it belongs to; with `group_by` only.',
+              }),
+              metadata: metadata.optional(),
+              values: values.optional(),
+              vectors: namedValues.optional(),
+              sparse_vectors: sparseVectors.optional(),
+            })
+            .meta({
+              id: 'Match',
+              description: 'A vector that was found.',
+              examples: [{ id: 'article-17', score: 0.9731, metadata: { year: 2024 } }],
             }),
-            metadata: metadata.optional(),
-            values: values.optional(),
-            vectors: namedValues.optional(),
-            sparse_vectors: sparseVectors.optional(),
-          })
-          .meta({ id: 'Match' }),
-      ),
+        )
+        .meta({ description: 'The nearest first, or as `sort` says.' }),
       ...page,
-      total: z.int().optional().meta({
-        description:
-          'The exact number of vectors that pass the filter and that the query ranks: with `text` or `sparse` those that match it, with `fusion` those that any part ranks. On the first page and on pages with an `offset`.',
-      }),
+      total: count(
+        'The exact number of vectors that pass the filter and that the query ranks: with `text` or `sparse` those that match it, with `fusion` those that any part ranks. On the first page and on pages with an `offset`.',
+      ).optional(),
       sequence,
       facets: aggregate.replyMembers.facets,
       stats: aggregate.replyMembers.stats,
@@ -120,65 +153,106 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
         .object({
           engine: z.string().meta({
             description:
-              '`text`, `sparse` and `fusion` for queries with these, `max_sim` for multi-vectors.',
+              'What found the result: the name of an engine, `text`, `sparse` and `fusion` for queries with these, `max_sim` for multi-vectors.',
           }),
-          segment_count: z.int(),
-          rows_scanned: z.int(),
-          rows_passed_filter: z.int(),
-          candidates_rescored: z.int(),
+          segment_count: count('The segments of the snapshot.'),
+          rows_scanned: count('The rows that were compared with the query.'),
+          rows_passed_filter: count('The rows that pass the filter.'),
+          candidates_rescored: count('The rows whose exact scores were computed.'),
           is_certified: z.boolean().meta({
             description:
               'Whether no vector outside the result can have a higher score than one in it.',
           }),
-          filter_ms: z.number(),
-          search_ms: z.number(),
-          assemble_ms: z.number(),
+          filter_ms: z.number().meta({ description: 'Milliseconds for the filter.' }),
+          search_ms: z.number().meta({ description: 'Milliseconds for the search.' }),
+          assemble_ms: z.number().meta({ description: 'Milliseconds for making the reply.' }),
         })
-        .optional()
-        .meta({ id: 'Explain' }),
+        .meta({
+          id: 'Explain',
+          description: 'How the result was found.',
+          examples: [
+            {
+              engine: 'simd',
+              segment_count: 2,
+              rows_scanned: 12_000,
+              rows_passed_filter: 812,
+              candidates_rescored: 64,
+              is_certified: true,
+              filter_ms: 0.4,
+              search_ms: 1.2,
+              assemble_ms: 0.1,
+            },
+          ],
+        })
+        .optional(),
     })
     .meta({
       id: 'QueryReply',
-      examples: [
-        {
-          matches: [{ id: 'article-17', score: 0.9731, metadata: { year: 2024 } }],
-          has_more: false,
-          total: 812,
-          sequence: 33,
-        },
-      ],
+      description: 'A page of matches.',
+      examples: [REPLY_EXAMPLE],
     });
   /** Parameters of an Arrow body; columns of the same names override them row by row. */
   const queryRows = z.strictObject({
     using,
-    top_k: z.int().min(1).max(limits.topKMax).optional(),
-    filter: filter.optional(),
-    metric: metric.optional(),
-    score_threshold: z.number().optional(),
-    group_by: basics.path.optional(),
-    group_size: z.int().min(1).max(limits.topKMax).optional(),
-    include_metadata: z.boolean().optional(),
-    include_values: z.boolean().optional(),
-    min_sequence: z.int().min(0).optional(),
-    vector_column: z.string().min(1).optional().meta({
-      description: 'The column of vectors, if its name is not `vector`, `values` or `embedding`.',
+    top_k: z
+      .int()
+      .min(1)
+      .max(limits.topKMax)
+      .optional()
+      .meta({ description: 'The number of nearest vectors to return per query.', examples: [10] }),
+    filter: filter.optional().meta({ description: 'Only vectors that pass are matches.' }),
+    metric: metric.optional().meta({ description: "Used instead of the collection's metric." }),
+    score_threshold: z
+      .number()
+      .optional()
+      .meta({ description: 'Return only matches with at least this score.', examples: [0.75] }),
+    group_by: basics.path.optional().meta({
+      description: 'Return the best matches of each distinct value of this metadata path.',
     }),
+    group_size: z
+      .int()
+      .min(1)
+      .max(limits.topKMax)
+      .optional()
+      .meta({ description: 'The number of matches per group.', examples: [3] }),
+    include_metadata: z
+      .boolean()
+      .optional()
+      .meta({ description: 'Whether matches have their metadata.' }),
+    include_values: z
+      .boolean()
+      .optional()
+      .meta({ description: 'Whether matches have their vectors.' }),
+    min_sequence: basics.minSequence,
+    vector_column: z
+      .string()
+      .min(1)
+      .optional()
+      .meta({
+        description: 'The column of vectors, if its name is not `vector`, `values` or `embedding`.',
+        examples: ['emb'],
+      }),
   });
   const recall = z
     .strictObject({
-      vectors: z.array(values).min(1).max(limits.batchQueriesMax),
+      vectors: z
+        .array(values)
+        .min(1)
+        .max(limits.batchQueriesMax)
+        .meta({ description: 'The vectors whose nearest ones were searched for.' }),
       ids: z
         .array(basics.vectorIds(limits.topKMax))
         .min(1)
         .max(limits.batchQueriesMax)
         .meta({ description: 'For each vector the ids to grade; their number is k.' }),
       using,
-      filter: filter.optional(),
+      filter: filter.optional().meta({ description: 'Only vectors that pass count as nearest.' }),
       metric: metric.optional().meta({ description: "Used instead of the collection's metric." }),
       min_sequence: basics.minSequence,
     })
     .meta({
       id: 'Recall',
+      description: 'The results of another search, to be compared with the exact ones.',
       examples: [{ vectors: [[0.12, -0.5, 0.33]], ids: [['article-17', 'article-4']] }],
     });
   return {
@@ -197,26 +271,38 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       cursor: basics.cursor,
     }),
     reply,
-    batch: z.strictObject({ queries: z.array(query).min(1).max(limits.batchQueriesMax) }).meta({
-      id: 'QueryBatch',
-      examples: [{ queries: [{ vector: [0.12, -0.5, 0.33], top_k: 10 }, { id: 'article-17' }] }],
-    }),
+    batch: z
+      .strictObject({
+        queries: z.array(query).min(1).max(limits.batchQueriesMax).meta({
+          description: 'The queries, of which those without a `cursor` see the same snapshot.',
+        }),
+      })
+      .meta({
+        id: 'QueryBatch',
+        description: 'Several queries of one collection.',
+        examples: [{ queries: [{ vector: [0.12, -0.5, 0.33], top_k: 10 }, { id: 'article-17' }] }],
+      }),
     queryRows,
     batchReply: z
       .object({ results: z.array(reply).meta({ description: 'In the order of the queries.' }) })
-      .meta({ id: 'QueryBatchReply' }),
+      .meta({
+        id: 'QueryBatchReply',
+        description: 'The reply to each query.',
+        examples: [{ results: [REPLY_EXAMPLE] }],
+      }),
     recall,
     recallReply: z
       .object({
         recall: z.number().meta({ description: 'The mean of `recalls`.' }),
-        query_count: z.int(),
-        k: z
-          .int()
-          .optional()
-          .meta({ description: 'The length of the lists of ids, if it is the same for all.' }),
+        query_count: count('The number of vectors that were searched for.'),
+        k: count('The length of the lists of ids, if it is the same for all.').optional(),
         recalls: z.array(z.number()).meta({ description: 'The recall of each query.' }),
         sequence,
       })
-      .meta({ id: 'RecallReply' }),
+      .meta({
+        id: 'RecallReply',
+        description: 'Which share of the exact results the other search found.',
+        examples: [{ recall: 0.95, query_count: 2, k: 10, recalls: [0.9, 1], sequence: 33 }],
+      }),
   };
 }

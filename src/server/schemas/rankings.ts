@@ -32,7 +32,10 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
     metric: metric.optional().meta({ description: "Used instead of the collection's metric." }),
   };
   // The parser of bodies reads only the vectors of queries themselves.
-  const inner = { vector: innerVector(limits).optional(), ...withoutVector };
+  const inner = {
+    vector: innerVector(limits).optional().meta({ description: 'A vector to search with.' }),
+    ...withoutVector,
+  };
   const part = z
     .strictObject({
       ...inner,
@@ -43,11 +46,16 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
         description:
           'It ranks only so many vectors, its best, which is faster; all that pass by default.',
       }),
-      weight: z.number().positive().max(Number.MAX_SAFE_INTEGER).default(1),
+      weight: z
+        .number()
+        .positive()
+        .max(Number.MAX_SAFE_INTEGER)
+        .default(1)
+        .meta({ description: 'How much it counts beside the other parts.' }),
     })
     .meta({
       id: 'FusionPart',
-      description: `Exactly one of ${listNames(inner)}.`,
+      description: `One ranking of a fusion: exactly one of ${listNames(inner)}.`,
       examples: [{ text: { query: 'domesticated animal' }, weight: 2 }],
     });
   const fusion = z
@@ -66,7 +74,7 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
         description:
           'Of `weighted`: `max` divides the scores of each part by the absolute value of its best one.',
       }),
-      parts: z.array(part).min(2).max(limits.fusionPartsMax),
+      parts: z.array(part).min(2).max(limits.fusionPartsMax).meta({ description: 'The rankings.' }),
     })
     .meta({
       id: 'Fusion',
@@ -98,7 +106,8 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
         'A first stage: the query searches only the best vectors by another ranking, exactly.',
       examples: [{ vector: [0.12, -0.5, 0.33], using: 'title', limit: 100 }],
     });
-  return { single: { vector: values.optional(), ...withoutVector }, fusion, prefetch, mmr };
+  const vector = values.optional().meta({ description: 'A vector to search with.' });
+  return { single: { vector, ...withoutVector }, fusion, prefetch, mmr };
 }
 
 /** A vector as numbers or base64. */

@@ -6,6 +6,7 @@ import type { BasicSchemas } from './basics.js';
 
 export const EXPORT_FORMATS = ['arrow', 'ndjson', 'parquet'] as const;
 
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function scanSchemas(limits: Limits, basics: BasicSchemas) {
   const { collectionId, vectorName, filter, metric, sample, seed } = basics;
   return {
@@ -14,7 +15,7 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
         format: z.enum(EXPORT_FORMATS).optional().meta({
           description: 'When absent, the Accept header decides; by default `arrow`.',
         }),
-        filter: filter.optional(),
+        filter: filter.optional().meta({ description: 'Only the vectors that pass.' }),
         sample: sample.optional(),
         seed,
         include_values: z
@@ -74,6 +75,7 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
       .refine(isSeedOfSample, SEED_ALONE)
       .meta({
         id: 'Join',
+        description: 'Finds for each vector of one collection the nearest ones of another.',
         examples: [{ with: 'products', top_k: 3, filter: { lang: 'en' } }],
       }),
     projection: z
@@ -82,7 +84,7 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
           description:
             'The named vector to project, instead of the unnamed one. Vectors without it are left out.',
         }),
-        filter: filter.optional(),
+        filter: filter.optional().meta({ description: 'Only the vectors that pass.' }),
         sample: sample
           .max(limits.projectionRowsMax)
           .optional()
@@ -101,6 +103,7 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
       })
       .meta({
         id: 'Projection',
+        description: 'The principal components of a sample.',
         examples: [{ sample: 10_000, neighbors: 15, filter: { lang: 'en' } }],
       }),
     /** The description of the route documents the formats. */

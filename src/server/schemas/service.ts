@@ -3,6 +3,8 @@
 import { z } from 'zod';
 import { ERROR_TITLES, type ErrorCode } from '../../common/errors.js';
 import { DEFAULT_LIMITS, type Limits } from '../../common/limits.js';
+import { ALL_SETTINGS } from '../../platform/settings.js';
+import { count, status } from './basics.js';
 
 const codes = Object.keys(ERROR_TITLES) as ErrorCode[];
 
@@ -11,13 +13,22 @@ const code = z.enum(codes).meta({
   description: `The stable identifier of the error; a code never changes its meaning.\n\n${codes
     .map((name) => `- \`${name}\`: ${ERROR_TITLES[name]}.`)
     .join('\n')}`,
+  examples: ['dimension_mismatch'],
 });
+
+const ISSUE_EXAMPLE = {
+  pointer: '/vectors/17/values',
+  code: 'dimension_mismatch',
+  detail: "The vector has 2 elements; the collection's dimension is 3.",
+  expected: 3,
+  actual: 2,
+};
 
 const problem = z
   .object({
     type: z.string().meta({ description: '`urn:sagitta:error:` followed by the code.' }),
     title: z.string().meta({ description: 'The meaning of the code.' }),
-    status: z.int().meta({ description: 'The status of the reply.' }),
+    status,
     detail: z.string().meta({ description: 'What was found, what was expected and where.' }),
     instance: z.string().meta({ description: 'The path of the request.' }),
     code,
@@ -30,25 +41,36 @@ const problem = z
     }),
     errors: z
       .array(
-        z.object({
-          pointer: z.string().meta({
-            description: 'A JSON pointer into the body, or `?name` for a query parameter.',
+        z
+          .object({
+            pointer: z.string().meta({
+              description: 'A JSON pointer into the body, or `?name` for a query parameter.',
+            }),
+            code,
+            detail: z.string().meta({ description: 'What was found and what was expected.' }),
+            expected: z
+              .union([z.string(), z.number()])
+              .optional()
+              .meta({ description: 'The limit, the type or the values that were expected.' }),
+            actual: z
+              .union([z.string(), z.number()])
+              .optional()
+              .meta({ description: 'What was found in its place.' }),
+          })
+          .meta({
+            id: 'ProblemIssue',
+            description: 'One thing that is wrong with a request.',
+            examples: [ISSUE_EXAMPLE],
           }),
-          code,
-          detail: z.string(),
-          expected: z.union([z.string(), z.number()]).optional(),
-          actual: z.union([z.string(), z.number()]).optional(),
-        }),
       )
       .optional()
       .meta({ description: 'The first 100 issues.' }),
-    committed_count: z.int().optional().meta({
-      description:
-        'For streamed writes: the number of rows that are durable. Later rows were not written.',
-    }),
-    sequence: z.int().optional().meta({
-      description: 'For streamed writes: the sequence of the last durable write, if any.',
-    }),
+    committed_count: count(
+      'For streamed writes: the number of rows that are durable. Later rows were not written.',
+    ).optional(),
+    sequence: count(
+      'For streamed writes: the sequence of the last durable write, if any.',
+    ).optional(),
   })
   .meta({
     id: 'Problem',
@@ -63,20 +85,15 @@ const problem = z
         code: 'dimension_mismatch',
         request_id: 'b1f0c2d4-5',
         retryable: false,
-        errors: [
-          {
-            pointer: '/vectors/17/values',
-            code: 'dimension_mismatch',
-            detail: "The vector has 2 elements; the collection's dimension is 3.",
-            expected: 3,
-            actual: 2,
-          },
-        ],
+        errors: [ISSUE_EXAMPLE],
       },
     ],
   });
 
-const bounds = Object.keys(DEFAULT_LIMITS).map((name) => [toSnakeCase(name), z.int()] as const);
+const bounds = Object.keys(DEFAULT_LIMITS).map((name) => {
+  const { unit, help } = ALL_SETTINGS.get(name)!;
+  return [toSnakeCase(name), count(`${help} In ${unit}.`)] as const;
+});
 
 const link = (what: string) => z.string().meta({ description: what });
 
@@ -84,7 +101,7 @@ export const serviceSchemas = {
   problem,
   info: z
     .object({
-      name: z.literal('Sagitta'),
+      name: z.literal('Sagitta').meta({ description: 'The name of the program.' }),
       version: z.string().meta({ description: 'The version of the program.' }),
       api: z.literal('v1').meta({ description: 'The prefix of versioned paths.' }),
       console: z
@@ -110,24 +127,52 @@ export const serviceSchemas = {
         },
       ],
     }),
-  limits: z
-    .object(Object.fromEntries(bounds))
-    .meta({ id: 'Limits', description: 'The limits of this server.' }),
-  live: z.object({ status: z.literal('live') }).meta({ id: 'Liveness' }),
+  limits: z.object(Object.fromEntries(bounds)).meta({
+    id: 'Limits',
+    description: 'The limits of this server.',
+    examples: [limitsReply(DEFAULT_LIMITS)],
+  }),
+  live: z
+    .object({ status: z.literal('live').meta({ description: 'Any reply says the same.' }) })
+    .meta({
+      id: 'Liveness',
+      description: 'The process is running.',
+      examples: [{ status: 'live' }],
+    }),
   ready: z
     .object({
-      status: z.enum(['starting', 'ready', 'stopping']),
+      status: z.enum(['starting', 'ready', 'stopping']).meta({
+        description: '`starting`: requests are not answered yet; `stopping`: no longer.',
+      }),
       reason: z.string().optional().meta({ description: 'Why it is not ready.' }),
       collections_not_ready: z
         .array(
-          z.object({ id: z.string(), status: z.enum(['loading', 'failed']), reason: z.string() }),
+          z
+            .object({
+              id: z.string().meta({ description: 'The id of the collection.' }),
+              status: z.enum(['loading', 'failed']).meta({
+                description: '`failed`: its data is damaged, and it stays unavailable.',
+              }),
+              reason: z.string().meta({ description: 'Why it is not ready.' }),
+            })
+            .meta({
+              id: 'CollectionNotReady',
+              description: 'A collection whose requests are not answered.',
+              examples: [{ id: 'articles', status: 'loading', reason: 'reading the log' }],
+            }),
         )
         .meta({ description: 'The first 100.' }),
     })
     .meta({
       id: 'Readiness',
+      description: 'Whether requests are answered.',
       examples: [{ status: 'ready', collections_not_ready: [] }],
     }),
+  openApi: z.looseObject({}).meta({
+    id: 'OpenApiDocument',
+    description: 'This document.',
+    examples: [{ openapi: '3.1.0' }],
+  }),
 };
 
 /** The limits as the reply names them. */

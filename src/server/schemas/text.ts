@@ -20,7 +20,11 @@ export function textSchemas(limits: Limits, { path }: BasicSchemas) {
     });
   const language = z
     .enum(TEXT_LANGUAGES)
-    .meta({ id: 'TextLanguage', examples: ['english'] })
+    .meta({
+      id: 'TextLanguage',
+      description: 'The language of a Snowball algorithm.',
+      examples: ['english'],
+    })
     .nullable()
     .meta({
       description:
@@ -60,7 +64,8 @@ export function textSchemas(limits: Limits, { path }: BasicSchemas) {
       }),
     record: z.object({ fields, language, stop_words: stopWords, k1, b }).meta({
       id: 'TextSettings',
-      description: 'Absent for a collection without an index of text.',
+      description: 'The index of text of a collection; absent without one.',
+      examples: [{ fields: ['title'], language: 'english', stop_words: [], k1: 1.2, b: 0.75 }],
     }),
   };
 }

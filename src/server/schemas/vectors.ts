@@ -4,7 +4,17 @@
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject } from '../../common/types.js';
-import { type BasicSchemas, isObject, page, sequence, wantObject } from './basics.js';
+import {
+  type BasicSchemas,
+  count,
+  deleted,
+  isObject,
+  page,
+  sequence,
+  wantObject,
+} from './basics.js';
+
+const EXAMPLE = { id: 'article-17', values: [0.12, -0.5, 0.33], metadata: { year: 2024 } };
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
@@ -39,18 +49,28 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
   };
   const input = z.strictObject({ ...rowMembers, values }).meta({
     id: 'VectorInput',
-    examples: [{ id: 'article-17', values: [0.12, -0.5, 0.33], metadata: { year: 2024 } }],
+    description: 'A vector to write, by its values.',
+    examples: [EXAMPLE],
   });
-  const textInput = z.strictObject({ ...rowMembers, embed }).meta({ id: 'TextInput' });
+  const textInput = z.strictObject({ ...rowMembers, embed }).meta({
+    id: 'TextInput',
+    description: 'A vector to write, by a text that an embedding endpoint turns into its values.',
+    examples: [{ id: 'article-17', embed: 'On exactness' }],
+  });
   const recordInput = z.strictObject(rowMembers).meta({
     id: 'RecordInput',
-    description: 'For collections without the unnamed vector.',
+    description: 'A record to write to a collection without the unnamed vector.',
     examples: [{ id: 'article-17', vectors: { title: [0.7, -0.2] } }],
   });
-  const mode = z.enum(['upsert', 'insert', 'update']).optional().meta({
-    default: 'upsert',
+  const writeMode = z.enum(['upsert', 'insert', 'update']).meta({
+    id: 'WriteMode',
     description:
       '`upsert` writes every vector, `insert` rejects ids that exist (409), `update` rejects ids that do not exist (404).',
+    examples: ['upsert'],
+  });
+  const mode = writeMode.optional().meta({
+    default: 'upsert',
+    description: 'Whether to write every vector, only new ones or only existing ones.',
   });
   const write = z
     .union([
@@ -59,7 +79,8 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
           vectors: z
             .array(z.union([input, textInput, recordInput]))
             .min(1)
-            .max(limits.batchRowsMax),
+            .max(limits.batchRowsMax)
+            .meta({ description: 'The vectors to write.' }),
           mode,
           idempotency_key: idempotencyKey,
         })
@@ -69,17 +90,34 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
             'Atomic: if one vector is invalid, nothing is written. Each id may occur once.',
           examples: [{ vectors: [{ id: 'article-17', values: [0.12, -0.5, 0.33] }] }],
         }),
-      z
-        .strictObject({ ...input.shape, mode, idempotency_key: idempotencyKey })
-        .meta({ id: 'VectorSingleWrite' }),
-      z
-        .strictObject({ ...textInput.shape, mode, idempotency_key: idempotencyKey })
-        .meta({ id: 'TextSingleWrite' }),
-      z
-        .strictObject({ ...recordInput.shape, mode, idempotency_key: idempotencyKey })
-        .meta({ id: 'RecordSingleWrite' }),
+      z.strictObject({ ...input.shape, mode, idempotency_key: idempotencyKey }).meta({
+        id: 'VectorSingleWrite',
+        description: 'One vector to write, by its values.',
+        examples: [{ id: 'article-17', values: [0.12, -0.5, 0.33], mode: 'insert' }],
+      }),
+      z.strictObject({ ...textInput.shape, mode, idempotency_key: idempotencyKey }).meta({
+        id: 'TextSingleWrite',
+        description: 'One vector to write, by a text.',
+        examples: [{ id: 'article-17', embed: 'On exactness' }],
+      }),
+      z.strictObject({ ...recordInput.shape, mode, idempotency_key: idempotencyKey }).meta({
+        id: 'RecordSingleWrite',
+        description: 'One record to write to a collection without the unnamed vector.',
+        examples: [{ id: 'article-17', vectors: { title: [0.7, -0.2] } }],
+      }),
     ])
-    .meta({ id: 'VectorWrite' });
+    .meta({
+      id: 'VectorWrite',
+      description: 'Several vectors to write, or one.',
+      examples: [
+        {
+          vectors: [
+            EXAMPLE,
+            { id: 'article-18', values: [0.7, 0.2, -0.1], metadata: { year: 2025 } },
+          ],
+        },
+      ],
+    });
   const putMembers = {
     id: vectorId.optional().meta({ description: 'If present, equal to the id in the path.' }),
     vectors: namedValues.optional(),
@@ -89,6 +127,30 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     expires_at: expiresAt,
   };
   const putExample = { values: [0.12, -0.5, 0.33], metadata: { year: 2024 } };
+  /** What replaces a vector: its values, a text or neither. */
+  const put = <Members extends typeof putMembers>(
+    suffix: string,
+    members: Members,
+    named: object,
+  ) =>
+    z.union([
+      z.strictObject({ ...members, values }).meta({
+        id: `ValuesPut${suffix}`,
+        description: 'A vector by its values.',
+        examples: [{ ...named, ...putExample }],
+      }),
+      z.strictObject({ ...members, embed }).meta({
+        id: `TextPut${suffix}`,
+        description: 'A vector by a text.',
+        examples: [{ ...named, embed: 'On exactness' }],
+      }),
+      z.strictObject(members).meta({
+        id: `RecordPut${suffix}`,
+        description: 'A record of a collection without the unnamed vector.',
+        examples: [{ ...named, vectors: { title: [0.7, -0.2] } }],
+      }),
+    ]);
+  const inArticles = { collection: 'articles' };
   const patch = z
     .strictObject({
       metadata: metadata.optional(),
@@ -149,9 +211,9 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       description:
         'The `next_cursor` of another page, whose snapshot it names. Send it alone or with the same fields as for the first page; with an `offset` for any page.',
     }),
-    filter: filter.optional(),
+    filter: filter.optional().meta({ description: 'Only the vectors that pass.' }),
     sort: basics
-      .sortKeys('A path in the metadata, or `$id` for the id.')
+      .sortKeys('ListSortKey', 'A path in the metadata, or `$id` for the id.')
       .refine((keys) => keys.every(({ field }) => !field.startsWith('$') || field === '$id'), {
         error: 'Expected a path in the metadata or $id; found another name that begins with $.',
       })
@@ -166,7 +228,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
   const record = z
     .object({
       id: vectorId,
-      values: values.optional(),
+      values: basics.numbers.optional(),
       vectors: namedValues.optional().meta({
         description:
           'The named vectors that it has, with `values`; only in a collection with named vectors.',
@@ -175,54 +237,61 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         .optional()
         .meta({ description: 'The same for sparse vectors.' }),
       metadata: metadata.optional(),
-      sequence: z.int().optional().meta({
-        description:
-          'The sequence at which the vector was last written, for `if_sequence`; if requested.',
-      }),
+      sequence: count(
+        'The sequence at which the vector was last written, for `if_sequence`; if requested.',
+      ).optional(),
       expires_at: z.iso.datetime().optional().meta({
         description: 'Only where one vector is read or several are fetched, if it expires.',
       }),
     })
     .meta({
       id: 'Vector',
-      examples: [{ id: 'article-17', values: [0.12, -0.5, 0.33], metadata: { year: 2024 } }],
+      description: 'A stored vector, or what of it was asked for.',
+      examples: [EXAMPLE],
     });
   const selectionMembers = {
-    ids: basics.vectorIds(limits.batchRowsMax).optional(),
-    filter: filter.optional(),
+    ids: basics.vectorIds(limits.batchRowsMax).optional().meta({
+      description: 'The vectors with these ids.',
+    }),
+    filter: filter.optional().meta({ description: 'The vectors that pass.' }),
     all: z.literal(true).optional().meta({ description: 'Every vector of the collection.' }),
   };
   return {
     write,
     writeQuery: z.strictObject({
       mode: mode.meta({ description: 'For streams. A JSON body has its own member `mode`.' }),
-      id_column: z.string().optional().meta({
-        description: 'For Arrow streams: the column of ids, instead of `id`.',
-      }),
-      vector_column: z.string().optional().meta({
-        description:
-          'For Arrow streams: the column of vectors, instead of `values`, `vector` or `embedding`.',
-      }),
+      id_column: z
+        .string()
+        .optional()
+        .meta({
+          description: 'For Arrow streams: the column of ids, instead of `id`.',
+          examples: ['doc_id'],
+        }),
+      vector_column: z
+        .string()
+        .optional()
+        .meta({
+          description:
+            'For Arrow streams: the column of vectors, instead of `values`, `vector` or `embedding`.',
+          examples: ['emb'],
+        }),
     }),
-    put: z
-      .union([
-        z.strictObject({ ...putMembers, values, collection }),
-        z.strictObject({ ...putMembers, embed, collection }),
-        z.strictObject({ ...putMembers, collection }),
-      ])
-      .meta({ id: 'VectorPut', examples: [{ collection: 'articles', ...putExample }] }),
-    putInCollection: z
-      .union([
-        z.strictObject({ ...putMembers, values }),
-        z.strictObject({ ...putMembers, embed }),
-        z.strictObject(putMembers),
-      ])
-      .meta({ id: 'VectorPutInCollection', examples: [putExample] }),
+    put: put('Anywhere', { ...putMembers, collection }, inArticles).meta({
+      id: 'VectorPut',
+      description: 'The vector in place of the one with the id, and its collection.',
+      examples: [{ ...inArticles, ...putExample }],
+    }),
+    putInCollection: put('', putMembers, {}).meta({
+      id: 'VectorPutInCollection',
+      description: 'The vector in place of the one with the id.',
+      examples: [putExample],
+    }),
     patch,
     record,
     deleteQuery: z.strictObject({
       if_sequence: ifSequence.meta({
         description: 'Deletes only if the vector was last written at this sequence.',
+        examples: [33],
       }),
     }),
     getQuery: z.strictObject({
@@ -234,12 +303,16 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     listQueryAnywhere: z.strictObject({ collection, ...listMembers }),
     fetch: z
       .strictObject({
-        ids: basics.vectorIds(limits.pageLimitMax),
+        ids: basics.vectorIds(limits.pageLimitMax).meta({ description: 'The vectors to read.' }),
         include_values: includeValues.default(true),
         include_metadata: includeMetadata.default(true),
         include_sequence: includeSequence.default(false),
       })
-      .meta({ id: 'VectorFetch', examples: [{ ids: ['article-17', 'article-18'] }] }),
+      .meta({
+        id: 'VectorFetch',
+        description: 'The vectors to read, and what of them.',
+        examples: [{ ids: ['article-17', 'article-18'] }],
+      }),
     delete: z
       .strictObject({
         ...selectionMembers,
@@ -277,25 +350,30 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         examples: [{ filter: { lang: 'en' }, patch: { reviewed: true, draft: null } }],
       }),
     count: z
-      .strictObject({ filter: filter.optional() })
-      .meta({ id: 'VectorCount', examples: [{ filter: { year: 2024 } }] }),
+      .strictObject({
+        filter: filter
+          .optional()
+          .meta({ description: 'The vectors to count; by default all of the collection.' }),
+      })
+      .meta({
+        id: 'VectorCount',
+        description: 'What to count.',
+        examples: [{ filter: { year: 2024 } }],
+      }),
 
     written: z
       .object({
-        upserted_count: z.int(),
-        inserted_count: z.int(),
-        updated_count: z.int(),
+        upserted_count: count('The vectors that were written.'),
+        inserted_count: count('Those of them that are new.'),
+        updated_count: count('Those of them that replaced another one.'),
         ids: z.array(vectorId).optional().meta({
           description:
             'All ids in the order of the body, when at least one was generated. Absent for streams.',
         }),
-        batch_count: z.int().optional().meta({
-          description: 'For streams: the number of atomic writes.',
-        }),
-        resumed_count: z.int().optional().meta({
-          description:
-            'For streams: the rows that an earlier attempt with the same idempotency key had written.',
-        }),
+        batch_count: count('For streams: the number of atomic writes.').optional(),
+        resumed_count: count(
+          'For streams: the rows that an earlier attempt with the same idempotency key had written.',
+        ).optional(),
         sequence,
       })
       .meta({
@@ -307,54 +385,75 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       .object({
         id: vectorId,
         collection: basics.collectionId,
-        created: z.boolean(),
+        created: z.boolean().meta({ description: 'Whether there was no vector with the id.' }),
         sequence,
       })
       .meta({
         id: 'VectorReplaced',
+        description: 'The vector is written.',
         examples: [{ id: 'article-17', collection: 'articles', created: true, sequence: 33 }],
       }),
-    patched: z
-      .object({ id: vectorId, sequence })
-      .meta({ id: 'VectorPatched', examples: [{ id: 'article-17', sequence: 34 }] }),
-    deleted: z.object({ id: vectorId, deleted: z.literal(true), sequence }).meta({
+    patched: z.object({ id: vectorId, sequence }).meta({
+      id: 'VectorPatched',
+      description: 'The vector is changed.',
+      examples: [{ id: 'article-17', sequence: 34 }],
+    }),
+    deleted: z.object({ id: vectorId, deleted, sequence }).meta({
       id: 'VectorDeleted',
+      description: 'The vector is deleted.',
       examples: [{ id: 'article-17', deleted: true, sequence: 35 }],
     }),
     deletedMany: z
-      .object({ deleted_count: z.int(), sequence })
-      .meta({ id: 'VectorsDeleted', examples: [{ deleted_count: 1, sequence: 36 }] }),
+      .object({
+        deleted_count: count('The vectors that were deleted, or with `dry_run` would be.'),
+        sequence,
+      })
+      .meta({
+        id: 'VectorsDeleted',
+        description: 'How many vectors are deleted.',
+        examples: [{ deleted_count: 1, sequence: 36 }],
+      }),
     updatedMany: z
       .object({
-        updated_count: z.int().meta({
-          description: 'The vectors that changed. Those that were as they should be do not count.',
-        }),
+        updated_count: count(
+          'The vectors that changed. Those that were as they should be do not count.',
+        ),
         has_more: z.boolean().meta({ description: 'Whether `limit` left vectors to change.' }),
         sequence,
       })
       .meta({
         id: 'VectorsUpdated',
+        description: 'How many vectors are changed.',
         examples: [{ updated_count: 120, has_more: false, sequence: 37 }],
       }),
     fetched: z
       .object({
         vectors: z.array(record).meta({ description: 'In the order of the requested ids.' }),
-        not_found: z.array(vectorId),
+        not_found: z.array(vectorId).meta({ description: 'The ids that no vector has.' }),
       })
-      .meta({ id: 'VectorsFetched' }),
+      .meta({
+        id: 'VectorsFetched',
+        description: 'The vectors that were asked for.',
+        examples: [{ vectors: [EXAMPLE], not_found: ['article-18'] }],
+      }),
     list: z
       .object({
-        vectors: z.array(record),
+        vectors: z.array(record).meta({ description: 'In insertion order, or as `sort` says.' }),
         ...page,
-        total: z
-          .int()
-          .optional()
-          .meta({ description: 'Only when paging by `offset` or with `sort`.' }),
+        total: count(
+          'The vectors that pass the filter; only when paging by `offset` or with `sort`.',
+        ).optional(),
       })
-      .meta({ id: 'VectorList', description: 'In insertion order, or as `sort` says.' }),
-    counted: z
-      .object({ count: z.int() })
-      .meta({ id: 'VectorsCounted', examples: [{ count: 12000 }] }),
+      .meta({
+        id: 'VectorList',
+        description: 'A page of the vectors of a collection.',
+        examples: [{ vectors: [EXAMPLE], has_more: false }],
+      }),
+    counted: z.object({ count: count('The vectors that pass the filter.') }).meta({
+      id: 'VectorsCounted',
+      description: 'How many vectors there are.',
+      examples: [{ count: 12000 }],
+    }),
   };
 }
 
