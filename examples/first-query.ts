@@ -14,5 +14,6 @@ const { matches } = await words.query({
   include_metadata: true,
 });
 
-console.log(`${await words.count(animals)} animals; nearest to the Atlantic bottlenose dolphin:`);
+const count = await words.count({ filter: animals });
+console.log(`${count} animals; nearest to the Atlantic bottlenose dolphin:`);
 for (const { score, metadata } of matches) console.log(score.toFixed(3), metadata?.lemma);

@@ -13,7 +13,7 @@ const TARGET = 'src/client/wire.ts';
 
 /**
  * The types to write: the client's name, the schema, and members of the schema that the client does
- * not pass on as they are. A type with vectors in it takes their type as a parameter.
+ * not pass on as they are. A type with vectors, metadata or filters in it takes their types as parameters.
  */
 const TYPES = {
   NamedVectorInput: { schema: 'NamedVectorInput' },
@@ -102,14 +102,17 @@ const KNOWN = {
   NamedValues: 'Readonly<Record<string, Values | readonly Values[]>>',
   SparseVectors: 'Readonly<Record<string, SparseVector>>',
   SparseVectorSettings: 'Readonly<Record<string, never>>',
-  Metadata: 'JsonObject',
-  Filter: 'JsonObject',
+  Metadata: 'Metadata',
+  Filter: 'Filter',
   Labels: 'Readonly<Record<string, string>>',
   DeclaredSchema: 'DeclaredTypes',
   Metric: 'Metric',
   ErrorCode: 'ErrorCode',
   TextLanguage: 'TextLanguage',
 };
+
+/** Parameters of types, in their order, with what they are by default. */
+const PARAMETERS = { Values: 'readonly number[]', Metadata: 'JsonObject', Filter: 'JsonObject' };
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const { schemas } = JSON.parse(readFileSync(`${root}/openapi.json`, 'utf8')).components;
@@ -136,8 +139,11 @@ writeGenerated(TARGET, formatted);
 
 function writeType([name, { schema, omit = [] }]) {
   const described = schemas[schema];
-  const parameter = hasValues(described) ? '<Values = readonly number[]>' : '';
-  return `${comment(described)}export interface ${name}${parameter} ${writeObject(described, omit)}\n`;
+  const parameters = parametersOf(described).map(
+    (parameter) => `${parameter} = ${PARAMETERS[parameter]}`,
+  );
+  const heading = `export interface ${name}${inBrackets(parameters)}`;
+  return `${comment(described)}${heading} ${writeObject(described, omit)}\n`;
 }
 
 function writeObject({ properties, required = [] }, omit = []) {
@@ -183,18 +189,28 @@ function writeReference(name) {
     if (schemas[name].properties !== undefined) throw new Error(`TYPES lacks the schema ${name}`);
     return writeValue(schemas[name]);
   }
-  return hasValues(schemas[name]) ? `${nameOfSchema[name]}<Values>` : nameOfSchema[name];
+  return `${nameOfSchema[name]}${inBrackets(parametersOf(schemas[name]))}`;
 }
 
-/** Whether the schema has vectors in it. */
-function hasValues(schema) {
+/** The parameters that the type of the schema takes. */
+function parametersOf(schema) {
+  const found = new Set(namesIn(schema));
+  return Object.keys(PARAMETERS).filter((parameter) => found.has(parameter));
+}
+
+/** The names of what is known elsewhere, of everything that the schema refers to. */
+function namesIn(schema) {
   if (schema.$ref === undefined) {
-    return Object.values(schema).some(
-      (part) => typeof part === 'object' && part !== null && hasValues(part),
+    return Object.values(schema).flatMap((part) =>
+      typeof part === 'object' && part !== null ? namesIn(part) : [],
     );
   }
   const name = schemaName(schema);
-  return name in KNOWN ? /\bValues\b/.test(KNOWN[name]) : hasValues(schemas[name]);
+  return name in KNOWN ? KNOWN[name].match(/\w+/g) : namesIn(schemas[name]);
+}
+
+function inBrackets(parameters) {
+  return parameters.length === 0 ? '' : `<${parameters.join(', ')}>`;
 }
 
 function schemaName({ $ref }) {

@@ -24,11 +24,11 @@ import type {
   ExportOptions,
   JoinRequest,
   QueryStreamOptions,
+  Streams,
   WriteBytesOptions,
 } from './streams.js';
 import type { WriteStreamReply } from './types.js';
 import { openSource, type Resendable } from './upload.js';
-import type { Vectors } from './vectors.js';
 
 /** Vectors as columns; row i is `values[i * dimension .. (i + 1) * dimension)`. */
 export interface VectorColumns {
@@ -58,7 +58,7 @@ const EMPTY = new Uint8Array(0);
  * column is `values`, `vector` or `embedding`; ids are in `id`; further columns are metadata.
  */
 export function writeBatches(
-  vectors: Vectors,
+  vectors: Pick<Streams, 'writeStream'>,
   source: ArrowSource,
   options: Omit<WriteBytesOptions, 'format'> = {},
 ): Promise<WriteStreamReply> {
@@ -70,19 +70,19 @@ export function writeBatches(
  * `score`, and `metadata` and `values` where requested. They arrive while queries are still being
  * sent, and must be read meanwhile.
  */
-export async function* queryBatches(
-  vectors: Vectors,
+export async function* queryBatches<Metadata extends object = JsonObject>(
+  vectors: Streams<Metadata>,
   source: ArrowSource,
-  options: Omit<QueryStreamOptions, 'format'> = {},
+  options: Omit<QueryStreamOptions<Metadata>, 'format'> = {},
 ): AsyncGenerator<RecordBatch, void, undefined> {
   const { body } = await vectors.queryStream(bytesOf(source), { ...options, format: 'arrow' });
   yield* decodeBatches(body);
 }
 
 /** The neighbours of every row: `id`, `rank`, `match_id`, `score`, and `metadata` where requested. */
-export async function* joinBatches(
-  vectors: Vectors,
-  request: JoinRequest,
+export async function* joinBatches<Metadata extends object = JsonObject>(
+  vectors: Streams<Metadata>,
+  request: JoinRequest<Metadata>,
   options: CallOptions = {},
 ): AsyncGenerator<RecordBatch, void, undefined> {
   const { body } = await vectors.joinStream(request, { ...options, format: 'arrow' });
@@ -90,9 +90,9 @@ export async function* joinBatches(
 }
 
 /** Every row of the snapshot `sequence`: `id`, `values`, and `metadata` as JSON text. */
-export async function exportBatches(
-  vectors: Vectors,
-  options: ExportOptions = {},
+export async function exportBatches<Metadata extends object = JsonObject>(
+  vectors: Streams<Metadata>,
+  options: ExportOptions<Metadata> = {},
 ): Promise<{
   readonly sequence: number;
   readonly batches: AsyncIterable<RecordBatch>;

@@ -1,6 +1,7 @@
 // The typed client, entry point `@sagitta/client`: a method for every route, pages as async iterators,
 // streams in both directions, and no dependency but fetch. The types are those of the wire (types.ts).
 
+import type { JsonObject } from '../common/types.js';
 import { createRequests, pathSegment } from './requests.js';
 import { createServiceMethods, type ServiceMethods } from './service.js';
 import { createSharedRoutes, type SharedRoutes } from './shared-routes.js';
@@ -9,8 +10,9 @@ import { createVectors, type Vectors } from './vectors.js';
 
 export type { CircuitBreakerOptions } from '../common/circuit-breaker.js';
 export type { ErrorCode } from '../common/errors.js';
-export type { DeclaredTypes, JsonObject, Metric } from '../common/types.js';
+export type { DeclaredTypes, Json, JsonObject, Metric } from '../common/types.js';
 export { SagittaClientError, type TransportCode } from './error.js';
+export type { Condition, Filter } from './filter.js';
 export type {
   ProjectionNeighbors,
   ProjectionReply,
@@ -35,11 +37,14 @@ export type { TransportOptions as ClientOptions } from './transport.js';
 export type * from './types.js';
 export type { ByteSource, Resendable } from './upload.js';
 export { decodeValues, encodeValues } from './values.js';
-export type { Include, RecallOptions, Vectors } from './vectors.js';
+export type { Include, Vectors } from './vectors.js';
 
 export interface Client extends ServiceMethods {
-  /** The vectors of one collection. Sends no request. */
-  collection(id: string): Vectors;
+  /**
+   * The vectors of one collection, with metadata of the type that the program stores there. Sends no
+   * request, and checks no metadata: a `schema` of the collection does that.
+   */
+  collection<Metadata extends object = JsonObject>(id: string): Vectors<Metadata>;
   /** The server's default collection, if one is configured. */
   readonly defaultCollection: SharedRoutes;
 }
@@ -52,7 +57,8 @@ export function createClient(options: TransportOptions): Client {
   const requests = createRequests(createTransport(options));
   return {
     ...createServiceMethods(requests),
-    collection: (id) => createVectors(requests, `/collections/${pathSegment(id)}`),
+    collection: <Metadata extends object>(id: string) =>
+      createVectors(requests, `/collections/${pathSegment(id)}`) as unknown as Vectors<Metadata>,
     defaultCollection: createSharedRoutes(requests),
   };
 }

@@ -2,14 +2,15 @@
 
 import type { JsonObject } from '../common/types.js';
 import { SagittaClientError } from './error.js';
+import type { Filter } from './filter.js';
 import { type CallOptions, callOptions, type Requests } from './requests.js';
 import { decodeLines, MEDIA_TYPES, type StreamReply, sequenceOf } from './stream-reply.js';
 
 /** Everything has a default: 20 000 rows, two dimensions, no neighbours. */
-export interface ProjectionRequest {
+export interface ProjectionRequest<Metadata extends object = JsonObject> {
   /** The named vector to project, instead of the unnamed one. */
   readonly using?: string;
-  readonly filter?: JsonObject;
+  readonly filter?: Filter<Metadata>;
   /** The number of rows, chosen by hashes of their ids. */
   readonly sample?: number;
   /** Another one gives another sample; 0 when absent. */
@@ -43,14 +44,14 @@ export interface ProjectionNeighbors {
   readonly distances: Float32Array;
 }
 
-export interface Projections {
+export interface Projections<Metadata extends object = JsonObject> {
   /** The coordinates of a sample along its principal components, as bytes. */
   projectionStream(
-    request: ProjectionRequest,
+    request: ProjectionRequest<Metadata>,
     options: CallOptions & { readonly format: 'arrow' | 'ndjson' },
   ): Promise<StreamReply>;
   /** The coordinates of a sample along its principal components, and its neighbours, as columns. */
-  project(request?: ProjectionRequest, options?: CallOptions): Promise<ProjectionReply>;
+  project(request?: ProjectionRequest<Metadata>, options?: CallOptions): Promise<ProjectionReply>;
 }
 
 export function createProjections({ transport }: Requests, root: string): Projections {

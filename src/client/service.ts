@@ -34,12 +34,12 @@ import type {
 } from './types.js';
 
 export interface Collections {
-  /** Throws `collection_exists`, unless `ifNotExists` and dimension and metric agree. */
+  /** Makes a collection. Throws `collection_exists`, unless `ifNotExists` and dimension and metric agree. */
   create(
     input: CollectionInput,
     options?: WriteOptions & { ifNotExists?: boolean },
   ): Promise<CollectionRecord>;
-  /** Throws `collection_not_found`. */
+  /** One collection. Throws `collection_not_found`. */
   get(id: string, options?: CallOptions): Promise<CollectionRecord>;
   /** One page, in id order. */
   list(
@@ -83,8 +83,9 @@ export interface Collections {
   /** Gives the collection another id. Throws `collection_exists`. */
   rename(id: string, newId: string, options?: WriteOptions): Promise<CollectionRecord>;
   /**
-   * Deletes the collection with all its vectors. Throws `collection_aliased` while it has aliases. Not retried when the connection breaks, since a new
-   * collection of the same id may exist by then. After a `network_error`, check with `get`.
+   * Deletes the collection with all its vectors. Throws `collection_aliased` while it has aliases. Not
+   * retried when the connection breaks, since a new collection of the same id may exist by then. After
+   * a `network_error`, check with `get`.
    */
   delete(
     id: string,
@@ -101,22 +102,23 @@ export interface Aliases {
     aliases: Readonly<Record<string, string | null>>,
     options?: CallOptions,
   ): Promise<readonly AliasRecord[]>;
-  /** Throws `alias_not_found`. */
+  /** One alias. Throws `alias_not_found`. */
   get(name: string, options?: CallOptions): Promise<AliasRecord>;
   /** One page, in the order of the names. */
   list(request?: { limit?: number; cursor?: string }, options?: CallOptions): Promise<AliasPage>;
   /** Every alias, in the order of the names. `limit` is the page size. */
   all(request?: { limit?: number }, options?: CallOptions): AsyncIterable<AliasRecord>;
-  /** The collection remains. Throws `alias_not_found`. */
+  /** Deletes the alias; the collection remains. Throws `alias_not_found`. */
   delete(name: string, options?: CallOptions): Promise<{ name: string; deleted: true }>;
 }
 
 /** API keys; every method requires the scope `admin`. */
 export interface Keys {
-  /** Not retried: if the reply is lost, a key exists whose secret nobody knows; revoke it. */
+  /** Makes a key. Not retried: if the reply is lost, a key exists whose secret nobody knows; revoke it. */
   create(input: ApiKeyInput, options?: CallOptions): Promise<ApiKeyWithSecret>;
   /** All keys, including expired and revoked ones. */
   list(options?: CallOptions): Promise<readonly ApiKeyRecord[]>;
+  /** One key, without its secret. */
   get(id: string, options?: CallOptions): Promise<ApiKeyRecord>;
   /** Replaces the secret; the old one stays valid for `grace_seconds` (0). Not retried. */
   rotate(
@@ -124,16 +126,18 @@ export interface Keys {
     request?: { grace_seconds?: number },
     options?: CallOptions,
   ): Promise<ApiKeyWithSecret>;
+  /** Ends the key at once. */
   revoke(id: string, options?: CallOptions): Promise<ApiKeyRecord>;
 }
 
 /** Backups; every method requires the scope `admin` and a server with a backup directory. */
 export interface Backups {
   /**
-   * Resolves when the backup is on disk; there is no timeout unless `timeoutMs` is given. Not retried:
+   * Makes a backup; resolves when it is on disk, and there is no timeout unless `timeoutMs` is given. Not retried:
    * after a `network_error`, `list` shows whether the backup was created.
    */
   create(request?: { name?: string }, options?: CallOptions): Promise<BackupRecord>;
+  /** All backups in the directory. */
   list(options?: CallOptions): Promise<readonly BackupRecord[]>;
 }
 
@@ -144,8 +148,9 @@ export interface Audit {
     request?: AuditRequest | { readonly cursor: string },
     options?: CallOptions,
   ): Promise<AuditPage>;
+  /** All events, a page at a time. */
   pages(request?: AuditRequest, options?: CallOptions): AsyncIterable<AuditPage>;
-  /** One at a time. */
+  /** All events, one at a time. */
   all(request?: AuditRequest, options?: CallOptions): AsyncIterable<AuditEvent>;
 }
 
@@ -164,6 +169,7 @@ export interface Service {
 }
 
 export interface ServiceMethods {
+  /** Every bound of the server, by name. */
   limits(options?: CallOptions): Promise<Limits>;
   /** Who the caller is, and what its credential permits. */
   principal(options?: CallOptions): Promise<PrincipalRecord>;

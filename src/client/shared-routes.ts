@@ -1,6 +1,7 @@
 // The vector routes that exist both below a collection and at the top level, where they address the
 // server's default collection.
 
+import type { JsonObject } from '../common/types.js';
 import { type CallOptions, pagesOf, pathSegment, type Requests } from './requests.js';
 import type {
   IncludeValues,
@@ -18,24 +19,24 @@ import type {
 import { wireInclude, wireValues, wireVector, withFloat32 } from './values.js';
 
 /** For the default collection, all throw `collection_required` when none is configured. */
-export interface SharedRoutes {
+export interface SharedRoutes<Metadata extends object = JsonObject> {
   /** Replaces the whole vector or creates it. */
-  put(vector: VectorInput & { id: string }, options?: CallOptions): Promise<PutReply>;
+  put(vector: VectorInput<Metadata> & { id: string }, options?: CallOptions): Promise<PutReply>;
   /** One page, in insertion order or as `sort` says. */
   list<Asked extends PlainValues = false>(
-    request?: ListRequest<Asked>,
+    request?: ListRequest<Asked, Metadata>,
     options?: CallOptions,
-  ): Promise<VectorPage<ValuesOf<Asked>>>;
+  ): Promise<VectorPage<ValuesOf<Asked>, Metadata>>;
   /** The nearest vectors, best first: `top_k` of them (10), or with `limit` alone a page of all. */
   query<Asked extends IncludeValues = false>(
-    request: QueryRequest<Asked>,
+    request: QueryRequest<Asked, Metadata>,
     options?: CallOptions,
-  ): Promise<QueryReply<ValuesOf<Asked>>>;
+  ): Promise<QueryReply<ValuesOf<Asked>, Metadata>>;
   /** All pages, from the snapshot that the first one opened. */
   queryPages<Asked extends IncludeValues = false>(
-    request: QueryRequest<Asked>,
+    request: QueryRequest<Asked, Metadata>,
     options?: CallOptions,
-  ): AsyncIterable<QueryReply<ValuesOf<Asked>>>;
+  ): AsyncIterable<QueryReply<ValuesOf<Asked>, Metadata>>;
 }
 
 /** `root` is the path of a collection, empty for the default one. */

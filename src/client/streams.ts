@@ -4,6 +4,7 @@
 
 import type { JsonObject, Metric } from '../common/types.js';
 import { SagittaClientError } from './error.js';
+import type { Filter } from './filter.js';
 import { type CallOptions, callOptions, type Requests } from './requests.js';
 import { decodeLines, MEDIA_TYPES, type StreamReply, sequenceOf } from './stream-reply.js';
 import type { JoinRow, StoredVector, VectorInput, WriteMode, WriteStreamReply } from './types.js';
@@ -29,12 +30,12 @@ export interface WriteBytesOptions extends WriteStreamOptions {
   readonly vectorColumn?: string;
 }
 
-export interface QueryStreamOptions extends CallOptions {
+export interface QueryStreamOptions<Metadata extends object = JsonObject> extends CallOptions {
   /** Format of the reply; `arrow` when absent. */
   readonly format?: 'arrow' | 'ndjson';
   /** For rows without their own `top_k`; 10 when absent. */
   readonly topK?: number;
-  readonly filter?: JsonObject;
+  readonly filter?: Filter<Metadata>;
   /** The named vector to search, instead of the unnamed one. */
   readonly using?: string;
   readonly metric?: Metric;
@@ -47,7 +48,7 @@ export interface QueryStreamOptions extends CallOptions {
 }
 
 /** At least one of `topK` and `scoreThreshold` is required. */
-export interface JoinRequest {
+export interface JoinRequest<Metadata extends object = JsonObject> {
   /** The collection to search; this one when absent. */
   readonly with?: string;
   /** The named vector of the rows of this collection, instead of the unnamed one. */
@@ -57,7 +58,7 @@ export interface JoinRequest {
   readonly topK?: number;
   readonly scoreThreshold?: number;
   /** Selects the rows of this collection that are joined. */
-  readonly filter?: JsonObject;
+  readonly filter?: Filter<Metadata>;
   /** Selects the rows that are searched. */
   readonly withFilter?: JsonObject;
   /** Joins only so many rows; in a join with itself they are searched in a sample, too. */
@@ -70,8 +71,8 @@ export interface JoinRequest {
   readonly includeMetadata?: boolean;
 }
 
-export interface ExportOptions extends CallOptions {
-  readonly filter?: JsonObject;
+export interface ExportOptions<Metadata extends object = JsonObject> extends CallOptions {
+  readonly filter?: Filter<Metadata>;
   /** Only so many of the rows, chosen by hashes of their ids. */
   readonly sample?: number;
   /** Another one gives another sample; 0 when absent. */
@@ -87,7 +88,7 @@ export interface JoinReply extends StreamReply {
   readonly withSequence: number | undefined;
 }
 
-export interface Streams {
+export interface Streams<Metadata extends object = JsonObject> {
   /**
    * Writes a stream of bytes in ingest batches, with bounded memory on both sides: each batch is
    * durable before the next but one is read. If the source is a *function* that opens the same bytes
@@ -98,9 +99,9 @@ export interface Streams {
     source: Resendable<ByteSource>,
     options: WriteBytesOptions,
   ): Promise<WriteStreamReply>;
-  /** As writeStream, for single vectors, which are sent as NDJSON. */
+  /** As `writeStream`, for single vectors, which are sent as NDJSON. */
   writeAll(
-    source: Resendable<Iterable<VectorInput> | AsyncIterable<VectorInput>>,
+    source: Resendable<Iterable<VectorInput<Metadata>> | AsyncIterable<VectorInput<Metadata>>>,
     options?: WriteStreamOptions,
   ): Promise<WriteStreamReply>;
   /**
@@ -108,20 +109,25 @@ export interface Streams {
    * queries are still being sent. Read them meanwhile: the server stops reading queries when replies
    * are not read.
    */
-  queryStream(source: Resendable<ByteSource>, options?: QueryStreamOptions): Promise<StreamReply>;
+  queryStream(
+    source: Resendable<ByteSource>,
+    options?: QueryStreamOptions<Metadata>,
+  ): Promise<StreamReply>;
   /** The nearest neighbours of every row, as bytes. */
   joinStream(
-    request: JoinRequest,
+    request: JoinRequest<Metadata>,
     options: CallOptions & { readonly format: 'arrow' | 'ndjson' },
   ): Promise<JoinReply>;
   /** The nearest neighbours of every row, one row at a time in insertion order. */
-  join(request: JoinRequest, options?: CallOptions): AsyncIterable<JoinRow>;
+  join(request: JoinRequest<Metadata>, options?: CallOptions): AsyncIterable<JoinRow>;
   /** Every row of one snapshot as bytes, in insertion order. */
   exportStream(
-    options: ExportOptions & { readonly format: 'arrow' | 'ndjson' | 'parquet' },
+    options: ExportOptions<Metadata> & { readonly format: 'arrow' | 'ndjson' | 'parquet' },
   ): Promise<StreamReply & { readonly sequence: number }>;
   /** Every row of one snapshot, one at a time in insertion order. */
-  exportAll(options?: ExportOptions): AsyncIterable<StoredVector>;
+  exportAll(
+    options?: ExportOptions<Metadata>,
+  ): AsyncIterable<StoredVector<readonly number[], Metadata>>;
 }
 
 // Long because it is one object of independent methods, each of which fits a screen.

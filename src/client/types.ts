@@ -1,12 +1,12 @@
 // The types of requests and replies: those of the wire, which wire.ts has from the server's schemas,
 // and what the client adds to them, such as vectors as Float32Arrays.
 
-import type { JsonObject } from '../common/types.js';
+import type { JsonObject, Metric } from '../common/types.js';
+import type { Filter } from './filter.js';
 import type * as wire from './wire.js';
 
 export type {
   AggregateReply,
-  AggregateRequest,
   AliasPage,
   AliasRecord,
   ApiKeyInput,
@@ -32,8 +32,6 @@ export type {
   FacetValue,
   FoundPath,
   FoundSchema,
-  Fusion,
-  FusionPart,
   Grant,
   Histogram,
   HistogramBucket,
@@ -43,7 +41,6 @@ export type {
   NamedVectorInput,
   NamedVectorSettings,
   PatchReply,
-  Prefetch,
   PrincipalRecord,
   ProblemItem,
   PutReply,
@@ -73,10 +70,13 @@ export type VectorValues = readonly number[] | Float32Array | string;
  * A vector with its values, with a text that the server turns into them, or with neither for a collection
  * without the unnamed vector.
  */
-export type VectorInput =
-  | (wire.VectorInput<VectorValues> & { readonly embed?: never })
-  | (wire.TextInput<VectorValues> & { readonly values?: never })
-  | (wire.RecordInput<VectorValues> & { readonly values?: never; readonly embed?: never });
+export type VectorInput<Metadata extends object = JsonObject> =
+  | (wire.VectorInput<VectorValues, Metadata> & { readonly embed?: never })
+  | (wire.TextInput<VectorValues, Metadata> & { readonly values?: never })
+  | (wire.RecordInput<VectorValues, Metadata> & {
+      readonly values?: never;
+      readonly embed?: never;
+    });
 
 /**
  * The form in which vectors are returned: numbers, the wire's base64 (queries only), or a
@@ -95,19 +95,20 @@ export type ValuesOf<Requested extends IncludeValues> = Requested extends 'float
     ? string
     : readonly number[];
 
-export interface StoredVector<Values = readonly number[]> extends wire.StoredVector<Values> {
+export interface StoredVector<Values = readonly number[], Metadata = JsonObject>
+  extends wire.StoredVector<Values, Metadata> {
   /** From the ETag header of the reply, for `ifMatch`; only when a single vector was requested. */
   readonly etag?: string;
 }
 
-export interface FetchReply<Values = readonly number[]>
-  extends Omit<wire.FetchReply<Values>, 'vectors'> {
-  readonly vectors: readonly StoredVector<Values>[];
+export interface FetchReply<Values = readonly number[], Metadata = JsonObject>
+  extends Omit<wire.FetchReply, 'vectors'> {
+  readonly vectors: readonly StoredVector<Values, Metadata>[];
 }
 
-export interface VectorPage<Values = readonly number[]>
-  extends Omit<wire.VectorPage<Values>, 'vectors'> {
-  readonly vectors: readonly StoredVector<Values>[];
+export interface VectorPage<Values = readonly number[], Metadata = JsonObject>
+  extends Omit<wire.VectorPage, 'vectors'> {
+  readonly vectors: readonly StoredVector<Values, Metadata>[];
 }
 
 export type WriteMode = 'upsert' | 'insert' | 'update';
@@ -121,43 +122,103 @@ export type WriteReply = Omit<wire.VectorsWritten, StreamCounts>;
 export type WriteStreamReply = Omit<wire.VectorsWritten, 'ids' | StreamCounts> &
   Required<Pick<wire.VectorsWritten, StreamCounts>>;
 
-/** Exactly one of the two. */
-export type MetadataChange =
-  /** A JSON merge patch (RFC 7396). */
-  { readonly patch: JsonObject } | { readonly metadata: JsonObject };
+/** A JSON merge patch (RFC 7396): members replace those of the metadata, and null removes them. */
+export type MetadataPatch<Metadata extends object = JsonObject> = string extends keyof Metadata
+  ? JsonObject
+  : { readonly [Name in keyof Metadata]?: MemberPatch<Metadata[Name]> | null };
 
-export type VectorSelection =
+type MemberPatch<Member> = Member extends readonly unknown[]
+  ? Member
+  : Member extends object
+    ? MetadataPatch<Member>
+    : Member;
+
+/** Exactly one of the two. */
+export type MetadataChange<Metadata extends object = JsonObject> =
+  | { readonly patch: MetadataPatch<Metadata> }
+  | { readonly metadata: Metadata };
+
+export type VectorSelection<Metadata extends object = JsonObject> =
   | { readonly ids: readonly string[] }
-  | { readonly filter: JsonObject }
+  | { readonly filter: Filter<Metadata> }
   | { readonly all: true };
 
-export interface ListRequest<Requested extends PlainValues = PlainValues> {
+/** What is counted: everything when absent. */
+export interface CountRequest<Metadata extends object = JsonObject> {
+  readonly filter?: Filter<Metadata>;
+}
+
+/** Results from elsewhere, to compare with the exact ones. */
+export interface RecallRequest<Metadata extends object = JsonObject> {
+  readonly vectors: readonly VectorValues[];
+  /** What was found for each vector. */
+  readonly ids: readonly (readonly string[])[];
+  /** Only vectors whose metadata matches count as neighbours. */
+  readonly filter?: Filter<Metadata>;
+  /** In place of the collection's metric. */
+  readonly metric?: Metric;
+  /** The named vector to search, instead of the unnamed one. */
+  readonly using?: string;
+  readonly min_sequence?: number;
+}
+
+export type AggregateRequest<Metadata extends object = JsonObject> = wire.AggregateRequest<
+  Filter<Metadata>
+>;
+
+export interface ListRequest<
+  Requested extends PlainValues = PlainValues,
+  Metadata extends object = JsonObject,
+> {
   readonly limit?: number;
   readonly offset?: number;
   /** With `offset`: the page at that place of the snapshot that the cursor continues. */
   readonly cursor?: string;
-  readonly filter?: JsonObject;
+  readonly filter?: Filter<Metadata>;
   /** By metadata paths and `$id`; in insertion order when absent. */
   readonly sort?: readonly wire.SortKey[];
   readonly include_metadata?: boolean;
   readonly include_values?: Requested;
 }
 
-export interface SchemaRequest {
-  readonly filter?: JsonObject;
+export interface SchemaRequest<Metadata extends object = JsonObject> {
+  readonly filter?: Filter<Metadata>;
   readonly limit?: number;
   /** Only paths after this one: the `next_after` of the page before. */
   readonly after?: string;
 }
 
-export interface QueryRequest<Requested extends IncludeValues = IncludeValues>
-  extends Omit<wire.Query<VectorValues>, 'include_values'> {
+export type Fusion<Metadata extends object = JsonObject> = wire.Fusion<
+  VectorValues,
+  Filter<Metadata>
+>;
+
+export type FusionPart<Metadata extends object = JsonObject> = wire.FusionPart<
+  VectorValues,
+  Filter<Metadata>
+>;
+
+export type Prefetch<Metadata extends object = JsonObject> = wire.Prefetch<
+  VectorValues,
+  Filter<Metadata>
+>;
+
+export interface QueryRequest<
+  Requested extends IncludeValues = IncludeValues,
+  Metadata extends object = JsonObject,
+> extends Omit<wire.Query<VectorValues, Filter<Metadata>>, 'include_values'> {
   readonly include_values?: Requested;
 }
 
-export type Match<Values = ValuesOf<IncludeValues>> = wire.Match<Values>;
+export type Match<Values = ValuesOf<IncludeValues>, Metadata = JsonObject> = wire.Match<
+  Values,
+  Metadata
+>;
 
-export type QueryReply<Values = ValuesOf<IncludeValues>> = wire.QueryReply<Values>;
+export type QueryReply<Values = ValuesOf<IncludeValues>, Metadata = JsonObject> = wire.QueryReply<
+  Values,
+  Metadata
+>;
 
 /** A row of the collection and its matches, of which there may be none. */
 export interface JoinRow {

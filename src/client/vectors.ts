@@ -25,6 +25,7 @@ import { createStreams, type Streams } from './streams.js';
 import type {
   AggregateReply,
   AggregateRequest,
+  CountRequest,
   DeleteManyReply,
   DeleteReply,
   FetchReply,
@@ -33,11 +34,13 @@ import type {
   ListRequest,
   Match,
   MetadataChange,
+  MetadataPatch,
   PatchReply,
   PlainValues,
   QueryReply,
   QueryRequest,
   RecallReply,
+  RecallRequest,
   SchemaRequest,
   SparseVector,
   StoredVector,
@@ -61,25 +64,21 @@ export interface Include<Asked extends PlainValues = PlainValues> {
   readonly include_sequence?: boolean;
 }
 
-export interface RecallOptions extends CallOptions {
-  /** Only vectors whose metadata matches count as neighbours. */
-  readonly filter?: JsonObject;
-  /** In place of the collection's metric. */
-  readonly metric?: QueryRequest['metric'];
-  /** The named vector to search, instead of the unnamed one. */
-  readonly using?: string;
-  readonly minSequence?: number;
-}
-
-/** All methods throw `collection_not_found` if the collection does not exist or the key has no access. */
-export interface Vectors extends Streams, Projections, SharedRoutes {
+/**
+ * All methods throw `collection_not_found` if the collection does not exist or the key has no access.
+ * `Metadata` is what the program stores there, in filters, writes and replies; the client does not check it.
+ */
+export interface Vectors<Metadata extends object = JsonObject>
+  extends Streams<Metadata>,
+    Projections<Metadata>,
+    SharedRoutes<Metadata> {
   /** Writes all vectors or none. Throws `dimension_mismatch`, `invalid_vector`, `vector_exists`, … */
   upsert(
-    vectors: readonly VectorInput[],
+    vectors: readonly VectorInput<Metadata>[],
     options?: WriteOptions & { mode?: WriteMode },
   ): Promise<WriteReply>;
   /**
-   * As upsert, for vectors that are already JSON text: metadata keeps its spelling where parsing would
+   * As `upsert`, for vectors that are already JSON text: metadata keeps its spelling where parsing would
    * change it (integers beyond 2^53, `1.0`).
    */
   upsertText(
@@ -90,7 +89,7 @@ export interface Vectors extends Streams, Projections, SharedRoutes {
   patch(
     vectorId: string,
     change: {
-      metadata?: JsonObject;
+      metadata?: MetadataPatch<Metadata>;
       values?: VectorValues;
       /** An RFC 3339 time; null for never. */
       expires_at?: string | null;
@@ -100,23 +99,23 @@ export interface Vectors extends Streams, Projections, SharedRoutes {
     },
     options?: CallOptions & { ifMatch?: string },
   ): Promise<PatchReply>;
-  /** Throws `vector_not_found`. */
+  /** One vector. Throws `vector_not_found`. */
   get<Asked extends PlainValues = true>(
     vectorId: string,
     include?: Include<Asked>,
     options?: CallOptions,
-  ): Promise<StoredVector<ValuesOf<Asked>>>;
+  ): Promise<StoredVector<ValuesOf<Asked>, Metadata>>;
   /** The vectors in the order of the ids; missing ids are listed in `not_found`. */
   fetch<Asked extends PlainValues = true>(
     ids: readonly string[],
     include?: Include<Asked>,
     options?: CallOptions,
-  ): Promise<FetchReply<ValuesOf<Asked>>>;
-  /** Throws `vector_not_found` if there was none. */
+  ): Promise<FetchReply<ValuesOf<Asked>, Metadata>>;
+  /** Deletes one vector. Throws `vector_not_found` if there was none. */
   delete(vectorId: string, options?: WriteOptions): Promise<DeleteReply>;
-  /** With `dryRun`, only counts. */
+  /** Deletes the selected vectors; with `dryRun`, only counts them. */
   deleteMany(
-    selection: VectorSelection,
+    selection: VectorSelection<Metadata>,
     options?: WriteOptions & { dryRun?: boolean },
   ): Promise<DeleteManyReply>;
   /**
@@ -124,48 +123,44 @@ export interface Vectors extends Streams, Projections, SharedRoutes {
    * while `has_more` is true. Vectors that would not change are not written.
    */
   updateMany(
-    selection: VectorSelection,
-    change: MetadataChange,
+    selection: VectorSelection<Metadata>,
+    change: MetadataChange<Metadata>,
     options?: WriteOptions & { limit?: number },
   ): Promise<UpdateManyReply>;
   /** All pages, from the snapshot that the first one opened. */
   listPages<Asked extends PlainValues = false>(
-    request?: ListRequest<Asked>,
+    request?: ListRequest<Asked, Metadata>,
     options?: CallOptions,
-  ): AsyncIterable<VectorPage<ValuesOf<Asked>>>;
-  /** As listPages, one vector at a time. `limit` is the page size (100). */
+  ): AsyncIterable<VectorPage<ValuesOf<Asked>, Metadata>>;
+  /** As `listPages`, one vector at a time. `limit` is the page size (100). */
   listAll<Asked extends PlainValues = false>(
-    request?: ListRequest<Asked>,
+    request?: ListRequest<Asked, Metadata>,
     options?: CallOptions,
-  ): AsyncIterable<StoredVector<ValuesOf<Asked>>>;
+  ): AsyncIterable<StoredVector<ValuesOf<Asked>, Metadata>>;
   /** The exact number of vectors, or of those whose metadata matches. */
-  count(filter?: JsonObject, options?: CallOptions): Promise<number>;
+  count(request?: CountRequest<Metadata>, options?: CallOptions): Promise<number>;
   /** Facets and stats over all vectors that pass the filter, exactly. */
-  aggregate(request: AggregateRequest, options?: CallOptions): Promise<AggregateReply>;
+  aggregate(request: AggregateRequest<Metadata>, options?: CallOptions): Promise<AggregateReply>;
   /** The metadata paths that the vectors have, with types and ranges, a page at a time. */
-  schema(request?: SchemaRequest, options?: CallOptions): Promise<FoundSchema>;
+  schema(request?: SchemaRequest<Metadata>, options?: CallOptions): Promise<FoundSchema>;
   /**
-   * As queryPages, one match at a time. With `score_threshold` but no `top_k` it yields all vectors
+   * As `queryPages`, one match at a time. With `score_threshold` but no `top_k` it yields all vectors
    * with at least that score; with `limit` and neither, the whole collection.
    */
   queryAll<Asked extends IncludeValues = false>(
-    request: QueryRequest<Asked>,
+    request: QueryRequest<Asked, Metadata>,
     options?: CallOptions,
-  ): AsyncIterable<Match<ValuesOf<Asked>>>;
+  ): AsyncIterable<Match<ValuesOf<Asked>, Metadata>>;
   /** Runs up to 1 024 queries on one snapshot; the replies are in the order of the queries. */
   queryBatch<Asked extends IncludeValues = false>(
-    queries: readonly QueryRequest<Asked>[],
+    queries: readonly QueryRequest<Asked, Metadata>[],
     options?: CallOptions,
-  ): Promise<readonly QueryReply<ValuesOf<Asked>>[]>;
+  ): Promise<readonly QueryReply<ValuesOf<Asked>, Metadata>[]>;
   /**
    * Measures the recall of other search results: which share of the exact nearest neighbours of
    * `vectors[q]` is in `ids[q]`.
    */
-  recall(
-    vectors: readonly VectorValues[],
-    ids: readonly (readonly string[])[],
-    options?: RecallOptions,
-  ): Promise<RecallReply>;
+  recall(request: RecallRequest<Metadata>, options?: CallOptions): Promise<RecallReply>;
 }
 
 /** `root` is the path of the collection. */
@@ -211,10 +206,8 @@ export function createVectors(requests: Requests, root: string): Vectors {
       ),
     listAll: (request, options) =>
       itemsOf(vectors.listPages(request, options), (page) => page.vectors),
-    count: async (filter, options) => {
-      const body = filter === undefined ? {} : { filter };
-      return (await read<{ count: number }>(`${root}/count`, body, options)).count;
-    },
+    count: async (request = {}, options) =>
+      (await read<{ count: number }>(`${root}/count`, request, options)).count,
     aggregate: (request, options) => read(`${root}/aggregate`, request, options),
     schema: ({ filter, ...page } = {}, options) =>
       get(
@@ -230,19 +223,10 @@ export function createVectors(requests: Requests, root: string): Vectors {
       const { results } = await read<{ results: readonly QueryReply[] }>(path, body, options);
       return results.map((reply, at) => readMatches(reply, queries[at]!));
     },
-    recall: (queries, ids, { filter, metric, using, minSequence, ...options } = {}) =>
-      read(
-        `${root}/recall`,
-        {
-          vectors: queries.map(wireValues),
-          ids,
-          ...(filter !== undefined && { filter }),
-          ...(metric !== undefined && { metric }),
-          ...(using !== undefined && { using }),
-          ...(minSequence !== undefined && { min_sequence: minSequence }),
-        },
-        options,
-      ),
+    recall: (request, options) => {
+      const body = { ...request, vectors: request.vectors.map(wireValues) };
+      return read(`${root}/recall`, body, options);
+    },
   };
   return vectors;
 }

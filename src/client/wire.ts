@@ -259,12 +259,12 @@ export interface AliasPage {
 }
 
 /** A vector to write, by its values. */
-export interface VectorInput<Values = readonly number[]> {
+export interface VectorInput<Values = readonly number[], Metadata = JsonObject> {
   /** Generated (a ULID) and returned when absent. */
   readonly id?: string;
   readonly vectors?: Readonly<Record<string, Values | readonly Values[]>>;
   readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
-  readonly metadata?: JsonObject;
+  readonly metadata?: Metadata;
   /**
    * Writes only if the vector was last written at this sequence, or with 0 if it does not
    * exist; otherwise 412 `precondition_failed`, and nothing of the request is written.
@@ -279,12 +279,12 @@ export interface VectorInput<Values = readonly number[]> {
 }
 
 /** A vector to write, by a text that an embedding endpoint turns into its values. */
-export interface TextInput<Values = readonly number[]> {
+export interface TextInput<Values = readonly number[], Metadata = JsonObject> {
   /** Generated (a ULID) and returned when absent. */
   readonly id?: string;
   readonly vectors?: Readonly<Record<string, Values | readonly Values[]>>;
   readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
-  readonly metadata?: JsonObject;
+  readonly metadata?: Metadata;
   /**
    * Writes only if the vector was last written at this sequence, or with 0 if it does not
    * exist; otherwise 412 `precondition_failed`, and nothing of the request is written.
@@ -303,12 +303,12 @@ export interface TextInput<Values = readonly number[]> {
 }
 
 /** A record to write to a collection without the unnamed vector. */
-export interface RecordInput<Values = readonly number[]> {
+export interface RecordInput<Values = readonly number[], Metadata = JsonObject> {
   /** Generated (a ULID) and returned when absent. */
   readonly id?: string;
   readonly vectors?: Readonly<Record<string, Values | readonly Values[]>>;
   readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
-  readonly metadata?: JsonObject;
+  readonly metadata?: Metadata;
   /**
    * Writes only if the vector was last written at this sequence, or with 0 if it does not
    * exist; otherwise 412 `precondition_failed`, and nothing of the request is written.
@@ -333,14 +333,14 @@ export interface SparseVector {
 }
 
 /** A stored vector, or what of it was asked for. */
-export interface StoredVector<Values = readonly number[]> {
+export interface StoredVector<Values = readonly number[], Metadata = JsonObject> {
   readonly id: string;
   readonly values?: Values;
   /** The named vectors that it has, with `values`; only in a collection with named vectors. */
   readonly vectors?: Readonly<Record<string, Values | readonly Values[]>>;
   /** The same for sparse vectors. */
   readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
-  readonly metadata?: JsonObject;
+  readonly metadata?: Metadata;
   /** The sequence at which the vector was last written, for `if_sequence`; if requested. */
   readonly sequence?: number;
   /** Only where one vector is read or several are fetched, if it expires. */
@@ -410,17 +410,17 @@ export interface UpdateManyReply {
 }
 
 /** The vectors that were asked for. */
-export interface FetchReply<Values = readonly number[]> {
+export interface FetchReply<Values = readonly number[], Metadata = JsonObject> {
   /** In the order of the requested ids. */
-  readonly vectors: readonly StoredVector<Values>[];
+  readonly vectors: readonly StoredVector<Values, Metadata>[];
   /** The ids that no vector has. */
   readonly not_found: readonly string[];
 }
 
 /** A page of the vectors of a collection. */
-export interface VectorPage<Values = readonly number[]> {
+export interface VectorPage<Values = readonly number[], Metadata = JsonObject> {
   /** In insertion order, or as `sort` says. */
-  readonly vectors: readonly StoredVector<Values>[];
+  readonly vectors: readonly StoredVector<Values, Metadata>[];
   /** The token of the next page; absent on the last page. */
   readonly next_cursor?: string;
   /** Whether there is another page. */
@@ -442,7 +442,7 @@ export interface SortKey {
  * `sparse` and `fusion`, or a `cursor` alone. `limit`, `offset` and `cursor` may be in the
  * query string instead.
  */
-export interface Query<Values = readonly number[]> {
+export interface Query<Values = readonly number[], Filter = JsonObject> {
   /** A vector to search with. */
   readonly vector?: Values;
   /** A stored vector to search with. It is excluded from its own result. */
@@ -468,8 +468,8 @@ export interface Query<Values = readonly number[]> {
   readonly using?: string;
   /** Used instead of the collection's metric. */
   readonly metric?: Metric;
-  readonly fusion?: Fusion<Values>;
-  readonly prefetch?: Prefetch<Values>;
+  readonly fusion?: Fusion<Values, Filter>;
+  readonly prefetch?: Prefetch<Values, Filter>;
   readonly mmr?: Mmr;
   /**
    * The number of nearest vectors to return, 10 if neither `limit`, `score_threshold` nor
@@ -494,7 +494,7 @@ export interface Query<Values = readonly number[]> {
    * Applied to the whole collection before scoring: the reply has min(top_k, vectors that pass)
    * matches.
    */
-  readonly filter?: JsonObject;
+  readonly filter?: Filter;
   /** Whether matches have their metadata. By default `false`. */
   readonly include_metadata?: boolean;
   /** `base64` returns vectors as base64 of little-endian float32. By default `false`. */
@@ -614,7 +614,7 @@ export interface Mmr {
  * the part can rank. Vectors that parts name by `id` have a rank, but are excluded from the
  * result.
  */
-export interface Fusion<Values = readonly number[]> {
+export interface Fusion<Values = readonly number[], Filter = JsonObject> {
   /**
    * `rrf`: weight / (`rank_constant` + rank), the best having rank 1. `weighted`: weight *
    * score. By default `rrf`.
@@ -628,14 +628,14 @@ export interface Fusion<Values = readonly number[]> {
    */
   readonly normalize?: 'none' | 'max';
   /** The rankings. */
-  readonly parts: readonly FusionPart<Values>[];
+  readonly parts: readonly FusionPart<Values, Filter>[];
 }
 
 /**
  * One ranking of a fusion: exactly one of `vector`, `id`, `multi_vector`, `embed`,
  * `recommend`, `discover`, `text` and `sparse`.
  */
-export interface FusionPart<Values = readonly number[]> {
+export interface FusionPart<Values = readonly number[], Filter = JsonObject> {
   /** A vector to search with. */
   readonly vector?: Values;
   /** A stored vector to search with. It is excluded from its own result. */
@@ -662,7 +662,7 @@ export interface FusionPart<Values = readonly number[]> {
   /** Used instead of the collection's metric. */
   readonly metric?: Metric;
   /** What it ranks must pass this and the filter of the query. */
-  readonly filter?: JsonObject;
+  readonly filter?: Filter;
   /** It ranks only so many vectors, its best, which is faster; all that pass by default. */
   readonly limit?: number;
   /** How much it counts beside the other parts. By default `1`. */
@@ -670,7 +670,7 @@ export interface FusionPart<Values = readonly number[]> {
 }
 
 /** A first stage: the query searches only the best vectors by another ranking, exactly. */
-export interface Prefetch<Values = readonly number[]> {
+export interface Prefetch<Values = readonly number[], Filter = JsonObject> {
   /** A vector to search with. */
   readonly vector?: Values;
   /** A stored vector to search with. It is excluded from its own result. */
@@ -696,15 +696,15 @@ export interface Prefetch<Values = readonly number[]> {
   readonly using?: string;
   /** Used instead of the collection's metric. */
   readonly metric?: Metric;
-  readonly fusion?: Fusion<Values>;
+  readonly fusion?: Fusion<Values, Filter>;
   /** Vectors must pass this and the filter of the query. */
-  readonly filter?: JsonObject;
+  readonly filter?: Filter;
   /** The number of vectors that the query searches. */
   readonly limit: number;
 }
 
 /** A vector that was found. */
-export interface Match<Values = readonly number[]> {
+export interface Match<Values = readonly number[], Metadata = JsonObject> {
   readonly id: string;
   /** A higher score is better, for every metric. */
   readonly score: number;
@@ -712,7 +712,7 @@ export interface Match<Values = readonly number[]> {
   readonly distance?: number;
   /** The value of the group that it belongs to; with `group_by` only. */
   readonly group?: string | number | boolean;
-  readonly metadata?: JsonObject;
+  readonly metadata?: Metadata;
   readonly values?: Values;
   readonly vectors?: Readonly<Record<string, Values | readonly Values[]>>;
   readonly sparse_vectors?: Readonly<Record<string, SparseVector>>;
@@ -744,9 +744,9 @@ export interface Explain {
 }
 
 /** A page of matches. */
-export interface QueryReply<Values = readonly number[]> {
+export interface QueryReply<Values = readonly number[], Metadata = JsonObject> {
   /** The nearest first, or as `sort` says. */
-  readonly matches: readonly Match<Values>[];
+  readonly matches: readonly Match<Values, Metadata>[];
   /** The token of the next page; absent on the last page. */
   readonly next_cursor?: string;
   /** Whether there is another page. */
@@ -793,9 +793,9 @@ export interface ScoreStatsRequest {
 }
 
 /** What to count and to summarize. */
-export interface AggregateRequest {
+export interface AggregateRequest<Filter = JsonObject> {
   /** Only the vectors that pass. */
-  readonly filter?: JsonObject;
+  readonly filter?: Filter;
   /**
    * Counts the values of each path over all vectors that pass the filter. The count of a value
    * is the number of vectors that the filter `{path: value}` selects: strings, numbers and

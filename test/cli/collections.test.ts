@@ -91,7 +91,9 @@ it('updates metadata by filter in steps, once', async () => {
   assert.equal(await stdoutOf(...command), 'Updated 0 vectors.\n');
   const replace = ['update', 'points', '--all', '--replace', '{"x": 1}'];
   assert.equal(await stdoutOf(...replace), 'Updated 12 vectors.\n');
-  const count = await createClient({ baseUrl: server.url }).collection('points').count({ x: 1 });
+  const count = await createClient({ baseUrl: server.url })
+    .collection('points')
+    .count({ filter: { x: 1 } });
   assert.equal(count, 12);
   for (const [args, message] of [
     [['--all', '--filter', '{}', '--patch', '{}'], /one of --filter and --all/],

@@ -82,7 +82,7 @@ it('writes, reads, changes and deletes vectors', async () => {
   const fetched = await vectors.fetch(['b', 'x'], { include_metadata: false });
   assert.deepEqual(fetched, { vectors: [{ id: 'b', values: [3, 4] }], not_found: ['x'] });
   assert.equal(await vectors.count(), 2);
-  assert.equal(await vectors.count({ lang: 'en' }), 1);
+  assert.equal(await vectors.count({ filter: { lang: 'en' } }), 1);
 
   assert.equal((await vectors.delete('b')).deleted, true);
   const dry = await vectors.deleteMany({ filter: { lang: 'en' } }, { dryRun: true });

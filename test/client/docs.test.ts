@@ -1,4 +1,5 @@
-// Runs the examples of docs/client.md one after another and compares their output with the comments.
+// Runs the examples of docs/client.md one after another and compares their output with the comments, and
+// looks for each method of a client in its tables.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -6,6 +7,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { createClient } from '../../src/client/client.js';
 import { startTestServer } from '../support/server-in-process.js';
 
 const DOCUMENT = new URL('../../../docs/client.md', import.meta.url);
@@ -43,3 +45,32 @@ test('the examples of docs/client.md print what they document', async () => {
     await server.close();
   }
 });
+
+test('the tables of docs/client.md have every method of a client, and no other', async () => {
+  const text = await readFile(DOCUMENT, 'utf8');
+  const [, ...tables] = text.slice(text.indexOf('## All methods')).split('\n### `client');
+  const documented = new Map(
+    tables.map((table) => [
+      `client${table.slice(0, table.indexOf('`'))}`,
+      [...table.split('### ')[0]!.matchAll(/^\| `(\w+)\(/gm)].map(([, name]) => name).sort(),
+    ]),
+  );
+  const client = createClient({ baseUrl: DOCUMENTED_URL });
+  const { collections, aliases, keys, backups, audit, service, defaultCollection } = client;
+  const objects = { collections, aliases, keys, backups, audit, service, defaultCollection };
+  const found = new Map<string, string[]>([
+    ['client', methodsOf(client)],
+    ['client.collection(id)', methodsOf(client.collection('docs'))],
+    ...Object.entries(objects).map(
+      ([name, object]) => [`client.${name}`, methodsOf(object)] as const,
+    ),
+  ]);
+  assert.deepEqual([...documented].sort(), [...found].sort());
+});
+
+function methodsOf(object: object): string[] {
+  return Object.entries(object)
+    .filter(([, member]) => typeof member === 'function')
+    .map(([name]) => name)
+    .sort();
+}

@@ -282,14 +282,15 @@ it('replies arrive while queries are still to be sent', { timeout: 60_000 }, asy
 
 it('recall measures the share of exact neighbours', async () => {
   await writeBatches(vectors, columnsOf(10));
-  const { recall, recalls, k } = await vectors.recall(
-    [new Float32Array([1, 1, 1, 1]), [-1, -1, -1, -1]],
-    [
+  const { recall, recalls, k } = await vectors.recall({
+    vectors: [new Float32Array([1, 1, 1, 1]), [-1, -1, -1, -1]],
+    ids: [
       ['r9', 'r1'],
       ['r0', 'r1'],
     ],
-    { minSequence: 1, filter: { row: { $gte: 0 } } },
-  );
+    min_sequence: 1,
+    filter: { row: { $gte: 0 } },
+  });
   assert.deepEqual([recall, recalls, k], [0.75, [0.5, 1], 2]);
 });
 
@@ -342,7 +343,7 @@ it('named vectors go and come in every form, and are patched, searched and joine
       ['b', new Float32Array([3, 4])],
     ],
   );
-  const { recall } = await named.recall([[0, 1]], [['c', 'a']], { using: 'title' });
+  const { recall } = await named.recall({ vectors: [[0, 1]], ids: [['c', 'a']], using: 'title' });
   assert.equal(recall, 0.5);
   const joined: string[][] = [];
   for await (const { id, matches: near } of named.join({

@@ -98,7 +98,7 @@ suite('journeys through the console', { skip: NO_BROWSER }, () => {
     await page.getByRole('button', { name: 'Filter' }).click();
     await page.getByRole('button', { name: 'JSON' }).click();
     await page.getByRole('textbox', { name: /JSON/ }).fill(JSON.stringify(filter));
-    const count = await server.client.collection('wordnet').count(filter);
+    const count = await server.client.collection('wordnet').count({ filter });
     await page.getByText(`${count} vectors`).first().waitFor();
     const grid = page.getByRole('grid', { name: 'Vectors of wordnet' });
     await page.locator(`[role=grid][aria-rowcount="${count + 1}"]`).waitFor();
@@ -117,7 +117,9 @@ suite('journeys through the console', { skip: NO_BROWSER }, () => {
     await dialog.getByLabel('Value').fill('true');
     await dialog.getByRole('button', { name: 'Set' }).click();
     await dialog.waitFor({ state: 'detached' });
-    const tagged = await server.client.collection('wordnet').count({ reviewed: { $exists: true } });
+    const tagged = await server.client
+      .collection('wordnet')
+      .count({ filter: { reviewed: { $exists: true } } });
     assert.equal(tagged, 2);
     await page.getByRole('button', { name: 'Clear', exact: true }).last().click();
     await page.getByRole('button', { name: 'Export' }).click();
@@ -161,7 +163,7 @@ suite('journeys through the console', { skip: NO_BROWSER }, () => {
     await page.getByLabel('Colour by').selectOption('category');
     await page.getByRole('button', { name: 'Select noun.animal' }).click();
     const vectors = server.client.collection('wordnet');
-    const animals = await vectors.count({ category: 'noun.animal' });
+    const animals = await vectors.count({ filter: { category: 'noun.animal' } });
     await page.getByText(`${animals} selected`).first().waitFor();
     await expectAccessible(page, 'a selection on the map');
     await page.getByRole('button', { name: 'Tag' }).click();
@@ -170,8 +172,11 @@ suite('journeys through the console', { skip: NO_BROWSER }, () => {
     await dialog.getByLabel('Value').fill('true');
     await dialog.getByRole('button', { name: 'Set' }).click();
     await dialog.waitFor({ state: 'detached' });
-    assert.equal(await vectors.count({ is_animal: true, category: 'noun.animal' }), animals);
-    assert.equal(await vectors.count({ is_animal: true }), animals);
+    assert.equal(
+      await vectors.count({ filter: { is_animal: true, category: 'noun.animal' } }),
+      animals,
+    );
+    assert.equal(await vectors.count({ filter: { is_animal: true } }), animals);
     await page.getByRole('application').focus();
     await page.keyboard.press('Escape');
     await page.keyboard.press('n');

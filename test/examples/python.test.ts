@@ -62,7 +62,7 @@ it('the examples write a generator of batches, query it and export it', { skip }
     'file: 5000 rows',
   ]);
   const vectors = createClient({ baseUrl: server.url }).collection('python-example');
-  assert.equal(await vectors.count({ parity: 'odd' }), 5_000);
+  assert.equal(await vectors.count({ filter: { parity: 'odd' } }), 5_000);
 });
 
 it('the join example finds duplicates', { skip }, async () => {

@@ -58,7 +58,9 @@ for (const path of ['README.md', 'docs/api-guide.md']) {
   });
 }
 
-for (const script of ['docs/openapi', 'docs/client-types', 'docs/configuration', 'docs/access']) {
+const GENERATORS = ['openapi', 'client-types', 'client-methods', 'configuration', 'access'];
+for (const name of GENERATORS) {
+  const script = `docs/${name}`;
   test(`what scripts/${script}.mjs writes is up to date`, () => {
     const { status, stderr } = spawnSync(
       process.execPath,

@@ -231,7 +231,7 @@ async function recallOfFile(
     );
     const ids = pending.slice(0, batch.rowCount);
     pending = pending.slice(batch.rowCount);
-    const reply = await client.collection(collection).recall(vectors, ids, request);
+    const reply = await client.collection(collection).recall({ ...request, vectors, ids });
     for (const recall of reply.recalls) sum += recall;
     queryCount += batch.rowCount;
     progress?.update(queryCount, shareOf(source, reader, queryCount));

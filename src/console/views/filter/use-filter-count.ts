@@ -25,7 +25,8 @@ export function useFilterCount(
   const settled = useDebounced(wanted, TYPING_MS);
   const { data, error, isPlaceholderData } = useApi(
     ['collection', id, 'count', settled, sequence],
-    (client, signal) => client.collection(id).count(JSON.parse(settled!) as JsonObject, { signal }),
+    (client, signal) =>
+      client.collection(id).count({ filter: JSON.parse(settled!) as JsonObject }, { signal }),
     { enabled: settled !== undefined, placeholderData: keepPreviousData, retry: false },
   );
   return useMemo(

@@ -1,0 +1,140 @@
+// Writes the tables of docs/client.md, all methods of the client with their types, from the interfaces in
+// src/client. Relies on how biome formats them: a member begins with two spaces and ends with a semicolon.
+//
+//   node scripts/docs/client-methods.mjs            writes the tables
+//   node scripts/docs/client-methods.mjs --check    fails if they are out of date
+
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { writeGenerated } from './generated.mjs';
+
+const TARGET = 'docs/client.md';
+const BEGIN = '<!-- methods: written by scripts/docs/client-methods.mjs -->\n';
+const END = '<!-- end of methods -->';
+
+/** What programs write before the name, and the interfaces with the methods, by file. */
+const OBJECTS = {
+  client: [
+    ['client', 'Client'],
+    ['service', 'ServiceMethods'],
+  ],
+  'client.collections': [['service', 'Collections']],
+  'client.collection(id)': [
+    ['vectors', 'Vectors'],
+    ['shared-routes', 'SharedRoutes'],
+    ['streams', 'Streams'],
+    ['projection', 'Projections'],
+  ],
+  'client.defaultCollection': [['shared-routes', 'SharedRoutes']],
+  'client.aliases': [['service', 'Aliases']],
+  'client.keys': [['service', 'Keys']],
+  'client.backups': [['service', 'Backups']],
+  'client.audit': [['service', 'Audit']],
+  'client.service': [['service', 'Service']],
+};
+
+/** Type parameters, which would only make the tables wider. */
+const PARAMETERS = /<(?:(?:ValuesOf<Asked>|Asked|Metadata|readonly number\[\])(?:, )?)+>/g;
+const COMMENT = /\/\*\*\s*([\s\S]*?)\s*\*\//g;
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const tables = [
+  ...Object.entries(OBJECTS).map(([name, interfaces]) =>
+    writeTable(`\`${name}\``, interfaces.flatMap(methodsOf)),
+  ),
+  writeTable('Functions of `@sagitta/client/arrow`', functionsOf('arrow')),
+];
+const document = readFileSync(`${root}/${TARGET}`, 'utf8');
+const [before, rest] = split(document, BEGIN);
+const [, after] = split(rest, END);
+writeGenerated(TARGET, `${before}${BEGIN}\n${tables.join('\n')}\n${END}${after}`);
+
+function split(text, mark) {
+  const at = text.indexOf(mark);
+  if (at === -1) throw new Error(`${TARGET} has no line ${mark.trim()}`);
+  return [text.slice(0, at), text.slice(at + mark.length)];
+}
+
+function writeTable(heading, methods) {
+  const rows = methods.map(
+    ({ signature, result, comment }) => `| ${code(signature)} | ${code(result)} | ${comment} |`,
+  );
+  return [`### ${heading}\n`, '| method | result | |', '| --- | --- | --- |', ...rows, ''].join(
+    '\n',
+  );
+}
+
+/** A bar would end the cell, also within code. */
+function code(text) {
+  return `\`${text.replaceAll('|', '\\|')}\``;
+}
+
+function methodsOf([file, name]) {
+  const text = readSource(file);
+  const start = text.search(new RegExp(`^export interface ${name}\\b`, 'm'));
+  if (start === -1) throw new Error(`src/client/${file}.ts has no interface ${name}`);
+  const heading = text.indexOf(' {\n', start);
+  const body = text.slice(heading + 3, text.indexOf('\n}\n', heading));
+  const methods = readDeclarations(body, /^ {2}(\w+)(?=[<(])/gm, ';\n');
+  if (methods.length === 0) throw new Error(`found no method of ${name} in src/client/${file}.ts`);
+  return methods;
+}
+
+function functionsOf(file) {
+  const declared = /^export (?:async )?function\*? (\w+)(?=[<(])/gm;
+  return readDeclarations(readSource(file), declared, ' {\n');
+}
+
+/** The methods or functions whose names `pattern` finds; `end` follows the type of the result. */
+function readDeclarations(text, pattern, end) {
+  return [...`${text}\n`.matchAll(pattern)].map((found) => {
+    const rest = `${text}\n`.slice(found.index + found[0].length);
+    const open = rest.indexOf('(');
+    const close = closingParenthesis(rest, open);
+    const parameters = tidy(rest.slice(open + 1, close));
+    const result = rest.slice(close + 1);
+    return {
+      signature: `${found[1]}(${withoutOptions(parameters)})`,
+      result: tidy(result.slice(result.indexOf(':') + 1, result.indexOf(end))),
+      comment: firstSentence(text.slice(0, found.index)),
+    };
+  });
+}
+
+function closingParenthesis(text, open) {
+  let depth = 0;
+  for (let at = open; at < text.length; at++) {
+    if (text[at] === '(') depth++;
+    if (text[at] === ')' && --depth === 0) return at;
+  }
+  throw new Error(`no closing parenthesis in ${text.slice(0, 100)}`);
+}
+
+/** On one line, without comments and type parameters. */
+function tidy(types) {
+  return types
+    .replace(COMMENT, '')
+    .replace(/\s+/g, ' ')
+    .replace(PARAMETERS, '')
+    .replace(/,\s*$/, '')
+    .trim();
+}
+
+/** Every method takes options at the end. */
+function withoutOptions(parameters) {
+  return parameters.replace(/,? ?options(\?: CallOptions|: CallOptions = \{\})$/, '').trim();
+}
+
+/** Of the comment that ends the text. */
+function firstSentence(text) {
+  const comment = /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*$/.exec(text)?.[1] ?? '';
+  const words = comment
+    .replace(/^\s*\* ?/gm, '')
+    .replace(/\s+/g, ' ')
+    .trim();
+  return (/^.*?[.](?= |$)/.exec(words)?.[0] ?? words).replaceAll('|', '\\|');
+}
+
+function readSource(file) {
+  return readFileSync(`${root}/src/client/${file}.ts`, 'utf8');
+}

@@ -1,0 +1,67 @@
+// A declared type of metadata is that of filters, writes and replies: checked by the compiler. Where an error is
+// expected, the conditional type `Fits` is false.
+
+import { exportBatches } from '../../src/client/arrow.js';
+import type { Filter, MetadataPatch, Vectors } from '../../src/client/client.js';
+
+interface Article {
+  title: string;
+  year: number;
+  draft?: boolean;
+  tags: readonly string[];
+  author: { name: string; address?: { city: string } };
+}
+
+type Articles = Vectors<Article>;
+type Fits<Given, Wanted> = [Given] extends [Wanted] ? true : false;
+type Same<Left, Right> = [Left, Right] extends [Right, Left] ? true : false;
+
+type Found = Awaited<ReturnType<Articles['query']>>['matches'][number]['metadata'];
+type Fetched = Awaited<ReturnType<Articles['fetch']>>['vectors'][number]['metadata'];
+type Listed = Awaited<ReturnType<Articles['list']>>['vectors'][number]['metadata'];
+type Written = Parameters<Articles['upsert']>[0][number]['metadata'];
+type Untyped = Awaited<ReturnType<Vectors['query']>>['matches'][number]['metadata'];
+
+export const METADATA_AGREES: readonly true[] = [
+  true satisfies Same<NonNullable<Found>, Article>,
+  true satisfies Same<NonNullable<Fetched>, Article>,
+  true satisfies Same<NonNullable<Listed>, Article>,
+  true satisfies Same<NonNullable<Written>, Article>,
+  true satisfies Fits<{ [name: string]: string }, NonNullable<Untyped>>,
+];
+
+/** The functions for Arrow take the type from the collection. */
+export const exportRecent = (articles: Articles) =>
+  exportBatches(articles, { filter: { year: { $gte: 2020 } } });
+export const exportAny = (vectors: Vectors) => exportBatches(vectors, { filter: { anything: 1 } });
+
+export const FILTERS_AGREE: readonly true[] = [
+  true satisfies Fits<{ year: { $gte: 2020; $ne: null }; title: 'On whales' }, Filter<Article>>,
+  true satisfies Fits<{ tags: { $contains: 'sea'; $size: 2 } }, Filter<Article>>,
+  true satisfies Fits<{ 'author.address.city': { $prefix: 'B' } }, Filter<Article>>,
+  true satisfies Fits<{ $or: [{ draft: true }, { $not: { $id: 'a' } }] }, Filter<Article>>,
+  true satisfies Fits<{ anything: [1] }, Filter>,
+  true satisfies Fits<{ title: null; author: { name: 'Ada' } }, MetadataPatch<Article>>,
+];
+
+export const MISTAKES_ARE_FOUND: readonly false[] = [
+  false satisfies Fits<{ year: '2020' }, Filter<Article>>,
+  false satisfies Fits<{ year: { $gte: '2020' } }, Filter<Article>>,
+  false satisfies Fits<{ tags: { $contains: 1 } }, Filter<Article>>,
+  false satisfies Fits<{ $and: [{ title: 3 }] }, Filter<Article>>,
+  false satisfies Fits<{ 'author.name': { $in: [1] } }, Filter<Article>>,
+  false satisfies Fits<{ year: 'x' }, MetadataPatch<Article>>,
+];
+
+/** A misspelt path does not compile; only a literal is checked for names that are too many. */
+export type PathsOfArticles = Exclude<keyof Filter<Article>, `$${string}`>;
+export const PATHS: Record<PathsOfArticles, true> = {
+  title: true,
+  year: true,
+  draft: true,
+  tags: true,
+  author: true,
+  'author.name': true,
+  'author.address': true,
+  'author.address.city': true,
+};
