@@ -1,5 +1,6 @@
 // Generates src/client/wire.ts, the client's types of what the server takes and sends, from the
-// schemas in openapi.json. Run `node scripts/docs/openapi.mjs` first.
+// schemas in openapi.json, and by python-types.mjs those of the Python package. Run
+// `node scripts/docs/openapi.mjs` first.
 //
 //   node scripts/docs/client-types.mjs            writes the file
 //   node scripts/docs/client-types.mjs --check    fails if the file is out of date
@@ -8,6 +9,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { writeGenerated } from './generated.mjs';
+import './python-types.mjs';
 
 const TARGET = 'src/client/wire.ts';
 

@@ -1,0 +1,28 @@
+"""Client of Sagitta, a vector database that answers nearest-neighbour queries exactly.
+
+`Sagitta` blocks, `AsyncSagitta` is for asyncio and trio; both have the same methods. `sagitta.wire`
+has the types of requests and replies, `sagitta.langchain` a vector store for LangChain.
+"""
+
+from sagitta.client import AsyncSagitta, Sagitta
+from sagitta.collection import AsyncCollection, Collection
+from sagitta.errors import SagittaError
+from sagitta.flow import AsyncStream, Stream
+from sagitta.retry import CircuitBreaker, Retry
+from sagitta.streams import Neighbors, Projected
+from sagitta.values import decode_values
+
+__all__ = [
+    "AsyncCollection",
+    "AsyncSagitta",
+    "AsyncStream",
+    "CircuitBreaker",
+    "Collection",
+    "Neighbors",
+    "Projected",
+    "Retry",
+    "Sagitta",
+    "SagittaError",
+    "Stream",
+    "decode_values",
+]

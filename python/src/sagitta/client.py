@@ -1,0 +1,187 @@
+"""The two clients, `Sagitta` and `AsyncSagitta`, which have the same methods."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import time
+from typing import Literal, TypedDict
+
+import httpx
+from typing_extensions import Unpack
+
+from sagitta import service, wire
+from sagitta.collection import (
+    AsyncCollection,
+    AsyncDefaultCollection,
+    Collection,
+    DefaultCollection,
+)
+from sagitta.core import Core, Settings, root_of, segment
+from sagitta.flow import Awaitable, Blocking, Flow, call
+from sagitta.http import AsyncHttpRunner, HttpRunner
+from sagitta.retry import Breaker, CircuitBreaker, Retry
+from sagitta.service import Group
+
+TIMEOUT = 60.0
+"""Seconds. The server's request deadline is 30 s; a reply that takes twice that is lost."""
+
+
+class Options(TypedDict, total=False):
+    """Settings that a copy of a client may have of its own."""
+
+    api_key: str | None
+    timeout: float | None
+    deadline: float | None
+    retry: Retry
+
+
+class ClientFlows(Group):
+    """What both clients have directly."""
+
+    @call
+    def limits(self) -> Flow[wire.Limits]:
+        """Every bound of the service, by name: `top_k_max`, `page_limit_max`, …"""
+        return self._core.get("/limits")
+
+    @call
+    def principal(self) -> Flow[wire.Principal]:
+        """Who the caller is, and what its credential permits."""
+        return self._core.get("/principal")
+
+
+class Sagitta(ClientFlows, Blocking):
+    """A client of the server at `url`, such as `http://127.0.0.1:8484`. May be used by many
+    threads.
+
+    `api_key` is sent as a bearer token. `timeout`: seconds without a byte after which an attempt
+    fails; None for no limit. `deadline`: seconds for all attempts of a call until its reply begins,
+    None for no limit. `http_client` is an httpx.Client of your own, with proxies or private CAs,
+    which you close.
+
+    Close the client, or use it in a `with` block. Throws `invalid_argument` for what is no URL.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str | None = None,
+        timeout: float | None = TIMEOUT,
+        deadline: float | None = None,
+        retry: Retry | None = None,
+        circuit_breaker: CircuitBreaker | Literal[False] | None = None,
+        http_client: httpx.Client | None = None,
+    ) -> None:
+        settings = _settings(url, api_key, timeout, deadline, retry or Retry(), circuit_breaker)
+        self._owned = http_client is None
+        self._http_client = http_client or httpx.Client()
+        self._assign(Core(settings), HttpRunner(self._http_client))
+
+    def _assign(self, core: Core, runner: HttpRunner) -> None:
+        super().__init__(core, runner)
+        self.collections = service.Collections(core, runner)
+        self.aliases = service.Aliases(core, runner)
+        self.keys = service.Keys(core, runner)
+        self.backups = service.Backups(core, runner)
+        self.audit = service.Audit(core, runner)
+        self.service = service.Service(core, runner)
+        self.default_collection = DefaultCollection(core, runner, "")
+        """The server's default collection, if one is configured."""
+
+    def collection(self, id: str) -> Collection:
+        """The vectors of a collection. Sends no request."""
+        return Collection(self._core, self._runner, f"/collections/{segment(id)}")
+
+    def with_options(self, **options: Unpack[Options]) -> Sagitta:
+        """The same client with other settings, such as
+        `with_options(deadline=2).collections.list()`.
+
+        It shares the connections, so only the original needs to be closed.
+        """
+        client = copy.copy(self)
+        client._owned = False
+        client._assign(_with_options(self._core, options), self._runner)
+        return client
+
+    def close(self) -> None:
+        if self._owned:
+            self._http_client.close()
+
+    def __enter__(self) -> Sagitta:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class AsyncSagitta(ClientFlows, Awaitable):
+    """As Sagitta, for asyncio and trio: methods are awaited, iterators are for `async for`."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str | None = None,
+        timeout: float | None = TIMEOUT,
+        deadline: float | None = None,
+        retry: Retry | None = None,
+        circuit_breaker: CircuitBreaker | Literal[False] | None = None,
+        http_client: httpx.AsyncClient | None = None,
+    ) -> None:
+        settings = _settings(url, api_key, timeout, deadline, retry or Retry(), circuit_breaker)
+        self._owned = http_client is None
+        self._http_client = http_client or httpx.AsyncClient()
+        self._assign(Core(settings), AsyncHttpRunner(self._http_client))
+
+    def _assign(self, core: Core, runner: AsyncHttpRunner) -> None:
+        super().__init__(core, runner)
+        self.collections = service.AsyncCollections(core, runner)
+        self.aliases = service.AsyncAliases(core, runner)
+        self.keys = service.AsyncKeys(core, runner)
+        self.backups = service.AsyncBackups(core, runner)
+        self.audit = service.AsyncAudit(core, runner)
+        self.service = service.AsyncService(core, runner)
+        self.default_collection = AsyncDefaultCollection(core, runner, "")
+
+    def collection(self, id: str) -> AsyncCollection:
+        """The vectors of a collection. Sends no request."""
+        return AsyncCollection(self._core, self._runner, f"/collections/{segment(id)}")
+
+    def with_options(self, **options: Unpack[Options]) -> AsyncSagitta:
+        """The same client with other settings; it shares the connections."""
+        client = copy.copy(self)
+        client._owned = False
+        client._assign(_with_options(self._core, options), self._runner)
+        return client
+
+    async def aclose(self) -> None:
+        if self._owned:
+            await self._http_client.aclose()
+
+    async def __aenter__(self) -> AsyncSagitta:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+
+def _settings(
+    url: str,
+    api_key: str | None,
+    timeout: float | None,
+    deadline: float | None,
+    retry: Retry,
+    circuit_breaker: CircuitBreaker | Literal[False] | None,
+) -> Settings:
+    breaker = None
+    if circuit_breaker is not False:
+        # By default no single call opens it.
+        failures_max = max(CircuitBreaker().failures_max, 2 * retry.attempts_max)
+        limits = circuit_breaker or CircuitBreaker(failures_max=failures_max)
+        breaker = Breaker(limits, time.monotonic)
+    return Settings(root_of(url), api_key, timeout, deadline, retry, breaker)
+
+
+def _with_options(core: Core, options: Options) -> Core:
+    return Core(dataclasses.replace(core.settings, **options))

@@ -1,0 +1,379 @@
+"""The vectors of one collection: reads and writes of JSON here, streams in streams.py.
+
+Every POST that writes carries an idempotency key, so that it can be retried after a lost reply
+without writing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+
+from typing_extensions import NotRequired, Unpack
+
+from sagitta import wire
+from sagitta.core import Core, members, pages, parse_json, segment
+from sagitta.errors import SagittaError, invalid_argument
+from sagitta.flow import Awaitable, Blocking, Flow, ItemFlow, Request, call, items
+from sagitta.service import Group
+from sagitta.streams import StreamFlows, VectorRecord, WriteMode
+from sagitta.values import (
+    encode_json,
+    read_rows,
+    wire_include,
+    wire_query,
+    wire_record,
+    wire_values,
+)
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+IncludePlain: TypeAlias = "bool | Literal['numpy']"
+"""Whether replies have vectors: as lists of numbers or as arrays of [dimension] float32."""
+
+
+class StoredVector(wire.Vector):
+    """A vector as `get` returns it."""
+
+    etag: NotRequired[str]
+    """For `if_match`."""
+
+
+class RecallOptions(TypedDict, total=False):
+    filter: wire.JsonObject
+    metric: wire.Metric
+    using: str
+    min_sequence: int
+
+
+class SharedFlows(Group):
+    """What the default collection has, too. Throws `collection_required` without one."""
+
+    def __init__(self, core: Core, runner: Any, root: str) -> None:
+        """`root` is the path of the collection, empty for the default one."""
+        super().__init__(core, runner)
+        self._root = root
+
+    @call
+    def put(self, vector: VectorRecord) -> Flow[wire.VectorReplaced]:
+        """Replaces a whole vector or creates it.
+
+        `vector` is as for `upsert`, with an id. With `if_sequence` it is not retried after a lost
+        reply, because the retry would fail if the first attempt succeeded.
+        """
+        body = wire_record(vector)
+        if "id" not in body:
+            raise invalid_argument("the vector has no id, which put needs")
+        path = f"{self._root}/vectors/{segment(body['id'])}"
+        is_idempotent = "if_sequence" not in body
+        return self._core.json(Request("PUT", path, is_idempotent=is_idempotent, body=body))
+
+    @call
+    def list(
+        self,
+        *,
+        limit: int | None = None,
+        offset: int | None = None,
+        cursor: str | None = None,
+        filter: wire.JsonObject | None = None,
+        sort: Sequence[wire.ListSortKey] | None = None,
+        include_metadata: bool | None = None,
+        include_values: IncludePlain = False,
+    ) -> Flow[wire.VectorList]:
+        """One page, in insertion order or as `sort` says, such as `[{"field": "year"}]`."""
+        request = {"limit": limit, "offset": offset, "cursor": cursor, "filter": filter}
+        return self._list({**request, **_listed(sort, include_metadata, include_values)})
+
+    @items
+    def list_pages(
+        self,
+        *,
+        limit: int | None = None,
+        filter: wire.JsonObject | None = None,
+        sort: Sequence[wire.ListSortKey] | None = None,
+        include_metadata: bool | None = None,
+        include_values: IncludePlain = False,
+    ) -> ItemFlow[wire.VectorList]:
+        """All pages, from the snapshot that the first one opened."""
+        first = {"limit": limit, "filter": filter}
+        return self._pages({**first, **_listed(sort, include_metadata, include_values)})
+
+    @items
+    def list_all(
+        self,
+        *,
+        limit: int | None = None,
+        filter: wire.JsonObject | None = None,
+        sort: Sequence[wire.ListSortKey] | None = None,
+        include_metadata: bool | None = None,
+        include_values: IncludePlain = False,
+    ) -> ItemFlow[wire.Vector]:
+        """As list_pages, one vector at a time. `limit` is the page size (100)."""
+        first = {"limit": limit, "filter": filter}
+        listed = _listed(sort, include_metadata, include_values)
+        return members(self._pages({**first, **listed}), "vectors")
+
+    @call
+    def query(self, **request: Unpack[wire.Query]) -> Flow[wire.QueryReply]:
+        """The nearest vectors, best first: `top_k` of them (10), or with `limit` alone a page of
+        all.
+
+        Exactly one of `vector` ([dimension] numbers or an array), `id`, `multi_vector`, `embed`,
+        `recommend`, `discover`, `text`, `sparse` and `fusion` says what is searched for.
+        `include_values="numpy"` returns vectors as arrays of [dimension] float32. A higher score is
+        better for every metric. Throws `dimension_mismatch`, `invalid_filter`, `vector_not_found`,
+        …
+        """
+        return self._query(request, request.get("include_values"))
+
+    @items
+    def query_pages(self, **request: Unpack[wire.Query]) -> ItemFlow[wire.QueryReply]:
+        """All pages of a query, from the snapshot that the first one opened."""
+        return self._query_pages(request)
+
+    @items
+    def query_all(self, **request: Unpack[wire.Query]) -> ItemFlow[wire.Match]:
+        """As query_pages, one match at a time.
+
+        With `score_threshold` but no `top_k` it yields all vectors with at least that score; with
+        `limit` and neither, the whole collection.
+        """
+        return members(self._query_pages(request), "matches")
+
+    def _pages(self, first: Mapping[str, Any]) -> ItemFlow[Any]:
+        # Further pages are requested by cursor alone, so the first request says what they have.
+        asked = first.get("include_values")
+        return pages(first, lambda page: self._list({**page, "include_values": asked}))
+
+    def _list(self, page: Mapping[str, Any]) -> Flow[Any]:
+        asked = page.get("include_values")
+        query = {"cursor": page["cursor"]} if _is_continued(page) else wire_include(page)
+        reply = yield from self._core.get(f"{self._root}/vectors", query)
+        read_rows(reply["vectors"], asked)
+        return reply
+
+    def _query_pages(self, first: Mapping[str, Any]) -> ItemFlow[Any]:
+        asked = first.get("include_values")
+        return pages(first, lambda page: self._query(page, asked))
+
+    def _query(self, request: Mapping[str, Any], asked: object) -> Flow[Any]:
+        reply = yield from self._core.read(f"{self._root}/query", wire_query(request))
+        read_rows(reply["matches"], asked)
+        return reply
+
+
+class CollectionFlows(StreamFlows, SharedFlows):
+    """The vectors of one collection. Throws `collection_not_found`, also without access to it."""
+
+    @call
+    def upsert(
+        self,
+        vectors: Sequence[VectorRecord],
+        *,
+        mode: WriteMode | None = None,
+        idempotency_key: str | None = None,
+    ) -> Flow[wire.VectorsWritten]:
+        """Writes all vectors or none, and returns when they are on disk.
+
+        A vector is `{"id", "values", "metadata", …}`: values are [dimension] numbers, or an array,
+        which is sent as float32. Throws `dimension_mismatch`, `invalid_vector`, `vector_exists`, …
+        """
+        body: dict[str, Any] = {"vectors": [wire_record(vector) for vector in vectors]}
+        if mode is not None:
+            body["mode"] = mode
+        return self._core.write(f"{self._root}/vectors", body, idempotency_key)
+
+    @call
+    def upsert_text(
+        self,
+        vectors: Sequence[str],
+        *,
+        mode: WriteMode | None = None,
+        idempotency_key: str | None = None,
+    ) -> Flow[wire.VectorsWritten]:
+        """As upsert, for vectors that are JSON text already: numbers keep their spelling."""
+        members = b"" if mode is None else b',"mode":' + encode_json(mode)
+        content = b'{"vectors":[' + ",".join(vectors).encode() + b"]" + members + b"}"
+        return self._core.write(f"{self._root}/vectors", None, idempotency_key, content=content)
+
+    @call
+    def patch(
+        self, id: str, *, if_match: str | None = None, **change: Unpack[wire.VectorPatch]
+    ) -> Flow[wire.VectorPatched]:
+        """Merges `metadata` (RFC 7396), replaces `values`, sets or with None removes named vectors.
+
+        With `if_match`, an etag of `get`, or `if_sequence` it is not retried after a lost reply,
+        because the retry would fail if the first attempt succeeded. Throws `vector_not_found`.
+        """
+        request = Request(
+            "PATCH",
+            f"{self._root}/vectors/{segment(id)}",
+            is_idempotent=if_match is None and "if_sequence" not in change,
+            body=wire_record(change),
+            headers={} if if_match is None else {"if-match": if_match},
+        )
+        return self._core.json(request)
+
+    @call
+    def get(
+        self,
+        id: str,
+        *,
+        include_values: IncludePlain = True,
+        include_metadata: bool | None = None,
+        include_sequence: bool | None = None,
+    ) -> Flow[StoredVector]:
+        """One vector. Throws `vector_not_found`."""
+        query = {"include_metadata": include_metadata, "include_sequence": include_sequence}
+        path = f"{self._root}/vectors/{segment(id)}"
+        query = wire_include({**query, "include_values": include_values})
+        reply = yield from self._core.send(Request("GET", path, is_idempotent=True, query=query))
+        vector = parse_json(reply)
+        read_rows([vector], include_values)
+        if "etag" in reply.headers:
+            vector["etag"] = reply.headers["etag"]
+        return vector  # type: ignore[no-any-return]
+
+    @call
+    def fetch(
+        self,
+        ids: Sequence[str],
+        *,
+        include_values: IncludePlain = True,
+        include_metadata: bool = True,
+        include_sequence: bool = False,
+    ) -> Flow[wire.VectorsFetched]:
+        """The vectors in the order of the ids; missing ids are in `not_found`."""
+        include = {"include_metadata": include_metadata, "include_sequence": include_sequence}
+        body = wire_include({"ids": ids, **include, "include_values": include_values})
+        reply = yield from self._core.read(f"{self._root}/vectors/fetch", body)
+        read_rows(reply["vectors"], include_values)
+        return reply  # type: ignore[no-any-return]
+
+    @call
+    def delete(
+        self, id: str, *, if_sequence: int | None = None, idempotency_key: str | None = None
+    ) -> Flow[wire.VectorDeleted]:
+        """Deletes one vector. With `if_sequence` it is not retried. Throws `vector_not_found`."""
+        if if_sequence is not None:
+            path = f"{self._root}/vectors/{segment(id)}"
+            query = {"if_sequence": if_sequence}
+            request = Request("DELETE", path, is_idempotent=False, query=query)
+            return (yield from self._core.json(request))  # type: ignore[no-any-return]
+        # DELETE takes no idempotency key. After a lost reply, a vector deleted by this call could
+        # not be told from one that never existed.
+        path = f"{self._root}/vectors/delete"
+        reply = yield from self._core.write(path, {"ids": [id]}, idempotency_key)
+        if reply["deleted_count"] == 1:
+            return {"id": id, "deleted": True, "sequence": reply["sequence"]}
+        raise SagittaError(
+            "vector_not_found", f'There is no vector with the id "{id}".', status=404
+        )
+
+    @call
+    def delete_many(self, **selection: Unpack[wire.VectorDelete]) -> Flow[wire.VectorsDeleted]:
+        """Deletes the vectors with `ids`, those that pass `filter`, or `all`.
+
+        With `dry_run`, only counts.
+        """
+        return self._change("delete", selection)
+
+    @call
+    def update_many(self, **update: Unpack[wire.VectorUpdate]) -> Flow[wire.VectorsUpdated]:
+        """Changes the metadata of the vectors with `ids`, of those that pass `filter`, or of `all`.
+
+        `patch` merges (RFC 7396), `metadata` replaces. One atomic write, or with `limit` of so
+        many: repeat it while `has_more` is true. Vectors that would not change are not written.
+        """
+        return self._change("update", update)
+
+    @call
+    def count(self, filter: wire.JsonObject | None = None) -> Flow[int]:
+        """The exact number of vectors, or of those whose metadata matches."""
+        body = {} if filter is None else {"filter": filter}
+        reply = yield from self._core.read(f"{self._root}/count", body)
+        return reply["count"]  # type: ignore[no-any-return]
+
+    @call
+    def aggregate(self, **request: Unpack[wire.Aggregate]) -> Flow[wire.AggregateReply]:
+        """Facets and stats over all vectors that pass the filter, exactly."""
+        return self._core.read(f"{self._root}/aggregate", request)
+
+    @call
+    def schema(
+        self,
+        *,
+        filter: wire.JsonObject | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Flow[wire.FoundSchema]:
+        """One page of the metadata paths that the vectors have, with types and ranges.
+
+        `after` is the `next_after` of the page before.
+        """
+        query = {"filter": filter, "limit": limit, "after": after}
+        return self._core.get(f"{self._root}/schema", query)
+
+    @call
+    def query_batch(self, queries: Sequence[wire.Query]) -> Flow[Sequence[wire.QueryReply]]:
+        """Runs up to 1 024 queries on one snapshot; the replies are in the order of the queries."""
+        body = {"queries": [wire_query(query) for query in queries]}
+        reply = yield from self._core.read(f"{self._root}/query/batch", body)
+        for query, result in zip(queries, reply["results"], strict=True):
+            read_rows(result["matches"], query.get("include_values"))
+        return reply["results"]  # type: ignore[no-any-return]
+
+    @call
+    def recall(
+        self,
+        vectors: Sequence[wire.Values] | NDArray[numpy.number[Any]],
+        ids: Sequence[Sequence[str]],
+        **options: Unpack[RecallOptions],
+    ) -> Flow[wire.RecallReply]:
+        """Measures the recall of other search results, exactly.
+
+        `vectors` are at most 1 024, or an array [queries, dimension]; the reply says which share of
+        the nearest neighbours of `vectors[q]` is in `ids[q]`.
+        """
+        body = {"vectors": [wire_values(one) for one in vectors], "ids": ids, **options}
+        return self._core.read(f"{self._root}/recall", body)
+
+    def _change(self, operation: str, change: Mapping[str, Any]) -> Flow[Any]:
+        body = dict(change)
+        key = body.pop("idempotency_key", None)
+        return self._core.write(f"{self._root}/vectors/{operation}", body, key)
+
+
+def _listed(
+    sort: Sequence[wire.ListSortKey] | None,
+    include_metadata: bool | None,
+    include_values: IncludePlain,
+) -> dict[str, Any]:
+    return {
+        "sort": sort,
+        "include_metadata": include_metadata,
+        "include_values": include_values,
+    }
+
+
+def _is_continued(page: Mapping[str, Any]) -> bool:
+    """Whether it is a page after the first of an iteration."""
+    return page.keys() == {"cursor", "include_values"}
+
+
+class DefaultCollection(SharedFlows, Blocking):
+    pass
+
+
+class AsyncDefaultCollection(SharedFlows, Awaitable):
+    pass
+
+
+class Collection(CollectionFlows, Blocking):
+    pass
+
+
+class AsyncCollection(CollectionFlows, Awaitable):
+    pass

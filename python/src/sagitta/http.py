@@ -1,0 +1,247 @@
+"""The only I/O of the client: runs flows over httpx, blocking or on an event loop.
+
+Timeouts and broken connections become SagittaError; what the source of an upload raises is kept.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+)
+from contextlib import AsyncExitStack, ExitStack
+from typing import Any, TypeVar
+
+import anyio
+import anyio.to_thread
+import httpx
+
+from sagitta.errors import SagittaError, invalid_argument
+from sagitta.flow import Emit, Flow, Read, Reply, Send, Sleep, SourceFailed, Upload
+
+T = TypeVar("T")
+Step = Callable[[], Any]
+
+
+class HttpRunner:
+    """Runs flows by blocking the calling thread."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+
+    def run(self, flow: Flow[T]) -> T:
+        with ExitStack() as resources:
+            step = _start(flow)
+            while True:
+                try:
+                    effect = step()
+                except StopIteration as end:
+                    return end.value  # type: ignore[no-any-return]
+                step = self._perform(flow, effect, resources)
+
+    def iterate(self, flow: Generator[Any, Any, None]) -> Generator[Any, None, None]:
+        with ExitStack() as resources:
+            step = _start(flow)
+            while True:
+                try:
+                    effect = step()
+                except StopIteration:
+                    return
+                if isinstance(effect, Emit):
+                    yield effect.item
+                    step = _start(flow)
+                else:
+                    step = self._perform(flow, effect, resources)
+
+    def _perform(self, flow: Generator[Any, Any, Any], effect: Any, resources: ExitStack) -> Step:
+        """The next step of the flow: with the outcome of the effect, or with its error."""
+        try:
+            if isinstance(effect, Sleep):
+                time.sleep(effect.seconds)
+                outcome: object = None
+            elif isinstance(effect, Read):
+                outcome = _read(effect.reply)
+            else:
+                outcome = self._send(effect, resources)
+        except (SagittaError, SourceFailed) as error:
+            return _throw(flow, error)
+        return lambda: flow.send(outcome)
+
+    def _send(self, send: Send, resources: ExitStack) -> Reply:
+        source = _Source(send.content) if isinstance(send.content, Upload) else None
+        try:
+            request = _build(self._client, send, source.read() if source else send.content)
+            response = self._client.send(request, stream=True)
+            if send.is_streamed and response.is_success:
+                resources.callback(response.close)
+                return _reply_of(response, b"", (response.iter_bytes(), send.url))
+            try:
+                return _reply_of(response, response.read())
+            finally:
+                response.close()
+        except httpx.TransportError as error:
+            raise _failure(source) or _error_of(error, send.url) from error
+        except Exception:
+            if source is not None and source.failure is not None:
+                raise SourceFailed(source.failure) from None
+            raise
+
+
+class AsyncHttpRunner:
+    """Runs flows on the event loop of the caller, of asyncio or trio."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self._client = client
+
+    async def run(self, flow: Flow[T]) -> T:
+        async with AsyncExitStack() as resources:
+            step = _start(flow)
+            while True:
+                try:
+                    effect = step()
+                except StopIteration as end:
+                    return end.value  # type: ignore[no-any-return]
+                step = await self._perform(flow, effect, resources)
+
+    async def iterate(self, flow: Generator[Any, Any, None]) -> AsyncGenerator[Any, None]:
+        async with AsyncExitStack() as resources:
+            step = _start(flow)
+            while True:
+                try:
+                    effect = step()
+                except StopIteration:
+                    return
+                if isinstance(effect, Emit):
+                    yield effect.item
+                    step = _start(flow)
+                else:
+                    step = await self._perform(flow, effect, resources)
+
+    async def _perform(
+        self, flow: Generator[Any, Any, Any], effect: Any, resources: AsyncExitStack
+    ) -> Step:
+        try:
+            if isinstance(effect, Sleep):
+                await anyio.sleep(effect.seconds)
+                outcome: object = None
+            elif isinstance(effect, Read):
+                outcome = await _read_async(effect.reply)
+            else:
+                outcome = await self._send(effect, resources)
+        except (SagittaError, SourceFailed) as error:
+            return _throw(flow, error)
+        return lambda: flow.send(outcome)
+
+    async def _send(self, send: Send, resources: AsyncExitStack) -> Reply:
+        source = _Source(send.content) if isinstance(send.content, Upload) else None
+        try:
+            request = _build(self._client, send, source.read_async() if source else send.content)
+            response = await self._client.send(request, stream=True)
+            if send.is_streamed and response.is_success:
+                resources.push_async_callback(response.aclose)
+                return _reply_of(response, b"", (response.aiter_bytes(), send.url))
+            try:
+                return _reply_of(response, await response.aread())
+            finally:
+                await response.aclose()
+        except httpx.TransportError as error:
+            raise _failure(source) or _error_of(error, send.url) from error
+        except Exception:
+            if source is not None and source.failure is not None:
+                raise SourceFailed(source.failure) from None
+            raise
+
+
+class _Source:
+    """Reads the source of an upload, and remembers what it raises."""
+
+    def __init__(self, upload: Upload) -> None:
+        self._upload = upload
+        self.failure: Exception | None = None
+
+    def read(self) -> Iterator[bytes]:
+        try:
+            chunks = self._upload.open()
+            if not isinstance(chunks, Iterable):
+                raise invalid_argument(
+                    "the source is an asynchronous iterator, which only AsyncSagitta can read"
+                )
+            yield from filter(None, chunks)
+        except Exception as error:
+            self.failure = error
+            raise
+
+    async def read_async(self) -> AsyncIterator[bytes]:
+        try:
+            chunks = self._upload.open()
+            if isinstance(chunks, AsyncIterable):
+                async for chunk in chunks:
+                    if chunk:
+                        yield chunk
+                return
+            # In a thread, because the source may read files or encode large batches.
+            iterator = iter(chunks)
+            while (part := await anyio.to_thread.run_sync(next, iterator, None)) is not None:
+                if part:
+                    yield part
+        except Exception as error:
+            self.failure = error
+            raise
+
+
+def _failure(source: _Source | None) -> SourceFailed | None:
+    return SourceFailed(source.failure) if source and source.failure else None
+
+
+def _start(flow: Generator[Any, Any, Any]) -> Step:
+    return lambda: flow.send(None)
+
+
+def _throw(flow: Generator[Any, Any, Any], error: Exception) -> Step:
+    return lambda: flow.throw(error)
+
+
+def _build(client: httpx.Client | httpx.AsyncClient, send: Send, content: Any) -> httpx.Request:
+    return client.build_request(
+        send.method, send.url, headers=dict(send.headers), content=content, timeout=send.timeout
+    )
+
+
+def _reply_of(response: httpx.Response, content: bytes, source: object = None) -> Reply:
+    return Reply(response.status_code, response.headers, content, source)
+
+
+def _read(reply: Reply) -> bytes:
+    chunks, url = _source_of(reply)
+    try:
+        return next(chunks, b"")
+    except httpx.TransportError as error:
+        raise _error_of(error, url, is_begun=True) from error
+
+
+async def _read_async(reply: Reply) -> bytes:
+    chunks, url = _source_of(reply)
+    try:
+        return await anext(chunks, b"")
+    except httpx.TransportError as error:
+        raise _error_of(error, url, is_begun=True) from error
+
+
+def _source_of(reply: Reply) -> tuple[Any, str]:
+    return reply.source  # type: ignore[return-value]
+
+
+def _error_of(error: httpx.TransportError, url: str, is_begun: bool = False) -> SagittaError:
+    reason = str(error) or type(error).__name__
+    if isinstance(error, httpx.TimeoutException):
+        return SagittaError("timeout", f"no data from {url} in time ({reason})", retryable=True)
+    if isinstance(error, (httpx.UnsupportedProtocol, httpx.LocalProtocolError)):
+        return invalid_argument(f"the request to {url} cannot be sent: {reason}")
+    detail = f"the reply from {url} was cut off" if is_begun else f"cannot reach {url}"
+    return SagittaError("network_error", f"{detail}: {reason}", retryable=True)

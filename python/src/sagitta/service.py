@@ -1,0 +1,345 @@
+"""What concerns the whole service: collections, aliases, keys, backups, the audit log, probes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from typing_extensions import Unpack
+
+from sagitta import wire
+from sagitta.core import Core, members, pages, parse_json, segment
+from sagitta.flow import Awaitable, Blocking, Flow, ItemFlow, Request, call, items
+
+
+class Group:
+    """Methods that share a core."""
+
+    def __init__(self, core: Core, runner: Any) -> None:
+        self._core = core
+        self._runner = runner
+
+
+class CollectionsFlows(Group):
+    """Collections. Throws `collection_not_found`, also where the credential has no access."""
+
+    @call
+    def create(
+        self,
+        *,
+        if_not_exists: bool = False,
+        **collection: Unpack[wire.CollectionCreate],
+    ) -> Flow[wire.Collection]:
+        """Creates a collection, such as `create(id="articles", dimension=384, metric="dot")`.
+
+        With `if_not_exists`, an existing one with the same settings is returned, and one with
+        others is an error. Throws `collection_exists`.
+        """
+        body = dict(collection)
+        key = body.pop("idempotency_key", None)
+        query = {"if_not_exists": True} if if_not_exists else {}
+        return self._core.write("/collections", body, key, query)  # type: ignore[arg-type]
+
+    @call
+    def get(self, id: str) -> Flow[wire.Collection]:
+        """The record of a collection: its settings, counts, engine and memory."""
+        return self._core.get(f"/collections/{segment(id)}")
+
+    @call
+    def list(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> Flow[wire.CollectionList]:
+        """One page, in the order of the ids."""
+        return self._list({"limit": limit, "cursor": cursor})
+
+    @items
+    def pages(self, *, limit: int | None = None) -> ItemFlow[wire.CollectionList]:
+        """All pages."""
+        return pages({"limit": limit}, self._list)
+
+    @items
+    def all(self, *, limit: int | None = None) -> ItemFlow[wire.Collection]:
+        """One collection at a time; `limit` is the page size."""
+        return members(pages({"limit": limit}, self._list), "collections")
+
+    @call
+    def segments(
+        self, id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Flow[wire.SegmentList]:
+        """One page of the segments of a collection, in the order of their numbers."""
+        return self._segments(id, {"limit": limit, "cursor": cursor})
+
+    @items
+    def all_segments(self, id: str, *, limit: int | None = None) -> ItemFlow[wire.Segment]:
+        """One segment at a time; `limit` is the page size."""
+        of_pages = pages({"limit": limit}, lambda page: self._segments(id, page))
+        return members(of_pages, "segments")
+
+    @call
+    def update(self, id: str, **change: Unpack[wire.CollectionUpdate]) -> Flow[wire.Collection]:
+        """Changes what is given of description, labels, ttl_seconds, schema and embedding."""
+        path = f"/collections/{segment(id)}"
+        return self._core.json(Request("PATCH", path, is_idempotent=True, body=change))
+
+    @call
+    def clone(
+        self, collection: str, **settings: Unpack[wire.CollectionClone]
+    ) -> Flow[wire.Collection]:
+        """Copies a collection as it is at one moment; the new one is `id` in `settings`.
+
+        Waits as long as it takes, unless the client has a deadline.
+        """
+        body: dict[str, Any] = {**settings}
+        key = body.pop("idempotency_key", None)
+        path = f"/collections/{segment(collection)}/clone"
+        return self._core.write(path, body, key, is_unlimited=True)
+
+    @call
+    def rename(
+        self, id: str, new_id: str, *, idempotency_key: str | None = None
+    ) -> Flow[wire.Collection]:
+        """Gives a collection another id."""
+        path = f"/collections/{segment(id)}/rename"
+        return self._core.write(path, {"id": new_id}, idempotency_key)
+
+    @call
+    def delete(self, id: str) -> Flow[wire.CollectionDeleted]:
+        """Deletes a collection and its data. Not retried after a lost reply: `get` shows the
+        outcome.
+        """
+        path = f"/collections/{segment(id)}"
+        return self._core.json(Request("DELETE", path, is_idempotent=False))
+
+    def _list(self, page: Mapping[str, Any]) -> Flow[Any]:
+        return self._core.get("/collections", page)
+
+    def _segments(self, id: str, page: Mapping[str, Any]) -> Flow[Any]:
+        return self._core.get(f"/collections/{segment(id)}/segments", page)
+
+
+class AliasesFlows(Group):
+    """Further names of collections. Throws `alias_not_found`."""
+
+    @call
+    def set(self, name: str, collection: str) -> Flow[wire.Alias]:
+        """Points an alias to a collection, and creates it if it does not exist."""
+        path = f"/aliases/{segment(name)}"
+        body = {"collection": collection}
+        return self._core.json(Request("PUT", path, is_idempotent=True, body=body))
+
+    @call
+    def change(self, targets: Mapping[str, str | None]) -> Flow[wire.AliasesChanged]:
+        """Sets several aliases at the same moment, and deletes those whose collection is None."""
+        changes = [{"name": name, "collection": target} for name, target in targets.items()]
+        return self._core.read("/aliases", {"aliases": changes})
+
+    @call
+    def get(self, name: str) -> Flow[wire.Alias]:
+        return self._core.get(f"/aliases/{segment(name)}")
+
+    @call
+    def list(self, *, limit: int | None = None, cursor: str | None = None) -> Flow[wire.AliasList]:
+        """One page, in the order of the names."""
+        return self._list({"limit": limit, "cursor": cursor})
+
+    @items
+    def all(self, *, limit: int | None = None) -> ItemFlow[wire.Alias]:
+        """One alias at a time; `limit` is the page size."""
+        return members(pages({"limit": limit}, self._list), "aliases")
+
+    @call
+    def delete(self, name: str) -> Flow[wire.AliasDeleted]:
+        """Deletes an alias; the collection remains. Not retried after a lost reply."""
+        return self._core.json(Request("DELETE", f"/aliases/{segment(name)}", is_idempotent=False))
+
+    def _list(self, page: Mapping[str, Any]) -> Flow[Any]:
+        return self._core.get("/aliases", page)
+
+
+class KeysFlows(Group):
+    """API keys; every method requires the scope `admin`. Throws `key_not_found`."""
+
+    @call
+    def create(self, **key: Unpack[wire.ApiKeyCreate]) -> Flow[wire.ApiKeyWithSecret]:
+        """Creates a key, whose secret only this reply has.
+
+        Not retried: if the reply is lost, a key exists whose secret nobody knows; revoke it.
+        """
+        return self._core.json(Request("POST", "/keys", is_idempotent=False, body=key))
+
+    @call
+    def list(self) -> Flow[wire.ApiKeyList]:
+        """All keys, including expired and revoked ones."""
+        return self._core.get("/keys")
+
+    @call
+    def get(self, id: str) -> Flow[wire.ApiKey]:
+        return self._core.get(f"/keys/{segment(id)}")
+
+    @call
+    def rotate(self, id: str, *, grace_seconds: int = 0) -> Flow[wire.ApiKeyWithSecret]:
+        """Replaces the secret; the old one stays valid for `grace_seconds`. Not retried."""
+        body = {"grace_seconds": grace_seconds}
+        path = f"/keys/{segment(id)}/rotate"
+        return self._core.json(Request("POST", path, is_idempotent=False, body=body))
+
+    @call
+    def revoke(self, id: str) -> Flow[wire.ApiKey]:
+        return self._core.json(Request("DELETE", f"/keys/{segment(id)}", is_idempotent=True))
+
+
+class BackupsFlows(Group):
+    """Backups; every method requires the scope `admin` and a server with a backup directory."""
+
+    @call
+    def create(self, *, name: str | None = None) -> Flow[wire.Backup]:
+        """Returns when the backup is on disk, however long it takes.
+
+        Not retried: after a `network_error`, `list` shows whether the backup was created.
+        """
+        body = {} if name is None else {"name": name}
+        request = Request("POST", "/backups", is_idempotent=False, body=body, is_unlimited=True)
+        return self._core.json(request)
+
+    @call
+    def list(self) -> Flow[wire.BackupList]:
+        return self._core.get("/backups")
+
+
+class AuditFlows(Group):
+    """Audit events, newest first; every method requires the scope `admin`.
+
+    `operation` is one such as `collection.delete`, or `collection` for all operations on
+    collections; `since` and `until` are times of RFC 3339, the first that counts and the first that
+    does not.
+    """
+
+    @call
+    def list(
+        self,
+        *,
+        principal: str | None = None,
+        operation: str | None = None,
+        outcome: str | None = None,
+        target: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Flow[wire.AuditList]:
+        """One page; a cursor is sent alone."""
+        page = {"principal": principal, "operation": operation, "outcome": outcome}
+        times = {"target": target, "since": since, "until": until, "limit": limit}
+        return self._list({**page, **times, "cursor": cursor})
+
+    @items
+    def all(
+        self,
+        *,
+        principal: str | None = None,
+        operation: str | None = None,
+        outcome: str | None = None,
+        target: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        limit: int | None = None,
+    ) -> ItemFlow[wire.AuditEvent]:
+        """One event at a time; `limit` is the page size."""
+        first = {"principal": principal, "operation": operation, "outcome": outcome}
+        times = {"target": target, "since": since, "until": until, "limit": limit}
+        return members(pages({**first, **times}, self._list), "events")
+
+    def _list(self, page: Mapping[str, Any]) -> Flow[Any]:
+        return self._core.get("/audit", page)
+
+
+class ServiceFlows(Group):
+    """Methods for operators."""
+
+    @call
+    def info(self) -> Flow[wire.ServiceInfo]:
+        """What the service is, with links relative to its address."""
+        return self._probe("/")
+
+    @call
+    def live(self) -> Flow[wire.Liveness]:
+        """Returns when the process responds, else throws."""
+        return self._probe("/livez")
+
+    @call
+    def ready(self) -> Flow[wire.Readiness]:
+        """The readiness of the server; starting and stopping are not errors here."""
+        return self._probe("/readyz", also_status=503)
+
+    @call
+    def metrics(self) -> Flow[str]:
+        """Metrics in the Prometheus text format. May require the scope `metrics:read`."""
+        request = Request(
+            "GET",
+            "/metrics",
+            is_idempotent=True,
+            is_operational=True,
+            headers={"accept": "text/plain, */*"},
+        )
+        reply = yield from self._core.send(request)
+        return reply.content.decode()
+
+    @call
+    def openapi(self) -> Flow[Mapping[str, Any]]:
+        """The OpenAPI document."""
+        return self._probe("/openapi.json")
+
+    def _probe(self, path: str, also_status: int | None = None) -> Flow[Any]:
+        request = Request(
+            "GET", path, is_idempotent=True, is_operational=True, also_status=also_status
+        )
+        reply = yield from self._core.send(request)
+        return parse_json(reply)
+
+
+class Collections(CollectionsFlows, Blocking):
+    pass
+
+
+class AsyncCollections(CollectionsFlows, Awaitable):
+    pass
+
+
+class Aliases(AliasesFlows, Blocking):
+    pass
+
+
+class AsyncAliases(AliasesFlows, Awaitable):
+    pass
+
+
+class Keys(KeysFlows, Blocking):
+    pass
+
+
+class AsyncKeys(KeysFlows, Awaitable):
+    pass
+
+
+class Backups(BackupsFlows, Blocking):
+    pass
+
+
+class AsyncBackups(BackupsFlows, Awaitable):
+    pass
+
+
+class Audit(AuditFlows, Blocking):
+    pass
+
+
+class AsyncAudit(AuditFlows, Awaitable):
+    pass
+
+
+class Service(ServiceFlows, Blocking):
+    pass
+
+
+class AsyncService(ServiceFlows, Awaitable):
+    pass

@@ -1,0 +1,409 @@
+"""The methods of one collection that send or receive streams: Arrow, NDJSON and Parquet.
+
+Requests are retried until the reply begins; a reply that is cut off always ends in an error, and
+never looks like a complete one.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
+
+from typing_extensions import NotRequired, Unpack
+
+from sagitta import arrow, wire
+from sagitta.core import ARROW, MEDIA_TYPES, NDJSON, chunks_of, lines_of, rows_of, sequence_of
+from sagitta.errors import SagittaError, invalid_argument
+from sagitta.flow import (
+    Chunks,
+    Emit,
+    Flow,
+    Head,
+    ItemFlow,
+    Reply,
+    Request,
+    StreamFlow,
+    Upload,
+    call,
+    items,
+    stream,
+)
+from sagitta.service import Group
+from sagitta.values import encode_json, wire_record
+
+if TYPE_CHECKING:
+    import numpy
+    import pyarrow
+    from numpy.typing import NDArray
+
+VectorRecord: TypeAlias = "wire.VectorInput | wire.TextInput | wire.RecordInput"
+"""A vector with `values`, with a text to `embed`, or with neither in a collection without them."""
+WriteMode: TypeAlias = Literal["upsert", "insert", "update"]
+Vectors: TypeAlias = "Iterable[VectorRecord] | AsyncIterable[VectorRecord]"
+
+CHUNK_BYTES = 65_536
+"""Lines are gathered to chunks; one chunk per line would cost more than the encoding."""
+
+
+class WriteOptions(TypedDict, total=False):
+    mode: WriteMode
+    """`upsert` when absent."""
+    idempotency_key: str
+    """Identifies the stream, so that it can be sent again, even after your program has ended, and
+    the server skips what is durable. Generated when absent and the source can be opened again; a
+    stream without a key is not retried.
+    """
+
+
+class ColumnOptions(WriteOptions, total=False):
+    id_column: str
+    """`id` when absent."""
+    vector_column: str
+    """The first of `values`, `vector` and `embedding` when absent."""
+
+
+class QueryOptions(TypedDict, total=False):
+    """For queries without an option of their own, which is a column of the same name."""
+
+    top_k: int
+    """10 when absent."""
+    filter: wire.JsonObject
+    using: str
+    metric: wire.Metric
+    score_threshold: float
+    group_by: str
+    group_size: int
+    include_metadata: bool
+    include_values: bool
+    min_sequence: int
+    vector_column: str
+
+
+class ExportOptions(TypedDict, total=False):
+    filter: wire.JsonObject
+    sample: int
+    """Only so many of the rows, chosen by hashes of their ids."""
+    seed: int
+    include_values: bool
+    include_metadata: bool
+
+
+class JoinMatch(TypedDict):
+    id: str
+    score: float
+    distance: NotRequired[float]
+    metadata: NotRequired[wire.JsonObject]
+
+
+class JoinRow(TypedDict):
+    """A row of the collection and its matches, of which there may be none."""
+
+    id: str
+    matches: list[JoinMatch]
+
+
+@dataclass(frozen=True)
+class Neighbors:
+    """Row i of a projection has the neighbours `starts[i]:starts[i + 1]`, nearest first."""
+
+    metric: Literal["cosine", "euclidean"]
+    starts: NDArray[numpy.uint32]
+    rows: NDArray[numpy.uint32]
+    """Indexes of rows."""
+    distances: NDArray[numpy.float32]
+
+
+@dataclass(frozen=True)
+class Projected:
+    """Rows as columns, in insertion order."""
+
+    sequence: int
+    variance_ratios: list[float]
+    """The share of each component in the variance."""
+    ids: list[str]
+    coordinates: NDArray[numpy.float32]
+    """[rows, dimensions]."""
+    neighbors: Neighbors | None
+    """Only if they were asked for."""
+
+
+class StreamFlows(Group):
+    """The streams of the collection with the path `_root`."""
+
+    _root: str
+
+    @call
+    def write_stream(
+        self,
+        source: Chunks | Callable[[], Chunks],
+        *,
+        format: Literal["arrow", "ndjson"],
+        **options: Unpack[ColumnOptions],
+    ) -> Flow[wire.VectorsWritten]:
+        """Writes a stream of bytes in ingest batches, with bounded memory on both sides.
+
+        If the source is a *function* that opens the same bytes again, a stream that was cut is sent
+        again under one idempotency key, and the server skips what is durable. `committed_count` of
+        an error counts the durable rows. Errors of the source are raised unchanged.
+        """
+        open_source, is_resendable = _opener(source)
+        upload = Upload(open_source, MEDIA_TYPES[format], is_resendable)
+        return self._write(upload, options)
+
+    @call
+    def write_all(
+        self,
+        vectors: Vectors | Callable[[], Vectors],
+        **options: Unpack[WriteOptions],
+    ) -> Flow[wire.VectorsWritten]:
+        """As write_stream, for any number of vectors as for `upsert`, which are sent as NDJSON.
+
+        Lists and functions can be sent again after a cut, iterators cannot.
+        """
+        open_source, is_resendable = _opener(vectors)
+        upload = Upload(lambda: _encode_lines(open_source()), NDJSON, is_resendable)
+        return self._write(upload, options)
+
+    @call
+    def write_batches(
+        self, source: Any, **options: Unpack[ColumnOptions]
+    ) -> Flow[wire.VectorsWritten]:
+        """As write_stream, for columns, which are sent as Arrow and not copied as a whole.
+
+        `source` is a pyarrow Table, RecordBatch, RecordBatchReader or dataset, an iterable of
+        record batches, a data frame (pandas, polars, anything with `__arrow_c_stream__` or
+        `__dataframe__`), a mapping of names to columns (lists, or arrays, [rows, dimension] for
+        vectors), or a function that returns one of these. Tables, data frames, mappings and
+        functions can be sent again after a cut. The column `values`, `vector` or `embedding` has
+        the vectors, `id` the ids; every other column becomes a member of the metadata.
+        """
+        batches = arrow.batch_source(source)
+        upload = Upload(lambda: arrow.encode_batches(batches), ARROW, batches.is_resendable)
+        return self._write(upload, options)
+
+    @stream
+    def query_batches(
+        self, queries: Any, *, rows_per_request: int = 1_000, **options: Unpack[QueryOptions]
+    ) -> StreamFlow[pyarrow.RecordBatch]:
+        """Any number of queries, in constant memory; each row is one.
+
+        `queries` is an array [queries, dimension] or a source as for write_batches, with a column
+        `vector` (or `values`, `embedding`) or `id`. The matches come in batches with the columns
+        `query_index` (from 0), `rank` (from 1), `id`, `score`, and `distance`, `metadata`, `values`
+        where they apply; a query without matches has no row.
+
+        The queries are sent `rows_per_request` at a time, whose matches must fit in memory. Each
+        request reads the newest state, so a write in between is seen by the later ones; a request
+        that is cut off is sent again.
+        """
+        if rows_per_request < 1:
+            raise invalid_argument(f"expected rows_per_request from 1, found {rows_per_request}")
+        start = 0
+        is_begun = False
+        for part in arrow.query_parts(queries, rows_per_request):
+            reply = yield from self._core.send(self._query_part(part, options))
+            schema, batches = arrow.decode_batches(reply.content)
+            if not is_begun:
+                yield Emit(Head(sequence_of(reply), None, schema))
+                is_begun = True
+            for batch in batches:
+                yield Emit(arrow.shift_queries(batch, start))
+            start += part.num_rows
+        if not is_begun:
+            raise invalid_argument("expected at least one record batch of queries, found none")
+
+    @stream
+    def export_stream(
+        self,
+        *,
+        format: Literal["arrow", "ndjson", "parquet"],
+        **options: Unpack[ExportOptions],
+    ) -> StreamFlow[bytes]:
+        """Every row of one snapshot as bytes, in insertion order."""
+        reply = yield from self._core.open(self._export(format, options))
+        yield Emit(_snapshot_of(reply))
+        yield from chunks_of(reply)
+
+    @stream
+    def export_batches(self, **options: Unpack[ExportOptions]) -> StreamFlow[pyarrow.RecordBatch]:
+        """Every row of one snapshot in batches: `id`, `values`, and `metadata` as JSON text.
+
+        The stream has `__arrow_c_stream__`, so polars, DuckDB and pyarrow read it in constant
+        memory.
+        """
+        reply = yield from self._core.open(self._export("arrow", options))
+        yield from arrow.read_batches(reply, _snapshot_of(reply))
+
+    @items
+    def export_all(self, **options: Unpack[ExportOptions]) -> ItemFlow[wire.Vector]:
+        """Every row of one snapshot, one at a time in insertion order."""
+        reply = yield from self._core.open(self._export("ndjson", options))
+        yield from lines_of(reply)
+
+    @items
+    def join(self, *, with_: str | None = None, **request: Unpack[wire.Join]) -> ItemFlow[JoinRow]:
+        """The nearest neighbours of every row, one row at a time in insertion order.
+
+        Searched is this collection or `with_`, for at least one of `top_k` and `score_threshold`.
+        """
+        reply = yield from self._core.open(self._join("ndjson", with_, request))
+        yield from lines_of(reply)
+
+    @stream
+    def join_stream(
+        self,
+        *,
+        format: Literal["arrow", "ndjson"],
+        with_: str | None = None,
+        **request: Unpack[wire.Join],
+    ) -> StreamFlow[bytes]:
+        """The nearest neighbours of every row, as bytes."""
+        reply = yield from self._core.open(self._join(format, with_, request))
+        yield Emit(_snapshot_of(reply))
+        yield from chunks_of(reply)
+
+    @stream
+    def join_batches(
+        self, *, with_: str | None = None, **request: Unpack[wire.Join]
+    ) -> StreamFlow[pyarrow.RecordBatch]:
+        """The same in batches: `id`, `rank`, `match_id`, `score`, and `metadata` if requested."""
+        reply = yield from self._core.open(self._join("arrow", with_, request))
+        yield from arrow.read_batches(reply, _snapshot_of(reply))
+
+    @stream
+    def projection_stream(
+        self, *, format: Literal["arrow", "ndjson"], **request: Unpack[wire.Projection]
+    ) -> StreamFlow[bytes]:
+        """The coordinates of a sample along its principal components, as bytes."""
+        reply = yield from self._core.open(self._projection(format, request))
+        yield Emit(_snapshot_of(reply))
+        yield from chunks_of(reply)
+
+    @stream
+    def projection_batches(
+        self, **request: Unpack[wire.Projection]
+    ) -> StreamFlow[pyarrow.RecordBatch]:
+        """The same in batches: `id`, `coordinates`, `neighbors` and `distances` if requested."""
+        reply = yield from self._core.open(self._projection("arrow", request))
+        yield from arrow.read_batches(reply, _snapshot_of(reply))
+
+    @call
+    def project(self, **request: Unpack[wire.Projection]) -> Flow[Projected]:
+        """The same as arrays. Needs NumPy."""
+        reply = yield from self._core.send(self._projection("ndjson", request))
+        return _projected(reply)
+
+    def _write(self, upload: Upload, options: Mapping[str, Any]) -> Flow[Any]:
+        query = dict(options)
+        key = query.pop("idempotency_key", None)
+        if key is None and upload.is_resendable:
+            key = str(uuid.uuid4())
+        request = Request(
+            "POST",
+            f"{self._root}/vectors",
+            is_idempotent=upload.is_resendable,
+            query=query,
+            upload=upload,
+            headers={} if key is None else {"idempotency-key": key},
+        )
+        return self._core.json(request)
+
+    def _query_part(self, part: Any, options: Mapping[str, Any]) -> Request:
+        return Request(
+            "POST",
+            f"{self._root}/query/batch",
+            is_idempotent=True,
+            query=options,
+            content=arrow.encode_batch(part),
+            headers={"content-type": ARROW, "accept": ARROW},
+        )
+
+    def _export(self, format: str, options: Mapping[str, Any]) -> Request:
+        return Request(
+            "GET",
+            f"{self._root}/export",
+            is_idempotent=True,
+            query={"format": format, **options},
+            headers={"accept": MEDIA_TYPES[format]},
+        )
+
+    def _join(self, format: str, with_: str | None, request: Mapping[str, Any]) -> Request:
+        body = {**request} if with_ is None else {**request, "with": with_}
+        return self._streamed("join", format, body)
+
+    def _projection(self, format: str, request: Mapping[str, Any]) -> Request:
+        return self._streamed("projection", format, request)
+
+    def _streamed(self, operation: str, format: str, body: Mapping[str, Any]) -> Request:
+        return Request(
+            "POST",
+            f"{self._root}/{operation}",
+            is_idempotent=True,
+            body=body,
+            headers={"accept": MEDIA_TYPES[format]},
+        )
+
+
+def _opener(source: Any) -> tuple[Callable[[], Any], bool]:
+    """How to open a source, and whether that is possible again."""
+    if callable(source):
+        return source, True
+    is_container = hasattr(source, "__len__")
+    return (lambda: source), is_container
+
+
+def _encode_lines(vectors: Any) -> Chunks:
+    """One vector per line."""
+    return _encode_async(vectors) if isinstance(vectors, AsyncIterable) else _encode(vectors)
+
+
+def _encode(vectors: Iterable[VectorRecord]) -> Iterator[bytes]:
+    lines = bytearray()
+    for vector in vectors:
+        lines += encode_json(wire_record(vector)) + b"\n"
+        if len(lines) >= CHUNK_BYTES:
+            yield bytes(lines)
+            lines.clear()
+    yield bytes(lines)
+
+
+async def _encode_async(vectors: AsyncIterable[VectorRecord]) -> Any:
+    lines = bytearray()
+    async for vector in vectors:
+        lines += encode_json(wire_record(vector)) + b"\n"
+        if len(lines) >= CHUNK_BYTES:
+            yield bytes(lines)
+            lines.clear()
+    yield bytes(lines)
+
+
+def _snapshot_of(reply: Reply) -> Head:
+    return Head(sequence_of(reply), sequence_of(reply, "sagitta-with-sequence"))
+
+
+def _projected(reply: Reply) -> Projected:
+    import numpy
+
+    lines = list(rows_of(reply.content.split(b"\n")))
+    if not lines or "row_count" not in lines[0]:
+        detail = "expected a line with row_count at the beginning of the reply, found none"
+        raise SagittaError("unexpected_reply", detail)
+    head, rows = lines[0], lines[1:]
+    neighbors = None
+    if "neighbor_metric" in head:
+        counts = [len(row["neighbors"]) for row in rows]
+        neighbors = Neighbors(
+            metric=head["neighbor_metric"],
+            starts=numpy.cumsum([0, *counts], dtype=numpy.uint32),
+            rows=numpy.array([at for row in rows for at in row["neighbors"]], numpy.uint32),
+            distances=numpy.array([one for row in rows for one in row["distances"]], numpy.float32),
+        )
+    return Projected(
+        sequence=head["sequence"],
+        variance_ratios=head["variance_ratios"],
+        ids=[row["id"] for row in rows],
+        coordinates=numpy.array([row["coordinates"] for row in rows], numpy.float32),
+        neighbors=neighbors,
+    )

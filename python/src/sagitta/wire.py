@@ -1,0 +1,2107 @@
+"""What crosses the wire, in the names of the wire: TypedDicts of requests and replies.
+
+Generated from the schemas of the server by `npm run openapi`; do not edit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from typing_extensions import NotRequired, TypedDict
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+JsonObject: TypeAlias = Mapping[str, Any]
+"""A JSON object. NumPy's scalars and arrays in it become numbers and lists."""
+Values: TypeAlias = "Sequence[float] | NDArray[numpy.number[Any]] | str"
+"""A vector of [dimension] float32: numbers, an array, or base64 of little-endian float32."""
+IncludeValues: TypeAlias = "bool | Literal['base64', 'numpy']"
+"""How vectors are returned: not, as numbers, as base64 (queries only) or as float32 arrays."""
+
+
+ErrorCode: TypeAlias = Literal[
+    "invalid_request",
+    "invalid_json",
+    "invalid_arrow",
+    "unknown_parameter",
+    "dimension_mismatch",
+    "invalid_vector",
+    "invalid_metadata",
+    "invalid_filter",
+    "duplicate_id",
+    "collection_required",
+    "cursor_invalid",
+    "cursor_mismatch",
+    "cursor_expired",
+    "limit_exceeded",
+    "idempotency_key_mismatch",
+    "credentials_missing",
+    "credentials_invalid",
+    "insufficient_scope",
+    "origin_not_allowed",
+    "rate_limited",
+    "route_not_found",
+    "method_not_allowed",
+    "not_acceptable",
+    "unsupported_media_type",
+    "payload_too_large",
+    "collection_not_found",
+    "collection_exists",
+    "collection_aliased",
+    "alias_not_found",
+    "vector_not_found",
+    "key_not_found",
+    "would_lock_out",
+    "backup_exists",
+    "vector_exists",
+    "precondition_failed",
+    "idempotency_in_flight",
+    "idempotency_key_reused",
+    "embedding_not_configured",
+    "collection_unavailable",
+    "backups_not_configured",
+    "credentials_unavailable",
+    "embedding_failed",
+    "embedding_unavailable",
+    "overloaded",
+    "starting",
+    "stopping",
+    "deadline_exceeded",
+    "storage_full",
+    "internal",
+    "configuration_invalid",
+    "data_directory_locked",
+    "data_corrupt",
+]
+"""The stable identifier of the error; a code never changes its meaning."""
+
+
+class ProblemIssue(TypedDict):
+    """One thing that is wrong with a request."""
+    pointer: str
+    """A JSON pointer into the body, or `?name` for a query parameter."""
+    code: ErrorCode
+    detail: str
+    """What was found and what was expected."""
+    expected: NotRequired[str | float]
+    """The limit, the type or the values that were expected."""
+    actual: NotRequired[str | float]
+    """What was found in its place."""
+
+
+class Problem(TypedDict):
+    """Any error, as in RFC 9457."""
+    type: str
+    """`urn:sagitta:error:` followed by the code."""
+    title: str
+    """The meaning of the code."""
+    status: int
+    """The HTTP status of the reply."""
+    detail: str
+    """What was found, what was expected and where."""
+    instance: str
+    """The path of the request."""
+    code: ErrorCode
+    request_id: str
+    """The value of `X-Request-Id`, which is also in the server log."""
+    retryable: bool
+    """Whether the same request can succeed later. A write that is not idempotent by itself needs an
+    idempotency key for that.
+    """
+    errors: NotRequired[Sequence[ProblemIssue]]
+    """The first 100 issues."""
+    committed_count: NotRequired[int]
+    """For streamed writes: the number of rows that are durable. Later rows were not written."""
+    sequence: NotRequired[int]
+    """For streamed writes: the sequence of the last durable write, if any."""
+
+
+CollectionId: TypeAlias = str
+"""The identifier of a collection, unique on the server."""
+
+
+Metric: TypeAlias = Literal["cosine", "dot", "euclidean"]
+"""How vectors are compared. A higher score is always better. `cosine`: in [-1, 1]. `dot`: the dot
+product as it is. `euclidean`: 1 / (1 + d) with d the L2 distance.
+"""
+
+
+class NamedVectorInput(TypedDict):
+    """What a named vector is to be."""
+    dimension: int
+    """The length of the vector."""
+    metric: NotRequired[Metric]
+    """By default `cosine`."""
+    multi: NotRequired[bool]
+    """Whether a record has a list of vectors under this name, which `multi_vector` compares by
+    MaxSim. For `cosine` and `dot`.
+    """
+
+
+VectorName: TypeAlias = str
+"""The name of a named vector: a letter, then up to 63 letters, digits, `_` and `-`."""
+
+
+class SparseVectorSettings(TypedDict):
+    """Nothing yet."""
+
+
+Labels: TypeAlias = Mapping[str, str]
+"""Text by name, for people and tools: at most 64 labels, whose names and texts have at most 256
+characters each.
+"""
+
+
+TextLanguage: TypeAlias = Literal[
+    "arabic",
+    "armenian",
+    "basque",
+    "catalan",
+    "czech",
+    "danish",
+    "dutch",
+    "english",
+    "finnish",
+    "french",
+    "german",
+    "hungarian",
+    "irish",
+    "italian",
+    "norwegian",
+    "portuguese",
+    "romanian",
+    "russian",
+    "slovene",
+    "spanish",
+    "swedish",
+    "tamil",
+    "turkish",
+]
+"""The language of a Snowball algorithm."""
+
+
+class TextSettingsInput(TypedDict):
+    """Indexes text of the metadata, for queries by words."""
+    fields: Sequence[str]
+    """Metadata paths whose strings, and strings in arrays, are searched as one text: at most 16."""
+    language: NotRequired[TextLanguage | None]
+    """The language of the Snowball algorithm that reduces words to their stems, in texts and
+    queries; null for words as they are. By default `null`.
+    """
+    stop_words: NotRequired[Sequence[str]]
+    """Words that are not searched: at most 1000. Compared before words are reduced to stems,
+    without case. By default `[]`.
+    """
+    k1: NotRequired[float]
+    """BM25: how soon repetitions of a word stop counting. By default `1.2`."""
+    b: NotRequired[float]
+    """BM25: how much long texts are marked down. By default `0.75`."""
+
+
+DeclaredSchema: TypeAlias = Mapping[str, Literal["string", "number", "integer", "boolean", "date", "object", "string[]", "number[]", "integer[]", "boolean[]", "date[]"]]
+"""Types of metadata by path, as filters write paths. A vector whose metadata has another type at
+one of them is rejected; paths that are absent or null pass, and so does everything at other
+paths. `date` is a string with a date or time of RFC 3339.
+"""
+
+
+class Embedding(TypedDict):
+    """Turns texts into vectors: vectors and queries may then have `embed`, a text, in place of
+    values.
+    """
+    endpoint: str
+    """The name of an endpoint in the configuration of the server."""
+    model: str
+    """The model to ask for."""
+    sends_dimension: NotRequired[bool]
+    """Whether to ask for vectors of the dimension of the collection (`dimensions`), which some
+    models allow. By default `false`.
+    """
+
+
+class CollectionCreate(TypedDict):
+    """A collection to create."""
+    id: NotRequired[CollectionId]
+    """Generated when absent."""
+    dimension: NotRequired[int]
+    """The length of the unnamed vector, which every record has. Without it records have only the
+    named and sparse vectors and the text that the collection defines, of which it needs one.
+    """
+    metric: NotRequired[Metric]
+    """Of the unnamed vector; with `dimension` only. By default `cosine`."""
+    vectors: NotRequired[Mapping[str, NamedVectorInput]]
+    """Named vectors, beside or in place of the unnamed one: each record may have or lack each of
+    them. At most 32, with at most 65536 dimensions in all. They cannot be changed later.
+    """
+    sparse_vectors: NotRequired[Mapping[str, SparseVectorSettings]]
+    """Sparse vectors, compared by the dot product: each record may have or lack each of them. Their
+    settings are empty objects. At most 32, with other names than those in `vectors`. They cannot
+    be changed later.
+    """
+    description: NotRequired[str | None]
+    """Text for people. By default `null`."""
+    labels: NotRequired[Labels]
+    text: NotRequired[TextSettingsInput]
+    ttl_seconds: NotRequired[int | None]
+    """When vectors expire that are written without `expires_at`, in seconds after their write; null
+    for never. A change is for later writes.
+    """
+    schema: NotRequired[DeclaredSchema | None]
+    """Types of metadata by path; null or absent for none."""
+    embedding: NotRequired[Embedding | None]
+    """What turns texts into its vectors; null or absent for nothing."""
+    idempotency_key: NotRequired[str]
+    """Makes retries safe: requests with the same key and payload take effect once and get the same
+    reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
+    sent.
+    """
+
+
+class NamedVectorSettings(TypedDict):
+    """What a named vector is."""
+    dimension: int
+    """The length of the vector."""
+    metric: Metric
+    multi: NotRequired[Literal[True]]
+    """Records have a list of vectors under this name."""
+
+
+class TextSettings(TypedDict):
+    """The index of text of a collection; absent without one."""
+    fields: Sequence[str]
+    """Metadata paths whose strings, and strings in arrays, are searched as one text: at most 16."""
+    language: TextLanguage | None
+    """The language of the Snowball algorithm that reduces words to their stems, in texts and
+    queries; null for words as they are.
+    """
+    stop_words: Sequence[str]
+    """Words that are not searched: at most 1000. Compared before words are reduced to stems,
+    without case.
+    """
+    k1: float
+    """BM25: how soon repetitions of a word stop counting."""
+    b: float
+    """BM25: how much long texts are marked down."""
+
+
+class EngineChoice(TypedDict):
+    """The engine that searches the collection."""
+    name: str
+    """The name of the engine."""
+    reason: str
+    """Why this engine was chosen."""
+
+
+class MemoryUse(TypedDict):
+    """Memory in use."""
+    host_bytes: int
+    """Bytes of the main memory."""
+    mapped_bytes: int
+    """Bytes of mapped files, whose memory the system takes back when it needs it; not part of
+    `host_bytes`.
+    """
+    device_bytes: int
+    """Bytes of the memory of GPUs."""
+
+
+class Collection(TypedDict):
+    """A collection, its settings and its state."""
+    id: CollectionId
+    dimension: NotRequired[int]
+    """Of the unnamed vector; it and `metric` are absent without one."""
+    metric: NotRequired[Metric]
+    vectors: NotRequired[Mapping[str, NamedVectorSettings]]
+    """The named vectors; absent without any."""
+    sparse_vectors: NotRequired[Mapping[str, SparseVectorSettings]]
+    """The sparse vectors; absent without any."""
+    description: str | None
+    """Text for people."""
+    labels: Mapping[str, str]
+    """Text by name, for people and tools."""
+    text: NotRequired[TextSettings]
+    ttl_seconds: NotRequired[int]
+    """When vectors expire that are written without `expires_at`, in seconds after their write;
+    absent for never.
+    """
+    schema: NotRequired[DeclaredSchema]
+    """Absent without declared types."""
+    embedding: NotRequired[Embedding]
+    """Absent without an endpoint."""
+    status: Literal["loading", "ready", "failed"]
+    """`failed`: the data of this collection is damaged. Other collections are available."""
+    vector_count: int
+    """The number of vectors that it has."""
+    sequence: int
+    """The sequence of the last visible write."""
+    created_at: str
+    """When it was created."""
+    updated_at: str
+    """When it was last written to, or its settings were last changed."""
+    engine: EngineChoice
+    memory: MemoryUse
+    disk_bytes: int
+    """Segment files and the log after them. Clones share files with their originals where the file
+    system can.
+    """
+
+
+class CollectionList(TypedDict):
+    """A page of the collections."""
+    collections: Sequence[Collection]
+    """In the order of their ids."""
+    next_cursor: NotRequired[str]
+    """The token of the next page; absent on the last page."""
+    has_more: bool
+    """Whether there is another page."""
+    total: int
+    """The number of collections."""
+
+
+class Segment(TypedDict):
+    """Consecutive rows of a collection, which are stored together."""
+    number: int
+    """The number of the segment in its collection, from 1."""
+    state: Literal["active", "sealed", "stored"]
+    """`active` takes new rows, `sealed` waits for its file, `stored` has one."""
+    row_count: int
+    """Rows, with those that only snapshots see."""
+    vector_count: int
+    """Rows that are neither deleted nor replaced."""
+    memory: MemoryUse
+    file_bytes: int
+    """The size of its file; 0 without one."""
+
+
+class SegmentList(TypedDict):
+    """A page of the segments of a collection."""
+    segments: Sequence[Segment]
+    """In the order of their numbers."""
+    next_cursor: NotRequired[str]
+    """The token of the next page; absent on the last page."""
+    has_more: bool
+    """Whether there is another page."""
+    total: int
+    """The number of segments."""
+    file_bytes: int
+    """Of all segments."""
+    log_bytes: int
+    """Writes that are in the log only; the next start reads them from there."""
+
+
+class CollectionUpdate(TypedDict):
+    """Absent members are unchanged. `labels` replaces all labels."""
+    description: NotRequired[str | None]
+    """Text for people."""
+    labels: NotRequired[Labels]
+    ttl_seconds: NotRequired[int | None]
+    """When vectors expire that are written without `expires_at`, in seconds after their write; null
+    for never. A change is for later writes.
+    """
+    schema: NotRequired[DeclaredSchema | None]
+    """Replaces the whole schema; null for none. Every vector must fit, which is checked first: that
+    takes a few seconds for a million vectors, during which writes wait.
+    """
+    embedding: NotRequired[Embedding | None]
+    """What turns texts into its vectors from now on; null for nothing."""
+
+
+class CollectionClone(TypedDict):
+    """Absent members but the id are those of the collection."""
+    id: NotRequired[CollectionId]
+    """Generated when absent."""
+    description: NotRequired[str | None]
+    """Text for people."""
+    labels: NotRequired[Labels]
+    idempotency_key: NotRequired[str]
+    """Makes retries safe: requests with the same key and payload take effect once and get the same
+    reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
+    sent.
+    """
+
+
+class CollectionRename(TypedDict):
+    """The new id of a collection."""
+    id: CollectionId
+    idempotency_key: NotRequired[str]
+    """Makes retries safe: requests with the same key and payload take effect once and get the same
+    reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
+    sent.
+    """
+
+
+class CollectionDeleted(TypedDict):
+    """The collection is deleted."""
+    id: CollectionId
+    deleted: Literal[True]
+    """Always true."""
+    vector_count: int
+    """The number of vectors that were deleted with it."""
+
+
+VectorId: TypeAlias = str
+"""The identifier of a vector, unique in its collection, compared byte for byte: 1 to 512 bytes of
+UTF-8 without control characters. (HTTP clients remove the ids `.` and `..` from URLs; send those
+in bodies.)
+"""
+
+
+NamedValues: TypeAlias = 'Mapping[str, Values | Sequence[Values]]'
+"""Vectors by the names that the collection's `vectors` defines; a list of vectors where it has
+`multi`. A record has any of them, and may lack all.
+"""
+
+
+class SparseVector(TypedDict):
+    """A sparse vector: distinct indices in any order, and the value of each. Stored as float32, in
+    the order of the indices; values that are 0 or not finite as float32 are rejected.
+    """
+    indices: Sequence[int]
+    """The indices of the elements that are not 0."""
+    values: Sequence[float]
+    """The value of each index, in the same order."""
+
+
+SparseVectors: TypeAlias = Mapping[str, SparseVector]
+"""Sparse vectors by the names that the collection's `sparse_vectors` defines. A record has any of
+them, and may lack all.
+"""
+
+
+class VectorInput(TypedDict):
+    """A vector to write, by its values."""
+    id: NotRequired[VectorId]
+    """Generated (a ULID) and returned when absent."""
+    vectors: NotRequired[NamedValues]
+    sparse_vectors: NotRequired[SparseVectors]
+    metadata: NotRequired[JsonObject]
+    if_sequence: NotRequired[int]
+    """Writes only if the vector was last written at this sequence, or with 0 if it does not exist;
+    otherwise 412 `precondition_failed`, and nothing of the request is written.
+    """
+    expires_at: NotRequired[str | None]
+    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
+    Absent: after `ttl_seconds` of the collection, if it has them.
+    """
+    values: Values
+
+
+class TextInput(TypedDict):
+    """A vector to write, by a text that an embedding endpoint turns into its values."""
+    id: NotRequired[VectorId]
+    """Generated (a ULID) and returned when absent."""
+    vectors: NotRequired[NamedValues]
+    sparse_vectors: NotRequired[SparseVectors]
+    metadata: NotRequired[JsonObject]
+    if_sequence: NotRequired[int]
+    """Writes only if the vector was last written at this sequence, or with 0 if it does not exist;
+    otherwise 412 `precondition_failed`, and nothing of the request is written.
+    """
+    expires_at: NotRequired[str | None]
+    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
+    Absent: after `ttl_seconds` of the collection, if it has them.
+    """
+    embed: str
+    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """
+
+
+class RecordInput(TypedDict):
+    """A record to write to a collection without the unnamed vector."""
+    id: NotRequired[VectorId]
+    """Generated (a ULID) and returned when absent."""
+    vectors: NotRequired[NamedValues]
+    sparse_vectors: NotRequired[SparseVectors]
+    metadata: NotRequired[JsonObject]
+    if_sequence: NotRequired[int]
+    """Writes only if the vector was last written at this sequence, or with 0 if it does not exist;
+    otherwise 412 `precondition_failed`, and nothing of the request is written.
+    """
+    expires_at: NotRequired[str | None]
+    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
+    Absent: after `ttl_seconds` of the collection, if it has them.
+    """
+
+
+WriteMode: TypeAlias = Literal["upsert", "insert", "update"]
+"""`upsert` writes every vector, `insert` rejects ids that exist (409), `update` rejects ids that do
+not exist (404).
+"""
+
+
+class VectorBatchWrite(TypedDict):
+    """Atomic: if one vector is invalid, nothing is written. Each id may occur once."""
+    vectors: Sequence[VectorInput | TextInput | RecordInput]
+    """The vectors to write."""
+    mode: NotRequired[WriteMode]
+    """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
+    idempotency_key: NotRequired[str]
+    """Makes retries safe: requests with the same key and payload take effect once and get the same
+    reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
+    sent.
+    """
+
+
+class VectorSingleWrite(TypedDict):
+    """One vector to write, by its values."""
+    id: NotRequired[VectorId]
+    """Generated (a ULID) and returned when absent."""
+    vectors: NotRequired[NamedValues]
+    sparse_vectors: NotRequired[SparseVectors]
+    metadata: NotRequired[JsonObject]
+    if_sequence: NotRequired[int]
+    """Writes only if the vector was last written at this sequence, or with 0 if it does not exist;
+    otherwise 412 `precondition_failed`, and nothing of the request is written.
+    """
+    expires_at: NotRequired[str | None]
+    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
+    Absent: after `ttl_seconds` of the collection, if it has them.
+    """
+    values: Values
+    mode: NotRequired[WriteMode]
+    """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
+    idempotency_key: NotRequired[str]
+    """Makes retries safe: requests with the same key and payload take effect once and get the same
+    reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
+    sent.
+    """
+
+
+class TextSingleWrite(TypedDict):
+    """One vector to write, by a text."""
+    id: NotRequired[VectorId]
+    """Generated (a ULID) and returned when absent."""
+    vectors: NotRequired[NamedValues]
+    sparse_vectors: NotRequired[SparseVectors]
+    metadata: NotRequired[JsonObject]
+    if_sequence: NotRequired[int]
+    """Writes only if the vector was last written at this sequence, or with 0 if it does not exist;
+    otherwise 412 `precondition_failed`, and nothing of the request is written.
+    """
+    expires_at: NotRequired[str | None]
+    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
+    Absent: after `ttl_seconds` of the collection, if it has them.
+    """
+    embed: str
+    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """
+    mode: NotRequired[WriteMode]
+    """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
+    idempotency_key: NotRequired[str]
+    """Makes retries safe: requests with the same key and payload take effect once and get the same
+    reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
+    sent.
+    """
+
+
+class RecordSingleWrite(TypedDict):
+    """One record to write to a collection without the unnamed vector."""
+    id: NotRequired[VectorId]
+    """Generated (a ULID) and returned when absent."""
+    vectors: NotRequired[NamedValues]
+    sparse_vectors: NotRequired[SparseVectors]
+    metadata: NotRequired[JsonObject]
+    if_sequence: NotRequired[int]
+    """Writes only if the vector was last written at this sequence, or with 0 if it does not exist;
+    otherwise 412 `precondition_failed`, and nothing of the request is written.
+    """
+    expires_at: NotRequired[str | None]
+    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
+    Absent: after `ttl_seconds` of the collection, if it has them.
+    """
+    mode: NotRequired[WriteMode]
+    """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
+    idempotency_key: NotRequired[str]
+    """Makes retries safe: requests with the same key and payload take effect once and get the same
+    reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
+    sent.
+    """
+
+
+VectorWrite: TypeAlias = 'VectorBatchWrite | VectorSingleWrite | TextSingleWrite | RecordSingleWrite'
+"""Several vectors to write, or one."""
+
+
+class VectorsWritten(TypedDict):
+    """Sent when the write is durable on disk and visible to every later read."""
+    upserted_count: int
+    """The vectors that were written."""
+    inserted_count: int
+    """Those of them that are new."""
+    updated_count: int
+    """Those of them that replaced another one."""
+    ids: NotRequired[Sequence[VectorId]]
+    """All ids in the order of the body, when at least one was generated. Absent for streams."""
+    batch_count: NotRequired[int]
+    """For streams: the number of atomic writes."""
+    resumed_count: NotRequired[int]
+    """For streams: the rows that an earlier attempt with the same idempotency key had written."""
+    sequence: int
+    """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
+
+
+class ValuesPutAnywhere(TypedDict):
+    """A vector by its values."""
+    id: NotRequired[VectorId]
+    """If present, equal to the id in the path."""
+    vectors: NotRequired[NamedValues]
+    sparse_vectors: NotRequired[SparseVectors]
+    metadata: NotRequired[JsonObject]
+    if_sequence: NotRequired[int]
+    """Writes only if the vector was last written at this sequence, or with 0 if it does not exist;
+    otherwise 412 `precondition_failed`, and nothing of the request is written.
+    """
+    expires_at: NotRequired[str | None]
+    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
+    Absent: after `ttl_seconds` of the collection, if it has them.
+    """
+    collection: NotRequired[str]
+    """The id or an alias of the collection; by default the one that the server is configured with,
+    if any.
+    """
+    values: Values
+
+
+class TextPutAnywhere(TypedDict):
+    """A vector by a text."""
+    id: NotRequired[VectorId]
+    """If present, equal to the id in the path."""
+    vectors: NotRequired[NamedValues]
+    sparse_vectors: NotRequired[SparseVectors]
+    metadata: NotRequired[JsonObject]
+    if_sequence: NotRequired[int]
+    """Writes only if the vector was last written at this sequence, or with 0 if it does not exist;
+    otherwise 412 `precondition_failed`, and nothing of the request is written.
+    """
+    expires_at: NotRequired[str | None]
+    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
+    Absent: after `ttl_seconds` of the collection, if it has them.
+    """
+    collection: NotRequired[str]
+    """The id or an alias of the collection; by default the one that the server is configured with,
+    if any.
+    """
+    embed: str
+    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """
+
+
+class RecordPutAnywhere(TypedDict):
+    """A record of a collection without the unnamed vector."""
+    id: NotRequired[VectorId]
+    """If present, equal to the id in the path."""
+    vectors: NotRequired[NamedValues]
+    sparse_vectors: NotRequired[SparseVectors]
+    metadata: NotRequired[JsonObject]
+    if_sequence: NotRequired[int]
+    """Writes only if the vector was last written at this sequence, or with 0 if it does not exist;
+    otherwise 412 `precondition_failed`, and nothing of the request is written.
+    """
+    expires_at: NotRequired[str | None]
+    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
+    Absent: after `ttl_seconds` of the collection, if it has them.
+    """
+    collection: NotRequired[str]
+    """The id or an alias of the collection; by default the one that the server is configured with,
+    if any.
+    """
+
+
+VectorPut: TypeAlias = 'ValuesPutAnywhere | TextPutAnywhere | RecordPutAnywhere'
+"""The vector in place of the one with the id, and its collection."""
+
+
+class VectorReplaced(TypedDict):
+    """The vector is written."""
+    id: VectorId
+    collection: CollectionId
+    created: bool
+    """Whether there was no vector with the id."""
+    sequence: int
+    """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
+
+
+class ValuesPut(TypedDict):
+    """A vector by its values."""
+    id: NotRequired[VectorId]
+    """If present, equal to the id in the path."""
+    vectors: NotRequired[NamedValues]
+    sparse_vectors: NotRequired[SparseVectors]
+    metadata: NotRequired[JsonObject]
+    if_sequence: NotRequired[int]
+    """Writes only if the vector was last written at this sequence, or with 0 if it does not exist;
+    otherwise 412 `precondition_failed`, and nothing of the request is written.
+    """
+    expires_at: NotRequired[str | None]
+    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
+    Absent: after `ttl_seconds` of the collection, if it has them.
+    """
+    values: Values
+
+
+class TextPut(TypedDict):
+    """A vector by a text."""
+    id: NotRequired[VectorId]
+    """If present, equal to the id in the path."""
+    vectors: NotRequired[NamedValues]
+    sparse_vectors: NotRequired[SparseVectors]
+    metadata: NotRequired[JsonObject]
+    if_sequence: NotRequired[int]
+    """Writes only if the vector was last written at this sequence, or with 0 if it does not exist;
+    otherwise 412 `precondition_failed`, and nothing of the request is written.
+    """
+    expires_at: NotRequired[str | None]
+    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
+    Absent: after `ttl_seconds` of the collection, if it has them.
+    """
+    embed: str
+    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """
+
+
+class RecordPut(TypedDict):
+    """A record of a collection without the unnamed vector."""
+    id: NotRequired[VectorId]
+    """If present, equal to the id in the path."""
+    vectors: NotRequired[NamedValues]
+    sparse_vectors: NotRequired[SparseVectors]
+    metadata: NotRequired[JsonObject]
+    if_sequence: NotRequired[int]
+    """Writes only if the vector was last written at this sequence, or with 0 if it does not exist;
+    otherwise 412 `precondition_failed`, and nothing of the request is written.
+    """
+    expires_at: NotRequired[str | None]
+    """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
+    Absent: after `ttl_seconds` of the collection, if it has them.
+    """
+
+
+VectorPutInCollection: TypeAlias = 'ValuesPut | TextPut | RecordPut'
+"""The vector in place of the one with the id."""
+
+
+class VectorPatch(TypedDict):
+    """`metadata` is a JSON merge patch (RFC 7396): null removes a member. `values` replaces the
+    values.
+    """
+    metadata: NotRequired[JsonObject]
+    values: NotRequired[Values]
+    embed: NotRequired[str]
+    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """
+    vectors: NotRequired[Mapping[str, Values | Sequence[Values] | None]]
+    """Named vectors to set, or with null to remove; the others stay."""
+    sparse_vectors: NotRequired[Mapping[str, SparseVector | None]]
+    """The same for sparse vectors."""
+    expires_at: NotRequired[str | None]
+    """When the vector expires (RFC 3339); null for never. Absent: as it is."""
+    if_sequence: NotRequired[int]
+    """Writes only if the vector was last written at this sequence, or with 0 if it does not exist;
+    otherwise 412 `precondition_failed`, and nothing of the request is written.
+    """
+
+
+class VectorPatched(TypedDict):
+    """The vector is changed."""
+    id: VectorId
+    sequence: int
+    """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
+
+
+class VectorDeleted(TypedDict):
+    """The vector is deleted."""
+    id: VectorId
+    deleted: Literal[True]
+    """Always true."""
+    sequence: int
+    """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
+
+
+class VectorDelete(TypedDict):
+    """Exactly one of `ids`, `filter` and `all`."""
+    ids: NotRequired[Sequence[VectorId]]
+    """The vectors with these ids."""
+    filter: NotRequired[JsonObject]
+    """The vectors that pass."""
+    all: NotRequired[Literal[True]]
+    """Every vector of the collection."""
+    dry_run: NotRequired[bool]
+    """Only count the vectors that would be deleted. By default `false`."""
+    idempotency_key: NotRequired[str]
+    """Makes retries safe: requests with the same key and payload take effect once and get the same
+    reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
+    sent.
+    """
+
+
+class VectorsDeleted(TypedDict):
+    """How many vectors are deleted."""
+    deleted_count: int
+    """The vectors that were deleted, or with `dry_run` would be."""
+    sequence: int
+    """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
+
+
+class VectorUpdate(TypedDict):
+    """Exactly one of `ids`, `filter` and `all`, and one of `patch` and `metadata`."""
+    ids: NotRequired[Sequence[VectorId]]
+    """The vectors with these ids."""
+    filter: NotRequired[JsonObject]
+    """The vectors that pass."""
+    all: NotRequired[Literal[True]]
+    """Every vector of the collection."""
+    patch: NotRequired[JsonObject]
+    """A JSON merge patch (RFC 7396) of the metadata: null removes a member."""
+    metadata: NotRequired[JsonObject]
+    """In place of the metadata."""
+    limit: NotRequired[int]
+    """Vectors to change at most, in insertion order."""
+    idempotency_key: NotRequired[str]
+    """Makes retries safe: requests with the same key and payload take effect once and get the same
+    reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
+    sent.
+    """
+
+
+class VectorsUpdated(TypedDict):
+    """How many vectors are changed."""
+    updated_count: int
+    """The vectors that changed. Those that were as they should be do not count."""
+    has_more: bool
+    """Whether `limit` left vectors to change."""
+    sequence: int
+    """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
+
+
+Numbers: TypeAlias = Sequence[float]
+"""A vector with the dimension of the collection, as an array of float32 numbers."""
+
+
+class Vector(TypedDict):
+    """A stored vector, or what of it was asked for."""
+    id: VectorId
+    values: NotRequired[Numbers]
+    vectors: NotRequired[NamedValues]
+    """The named vectors that it has, with `values`; only in a collection with named vectors."""
+    sparse_vectors: NotRequired[SparseVectors]
+    """The same for sparse vectors."""
+    metadata: NotRequired[JsonObject]
+    sequence: NotRequired[int]
+    """The sequence at which the vector was last written, for `if_sequence`; if requested."""
+    expires_at: NotRequired[str]
+    """Only where one vector is read or several are fetched, if it expires."""
+
+
+class VectorList(TypedDict):
+    """A page of the vectors of a collection."""
+    vectors: Sequence[Vector]
+    """In insertion order, or as `sort` says."""
+    next_cursor: NotRequired[str]
+    """The token of the next page; absent on the last page."""
+    has_more: bool
+    """Whether there is another page."""
+    total: NotRequired[int]
+    """The vectors that pass the filter; only when paging by `offset` or with `sort`."""
+
+
+SortOrder: TypeAlias = Literal["asc", "desc"]
+"""Ascending or descending."""
+
+
+class ListSortKey(TypedDict):
+    """What to sort by; later keys order what earlier ones leave equal."""
+    field: str
+    """A path in the metadata, or `$id` for the id."""
+    order: NotRequired[SortOrder]
+    """By default `asc`."""
+
+
+class VectorFetch(TypedDict):
+    """The vectors to read, and what of them."""
+    ids: Sequence[VectorId]
+    """The vectors to read."""
+    include_values: NotRequired[IncludeValues]
+    """Whether to return `values`, and `vectors` and `sparse_vectors` if there are any. By default
+    `true`.
+    """
+    include_metadata: NotRequired[bool]
+    """Whether to return `metadata`. By default `true`."""
+    include_sequence: NotRequired[bool]
+    """Whether to return `sequence`. By default `false`."""
+
+
+class VectorsFetched(TypedDict):
+    """The vectors that were asked for."""
+    vectors: Sequence[Vector]
+    """In the order of the requested ids."""
+    not_found: Sequence[VectorId]
+    """The ids that no vector has."""
+
+
+class VectorCount(TypedDict):
+    """What to count."""
+    filter: NotRequired[JsonObject]
+    """The vectors to count; by default all of the collection."""
+
+
+class VectorsCounted(TypedDict):
+    """How many vectors there are."""
+    count: int
+    """The vectors that pass the filter."""
+
+
+MultiVector: TypeAlias = Sequence[Values]
+"""Vectors that are compared with those that records have under the name `using`, a multi-vector.
+The score is MaxSim: the sum over these vectors of the highest score (cosine or dot product) with
+any vector of the record.
+"""
+
+
+Example: TypeAlias = 'VectorId | Numbers'
+"""A stored vector by its id, or the values of a vector as an array of numbers."""
+
+
+class Recommend(TypedDict):
+    """Finds vectors by examples, of which there are at most 64."""
+    positive: NotRequired[Sequence[Example]]
+    """What the result is to be near to. By default `[]`."""
+    negative: NotRequired[Sequence[Example]]
+    """What the result is not to be near to. By default `[]`."""
+    strategy: NotRequired[Literal["average_vector", "best_score", "sum_scores"]]
+    """`average_vector`: searches with the mean of the positive examples, or with twice that mean
+    minus the mean of the negative ones; under `cosine` of examples of length 1. `best_score`:
+    with the highest scores p of a vector with a positive and n with a negative example, its
+    score is s(p) if p > n, else -s(n), where s(x) = (1 + x / (1 + |x|)) / 2. `sum_scores`: the
+    sum of its scores with the positive examples, minus that with the negative ones. The last two
+    need no positive example, and their matches have no `distance`. By default `average_vector`.
+    """
+    include_examples: NotRequired[bool]
+    """Whether examples that are given by their ids may be in the result. By default `false`."""
+
+
+class ExamplePair(TypedDict):
+    """Two examples, of which the result is to be nearer to the positive one."""
+    positive: Example
+    negative: Example
+
+
+class Discover(TypedDict):
+    """Finds vectors on the positive side of pairs of examples, of which there are at most 64 with
+    the target. With a target, a vector scores 1 for each pair whose positive is nearer, -1 for
+    each whose negative is, plus s(its score with the target), s as for `best_score`. Without
+    one, its score is the sum of d / (1 + |d|) over the pairs, where d = min(0, score with the
+    positive - score with the negative). Matches have no `distance`.
+    """
+    target: NotRequired[Example]
+    """What the result is to be near to."""
+    context: NotRequired[Sequence[ExamplePair]]
+    """Pairs, of which the result is to be nearer to the positive one. By default `[]`."""
+    include_examples: NotRequired[bool]
+    """Whether examples that are given by their ids may be in the result. By default `false`."""
+
+
+class TextQuery(TypedDict):
+    """Words to search for, in place of a vector: the matches are ranked by BM25. For collections
+    with `text`.
+    """
+    query: str
+    """Text whose words are searched for, in any order: at most 256 different ones. A word that
+    occurs twice counts twice.
+    """
+    match: NotRequired[Literal["any", "all"]]
+    """Whether vectors match that have any of the words, or all of them. By default `any`."""
+
+
+class FusionPart(TypedDict):
+    """One ranking of a fusion: exactly one of `vector`, `id`, `multi_vector`, `embed`, `recommend`,
+    `discover`, `text` and `sparse`.
+    """
+    vector: NotRequired[Values]
+    """A vector to search with."""
+    id: NotRequired[VectorId]
+    """A stored vector to search with. It is excluded from its own result."""
+    multi_vector: NotRequired[MultiVector]
+    embed: NotRequired[str]
+    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """
+    recommend: NotRequired[Recommend]
+    discover: NotRequired[Discover]
+    text: NotRequired[TextQuery]
+    sparse: NotRequired[SparseVector]
+    """A sparse vector, compared with the sparse vector `using` by the dot product. Vectors without
+    a common index are left out.
+    """
+    using: NotRequired[VectorName]
+    """The named vector to search, instead of the unnamed one; with `sparse`, the sparse one.
+    Vectors without it are left out.
+    """
+    metric: NotRequired[Metric]
+    """Used instead of the collection's metric."""
+    filter: NotRequired[JsonObject]
+    """What it ranks must pass this and the filter of the query."""
+    limit: NotRequired[int]
+    """It ranks only so many vectors, its best, which is faster; all that pass by default."""
+    weight: NotRequired[float]
+    """How much it counts beside the other parts. By default `1`."""
+
+
+class Fusion(TypedDict):
+    """Ranks by several rankings together: the score of a vector is the sum of what it gets from
+    each part that ranks it. Ranks are those among all vectors that pass the filters and that the
+    part can rank. Vectors that parts name by `id` have a rank, but are excluded from the result.
+    """
+    kind: NotRequired[Literal["rrf", "weighted"]]
+    """`rrf`: weight / (`rank_constant` + rank), the best having rank 1. `weighted`: weight * score.
+    By default `rrf`.
+    """
+    rank_constant: NotRequired[int]
+    """Of `rrf`: how soon ranks count less. By default `60`."""
+    normalize: NotRequired[Literal["none", "max"]]
+    """Of `weighted`: `max` divides the scores of each part by the absolute value of its best one.
+    By default `none`.
+    """
+    parts: Sequence[FusionPart]
+    """The rankings."""
+
+
+class Prefetch(TypedDict):
+    """A first stage: the query searches only the best vectors by another ranking, exactly."""
+    vector: NotRequired[Values]
+    """A vector to search with."""
+    id: NotRequired[VectorId]
+    """A stored vector to search with. It is excluded from its own result."""
+    multi_vector: NotRequired[MultiVector]
+    embed: NotRequired[str]
+    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """
+    recommend: NotRequired[Recommend]
+    discover: NotRequired[Discover]
+    text: NotRequired[TextQuery]
+    sparse: NotRequired[SparseVector]
+    """A sparse vector, compared with the sparse vector `using` by the dot product. Vectors without
+    a common index are left out.
+    """
+    using: NotRequired[VectorName]
+    """The named vector to search, instead of the unnamed one; with `sparse`, the sparse one.
+    Vectors without it are left out.
+    """
+    metric: NotRequired[Metric]
+    """Used instead of the collection's metric."""
+    fusion: NotRequired[Fusion]
+    filter: NotRequired[JsonObject]
+    """Vectors must pass this and the filter of the query."""
+    limit: int
+    """The number of vectors that the query searches."""
+
+
+Mmr = TypedDict(
+    "Mmr",
+    {
+        # From 0, which prefers what is different, to 1, which keeps the order. By default `0.5`.
+        "lambda": NotRequired[float],
+        # The number of nearest vectors to choose from; by default 100, or `top_k` if that is more.
+        "candidates": NotRequired[int],
+    },
+)
+"""Diversifies the result by maximal marginal relevance: the nearest candidate comes first, then
+again and again the one with the highest `lambda` * its score - (1 - `lambda`) * its highest
+score with a match before it, of equal ones the first. `top_k` is at most the number of
+candidates. Not together with `sort` or `group_by`.
+"""
+
+
+class SortKey(TypedDict):
+    """What to sort by; later keys order what earlier ones leave equal."""
+    field: str
+    """A path in the metadata, `score`, or `id` (also `$id`)."""
+    order: NotRequired[SortOrder]
+    """By default `asc`."""
+
+
+class FacetRequest(TypedDict):
+    """A path whose values are counted."""
+    path: str
+    """A path in the metadata, as in filters."""
+    limit: NotRequired[int]
+    """The number of values to return. By default `10`."""
+
+
+class HistogramRequest(TypedDict):
+    """Buckets of equal width from `min` to `max`. A single one when all numbers are equal."""
+    bucket_count: NotRequired[int]
+    """The number of buckets. By default `10`."""
+    min: NotRequired[float]
+    """By default the least number."""
+    max: NotRequired[float]
+    """By default the greatest number."""
+
+
+class StatsRequest(TypedDict):
+    """A path whose numbers are summarized."""
+    path: str
+    """A path in the metadata, as in filters."""
+    histogram: NotRequired[HistogramRequest]
+    """Buckets of the numbers; absent for none."""
+
+
+class ScoreStatsRequest(TypedDict):
+    """Summarizes the scores, as replies show them, of all vectors that pass the filter and have at
+    least `score_threshold`. Every one of them is scored, which takes longer than a search.
+    """
+    histogram: NotRequired[HistogramRequest]
+    """Buckets of the numbers; absent for none."""
+
+
+class Query(TypedDict):
+    """Exactly one of `vector`, `id`, `multi_vector`, `embed`, `recommend`, `discover`, `text`,
+    `sparse` and `fusion`, or a `cursor` alone. `limit`, `offset` and `cursor` may be in the
+    query string instead.
+    """
+    vector: NotRequired[Values]
+    """A vector to search with."""
+    id: NotRequired[VectorId]
+    """A stored vector to search with. It is excluded from its own result."""
+    multi_vector: NotRequired[MultiVector]
+    embed: NotRequired[str]
+    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """
+    recommend: NotRequired[Recommend]
+    discover: NotRequired[Discover]
+    text: NotRequired[TextQuery]
+    sparse: NotRequired[SparseVector]
+    """A sparse vector, compared with the sparse vector `using` by the dot product. Vectors without
+    a common index are left out.
+    """
+    using: NotRequired[VectorName]
+    """The named vector to search, instead of the unnamed one; with `sparse`, the sparse one.
+    Vectors without it are left out.
+    """
+    metric: NotRequired[Metric]
+    """Used instead of the collection's metric."""
+    fusion: NotRequired[Fusion]
+    prefetch: NotRequired[Prefetch]
+    mmr: NotRequired[Mmr]
+    top_k: NotRequired[int]
+    """The number of nearest vectors to return, 10 if neither `limit`, `score_threshold` nor
+    `cursor` says otherwise: at most 10000 without `limit`, which returns them in pages. With
+    `limit` and no `top_k` the pages go through all vectors that pass the filter; with
+    `score_threshold` and no `top_k`, through all that have at least that score.
+    """
+    limit: NotRequired[int]
+    """Page size. When absent: `top_k`, or the default page size when that is absent too."""
+    offset: NotRequired[int]
+    """The number of records to skip. Large offsets cost more, and pages shift when data changes
+    between requests; a cursor avoids both. Not together with `cursor`.
+    """
+    cursor: NotRequired[str]
+    """The `next_cursor` of the previous page. Send it alone or with the same fields as for the
+    first page. Not together with `offset`.
+    """
+    filter: NotRequired[JsonObject]
+    """Applied to the whole collection before scoring: the reply has min(top_k, vectors that pass)
+    matches.
+    """
+    include_metadata: NotRequired[bool]
+    """Whether matches have their metadata. By default `false`."""
+    include_values: NotRequired[IncludeValues]
+    """`base64` returns vectors as base64 of little-endian float32. By default `false`."""
+    sort: NotRequired[Sequence[SortKey]]
+    """Sorts the `top_k` nearest vectors, at most 10000, in another order."""
+    group_by: NotRequired[str]
+    """Returns the best matches of each distinct value of a metadata path: the groups whose best
+    match is nearest, each with its `group_size` nearest vectors. `top_k`, `limit` and `offset`
+    then count groups. A vector without a value (missing, null, an object, an array without
+    scalars) is in no group; an array is in the group of each of its distinct elements. With
+    `limit` or `score_threshold` and no `top_k`: all groups, at most 10000. Not together with
+    `sort`.
+    """
+    group_size: NotRequired[int]
+    """The number of matches per group; with 1, all matches have distinct values unless these are
+    arrays. A page has at most 10000 matches. By default `1`.
+    """
+    score_threshold: NotRequired[float]
+    """Return only matches with at least this score, compared with scores as replies show them.
+    Without `top_k` all such matches are returned, in pages of `limit` (default 100). With `sort`
+    only the `top_k` nearest are considered.
+    """
+    min_sequence: NotRequired[int]
+    """Answer from a snapshot that includes the write with this sequence."""
+    facets: NotRequired[Sequence[FacetRequest]]
+    """Counts the values of each path over all vectors that pass the filter. The count of a value is
+    the number of vectors that the filter `{path: value}` selects: strings, numbers and booleans
+    count, and an array counts once for each of its distinct elements.
+    """
+    stats: NotRequired[Sequence[StatsRequest]]
+    """Summarizes the numbers of each path over all vectors that pass the filter; other values are
+    ignored.
+    """
+    score_stats: NotRequired[ScoreStatsRequest]
+    explain: NotRequired[bool]
+    """Whether the reply has `explain`: how the result was found. By default `false`."""
+
+
+class Match(TypedDict):
+    """A vector that was found."""
+    id: VectorId
+    score: float
+    """A higher score is better, for every metric."""
+    distance: NotRequired[float]
+    """The L2 distance; `euclidean` only."""
+    group: NotRequired[str | float | bool]
+    """The value of the group that it belongs to; with `group_by` only."""
+    metadata: NotRequired[JsonObject]
+    values: NotRequired[Values]
+    vectors: NotRequired[NamedValues]
+    sparse_vectors: NotRequired[SparseVectors]
+
+
+class FacetValue(TypedDict):
+    """A value and how often it occurs."""
+    value: str | float | bool
+    """A value at the path."""
+    count: int
+    """The vectors that have this value."""
+
+
+class Facet(TypedDict):
+    """The values at a path."""
+    path: str
+    """The path in the metadata."""
+    values: Sequence[FacetValue]
+    """The most frequent first. Equal counts: numbers before strings before booleans, each in
+    ascending order.
+    """
+    distinct_count: int
+    """All distinct values, returned or not."""
+    missing_count: int
+    """The vectors without a value."""
+
+
+HistogramBucket = TypedDict(
+    "HistogramBucket",
+    {
+        # The least number that belongs to the bucket.
+        "from": float,
+        # Belongs to the next bucket, except in the last one.
+        "to": float,
+        # The numbers in the bucket.
+        "count": int,
+    },
+)
+"""A range of numbers and how many are in it."""
+
+
+class Histogram(TypedDict):
+    """How numbers are distributed."""
+    buckets: Sequence[HistogramBucket]
+    """In ascending order."""
+    below_count: int
+    """Numbers below `min`."""
+    above_count: int
+    """Numbers above `max`."""
+
+
+class Stats(TypedDict):
+    """A summary of the numbers at a path."""
+    path: str
+    """The path in the metadata."""
+    count: int
+    """The numbers: of an array, each number in it."""
+    missing_count: int
+    """The vectors without a number."""
+    min: NotRequired[float]
+    """Absent, as what follows, without numbers."""
+    max: NotRequired[float]
+    """The greatest number."""
+    sum: NotRequired[float]
+    """The exact sum of the float64 values, rounded once."""
+    mean: NotRequired[float]
+    """The exact mean, rounded once."""
+    histogram: NotRequired[Histogram]
+
+
+class ScoreStats(TypedDict):
+    """A summary of scores."""
+    count: int
+    """The vectors whose scores are summarized."""
+    min: NotRequired[float]
+    """Absent, as what follows, without numbers."""
+    max: NotRequired[float]
+    """The greatest number."""
+    sum: NotRequired[float]
+    """The exact sum of the float64 values, rounded once."""
+    mean: NotRequired[float]
+    """The exact mean, rounded once."""
+    histogram: NotRequired[Histogram]
+
+
+class Explain(TypedDict):
+    """How the result was found."""
+    engine: str
+    """What found the result: the name of an engine, `text`, `sparse` and `fusion` for queries with
+    these, `max_sim` for multi-vectors.
+    """
+    segment_count: int
+    """The segments of the snapshot."""
+    rows_scanned: int
+    """The rows that were compared with the query."""
+    rows_passed_filter: int
+    """The rows that pass the filter."""
+    candidates_rescored: int
+    """The rows whose exact scores were computed."""
+    is_certified: bool
+    """Whether no vector outside the result can have a higher score than one in it."""
+    filter_ms: float
+    """Milliseconds for the filter."""
+    search_ms: float
+    """Milliseconds for the search."""
+    assemble_ms: float
+    """Milliseconds for making the reply."""
+
+
+class QueryReply(TypedDict):
+    """A page of matches."""
+    matches: Sequence[Match]
+    """The nearest first, or as `sort` says."""
+    next_cursor: NotRequired[str]
+    """The token of the next page; absent on the last page."""
+    has_more: bool
+    """Whether there is another page."""
+    total: NotRequired[int]
+    """The exact number of vectors that pass the filter and that the query ranks: with `text` or
+    `sparse` those that match it, with `fusion` those that any part ranks. On the first page and
+    on pages with an `offset`.
+    """
+    sequence: int
+    """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
+    facets: NotRequired[Sequence[Facet]]
+    """In the order of the request."""
+    stats: NotRequired[Sequence[Stats]]
+    """In the order of the request."""
+    score_stats: NotRequired[ScoreStats]
+    explain: NotRequired[Explain]
+
+
+class QueryAnywhere(TypedDict):
+    """Exactly one of `vector`, `id`, `multi_vector`, `embed`, `recommend`, `discover`, `text`,
+    `sparse` and `fusion`, or a `cursor` alone. `limit`, `offset` and `cursor` may be in the
+    query string instead.
+    """
+    collection: NotRequired[str]
+    """The id or an alias of the collection; by default the one that the server is configured with,
+    if any.
+    """
+    vector: NotRequired[Values]
+    """A vector to search with."""
+    id: NotRequired[VectorId]
+    """A stored vector to search with. It is excluded from its own result."""
+    multi_vector: NotRequired[MultiVector]
+    embed: NotRequired[str]
+    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """
+    recommend: NotRequired[Recommend]
+    discover: NotRequired[Discover]
+    text: NotRequired[TextQuery]
+    sparse: NotRequired[SparseVector]
+    """A sparse vector, compared with the sparse vector `using` by the dot product. Vectors without
+    a common index are left out.
+    """
+    using: NotRequired[VectorName]
+    """The named vector to search, instead of the unnamed one; with `sparse`, the sparse one.
+    Vectors without it are left out.
+    """
+    metric: NotRequired[Metric]
+    """Used instead of the collection's metric."""
+    fusion: NotRequired[Fusion]
+    prefetch: NotRequired[Prefetch]
+    mmr: NotRequired[Mmr]
+    top_k: NotRequired[int]
+    """The number of nearest vectors to return, 10 if neither `limit`, `score_threshold` nor
+    `cursor` says otherwise: at most 10000 without `limit`, which returns them in pages. With
+    `limit` and no `top_k` the pages go through all vectors that pass the filter; with
+    `score_threshold` and no `top_k`, through all that have at least that score.
+    """
+    limit: NotRequired[int]
+    """Page size. When absent: `top_k`, or the default page size when that is absent too."""
+    offset: NotRequired[int]
+    """The number of records to skip. Large offsets cost more, and pages shift when data changes
+    between requests; a cursor avoids both. Not together with `cursor`.
+    """
+    cursor: NotRequired[str]
+    """The `next_cursor` of the previous page. Send it alone or with the same fields as for the
+    first page. Not together with `offset`.
+    """
+    filter: NotRequired[JsonObject]
+    """Applied to the whole collection before scoring: the reply has min(top_k, vectors that pass)
+    matches.
+    """
+    include_metadata: NotRequired[bool]
+    """Whether matches have their metadata. By default `false`."""
+    include_values: NotRequired[IncludeValues]
+    """`base64` returns vectors as base64 of little-endian float32. By default `false`."""
+    sort: NotRequired[Sequence[SortKey]]
+    """Sorts the `top_k` nearest vectors, at most 10000, in another order."""
+    group_by: NotRequired[str]
+    """Returns the best matches of each distinct value of a metadata path: the groups whose best
+    match is nearest, each with its `group_size` nearest vectors. `top_k`, `limit` and `offset`
+    then count groups. A vector without a value (missing, null, an object, an array without
+    scalars) is in no group; an array is in the group of each of its distinct elements. With
+    `limit` or `score_threshold` and no `top_k`: all groups, at most 10000. Not together with
+    `sort`.
+    """
+    group_size: NotRequired[int]
+    """The number of matches per group; with 1, all matches have distinct values unless these are
+    arrays. A page has at most 10000 matches. By default `1`.
+    """
+    score_threshold: NotRequired[float]
+    """Return only matches with at least this score, compared with scores as replies show them.
+    Without `top_k` all such matches are returned, in pages of `limit` (default 100). With `sort`
+    only the `top_k` nearest are considered.
+    """
+    min_sequence: NotRequired[int]
+    """Answer from a snapshot that includes the write with this sequence."""
+    facets: NotRequired[Sequence[FacetRequest]]
+    """Counts the values of each path over all vectors that pass the filter. The count of a value is
+    the number of vectors that the filter `{path: value}` selects: strings, numbers and booleans
+    count, and an array counts once for each of its distinct elements.
+    """
+    stats: NotRequired[Sequence[StatsRequest]]
+    """Summarizes the numbers of each path over all vectors that pass the filter; other values are
+    ignored.
+    """
+    score_stats: NotRequired[ScoreStatsRequest]
+    explain: NotRequired[bool]
+    """Whether the reply has `explain`: how the result was found. By default `false`."""
+
+
+class QueryBatch(TypedDict):
+    """Several queries of one collection."""
+    queries: Sequence[Query]
+    """The queries, of which those without a `cursor` see the same snapshot."""
+
+
+class QueryBatchReply(TypedDict):
+    """The reply to each query."""
+    results: Sequence[QueryReply]
+    """In the order of the queries."""
+
+
+class Recall(TypedDict):
+    """The results of another search, to be compared with the exact ones."""
+    vectors: Sequence[Values]
+    """The vectors whose nearest ones were searched for."""
+    ids: Sequence[Sequence[VectorId]]
+    """For each vector the ids to grade; their number is k."""
+    using: NotRequired[VectorName]
+    """The named vector to search, instead of the unnamed one; with `sparse`, the sparse one.
+    Vectors without it are left out.
+    """
+    filter: NotRequired[JsonObject]
+    """Only vectors that pass count as nearest."""
+    metric: NotRequired[Metric]
+    """Used instead of the collection's metric."""
+    min_sequence: NotRequired[int]
+    """Answer from a snapshot that includes the write with this sequence."""
+
+
+class RecallReply(TypedDict):
+    """Which share of the exact results the other search found."""
+    recall: float
+    """The mean of `recalls`."""
+    query_count: int
+    """The number of vectors that were searched for."""
+    k: NotRequired[int]
+    """The length of the lists of ids, if it is the same for all."""
+    recalls: Sequence[float]
+    """The recall of each query."""
+    sequence: int
+    """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
+
+
+class Aggregate(TypedDict):
+    """What to count and to summarize."""
+    filter: NotRequired[JsonObject]
+    """Only the vectors that pass."""
+    facets: NotRequired[Sequence[FacetRequest]]
+    """Counts the values of each path over all vectors that pass the filter. The count of a value is
+    the number of vectors that the filter `{path: value}` selects: strings, numbers and booleans
+    count, and an array counts once for each of its distinct elements.
+    """
+    stats: NotRequired[Sequence[StatsRequest]]
+    """Summarizes the numbers of each path over all vectors that pass the filter; other values are
+    ignored.
+    """
+    min_sequence: NotRequired[int]
+    """Answer from a snapshot that includes the write with this sequence."""
+
+
+class AggregateReply(TypedDict):
+    """What was counted and summarized."""
+    count: int
+    """The vectors that pass the filter."""
+    facets: NotRequired[Sequence[Facet]]
+    """In the order of the request."""
+    stats: NotRequired[Sequence[Stats]]
+    """In the order of the request."""
+    sequence: int
+    """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
+
+
+class TypeCounts(TypedDict):
+    """Values by type."""
+    null: int
+    """Nulls."""
+    boolean: int
+    """Booleans."""
+    number: int
+    """Numbers."""
+    string: int
+    """Strings."""
+    array: int
+    """Arrays."""
+    object: int
+    """Objects."""
+
+
+class FoundPath(TypedDict):
+    """A path of the metadata and what is there."""
+    path: str
+    """The path in the metadata."""
+    count: int
+    """The vectors that have the path, also with null."""
+    types: TypeCounts
+    """The vectors by the type of their value."""
+    element_types: NotRequired[TypeCounts]
+    """The elements of arrays by their type."""
+    distinct_count: int
+    """Distinct strings, numbers and booleans, also in arrays."""
+    is_distinct_exact: bool
+    """False for paths with more than 10 000 values in a segment: there are at least
+    `distinct_count` values.
+    """
+    min: NotRequired[float]
+    """The least number, if any."""
+    max: NotRequired[float]
+    """The greatest number, if any."""
+
+
+class FoundSchema(TypedDict):
+    """A page of the paths that metadata has."""
+    paths: Sequence[FoundPath]
+    """In the order of their characters."""
+    has_more: bool
+    """Whether there is another page."""
+    next_after: NotRequired[str]
+    """The `after` of the next page; absent on the last page."""
+    count: int
+    """The vectors that pass the filter."""
+    sequence: int
+    """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
+
+
+Join = TypedDict(
+    "Join",
+    {
+        # The collection to search; by default the one in the path.
+        "with": NotRequired[CollectionId],
+        # The maximum number of matches per vector.
+        "top_k": NotRequired[int],
+        # Return only matches with at least this score; without `top_k` all of them.
+        "score_threshold": NotRequired[float],
+        # The named vector of the collection in the path whose values are searched for, instead of
+        # the unnamed one. Vectors without it are left out.
+        "using": NotRequired[VectorName],
+        # The named vector that is searched, instead of the unnamed one.
+        "with_using": NotRequired[VectorName],
+        # Selects the vectors of the collection in the path.
+        "filter": NotRequired[JsonObject],
+        # Selects the vectors that are searched.
+        "with_filter": NotRequired[JsonObject],
+        # Joins only so many of the vectors that pass `filter`, chosen by hashes of their ids; in a
+        # join of a collection with itself they are searched in a sample, too.
+        "sample": NotRequired[int],
+        # With `sample`: another seed gives another sample. By default `0`.
+        "seed": NotRequired[int],
+        # Whether to exclude matches with the id of the vector itself. By default true if a
+        # collection is joined with itself, false otherwise.
+        "exclude_self": NotRequired[bool],
+        # Used instead of the searched collection's metric.
+        "metric": NotRequired[Metric],
+        # Whether to include the metadata of matches. By default `false`.
+        "include_metadata": NotRequired[bool],
+    },
+)
+"""Finds for each vector of one collection the nearest ones of another."""
+
+
+class Projection(TypedDict):
+    """The principal components of a sample."""
+    using: NotRequired[VectorName]
+    """The named vector to project, instead of the unnamed one. Vectors without it are left out."""
+    filter: NotRequired[JsonObject]
+    """Only the vectors that pass."""
+    sample: NotRequired[int]
+    """The number of vectors, of those that pass the filter; chosen by hashes of their ids. By
+    default `20000`.
+    """
+    seed: NotRequired[int]
+    """By default `0`."""
+    dimensions: NotRequired[int]
+    """The number of components, which are the coordinates of each vector. By default `2`."""
+    neighbors: NotRequired[int]
+    """The number of nearest vectors of each within the sample. By default `0`."""
+
+
+AliasName: TypeAlias = CollectionId
+"""The name of an alias: as the id of a collection, which it must not be."""
+
+
+class Alias(TypedDict):
+    """A further name of a collection."""
+    name: AliasName
+    collection: CollectionId
+    created_at: str
+    """When the alias was made."""
+    updated_at: str
+    """When it was last pointed to a collection."""
+
+
+class AliasList(TypedDict):
+    """A page of the aliases."""
+    aliases: Sequence[Alias]
+    """In the order of their names."""
+    next_cursor: NotRequired[str]
+    """The token of the next page; absent on the last page."""
+    has_more: bool
+    """Whether there is another page."""
+    total: int
+    """The number of aliases."""
+
+
+class AliasChange(TypedDict):
+    """An alias to make, to move or to delete."""
+    name: AliasName
+    collection: CollectionId | None
+    """The collection to point to; null for no alias of this name."""
+
+
+class AliasesChange(TypedDict):
+    """All changes take effect at the same moment, or none. Each name occurs once."""
+    aliases: Sequence[AliasChange]
+    """The changes."""
+
+
+class AliasesChanged(TypedDict):
+    """The changes took effect."""
+    aliases: Sequence[Alias]
+    """The aliases that were made or moved."""
+
+
+class AliasSet(TypedDict):
+    """Where to point the alias."""
+    collection: CollectionId
+    """The collection to point to. An alias stands for the collection behind it."""
+
+
+class AliasDeleted(TypedDict):
+    """The alias is deleted."""
+    name: AliasName
+    deleted: Literal[True]
+    """Always true."""
+
+
+class ApiKeyCreate(TypedDict):
+    """A key to create."""
+    owner: str
+    """A description of who uses the key."""
+    scopes: Sequence[str]
+    """What the key allows. Every scope but `metrics:read` may be limited to collections by a glob,
+    as in `vectors:read:catalog-*` (`*` matches any characters, `?` one).
+    """
+    expires_at: NotRequired[str | None]
+    """When the key expires; absent or null for never. By default `null`."""
+
+
+ApiKeyId: TypeAlias = str
+"""Identifier of a key; also the part of the key between the two `_`."""
+
+
+class ApiKeyWithSecret(TypedDict):
+    """A key with its secret, which no other reply contains."""
+    id: ApiKeyId
+    owner: str
+    """A description of who uses the key."""
+    scopes: Sequence[str]
+    """What the key allows."""
+    created_at: str
+    """When the key was created."""
+    expires_at: str | None
+    """Null if the key does not expire."""
+    rotated_at: str | None
+    """When the key last got a new secret; null if it has its first one."""
+    revoked_at: str | None
+    """When the key was revoked; null if it was not."""
+    key: str
+    """Send it as `Authorization: Bearer …`. It is returned only once."""
+
+
+class ApiKey(TypedDict):
+    """A key without its secret, which only the reply that created the key contains."""
+    id: ApiKeyId
+    owner: str
+    """A description of who uses the key."""
+    scopes: Sequence[str]
+    """What the key allows."""
+    created_at: str
+    """When the key was created."""
+    expires_at: str | None
+    """Null if the key does not expire."""
+    rotated_at: str | None
+    """When the key last got a new secret; null if it has its first one."""
+    revoked_at: str | None
+    """When the key was revoked; null if it was not."""
+
+
+class ApiKeyList(TypedDict):
+    """All keys."""
+    keys: Sequence[ApiKey]
+    """In the order of their creation."""
+
+
+class ApiKeyRotate(TypedDict):
+    """How to replace the secret."""
+    grace_seconds: NotRequired[int]
+    """How long the old secret remains valid beside the new one. By default `0`."""
+
+
+class Grant(TypedDict):
+    """A scope, and the collections that it is for."""
+    scope: Literal[
+        "collections:read",
+        "collections:write",
+        "vectors:read",
+        "vectors:write",
+        "metrics:read",
+        "admin",
+    ]
+    """`admin` includes all others."""
+    collections: str
+    """A glob of collection ids: `*` matches any characters, `?` one."""
+
+
+class Principal(TypedDict):
+    """The caller: who its credential says that it is."""
+    id: str
+    """As in the audit log: the kind, and for credentials `:` and their name."""
+    kind: Literal["anonymous", "operator", "key", "token", "certificate"]
+    """`anonymous` where no credential is required; `operator` on the socket in the data directory.
+    """
+    grants: Sequence[Grant]
+    """What the caller may do; no order."""
+    credentials_required: bool
+    """Whether requests need a credential: always, once there is one."""
+    key: ApiKey | None
+    """The record of the API key that the caller presents; null for others."""
+
+
+AuditOutcome: TypeAlias = Literal["succeeded", "refused", "failed"]
+"""`refused`: the request was wrong or not permitted (4xx); `failed`: the service could not do it
+(5xx).
+"""
+
+
+class AuditEvent(TypedDict):
+    """An operation on the service that was done or attempted."""
+    sequence: int
+    """Counts the events of the data directory."""
+    time: str
+    """When it happened."""
+    operation: Literal[
+        "collection.create",
+        "collection.update",
+        "collection.clone",
+        "collection.rename",
+        "collection.delete",
+        "alias.set",
+        "alias.change",
+        "alias.delete",
+        "key.create",
+        "key.rotate",
+        "key.revoke",
+        "backup.create",
+    ]
+    """What the operation is about, and what was done with it."""
+    outcome: AuditOutcome
+    principal: str
+    """Who: the id that `GET /principal` returns."""
+    client: str
+    """The address of the client; `local` for the socket in the data directory."""
+    target: str | None
+    """The id or name of the object, as far as the request named one."""
+    status: int
+    """The HTTP status of the reply."""
+    request_id: str
+    """The `X-Request-Id` of the request."""
+    trace_id: str | None
+    """The trace that the request belongs to; null without one."""
+    unlogged_count: int
+    """Attempts without a valid credential that were left out before this one."""
+
+
+class AuditList(TypedDict):
+    """A page of the audit events."""
+    events: Sequence[AuditEvent]
+    """Newest first."""
+    next_cursor: NotRequired[str]
+    """The token of the next page; absent on the last page."""
+    has_more: bool
+    """Whether there is another page."""
+    total: int
+    """The number of kept events that were asked for."""
+    since: str | None
+    """When the oldest event happened that is kept; null if there is none. The newest 10000 are
+    kept.
+    """
+
+
+class BackupCreate(TypedDict):
+    """A backup to make."""
+    name: NotRequired[str]
+    """Generated from the time when absent."""
+
+
+class Backup(TypedDict):
+    """A folder that contains a data directory as of one point in time."""
+    name: str
+    """The name of its folder in the backup directory."""
+    created_at: str
+    """The time of the snapshot."""
+    byte_length: int
+    """The size of all its files."""
+    collections: int
+    """The number of collections."""
+
+
+class BackupList(TypedDict):
+    """All backups."""
+    backups: Sequence[Backup]
+    """In the order of their names."""
+
+
+class ServiceInfo(TypedDict):
+    """What the service is. Links are relative to the URL of this document."""
+    name: Literal["Sagitta"]
+    """The name of the program."""
+    version: str
+    """The version of the program."""
+    api: Literal["v1"]
+    """The prefix of versioned paths."""
+    console: str | None
+    """The web page for people; null if this server has none."""
+    docs: str
+    """The API reference."""
+    openapi: str
+    """The OpenAPI document."""
+    ready: str
+    """Whether requests will be answered."""
+
+
+class Limits(TypedDict):
+    """The limits of this server."""
+    dimension_max: int
+    """The maximum dimension of a vector. In elements."""
+    named_vectors_max: int
+    """The maximum number of named vectors of a collection. In vectors."""
+    record_values_max: int
+    """The maximum number of dimensions of all named vectors of a collection together. In values."""
+    sparse_vectors_max: int
+    """The maximum number of sparse vectors of a collection. In vectors."""
+    sparse_elements_max: int
+    """The maximum number of elements of a sparse vector. In elements."""
+    multi_vectors_max: int
+    """The maximum number of vectors of a multi-vector of a record. In vectors."""
+    multi_values_max: int
+    """The maximum number of values of a multi-vector of a record. In values."""
+    query_vectors_max: int
+    """The maximum number of vectors of a query by a multi-vector. In vectors."""
+    body_bytes_max: int
+    """The maximum size of a JSON body. In bytes."""
+    batch_rows_max: int
+    """The maximum number of vectors in one JSON body. In vectors."""
+    batch_queries_max: int
+    """The maximum number of queries in one JSON body, or of lists in one recall request. In
+    queries.
+    """
+    page_limit_max: int
+    """The maximum page size. In records."""
+    page_limit_default: int
+    """The page size of requests without limit. In records."""
+    audit_events_max: int
+    """The number of audit events that GET /audit can list; older ones are only in the log. In
+    events.
+    """
+    top_k_max: int
+    """The maximum top_k of a query. In matches."""
+    top_k_default: int
+    """The top_k of queries that do not set it. In matches."""
+    examples_max: int
+    """The maximum number of examples in a query. In examples."""
+    fusion_parts_max: int
+    """The maximum number of parts of a fused query. In parts."""
+    diversity_candidates_max: int
+    """The maximum number of candidates of a diversified query. In vectors."""
+    diversity_candidates_default: int
+    """The number of candidates of diversified queries that do not set it. In vectors."""
+    embed_characters_max: int
+    """The maximum length of a text to embed. In characters."""
+    filter_nodes_max: int
+    """The maximum number of conditions in a filter. In conditions."""
+    filter_depth_max: int
+    """The maximum nesting depth of $and, $or and $not. In levels."""
+    filter_values_max: int
+    """The maximum number of values in one $in, $nin or $contains_*. In values."""
+    filter_path_characters_max: int
+    """The maximum length of a field name in a filter. In characters."""
+    text_fields_max: int
+    """The maximum number of metadata paths in the index of text of a collection. In paths."""
+    text_stop_words_max: int
+    """The maximum number of stop words of a collection. In words."""
+    text_stop_word_characters_max: int
+    """The maximum length of a stop word. In characters."""
+    text_query_characters_max: int
+    """The maximum length of the text of a query. In characters."""
+    text_terms_max: int
+    """The maximum number of different words in a query. In words."""
+    facets_max: int
+    """The maximum number of facets, and of stats, in one request. In paths."""
+    facet_values_max: int
+    """The maximum number of values of one facet. In values."""
+    facet_values_default: int
+    """The number of values of facets that do not set limit. In values."""
+    histogram_buckets_max: int
+    """The maximum number of buckets in one histogram. In buckets."""
+    filter_pattern_characters_max: int
+    """The maximum length of a pattern of $like or $regex. In characters."""
+    filter_pattern_instructions_max: int
+    """The maximum size of a compiled $regex, in which repetitions are written out. In instructions.
+    """
+    filter_patterns_max: int
+    """The maximum number of $regex in a filter. In patterns."""
+    filter_polygon_points_max: int
+    """The maximum number of points of one $geo_polygon, holes included. In points."""
+    vector_id_bytes_max: int
+    """The maximum length of a vector id. In bytes."""
+    filter_cache_bytes_max: int
+    """Memory for cached filter results, over all collections; 0 disables the cache. In bytes."""
+    sorted_rows_max: int
+    """The maximum number of vectors of a sorted list, and of all whose order is kept between pages.
+    In vectors.
+    """
+    projection_rows_max: int
+    """The maximum sample of a projection. In vectors."""
+    projection_rows_default: int
+    """The sample of projections that do not set sample. In vectors."""
+    projection_dimension_max: int
+    """The maximum dimension of vectors to project; a projection takes eight bytes of memory for
+    every two elements. In elements.
+    """
+    projection_coordinates_max: int
+    """The maximum dimensions of a projection. In coordinates."""
+    projection_neighbors_max: int
+    """The maximum number of neighbours of a projected vector. In vectors."""
+    metadata_bytes_max: int
+    """The maximum size of the metadata of one vector, as sent. In bytes."""
+    metadata_depth_max: int
+    """The maximum nesting depth of metadata. In levels."""
+    metadata_columns_max: int
+    """The maximum number of metadata paths that a segment stores as columns. In columns."""
+    segment_rows_max: int
+    """The number of rows at which a segment is sealed. In rows."""
+    segment_value_bytes_max: int
+    """The size of the vector values at which a segment is sealed. In bytes."""
+    collections_max: int
+    """The maximum number of collections. In collections."""
+    request_ms_max: int
+    """The maximum duration of a request. In milliseconds."""
+    retention_ms: int
+    """How long a cursor is valid. In milliseconds."""
+    idempotency_ms: int
+    """How long an idempotency key is remembered. In milliseconds."""
+    queued_queries_max: int
+    """The maximum number of queries that wait for the engine. In queries."""
+    queued_writes_max: int
+    """The maximum number of writes per collection that wait for a commit. In writes."""
+    queued_tasks_max: int
+    """The maximum number of tasks (filters, large bodies) that wait for a worker thread. In tasks.
+    """
+    idempotency_key_characters_max: int
+    """The maximum length of an idempotency key. In characters."""
+    description_characters_max: int
+    """The maximum length of a description. In characters."""
+    labels_max: int
+    """The maximum number of labels on a collection. In labels."""
+    label_characters_max: int
+    """The maximum length of the name or value of a label. In characters."""
+    read_rate_max: int
+    """The read rate limit per principal: queries, or vectors read by id; 0 disables it. In queries
+    per second.
+    """
+    read_burst_max: int
+    """The read burst limit per principal. In queries."""
+    write_rate_max: int
+    """The write rate limit per principal; 0 disables it. In vectors per second."""
+    write_burst_max: int
+    """The write burst limit per principal. In vectors."""
+    body_bytes_in_flight_max: int
+    """The total size of request bodies that are being received or processed. In bytes."""
+    reply_bytes_in_flight_max: int
+    """The total size of replies that clients have not read yet. In bytes."""
+    event_loop_delay_ms_max: int
+    """The event loop delay above which requests are refused as overload. In milliseconds."""
+    connections_max: int
+    """The maximum number of open connections. In connections."""
+    connections_per_address_max: int
+    """The maximum number of open connections per client address (for IPv6, per /64 network).
+    Loopback addresses and trusted proxies are exempt. In connections.
+    """
+    header_ms_max: int
+    """The maximum time for receiving the headers of a request. In milliseconds."""
+    arrival_ms_max: int
+    """The maximum time for receiving a whole request; streams may take longer. In milliseconds."""
+    stalled_ms_max: int
+    """How long a client may neither send nor read before its request is aborted. In milliseconds.
+    """
+    keep_alive_ms: int
+    """How long an idle connection is kept open. In milliseconds."""
+
+
+class Liveness(TypedDict):
+    """The process is running."""
+    status: Literal["live"]
+    """Any reply says the same."""
+
+
+class CollectionNotReady(TypedDict):
+    """A collection whose requests are not answered."""
+    id: str
+    """The id of the collection."""
+    status: Literal["loading", "failed"]
+    """`failed`: its data is damaged, and it stays unavailable."""
+    reason: str
+    """Why it is not ready."""
+
+
+class Readiness(TypedDict):
+    """Whether requests are answered."""
+    status: Literal["starting", "ready", "stopping"]
+    """`starting`: requests are not answered yet; `stopping`: no longer."""
+    reason: NotRequired[str]
+    """Why it is not ready."""
+    collections_not_ready: Sequence[CollectionNotReady]
+    """The first 100."""
+
+
+class OpenApiDocument(TypedDict):
+    """This document."""

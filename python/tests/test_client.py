@@ -1,0 +1,224 @@
+"""Reads and writes of JSON on a real server."""
+
+from __future__ import annotations
+
+import array
+
+import httpx
+import numpy
+import pytest
+
+import sagitta
+from sagitta import Collection, Sagitta, SagittaError
+
+
+def rows(count: int) -> list[dict]:
+    return [{"id": f"v{n}", "values": [n, 1, 0], "metadata": {"n": n}} for n in range(count)]
+
+
+def test_vectors_come_back_as_they_were_written(vectors: Collection) -> None:
+    written = vectors.upsert(
+        [
+            {"id": "list", "values": [0.5, 1, 2], "metadata": {"big": 12345678901234567890}},
+            {"id": "array", "values": numpy.array([0.1, 1, 2]), "metadata": {"n": numpy.int64(3)}},
+            {"id": "buffer", "values": array.array("d", [0.1, 1, 2])},
+        ]
+    )
+    assert written["inserted_count"] == 3
+    assert vectors.get("list")["metadata"] == {"big": 12345678901234567890}
+    found = vectors.fetch(["array", "buffer", "missing"], include_values="numpy")
+    for vector in found["vectors"]:
+        assert vector["values"].dtype == numpy.float32
+        assert vector["values"].tolist() == numpy.array([0.1, 1, 2], numpy.float32).tolist()
+    assert found["not_found"] == ["missing"]
+    assert vectors.get("array")["metadata"] == {"n": 3}
+
+
+def test_a_query_returns_the_nearest_with_what_was_asked(vectors: Collection) -> None:
+    vectors.upsert(rows(5))
+    reply = vectors.query(
+        vector=numpy.array([1, 0, 0]),
+        top_k=2,
+        filter={"n": {"$lt": 4}},
+        include_metadata=True,
+        include_values="numpy",
+    )
+    assert [match["id"] for match in reply["matches"]] == ["v3", "v2"]
+    assert reply["matches"][0]["values"].tolist() == [3, 1, 0]
+    text = vectors.query(id="v4", top_k=1, include_values="base64")["matches"][0]["values"]
+    assert sagitta.decode_values(text) == [3, 1, 0]
+
+
+def test_queries_in_a_batch_have_options_of_their_own(vectors: Collection) -> None:
+    vectors.upsert(rows(5))
+    replies = vectors.query_batch(
+        [{"vector": [1, 0, 0], "top_k": 1, "include_values": "numpy"}, {"id": "v0", "top_k": 3}]
+    )
+    assert replies[0]["matches"][0]["values"].tolist() == [4, 1, 0]
+    assert len(replies[1]["matches"]) == 3
+
+
+def test_pages_read_one_snapshot(vectors: Collection) -> None:
+    vectors.upsert(rows(25))
+    pages = vectors.query_pages(vector=[1, 0, 0], limit=10, include_values="numpy")
+    first = next(pages)
+    vectors.delete_many(all=True)
+    rest = list(pages)
+    assert [len(page["matches"]) for page in [first, *rest]] == [10, 10, 5]
+    assert rest[1]["matches"][-1]["values"].tolist() == [0, 1, 0]
+    assert list(vectors.list_all()) == []
+
+
+def test_lists_and_their_iterators_agree(vectors: Collection) -> None:
+    vectors.upsert(rows(7))
+    sort = [{"field": "n", "order": "desc"}]
+    page = vectors.list(sort=sort, limit=2, include_values="numpy")
+    assert [vector["id"] for vector in page["vectors"]] == ["v6", "v5"]
+    assert page["vectors"][0]["values"].tolist() == [6, 1, 0]
+    last = vectors.list(cursor=page["next_cursor"], offset=page["total"] - 1)
+    assert last["vectors"][0]["id"] == "v0"
+    ids = [vector["id"] for vector in vectors.list_all(limit=3, filter={"n": {"$gt": 1}})]
+    assert ids == ["v2", "v3", "v4", "v5", "v6"]
+
+
+def test_named_multi_and_sparse_vectors_are_arrays_and_lists(client: Sagitta, name: str) -> None:
+    client.collections.create(
+        id=name,
+        vectors={
+            "title": {"dimension": 2},
+            "tokens": {"dimension": 2, "metric": "dot", "multi": True},
+        },
+        sparse_vectors={"words": {}},
+    )
+    vectors = client.collection(name)
+    tokens = numpy.array([[1, 0], [0, 2]], numpy.float32)
+    sparse = {"indices": [17, 40], "values": [0.5, 2]}
+    record = {"id": "a", "vectors": {"title": numpy.ones(2), "tokens": tokens}}
+    vectors.upsert([{**record, "sparse_vectors": {"words": sparse}}])
+    found = vectors.get("a", include_values="numpy")
+    assert found["vectors"]["title"].tolist() == [1, 1]
+    assert numpy.array_equal(found["vectors"]["tokens"], tokens)
+    assert found["sparse_vectors"]["words"] == sparse
+    asked = {"multi_vector": tokens, "using": "tokens", "include_values": "numpy"}
+    assert vectors.query(**asked)["matches"][0]["score"] == 5
+    assert vectors.query(sparse={"indices": [40], "values": [1]}, using="words")["matches"]
+    fused = vectors.query(
+        fusion={
+            "parts": [
+                {"vector": numpy.ones(2), "using": "title"},
+                {"multi_vector": tokens, "using": "tokens"},
+            ]
+        }
+    )
+    assert fused["matches"][0]["id"] == "a"
+    vectors.patch("a", vectors={"title": None})
+    assert "title" not in vectors.get("a")["vectors"]
+
+
+def test_changes_count_what_they_change(vectors: Collection) -> None:
+    vectors.upsert(rows(4))
+    assert vectors.update_many(filter={"n": {"$lt": 2}}, patch={"new": 1})["updated_count"] == 2
+    assert vectors.count({"new": 1}) == 2
+    assert vectors.delete_many(filter={"new": 1}, dry_run=True)["deleted_count"] == 2
+    assert vectors.delete("v0")["deleted"] is True
+    with pytest.raises(SagittaError) as missing:
+        vectors.delete("v0")
+    assert missing.value.code == "vector_not_found"
+    assert vectors.put({"id": "v0", "values": [1, 1, 1]})["created"] is True
+    etag = vectors.get("v0")["etag"]
+    vectors.patch("v0", metadata={"a": 1}, if_match=etag)
+    with pytest.raises(SagittaError) as stale:
+        vectors.patch("v0", metadata={"a": 2}, if_match=etag)
+    assert stale.value.code == "precondition_failed"
+    sequence = vectors.get("v0", include_sequence=True)["sequence"]
+    assert vectors.delete("v0", if_sequence=sequence)["deleted"] is True
+
+
+def test_a_write_takes_effect_once_per_key(vectors: Collection) -> None:
+    replies = [vectors.upsert([{"values": [1, 1, 1]}], idempotency_key="key-1") for _ in range(2)]
+    assert replies[0]["ids"] == replies[1]["ids"]
+    assert vectors.count() == 1
+    text = vectors.upsert_text(['{"id":"t","values":[1,1,1],"metadata":{"n":1.0}}'], mode="insert")
+    assert text["inserted_count"] == 1
+
+
+def test_aggregates_schemas_and_recall(vectors: Collection) -> None:
+    vectors.upsert(rows(10))
+    counted = vectors.aggregate(facets=[{"path": "n"}], stats=[{"path": "n"}])
+    assert counted["stats"][0]["mean"] == 4.5
+    assert [found["path"] for found in vectors.schema()["paths"]] == ["n"]
+    measured = vectors.recall(numpy.array([[1, 0, 0]]), [["v9", "v0"]])
+    assert measured["recall"] == 0.5
+
+
+def test_collections_aliases_and_segments(client: Sagitta, vectors: Collection, name: str) -> None:
+    vectors.upsert(rows(3))
+    settings = {"dimension": 3, "metric": "dot"}
+    assert client.collections.create(id=name, if_not_exists=True, **settings)["vector_count"] == 3
+    assert client.collections.update(name, description="text")["description"] == "text"
+    assert client.collections.clone(name, id=f"{name}-b")["vector_count"] == 3
+    assert client.collections.rename(f"{name}-b", f"{name}-c")["id"] == f"{name}-c"
+    assert name in [one["id"] for one in client.collections.all(limit=1)]
+    assert [one["state"] for one in client.collections.all_segments(name)] == ["stored"]
+    client.aliases.set(f"{name}-live", name)
+    client.aliases.change({f"{name}-live": f"{name}-c"})
+    assert client.aliases.get(f"{name}-live")["collection"] == f"{name}-c"
+    assert f"{name}-live" in [one["name"] for one in client.aliases.all()]
+    assert client.aliases.delete(f"{name}-live")["deleted"] is True
+    assert client.collections.delete(f"{name}-c")["deleted"] is True
+    operations = [one["operation"] for one in client.audit.all(target=f"{name}-c")]
+    assert operations[0] == "collection.delete"
+
+
+def test_the_service_describes_itself(client: Sagitta) -> None:
+    assert client.service.info()["name"] == "Sagitta"
+    assert client.service.live() == {"status": "live"}
+    assert client.service.ready()["status"] == "ready"
+    assert "sagitta_" in client.service.metrics()
+    assert client.service.openapi()["openapi"].startswith("3.")
+    assert client.limits()["top_k_max"] == 10_000
+    assert client.principal()["kind"] == "anonymous"
+
+
+def test_an_error_says_what_where_and_which_request(vectors: Collection) -> None:
+    with pytest.raises(SagittaError) as caught:
+        vectors.upsert([{"id": "a", "values": [1, 2]}])
+    error = caught.value
+    assert (error.code, error.status) == ("dimension_mismatch", 400)
+    assert error.items[0]["pointer"] == "/vectors/0/values"
+    assert error.request_id
+    assert not error.retryable
+    assert "/vectors/0/values" in str(error)
+
+
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}, "\ud800"])
+def test_what_json_lacks_is_not_sent(vectors: Collection, value: object) -> None:
+    with pytest.raises(SagittaError, match="cannot be written as JSON") as caught:
+        vectors.upsert([{"id": "a", "values": [1, 2, 3], "metadata": {"value": value}}])
+    assert caught.value.code == "invalid_argument"
+
+
+def test_a_vector_of_two_dimensions_is_not_sent(vectors: Collection) -> None:
+    with pytest.raises(SagittaError, match=r"found shape \(1, 3\)"):
+        vectors.query(vector=numpy.ones((1, 3)))
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8484", "ftp://host", "http://", ""])
+def test_what_is_no_url_of_http_is_rejected(url: str) -> None:
+    with pytest.raises(SagittaError, match="expected a URL"):
+        Sagitta(url)
+
+
+def test_keys_are_sent_and_copies_have_settings_of_their_own(client: Sagitta) -> None:
+    seen: list[str | None] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers.get("authorization"))
+        return httpx.Response(200, json={})
+
+    with httpx.Client(transport=httpx.MockTransport(answer)) as http_client:
+        one = Sagitta("http://server/v1/", api_key="secret", http_client=http_client)
+        one.limits()
+        one.with_options(api_key=None).limits()
+        one.limits()
+    assert seen == ["Bearer secret", None, "Bearer secret"]
