@@ -5,7 +5,7 @@ import { systemClock } from './common/clock.js';
 import { silentLogger } from './common/logger.js';
 import { ApiKeys } from './database/api-keys.js';
 import { type BackupRecord, Backups } from './database/backup.js';
-import { apiKeyMembers } from './server/key-members.js';
+import { apiKeyInput, apiKeyMembers } from './server/key-members.js';
 import { requireRestorable, restoreBackup } from './storage/backup.js';
 import { openLmdbStore } from './storage/lmdb-store.js';
 import type { DiskStore } from './storage/store.js';
@@ -67,4 +67,4 @@ export async function verifyDirectory(
 }
 
 export type { VerifyReport };
-export { apiKeyMembers, requireRestorable, restoreBackup };
+export { apiKeyInput, apiKeyMembers, requireRestorable, restoreBackup };

@@ -80,6 +80,8 @@ const TYPES = {
   Readiness: { schema: 'Readiness' },
   BackupRecord: { schema: 'Backup' },
   ApiKeyInput: { schema: 'ApiKeyCreate' },
+  ApiKeyRateLimit: { schema: 'ApiKeyRateLimit' },
+  ApiKeyRateLimitInput: { schema: 'ApiKeyRateLimitInput' },
   ApiKeyRecord: { schema: 'ApiKey' },
   ApiKeyWithSecret: { schema: 'ApiKeyWithSecret' },
   AuditEvent: { schema: 'AuditEvent' },

@@ -10,6 +10,8 @@ export type {
   AliasPage,
   AliasRecord,
   ApiKeyInput,
+  ApiKeyRateLimit,
+  ApiKeyRateLimitInput,
   ApiKeyRecord,
   ApiKeyWithSecret,
   AuditEvent,

@@ -1038,6 +1038,36 @@ export interface ApiKeyInput {
   readonly scopes: readonly string[];
   /** When the key expires; absent or null for never. By default `null`. */
   readonly expires_at?: string | null;
+  /**
+   * Origins of the only web pages that may use the key: the header `Origin` of a request must
+   * be one of them; null for no restriction. Browsers set the header, and other programs can
+   * send any. By default `null`.
+   */
+  readonly allowed_origins?: readonly string[] | null;
+  /** A rate limit in place of that of the service; absent or null for none. By default `null`. */
+  readonly rate_limit?: ApiKeyRateLimitInput | null;
+}
+
+/** The rate limit of a key, in place of that of the service. All who use the key share it. */
+export interface ApiKeyRateLimit {
+  /**
+   * Reads, and writes, per second. A request counts as the number of its queries or of the
+   * vectors that it reads or writes, at least 1.
+   */
+  readonly per_second: number;
+  /** How many reads or writes are allowed at once. */
+  readonly burst: number;
+}
+
+/** Without `burst`, as many at once as in one second. */
+export interface ApiKeyRateLimitInput {
+  /**
+   * Reads, and writes, per second. A request counts as the number of its queries or of the
+   * vectors that it reads or writes, at least 1.
+   */
+  readonly per_second: number;
+  /** How many reads or writes are allowed at once. */
+  readonly burst?: number;
 }
 
 /** A key without its secret, which only the reply that created the key contains. */
@@ -1047,6 +1077,14 @@ export interface ApiKeyRecord {
   readonly owner: string;
   /** What the key allows. */
   readonly scopes: readonly string[];
+  /**
+   * Origins of the only web pages that may use the key: the header `Origin` of a request must
+   * be one of them; null for no restriction. Browsers set the header, and other programs can
+   * send any.
+   */
+  readonly allowed_origins: readonly string[] | null;
+  /** Null if the limits of the service apply. */
+  readonly rate_limit: ApiKeyRateLimit | null;
   /** When the key was created. */
   readonly created_at: string;
   /** Null if the key does not expire. */
@@ -1064,6 +1102,14 @@ export interface ApiKeyWithSecret {
   readonly owner: string;
   /** What the key allows. */
   readonly scopes: readonly string[];
+  /**
+   * Origins of the only web pages that may use the key: the header `Origin` of a request must
+   * be one of them; null for no restriction. Browsers set the header, and other programs can
+   * send any.
+   */
+  readonly allowed_origins: readonly string[] | null;
+  /** Null if the limits of the service apply. */
+  readonly rate_limit: ApiKeyRateLimit | null;
   /** When the key was created. */
   readonly created_at: string;
   /** Null if the key does not expire. */

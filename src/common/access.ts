@@ -24,6 +24,17 @@ export interface Principal {
   /** Unique among all kinds of credentials: `key:…`, `token:…`, `certificate:…`, `operator`, `anonymous`. */
   readonly id: string;
   readonly grants: readonly Grant[];
+  /** Origins of the only web pages that may use the credential; absent for everyone. */
+  readonly allowedOrigins?: readonly string[] | null;
+  /** In place of the rate limits of the service; absent for these. */
+  readonly rateLimit?: RateLimit | null;
+}
+
+/** Of reads, and of writes: queries, or vectors read or written. */
+export interface RateLimit {
+  /** Not an integer where less than one read or write per second is allowed; 0 for no limit. */
+  readonly perSecond: number;
+  readonly burst: number;
 }
 
 const EVERY_COLLECTION = '*';

@@ -2,18 +2,23 @@
 // with a format version, and every member is checked when it is read: a damaged entry must not grant
 // access.
 
-import { parseGrant } from '../common/access.js';
+import { parseGrant, type RateLimit } from '../common/access.js';
 import { SagittaError } from '../common/errors.js';
+import { isOrigin } from '../common/origin.js';
 
-export const KEY_FORMAT_VERSION = 1;
+/** Of keys with restrictions that version 1 does not have: a reader of that version would ignore them. */
+const RESTRICTED_VERSION = 2;
+const READ_VERSIONS: readonly unknown[] = [1, RESTRICTED_VERSION];
 
 export interface ApiKeyEntry {
-  readonly formatVersion: number;
   /** Counts the keys that were created: the order in which they are listed. */
   readonly number: number;
   readonly id: string;
   readonly owner: string;
   readonly scopes: readonly string[];
+  /** Null for no restriction; so is `rateLimit`. */
+  readonly allowedOrigins: readonly string[] | null;
+  readonly rateLimit: RateLimit | null;
   readonly createdAtMs: number;
   readonly expiresAtMs: number | null;
   readonly rotatedAtMs: number | null;
@@ -24,8 +29,12 @@ export interface ApiKeyEntry {
   readonly previous: { readonly digest: string; readonly untilMs: number } | null;
 }
 
-export function encodeEntry(entry: ApiKeyEntry): Uint8Array {
-  return Buffer.from(JSON.stringify(entry));
+export function encodeEntry({ allowedOrigins, rateLimit, ...others }: ApiKeyEntry): Uint8Array {
+  const isRestricted = allowedOrigins !== null || rateLimit !== null;
+  const stored = isRestricted
+    ? { formatVersion: RESTRICTED_VERSION, ...others, allowedOrigins, rateLimit }
+    : { formatVersion: 1, ...others };
+  return Buffer.from(JSON.stringify(stored));
 }
 
 /** Throws `data_corrupt`, which names the key by the id under which it is stored. */
@@ -37,18 +46,21 @@ export function decodeEntry(bytes: Uint8Array, id: string): ApiKeyEntry {
     throw damaged(id, 'it is not valid JSON', cause);
   }
   if (typeof value !== 'object' || value === null) throw damaged(id, 'it is not an object');
-  const entry = value as Record<string, unknown>;
-  if (entry.formatVersion !== KEY_FORMAT_VERSION) {
+  const { formatVersion, ...stored } = value as Record<string, unknown>;
+  if (!READ_VERSIONS.includes(formatVersion)) {
     throw damaged(
       id,
-      `its format version is ${entry.formatVersion}, and this version reads ${KEY_FORMAT_VERSION}`,
+      `its format version is ${formatVersion}, and this version reads ${READ_VERSIONS.join(' and ')}`,
     );
   }
+  const unrestricted = { allowedOrigins: null, rateLimit: null };
+  const entry: Record<string, unknown> =
+    formatVersion === RESTRICTED_VERSION ? stored : { ...stored, ...unrestricted };
   for (const [name, isValid] of Object.entries(CHECKS)) {
     if (!isValid(entry[name])) throw damaged(id, `its member ${name} is not valid`);
   }
   if (entry.id !== id) throw damaged(id, 'it has the id of another key');
-  return value as ApiKeyEntry;
+  return entry as unknown as ApiKeyEntry;
 }
 
 const isTime = (value: unknown): boolean => Number.isSafeInteger(value);
@@ -56,15 +68,24 @@ const isTimeOrNull = (value: unknown): boolean => value === null || isTime(value
 const isDigest = (value: unknown): boolean =>
   typeof value === 'string' && /^[0-9a-f]{64}$/.test(value);
 
-const CHECKS: Readonly<
-  Record<Exclude<keyof ApiKeyEntry, 'formatVersion'>, (value: unknown) => boolean>
-> = {
+const CHECKS: Readonly<Record<keyof ApiKeyEntry, (value: unknown) => boolean>> = {
   number: isTime,
   id: (value) => typeof value === 'string',
   owner: (value) => typeof value === 'string',
   scopes: (value) =>
     Array.isArray(value) &&
     value.every((scope) => typeof scope === 'string' && parseGrant(scope) !== null),
+  allowedOrigins: (value) =>
+    value === null ||
+    (Array.isArray(value) &&
+      value.length > 0 &&
+      value.every((origin) => typeof origin === 'string' && isOrigin(origin))),
+  rateLimit: (value) => {
+    if (value === null) return true;
+    if (typeof value !== 'object') return false;
+    const { perSecond, burst } = value as Record<string, unknown>;
+    return Number(perSecond) > 0 && Number.isSafeInteger(burst) && Number(burst) > 0;
+  },
   createdAtMs: isTime,
   expiresAtMs: isTimeOrNull,
   rotatedAtMs: isTimeOrNull,

@@ -9,6 +9,7 @@ import {
   type Grant,
   type Principal,
   parseGrant,
+  type RateLimit,
   SCOPES,
 } from '../common/access.js';
 import type { Clock } from '../common/clock.js';
@@ -20,8 +21,9 @@ import {
   type ValidationIssue,
   validationError,
 } from '../common/errors.js';
+import { describeBadOrigin, isOrigin } from '../common/origin.js';
 import type { Store, StoreOperation } from '../storage/store.js';
-import { type ApiKeyEntry, decodeEntry, encodeEntry, KEY_FORMAT_VERSION } from './api-key-entry.js';
+import { type ApiKeyEntry, decodeEntry, encodeEntry } from './api-key-entry.js';
 import { keys } from './keys.js';
 import { Lock } from './lock.js';
 
@@ -31,6 +33,10 @@ export const API_KEYS_MAX = 10_000;
 export const OWNER_CHARACTERS_MAX = 256;
 /** Every request checks the scopes of its key one by one. */
 export const KEY_SCOPES_MAX = 64;
+/** Every request checks its origin against those of its key one by one. */
+export const KEY_ORIGINS_MAX = 32;
+/** As for the rate limits of the service. */
+export const KEY_RATE_MAX = 1e9;
 /** A rotation that leaves the old secret valid for longer is none. */
 const DAY_MS = 24 * 60 * 60 * 1000;
 export const GRACE_MS_MAX = 30 * DAY_MS;
@@ -54,6 +60,10 @@ export interface ApiKeyRecord {
   readonly owner: string;
   /** As sent: `vectors:read`, `vectors:write:catalog-*`. */
   readonly scopes: readonly string[];
+  /** Of the only web pages that may use the key; null for everyone. */
+  readonly allowedOrigins: readonly string[] | null;
+  /** In place of the rate limits of the service; null for these. */
+  readonly rateLimit: RateLimit | null;
   /** ISO 8601, UTC; so are all times here. */
   readonly createdAt: string;
   readonly expiresAt: string | null;
@@ -66,6 +76,9 @@ export interface ApiKeyInput {
   readonly scopes: readonly string[];
   /** ISO 8601; null for never. */
   readonly expiresAt: string | null;
+  readonly allowedOrigins?: readonly string[] | null;
+  /** Without a burst, the reads or writes of one second are one. */
+  readonly rateLimit?: { readonly perSecond: number; readonly burst?: number | undefined } | null;
 }
 
 /** A key that can be used, ready for verification. */
@@ -150,11 +163,12 @@ export class ApiKeys {
       const secret = randomText(SECRET_CHARACTERS);
       const last = [...this.#keys.values()].at(-1);
       const entry: ApiKeyEntry = {
-        formatVersion: KEY_FORMAT_VERSION,
         number: (last?.entry.number ?? 0) + 1,
         id,
         owner: input.owner,
         scopes: [...input.scopes],
+        allowedOrigins: input.allowedOrigins ?? null,
+        rateLimit: rateLimitOf(input),
         createdAtMs: now,
         expiresAtMs: input.expiresAt === null ? null : Date.parse(input.expiresAt),
         rotatedAtMs: null,
@@ -285,10 +299,11 @@ function isEnded({ revokedAtMs, expiresAtMs }: ApiKeyEntry, now: number): boolea
 }
 
 function toLiveKey(entry: ApiKeyEntry): LiveKey {
-  const { id, scopes, digest, previous, expiresAtMs } = entry;
+  const { id, scopes, allowedOrigins, rateLimit, digest, previous, expiresAtMs } = entry;
+  const grants = scopes.map((scope) => parseGrant(scope) as Grant);
   return {
     entry,
-    principal: { id: `key:${id}`, grants: scopes.map((scope) => parseGrant(scope) as Grant) },
+    principal: { id: `key:${id}`, grants, allowedOrigins, rateLimit },
     digest: Buffer.from(digest, 'hex'),
     previousDigest: previous === null ? NO_DIGEST : Buffer.from(previous.digest, 'hex'),
     previousUntilMs: previous?.untilMs ?? 0,
@@ -302,6 +317,8 @@ function toRecord(entry: ApiKeyEntry): ApiKeyRecord {
     id: entry.id,
     owner: entry.owner,
     scopes: entry.scopes,
+    allowedOrigins: entry.allowedOrigins,
+    rateLimit: entry.rateLimit,
     createdAt: new Date(entry.createdAtMs).toISOString(),
     expiresAt: time(entry.expiresAtMs),
     rotatedAt: time(entry.rotatedAtMs),
@@ -309,10 +326,19 @@ function toRecord(entry: ApiKeyEntry): ApiKeyRecord {
   };
 }
 
+function rateLimitOf({ rateLimit }: ApiKeyInput): RateLimit | null {
+  if (rateLimit == null) return null;
+  const { perSecond, burst = Math.ceil(perSecond) } = rateLimit;
+  return { perSecond, burst };
+}
+
+type Report = (path: FieldPath, detail: string, code?: ErrorCode) => void;
+
 /** Throws `invalid_request` or `limit_exceeded`, with an issue for each field that is wrong. */
-function checkInput({ owner, scopes, expiresAt }: ApiKeyInput, now: number): void {
+function checkInput(input: ApiKeyInput, now: number): void {
+  const { owner, scopes, expiresAt } = input;
   const issues: ValidationIssue[] = [];
-  const report = (path: FieldPath, detail: string, code: ErrorCode = 'invalid_request') =>
+  const report: Report = (path, detail, code = 'invalid_request') =>
     issues.push({ location: field(...path), code, detail });
   if (owner.length < 1 || owner.length > OWNER_CHARACTERS_MAX || UNPRINTABLE.test(owner)) {
     const found = UNPRINTABLE.test(owner) ? 'one that is not' : `${owner.length}`;
@@ -334,8 +360,34 @@ function checkInput({ owner, scopes, expiresAt }: ApiKeyInput, now: number): voi
     const found = Number.isNaN(Date.parse(expiresAt)) ? 'no time' : expiresAt;
     report(['expires_at'], `Expected a time in the future; found ${found}.`);
   }
+  checkRestrictions(input, report);
   const [first] = issues;
   if (first !== undefined) throw validationError(issues, first.code);
+}
+
+function checkRestrictions({ allowedOrigins, rateLimit }: ApiKeyInput, report: Report): void {
+  const originCount = allowedOrigins?.length;
+  if (originCount === 0) {
+    report(['allowed_origins'], 'Expected at least one origin, or null for no restriction.');
+  }
+  if (originCount !== undefined && originCount > KEY_ORIGINS_MAX) {
+    const detail = `Expected at most ${KEY_ORIGINS_MAX} origins; found ${originCount}.`;
+    report(['allowed_origins'], detail, 'limit_exceeded');
+  } else {
+    for (const [at, origin] of (allowedOrigins ?? []).entries()) {
+      if (!isOrigin(origin)) report(['allowed_origins', at], describeBadOrigin(origin));
+    }
+  }
+  if (rateLimit == null) return;
+  const { perSecond, burst = 1 } = rateLimit;
+  if (!(perSecond > 0 && perSecond <= KEY_RATE_MAX)) {
+    const detail = `Expected a number above 0 and at most ${KEY_RATE_MAX}; found ${perSecond}.`;
+    report(['rate_limit', 'per_second'], detail);
+  }
+  if (!(Number.isInteger(burst) && burst >= 1 && burst <= KEY_RATE_MAX)) {
+    const detail = `Expected an integer from 1 to ${KEY_RATE_MAX}; found ${burst}.`;
+    report(['rate_limit', 'burst'], detail);
+  }
 }
 
 /** Throws `would_lock_out` unless the first key can make further ones, and can for ever. */

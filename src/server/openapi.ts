@@ -30,6 +30,7 @@ const ACCESS_ERRORS: readonly ErrorCode[] = [
   'credentials_invalid',
   'credentials_unavailable',
   'insufficient_scope',
+  'origin_not_allowed',
 ];
 const LIMIT_ERRORS: readonly ErrorCode[] = ['rate_limited'];
 const NEGOTIATION_ERRORS: readonly ErrorCode[] = ['not_acceptable'];

@@ -246,7 +246,7 @@ export class RequestPipeline {
     // Charged before authorization, since checking a request that lacks a scope is work too.
     // Unauthenticated requests are refused by `authorizeRoute`.
     if (rateKind !== null && request.principal !== NOBODY) {
-      request.allowance = this.#rates.allowanceOf(rateKind, request.principal.id);
+      request.allowance = this.#rates.allowanceOf(rateKind, request.principal);
       request.allowance?.charge(1);
     }
     this.#resolveCollection(route, request);
@@ -266,11 +266,12 @@ export class RequestPipeline {
   }
 
   async #authenticate(route: Route, request: FastifyRequest): Promise<void> {
-    const { authorization } = request.headers;
+    const { authorization, origin } = request.headers;
     try {
       const socket = connectionOf(request.raw);
       if (socket === null) throw new SagittaError('deadline_exceeded', 'The client disconnected.');
-      request.principal = await this.#services.authenticator.identify({ authorization, socket });
+      const { authenticator } = this.#services;
+      request.principal = await authenticator.identify({ authorization, origin, socket });
     } catch (error) {
       if (route.access !== 'public') throw error;
       request.principal = NOBODY;

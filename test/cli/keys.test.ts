@@ -127,7 +127,7 @@ describe('a running server', () => {
     assert.match(shown, /^owner +site$/m);
     assert.match(shown, /^state +valid$/m);
     const table = await succeed(keys(directory, 'list'));
-    assert.match(table, /^id +owner +state +scopes +created +expires$/m);
+    assert.match(table, /^id +owner +state +scopes +origins +rate +created +expires$/m);
     assert.equal(table.trim().split('\n').length, 4);
   });
 
@@ -300,6 +300,52 @@ describe('a data directory without a server', () => {
   });
 });
 
+describe('a key for web pages', () => {
+  const PAGE = 'http://localhost:5173';
+  const words = `create --owner app --scope vectors:read --origin ${PAGE} --origin https://a.example`;
+
+  it('has origins and a rate, offline and after a restart', async () => {
+    const directory = join(folder.path, 'pages-offline');
+    await create(directory);
+    const { stdout, stderr } = await keys(directory, `${words} --rate 0.5 --burst 7`);
+    assert.match(
+      stderr,
+      /origins: http:\/\/localhost:5173 https:\/\/a\.example; rate: 0\.5\/s burst 7;/,
+    );
+    const server = serve(directory);
+    const url = (await server.waitFor(LISTENING))[1]!;
+    const [, record] = await list(directory);
+    assert.deepEqual(record!.allowed_origins, [PAGE, 'https://a.example']);
+    assert.deepEqual(record!.rate_limit, { per_second: 0.5, burst: 7 });
+    const authorization = `Bearer ${stdout.trim()}`;
+    const askFrom = async (origin: string) =>
+      (await fetch(`${url}/v1/limits`, { headers: { authorization, origin } })).status;
+    assert.deepEqual([await askFrom(PAGE), await askFrom('http://localhost:1')], [200, 403]);
+    const rotated = await keys(directory, `rotate ${record!.id}`);
+    assert.match(rotated.stderr, /origins: .*; rate: 0\.5\/s burst 7;/);
+    const shown = await succeed(keys(directory, `show ${record!.id}`));
+    assert.match(shown, /^allowed_origins +http:\/\/localhost:5173 https:\/\/a\.example$/m);
+    server.signal('SIGTERM');
+    await server.ended;
+  });
+
+  it('names what is wrong with its origin or rate', async () => {
+    const directory = join(folder.path, 'pages-wrong');
+    await create(directory);
+    for (const [more, pattern] of [
+      [
+        '--origin https://a.example/',
+        /Expected https:\/\/a\.example; found "https:\/\/a\.example\/"/,
+      ],
+      ['--rate 0', /Expected a number above 0/],
+      ['--rate 1 --burst 1.5', /Expected an integer from 1/],
+    ] as const) {
+      await assertFailure(directory, 1, [`create --owner a --scope admin ${more}`, pattern]);
+    }
+    assert.equal((await list(directory)).length, 1);
+  });
+});
+
 describe('a server on a network address', () => {
   it('does not start without credentials, and explains how to create a key', async () => {
     const directory = join(folder.path, 'open');
@@ -348,6 +394,8 @@ describe('the command', () => {
       ['create --owner a', /--scope/],
       ['create --owner a --scope admin --expires soon', /--expires: expected a duration/],
       ['create --owner a --scope admin --expires 2999-99-01', /--expires: expected a time/],
+      ['create --owner a --scope admin --rate fast', /--rate: expected a number such as 20/],
+      ['create --owner a --scope admin --burst 5', /--burst requires --rate/],
       ['rotate x --grace 1y', /--grace: expected a duration such as 30s/],
       ['list --url http://127.0.0.1:1 --data-dir x', /--url and --data-dir are mutually exclusive/],
       ['list --api-key sk_x', /--api-key requires --url/],

@@ -21,6 +21,9 @@ describe('a new key', () => {
       { scope: 'metrics:read', globs: '' },
     ],
     days: '30',
+    origins: '',
+    rate: '',
+    burst: '',
   };
 
   const parseLater = (given: KeyDraft) => parseKey(given, { nowMs: NOW_MS, isFirst: false });
@@ -36,18 +39,37 @@ describe('a new key', () => {
     });
   });
 
+  test('has the origins and the rate that were typed', () => {
+    const origins = 'https://a.example, http://localhost:5173';
+    const parsed = parseLater({ ...draft, origins, rate: '2.5', burst: '10' });
+    assert.ok(parsed.kind === 'valid');
+    assert.deepEqual(parsed.input.allowed_origins, ['https://a.example', 'http://localhost:5173']);
+    assert.deepEqual(parsed.input.rate_limit, { per_second: 2.5, burst: 10 });
+    const withoutBurst = parseLater({ ...draft, rate: '3' });
+    assert.ok(withoutBurst.kind === 'valid');
+    assert.deepEqual(withoutBurst.input.rate_limit, { per_second: 3 });
+  });
+
   test('never expires without days', () => {
     const parsed = parseLater({ ...draft, days: '' });
     assert.equal(parsed.kind === 'valid' && 'expires_at' in parsed.input, false);
   });
 
   test('says what is wrong, by field', () => {
-    const parsed = parseLater({ owner: ' ', grants: [], days: '-1' });
-    assert.deepEqual(parsed.kind === 'invalid' && Object.keys(parsed.errors), [
-      'owner',
-      'grants',
-      'days',
-    ]);
+    const wrong = {
+      owner: ' ',
+      grants: [],
+      days: '-1',
+      origins: 'a.example',
+      rate: '0',
+      burst: '.5',
+    };
+    const parsed = parseLater(wrong);
+    assert.deepEqual(parsed.kind === 'invalid' && Object.keys(parsed.errors), Object.keys(wrong));
+    const burst = parseLater({ ...draft, burst: '5' });
+    assert.deepEqual(burst.kind === 'invalid' && burst.errors, {
+      rate: 'Expected a rate as well.',
+    });
     const glob = parseLater({ ...draft, grants: [{ scope: 'admin', globs: 'a/b' }] });
     assert.match((glob.kind === 'invalid' && glob.errors.grants) || '', /admin:a\/b/);
   });

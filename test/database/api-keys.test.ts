@@ -65,6 +65,8 @@ describe('an API key', () => {
       id: record.id,
       owner: 'tests',
       scopes: ['vectors:read:catalog-*'],
+      allowedOrigins: null,
+      rateLimit: null,
       createdAt: '2026-01-01T00:00:00.000Z',
       expiresAt: null,
       rotatedAt: null,
@@ -295,7 +297,15 @@ describe('API keys together', () => {
     for (const [damage, pattern] of [
       ['{"id":', /is not valid JSON/],
       ['null', /is not an object/],
-      [{ formatVersion: 2 }, /format version is 2, and this version reads 1/],
+      [{ formatVersion: 3 }, /format version is 3, and this version reads 1 and 2/],
+      [{ formatVersion: 2 }, /member allowedOrigins/],
+      [{ formatVersion: 2, allowedOrigins: [], rateLimit: null }, /member allowedOrigins/],
+      [{ formatVersion: 2, allowedOrigins: ['*'], rateLimit: null }, /member allowedOrigins/],
+      [{ formatVersion: 2, allowedOrigins: null, rateLimit: { perSecond: 1 } }, /rateLimit/],
+      [
+        { formatVersion: 2, allowedOrigins: null, rateLimit: { perSecond: 0, burst: 1 } },
+        /rateLimit/,
+      ],
       [{ digest: 'abc' }, /member digest/],
       [{ previous: { digest: 'abc', untilMs: 1 } }, /member previous/],
       [{ scopes: ['all'] }, /member scopes/],
@@ -314,6 +324,42 @@ describe('API keys together', () => {
       assert.throws(reopen, fails('data_corrupt', pattern));
       assert.throws(reopen, fails('data_corrupt', new RegExp(`The stored API key ${record.id} `)));
     }
+  });
+
+  it('keep their origins and rate after a rotation and a restart', async () => {
+    const { apiKeys, reopen } = createKeys();
+    const allowedOrigins = ['https://app.example.org', 'http://localhost:5173'];
+    const { record } = await apiKeys.create({
+      ...INPUT,
+      allowedOrigins,
+      rateLimit: { perSecond: 2.5 },
+    });
+    assert.deepEqual(record.allowedOrigins, allowedOrigins);
+    assert.deepEqual(record.rateLimit, { perSecond: 2.5, burst: 3 });
+    const { key } = await apiKeys.rotate(record.id, { graceMs: 0 });
+    for (const instance of [apiKeys, reopen()]) {
+      const { rotatedAt: _, ...others } = instance.get(record.id);
+      assert.deepEqual({ ...others, rotatedAt: null }, record);
+      const principal = instance.verify(key);
+      assert.deepEqual(principal.allowedOrigins, allowedOrigins);
+      assert.deepEqual(principal.rateLimit, { perSecond: 2.5, burst: 3 });
+    }
+  });
+
+  it('without restrictions are stored as before there were any', async () => {
+    const { store, apiKeys, reopen } = createKeys();
+    const { record, key } = await apiKeys.create(INPUT);
+    const stored = JSON.parse(Buffer.from(store.get(layout.apiKey(record.id))!).toString());
+    assert.equal(stored.formatVersion, 1);
+    assert.ok(!('allowedOrigins' in stored) && !('rateLimit' in stored));
+    assert.deepEqual(reopen().get(record.id), record);
+    assert.deepEqual([record.allowedOrigins, record.rateLimit], [null, null]);
+    assert.equal(reopen().verify(key).rateLimit, null);
+    // An older version would ignore a restriction, so it must not read such a key.
+    const rateLimit = { perSecond: 1, burst: 1 };
+    const restricted = await apiKeys.create({ ...INPUT, rateLimit });
+    const bytes = store.get(layout.apiKey(restricted.record.id))!;
+    assert.equal(JSON.parse(Buffer.from(bytes).toString()).formatVersion, 2);
   });
 
   it('leave only digests of their secrets on disk, and exist after a restart', async () => {

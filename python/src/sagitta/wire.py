@@ -1712,6 +1712,16 @@ class AliasDeleted(TypedDict):
     """Always true."""
 
 
+class ApiKeyRateLimitInput(TypedDict):
+    """Without `burst`, as many at once as in one second."""
+    per_second: float
+    """Reads, and writes, per second. A request counts as the number of its queries or of the
+    vectors that it reads or writes, at least 1.
+    """
+    burst: NotRequired[int]
+    """How many reads or writes are allowed at once."""
+
+
 class ApiKeyCreate(TypedDict):
     """A key to create."""
     owner: str
@@ -1722,10 +1732,27 @@ class ApiKeyCreate(TypedDict):
     """
     expires_at: NotRequired[str | None]
     """When the key expires; absent or null for never. By default `null`."""
+    allowed_origins: NotRequired[Sequence[str] | None]
+    """Origins of the only web pages that may use the key: the header `Origin` of a request must be
+    one of them; null for no restriction. Browsers set the header, and other programs can send
+    any. By default `null`.
+    """
+    rate_limit: NotRequired[ApiKeyRateLimitInput | None]
+    """A rate limit in place of that of the service; absent or null for none. By default `null`."""
 
 
 ApiKeyId: TypeAlias = str
 """Identifier of a key; also the part of the key between the two `_`."""
+
+
+class ApiKeyRateLimit(TypedDict):
+    """The rate limit of a key, in place of that of the service. All who use the key share it."""
+    per_second: float
+    """Reads, and writes, per second. A request counts as the number of its queries or of the
+    vectors that it reads or writes, at least 1.
+    """
+    burst: int
+    """How many reads or writes are allowed at once."""
 
 
 class ApiKeyWithSecret(TypedDict):
@@ -1735,6 +1762,13 @@ class ApiKeyWithSecret(TypedDict):
     """A description of who uses the key."""
     scopes: Sequence[str]
     """What the key allows."""
+    allowed_origins: Sequence[str] | None
+    """Origins of the only web pages that may use the key: the header `Origin` of a request must be
+    one of them; null for no restriction. Browsers set the header, and other programs can send
+    any.
+    """
+    rate_limit: ApiKeyRateLimit | None
+    """Null if the limits of the service apply."""
     created_at: str
     """When the key was created."""
     expires_at: str | None
@@ -1754,6 +1788,13 @@ class ApiKey(TypedDict):
     """A description of who uses the key."""
     scopes: Sequence[str]
     """What the key allows."""
+    allowed_origins: Sequence[str] | None
+    """Origins of the only web pages that may use the key: the header `Origin` of a request must be
+    one of them; null for no restriction. Browsers set the header, and other programs can send
+    any.
+    """
+    rate_limit: ApiKeyRateLimit | None
+    """Null if the limits of the service apply."""
     created_at: str
     """When the key was created."""
     expires_at: str | None

@@ -4,7 +4,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import type { ApiKeyRecord, ApiKeyWithSecret, Keys } from '../../client/client.js';
+import type { ApiKeyInput, ApiKeyRecord, ApiKeyWithSecret, Keys } from '../../client/client.js';
 import { administrationEndsAtMs, areOfAdministrator } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
@@ -25,6 +25,8 @@ Examples:
   $ sagitta keys create --owner ops --scope admin
   $ KEY=$(sagitta keys create --owner site --expires 90d \\
       --scope 'vectors:read:catalog-*')
+  $ sagitta keys create --owner 'web app' --scope vectors:read:catalog \
+      --origin https://app.example.org --rate 20 --burst 100
   $ sagitta keys list
   $ sagitta keys rotate 3kTMd9xQ7bZr2LfW --grace 1h
   $ sagitta keys revoke 3kTMd9xQ7bZr2LfW --api-key $ADMIN \\
@@ -47,6 +49,9 @@ interface CreateOptions extends CommonOptions {
   readonly owner: string;
   readonly scope: readonly string[];
   readonly expires?: string;
+  readonly origin?: readonly string[];
+  readonly rate?: number;
+  readonly burst?: number;
 }
 
 export function addKeysCommand(program: Command): void {
@@ -62,16 +67,30 @@ export function addKeysCommand(program: Command): void {
     .requiredOption(
       '--scope <scope>',
       'permission: vectors:read, vectors:write:catalog-*, admin, …; may be repeated',
-      (scope: string, scopes: readonly string[] = []) => [...scopes, scope],
+      collect,
     )
     .option(
       '--expires <when>',
       'expiry: a duration such as 90d or 12h, or an ISO 8601 time (default: never)',
+    )
+    .option(
+      '--origin <origin>',
+      'origin of the only web pages that may use the key, such as https://app.example.org; may be repeated',
+      collect,
+    )
+    .option(
+      '--rate <per second>',
+      'reads, and writes, per second, of all who use the key (default: the limits of the service)',
+      parseRate('--rate'),
+    )
+    .option(
+      '--burst <count>',
+      'reads, and writes, at once (default: those of one second)',
+      parseRate('--burst'),
     );
   addCommonOptions(create).action(async (options: CreateOptions) => {
-    const { owner, scope: scopes, expires } = options;
-    const expires_at = expires === undefined ? null : parseExpiry('--expires', expires, Date.now());
-    const input = { owner, scopes, expires_at };
+    const { scope: scopes } = options;
+    const input = keyInputOf(options);
     await withKeys(options, true, async (keys) => {
       const others = await keys.list();
       const key = await keys.create(input);
@@ -124,6 +143,30 @@ export function addKeysCommand(program: Command): void {
       else write(`Revoked key ${record.id} (owner: ${printable(record.owner)}).`);
     });
   });
+}
+
+function collect(value: string, values: readonly string[] = []): readonly string[] {
+  return [...values, value];
+}
+
+/** The service says what is wrong with a number; here it must be one. */
+function parseRate(option: string): (text: string) => number {
+  return (text) => {
+    if (/^\d{1,10}(\.\d{1,6})?$/.test(text)) return Number(text);
+    throw usageError(`${option}: expected a number such as 20, found "${text}"`);
+  };
+}
+
+function keyInputOf({ owner, scope, expires, origin, rate, burst }: CreateOptions): ApiKeyInput {
+  if (burst !== undefined && rate === undefined) throw usageError('--burst requires --rate');
+  return {
+    owner,
+    scopes: scope,
+    expires_at: expires === undefined ? null : parseExpiry('--expires', expires, Date.now()),
+    allowed_origins: origin ?? null,
+    rate_limit:
+      rate === undefined ? null : { per_second: rate, ...(burst === undefined ? {} : { burst }) },
+  };
 }
 
 /** Accepts a whole key in place of its id; the secret is not sent anywhere. */
@@ -180,9 +223,14 @@ function printSecret(key: ApiKeyWithSecret, options: CommonOptions): void {
     return;
   }
   const expiry = key.expires_at === null ? 'never expires' : `expires ${key.expires_at}`;
-  process.stderr.write(
-    `Key ${key.id} (owner: ${printable(key.owner)}; scopes: ${key.scopes.join(' ')}; ${expiry}). It is shown only once:\n`,
-  );
+  const details = [
+    `owner: ${printable(key.owner)}`,
+    `scopes: ${key.scopes.join(' ')}`,
+    ...(key.allowed_origins === null ? [] : [`origins: ${key.allowed_origins.join(' ')}`]),
+    ...(key.rate_limit === null ? [] : [`rate: ${rateText(key)}`]),
+    expiry,
+  ];
+  warn(`Key ${key.id} (${details.join('; ')}). It is shown only once:`);
   write(key.key);
 }
 
@@ -195,12 +243,14 @@ function printList(records: readonly ApiKeyRecord[], options: CommonOptions): vo
     write('No keys.');
     return;
   }
-  const titles = ['id', 'owner', 'state', 'scopes', 'created', 'expires'];
+  const titles = ['id', 'owner', 'state', 'scopes', 'origins', 'rate', 'created', 'expires'];
   const rows = records.map((record) => [
     record.id,
     record.owner,
     stateOf(record),
     record.scopes.join(' '),
+    record.allowed_origins?.join(' ') ?? 'any',
+    rateText(record),
     record.created_at,
     record.expires_at ?? 'never',
   ]);
@@ -213,11 +263,21 @@ function print(record: ApiKeyRecord, options: CommonOptions): void {
     writeJson(record);
     return;
   }
-  const members = { ...record, scopes: record.scopes.join(' '), state: stateOf(record) };
+  const members = {
+    ...record,
+    scopes: record.scopes.join(' '),
+    allowed_origins: record.allowed_origins?.join(' ') ?? 'any',
+    rate_limit: rateText(record),
+    state: stateOf(record),
+  };
   const lines = Object.entries(members).map(
-    ([name, value]) => `${name.padEnd(12)}${printable(value ?? 'never')}`,
+    ([name, value]) => `${name.padEnd(16)}${printable(value ?? 'never')}`,
   );
   write(lines.join('\n'));
+}
+
+function rateText({ rate_limit: limit }: ApiKeyRecord): string {
+  return limit === null ? 'default' : `${limit.per_second}/s burst ${limit.burst}`;
 }
 
 function stateOf({ revoked_at, expires_at }: ApiKeyRecord): string {
@@ -279,13 +339,12 @@ async function workOffline<Result>(
   work: (keys: Keys) => Promise<Result>,
 ): Promise<Result> {
   // Loaded only here: lmdb takes a tenth of a second, which a running server makes unnecessary.
-  const { apiKeyMembers, withApiKeys } = await import('../../offline.js');
+  const { apiKeyInput, apiKeyMembers, withApiKeys } = await import('../../offline.js');
   type NewKey = { record: Parameters<typeof apiKeyMembers>[0]; key: string };
   const withSecret = ({ record, key }: NewKey) => ({ ...apiKeyMembers(record), key });
   return withApiKeys(directory, (apiKeys) =>
     work({
-      create: async ({ owner, scopes, expires_at = null }) =>
-        withSecret(await apiKeys.create({ owner, scopes, expiresAt: expires_at })),
+      create: async (input) => withSecret(await apiKeys.create(apiKeyInput(input))),
       list: async () => apiKeys.list().map(apiKeyMembers),
       get: async (id) => apiKeyMembers(apiKeys.get(id)),
       rotate: async (id, { grace_seconds = 0 } = {}) =>

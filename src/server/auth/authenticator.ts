@@ -30,6 +30,8 @@ export interface AuthenticatorOptions {
 
 export interface Credentials {
   readonly authorization: string | undefined;
+  /** Of the web page that sends the request, as the browser says. */
+  readonly origin: string | undefined;
   readonly socket: Socket;
 }
 
@@ -58,23 +60,36 @@ export class Authenticator {
 
   /**
    * `NOBODY` for a request without a required credential. A bearer token takes precedence over a
-   * client certificate. Throws `credentials_invalid` and `credentials_unavailable`.
+   * client certificate. Throws `credentials_invalid`, `credentials_unavailable` and
+   * `origin_not_allowed`.
    */
-  identify({ authorization, socket }: Credentials): Principal | Promise<Principal> {
+  identify({ authorization, origin, socket }: Credentials): Principal | Promise<Principal> {
     if (this.#options.isOperator(socket)) return OPERATOR;
     if (!this.isRequired) return EVERYBODY;
-    if (authorization !== undefined) return this.#identifyBearer(bearerOf(authorization));
+    if (authorization !== undefined) return this.#identifyBearer(bearerOf(authorization), origin);
     return this.#options.certificates?.principalOf(socket) ?? NOBODY;
   }
 
-  #identifyBearer(token: string): Principal | Promise<Principal> {
+  #identifyBearer(token: string, origin: string | undefined): Principal | Promise<Principal> {
     const { apiKeys, tokens } = this.#options;
     if (apiKeys !== null && (tokens === null || token.startsWith(API_KEY_PREFIX))) {
-      return apiKeys.verify(token);
+      const principal = apiKeys.verify(token);
+      requireOrigin(principal, origin);
+      return principal;
     }
     if (tokens === null) throw invalid('This service accepts client certificates only.');
     return tokens.verify(token);
   }
+}
+
+/** Keeps a key to the pages that it was made for. A program can send any origin, a page cannot. */
+function requireOrigin({ allowedOrigins }: Principal, origin: string | undefined): void {
+  if (allowedOrigins == null || (origin !== undefined && allowedOrigins.includes(origin))) return;
+  const found = origin === undefined ? 'no header Origin' : JSON.stringify(origin);
+  throw new SagittaError(
+    'origin_not_allowed',
+    `The API key is for web pages of ${allowedOrigins.join(', ')} only; found ${found}.`,
+  );
 }
 
 const BEARER = /^Bearer +([\w.~+/-]+=*)$/i;

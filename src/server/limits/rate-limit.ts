@@ -1,7 +1,9 @@
-// Rate limits: each principal has two token buckets, one for reads and one for writes. Our own code,
-// since the cost of a request (vectors, queries) is known only after its body was parsed, and the
-// request may then leave the bucket in debt. No timers: a bucket is refilled when it is accessed.
+// Rate limits: each principal has two token buckets, one for reads and one for writes, with the limits
+// of the service or limits of its own. Our own code, since the cost of a request (vectors, queries) is
+// known only after its body was parsed, and the request may then leave the bucket in debt. No timers: a
+// bucket is refilled when it is accessed.
 
+import type { Principal, RateLimit } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { RouteAccess } from '../auth/authorization.js';
@@ -16,6 +18,7 @@ interface RateLimiterOptions {
 }
 
 interface Bucket {
+  readonly limit: RateLimit;
   /** Negative after a request that cost more than was available. */
   tokens: number;
   filledAtMs: number;
@@ -29,12 +32,15 @@ export function rateKindOf(access: RouteAccess): RateKind | null {
 
 export class RateLimiter {
   readonly #tables: Readonly<Record<RateKind, BucketTable>>;
+  /** Of principals without limits of their own. */
+  readonly #limits: Readonly<Record<RateKind, RateLimit>>;
 
   constructor({ limits, nowMs }: RateLimiterOptions) {
     const { readRateMax, readBurstMax, writeRateMax, writeBurstMax } = limits;
-    this.#tables = {
-      read: new BucketTable('read', readRateMax, readBurstMax, nowMs),
-      write: new BucketTable('write', writeRateMax, writeBurstMax, nowMs),
+    this.#tables = { read: new BucketTable('read', nowMs), write: new BucketTable('write', nowMs) };
+    this.#limits = {
+      read: { perSecond: readRateMax, burst: readBurstMax },
+      write: { perSecond: writeRateMax, burst: writeBurstMax },
     };
   }
 
@@ -44,9 +50,12 @@ export class RateLimiter {
   }
 
   /** The bucket of this principal, for one request; null if the rate is unlimited. */
-  allowanceOf(kind: RateKind, principalId: string): Allowance | null {
-    const table = this.#tables[kind];
-    return table.isBounded ? new Allowance(table, principalId) : null;
+  allowanceOf(
+    kind: RateKind,
+    { id, rateLimit }: Pick<Principal, 'id' | 'rateLimit'>,
+  ): Allowance | null {
+    const limit = rateLimit ?? this.#limits[kind];
+    return limit.perSecond > 0 ? new Allowance(this.#tables[kind], id, limit) : null;
   }
 }
 
@@ -54,12 +63,14 @@ export class RateLimiter {
 export class Allowance {
   readonly #table: BucketTable;
   readonly #principalId: string;
+  readonly #limit: RateLimit;
   /** Tokens taken by this request. */
   #paid = 0;
 
-  constructor(table: BucketTable, principalId: string) {
+  constructor(table: BucketTable, principalId: string, limit: RateLimit) {
     this.#table = table;
     this.#principalId = principalId;
+    this.#limit = limit;
   }
 
   /**
@@ -68,8 +79,9 @@ export class Allowance {
    * reading it was work. Throws `rate_limited`.
    */
   charge(cost: number): void {
-    this.#table.take(this.#principalId, cost, this.#paid);
-    this.#paid = Math.max(this.#paid, cost);
+    if (cost <= this.#paid) return;
+    this.#table.take(this.#bucket, cost, this.#paid);
+    this.#paid = cost;
   }
 
   /**
@@ -77,17 +89,21 @@ export class Allowance {
    * since a stream waits rather than being refused.
    */
   chargeOrWaitMs(cost: number): number {
-    return this.#table.takeOrWait(this.#principalId, cost);
+    return this.#table.takeOrWait(this.#bucket, cost);
   }
 
   /** The header RateLimit-Policy of draft-ietf-httpapi-ratelimit-headers. */
   get policy(): string {
-    return this.#table.policy;
+    return this.#table.describePolicy(this.#limit);
   }
 
   /** The header RateLimit of that draft: tokens left, and seconds until the bucket is full. */
   get state(): string {
-    return this.#table.describe(this.#principalId);
+    return this.#table.describe(this.#bucket);
+  }
+
+  get #bucket(): Bucket {
+    return this.#table.filled(this.#principalId, this.#limit);
   }
 }
 
@@ -99,24 +115,13 @@ const ROUNDING = 1e-6;
 
 class BucketTable {
   readonly #kind: RateKind;
-  /** Tokens per second. */
-  readonly #rate: number;
-  readonly #burst: number;
   readonly #nowMs: () => number;
   readonly #buckets = new Map<string, Bucket>();
   #sweepAtCount = BUCKETS_KEPT_MIN;
-  readonly policy: string;
 
-  constructor(kind: RateKind, rate: number, burst: number, nowMs: () => number) {
+  constructor(kind: RateKind, nowMs: () => number) {
     this.#kind = kind;
-    this.#rate = rate;
-    this.#burst = burst;
     this.#nowMs = nowMs;
-    this.policy = `"${kind}";q=${burst};w=${Math.ceil(burst / Math.max(rate, 1))}`;
-  }
-
-  get isBounded(): boolean {
-    return this.#rate > 0;
   }
 
   get bucketCount(): number {
@@ -124,48 +129,45 @@ class BucketTable {
   }
 
   /** Takes `cost` minus `paid` tokens. Throws `rate_limited`, and then takes none. */
-  take(principalId: string, cost: number, paid: number): void {
-    const owed = cost - paid;
-    if (owed <= 0) return;
-    const bucket = this.#filled(principalId);
-    const needed = Math.min(cost, this.#burst);
+  take(bucket: Bucket, cost: number, paid: number): void {
+    const needed = Math.min(cost, bucket.limit.burst);
     // A retry pays the whole cost again, so the bucket must hold all of it.
     if (needed - paid - bucket.tokens > ROUNDING)
-      throw this.#limitError(cost, needed - bucket.tokens);
-    bucket.tokens -= owed;
+      throw this.#limitError(bucket.limit, cost, needed - bucket.tokens);
+    bucket.tokens -= cost - paid;
   }
 
-  takeOrWait(principalId: string, cost: number): number {
-    const bucket = this.#filled(principalId);
-    const missing = Math.min(cost, this.#burst) - bucket.tokens;
-    if (missing > ROUNDING) return Math.ceil((missing / this.#rate) * 1000);
+  takeOrWait(bucket: Bucket, cost: number): number {
+    const { perSecond, burst } = bucket.limit;
+    const missing = Math.min(cost, burst) - bucket.tokens;
+    if (missing > ROUNDING) return Math.ceil((missing / perSecond) * 1000);
     bucket.tokens -= cost;
     return 0;
   }
 
-  describe(principalId: string): string {
-    const { tokens } = this.#filled(principalId);
+  describePolicy({ perSecond, burst }: RateLimit): string {
+    return `"${this.#kind}";q=${burst};w=${Math.ceil(burst / perSecond)}`;
+  }
+
+  describe({ tokens, limit: { perSecond, burst } }: Bucket): string {
     const left = Math.max(0, Math.floor(tokens));
-    const seconds = Math.ceil((this.#burst - tokens) / this.#rate);
+    const seconds = Math.ceil((burst - tokens) / perSecond);
     return `"${this.#kind}";r=${left};t=${seconds}`;
   }
 
-  #filled(principalId: string): Bucket {
+  /** The bucket of a principal, whose limit never changes, with the tokens that it has now. */
+  filled(principalId: string, limit: RateLimit): Bucket {
     const nowMs = this.#nowMs();
     let bucket = this.#buckets.get(principalId);
     if (bucket === undefined) {
       if (this.#buckets.size >= this.#sweepAtCount) this.#sweep(nowMs);
-      bucket = { tokens: this.#burst, filledAtMs: nowMs };
+      bucket = { limit, tokens: limit.burst, filledAtMs: nowMs };
       this.#buckets.set(principalId, bucket);
     } else {
-      bucket.tokens = this.#tokensAt(bucket, nowMs);
+      bucket.tokens = tokensAt(bucket, nowMs);
       bucket.filledAtMs = nowMs;
     }
     return bucket;
-  }
-
-  #tokensAt({ tokens, filledAtMs }: Bucket, nowMs: number): number {
-    return Math.min(this.#burst, tokens + ((nowMs - filledAtMs) / 1000) * this.#rate);
   }
 
   /**
@@ -174,17 +176,21 @@ class BucketTable {
    */
   #sweep(nowMs: number): void {
     for (const [principalId, bucket] of this.#buckets) {
-      if (this.#tokensAt(bucket, nowMs) >= this.#burst) this.#buckets.delete(principalId);
+      if (tokensAt(bucket, nowMs) >= bucket.limit.burst) this.#buckets.delete(principalId);
     }
     this.#sweepAtCount = Math.max(BUCKETS_KEPT_MIN, 2 * this.#buckets.size);
   }
 
-  #limitError(cost: number, missing: number): SagittaError {
-    const seconds = Math.max(1, Math.ceil(missing / this.#rate));
+  #limitError({ perSecond, burst }: RateLimit, cost: number, missing: number): SagittaError {
+    const seconds = Math.max(1, Math.ceil(missing / perSecond));
     return new SagittaError(
       'rate_limited',
-      `The request costs ${cost} ${this.#kind}${cost === 1 ? '' : 's'}, more than this credential has left (limit ${this.#rate} per second, burst ${this.#burst}). Retry after ${seconds} s.`,
+      `The request costs ${cost} ${this.#kind}${cost === 1 ? '' : 's'}, more than this credential has left (limit ${perSecond} per second, burst ${burst}). Retry after ${seconds} s.`,
       { retryAfterSeconds: seconds },
     );
   }
+}
+
+function tokensAt({ tokens, filledAtMs, limit }: Bucket, nowMs: number): number {
+  return Math.min(limit.burst, tokens + ((nowMs - filledAtMs) / 1000) * limit.perSecond);
 }

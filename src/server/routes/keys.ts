@@ -5,7 +5,7 @@
 import { EVERYBODY, OPERATOR } from '../../common/access.js';
 import type { ApiKeyRecord } from '../../database/api-keys.js';
 import { readJsonBody } from '../ingest/parse-request.js';
-import { apiKeyMembers } from '../key-members.js';
+import { apiKeyInput, apiKeyMembers } from '../key-members.js';
 import type { StoredReply } from '../replies/reply.js';
 import { jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
@@ -32,11 +32,9 @@ function createRoute(services: RouteServices): Route {
     audit: 'key.create',
     errors: ['limit_exceeded', 'would_lock_out', 'storage_full'],
     async handle(request) {
-      const { owner, scopes, expires_at } = await readJsonBody(services, request, schemas.create);
-      const made = await database.apiKeys.create(
-        { owner, scopes, expiresAt: expires_at },
-        { byAnyone: request.principal === EVERYBODY },
-      );
+      const input = apiKeyInput(await readJsonBody(services, request, schemas.create));
+      const byAnyone = request.principal === EVERYBODY;
+      const made = await database.apiKeys.create(input, { byAnyone });
       request.telemetry.setAuditTarget(made.record.id);
       return secretReply(made);
     },
@@ -82,7 +80,7 @@ function changeRoutes(services: RouteServices): Route[] {
     operationId: 'rotateKey',
     summary: 'Give an API key a new secret',
     description:
-      'The id, the owner and the scopes remain. The old secret is rejected immediately, or after `grace_seconds`. Revoked and expired keys are not found.',
+      'Everything else remains: id, owner, scopes, expiry, origins and rate limit. The old secret is rejected immediately, or after `grace_seconds`. Revoked and expired keys are not found.',
     body: schemas.rotate,
     reply: schemas.secretRecord,
     audit: 'key.rotate',

@@ -5,6 +5,8 @@ import { SCOPE_MEANINGS, SCOPES } from '../../common/access.js';
 import {
   API_KEYS_MAX,
   GRACE_MS_MAX,
+  KEY_ORIGINS_MAX,
+  KEY_RATE_MAX,
   KEY_SCOPES_MAX,
   OWNER_CHARACTERS_MAX,
 } from '../../database/api-keys.js';
@@ -33,11 +35,48 @@ const scopes = z
     examples: [['vectors:read:catalog-*']],
   });
 const time = z.iso.datetime({ offset: true });
+const allowedOrigins = z
+  .array(z.string())
+  .min(1)
+  .max(KEY_ORIGINS_MAX)
+  .nullable()
+  .meta({
+    description:
+      'Origins of the only web pages that may use the key: the header `Origin` of a request must be one of them; null for no restriction. Browsers set the header, and other programs can send any.',
+    examples: [['https://app.example.org']],
+  });
+const perSecond = z
+  .number()
+  .positive()
+  .max(KEY_RATE_MAX)
+  .meta({
+    description:
+      'Reads, and writes, per second. A request counts as the number of its queries or of the vectors that it reads or writes, at least 1.',
+    examples: [20],
+  });
+const burst = z
+  .int()
+  .min(1)
+  .max(KEY_RATE_MAX)
+  .meta({ description: 'How many reads or writes are allowed at once.', examples: [40] });
+const rateLimit = z.object({ per_second: perSecond, burst }).meta({
+  id: 'ApiKeyRateLimit',
+  description:
+    'The rate limit of a key, in place of that of the service. All who use the key share it.',
+  examples: [{ per_second: 20, burst: 40 }],
+});
+const rateLimitInput = z.strictObject({ per_second: perSecond, burst: burst.optional() }).meta({
+  id: 'ApiKeyRateLimitInput',
+  description: 'Without `burst`, as many at once as in one second.',
+  examples: [{ per_second: 20, burst: 40 }],
+});
 
 const example = {
   id: '3kTMd9xQ7bZr2LfW',
   owner: 'search frontend',
   scopes: ['vectors:read:catalog-*'],
+  allowed_origins: ['https://app.example.org'],
+  rate_limit: { per_second: 20, burst: 40 },
   created_at: '2026-11-21T08:00:00.000Z',
   expires_at: null,
   rotated_at: null,
@@ -47,6 +86,10 @@ const members = {
   id,
   owner,
   scopes: z.array(z.string()).meta({ description: 'What the key allows.' }),
+  allowed_origins: allowedOrigins,
+  rate_limit: rateLimit
+    .nullable()
+    .meta({ description: 'Null if the limits of the service apply.' }),
   created_at: z.iso.datetime().meta({ description: 'When the key was created.' }),
   expires_at: z.iso.datetime().nullable().meta({ description: 'Null if the key does not expire.' }),
   rotated_at: z.iso.datetime().nullable().meta({
@@ -88,6 +131,10 @@ export const keySchemas = {
           description: 'When the key expires; absent or null for never.',
           examples: ['2027-01-01T00:00:00Z'],
         }),
+      allowed_origins: allowedOrigins.default(null),
+      rate_limit: rateLimitInput.nullable().default(null).meta({
+        description: 'A rate limit in place of that of the service; absent or null for none.',
+      }),
     })
     .meta({
       id: 'ApiKeyCreate',

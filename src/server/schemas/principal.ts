@@ -16,6 +16,8 @@ const example = {
     id: '3kTMd9xQ7bZr2LfW',
     owner: 'search frontend',
     scopes: ['vectors:read:catalog-*'],
+    allowed_origins: null,
+    rate_limit: null,
     created_at: '2026-11-21T08:00:00.000Z',
     expires_at: '2027-11-21T08:00:00.000Z',
     rotated_at: null,

@@ -34,6 +34,12 @@ try {
     result.refused = await codeOf(docs.get('x'));
     const known = createClient({ baseUrl: location.hash.slice(1), apiKey: created.key });
     result.found = (await known.collection('docs').get('x')).id;
+    const bound = async (allowed_origins) => {
+      const { key } = await known.keys.create({ owner: 'page', scopes: ['vectors:read'], allowed_origins });
+      const page = createClient({ baseUrl: location.hash.slice(1), apiKey: key });
+      return codeOf(page.collection('docs').get('x'));
+    };
+    result.bound = [await bound([location.origin]), await bound(['https://other.example'])];
     const reply = await fetch(location.hash.slice(1) + '/v1/limits');
     result.headers = ['www-authenticate', 'x-request-id'].filter((name) => reply.headers.has(name));
   }
@@ -84,6 +90,7 @@ describe('in a browser, a page of another origin', { skip: NO_BROWSER }, () => {
       wrong: 'dimension_mismatch',
       refused: 'credentials_missing',
       found: 'x',
+      bound: ['no error', 'origin_not_allowed'],
       headers: ['www-authenticate', 'x-request-id'],
     });
   });

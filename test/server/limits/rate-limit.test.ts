@@ -19,7 +19,7 @@ function createLimiter(limits: Partial<typeof LIMITS> = {}) {
   /** Charges one request. Returns Retry-After if it is refused, else 0. */
   const ask = (cost: number, kind: RateKind = 'read', principalId = 'p'): number => {
     try {
-      const allowance = limiter.allowanceOf(kind, principalId);
+      const allowance = limiter.allowanceOf(kind, { id: principalId });
       allowance?.charge(1);
       allowance?.charge(cost);
       return 0;
@@ -46,6 +46,25 @@ describe('token buckets', () => {
     assert.equal(ask(1), 1);
   });
 
+  it('have limits of their own where the principal has', () => {
+    const { limiter, clock, ask } = createLimiter({ readRateMax: 0 });
+    const own = { id: 'own', rateLimit: { perSecond: 0.5, burst: 2 } };
+    const askOwn = () => limiter.allowanceOf('read', own)!.charge(1);
+    askOwn();
+    askOwn();
+    assert.throws(askOwn, /limit 0\.5 per second, burst 2\)\. Retry after 2 s/);
+    const allowance = limiter.allowanceOf('read', own)!;
+    assert.deepEqual([allowance.policy, allowance.state], ['"read";q=2;w=4', '"read";r=0;t=4']);
+    // Writes have a bucket of the same size, and others the limits of the service.
+    limiter.allowanceOf('write', own)!.charge(2);
+    assert.throws(() => limiter.allowanceOf('write', own)!.charge(1), /burst 2/);
+    assert.equal(limiter.allowanceOf('read', { id: 'p' }), null);
+    for (let i = 0; i < 5; i++) assert.equal(ask(1, 'write'), 0);
+    clock.nowMs += 2_000;
+    askOwn();
+    assert.throws(askOwn, /burst 2/);
+  });
+
   it('hold no more than the burst', () => {
     const { clock, ask } = createLimiter();
     assert.equal(ask(20), 0);
@@ -56,7 +75,7 @@ describe('token buckets', () => {
 
   it('charge the whole cost of a request once', () => {
     const { limiter, ask } = createLimiter();
-    const allowance = limiter.allowanceOf('read', 'p')!;
+    const allowance = limiter.allowanceOf('read', { id: 'p' })!;
     allowance.charge(1);
     allowance.charge(15);
     allowance.charge(15);
@@ -69,7 +88,7 @@ describe('token buckets', () => {
   it('allow a cost above the burst from a full bucket, which is then in debt', () => {
     const { clock, ask, limiter } = createLimiter();
     assert.equal(ask(100), 0);
-    assert.equal(limiter.allowanceOf('read', 'p')!.state, '"read";r=0;t=10');
+    assert.equal(limiter.allowanceOf('read', { id: 'p' })!.state, '"read";r=0;t=10');
     // The debt is 80, and one more token is needed.
     assert.equal(ask(1), 9);
     clock.nowMs += 8_000;
@@ -112,7 +131,7 @@ describe('token buckets', () => {
 
   it('do not limit a rate of 0', () => {
     const { limiter, ask } = createLimiter({ writeRateMax: 0 });
-    assert.equal(limiter.allowanceOf('write', 'p'), null);
+    assert.equal(limiter.allowanceOf('write', { id: 'p' }), null);
     for (let i = 0; i < 100; i++) assert.equal(ask(1_000_000, 'write'), 0);
     assert.equal(ask(21), 0);
     assert.equal(ask(1), 1);

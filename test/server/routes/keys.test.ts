@@ -69,6 +69,8 @@ describe('the routes of keys', () => {
     assert.deepEqual(record, {
       ...INPUT,
       id: record.id,
+      allowed_origins: null,
+      rate_limit: null,
       created_at: record.created_at,
       expires_at: '2999-01-01T00:00:00.000Z',
       rotated_at: null,
@@ -210,6 +212,19 @@ describe('the routes of keys', () => {
       [{ owner: undefined }, '/owner', /required/],
       [{ expires_at: 'soon' }, '/expires_at', /datetime/],
       [{ expires_at: '2020-01-01T00:00:00Z' }, '/expires_at', /in the future/],
+      [{ allowed_origins: [] }, '/allowed_origins', /at least 1/],
+      [{ allowed_origins: ['*'] }, '/allowed_origins/0', /as browsers send it/],
+      [
+        { allowed_origins: ['https://A.example/'] },
+        '/allowed_origins/0',
+        /https:\/\/a\.example; found/,
+      ],
+      [{ allowed_origins: ['http://a', 'null'] }, '/allowed_origins/1', /found "null"/],
+      [{ rate_limit: 5 }, '/rate_limit', /an object/],
+      [{ rate_limit: {} }, '/rate_limit/per_second', /required/],
+      [{ rate_limit: { per_second: 0 } }, '/rate_limit/per_second', /0/],
+      [{ rate_limit: { per_second: 1, burst: 0.5 } }, '/rate_limit/burst', /integer/],
+      [{ rate_limit: { per_second: 1, rate: 1 } }, '/rate_limit/rate', /nothing named/],
       [{ id: 'x' }, '/id', /nothing named/],
       [{ idempotency_key: 'x' }, '/idempotency_key', /nothing named/],
     ] as const) {
@@ -234,6 +249,52 @@ describe('the routes of keys', () => {
       replies.push(await service.call('POST', '/keys', { body: INPUT, headers }));
     }
     assert.notEqual(replies[0]!.json.key, replies[1]!.json.key);
+  });
+
+  it('bind a key to web pages, except where no key is needed', async () => {
+    await lock();
+    const page = 'https://app.example.org';
+    const made = await call('POST', '/keys', {
+      ...INPUT,
+      allowed_origins: [page, 'http://localhost:5173'],
+    });
+    const { id, key } = made.json;
+    const ask = (url: string, origin?: string) =>
+      service.call('GET', url, {
+        headers: { authorization: `Bearer ${key}`, ...(origin === undefined ? {} : { origin }) },
+      });
+    for (const origin of [page, 'http://localhost:5173']) {
+      assert.equal((await ask('/collections', origin)).status, 200);
+    }
+    for (const origin of [undefined, '', 'null', 'https://other.example', `${page}:8443`]) {
+      const reply = await expectProblem(ask('/collections', origin), 403, 'origin_not_allowed');
+      assert.match(
+        reply.json.detail,
+        /web pages of https:\/\/app\.example\.org, http:\/\/localhost:5173 only/,
+      );
+      assert.equal((await ask('/livez', origin)).status, 200);
+    }
+    const { json } = await ask('/principal', page);
+    assert.deepEqual(json.key.allowed_origins, [page, 'http://localhost:5173']);
+    const rotated = await call('POST', `/keys/${id}/rotate`, {});
+    assert.deepEqual(rotated.json.allowed_origins, made.json.allowed_origins);
+  });
+
+  it('give a key a rate of its own, which its holders share', async () => {
+    await lock();
+    const made = await call('POST', '/keys', {
+      ...INPUT,
+      rate_limit: { per_second: 0.001, burst: 2 },
+    });
+    assert.deepEqual(made.json.rate_limit, { per_second: 0.001, burst: 2 });
+    const ask = () => call('GET', '/collections', undefined, made.json.key);
+    const first = await ask();
+    assert.equal(first.headers['ratelimit-policy'], '"read";q=2;w=2000');
+    assert.equal((await ask()).status, 200);
+    await expectProblem(ask(), 429, 'rate_limited');
+    assert.equal((await call('GET', '/collections')).status, 200);
+    const plain = await call('POST', '/keys', { ...INPUT, rate_limit: { per_second: 2.5 } });
+    assert.deepEqual(plain.json.rate_limit, { per_second: 2.5, burst: 3 });
   });
 
   it('write no key to the log', async () => {

@@ -7,7 +7,7 @@ import { session, signIn } from '../../api/session.js';
 import { createStore, useStore } from '../../api/store.js';
 import { Dialog, DialogForm } from '../../ui/dialog.js';
 import { Field, TextInput } from '../../ui/field.js';
-import { type KeyDraft, type ParsedKey, parseKey } from './key-draft.js';
+import { type KeyDraft, type KeyErrors, parseKey } from './key-draft.js';
 import { ScopePicker } from './scope-picker.js';
 
 interface CreateKeyProps {
@@ -17,7 +17,14 @@ interface CreateKeyProps {
   readonly onCreated: (key: ApiKeyWithSecret) => void;
 }
 
-const EMPTY_DRAFT: KeyDraft = { owner: '', grants: [], days: '' };
+const EMPTY_DRAFT: KeyDraft = {
+  owner: '',
+  grants: [],
+  days: '',
+  origins: '',
+  rate: '',
+  burst: '',
+};
 /** Whoever makes the first key would otherwise shut out everyone. */
 const FIRST_DRAFT: KeyDraft = { ...EMPTY_DRAFT, grants: [{ scope: 'admin', globs: '' }] };
 const draftStore = createStore<KeyDraft | undefined>(undefined);
@@ -32,7 +39,7 @@ export function CreateKeyDialog(props: CreateKeyProps & { readonly isOpen: boole
 
 function CreateKeyForm({ isFirst, onClose, onCreated }: CreateKeyProps) {
   const draft = useStore(draftStore) ?? (isFirst ? FIRST_DRAFT : EMPTY_DRAFT);
-  const [errors, setErrors] = useState<Extract<ParsedKey, { kind: 'invalid' }>['errors']>({});
+  const [errors, setErrors] = useState<KeyErrors>({});
   const change = (part: Partial<KeyDraft>) => draftStore.set({ ...draft, ...part });
   const create = async () => {
     const parsed = parseKey(draft, { nowMs: Date.now(), isFirst });
@@ -76,6 +83,59 @@ function CreateKeyForm({ isFirst, onClose, onCreated }: CreateKeyProps) {
           />
         )}
       </Field>
+      <RestrictionFields draft={draft} errors={errors} onChange={change} />
     </DialogForm>
+  );
+}
+
+interface RestrictionFieldsProps {
+  readonly draft: KeyDraft;
+  readonly errors: KeyErrors;
+  readonly onChange: (part: Partial<KeyDraft>) => void;
+}
+
+/** What a key is limited to that everyone can read in a web page. */
+function RestrictionFields({ draft, errors, onChange }: RestrictionFieldsProps) {
+  return (
+    <>
+      <Field
+        label="Web pages (origins)"
+        hint="Empty: any page and program. Browsers keep other pages away; programs can pretend."
+        error={errors.origins}
+      >
+        {(control) => (
+          <TextInput
+            {...control}
+            placeholder="https://app.example.org"
+            value={draft.origins}
+            onChange={(event) => onChange({ origins: event.target.value })}
+          />
+        )}
+      </Field>
+      <Field
+        label="Reads and writes per second"
+        hint="Of all who use the key. Empty: the limits of the service."
+        error={errors.rate}
+      >
+        {(control) => (
+          <TextInput
+            {...control}
+            inputMode="decimal"
+            value={draft.rate}
+            onChange={(event) => onChange({ rate: event.target.value })}
+          />
+        )}
+      </Field>
+      <Field label="At once" hint="Empty: those of one second." error={errors.burst}>
+        {(control) => (
+          <TextInput
+            {...control}
+            inputMode="numeric"
+            value={draft.burst}
+            onChange={(event) => onChange({ burst: event.target.value })}
+          />
+        )}
+      </Field>
+    </>
   );
 }

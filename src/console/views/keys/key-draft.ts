@@ -1,4 +1,4 @@
-// A new API key as it is typed: its scopes with their collections, and when it expires.
+// A new API key as it is typed: its scopes with their collections, its restrictions, and when it expires.
 
 import type { ApiKeyInput, ApiKeyRecord } from '../../../client/client.js';
 import {
@@ -8,6 +8,7 @@ import {
   SCOPES,
   type Scope,
 } from '../../../common/access.js';
+import { describeBadOrigin, isOrigin } from '../../../common/origin.js';
 
 /** A chosen scope, and the globs of the collections that it is limited to. */
 export interface GrantDraft {
@@ -21,18 +22,20 @@ export interface KeyDraft {
   readonly grants: readonly GrantDraft[];
   /** Days from now; empty for never. */
   readonly days: string;
+  /** Of web pages, separated by commas or spaces; empty for no restriction. */
+  readonly origins: string;
+  /** Reads, and writes, per second; empty for the limits of the service. */
+  readonly rate: string;
+  /** At once; empty for those of one second. */
+  readonly burst: string;
 }
 
 export type ParsedKey =
   | { readonly kind: 'valid'; readonly input: ApiKeyInput }
-  | {
-      readonly kind: 'invalid';
-      readonly errors: {
-        readonly owner?: string;
-        readonly grants?: string;
-        readonly days?: string;
-      };
-    };
+  | { readonly kind: 'invalid'; readonly errors: KeyErrors };
+
+/** What is wrong with each field. */
+export type KeyErrors = { readonly [Name in keyof KeyDraft]?: string };
 
 const DAY_MS = 86_400_000;
 /** The one scope that is about no collection. */
@@ -44,7 +47,7 @@ export function canBeLimited(scope: Scope): boolean {
 
 /** `isFirst`: whether requests need no credential until this key exists. */
 export function parseKey(
-  { owner, grants, days }: KeyDraft,
+  { owner, grants, days, ...restrictions }: KeyDraft,
   { nowMs, isFirst }: { nowMs: number; isFirst: boolean },
 ): ParsedKey {
   const scopes = grants.flatMap(scopesOf);
@@ -69,6 +72,7 @@ export function parseKey(
       !(dayCount > 0 && dayCount <= 36_500) && {
         days: `Found ${days}, expected a number of days.`,
       }),
+    ...checkRestrictions(restrictions),
   };
   if (Object.keys(errors).length > 0) return { kind: 'invalid', errors };
   const input = {
@@ -77,24 +81,55 @@ export function parseKey(
     ...(dayCount !== undefined && {
       expires_at: new Date(nowMs + dayCount * DAY_MS).toISOString(),
     }),
+    ...restrictionsOf(restrictions),
   };
   return { kind: 'valid', input };
 }
 
+type Restrictions = Pick<KeyDraft, 'origins' | 'rate' | 'burst'>;
+
+function checkRestrictions({ origins, rate, burst }: Restrictions) {
+  const wrong = partsOf(origins).find((origin) => !isOrigin(origin));
+  const isMissing = rate.trim() === '';
+  return {
+    ...(wrong !== undefined && { origins: describeBadOrigin(wrong) }),
+    ...(!isMissing && !(Number(rate) > 0) && { rate: `Found ${rate}, expected a number above 0.` }),
+    ...(burst.trim() !== '' &&
+      (isMissing
+        ? { rate: 'Expected a rate as well.' }
+        : !(Number.isInteger(Number(burst)) && Number(burst) > 0) && {
+            burst: `Found ${burst}, expected a whole number above 0.`,
+          })),
+  };
+}
+
+function restrictionsOf({ origins, rate, burst }: Restrictions): Partial<ApiKeyInput> {
+  const allowed_origins = partsOf(origins);
+  return {
+    ...(allowed_origins.length > 0 && { allowed_origins }),
+    ...(rate.trim() !== '' && {
+      rate_limit: {
+        per_second: Number(rate),
+        ...(burst.trim() !== '' && { burst: Number(burst) }),
+      },
+    }),
+  };
+}
+
 /** One scope as it is sent for each glob: `vectors:read:catalog-*`. */
 function scopesOf({ scope, globs }: GrantDraft): readonly string[] {
-  const given = globsOf(globs);
+  const given = partsOf(globs);
   if (given.length === 0 || !canBeLimited(scope)) return [scope];
   return given.map((glob) => `${scope}:${glob}`);
 }
 
-function globsOf(text: string): readonly string[] {
-  return text.split(/[\s,]+/).filter((glob) => glob !== '');
+function partsOf(text: string): readonly string[] {
+  return text.split(/[\s,]+/).filter((part) => part !== '');
 }
 
 /** The collections that exist and that a scope with these globs is for. */
 export function matchedBy(globs: string, ids: readonly string[]): readonly string[] {
-  const given = globsOf(globs);
+  const given = partsOf(globs);
   if (given.length === 0) return ids;
   return ids.filter((id) => given.some((glob) => matchesGlob(glob, id)));
 }

@@ -41,6 +41,7 @@ export function KeyTable({ keys, ownId, onRotate, onRevoke }: KeyTableProps) {
       label: 'Expires',
       cell: ({ expires_at: time }) => (time === null ? 'never' : formatTime(time)),
     },
+    { label: 'Limits', cell: (key) => <Limits record={key} /> },
     { label: 'Created', cell: ({ created_at: time }) => formatTime(time) },
     { label: 'Rotated', cell: ({ rotated_at: time }) => (time === null ? '–' : formatTime(time)) },
     {
@@ -72,6 +73,26 @@ function KeyId({ id, isOwn }: { readonly id: string; readonly isOwn: boolean }) 
     <>
       <code>{id}</code> {isOwn && <Badge tone="success">yours</Badge>}
     </>
+  );
+}
+
+/** The pages that may use the key, and its own rate. */
+function Limits({ record }: { readonly record: ApiKeyRecord }) {
+  const { allowed_origins: origins, rate_limit: rate } = record;
+  if (origins === null && rate === null) return '–';
+  return (
+    <ul className={styles.scopes}>
+      {origins?.map((origin) => (
+        <li key={origin}>
+          <code>{origin}</code>
+        </li>
+      ))}
+      {rate !== null && (
+        <li>
+          {rate.per_second}/s, {rate.burst} at once
+        </li>
+      )}
+    </ul>
   );
 }
 
