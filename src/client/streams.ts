@@ -67,6 +67,8 @@ export interface JoinRequest<Metadata extends object = JsonObject> {
   readonly seed?: number;
   /** Whether a row is excluded from its own matches; true by default in a join with itself. */
   readonly excludeSelf?: boolean;
+  /** Each pair once, in a join with itself by `scoreThreshold` alone. */
+  readonly unorderedPairs?: boolean;
   readonly metric?: Metric;
   readonly includeMetadata?: boolean;
 }
@@ -86,6 +88,8 @@ export interface ExportOptions<Metadata extends object = JsonObject> extends Cal
 export interface JoinReply extends StreamReply {
   /** Sequence of the searched collection's snapshot. */
   readonly withSequence: number | undefined;
+  /** The rows that are joined. */
+  readonly rowCount: number | undefined;
 }
 
 export interface Streams<Metadata extends object = JsonObject> {
@@ -188,7 +192,8 @@ export function createStreams({ transport }: Requests, root: string): Streams {
         ...callOptions(options),
       });
       const withSequence = sequenceOf(headers, 'sagitta-with-sequence');
-      return { body, sequence: sequenceOf(headers), withSequence };
+      const rowCount = sequenceOf(headers, 'sagitta-row-count');
+      return { body, sequence: sequenceOf(headers), withSequence, rowCount };
     },
     async *join(request, options) {
       const { body } = await streams.joinStream(request, { ...options, format: 'ndjson' });
@@ -238,6 +243,7 @@ export function wireJoin(request: JoinRequest) {
     sample: request.sample,
     seed: request.seed,
     exclude_self: request.excludeSelf,
+    unordered_pairs: request.unorderedPairs,
     metric: request.metric,
     include_metadata: request.includeMetadata,
   };

@@ -65,7 +65,7 @@ assert [json.loads(line) for line in open("out.metadata.ndjson")] == metadata
 `;
 
 const ANSWERS = `
-import json, h5py, numpy as np, polars as pl, pyarrow.feather as pf
+import duckdb, json, h5py, numpy as np, polars as pl, pyarrow.feather as pf, pyarrow.parquet as pq
 nearest = h5py.File("bench.hdf5")["neighbors"][:]
 ivecs = np.fromfile("a.ivecs", dtype=np.int32).reshape(40, 11)
 assert set(ivecs[:, 0]) == {10} and np.array_equal(ivecs[:, 1:], nearest)
@@ -83,6 +83,9 @@ distances = ((values[:, None] - values[None]) ** 2).sum(-1)
 np.fill_diagonal(distances, np.inf)
 pairs = pf.read_table("joined.arrow")
 assert pairs["id"].to_pylist() == [str(n) for n in range(300) for _ in range(3)]
+assert pq.read_table("joined.parquet").to_pydict() == pairs.to_pydict()
+assert pq.read_table("a.parquet").to_pydict() == table.to_pydict()
+assert duckdb.sql("select count(*), max(rank) from 'joined.parquet'").fetchall() == [(900, 3)]
 joined = np.array(pairs["match_id"].to_pylist(), dtype=int).reshape(300, 3)
 assert np.array_equal(joined, np.argsort(distances, axis=1)[:, :3])
 `;
@@ -176,12 +179,14 @@ describe('import and export of files', { skip }, () => {
 
   it('file queries and joins return the same matches as numpy', async () => {
     await done('import', 'bench.hdf5', '-c', 'bench', '--metric', 'euclidean', '--row-ids');
-    for (const name of ['ivecs', 'arrow', 'csv', 'ndjson']) {
+    for (const name of ['ivecs', 'arrow', 'csv', 'ndjson', 'parquet']) {
       const file = name === 'csv' ? 'queries.npy' : 'bench.hdf5';
       await done('query', 'bench', '--file', file, '-k', '10', '-o', `a.${name}`);
     }
     const { stdout } = await done('join', 'bench', '-k', '3', '-o', 'joined.arrow', '--json');
     assert.equal((JSON.parse(stdout) as { with: string }).with, 'bench');
+    const { stderr } = await done('join', 'bench', '-k', '3', '-o', 'joined.parquet');
+    assert.match(stderr, /^bench: 100 % {2}300 rows {2}[\d ]+ rows?\/s\n$/m);
     runPython(ANSWERS, folder.path);
     const judged = ['query', 'bench', '--file', 'bench.hdf5', '--recall'];
     assert.match(

@@ -220,6 +220,14 @@ it('numbers keep their spelling', async () => {
   await collections.delete('digits');
 });
 
+it('a join gives each pair once on request, and says how far it is', async () => {
+  const pairs = ['join', 'points', '--score-threshold', '-1e9', '--format', 'csv'];
+  const { stdout, stderr } = await sagitta([...pairs, '--unordered-pairs']);
+  assert.equal(stdout.trimEnd().split('\n').length, 1 + (12 * 11) / 2);
+  assert.match(stderr, /^points: 100 % {2}12 rows/m);
+  assert.equal((await sagitta(pairs)).stdout.trimEnd().split('\n').length, 1 + 12 * 11);
+});
+
 it('CSV without rows has a header line', async () => {
   const none = ['--filter', '{"name":"none"}', '--format', 'csv'];
   assert.equal(await exported(none), 'id,values,metadata\n');

@@ -1627,6 +1627,10 @@ Join = TypedDict(
         # Whether to exclude matches with the id of the vector itself. By default true if a
         # collection is joined with itself, false otherwise.
         "exclude_self": NotRequired[bool],
+        # Whether to return each pair of vectors once instead of twice, in a join of a collection
+        # with itself by `score_threshold` alone: of the nearest `top_k`, a pair may be among those
+        # of one vector only. By default `false`.
+        "unordered_pairs": NotRequired[bool],
         # Used instead of the searched collection's metric.
         "metric": NotRequired[Metric],
         # Whether to include the metadata of matches. By default `false`.

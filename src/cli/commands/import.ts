@@ -31,10 +31,10 @@ Examples:
 
 Formats, detected from the first bytes or the file extension:
 ${FORMATS_TEXT}
-All except Arrow files, Parquet, npz and HDF5 may be gzip-compressed or read from
-a pipe. By default, metadata is the member or column "metadata" plus all other
-columns (--fields selects some, --exclude leaves some out); dates and timestamps
-become ISO 8601 text.
+All except Arrow files, Parquet, npz and HDF5 may be gzip-compressed or read
+from a pipe. By default, metadata is the member or column "metadata" plus all
+other columns (--fields selects some, --exclude leaves some out); dates and
+timestamps become ISO 8601 text.
 
 After Ctrl-C or a lost connection, run the same command again to resume.
 Importing a file twice replaces the vectors with the same ids. Rows without an

@@ -6,33 +6,38 @@ import { METRICS, type Metric } from '../../common/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../failure.js';
 import { anyNumber, readFilter, wholeNumber } from '../options.js';
-import { encodeMatches, writeFormatOf } from '../writers/formats.js';
+import {
+  encodeMatches,
+  MATCH_FORMATS,
+  type MatchFormat,
+  writeFormatOf,
+} from '../writers/formats.js';
 import {
   addOutputFileOptions,
   checkOutput,
-  countBytes,
   type OutputFileOptions,
   printResult,
   progressOf,
   writeFile,
 } from '../writers/output-file.js';
 
-const FORMATS = ['ndjson', 'csv', 'arrow', 'arrow-stream'] as const;
-
 const EXAMPLES = `
 Searches for every vector of the collection, in the collection of --with or, by
 default, in the same one, where a vector does not match itself. NDJSON has one
-line per vector with its matches; CSV and Arrow have one row per match.
+line per vector with its matches; CSV, Arrow and Parquet have one row per match.
+With --unordered-pairs, each pair of near vectors comes once, instead of from
+both sides.
 
 Examples:
-  $ sagitta join articles --score-threshold 0.95 -o duplicates.csv
+  $ sagitta join articles --score-threshold 0.95 --unordered-pairs \\
+      -o duplicates.csv
   $ sagitta join questions --with articles --top-k 5 -o results.arrow
   $ sagitta join new --with articles --top-k 1 --metadata \\
       --filter '{"day": "2026-11-21"}'
 
 ${EXIT_CODES_TEXT}`;
 
-interface JoinOptions extends ConnectionOptions, OutputFileOptions<(typeof FORMATS)[number]> {
+interface JoinOptions extends ConnectionOptions, OutputFileOptions<MatchFormat> {
   readonly with?: string;
   readonly topK?: number;
   readonly scoreThreshold?: number;
@@ -41,6 +46,7 @@ interface JoinOptions extends ConnectionOptions, OutputFileOptions<(typeof FORMA
   readonly sample?: number;
   readonly seed?: number;
   readonly includeSelf?: boolean;
+  readonly unorderedPairs?: boolean;
   readonly metric?: Metric;
   readonly metadata?: boolean;
 }
@@ -58,9 +64,10 @@ export function addJoinCommand(program: Command): void {
     .option('--sample <n>', 'only so many vectors, chosen by their ids', wholeNumber(1, 1e12))
     .option('--seed <n>', 'another seed gives another sample', wholeNumber(0, 2 ** 32 - 1))
     .option('--include-self', 'let a vector match itself')
+    .option('--unordered-pairs', 'each pair once; with --score-threshold alone')
     .addOption(new Option('--metric <name>', "metric (default: the collection's)").choices(METRICS))
     .option('--metadata', 'include the metadata of each match');
-  addOutputFileOptions(command, FORMATS).addHelpText('after', EXAMPLES);
+  addOutputFileOptions(command, MATCH_FORMATS).addHelpText('after', EXAMPLES);
   addConnectionOptions(command).action(runJoin);
 }
 
@@ -70,7 +77,7 @@ async function runJoin(id: string, options: JoinOptions): Promise<void> {
   if (topK === undefined && scoreThreshold === undefined) {
     throw usageError('expected --top-k, --score-threshold or both, found neither');
   }
-  const format = writeFormatOf(FORMATS, options.format, options.output);
+  const format = writeFormatOf(MATCH_FORMATS, options.format, options.output);
   checkOutput(options);
   const request = {
     ...(options.with !== undefined && { with: options.with }),
@@ -81,27 +88,60 @@ async function runJoin(id: string, options: JoinOptions): Promise<void> {
     ...(options.sample !== undefined && { sample: options.sample }),
     ...(options.seed !== undefined && { seed: options.seed }),
     ...(options.includeSelf && { excludeSelf: false }),
+    ...(options.unorderedPairs && { unorderedPairs: true }),
     ...(metric !== undefined && { metric }),
     ...(options.metadata && { includeMetadata: true }),
   };
   const progress = progressOf(`${id}:`, options);
-  const { body } = await connect(options)
+  const { body, rowCount } = await connect(options)
     .collection(id)
     .joinStream(request, { format: format === 'ndjson' ? 'ndjson' : 'arrow' });
-  const stream = countBytes(body, (byteCount) => progress?.update(undefined, undefined, byteCount));
+  let isDone = false;
+  const stream = await countRows(body, format, (rowsDone) =>
+    progress?.update(rowsDone, rowCount ? rowsDone / rowCount : undefined),
+  );
   try {
     await writeFile(await encodeMatches(stream, format), options);
+    isDone = true;
   } finally {
-    progress?.end();
+    progress?.end(isDone);
     // An unread reply would keep the process alive.
     await body.cancel();
   }
   const other = options.with ?? 'itself';
   const summary = {
     collection: id,
+    rows: rowCount,
     with: options.with ?? id,
     format,
     file: options.output ?? null,
   };
   printResult(`the join of ${id} with ${other}`, summary, options, start);
+}
+
+/** The same bytes; `onRows` receives how many rows are joined so far. */
+async function countRows(
+  body: AsyncIterable<Uint8Array>,
+  format: MatchFormat,
+  onRows: (rowsDone: number) => void,
+): Promise<AsyncIterable<Uint8Array>> {
+  if (format === 'ndjson') return countLines(body, onRows);
+  const { watchBatches } = await import('../writers/arrow-file.js');
+  return watchBatches(body, (metadata) => onRows(Number(metadata.get('rows_done') ?? 0)));
+}
+
+const NEWLINE = 0x0a;
+
+async function* countLines(
+  body: AsyncIterable<Uint8Array>,
+  onRows: (lineCount: number) => void,
+): AsyncGenerator<Uint8Array> {
+  let lineCount = 0;
+  for await (const chunk of body) {
+    for (let at = chunk.indexOf(NEWLINE); at !== -1; at = chunk.indexOf(NEWLINE, at + 1)) {
+      lineCount++;
+    }
+    onRows(lineCount);
+    yield chunk;
+  }
 }

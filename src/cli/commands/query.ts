@@ -39,8 +39,8 @@ Examples:
 --all fetches every page; with --json it prints one match per line.
 
 --file runs one query per vector of a file, in any format that sagitta import
-reads. Results are written as .ndjson (one line per query), .csv or .arrow (one
-row per match), or .ivecs (integer ids):
+reads. Results are written as .ndjson (one line per query), .csv, .arrow or
+.parquet (one row per match), or .ivecs (integer ids):
   $ sagitta query docs --file queries.npy --top-k 10 -o results.arrow
   $ sagitta query sift --file sift-128-euclidean.hdf5 -k 100 -o results.ivecs
   $ sagitta query sift --file sift-128-euclidean.hdf5 -k 10 \\

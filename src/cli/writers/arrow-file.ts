@@ -1,5 +1,5 @@
 // Converts an Arrow stream to an Arrow file: the same messages between the magic bytes and a footer
-// with their offsets. Only message headers are decoded.
+// with their offsets; and tells what its messages say of themselves. Only message headers are decoded.
 
 import { MetadataVersion, type Schema } from 'apache-arrow';
 import { FileBlock, Footer } from 'apache-arrow/ipc/metadata/file';
@@ -14,37 +14,23 @@ const ALIGNMENT = 8;
 
 /** Throws CliError when the bytes are not an Arrow stream or end early. */
 export async function* arrowFileOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-  const reader = new ByteReader(stream);
   const batches: FileBlock[] = [];
   const dictionaries: FileBlock[] = [];
   let schema: Schema | undefined;
   const start = Buffer.concat([MAGIC, Buffer.alloc(ALIGNMENT - MAGIC.length)]);
   let at = start.length;
   yield start;
-  while (true) {
-    const prefix = await takeExactly(reader, PREFIX_BYTES);
-    yield prefix;
-    const [mark, metadataBytes] = int32sOf(prefix);
-    if (mark !== CONTINUATION || metadataBytes! < 0) throw notArrow();
-    if (metadataBytes === 0) break;
-    const metadata = await takeExactly(reader, metadataBytes!);
-    yield metadata;
-    const message = Message.decode(new Uint8Array(metadata));
-    const headBytes = PREFIX_BYTES + metadataBytes!;
+  for await (const { head, message, body } of messagesOf(stream)) {
+    yield head;
+    if (message === null) break;
     if (message.isSchema()) schema = message.header();
     else {
-      const block = new FileBlock(headBytes, message.bodyLength, at);
+      const block = new FileBlock(head.length, message.bodyLength, at);
       (message.isRecordBatch() ? batches : dictionaries).push(block);
     }
-    at += headBytes + message.bodyLength;
+    at += head.length + message.bodyLength;
     if (at % ALIGNMENT !== 0) throw notArrow();
-    // A body may be large, so it is passed on in chunks.
-    for (let left = message.bodyLength; left > 0; ) {
-      const bytes = await reader.take(Math.min(left, 1 << 20));
-      if (bytes.length === 0) throw notArrow();
-      yield bytes;
-      left -= bytes.length;
-    }
+    yield* body;
   }
   if (schema === undefined) throw notArrow();
   const footer = Footer.encode(new Footer(schema, MetadataVersion.V5, batches, dictionaries));
@@ -53,6 +39,50 @@ export async function* arrowFileOf(stream: AsyncIterable<Uint8Array>): AsyncGene
   yield footer;
   yield footerBytes;
   yield MAGIC;
+}
+
+/** The same bytes; `onBatch` receives the metadata of each record batch. Throws CliError. */
+export async function* watchBatches(
+  stream: AsyncIterable<Uint8Array>,
+  onBatch: (metadata: ReadonlyMap<string, string>) => void,
+): AsyncGenerator<Uint8Array> {
+  for await (const { head, message, body } of messagesOf(stream)) {
+    yield head;
+    yield* body;
+    if (message?.isRecordBatch()) onBatch(message.metadata);
+  }
+}
+
+interface StreamMessage {
+  readonly head: Uint8Array;
+  /** Null for the end-of-stream mark. */
+  readonly message: Message | null;
+  /** To be read before the next message. */
+  readonly body: AsyncIterable<Uint8Array>;
+}
+
+async function* messagesOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<StreamMessage> {
+  const reader = new ByteReader(stream);
+  while (true) {
+    const prefix = await takeExactly(reader, PREFIX_BYTES);
+    const [mark, metadataBytes] = int32sOf(prefix);
+    if (mark !== CONTINUATION || metadataBytes! < 0) throw notArrow();
+    const metadata = await takeExactly(reader, metadataBytes!);
+    const message = metadataBytes === 0 ? null : Message.decode(new Uint8Array(metadata));
+    const head = Buffer.concat([prefix, metadata]);
+    yield { head, message, body: takeInChunks(reader, message?.bodyLength ?? 0) };
+    if (message === null) return;
+  }
+}
+
+/** A body may be large, so it is passed on in chunks. */
+async function* takeInChunks(reader: ByteReader, byteCount: number): AsyncGenerator<Uint8Array> {
+  for (let left = byteCount; left > 0; ) {
+    const bytes = await reader.take(Math.min(left, 1 << 20));
+    if (bytes.length === 0) throw notArrow();
+    yield bytes;
+    left -= bytes.length;
+  }
 }
 
 async function takeExactly(reader: ByteReader, count: number): Promise<Uint8Array> {

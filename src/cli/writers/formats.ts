@@ -67,16 +67,22 @@ function formatOfName<Name extends WriteFormatName>(choices: readonly Name[], pa
   );
 }
 
+/** The formats of rows that are matches. */
+export const MATCH_FORMATS = ['ndjson', 'csv', 'arrow', 'arrow-stream', 'parquet'] as const;
+export type MatchFormat = (typeof MATCH_FORMATS)[number];
+
 /** Converts a reply in Arrow or NDJSON, whose rows are matches, to the output format. */
 export async function encodeMatches(
   body: AsyncIterable<Uint8Array>,
-  format: 'ndjson' | 'csv' | 'arrow' | 'arrow-stream',
+  format: MatchFormat,
 ): Promise<AsyncIterable<Uint8Array>> {
   switch (format) {
     case 'csv':
       return (await import('./csv.js')).csvOfArrow(body);
     case 'arrow':
       return (await import('./arrow-file.js')).arrowFileOf(body);
+    case 'parquet':
+      return (await import('./parquet-file.js')).parquetOfArrow(body);
     case 'ndjson':
     case 'arrow-stream':
       return body;
@@ -84,5 +90,5 @@ export async function encodeMatches(
 }
 
 /** The output formats of `sagitta query --file`. */
-export const RESULT_FORMATS = ['ndjson', 'csv', 'arrow', 'arrow-stream', 'ivecs'] as const;
+export const RESULT_FORMATS = [...MATCH_FORMATS, 'ivecs'] as const;
 export type ResultFormat = (typeof RESULT_FORMATS)[number];

@@ -1,6 +1,7 @@
 // Joins every row of one collection with its nearest in another, or in the same one, from one
 // snapshot of each. Rows are searched in groups: one group ahead of the reader, and no further.
 
+import { hasBit } from '../../common/bitmap.js';
 import { field, type SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, Metric, VectorShape } from '../../common/types.js';
@@ -9,6 +10,7 @@ import type { SearchHits } from '../../engine/core/engine.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { WorkerPool } from '../../platform/pool.js';
+import type { Segment } from '../../segment/segment.js';
 import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView, viewsOfNamed } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
@@ -42,12 +44,49 @@ export interface JoinRequest {
   readonly sample?: SampleRequest | undefined;
   /** Leaves out the match that has the id of its row. Absent: true where a collection is joined with itself. */
   readonly excludeSelf?: boolean | undefined;
+  /** Each pair once, as a match of the row that came first; in a join with itself, without `topK`. */
+  readonly unorderedPairs?: boolean | undefined;
   /** Absent: the metric of the searched collection. */
   readonly metric?: Metric | undefined;
   readonly includeMetadata?: boolean | undefined;
 }
 
+/** Decides which of the two rows of a pair has the other one as its match: the one that came first. */
+class UnorderedPairs {
+  readonly #joined: ReadonlyMap<Segment, SegmentView>;
+  readonly #searched: ReadonlyMap<Segment, SegmentView>;
+  /** The order of arrival of the segments of the rows. */
+  readonly #orders: ReadonlyMap<Segment, number>;
+
+  constructor(joined: readonly SegmentView[], searched: readonly SegmentView[]) {
+    const bySegment = (views: readonly SegmentView[]) =>
+      new Map(views.map((view) => [view.segment, view]));
+    this.#joined = bySegment(joined);
+    this.#searched = bySegment(searched);
+    this.#orders = new Map(joined.map(({ segment }, order) => [segment, order]));
+  }
+
+  /** Whether the pair is also found from its match, to which it belongs. */
+  isOfMatch({ view, row }: JoinRow, matchView: SegmentView, matchRow: number): boolean {
+    const { segment } = matchView;
+    const isEarlier =
+      segment === view.segment
+        ? matchRow < row
+        : (this.#orders.get(segment) ?? Number.POSITIVE_INFINITY) < this.#orders.get(view.segment)!;
+    return (
+      isEarlier &&
+      hasRow(this.#joined.get(segment), matchRow) &&
+      hasRow(this.#searched.get(view.segment), row)
+    );
+  }
+}
+
+function hasRow(view: SegmentView | undefined, row: number): boolean {
+  return view !== undefined && (view.rows === null || hasBit(view.rows, row));
+}
+
 interface JoinPlan extends SearchPlan {
+  readonly pairs: UnorderedPairs | null;
   readonly includeMetadata: boolean;
 }
 
@@ -79,6 +118,7 @@ export async function runJoin(
   const shape = collection.shapeOf(using, field('using'));
   const withShape = searched.shapeOf(withUsing, field('with_using'));
   checkRequest(request, limits);
+  if (request.unorderedPairs) checkUnordered(request, searched === collection);
   checkDimensions(shape, withShape, searched.definition.id);
   const filter = parseOptional('filter', request.filter, limits);
   const withFilter = parseOptional('with_filter', request.withFilter, limits);
@@ -93,10 +133,12 @@ export async function runJoin(
   const withSample = searched === collection ? sample : undefined;
   const withViews = await selectRows(withPassing, withUsing, withSample, pool);
   const metric = request.metric ?? withShape.metric;
+  const target = searchTarget(withViews);
   const plan: JoinPlan = {
     views,
     using,
-    target: searchTarget(withViews),
+    target,
+    pairs: request.unorderedPairs ? new UnorderedPairs(views, target.segmentViews) : null,
     metric,
     topK: request.topK ?? null,
     scoreMin: request.scoreThreshold ?? null,
@@ -187,7 +229,7 @@ function* addMatches(
   builder: JoinChunkBuilder,
   { view, row }: JoinRow,
   hits: SearchHits,
-  { target, topK, excludesSelf }: JoinPlan,
+  { target, topK, excludesSelf, pairs }: JoinPlan,
 ): Generator<JoinChunk> {
   const excludedId = excludesSelf ? view.segment.idBytes(row) : null;
   for (let i = 0; i < hits.rows.length; i++) {
@@ -195,6 +237,7 @@ function* addMatches(
     const matchView = target.segmentViews[hits.viewIndexes[i]!]!;
     const matchRow = hits.rows[i]!;
     if (excludedId !== null && matchView.segment.idEquals(matchRow, excludedId)) continue;
+    if (pairs?.isOfMatch({ view, row }, matchView, matchRow)) continue;
     if (builder.isFull) yield builder.take(true)!;
     builder.addMatch(matchView, matchRow, hits.scores[i]!);
   }
@@ -227,6 +270,17 @@ function checkRequest({ topK, scoreThreshold }: JoinRequest, { topKMax }: Limits
     const detail = `A row has at most ${topKMax} matches by top_k; found ${topK}.`;
     throw joinError('limit_exceeded', 'top_k', detail, { expected: topKMax, actual: topK });
   }
+}
+
+/** Of a pair that would be found from both sides, which have the same score, one is left out. */
+function checkUnordered({ topK, using, withUsing }: JoinRequest, isWithItself: boolean): void {
+  const report = (detail: string) => joinError('invalid_request', 'unordered_pairs', detail);
+  if (!isWithItself) throw report('It is for a join of a collection with itself.');
+  if (using !== withUsing) throw report('It requires using and with_using to be the same.');
+  if (topK === undefined) return;
+  throw report(
+    'It is for joins by score_threshold alone: a vector may be among the nearest of another one, but not the other way round. Leave top_k out.',
+  );
 }
 
 function checkDimensions(

@@ -325,8 +325,12 @@ export function encodeSchema(
   return layout.copyInto(new Uint8Array(layout.length));
 }
 
-/** A record batch, in chunks; columns in the order of the schema's fields. */
-export function encodeBatch(rowCount: number, columns: readonly ColumnToWrite[]): Uint8Array[] {
+/** A record batch with `metadata` on it, in chunks; columns in the order of the schema's fields. */
+export function encodeBatch(
+  rowCount: number,
+  columns: readonly ColumnToWrite[],
+  metadata?: Map<string, string>,
+): Uint8Array[] {
   const body = new BodyWriter(STREAM_ALIGNMENT);
   for (const column of columns) {
     if ('text' in column) {
@@ -350,7 +354,7 @@ export function encodeBatch(rowCount: number, columns: readonly ColumnToWrite[])
     body.buffer(column.numbers);
   }
   const layout = new Layout();
-  const message = Message.from(toRecordBatch(rowCount, body), body.layout.length);
+  const message = Message.from(toRecordBatch(rowCount, body, metadata), body.layout.length);
   addMessage(layout, message, STREAM_ALIGNMENT);
   layout.append(body.layout);
   return layout.toChunks();

@@ -1,15 +1,31 @@
-// Writes Parquet files row group by row group: columns of text and of vectors, which may be null, PLAIN
-// encoded. Large columns go out without a copy, which is why they are not compressed: float32 vectors
+// Writes Parquet files row group by row group: columns of text, numbers and vectors, which may be null,
+// PLAIN encoded. Large columns go out without a copy, which is why they are not compressed: float32 vectors
 // hardly compress, and compressing the text would halve the speed. Vectors are lists of floats, as the
 // format has no fixed-size lists; the Arrow schema in the footer gives readers their length.
 // https://github.com/apache/parquet-format
 
-import { type Bitmap, countBits, hasBit } from '../../common/bitmap.js';
+import { type Bitmap, countBits, createFullBitmap, hasBit } from '../../common/bitmap.js';
 import type { Utf8Column } from '../../common/types.js';
 import { pushVarint, ThriftStruct } from './thrift.js';
 
+/** The types of columns with one value per row, and their numbers in the format. */
+const LEAF_TYPES = {
+  boolean: 0,
+  int32: 1,
+  int64: 2,
+  float32: 4,
+  float64: 5,
+  text: 6,
+} as const;
+type LeafKind = keyof typeof LEAF_TYPES;
+
 export type ParquetField =
-  | { readonly kind: 'text'; readonly name: string }
+  | {
+      readonly kind: LeafKind;
+      readonly name: string;
+      /** Whether values may be null; absent: no. */
+      readonly isNullable?: boolean;
+    }
   | {
       readonly kind: 'vector';
       readonly name: string;
@@ -24,8 +40,16 @@ interface NullableVectors {
   readonly presence: Bitmap;
 }
 
-/** Row-major [count, dimension] float32, or as many strings. */
-export type ParquetColumn = Float32Array | NullableVectors | Utf8Column;
+type NumberArray = Int32Array | BigInt64Array | Float32Array | Float64Array;
+
+/** One value per row, of which those without a bit are null; `presence` is null where none is. */
+interface LeafColumn {
+  readonly leaf: NumberArray | Utf8Column | Bitmap;
+  readonly presence: Bitmap | null;
+}
+
+/** Row-major [count, dimension] float32, or as many strings or other values. */
+export type ParquetColumn = Float32Array | NullableVectors | Utf8Column | LeafColumn;
 
 export interface ParquetOptions {
   readonly fields: readonly ParquetField[];
@@ -52,8 +76,6 @@ const MAGIC = Buffer.from('PAR1');
 const VERSION = 2;
 
 /** Values of the format's enums. */
-const FLOAT = 4;
-const BYTE_ARRAY = 6;
 const REQUIRED = 0;
 const OPTIONAL = 1;
 const REPEATED = 2;
@@ -140,17 +162,7 @@ function schemaElements(fields: readonly ParquetField[]): ((struct: ThriftStruct
   return [
     (struct) => struct.text(4, 'schema').i32(5, fields.length),
     ...fields.flatMap((field): ((struct: ThriftStruct) => void)[] => {
-      if (field.kind === 'text') {
-        return [
-          (struct) =>
-            struct
-              .i32(1, BYTE_ARRAY)
-              .i32(3, REQUIRED)
-              .text(4, field.name)
-              .i32(6, CONVERTED_UTF8)
-              .struct(10, (type) => type.struct(LOGICAL_STRING, () => {})),
-        ];
-      }
+      if (field.kind !== 'vector') return [leafElement(field)];
       return [
         (struct) =>
           struct
@@ -160,10 +172,25 @@ function schemaElements(fields: readonly ParquetField[]): ((struct: ThriftStruct
             .i32(6, CONVERTED_LIST)
             .struct(10, (type) => type.struct(LOGICAL_LIST, () => {})),
         (struct) => struct.i32(3, REPEATED).text(4, 'list').i32(5, 1),
-        (struct) => struct.i32(1, FLOAT).i32(3, REQUIRED).text(4, 'element'),
+        (struct) => struct.i32(1, LEAF_TYPES.float32).i32(3, REQUIRED).text(4, 'element'),
       ];
     }),
   ];
+}
+
+function leafElement({
+  kind,
+  name,
+  isNullable,
+}: Exclude<ParquetField, { kind: 'vector' }>): (struct: ThriftStruct) => void {
+  return (struct) => {
+    struct
+      .i32(1, LEAF_TYPES[kind])
+      .i32(3, isNullable === true ? OPTIONAL : REQUIRED)
+      .text(4, name);
+    if (kind !== 'text') return;
+    struct.i32(6, CONVERTED_UTF8).struct(10, (type) => type.struct(LOGICAL_STRING, () => {}));
+  };
 }
 
 function writeRowGroup(struct: ThriftStruct, { chunks, rowCount }: RowGroup): void {
@@ -179,11 +206,12 @@ function writeRowGroup(struct: ThriftStruct, { chunks, rowCount }: RowGroup): vo
 }
 
 function writeChunk(meta: ThriftStruct, { field, offset, byteCount, valueCount }: Chunk): void {
-  const isText = field.kind === 'text';
+  const isVector = field.kind === 'vector';
+  const hasLevels = isVector || field.isNullable === true;
   meta
-    .i32(1, isText ? BYTE_ARRAY : FLOAT)
-    .i32List(2, isText ? [PLAIN] : [PLAIN, RLE])
-    .textList(3, isText ? [field.name] : [field.name, 'list', 'element'])
+    .i32(1, isVector ? LEAF_TYPES.float32 : LEAF_TYPES[field.kind])
+    .i32List(2, hasLevels ? [PLAIN, RLE] : [PLAIN])
+    .textList(3, isVector ? [field.name, 'list', 'element'] : [field.name])
     .i32(4, UNCOMPRESSED)
     .i64(5, valueCount)
     .i64(6, byteCount)
@@ -215,6 +243,7 @@ function bodyOf(
   count: number,
 ): { readonly body: Uint8Array[]; readonly valueCount: number } {
   if ('offsets' in column) return { body: [plainText(column, count)], valueCount: count };
+  if ('leaf' in column) return { body: leafBody(field, column, count), valueCount: count };
   const dimension = field.kind === 'vector' ? field.dimension : 1;
   if (column instanceof Float32Array) {
     return { body: [levelsOf(count, dimension), bytesOf(column)], valueCount: count * dimension };
@@ -226,6 +255,62 @@ function bodyOf(
     // A null counts as one value.
     valueCount: present.length + count - presentCount,
   };
+}
+
+function leafBody(
+  { isNullable }: ParquetField,
+  { leaf, presence }: LeafColumn,
+  count: number,
+): Uint8Array[] {
+  const rows = presence ?? createFullBitmap(count);
+  const levels = isNullable === true ? [leafLevels(rows)] : [];
+  if ('words' in leaf) return [...levels, plainBits(leaf, rows)];
+  if ('offsets' in leaf)
+    return [
+      ...levels,
+      plainText(presence === null ? leaf : presentText(leaf, rows), countBits(rows)),
+    ];
+  return [...levels, bytesOf(presence === null ? leaf : presentNumbers(leaf, rows))];
+}
+
+/** Definition levels, 1 for a value and 0 for null: one run of bits, eight to a group. */
+function leafLevels(presence: Bitmap): Uint8Array {
+  const bits = bytesOfBits(presence);
+  const head: number[] = [];
+  pushVarint(head, bits.length * 2 + 1);
+  const levels = Buffer.concat([Uint8Array.from(head), bits]);
+  return Buffer.concat([lengthOf(levels), levels]);
+}
+
+function bytesOfBits({ words, length }: Bitmap): Uint8Array {
+  return new Uint8Array(words.buffer, words.byteOffset, Math.ceil(length / 8));
+}
+
+/** The bits of the rows that are not null. */
+function plainBits(values: Bitmap, presence: Bitmap): Uint8Array {
+  const bytes = new Uint8Array(Math.ceil(countBits(presence) / 8));
+  let at = 0;
+  for (let row = 0; row < presence.length; row++) {
+    if (!hasBit(presence, row)) continue;
+    if (hasBit(values, row)) bytes[at >> 3] = bytes[at >> 3]! | (1 << (at & 7));
+    at++;
+  }
+  return bytes;
+}
+
+function presentNumbers<Numbers extends NumberArray>(numbers: Numbers, presence: Bitmap): Numbers {
+  return numbers.filter((_: unknown, row: number) => hasBit(presence, row)) as Numbers;
+}
+
+/** The strings that are not null; those that are null are empty. */
+function presentText({ offsets, bytes }: Utf8Column, presence: Bitmap): Utf8Column {
+  const present = new Int32Array(countBits(presence) + 1);
+  present[0] = offsets[0]!;
+  let at = 0;
+  for (let row = 0; row < presence.length; row++) {
+    if (hasBit(presence, row)) present[++at] = offsets[row + 1]!;
+  }
+  return { offsets: present, bytes };
 }
 
 /** The vectors that are not null. */
@@ -244,7 +329,7 @@ function presentVectors(
   return present;
 }
 
-function bytesOf({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array {
+function bytesOf({ buffer, byteOffset, byteLength }: NumberArray): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 

@@ -37,11 +37,16 @@ export async function* joinArrowStream(
     new Map([
       ['sequence', String(join.sequence)],
       ['with_sequence', String(join.withSequence)],
+      ['row_count', String(join.rowCount)],
     ]),
   );
+  let rowsDone = 0;
   for await (const chunk of join.chunks()) {
     await admit(newRows(chunk));
-    if (chunk.matchCount > 0) yield* encodeBatch(chunk.matchCount, arrowColumns(chunk));
+    rowsDone += chunk.isOpen ? newRows(chunk) - 1 : newRows(chunk);
+    // Also without matches, so that a reader sees how far the join is.
+    const progress = new Map([['rows_done', String(rowsDone)]]);
+    yield* encodeBatch(chunk.matchCount, arrowColumns(chunk), progress);
   }
   yield encodeEnd();
 }

@@ -24,7 +24,7 @@ export function joinRoutes(services: RouteServices): Route[] {
     summary: 'Find the nearest vectors of every vector',
     access: { scope: 'vectors:read', on: 'path' },
     description:
-      'The matches of every vector of the collection, in insertion order, in the collection `with`, which requires the same scope. All matches are from one snapshot of each collection. NDJSON has a line for every vector, `{"id": …, "matches": [{"id", "score", "distance"?, "metadata"?}]}`, also without matches. An Arrow IPC stream has a row for every match: `id` utf8, `rank` int32 from 1, `match_id` utf8, `score` float32, `distance` float32 (`euclidean` only), `metadata` utf8 (if requested), and `sequence` and `with_sequence` in the schema\'s metadata, as in the headers `Sagitta-Sequence` and `Sagitta-With-Sequence`. A zero vector has no matches under `cosine`. If an error occurs after the reply has started, the connection is closed before the end of the body: an Arrow stream then has no end-of-stream marker, and NDJSON may have a last line `{"error": …}` with the problem.',
+      'The matches of every vector of the collection, in insertion order, in the collection `with`, which requires the same scope. All matches are from one snapshot of each collection. NDJSON has a line for every vector, `{"id": …, "matches": [{"id", "score", "distance"?, "metadata"?}]}`, also without matches. An Arrow IPC stream has a row for every match: `id` utf8, `rank` int32 from 1, `match_id` utf8, `score` float32, `distance` float32 (`euclidean` only), `metadata` utf8 (if requested), and `sequence`, `with_sequence` and `row_count` (the vectors of the collection that are joined) in the schema\'s metadata, as in the headers `Sagitta-Sequence`, `Sagitta-With-Sequence` and `Sagitta-Row-Count`; the metadata of each record batch, which may be empty, has in `rows_done` how many of them are done. With `unordered_pairs` each pair comes once, with the vector that was inserted first as `id`. A zero vector has no matches under `cosine`. If an error occurs after the reply has started, the connection is closed before the end of the body: an Arrow stream then has no end-of-stream marker, and NDJSON may have a last line `{"error": …}` with the problem.',
     body: schemas.scans.join,
     reply: schemas.scans.bytes,
     replyTypes: TYPES,
@@ -53,6 +53,7 @@ export function joinRoutes(services: RouteServices): Route[] {
           withFilter: body.with_filter,
           sample: toSample(body),
           excludeSelf: body.exclude_self,
+          unorderedPairs: body.unordered_pairs,
           metric: body.metric,
           includeMetadata: body.include_metadata,
         },
@@ -67,6 +68,7 @@ export function joinRoutes(services: RouteServices): Route[] {
           'cache-control': NO_STORE,
           'sagitta-sequence': String(found.sequence),
           'sagitta-with-sequence': String(found.withSequence),
+          'sagitta-row-count': String(found.rowCount),
         },
         body: sendRows(request, costOfRows, (admit) =>
           type === NDJSON

@@ -55,6 +55,40 @@ describe('a join', () => {
     await database.close();
   });
 
+  it('gives each pair once on request, with the row that came first', async () => {
+    const seed = testSeed();
+    const database = await openDatabase({ limits: { segmentRowsMax: 64 } });
+    const rows = await fill(database, 'a', 300, createRandom(seed));
+    const orders = new Map(rows.map(({ id }, order) => [id, order]));
+    for (const bounds of [
+      {},
+      { filter: { n: { $lt: 200 } }, withFilter: { n: { $gte: 100 } } },
+      { filter: { kind: 'x' } },
+      { withFilter: { kind: 'x' } },
+      { sample: { count: 90, seed: 1 } },
+    ]) {
+      const request = { scoreThreshold: 4, ...bounds };
+      const isFirst = new Map<string, boolean>();
+      for (const [one, other] of pairsOf(await joined(database, 'a', request))) {
+        const isEarlier = orders.get(one)! < orders.get(other)!;
+        const pair = isEarlier ? `${one} ${other}` : `${other} ${one}`;
+        // A pair that is found from its later row only keeps it.
+        isFirst.set(pair, isFirst.get(pair) === true || isEarlier);
+      }
+      const expected = [...isFirst].map(([pair, isEarlier]) =>
+        isEarlier ? pair : pair.split(' ').reverse().join(' '),
+      );
+      const pairs = pairsOf(await joined(database, 'a', { ...request, unorderedPairs: true }));
+      assert.deepEqual(
+        pairs.map((pair) => pair.join(' ')).toSorted(),
+        expected.toSorted(),
+        `seed ${seed} ${JSON.stringify(bounds)}`,
+      );
+      assert.ok(pairs.length > 10);
+    }
+    await database.close();
+  });
+
   it('gives all matches that reach a threshold, however many, in chunks of bounded length', async () => {
     const random = createRandom(7);
     const database = await openDatabase({ limits: { segmentRowsMax: 4_096 } });
@@ -214,9 +248,14 @@ describe('a join', () => {
     await refused({}, 'invalid_request', '/top_k');
     await refused({ topK: 10_001 }, 'limit_exceeded', '/top_k');
     await refused({ topK: 1, with: 'b' }, 'dimension_mismatch', '/with');
+    const unorderedPairs = true;
+    await refused({ topK: 1, unorderedPairs }, 'invalid_request', '/unordered_pairs');
+    const refusedOther = { scoreThreshold: 1, with: 'c', unorderedPairs };
+    await create(database, 'c', 'dot', 2);
+    await refused(refusedOther, 'invalid_request', '/unordered_pairs');
     await refused({ topK: 1, filter: { x: { $no: 1 } } }, 'invalid_filter', '/filter/x/$no');
     await refused({ topK: 1, withFilter: { $or: 1 } }, 'invalid_filter', '/with_filter/$or');
-    await assert.rejects(database.collection('a').join({ topK: 1, with: 'c' }), /"c"/);
+    await assert.rejects(database.collection('a').join({ topK: 1, with: 'd' }), /"d"/);
     assert.deepEqual(await joined(database, 'a', { topK: 1 }), []);
     await database.close();
   });
@@ -269,6 +308,12 @@ async function joined(database: Database, id: string, request: JoinRequest): Pro
   const rows = toRows(chunks);
   assert.equal(rows.length, join.rowCount);
   return rows;
+}
+
+function pairsOf(rows: readonly FoundRow[]): [id: string, matchId: string][] {
+  return rows.flatMap(({ id, matches }) =>
+    matches.map((match): [string, string] => [id, match.id]),
+  );
 }
 
 function toRows(chunks: readonly JoinChunk[]): FoundRow[] {

@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { type Bitmap, createBitmap, setBit } from '../../../src/common/bitmap.js';
 import { encodeSchema, type FieldToWrite } from '../../../src/formats/arrow/ipc-writer.js';
 import { type ParquetField, ParquetWriter } from '../../../src/formats/parquet/parquet-writer.js';
 import { pushVarint, ThriftStruct } from '../../../src/formats/parquet/thrift.js';
@@ -45,6 +46,31 @@ for path in sys.argv[1:]:
         "duckdb": plain({name: [row[i] for row in rows] for i, name in enumerate(names)}),
     })
 print(json.dumps(found))
+`;
+
+const LEAVES = `
+import sys, duckdb, polars, pyarrow.parquet
+path = sys.argv[1]
+rows = range(21)
+values = {
+    "int32": [row - 5 for row in rows],
+    "int64": [row * 2**50 for row in rows],
+    "float32": [row / 4 for row in rows],
+    "float64": [row / 3 for row in rows],
+    "boolean": [row % 2 == 0 for row in rows],
+    "text": [f"t{row}" if row % 3 != 1 else "" for row in rows],
+}
+expected = {}
+for name, column in values.items():
+    expected[name] = column * 3
+    expected[name + "?"] = [value if row % 3 != 1 else None for row, value in enumerate(column)] * 3
+table = pyarrow.parquet.read_table(path)
+table.validate(full=True)
+assert table.to_pydict() == expected, table.to_pydict()
+assert polars.read_parquet(path).to_dict(as_series=False) == expected
+relation = duckdb.sql(f"select * from '{path}'")
+found = relation.fetchall()
+assert {name: [row[at] for row in found] for at, name in enumerate(relation.columns)} == expected
 `;
 
 interface Found {
@@ -106,6 +132,49 @@ describe('a Parquet file', () => {
     }
   });
 
+  it('has columns of every type with and without nulls', { skip }, () => {
+    const rowCount = 21;
+    const rows = Array.from({ length: rowCount }, (_, row) => row);
+    const isPresent = (row: number) => row % 3 !== 1;
+    const presence = bitsOf(rows.map(isPresent));
+    const leaves = {
+      int32: Int32Array.from(rows, (row) => row - 5),
+      int64: BigInt64Array.from(rows, (row) => BigInt(row) * 2n ** 50n),
+      float32: Float32Array.from(rows, (row) => row / 4),
+      float64: Float64Array.from(rows, (row) => row / 3),
+      boolean: bitsOf(rows.map((row) => row % 2 === 0)),
+      text: columnOf(rows.map((row) => (isPresent(row) ? `t${row}` : ''))),
+    };
+    const kinds = Object.keys(leaves) as (keyof typeof leaves)[];
+    const writer = new ParquetWriter({
+      fields: kinds.flatMap((kind) => [
+        { kind, name: kind },
+        { kind, name: `${kind}?`, isNullable: true },
+      ]),
+      metadata: new Map(),
+      createdBy: 'a test',
+    });
+    const columns = kinds.flatMap((kind) => [
+      { leaf: leaves[kind], presence: null },
+      { leaf: leaves[kind], presence },
+    ]);
+    const group = [{ count: rowCount, columns }];
+    const bytes = [
+      writer.begin(),
+      ...writer.rowGroup(group),
+      ...writer.rowGroup([...group, ...group]),
+    ];
+    const folder = mkdtempSync(join(tmpdir(), 'sagitta-parquet-'));
+    try {
+      const path = join(folder, 'leaves.parquet');
+      writeFileSync(path, Buffer.concat([...bytes, writer.end()]));
+      const run = spawnSync(python, ['-c', LEAVES, path], { encoding: 'utf8' });
+      assert.equal(run.status, 0, run.stderr);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
   it('begins and ends as the format requires', () => {
     const { bytes } = fileOf({ dimension: 2, groups: [[['a']]] });
     assert.equal(bytes.subarray(0, 4).toString(), 'PAR1');
@@ -141,6 +210,12 @@ describe('Thrift structs', () => {
     assert.deepEqual(varint, [0xff, 0x80, 0x80, 0x80, 0x80, 0x01]);
   });
 });
+
+function bitsOf(bits: readonly boolean[]): Bitmap {
+  const bitmap = createBitmap(bits.length);
+  for (const [row, isSet] of bits.entries()) if (isSet) setBit(bitmap, row);
+  return bitmap;
+}
 
 /** Groups of pieces of texts, which are ids and metadata alike. */
 function fileOf({

@@ -3,8 +3,10 @@
 
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { tableFromIPC } from 'apache-arrow';
+import { watchBatches } from '../../../src/cli/writers/arrow-file.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import type { Database } from '../../../src/database/database.js';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
@@ -82,7 +84,26 @@ describe('a join over HTTP', () => {
       assert.deepEqual(Object.fromEntries(table.schema.metadata), {
         sequence: String(real.collection('a').record().sequence),
         with_sequence: String(real.collection('with' in body ? 'b' : 'a').record().sequence),
+        row_count: String(lines.length),
       });
+    }
+  });
+
+  it('tells in its Arrow batches how many rows are done, also where none has a match', async () => {
+    for (const payload of [{ score_threshold: 1e6 }, { top_k: 2, filter: { n: { $lt: 30 } } }]) {
+      const { headers, rawPayload } = await service.app.inject({
+        method: 'POST',
+        url: JOIN,
+        headers: { accept: ARROW },
+        payload,
+      });
+      const rowsDone: number[] = [];
+      const watched = watchBatches(Readable.from([rawPayload]), (metadata) =>
+        rowsDone.push(Number(metadata.get('rows_done'))),
+      );
+      assert.deepEqual(Buffer.concat(await Readable.from(watched).toArray()), rawPayload);
+      assert.equal(String(rowsDone.at(-1)), headers['sagitta-row-count']);
+      assert.equal(rowsDone.at(-1), (await linesOf(payload)).length);
     }
   });
 
