@@ -61,13 +61,10 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
           description:
             'Whether to exclude matches with the id of the vector itself. By default true if a collection is joined with itself, false otherwise.',
         }),
-        unordered_pairs: z
-          .boolean()
-          .default(false)
-          .meta({
-            description:
-              'Whether to return each pair of vectors once instead of twice, in a join of a collection with itself by `score_threshold` alone: of the nearest `top_k`, a pair may be among those of one vector only.',
-          }),
+        unordered_pairs: z.boolean().default(false).meta({
+          description:
+            'Whether to return each pair of vectors once instead of twice, in a join of a collection with itself by `score_threshold` alone: of the nearest `top_k`, a pair may be among those of one vector only.',
+        }),
         metric: metric
           .optional()
           .meta({ description: "Used instead of the searched collection's metric." }),
