@@ -431,9 +431,9 @@ export interface VectorPage<Values = readonly number[], Metadata = JsonObject> {
 
 /** What to sort by; later keys order what earlier ones leave equal. */
 export interface SortKey {
-  /** A path in the metadata, `score`, or `id` (also `$id`). */
+  /** A path in the metadata, or `$id` for the id; in queries also `id`, and `score`. */
   readonly field: string;
-  /** By default `asc`. */
+  /** Ascending or descending. By default `asc`. */
   readonly order?: 'asc' | 'desc';
 }
 

@@ -2,17 +2,16 @@
 // become components; every operation lists its statuses, and for each status its error codes.
 
 import type { z } from 'zod';
-import { ERROR_TITLES, type ErrorCode } from '../common/errors.js';
+import { ERROR_TITLES, type ErrorCode, SagittaError } from '../common/errors.js';
+import { packageVersion } from '../common/package-version.js';
 import { convertSchemas, type JsonSchema } from './json-schemas.js';
 import { rateKindOf } from './limits/rate-limit.js';
 import { JSON_TYPE } from './media-types.js';
-import { STATUS_OF_CODE } from './problem.js';
+import { BODY_LAYOUT, problemReply, STATUS_OF_CODE } from './problem.js';
 import type { Route } from './route.js';
 import type { Schemas } from './schemas/all.js';
 
 type Described = Record<string, unknown>;
-
-const API_VERSION = '1.0.0';
 
 const TAGS = {
   Collections: 'Collections of vectors with the same dimension and metric.',
@@ -65,7 +64,7 @@ export function describeApi(routes: readonly Route[], schemas: Schemas): Describ
     openapi: '3.1.0',
     info: {
       title: 'Sagitta',
-      version: API_VERSION,
+      version: packageVersion(),
       description:
         'A vector database for exact nearest-neighbour search. Success is always 200, with a JSON body or, where the route says so, a stream; every error is a problem document (RFC 9457) with a `code`. Unknown members and parameters are errors. An unknown path is 404 `route_not_found`; an unsupported method is 405 `method_not_allowed` with the header `Allow`.',
       license: { name: 'Apache 2.0', identifier: 'Apache-2.0' },
@@ -79,6 +78,7 @@ export function describeApi(routes: readonly Route[], schemas: Schemas): Describ
     paths,
     components: {
       schemas: components.schemas,
+      examples: problemExamples(routes),
       headers: HEADERS,
       securitySchemes: SECURITY_SCHEMES,
     },
@@ -230,9 +230,12 @@ function describeQuery(route: Route, components: Components): Described[] {
 
 const FILTER = '#/components/schemas/Filter';
 
-/** Text, since generators of clients cannot write a parameter that has a content type. */
-function jsonText(contentSchema: JsonSchema): JsonSchema {
-  return { type: 'string', contentMediaType: JSON_TYPE, contentSchema };
+/**
+ * Text, since generators of clients cannot write a parameter that has a content type. Not with
+ * `contentSchema`: Swagger UI takes a string with a content type for a file.
+ */
+function jsonText(schema: JsonSchema): JsonSchema {
+  return { type: 'string', 'x-json-schema': schema };
 }
 
 /** The first example of the schema, or of the one that it refers to. */
@@ -380,7 +383,28 @@ function describeProblem(
       ...(status === 503 || status === 429 ? { 'Retry-After': headerRef('RetryAfter') } : {}),
     },
     content: {
-      'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } },
+      'application/problem+json': {
+        schema: { $ref: '#/components/schemas/Problem' },
+        examples: Object.fromEntries(
+          codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]),
+        ),
+      },
     },
   };
+}
+
+/** A problem of each code that a route has, by it. */
+function problemExamples(routes: readonly Route[]): Described {
+  const context = {
+    requestId: 'b1f0c2d4-5',
+    path: '/v1/collections/articles',
+    layout: BODY_LAYOUT,
+  };
+  const codes = new Set(routes.flatMap(errorsOf));
+  return Object.fromEntries(
+    [...codes].map((code) => {
+      const { body } = problemReply(new SagittaError(code, `${ERROR_TITLES[code]}.`), context);
+      return [code, { summary: ERROR_TITLES[code], value: JSON.parse(body) as unknown }];
+    }),
+  );
 }

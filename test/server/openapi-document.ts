@@ -11,7 +11,8 @@ export interface JsonSchema {
   readonly oneOf?: readonly JsonSchema[];
   readonly items?: JsonSchema;
   readonly additionalProperties?: JsonSchema | boolean;
-  readonly contentSchema?: JsonSchema;
+  /** The schema of the JSON that a string has. */
+  readonly 'x-json-schema'?: JsonSchema;
   readonly properties?: JsonSchemas;
   readonly description?: string;
   readonly examples?: readonly unknown[];
@@ -30,8 +31,9 @@ export function* schemasOf(document: OpenApi): Generator<[string, JsonSchema]> {
 
 function* partsOf(place: string, schema: JsonSchema): Generator<[string, JsonSchema]> {
   yield [place, schema];
-  const { items, additionalProperties, contentSchema, anyOf = [], oneOf = [], properties } = schema;
-  for (const part of [items, additionalProperties, contentSchema, ...anyOf, ...oneOf]) {
+  const { items, additionalProperties, anyOf = [], oneOf = [], properties } = schema;
+  const contents = schema['x-json-schema'];
+  for (const part of [items, additionalProperties, contents, ...anyOf, ...oneOf]) {
     if (typeof part === 'object') yield* partsOf(`${place}/…`, part);
   }
   for (const [name, member] of Object.entries(properties ?? {})) {

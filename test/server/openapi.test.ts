@@ -149,13 +149,16 @@ describe('the OpenAPI document', () => {
       const { schema, example } = parameter;
       if (example === undefined) continue;
       check(`${pointer}/schema`, example);
-      if (schema.contentSchema === undefined) continue;
-      check(`${pointer}/schema/contentSchema`, JSON.parse(String(example)));
+      if (schema['x-json-schema'] === undefined) continue;
+      check(`${pointer}/schema/x-json-schema`, JSON.parse(String(example)));
     }
     for (const { pointer, media } of mediaOf(document)) {
       if (media.schema.format === 'binary') continue;
       assert.ok(media.example !== undefined, `${pointer} has no example`);
       check(`${pointer}/schema`, media.example);
+    }
+    for (const { value } of Object.values(document.components.examples)) {
+      check('/components/schemas/Problem', value);
     }
   });
 

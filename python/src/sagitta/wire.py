@@ -906,16 +906,12 @@ class VectorList(TypedDict):
     """The vectors that pass the filter; only when paging by `offset` or with `sort`."""
 
 
-SortOrder: TypeAlias = Literal["asc", "desc"]
-"""Ascending or descending."""
-
-
-class ListSortKey(TypedDict):
+class SortKey(TypedDict):
     """What to sort by; later keys order what earlier ones leave equal."""
     field: str
-    """A path in the metadata, or `$id` for the id."""
-    order: NotRequired[SortOrder]
-    """By default `asc`."""
+    """A path in the metadata, or `$id` for the id; in queries also `id`, and `score`."""
+    order: NotRequired[Literal["asc", "desc"]]
+    """Ascending or descending. By default `asc`."""
 
 
 class VectorFetch(TypedDict):
@@ -1110,14 +1106,6 @@ again and again the one with the highest `lambda` * its score - (1 - `lambda`) *
 score with a match before it, of equal ones the first. `top_k` is at most the number of
 candidates. Not together with `sort` or `group_by`.
 """
-
-
-class SortKey(TypedDict):
-    """What to sort by; later keys order what earlier ones leave equal."""
-    field: str
-    """A path in the metadata, `score`, or `id` (also `$id`)."""
-    order: NotRequired[SortOrder]
-    """By default `asc`."""
 
 
 class FacetRequest(TypedDict):

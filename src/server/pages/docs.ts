@@ -1,11 +1,12 @@
-// Serves Swagger UI at /docs from local files, so that it works offline. They are read once, on the
-// first request.
+// Serves the API reference at /docs: Swagger UI in the name of the product, from local files, so that it
+// works offline. They are read once, on the first request.
 
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
 import type { OpenAPIV3 } from 'openapi-types';
 import { assert } from '../../common/errors.js';
+import { packageVersion } from '../../common/package-version.js';
 import type { RouteReply } from '../route.js';
 import { createPage, type StaticPage, servePage } from './static-page.js';
 
@@ -34,9 +35,27 @@ const PATHS = [
   '/static/swagger-ui-bundle.js',
   '/static/swagger-ui-standalone-preset.js',
   '/static/swagger-initializer.js',
-  '/static/favicon-16x16.png',
-  '/static/favicon-32x32.png',
+  '/static/theme/icon.svg',
 ].map((path) => PREFIX + path);
+
+/** That of the console, which may not be installed. */
+const ICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">
+  <title>Sagitta</title>
+  <rect width="32" height="32" rx="7" fill="#2f5bea" />
+  <path d="M8 24 22 10M14 9h9v9" fill="none" stroke="#fff" stroke-width="3" stroke-linecap="round" stroke-linejoin="round" />
+  <circle cx="9" cy="23" r="2.6" fill="#fff" />
+</svg>
+`;
+
+/** Without Swagger's bar, which has its logo, and with the list of all schemas folded. */
+const UI = { layout: 'BaseLayout', defaultModelsExpandDepth: 0 } as const;
+
+const THEME = {
+  title: `Sagitta ${packageVersion()}: API reference`,
+  favicon: [
+    { filename: 'icon.svg', rel: 'icon', type: 'image/svg+xml', sizes: 'any', content: ICON },
+  ],
+};
 
 export function serveDocs(
   app: FastifyInstance,
@@ -65,7 +84,7 @@ async function readPages(
     mode: 'static',
     specification: { document: openApi as unknown as OpenAPIV3.Document },
   });
-  await maker.register(swaggerUi, { routePrefix: PREFIX, theme: { title: 'Sagitta' } });
+  await maker.register(swaggerUi, { routePrefix: PREFIX, theme: THEME, uiConfig: UI });
   const pages = new Map<string, StaticPage>();
   for (const path of PATHS) {
     const { statusCode, headers, rawPayload } = await maker.inject(path);

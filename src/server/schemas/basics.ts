@@ -38,12 +38,6 @@ const CURSOR_EXAMPLE = 'c2FnaXR0YQ.kH3mT9xQ7bZr2LfW';
 
 const FLOAT32 = { type: 'number', format: 'float' } as const;
 
-const sortOrder = z.enum(['asc', 'desc']).meta({
-  id: 'SortOrder',
-  description: 'Ascending or descending.',
-  examples: ['asc'],
-});
-
 /** Built once per application, since the bounds are configurable. */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function basicSchemas(limits: Limits) {
@@ -184,19 +178,6 @@ export function basicSchemas(limits: Limits) {
   const filter = z.custom<JsonObject>(isObject, { error: wantObject }).meta({
     id: 'Filter',
     type: 'object',
-    properties: {
-      $and: {
-        type: 'array',
-        items: { $ref: '#/$defs/Filter' },
-        description: 'Filters that must all hold.',
-      },
-      $or: {
-        type: 'array',
-        items: { $ref: '#/$defs/Filter' },
-        description: 'Filters of which at least one must hold.',
-      },
-      $not: { $ref: '#/$defs/Filter', description: 'A filter that must not hold.' },
-    },
     additionalProperties: true,
     description: `Conditions on metadata, all of which must hold. A name is a path (\`a.b\` walks objects, and a literal name \`a.b\` wins where present), \`$id\` for the id of the vector, or \`$text\` for its indexed text (\`$match\`: it has all of these words); a plain value means equality; an object holds operators: \`$eq $ne $gt $gte $lt $lte $in $nin $exists $type\`, for strings \`$prefix $suffix $like $regex $date\`, for arrays \`$contains $contains_any $contains_all $size $elem_match\`, for points \`$geo_radius $geo_box $geo_polygon\`. \`"$case": "insensitive"\` makes the comparisons of strings in the same object ignore case. \`$and\`, \`$or\` and \`$not\` nest, with \`$elem_match\`, to depth ${limits.filterDepthMax}; a filter has at most ${limits.filterNodesMax} conditions, and a list of values at most ${limits.filterValuesMax}.`,
     examples: [
@@ -278,28 +259,28 @@ export function basicSchemas(limits: Limits) {
           'The number of records to skip. Large offsets cost more, and pages shift when data changes between requests; a cursor avoids both. Not together with `cursor`.',
         examples: [200],
       }),
-    /** @param id the name of the schema of a key; `fieldDescription` says what it may sort by. */
-    sortKeys: (id: string, fieldDescription: string) =>
-      z
-        .array(
-          z
-            .strictObject({
-              field: z
-                .string()
-                .min(1)
-                .max(limits.filterPathCharactersMax)
-                .meta({ description: fieldDescription }),
-              order: sortOrder.default('asc'),
-            })
-            .meta({
-              id,
-              description: 'What to sort by; later keys order what earlier ones leave equal.',
-              examples: [{ field: 'year', order: 'desc' }],
+    sortKeys: z
+      .array(
+        z
+          .strictObject({
+            field: z.string().min(1).max(limits.filterPathCharactersMax).meta({
+              description:
+                'A path in the metadata, or `$id` for the id; in queries also `id`, and `score`.',
             }),
-        )
-        .min(1)
-        .max(SORT_KEYS_MAX)
-        .meta({ examples: [[{ field: 'year', order: 'desc' }]] }),
+            order: z
+              .enum(['asc', 'desc'])
+              .default('asc')
+              .meta({ description: 'Ascending or descending.' }),
+          })
+          .meta({
+            id: 'SortKey',
+            description: 'What to sort by; later keys order what earlier ones leave equal.',
+            examples: [{ field: 'year', order: 'desc' }],
+          }),
+      )
+      .min(1)
+      .max(SORT_KEYS_MAX)
+      .meta({ examples: [[{ field: 'year', order: 'desc' }]] }),
     sample: z
       .int()
       .min(1)

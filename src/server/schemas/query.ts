@@ -63,12 +63,9 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
         default: false,
         description: '`base64` returns vectors as base64 of little-endian float32.',
       }),
-    sort: basics
-      .sortKeys('SortKey', 'A path in the metadata, `score`, or `id` (also `$id`).')
-      .optional()
-      .meta({
-        description: `Sorts the \`top_k\` nearest vectors, at most ${limits.topKMax}, in another order.`,
-      }),
+    sort: basics.sortKeys.optional().meta({
+      description: `Sorts the \`top_k\` nearest vectors, at most ${limits.topKMax}, in another order.`,
+    }),
     group_by: basics.path.optional().meta({
       description: `Returns the best matches of each distinct value of a metadata path: the groups whose best match is nearest, each with its \`group_size\` nearest vectors. \`top_k\`, \`limit\` and \`offset\` then count groups. A vector without a value (missing, null, an object, an array without scalars) is in no group; an array is in the group of each of its distinct elements. With \`limit\` or \`score_threshold\` and no \`top_k\`: all groups, at most ${limits.topKMax}. Not together with \`sort\`.`,
     }),

@@ -212,8 +212,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         'The `next_cursor` of another page, whose snapshot it names. Send it alone or with the same fields as for the first page; with an `offset` for any page.',
     }),
     filter: filter.optional().meta({ description: 'Only the vectors that pass.' }),
-    sort: basics
-      .sortKeys('ListSortKey', 'A path in the metadata, or `$id` for the id.')
+    sort: basics.sortKeys
       .refine((keys) => keys.every(({ field }) => !field.startsWith('$') || field === '$id'), {
         error: 'Expected a path in the metadata or $id; found another name that begins with $.',
       })
