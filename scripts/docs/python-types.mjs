@@ -17,6 +17,7 @@ const KNOWN = {
   Values: 'Values',
   Metadata: 'JsonObject',
   Filter: 'JsonObject',
+  Numbers: 'Values',
   IncludeValues: 'IncludeValues',
 };
 /** Members for which the client takes more than the server. */

@@ -16,7 +16,7 @@ from sagitta.core import Core, members, pages, parse_json, segment
 from sagitta.errors import SagittaError, invalid_argument
 from sagitta.flow import Awaitable, Blocking, Flow, ItemFlow, Request, call, items
 from sagitta.service import Group
-from sagitta.streams import StreamFlows, VectorRecord, WriteMode
+from sagitta.streams import StreamFlows, VectorRecord
 from sagitta.values import (
     encode_json,
     read_rows,
@@ -172,7 +172,7 @@ class CollectionFlows(StreamFlows, SharedFlows):
         self,
         vectors: Sequence[VectorRecord],
         *,
-        mode: WriteMode | None = None,
+        mode: wire.WriteMode | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[wire.VectorsWritten]:
         """Writes all vectors or none, and returns when they are on disk.
@@ -190,7 +190,7 @@ class CollectionFlows(StreamFlows, SharedFlows):
         self,
         vectors: Sequence[str],
         *,
-        mode: WriteMode | None = None,
+        mode: wire.WriteMode | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[wire.VectorsWritten]:
         """As upsert, for vectors that are JSON text already: numbers keep their spelling."""

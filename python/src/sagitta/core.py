@@ -140,6 +140,8 @@ class Core:
             send = Send(request.method, url, headers, content, timeout, is_streamed)
             try:
                 return (yield from self._attempt(request, send))
+            except SourceFailed as failure:
+                raise failure.error from None
             except SagittaError as error:
                 if error.code == "circuit_open":
                     # The last error of this call says more than that nothing is sent.
@@ -168,8 +170,6 @@ class Core:
         except SagittaError as error:
             is_failure = is_server_failure(error)
             raise
-        except SourceFailed as failure:
-            raise failure.error from None
         finally:
             if breaker:
                 breaker.settle(token, is_failure)

@@ -37,6 +37,7 @@ class HttpRunner:
 
     def run(self, flow: Flow[T]) -> T:
         with ExitStack() as resources:
+            resources.callback(flow.close)
             step = _start(flow)
             while True:
                 try:
@@ -47,6 +48,7 @@ class HttpRunner:
 
     def iterate(self, flow: Generator[Any, Any, None]) -> Generator[Any, None, None]:
         with ExitStack() as resources:
+            resources.callback(flow.close)
             step = _start(flow)
             while True:
                 try:
@@ -83,6 +85,8 @@ class HttpRunner:
                 return _reply_of(response, b"", (response.iter_bytes(), send.url))
             try:
                 return _reply_of(response, response.read())
+            except httpx.TransportError as error:
+                raise _error_of(error, send.url, is_begun=True) from error
             finally:
                 response.close()
         except httpx.TransportError as error:
@@ -101,6 +105,7 @@ class AsyncHttpRunner:
 
     async def run(self, flow: Flow[T]) -> T:
         async with AsyncExitStack() as resources:
+            resources.callback(flow.close)
             step = _start(flow)
             while True:
                 try:
@@ -111,6 +116,7 @@ class AsyncHttpRunner:
 
     async def iterate(self, flow: Generator[Any, Any, None]) -> AsyncGenerator[Any, None]:
         async with AsyncExitStack() as resources:
+            resources.callback(flow.close)
             step = _start(flow)
             while True:
                 try:
@@ -148,6 +154,8 @@ class AsyncHttpRunner:
                 return _reply_of(response, b"", (response.aiter_bytes(), send.url))
             try:
                 return _reply_of(response, await response.aread())
+            except httpx.TransportError as error:
+                raise _error_of(error, send.url, is_begun=True) from error
             finally:
                 await response.aclose()
         except httpx.TransportError as error:

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 VectorRecord: TypeAlias = "wire.VectorInput | wire.TextInput | wire.RecordInput"
 """A vector with `values`, with a text to `embed`, or with neither in a collection without them."""
-WriteMode: TypeAlias = Literal["upsert", "insert", "update"]
 Vectors: TypeAlias = "Iterable[VectorRecord] | AsyncIterable[VectorRecord]"
 
 CHUNK_BYTES = 65_536
@@ -48,7 +47,7 @@ CHUNK_BYTES = 65_536
 
 
 class WriteOptions(TypedDict, total=False):
-    mode: WriteMode
+    mode: wire.WriteMode
     """`upsert` when absent."""
     idempotency_key: str
     """Identifies the stream, so that it can be sent again, even after your program has ended, and
