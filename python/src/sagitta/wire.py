@@ -875,14 +875,10 @@ class VectorsUpdated(TypedDict):
     """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
 
 
-Numbers: TypeAlias = Sequence[float]
-"""A vector with the dimension of the collection, as an array of float32 numbers."""
-
-
 class Vector(TypedDict):
     """A stored vector, or what of it was asked for."""
     id: VectorId
-    values: NotRequired[Numbers]
+    values: NotRequired[Values]
     vectors: NotRequired[NamedValues]
     """The named vectors that it has, with `values`; only in a collection with named vectors."""
     sparse_vectors: NotRequired[SparseVectors]
@@ -955,7 +951,7 @@ any vector of the record.
 """
 
 
-Example: TypeAlias = 'VectorId | Numbers'
+Example: TypeAlias = 'VectorId | Values'
 """A stored vector by its id, or the values of a vector as an array of numbers."""
 
 
