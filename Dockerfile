@@ -30,9 +30,10 @@ COPY src ./src
 COPY test ./test
 COPY bench ./bench
 COPY examples ./examples
-RUN scripts/container/build-service
-COPY docs ./docs
 COPY openapi.json LICENSE NOTICE README.md CHANGELOG.md ./
+RUN scripts/container/build-service
+COPY deploy ./deploy
+COPY docs ./docs
 # The files of a release archive, and an empty folder for data.
 RUN scripts/container/assemble /image
 

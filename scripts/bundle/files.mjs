@@ -18,7 +18,7 @@ const FILES = [
   'scripts/build-kernels.mjs',
   'scripts/container/healthcheck.mjs',
 ];
-const DIRECTORIES = ['docs', 'examples/data', 'kernels'];
+const DIRECTORIES = ['deploy/systemd', 'docs', 'examples/data', 'kernels'];
 const OPTIONAL_SCRIPTS = /^install-tensorflow/;
 const BINARIES = ['build/kernels/sagitta.node'];
 /**

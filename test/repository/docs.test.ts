@@ -3,8 +3,10 @@
 
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
@@ -35,8 +37,6 @@ const skip = hasCurl ? false : 'there is no curl on this machine';
 
 for (const path of ['README.md', 'docs/api-guide.md']) {
   test(`the examples of ${path} print what it shows`, { skip }, async () => {
-    const examples = examplesOf(await readFile(join(ROOT, path), 'utf8'));
-    assert.ok(examples.some(({ expected }) => expected !== undefined));
     const server = await startTestServer({ SAGITTA_ENGINE: 'auto' });
     const folder = await mkdtemp(join(tmpdir(), 'sagitta-docs-'));
     try {
@@ -44,19 +44,34 @@ for (const path of ['README.md', 'docs/api-guide.md']) {
       const environment = { PATH: `${folder}:${process.env.PATH}`, SAGITTA_URL: server.url };
       const load = 'sagitta import examples/data/wordnet.arrow --collection wordnet --batch 1000';
       await runShell(`${load} > ${folder}/import.log 2>&1`, environment);
-      const script = examples.map(({ command }) => `${command}\nprintf '${SEPARATOR}'\n`).join('');
-      const output = await runShell(script.replaceAll(DOCUMENTED_URL, server.url), environment);
-      const answers = output.split(SEPARATOR);
-      assert.equal(answers.length, examples.length + 1, 'an example ended the shell');
-      examples.forEach(({ line, expected }, at) => {
-        if (expected !== undefined) assertAnswer(`${path}:${line}`, answers[at]!, expected);
-      });
+      await runExamples(path, (script) =>
+        runShell(script.replaceAll(DOCUMENTED_URL, server.url), environment),
+      );
     } finally {
       await server.close();
       await rm(folder, { recursive: true });
     }
   });
 }
+
+const hasOpenssl = spawnSync('openssl', ['version']).status === 0;
+
+test('the steps of docs/production.md work from top to bottom', {
+  skip: hasCurl && hasOpenssl ? false : 'there is no curl or no openssl on this machine',
+}, async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'sagitta-docs-'));
+  try {
+    await putCommandInto(folder);
+    const port = String(await freePort());
+    const environment = { PATH: `${folder}:${process.env.PATH}`, SAGITTA_PORT: port };
+    const options = { cwd: folder, mayWriteToStderr: true };
+    await runExamples('docs/production.md', (script) =>
+      runShell(script.replaceAll(':8484', `:${port}`), environment, options),
+    );
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
 
 const GENERATORS = ['openapi', 'client-types', 'client-methods', 'configuration', 'access'];
 for (const name of GENERATORS) {
@@ -174,6 +189,18 @@ function examplesOf(text: string): Example[] {
   });
 }
 
+/** Runs the examples of a document in one shell, and compares what they print with what it shows. */
+async function runExamples(path: string, run: (script: string) => Promise<string>): Promise<void> {
+  const examples = examplesOf(await readFile(join(ROOT, path), 'utf8'));
+  assert.ok(examples.some(({ expected }) => expected !== undefined));
+  const script = examples.map(({ command }) => `${command}\nprintf '${SEPARATOR}'\n`).join('');
+  const answers = (await run(script)).split(SEPARATOR);
+  assert.equal(answers.length, examples.length + 1, 'an example ended the shell');
+  examples.forEach(({ line, expected }, at) => {
+    if (expected !== undefined) assertAnswer(`${path}:${line}`, answers[at]!, expected);
+  });
+}
+
 /** Puts `sagitta` on the PATH of a shell. */
 async function putCommandInto(folder: string): Promise<void> {
   const main = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
@@ -182,11 +209,29 @@ async function putCommandInto(folder: string): Promise<void> {
   await chmod(path, 0o755);
 }
 
-/** What the commands print. Throws when one fails or writes to stderr. */
-function runShell(script: string, environment: NodeJS.ProcessEnv): Promise<string> {
+/** A port that nothing listens on at the moment. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0);
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
+}
+
+/**
+ * What the commands print. Throws when one fails or, unless it may, writes to stderr. What a failed script
+ * has left in the background is ended.
+ */
+function runShell(
+  script: string,
+  environment: NodeJS.ProcessEnv,
+  { cwd = ROOT, mayWriteToStderr = false } = {},
+): Promise<string> {
   const shell = spawn('bash', ['-euo', 'pipefail', '-s'], {
-    cwd: ROOT,
+    cwd,
     env: { ...process.env, ...environment },
+    // A process group of its own.
+    detached: true,
   });
   let output = '';
   let complaints = '';
@@ -199,11 +244,24 @@ function runShell(script: string, environment: NodeJS.ProcessEnv): Promise<strin
   shell.stdin.end(script);
   return new Promise((resolve, reject) => {
     shell.on('error', reject);
+    shell.on('exit', (code) => {
+      if (code !== 0) endGroup(shell.pid!);
+    });
     shell.on('close', (code) => {
-      if (code === 0 && complaints === '') resolve(output);
+      if (code === 0 && (complaints === '' || mayWriteToStderr)) resolve(output);
       else reject(new Error(`the shell ended with ${code}: ${complaints}\n${output}`));
     });
   });
+}
+
+/** A server in the background would keep the output of the shell open. */
+function endGroup(id: number): void {
+  try {
+    process.kill(-id, 'SIGTERM');
+  } catch (error) {
+    // Nothing was left.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }
 
 function assertAnswer(
