@@ -45,6 +45,8 @@ export interface QueryStreamOptions<Metadata extends object = JsonObject> extend
   readonly minSequence?: number;
   /** The vector column; the first of `vector`, `values` and `embedding` when absent. */
   readonly vectorColumn?: string;
+  /** Whether further columns are left out, instead of an error. */
+  readonly ignoreColumns?: boolean;
 }
 
 /** At least one of `topK` and `scoreThreshold` is required. */
@@ -174,6 +176,7 @@ export function createStreams({ transport }: Requests, root: string): Streams {
           include_values: options.includeValues,
           min_sequence: options.minSequence,
           vector_column: options.vectorColumn,
+          ignore_columns: options.ignoreColumns,
         },
         stream: { source, contentType: MEDIA_TYPES.arrow },
         headers: { accept: MEDIA_TYPES[format] },

@@ -25,7 +25,7 @@ Examples:
   $ sagitta keys create --owner ops --scope admin
   $ KEY=$(sagitta keys create --owner site --expires 90d \\
       --scope 'vectors:read:catalog-*')
-  $ sagitta keys create --owner 'web app' --scope vectors:read:catalog \
+  $ sagitta keys create --owner 'web app' --scope vectors:read:catalog \\
       --origin https://app.example.org --rate 20 --burst 100
   $ sagitta keys list
   $ sagitta keys rotate 3kTMd9xQ7bZr2LfW --grace 1h

@@ -217,6 +217,7 @@ function planColumns(
     named,
     names: {
       id: id === null ? 'id' : fields[id]!.name,
+      query_id: 'query_id',
       values: values === null ? 'values' : fields[values]!.name,
       metadata: 'metadata',
     },

@@ -19,6 +19,8 @@ export interface IdsToRead {
   /** Bound on all ids together. */
   readonly bytesMax: number;
   readonly issues: RowIssues;
+  /** The member of the issues: `id` when absent. */
+  readonly member?: 'id' | 'query_id';
 }
 
 export function isIdField(field: ArrowField): boolean {
@@ -27,7 +29,10 @@ export function isIdField(field: ArrowField): boolean {
 }
 
 /** The text of each row; undefined content if there are issues. Throws `invalid_arrow`. */
-export function readIds(column: Column, { idBytesMax, bytesMax, issues }: IdsToRead): Utf8Column {
+export function readIds(
+  column: Column,
+  { idBytesMax, bytesMax, issues, member = 'id' }: IdsToRead,
+): Utf8Column {
   const { field, length } = column;
   if (!isIdField(field)) {
     throw invalidArrow(
@@ -43,14 +48,14 @@ export function readIds(column: Column, { idBytesMax, bytesMax, issues }: IdsToR
   for (let row = 0; row < length && !issues.isFull; row++) {
     if (!isValid(validity, row)) {
       const detail = 'The id is null, expected text, an integer or a UUID.';
-      issues.add({ row, member: 'id', code: 'invalid_request', detail });
+      issues.add({ row, member, code: 'invalid_request', detail });
       continue;
     }
     const byteCount = text.offsets[row + 1]! - text.offsets[row]!;
     if (byteCount <= idBytesMax) continue;
     issues.add({
       row,
-      member: 'id',
+      member,
       code: 'limit_exceeded',
       detail: `An id has at most ${idBytesMax} bytes of UTF-8; found ${byteCount}.`,
       expected: idBytesMax,

@@ -25,15 +25,25 @@ const OPTION_KINDS = {
 type OptionName = keyof typeof OPTION_KINDS;
 const OPTION_NAMES = Object.keys(OPTION_KINDS) as OptionName[];
 
+/** A column of names for the queries, which their replies repeat. */
+const QUERY_ID_NAME = 'query_id';
+
 export interface QueryColumns {
-  /** Column indexes; exactly one of the two is not null. */
+  /** Column indexes; exactly one of these two is not null. */
   readonly vector: number | null;
   readonly id: number | null;
+  /** `query_id`, or `id` beside a vector. */
+  readonly queryId: number | null;
   readonly options: ReadonlyMap<OptionName, number>;
 }
 
-export interface QueryRowsOptions {
+export interface ColumnRules {
   readonly vectorColumn?: string | undefined;
+  /** Whether columns that a query does not have are left out, instead of an error. */
+  readonly ignoreColumns?: boolean | undefined;
+}
+
+export interface QueryRowsOptions extends ColumnRules {
   readonly dimension: number;
   /** Bound on the decompressed batch. */
   readonly batchBytesMax: number;
@@ -51,13 +61,15 @@ export interface QueryRows {
   /** Row-major [count, dimension] float32, all finite; null if the queries have ids. */
   readonly vectors: Float32Array | null;
   readonly ids: Utf8Column | null;
+  /** Null without a column for them. */
+  readonly queryIds: Utf8Column | null;
   /** Integers of any size. Here and below: null if there is no such column. */
   readonly topK: Numbers | null;
   /** JSON text, known only to be UTF-8. */
   readonly filters: Strings | null;
   readonly scoreThresholds: Numbers | null;
   readonly metrics: Strings | null;
-  /** About `values` and `id`, of the first rows that have any; if not empty, the rest is undefined. */
+  /** About `values`, `id` and `query_id`, of the first rows that have any; if not empty, the rest is undefined. */
   readonly issues: readonly RowIssue[];
 }
 
@@ -80,38 +92,51 @@ function decodeText(bytes: Uint8Array, start: number, end: number): string {
 /** Throws `invalid_request`, and `unknown_parameter` for a column that no query has. */
 export function chooseQueryColumns(
   fields: readonly ArrowField[],
-  vectorColumn?: string,
+  { vectorColumn, ignoreColumns = false }: ColumnRules = {},
 ): QueryColumns {
   requireUniqueNames(fields);
   const vector = chooseVectors(fields, vectorColumn);
-  const id = chooseId(fields);
+  const { id, queryId } = chooseIds(fields, vector !== null);
   if (vector === null && id === null) throw noVectors(fields);
-  if (vector !== null && id !== null) {
-    throw invalid(
-      `Expected a column of vectors or one of ids; found both, ${quoted(fields[vector]!.name)} and ${quoted(fields[id]!.name)}.`,
-    );
-  }
   const options = new Map<OptionName, number>();
   for (const [index, field] of fields.entries()) {
-    if (index === vector || index === id) continue;
+    if (index === vector || index === id || index === queryId) continue;
     const name = OPTION_NAMES.find((known) => known === field.name);
-    if (name === undefined) {
+    if (name !== undefined) {
+      checkKind(name, field);
+      options.set(name, index);
+    } else if (!ignoreColumns) {
       throw new SagittaError(
         'unknown_parameter',
-        `A query has no column ${quoted(field.name)}; expected a vector or an id, and ${OPTION_NAMES.join(', ')}. If the column is the vector, name it with ?vector_column=.`,
+        `A query has no column ${quoted(field.name)}; expected a vector or an id, and ${[QUERY_ID_NAME, ...OPTION_NAMES].join(', ')}. If the column is the vector, name it with ?vector_column=; ?ignore_columns=true leaves further columns out.`,
       );
     }
-    checkKind(name, field);
-    options.set(name, index);
   }
-  return { vector, id, options };
+  return { vector, id, queryId, options };
+}
+
+/** An id beside a vector names the query: the vector is what is searched for. */
+function chooseIds(
+  fields: readonly ArrowField[],
+  hasVector: boolean,
+): Pick<QueryColumns, 'id' | 'queryId'> {
+  const id = chooseId(fields);
+  const hasQueryId = fields.some(({ name }) => name === QUERY_ID_NAME);
+  const queryId = hasQueryId ? chooseId(fields, QUERY_ID_NAME) : null;
+  if (!hasVector) return { id, queryId };
+  if (id !== null && queryId !== null) {
+    throw invalid(
+      'Found the columns "id" and "query_id" beside a vector; expected one of them, which names the query in its reply.',
+    );
+  }
+  return { id: null, queryId: queryId ?? id };
 }
 
 /** Throws `invalid_arrow`, and what `chooseQueryColumns` throws. */
 export function readQueryRows(batch: EncodedBatch, options: QueryRowsOptions): QueryRows {
   return located(`record batch ${batch.index}`, () => {
     const { dimension, batchBytesMax, idBytesMax } = options;
-    const chosen = chooseQueryColumns(batch.fields, options.vectorColumn);
+    const chosen = chooseQueryColumns(batch.fields, options);
     const columns = openColumns(batch, batchBytesMax);
     const issues = new RowIssues();
     const bytesMax = batchBytesMax;
@@ -119,11 +144,13 @@ export function readQueryRows(batch: EncodedBatch, options: QueryRowsOptions): Q
       index === null || index === undefined ? null : columns[index]!;
     const vectors = column(chosen.vector);
     const ids = column(chosen.id);
+    const queryIds = column(chosen.queryId);
     const cells = (name: OptionName) => column(chosen.options.get(name));
     return {
       count: batch.rowCount,
       vectors: vectors && readVectors(vectors, { dimension, bytesMax, issues }),
       ids: ids && readIds(ids, { idBytesMax, bytesMax, issues }),
+      queryIds: queryIds && readIds(queryIds, { idBytesMax, bytesMax, issues, member: 'query_id' }),
       topK: readNumbers(cells('top_k')),
       filters: readTexts(cells('filter'), bytesMax),
       scoreThresholds: readNumbers(cells('score_threshold')),

@@ -5,7 +5,7 @@ import { ISSUES_MAX, type Violation } from '../../common/errors.js';
 export interface RowIssue extends Violation {
   /** Row of the batch, from 0. */
   readonly row: number;
-  readonly member: 'id' | 'values' | 'metadata' | `vectors.${string}`;
+  readonly member: 'id' | 'query_id' | 'values' | 'metadata' | `vectors.${string}`;
 }
 
 /** Keeps the first ISSUES_MAX and drops the rest. */

@@ -10,10 +10,11 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import { type JsonObject, METRICS, type Metric } from '../../common/types.js';
+import { type JsonObject, METRICS, type Metric, type Utf8Column } from '../../common/types.js';
 import type { QueryRequest } from '../../database/query/query-api.js';
 import { type EncodedBatch, transferables } from '../../formats/arrow/encoded-batch.js';
 import {
+  type ColumnRules,
   numberAt,
   type QueryRows,
   type QueryRowsOptions,
@@ -31,14 +32,15 @@ import { measureId } from './row-rules.js';
 export interface RequestGroup {
   readonly firstIndex: number;
   readonly requests: readonly QueryRequest[];
+  /** The names of the queries; null without a column for them. */
+  readonly queryIds: readonly string[] | null;
 }
 
-export interface ReadQueriesOptions {
+export interface ReadQueriesOptions extends ColumnRules {
   readonly reader: ArrowStreamReader;
   readonly pool: WorkerPool;
   readonly limits: Limits;
   readonly dimension: number;
-  readonly vectorColumn: string | undefined;
   /** The values of fields that a row does not set. */
   readonly defaults: QueryRequest;
 }
@@ -65,10 +67,12 @@ export const readQueryRowsTask: Task<
 export async function* readQueries(options: ReadQueriesOptions): AsyncGenerator<RequestGroup> {
   let firstIndex = 0;
   let waiting: QueryRequest[] = [];
+  let queryIds: string[] | null = null;
   const take = (): RequestGroup => {
-    const group = { firstIndex, requests: waiting };
+    const group = { firstIndex, requests: waiting, queryIds };
     firstIndex += waiting.length;
     waiting = [];
+    queryIds = null;
     return group;
   };
   const batches = options.reader.batches();
@@ -84,6 +88,8 @@ export async function* readQueries(options: ReadQueriesOptions): AsyncGenerator<
       for (let row = 0; row < rows.count; ) {
         const end = Math.min(rows.count, row + GROUP_QUERIES - waiting.length);
         waiting.push(...requestsOf(rows, row, end, context));
+        if (rows.queryIds !== null)
+          queryIds = [...(queryIds ?? []), ...textsOf(rows.queryIds, row, end)];
         row = end;
         if (waiting.length === GROUP_QUERIES) yield take();
       }
@@ -108,11 +114,12 @@ function comesSoon(reading: Promise<unknown>): Promise<boolean> {
 
 async function readRows(
   batch: EncodedBatch,
-  { pool, limits, dimension, vectorColumn }: ReadQueriesOptions,
+  { pool, limits, dimension, vectorColumn, ignoreColumns }: ReadQueriesOptions,
 ): Promise<QueryRows> {
   const { firstRow } = batch;
   const options = {
     vectorColumn,
+    ignoreColumns,
     dimension,
     batchBytesMax: limits.bodyBytesMax,
     idBytesMax: limits.vectorIdBytesMax,
@@ -131,6 +138,13 @@ async function readRows(
       ...violation,
       location: rowField(firstRow + row, member === 'values' ? 'vector' : member),
     })),
+  );
+}
+
+function textsOf(text: Utf8Column, from: number, to: number): string[] {
+  return Array.from(
+    { length: to - from },
+    (_, i) => textAt({ text, validity: null }, from + i) ?? '',
   );
 }
 

@@ -40,15 +40,19 @@ export function jsonChunks(groups: AsyncIterable<ReplyGroup>, writeReply: WriteR
   return textChunks(groups, { head: '{"results":[', textOf, tail: ']}' });
 }
 
-/** One line per query, with its index. */
+/** One line per query, with its index, and its name if it has one. Removes the names that were used. */
 export function ndjsonChunks(
   groups: AsyncIterable<ReplyGroup>,
   writeReply: WriteReply,
+  queryIds: Map<number, string> | null,
 ): ReplyChunks {
   const textOf = async (reply: QueryReply, index: number) => {
     const text = await writeReply(reply);
     // Metadata keeps the line breaks it was sent with; between its tokens a space is the same.
-    return `{"query_index":${index},${text.slice(1).replace(/[\n\r]/g, ' ')}\n`;
+    const queryId = queryIds?.get(index);
+    queryIds?.delete(index);
+    const name = queryId === undefined ? '' : `"query_id":${JSON.stringify(queryId)},`;
+    return `{"query_index":${index},${name}${text.slice(1).replace(/[\n\r]/g, ' ')}\n`;
   };
   return textChunks(groups, { head: '', textOf, tail: '' });
 }
@@ -81,6 +85,8 @@ async function* textChunks(
 /** The columns of an Arrow reply, besides those that every reply has. */
 export interface ArrowReplyOptions {
   readonly sequence: number;
+  /** The names of queries by their index, which are removed when they were used; null for none. */
+  readonly queryIds: Map<number, string> | null;
   readonly hasDistance: boolean;
   readonly hasGroup: boolean;
   readonly hasMetadata: boolean;
@@ -109,9 +115,11 @@ export async function* arrowChunks(
     head = null;
     for (const [i, reply] of replies.entries()) {
       let rank = 1;
+      const queryId = answers.queryIds?.get(firstIndex + i) ?? '';
+      answers.queryIds?.delete(firstIndex + i);
       for (let page: QueryReply | null = reply; page !== null; ) {
         for (const match of page.matches) {
-          rows.add(firstIndex + i, rank++, match);
+          rows.add({ index: firstIndex + i, id: queryId }, rank++, match);
           if (rows.byteCount < CHUNK_BYTES) continue;
           yield* rows.take();
           await yieldToEventLoop();
@@ -127,6 +135,7 @@ export async function* arrowChunks(
 }
 
 function fieldsOf({
+  queryIds,
   hasDistance,
   hasGroup,
   hasMetadata,
@@ -134,6 +143,7 @@ function fieldsOf({
 }: ArrowReplyOptions): FieldToWrite[] {
   return [
     { name: 'query_index', type: 'int64' },
+    ...(queryIds === null ? [] : [{ name: 'query_id', type: 'utf8' } as const]),
     { name: 'rank', type: 'int32' },
     { name: 'id', type: 'utf8' },
     { name: 'score', type: 'float32' },
@@ -163,7 +173,7 @@ function vectorFields({ unnamed, named, multi, sparse }: MatchVectors): FieldToW
 /** Collects matches for a record batch. */
 class MatchRows {
   readonly #answers: ArrowReplyOptions;
-  #queries: number[] = [];
+  #queries: { readonly index: number; readonly id: string }[] = [];
   #ranks: number[] = [];
   #matches: Match[] = [];
   /** The approximate size of the batch. */
@@ -173,11 +183,12 @@ class MatchRows {
     this.#answers = answers;
   }
 
-  add(queryIndex: number, rank: number, match: Match): void {
-    this.#queries.push(queryIndex);
+  /** The id of the query is written only if the queries have names. */
+  add(query: { readonly index: number; readonly id: string }, rank: number, match: Match): void {
+    this.#queries.push(query);
     this.#ranks.push(rank);
     this.#matches.push(match);
-    this.byteCount += 24 + match.id.length + (match.metadata?.length ?? 0);
+    this.byteCount += 24 + query.id.length + match.id.length + (match.metadata?.length ?? 0);
     if (typeof match.group === 'string') this.byteCount += match.group.length;
     if (match.values !== undefined) this.byteCount += match.values.byteLength;
     for (const vector of Object.values(match.vectors ?? {})) this.byteCount += bytesOf(vector);
@@ -191,9 +202,12 @@ class MatchRows {
     const matches = this.#matches;
     const count = matches.length;
     if (count === 0) return [];
-    const { hasDistance, hasGroup, hasMetadata, vectors } = this.#answers;
+    const { queryIds, hasDistance, hasGroup, hasMetadata, vectors } = this.#answers;
     const batch = encodeBatch(count, [
-      { numbers: BigInt64Array.from(this.#queries, BigInt) },
+      { numbers: BigInt64Array.from(this.#queries, ({ index }) => BigInt(index)) },
+      ...(queryIds === null
+        ? []
+        : [{ text: utf8ColumnOf(this.#queries.map(({ id }) => id)), from: 0 }]),
       { numbers: Int32Array.from(this.#ranks) },
       { text: utf8ColumnOf(matches.map(({ id }) => id)), from: 0 },
       { numbers: Float32Array.from(matches, ({ score }) => score) },

@@ -44,8 +44,8 @@ type RowOptions = z.output<Schemas['query']['queryRows']>;
 
 const DESCRIPTION = [
   'JSON: queries as for `POST /collections/{id}/query`, each with its own filter and page. If one is invalid, none is run. The reply, by `Accept`: JSON `{"results": […]}` (default), NDJSON with one line per query, or Arrow.',
-  'Arrow (IPC stream): each row is a query, with a column `vector` (or `values`, `embedding`, `?vector_column=`) or `id`. Columns `top_k`, `filter` (JSON text), `score_threshold` and `metric` apply to their row; where they are absent or null, the query string applies. Any number of rows. The reply: Arrow (default) or NDJSON.',
-  'NDJSON: one reply per line, with `query_index`. Arrow: one row per match: `query_index`, `rank` (from 1), `id`, `score`, `distance` (if all queries are euclidean), `group` (its value as JSON text, with `group_by`), `metadata`, and `values` with a column `vectors.<name>` for each named vector, null in matches without it, and lists `sparse_vectors.<name>.indices` and `sparse_vectors.<name>.values` for each sparse one (if requested); the sequence is in the metadata of the schema. A query without matches has no row. With `score_threshold` and neither `top_k` nor `limit`, all matches are returned.',
+  'Arrow (IPC stream): each row is a query, with a column `vector` (or `values`, `embedding`, `?vector_column=`) or `id`. Columns `top_k`, `filter` (JSON text), `score_threshold` and `metric` apply to their row; where they are absent or null, the query string applies. A column `query_id`, or `id` beside a vector, names the queries: replies repeat it. Other columns are an error, unless `ignore_columns` leaves them out. Any number of rows. The reply: Arrow (default) or NDJSON.',
+  'NDJSON: one reply per line, with `query_index`, and `query_id` if the queries have names. Arrow: one row per match: `query_index`, `query_id` (utf8, if the queries have names), `rank` (from 1), `id`, `score`, `distance` (if all queries are euclidean), `group` (its value as JSON text, with `group_by`), `metadata`, and `values` with a column `vectors.<name>` for each named vector, null in matches without it, and lists `sparse_vectors.<name>.indices` and `sparse_vectors.<name>.values` for each sparse one (if requested); the sequence is in the metadata of the schema. A query without matches has no row. With `score_threshold` and neither `top_k` nor `limit`, all matches are returned.',
   'One snapshot answers all queries; a `cursor` continues in its own. An error before the first result is a problem reply. A later error closes the connection before the end of the reply (in NDJSON after a line `{"error": …}`), so that an incomplete reply is recognizable.',
 ].join('\n\n');
 
@@ -160,6 +160,7 @@ async function answerJson(
         hasDistance,
         isPaged: (index) => body.queries[index]!.limit !== undefined,
         sample: first!,
+        queryIds: null,
       },
     );
     return { status: 200, headers: headersOf(type, headers), body: pieces };
@@ -180,7 +181,10 @@ async function answerArrow(
     onBuffered: (byteCount) => bodyStream.reserve(byteCount),
   });
   const { fields } = await reader.readSchema();
-  const columns = chooseQueryColumns(fields, query.vector_column);
+  const rules = { vectorColumn: query.vector_column, ignoreColumns: query.ignore_columns };
+  const columns = chooseQueryColumns(fields, rules);
+  // From a row to its reply: the groups between them have the index of a query only.
+  const queryIds = columns.queryId === null ? null : new Map<number, string>();
   const session = await database.collection(params.id!).openQuerySession({
     minSequence: query.min_sequence,
     signal,
@@ -203,7 +207,7 @@ async function answerArrow(
       pool,
       limits,
       dimension: shape.dimension,
-      vectorColumn: query.vector_column,
+      ...rules,
       defaults: row,
     });
     async function* prepare() {
@@ -213,6 +217,9 @@ async function answerArrow(
             ? group.requests.map((query) => withLargePages(query, limits))
             : group.requests;
         await request.chargeOrWait(queries.reduce((sum, next) => sum + costOf(next, limits), 0));
+        for (const [i, id] of group.queryIds?.entries() ?? []) {
+          queryIds?.set(group.firstIndex + i, id);
+        }
         yield* session.prepare(queries, group.firstIndex);
       }
     }
@@ -227,6 +234,7 @@ async function answerArrow(
         hasDistance,
         isPaged: () => false,
         sample: row,
+        queryIds,
       },
     );
     return { status: 200, headers: headersOf(type), body };
@@ -282,20 +290,24 @@ function chunksOf(
     hasDistance,
     isPaged,
     sample,
+    queryIds,
   }: {
     hasDistance: boolean;
     /** Whether the query requests one page only. */
     isPaged: (index: number) => boolean;
     /** One of the queries, which all request the same columns. */
     sample: QueryRequest;
+    /** By the index of a query; those of finished ones are removed. */
+    queryIds: Map<number, string> | null;
   },
 ): ReplyChunks {
   const writeReply: WriteReply = (reply) =>
     context.writePage(reply, (count) => request.reserveReply(count), reply.valuesEncoding);
   if (type === JSON_TYPE) return jsonChunks(groups, writeReply);
-  if (type === NDJSON) return ndjsonChunks(groups, writeReply);
+  if (type === NDJSON) return ndjsonChunks(groups, writeReply, queryIds);
   return arrowChunks(groups, {
     sequence: session.sequence,
+    queryIds,
     hasDistance,
     hasGroup: sample.groupBy !== undefined,
     hasMetadata: sample.includeMetadata === true,

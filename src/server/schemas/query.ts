@@ -229,6 +229,9 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
         description: 'The column of vectors, if its name is not `vector`, `values` or `embedding`.',
         examples: ['emb'],
       }),
+    ignore_columns: z.boolean().default(false).meta({
+      description: 'Whether to leave out columns that a query does not have, instead of an error.',
+    }),
   });
   const recall = z
     .strictObject({

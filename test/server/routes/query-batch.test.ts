@@ -6,6 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { request as send } from 'node:http';
 import { after, before, describe, it } from 'node:test';
 import { tableFromIPC } from 'apache-arrow';
+import { utf8ColumnOf } from '../../../src/common/utf8-column.js';
 import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/ipc-writer.js';
 import { startTestServer, type TestServer } from '../../support/server-in-process.js';
 
@@ -157,6 +158,65 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
     );
     await refused(batch([{ vector }], 'text/html'), 'not_acceptable');
     await refused(post('/query/batch', Buffer.from('x')), 'invalid_arrow');
+  });
+
+  it('repeats the names of queries, and leaves further columns out on request', async () => {
+    const count = 600;
+    const names = Array.from({ length: count }, (_, i) => `q"${i}é`);
+    const vectorType = { vectorOf: DIMENSION } as const;
+    const vectors = Float32Array.from(names.flatMap((_, i) => valuesOf(i % COUNT)));
+    for (const name of ['query_id', 'id']) {
+      const body = bytesOf(
+        encodeSchema([
+          { name, type: 'utf8' },
+          { name: 'vector', type: vectorType },
+          { name: 'further', type: 'int32' },
+        ]),
+        ...encodeBatch(count, [
+          { text: utf8ColumnOf(names), from: 0 },
+          { vectors },
+          { numbers: new Int32Array(count) },
+        ]),
+        encodeEnd(),
+      );
+      await refused(post('/query/batch', body), 'unknown_parameter');
+      const path = '/query/batch?top_k=2&ignore_columns=true';
+      const rows = rowsOf(await post(path, body));
+      assert.equal(rows.length, 2 * count);
+      for (const { query_index, query_id } of rows) assert.equal(query_id, names[query_index]);
+      const lines = (await post(path, body, { accept: NDJSON })).json;
+      assert.deepEqual(
+        lines.map((line: { query_id: string }) => line.query_id),
+        names,
+      );
+      assert.deepEqual(Object.keys(lines[0]).slice(0, 2), ['query_index', 'query_id']);
+    }
+    const idRows = bytesOf(
+      encodeSchema([
+        { name: 'id', type: 'utf8' },
+        { name: 'query_id', type: 'utf8' },
+      ]),
+      ...encodeBatch(1, [
+        { text: utf8ColumnOf(['v3']), from: 0 },
+        { text: utf8ColumnOf(['three']), from: 0 },
+      ]),
+      encodeEnd(),
+    );
+    const [first] = rowsOf(await post('/query/batch?top_k=1', idRows));
+    assert.equal(first!.query_id, 'three');
+    assert.notEqual(first!.id, 'v3');
+    const long = bytesOf(
+      encodeSchema([
+        { name: 'id', type: 'utf8' },
+        { name: 'query_id', type: 'utf8' },
+      ]),
+      ...encodeBatch(1, [
+        { text: utf8ColumnOf(['v3']), from: 0 },
+        { text: utf8ColumnOf(['x'.repeat(100_000)]), from: 0 },
+      ]),
+      encodeEnd(),
+    );
+    await refused(post('/query/batch', long), 'limit_exceeded', '/rows/0/query_id');
   });
 
   it('reads rows as queries and replies with rows', async () => {
@@ -312,6 +372,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
     const both = encodeSchema([
       { name: 'vector', type: { vectorOf: DIMENSION } },
       { name: 'id', type: 'utf8' },
+      { name: 'query_id', type: 'utf8' },
     ]);
     await refused(post('/query/batch', bytesOf(both, encodeEnd())), 'invalid_request');
     const none = encodeSchema([{ name: 'x', type: { vectorOf: DIMENSION } }]);
