@@ -16,6 +16,7 @@ import { searchMaxSimTask } from './engine/core/max-sim.js';
 import { searchReferenceTask } from './engine/core/reference-engine.js';
 import { encodeSimdTask, workSimdTask } from './engine/simd/simd-engine.js';
 import { evaluateFilterTask } from './filter/evaluate-task.js';
+import { collectGarbageTask, trimMemoryTask } from './platform/memory-release.js';
 import { createTaskHandler } from './platform/pool.js';
 import { compactSegmentsTask } from './segment/compaction.js';
 import { encodeWriteTask } from './segment/log-record.js';
@@ -37,6 +38,7 @@ export default createTaskHandler([
   buildPartTask,
   buildSparsePartTask,
   centerRowsTask,
+  collectGarbageTask,
   compactSegmentsTask,
   copyValuesTask,
   countBeforeTask,
@@ -71,6 +73,7 @@ export default createTaskHandler([
   searchMaxSimTask,
   searchReferenceTask,
   selectBesideTask,
+  trimMemoryTask,
   verifySegmentTask,
   workSimdTask,
   writeLinesTask,

@@ -11,6 +11,11 @@
 #include <unordered_map>
 #include <vector>
 
+// After a header of the C library, which defines __GLIBC__.
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 #include "../kernels.h"
 #include "batch.h"
 #include "json.h"
@@ -276,6 +281,11 @@ Napi::Value take_counts(const Napi::CallbackInfo& info) {
 
 void release(const Napi::CallbackInfo& info) { searches().remove(argument(info, 0)); }
 
+#if defined(__GLIBC__)
+/** trimMemory(): gives pages of the heap that nothing uses back to the system, also those below used ones. */
+void trim_memory(const Napi::CallbackInfo&) { malloc_trim(0); }
+#endif
+
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("targets", Napi::Function::New(env, targets));
   exports.Set("selectedTarget", Napi::Function::New(env, selected_target));
@@ -295,6 +305,9 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exports.Set("takeCounts", Napi::Function::New(env, take_counts));
   exports.Set("release", Napi::Function::New(env, release));
   exports.Set("cutVectors", Napi::Function::New(env, cut_vectors));
+#if defined(__GLIBC__)
+  exports.Set("trimMemory", Napi::Function::New(env, trim_memory));
+#endif
   return exports;
 }
 

@@ -56,6 +56,11 @@ export class BufferPool {
     return dropped.reduce((sum, { byteLength }) => sum + byteLength, 0);
   }
 
+  /** Drops the buffers that nobody uses at the moment. */
+  drop(): void {
+    this.#free.length = 0;
+  }
+
   /** The oldest buffers are dropped: they may be too short for current requests. */
   #keptCount(): number {
     let byteCount = 0;

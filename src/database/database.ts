@@ -8,6 +8,7 @@ import type { Limits } from '../common/limits.js';
 import type { Logger } from '../common/logger.js';
 import type { TextSettings } from '../common/text-settings.js';
 import type { Engine } from '../engine/core/engine.js';
+import { MemoryRelease } from '../platform/memory-release.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Segment } from '../segment/segment.js';
 import { createSparseIndexes } from '../sparse/sparse-index.js';
@@ -69,6 +70,8 @@ export class Database {
   readonly #services: DatabaseServices;
   readonly apiKeys: ApiKeys;
   readonly audit: AuditLog;
+  /** Gives memory of deleted collections and compacted segments back to the system. */
+  readonly memory: MemoryRelease;
   readonly #sweep: ExpirySweep;
   #isStopping = false;
   /** Resolves when every collection is loaded or has failed. */
@@ -76,12 +79,19 @@ export class Database {
 
   private constructor(options: DatabaseOptions, cursorSecret: Uint8Array) {
     const { store, engine, pool, clock, limits, logger, observer = SILENT_OBSERVER } = options;
+    this.memory = new MemoryRelease(pool);
+    const recordBytes = new BufferPool((byteCount) => new ArrayBuffer(byteCount), {
+      countMax: RECORD_BUFFERS_KEPT_MAX,
+      bytesMax: RECORD_BYTES_KEPT_MAX,
+    });
+    this.memory.onRelease(() => recordBytes.drop());
     const textIndexes = new TextIndexes(pool);
     const words = createWordsColumns(textIndexes, (segmentKey) => this.#textOf(segmentKey));
     const filters = new FilterCache({ pool, bytesMax: limits.filterCacheBytesMax, words });
     const unloadSegment = ({ key, blockKeys }: Segment) => {
       for (const blockKey of blockKeys) engine.unload(blockKey);
       filters.forget(key);
+      this.memory.soon();
     };
     const encoder = engine.rowEncoder;
     this.apiKeys = new ApiKeys({ store, clock });
@@ -105,10 +115,7 @@ export class Database {
       sealer: new CursorSealer(cursorSecret),
       idempotencyKeys: new IdempotencyKeys({ store, clock, keptMs: limits.idempotencyMs }),
       scanStats: new ScanStats(),
-      recordBytes: new BufferPool((byteCount) => new ArrayBuffer(byteCount), {
-        countMax: RECORD_BUFFERS_KEPT_MAX,
-        bytesMax: RECORD_BYTES_KEPT_MAX,
-      }),
+      recordBytes,
       limits,
       clock,
       observer,
@@ -259,6 +266,7 @@ export class Database {
     await this.#sweep.close();
     await this.#services.catalogue.close();
     await this.audit.close();
+    this.memory.close();
   }
 
   /** Undefined for a collection without text. */

@@ -105,6 +105,7 @@ export class RequestPipeline {
     this.#isLocal = isLocal;
     this.#rates = new RateLimiter({ limits, nowMs });
     this.#bodies = new BodyAdmission({ bytesMax: limits.bodyBytesInFlightMax });
+    services.database.memory.onRelease(() => this.#bodies.dropKept());
     this.#replies = new ReplyAdmission({ bytesMax: limits.replyBytesInFlightMax });
     this.#eventLoop = eventLoop;
   }

@@ -72,6 +72,11 @@ export class BodyAdmission {
     return this.#buffers.acquire(Math.max(byteCount, BUFFER_BYTES_MIN)).subarray(0, byteCount);
   }
 
+  /** Drops the memory that is kept for later bodies. */
+  dropKept(): void {
+    this.#buffers.drop();
+  }
+
   /** Takes memory from `allocate`, which nobody uses any longer. */
   takeBack(memory: Uint8Array): void {
     this.#garbageBytes += this.#buffers.release(memory);
