@@ -119,6 +119,50 @@ it('searches with a stored vector under a filter and another metric', async () =
   );
 });
 
+it('--recall grades text ids from every format that query --file writes, and from lists', async () => {
+  const path = (name: string) => join(folder.path, name);
+  await writeFile(path('asked.ndjson'), '{"values":[1,0]}\n{"values":[0,1]}\n{"values":[-1,0]}\n');
+  const ask = ['query', 'points', '--file', path('asked.ndjson'), '-k', '3'];
+  const recallOf = async (name: string): Promise<number> => {
+    const { stdout, stderr, code } = await sagitta([...ask, '--recall', path(name), '--json']);
+    assert.equal(code, 0, stderr);
+    return (JSON.parse(stdout) as { recall: number }).recall;
+  };
+  for (const extension of ['ndjson', 'csv', 'arrow', 'arrows', 'parquet']) {
+    const found = await sagitta([...ask, '-o', path(`found.${extension}`)]);
+    assert.equal(found.code, 0, found.stderr);
+    assert.equal(await recallOf(`found.${extension}`), 1, extension);
+  }
+  const { stdout } = await sagitta([...ask, '--format', 'csv']);
+  const lines = stdout.trimEnd().split('\n');
+  const rowsOf = (query: number) => lines.filter((line) => line.startsWith(`${query},`));
+  await writeFile(path('gap.csv'), [lines[0], ...rowsOf(0), ...rowsOf(2)].join('\n'));
+  await writeFile(path('end.csv'), [lines[0], ...rowsOf(0), ...rowsOf(1)].join('\n'));
+  for (const name of ['gap.csv', 'end.csv']) assert.equal(await recallOf(name), 0.666667);
+  const ids = ['p11', 'p10', 'p9'];
+  const others = ['p0', 'p1', 'p2'];
+  for (const list of [ids, { ids }, { neighbors: ids }, { matches: ids.map((id) => ({ id })) }]) {
+    const text = [list, list, { ids: [...others, 'p3'] }].map((each) => JSON.stringify(each));
+    await writeFile(path('lists.ndjson'), text.join('\n'));
+    assert.ok((await recallOf('lists.ndjson')) > 0.6, JSON.stringify(list));
+  }
+  for (const [name, text, message] of [
+    ['x.ndjson', '{"a":1}', /x\.ndjson:1: found \{"a":1\}, expected matches, ids or a list of ids/],
+    ['x.csv', 'query,id\n0,a\n', /found the columns query, id; expected query_index and id/],
+    [
+      'x.csv',
+      'query_index,id\n1,a\n0,a\n',
+      /found query_index 0 after 1, expected rows in the order/,
+    ],
+    ['x.ndjson', '["a"]\n', /found 1 results, but .* has more queries/],
+  ] as const) {
+    await writeFile(path(name), text);
+    const { stderr, code } = await sagitta([...ask, '--recall', path(name)]);
+    assert.equal(code, 1);
+    assert.match(stderr, message);
+  }
+});
+
 it('--recall reads a filter from stdin once for all requests', async () => {
   const { collections, collection } = createClient({ baseUrl: server.url });
   await collections.create({ id: 'numbered', dimension: 1, metric: 'dot' });

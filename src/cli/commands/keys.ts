@@ -37,7 +37,8 @@ runs on it, which requires no key from a user who may write to the directory, or
 offline. This also works when every key is lost.
 
 Once the first key exists, every request to the service needs a credential. Give
-the first one the scope admin: only with it can keys be managed over the network.`;
+the first one the scope admin: only with it can keys be managed over the
+network.`;
 
 const ID_HELP = 'key id: the part of the key between the underscores';
 

@@ -7,13 +7,8 @@ import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/ipc-wr
 import { CliError, usageError } from '../failure.js';
 import { readFilter } from '../options.js';
 import type { Progress } from '../progress.js';
-import {
-  checkOptions,
-  type FormatName,
-  formatOf,
-  openRows,
-  openVectors,
-} from '../readers/formats.js';
+import { checkOptions, type FormatName, formatOf, openRows } from '../readers/formats.js';
+import { type ResultIds, readResultIds } from '../readers/result-ids.js';
 import { checkBatchDimension, type ReadOptions, type RowReader } from '../readers/row-batch.js';
 import { type InputSource, openSource } from '../readers/source.js';
 import { pluralize } from '../units.js';
@@ -67,7 +62,7 @@ export async function queryFile(
   const k = options.topK ?? TOP_K_DEFAULT;
   try {
     if (options.recall !== undefined) {
-      const results = readResults(options.recall, k);
+      const results = await readResultIds(options.recall, k);
       const found = await recallOfFile(client, collection, options, results, progress);
       progress?.end(true);
       printRecall(found, k, options.json === true);
@@ -199,7 +194,7 @@ async function recallOfFile(
   client: Client,
   collection: string,
   options: QueryFileOptions,
-  results: AsyncIterable<string[][]>,
+  results: ResultIds,
   progress: Progress | undefined,
 ): Promise<{ recall: number; queryCount: number }> {
   const { source, reader } = await openQueries(options, RECALL_QUERIES);
@@ -211,60 +206,35 @@ async function recallOfFile(
     ...(using !== undefined && { using }),
     ...(metric !== undefined && { metric }),
   };
-  const lists = results[Symbol.asyncIterator]();
-  let pending: string[][] = [];
   let sum = 0;
   let queryCount = 0;
   for await (const batch of reader.batches(0)) {
-    while (pending.length < batch.rowCount) {
-      const next = await lists.next();
-      if (next.done) {
+    const ids: (readonly string[])[] = [];
+    while (ids.length < batch.rowCount) {
+      const next = await results.lists.next();
+      if (next.done && !results.mayEndEarly) {
         throw new CliError(
-          `found ${queryCount + pending.length} results, but ${source.name} has more queries`,
+          `found ${queryCount + ids.length} results, but ${source.name} has more queries`,
         );
       }
-      pending.push(...next.value);
+      ids.push(next.done ? [] : next.value);
     }
-    const { dimension } = batch;
-    const vectors = Array.from({ length: batch.rowCount }, (_, row) =>
-      batch.values.subarray(row * dimension, (row + 1) * dimension),
-    );
-    const ids = pending.slice(0, batch.rowCount);
-    pending = pending.slice(batch.rowCount);
-    const reply = await client.collection(collection).recall({ ...request, vectors, ids });
-    for (const recall of reply.recalls) sum += recall;
+    const { dimension, values } = batch;
+    // A query without results contributes 0.
+    const graded = [...ids.entries()].filter(([, list]) => list.length > 0);
+    if (graded.length > 0) {
+      const reply = await client.collection(collection).recall({
+        ...request,
+        vectors: graded.map(([row]) => values.subarray(row * dimension, (row + 1) * dimension)),
+        ids: graded.map(([, list]) => list),
+      });
+      for (const recall of reply.recalls) sum += recall;
+    }
     queryCount += batch.rowCount;
     progress?.update(queryCount, shareOf(source, reader, queryCount));
   }
   if (queryCount === 0) throw usageError(`${source.name}: the file contains no vectors`);
   return { recall: sum / queryCount, queryCount };
-}
-
-/** The first `k` ids of each result: the numbers of an ivecs file or a dataset of neighbours. */
-async function* readResults(path: string, k: number): AsyncGenerator<string[][]> {
-  const { reader } = await openVectors(path, {
-    dataset: 'neighbors',
-    rowsPerBatch: RECALL_QUERIES,
-  });
-  for await (const { rowCount, dimension, values } of reader.batches(0)) {
-    if (dimension < k) {
-      throw new CliError(`${path}: found ${dimension} ids per query, but --top-k is ${k}`);
-    }
-    yield Array.from({ length: rowCount }, (_, row) =>
-      // Negative numbers mark missing matches.
-      Array.from(values.subarray(row * dimension, row * dimension + k))
-        .filter((id) => id >= 0)
-        .map((id) => idOfNumber(path, id)),
-    );
-  }
-}
-
-/** Ids are read as float32, which represents integers below this exactly. */
-const EXACT_ID_MAX = 2 ** 24;
-
-function idOfNumber(path: string, id: number): string {
-  if (Number.isInteger(id) && id < EXACT_ID_MAX) return String(id);
-  throw new CliError(`${path}: found the id ${id}, expected integers below ${EXACT_ID_MAX}`);
 }
 
 function filterOf({ filter }: QueryFileOptions): JsonObject | undefined {

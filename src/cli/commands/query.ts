@@ -46,7 +46,9 @@ reads. Results are written as .ndjson (one line per query), .csv, .arrow or
   $ sagitta query sift --file sift-128-euclidean.hdf5 -k 10 \\
       --recall sift-128-euclidean.hdf5
 --recall reports which share of the exact nearest neighbours a result file
-contains (.ivecs, or the HDF5 dataset "neighbors").
+contains: .ndjson, .csv, .arrow or .parquet as written with -o or with a list of
+ids per query (column "ids" or "neighbors"), .ivecs, or the HDF5 dataset
+"neighbors".
 
 ${EXIT_CODES_TEXT}`;
 

@@ -14,11 +14,8 @@ import type { InputSource } from './source.js';
 const GROUP_BYTES_MAX = 1_500_000_000;
 
 export async function openParquet(source: InputSource, options: ReadOptions): Promise<RowReader> {
-  const { ParquetFile } = await import('parquet-wasm/node');
   const { name } = source;
-  const file = await readable(name, async () =>
-    ParquetFile.fromFile(await openAsBlob(source.path!)),
-  );
+  const file = await openFile(source);
   const metadata = file.metadata();
   const groups = metadata.rowGroups().map((group) => ({
     rowCount: group.numRows(),
@@ -47,6 +44,11 @@ export async function openParquet(source: InputSource, options: ReadOptions): Pr
   return { rowCount, batches };
 }
 
+async function openFile({ name, path }: InputSource): Promise<ParquetFile> {
+  const { ParquetFile } = await import('parquet-wasm/node');
+  return await readable(name, async () => ParquetFile.fromFile(await openAsBlob(path!)));
+}
+
 async function readFooter({ path, byteCount }: InputSource): Promise<Uint8Array> {
   const handle = await open(path!);
   try {
@@ -57,6 +59,18 @@ async function readFooter({ path, byteCount }: InputSource): Promise<Uint8Array>
     return footer;
   } finally {
     await handle.close();
+  }
+}
+
+/** Each row group as an Arrow stream. */
+export async function* arrowStreamsOf(
+  source: InputSource,
+  batchSize: number,
+): AsyncGenerator<AsyncIterable<Uint8Array>> {
+  const file = await openFile(source);
+  const groupCount = file.metadata().numRowGroups();
+  for (let group = 0; group < groupCount; group++) {
+    yield arrowOf(source.name, file, group, batchSize);
   }
 }
 
