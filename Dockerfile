@@ -10,7 +10,8 @@
 
 # Bookworm is the oldest system with this version of Node, so binaries compiled on it run on newer ones.
 ARG NODE_IMAGE=node:22.23.3-bookworm-slim
-# The same system without Node and npm: the bundle has a Node of its own.
+# The same system without Node and npm: the bundle has a Node of its own, which needs what apt needs as well,
+# the C++ library.
 ARG RUNTIME_IMAGE=debian:12.12-slim
 
 FROM ${NODE_IMAGE} AS packages
@@ -39,8 +40,6 @@ RUN scripts/container/assemble /image
 
 FROM ${RUNTIME_IMAGE}
 WORKDIR /app
-COPY scripts/container/install-runtime ./scripts/container/
-RUN scripts/container/install-runtime
 COPY --from=build /image/app ./
 # A number needs no entry in /etc/passwd, and orchestrators can check that it is not root.
 COPY --from=build --chown=10001:10001 /image/data /data

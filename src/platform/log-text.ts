@@ -22,9 +22,8 @@ export function formatLogLine(line: string): string {
   const levelName = LEVEL_NAMES[level as number] ?? String(level);
   const head = `${new Date(time as number).toISOString()} ${levelName.padEnd(LEVEL_CHARACTERS)}`;
   const pairs = Object.entries(members).map(([name, value]) => `${name}=${textOf(value)}`);
-  const text = [head, ...(msg === undefined ? [] : [escapeControls(String(msg))]), ...pairs].join(
-    ' ',
-  );
+  const parts = [...(msg === undefined ? [] : [escapeControls(String(msg))]), pairs.join(' ')];
+  const text = `${head} ${parts.filter((part) => part !== '').join('  ')}`;
   return `${text}\n${stackOf(err)}`;
 }
 

@@ -149,7 +149,7 @@ const hasTerminal = spawnSync('script', ['--version']).status === 0;
 it('logs are text on a terminal and JSON elsewhere, unless the setting says otherwise', {
   skip: hasTerminal ? false : 'script, which makes a terminal, is not installed',
 }, async () => {
-  const text = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info {2}listening url=http:\S+ /m;
+  const text = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z info {2}listening {2}url=http:\S+ /m;
   const json = /^\{"level":30,"time":\d+,"url":"http:[^"]+",.*"msg":"listening"\}\r?$/m;
   for (const [isTerminal, format, expected] of [
     [true, 'auto', text],

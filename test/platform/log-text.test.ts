@@ -25,8 +25,8 @@ describe('log lines as text', () => {
     });
     assert.equal(
       text,
-      '2026-11-23T07:33:52.472Z info  listening url=http://127.0.0.1:8484 milliseconds=12\n' +
-        '2026-11-23T07:33:52.472Z warn  not available reason="no driver" list=["a",1]\n' +
+      '2026-11-23T07:33:52.472Z info  listening  url=http://127.0.0.1:8484 milliseconds=12\n' +
+        '2026-11-23T07:33:52.472Z warn  not available  reason="no driver" list=["a",1]\n' +
         '2026-11-23T07:33:52.472Z debug no members\n' +
         '2026-11-23T07:33:52.472Z error code=internal\n',
     );
@@ -38,7 +38,7 @@ describe('log lines as text', () => {
     const text = textsOf((logger) => logger.error({ err: error, code: 'x' }, 'failed'));
     assert.equal(
       text,
-      '2026-11-23T07:33:52.472Z error failed code=x\n    RangeError: too far\n    at a (b.js:1:2)\n',
+      '2026-11-23T07:33:52.472Z error failed  code=x\n    RangeError: too far\n    at a (b.js:1:2)\n',
     );
   });
 
