@@ -105,6 +105,8 @@ function adviceOn(error: SagittaClientError): string | undefined {
       return 'Check --api-key or SAGITTA_API_KEY; sagitta keys list shows the keys that exist.';
     case 'insufficient_scope':
       return 'Use another key, or make one with sagitta keys create --scope.';
+    case 'origin_not_allowed':
+      return 'Commands need a key without origins; sagitta keys create makes one.';
     default:
       return undefined;
   }

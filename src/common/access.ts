@@ -98,17 +98,21 @@ export function areOfAdministrator(scopes: readonly string[]): boolean {
 /** The members of an API key's record that say whether, and for how long, it can manage other keys. */
 interface KeyTerms {
   readonly scopes: readonly string[];
+  readonly allowed_origins: readonly string[] | null;
   readonly expires_at: string | null;
   readonly revoked_at: string | null;
 }
 
 /**
  * Unix time from which on no API key can manage the service: infinity if one never expires, negative
- * infinity if none can at `nowMs`.
+ * infinity if none can at `nowMs`. A key for web pages is none: commands cannot use it.
  */
 export function administrationEndsAtMs(keys: readonly KeyTerms[], nowMs: number): number {
   const ends = keys
-    .filter(({ scopes, revoked_at }) => revoked_at === null && areOfAdministrator(scopes))
+    .filter(
+      ({ scopes, allowed_origins: origins }) => origins === null && areOfAdministrator(scopes),
+    )
+    .filter(({ revoked_at }) => revoked_at === null)
     .map(({ expires_at }) => (expires_at === null ? Infinity : Date.parse(expires_at)))
     .filter((endMs) => endMs > nowMs);
   return ends.reduce((latest, endMs) => Math.max(latest, endMs), -Infinity);

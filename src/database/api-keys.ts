@@ -269,7 +269,8 @@ export class ApiKeys {
   }
 
   #isLastAdministrator(entry: ApiKeyEntry, now: number): boolean {
-    const canManage = (each: ApiKeyEntry) => !isEnded(each, now) && areOfAdministrator(each.scopes);
+    const canManage = (each: ApiKeyEntry) =>
+      !isEnded(each, now) && each.allowedOrigins === null && areOfAdministrator(each.scopes);
     const managing = [...this.#keys.values()].filter((key) => canManage(key.entry));
     return managing.length === 1 && managing[0]!.entry.id === entry.id;
   }
@@ -391,7 +392,7 @@ function checkRestrictions({ allowedOrigins, rateLimit }: ApiKeyInput, report: R
 }
 
 /** Throws `would_lock_out` unless the first key can make further ones, and can for ever. */
-function requireAdministrator({ scopes, expiresAt }: ApiKeyInput): void {
+function requireAdministrator({ scopes, expiresAt, allowedOrigins }: ApiKeyInput): void {
   const issues: ValidationIssue[] = [];
   const report = (name: string, detail: string) =>
     issues.push({ location: field(name), code: 'would_lock_out', detail });
@@ -405,6 +406,12 @@ function requireAdministrator({ scopes, expiresAt }: ApiKeyInput): void {
     report(
       'expires_at',
       `The first key must not expire; found ${expiresAt}. After that, nobody could manage the service over the network. Make one that does not expire first, and then this one with it.`,
+    );
+  }
+  if (allowedOrigins != null) {
+    report(
+      'allowed_origins',
+      'The first key must not be bound to web pages: commands and programs could not manage the service with it. Make one without origins first, and then this one with it.',
     );
   }
   if (issues.length > 0) throw validationError(issues, 'would_lock_out');

@@ -321,6 +321,12 @@ describe('a key for web pages', () => {
     const askFrom = async (origin: string) =>
       (await fetch(`${url}/v1/limits`, { headers: { authorization, origin } })).status;
     assert.deepEqual([await askFrom(PAGE), await askFrom('http://localhost:1')], [200, 403]);
+    const used = await run(['collections', 'list', '--url', url, '--api-key', stdout.trim()]);
+    assert.equal(used.code, 1);
+    assert.match(
+      used.stderr,
+      /only; found no header Origin\. Commands need a key without origins;/,
+    );
     const rotated = await keys(directory, `rotate ${record!.id}`);
     assert.match(rotated.stderr, /origins: .*; rate: 0\.5\/s burst 7;/);
     const shown = await succeed(keys(directory, `show ${record!.id}`));

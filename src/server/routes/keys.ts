@@ -26,7 +26,7 @@ function createRoute(services: RouteServices): Route {
     operationId: 'createKey',
     summary: 'Make an API key',
     description:
-      'Only this reply contains the key itself. Once a key exists, every request needs a credential; the first key, if it is made without one, must therefore have the scope `admin` and must not expire. The request is not idempotent: if the reply is lost, revoke the key.',
+      'Only this reply contains the key itself. Once a key exists, every request needs a credential; the first key, if it is made without one, must therefore have the scope `admin`, without an expiry or origins. The request is not idempotent: if the reply is lost, revoke the key.',
     body: schemas.create,
     reply: schemas.secretRecord,
     audit: 'key.create',

@@ -124,6 +124,7 @@ describe('the routes of keys', () => {
       [INPUT, ['/scopes']],
       [{ owner: 'ops', scopes: ['admin:catalog-*'] }, ['/scopes']],
       [{ owner: 'ops', scopes: ['admin'], expires_at }, ['/expires_at']],
+      [{ owner: 'ops', scopes: ['admin'], allowed_origins: ['http://a'] }, ['/allowed_origins']],
       [{ ...INPUT, expires_at }, ['/scopes', '/expires_at']],
     ] as const) {
       const reply = await expectProblem(call('POST', '/keys', input), 409, 'would_lock_out');
@@ -147,6 +148,7 @@ describe('the routes of keys', () => {
     await lock();
     const [{ id }] = (await call('GET', '/keys')).json.keys;
     await create({ owner: 'part', scopes: ['admin:catalog-*'] });
+    await create({ owner: 'page', scopes: ['admin'], allowed_origins: ['http://a'] });
     const soon = new Date(clock.nowMs + 1_000).toISOString();
     const other = await create({ owner: 'short', scopes: ['admin'], expires_at: soon });
     clock.nowMs += 1_000;

@@ -83,7 +83,7 @@ function CreateKeyForm({ isFirst, onClose, onCreated }: CreateKeyProps) {
           />
         )}
       </Field>
-      <RestrictionFields draft={draft} errors={errors} onChange={change} />
+      {!isFirst && <RestrictionFields draft={draft} errors={errors} onChange={change} />}
     </DialogForm>
   );
 }
