@@ -98,12 +98,28 @@ suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
     await page.getByRole('checkbox', { name: /^vectors:read/ }).check();
     await page.getByLabel('Collections of vectors:read').fill('cu*');
     await page.getByText('Matches cut, and later ones.').waitFor();
+    await page.getByLabel('Web pages (origins)').fill('https://app.example/');
+    await page.getByLabel('Reads and writes per second').fill('20');
+    await press(page, 'Create');
+    await page.getByText('Expected https://app.example; found').waitFor();
+    await page.getByLabel('Web pages (origins)').fill('https://app.example');
+    await expectAccessible(page, 'the dialog of a key for web pages');
     await press(page, 'Create');
     const secret =
       (await page.getByRole('dialog', { name: 'The key' }).locator('code').textContent()) ?? '';
-    const reader = createClient({ baseUrl: server.url, apiKey: secret });
+    const fromPage: typeof fetch = (url, init) => {
+      const headers = new Headers(init?.headers);
+      headers.set('origin', 'https://app.example');
+      return fetch(url, { ...init, headers });
+    };
+    const reader = createClient({ baseUrl: server.url, apiKey: secret, fetch: fromPage });
     assert.equal(await reader.collection('cut').count(), 25_000);
+    const elsewhere = createClient({ baseUrl: server.url, apiKey: secret });
+    await assert.rejects(elsewhere.collection('cut').count(), { code: 'origin_not_allowed' });
     await press(page, 'I have copied it');
+    await page
+      .getByRole('row', { name: /reader .* https:\/\/app\.example 20\/s, 20 at once/ })
+      .waitFor();
     await press(page, 'Revoke the key of reader');
     await press(page, 'Revoke');
     await page.getByRole('row', { name: /reader .* revoked/ }).waitFor();
