@@ -78,7 +78,7 @@ class SharedFlows(Group):
         offset: int | None = None,
         cursor: str | None = None,
         filter: wire.JsonObject | None = None,
-        sort: Sequence[wire.ListSortKey] | None = None,
+        sort: Sequence[wire.SortKey] | None = None,
         include_metadata: bool | None = None,
         include_values: IncludePlain = False,
     ) -> Flow[wire.VectorList]:
@@ -92,7 +92,7 @@ class SharedFlows(Group):
         *,
         limit: int | None = None,
         filter: wire.JsonObject | None = None,
-        sort: Sequence[wire.ListSortKey] | None = None,
+        sort: Sequence[wire.SortKey] | None = None,
         include_metadata: bool | None = None,
         include_values: IncludePlain = False,
     ) -> ItemFlow[wire.VectorList]:
@@ -106,7 +106,7 @@ class SharedFlows(Group):
         *,
         limit: int | None = None,
         filter: wire.JsonObject | None = None,
-        sort: Sequence[wire.ListSortKey] | None = None,
+        sort: Sequence[wire.SortKey] | None = None,
         include_metadata: bool | None = None,
         include_values: IncludePlain = False,
     ) -> ItemFlow[wire.Vector]:
@@ -347,7 +347,7 @@ class CollectionFlows(StreamFlows, SharedFlows):
 
 
 def _listed(
-    sort: Sequence[wire.ListSortKey] | None,
+    sort: Sequence[wire.SortKey] | None,
     include_metadata: bool | None,
     include_values: IncludePlain,
 ) -> dict[str, Any]:
