@@ -1,6 +1,6 @@
 """A batch job with Dask: embeds texts, writes them, and writes the neighbours of each as Parquet.
 
-python dask_batch.py texts.parquet neighbours
+    python dask_batch.py texts.parquet neighbours
 
 `texts.parquet` has the columns `id` and `text`. Partitions are processed in
 parallel; a task that is repeated writes the same ids again, which changes nothing.

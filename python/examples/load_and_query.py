@@ -1,6 +1,8 @@
 """Writes record batches from a generator, and queries them in batches, by filters and by pages.
 
-SAGITTA_URL=http://127.0.0.1:8484 python load_and_query.py
+    python load_and_query.py
+
+SAGITTA_URL is the address of the server.
 """
 
 import os

@@ -1,7 +1,6 @@
-"""A batch job with Ray Data: embeds texts, writes them, and writes the neighbours of each as
-Parquet.
+"""A batch job with Ray Data: embeds texts, writes them, and writes the neighbours as Parquet.
 
-python ray_batch.py texts.parquet neighbours
+    python ray_batch.py texts.parquet neighbours
 
 `texts.parquet` has the columns `id` and `text`. Blocks are processed in parallel, each in constant
 memory; a task that Ray repeats writes the same ids again, which changes nothing.

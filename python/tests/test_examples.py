@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -73,3 +74,19 @@ def test_a_batch_job_writes_neighbours(server: Server, tmp_path: Path, library: 
     for id, neighbour in zip(*(column.to_pylist() for column in found.columns), strict=True):
         assert id != neighbour
         assert text_of[id].split()[0] == text_of[neighbour].split()[0]
+
+
+def test_the_examples_of_the_readme_print_what_it_says(
+    server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("langchain_core")
+    text = (REPOSITORY / "python/README.md").read_text()
+    program = "\n".join(re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+    expected = [
+        line
+        for outputs in re.findall(r"^ *print\(.*\)  # (.*)$", program, re.MULTILINE)
+        for line in outputs.split(" | ")
+    ]
+    exec(program.replace("http://127.0.0.1:8484", server.url), {"__name__": "__main__"})
+    assert capsys.readouterr().out.splitlines() == expected
+    assert len(expected) > 10

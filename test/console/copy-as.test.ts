@@ -18,7 +18,11 @@ import { startTestServer, type TestServer } from '../support/server-in-process.j
 const run = promisify(execFile);
 const COLLECTION = 'copied.docs';
 const PYTHON = process.env.SAGITTA_TEST_PYTHON ?? 'python3';
-const hasRequests = spawnSync(PYTHON, ['-c', 'import requests']).status === 0;
+// The package of the repository, which need not be installed.
+const PACKAGE = fileURLToPath(new URL('../../../python/src', import.meta.url));
+const hasPackage =
+  spawnSync(PYTHON, ['-c', 'import sagitta'], { env: { ...process.env, PYTHONPATH: PACKAGE } })
+    .status === 0;
 
 const REQUESTS: Readonly<Record<string, QueryRequest>> = {
   'by id': { id: `a'"\\$(x)`, limit: 2, include_metadata: true },
@@ -66,8 +70,8 @@ describe('a copied query', () => {
       const reply = JSON.parse(await runProgram('curl', copied)) as { matches: unknown };
       assert.deepEqual(reply.matches, matches);
       assert.equal(await runProgram('typescript', copied), lines);
-      if (hasRequests) assert.equal(await runProgram('python', copied), lines);
-      else context.diagnostic(`${PYTHON} has no requests; SAGITTA_TEST_PYTHON names one that has`);
+      if (hasPackage) assert.equal(await runProgram('python', copied), lines);
+      else context.diagnostic(`${PYTHON} has no httpx; SAGITTA_TEST_PYTHON names one that has`);
     });
   }
 
@@ -80,7 +84,7 @@ describe('a copied query', () => {
     };
     for (const language of Object.keys(LANGUAGES) as Language[]) {
       assert.match(LANGUAGES[language].write(copied), new RegExp(CREDENTIAL_VARIABLE));
-      if (language === 'python' && !hasRequests) continue;
+      if (language === 'python' && !hasPackage) continue;
       assert.match(await runProgram(language, copied), /ü|a'/);
     }
   });
@@ -88,7 +92,14 @@ describe('a copied query', () => {
 
 async function runProgram(language: Language, copied: CopiedQuery): Promise<string> {
   const code = LANGUAGES[language].write(copied);
-  const options = { env: { ...process.env, [CREDENTIAL_VARIABLE]: 'a-key' } };
+  const options = {
+    env: {
+      ...process.env,
+      [CREDENTIAL_VARIABLE]: 'a-key',
+      PYTHONPATH: PACKAGE,
+      PYTHONDONTWRITEBYTECODE: '1',
+    },
+  };
   if (language === 'curl') return (await run('bash', ['-c', code], options)).stdout;
   if (language === 'python') return (await run(PYTHON, ['-c', code], options)).stdout;
   // In the package, so that it finds itself by its name.

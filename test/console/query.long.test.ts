@@ -109,7 +109,7 @@ suite('browsing and querying a collection', { skip: NO_BROWSER }, () => {
     assert.equal(await page.getByRole('listitem').filter({ hasText: 'Details' }).count(), 10);
     await page.getByRole('button', { name: 'Copy as' }).click();
     await page.getByRole('tab', { name: 'Python' }).click();
-    await page.getByText('import requests').waitFor();
+    await page.getByText('from sagitta import Sagitta').waitFor();
     await expectAccessible(page, 'a query as a program');
     expectNoProblems();
     await close();

@@ -55,17 +55,14 @@ for (const { id, score } of matches) console.log(score.toFixed(6), id);
 }
 
 function writePython({ baseUrl, collectionId, request, needsCredential }: CopiedQuery): string {
-  const headers = needsCredential
-    ? `\n    headers={"Authorization": f"Bearer {os.environ['${CREDENTIAL_VARIABLE}']}"},`
-    : '';
-  return `${needsCredential ? 'import os\n\n' : ''}import requests
+  const options = needsCredential ? `, api_key=os.environ["${CREDENTIAL_VARIABLE}"]` : '';
+  return `${needsCredential ? 'import os\n\n' : ''}from sagitta import Sagitta
 
-response = requests.post(
-    ${JSON.stringify(queryUrl(baseUrl, collectionId))},${headers}
-    json=${writeObject(request as Json, 1, PYTHON_WORDS)},
-)
-response.raise_for_status()
-for match in response.json()["matches"]:
+with Sagitta(${JSON.stringify(baseUrl)}${options}) as client:
+    reply = client.collection(${JSON.stringify(collectionId)}).query(
+        **${writeObject(request as Json, 2, PYTHON_WORDS)}
+    )
+for match in reply["matches"]:
     print(f"{match['score']:.6f}", match["id"])
 `;
 }
