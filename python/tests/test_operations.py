@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import re
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 import httpx
@@ -15,6 +15,8 @@ from servers import REPOSITORY
 from sagitta import AsyncSagitta, Sagitta, SagittaError
 from sagitta.collection import CollectionFlows, SharedFlows
 from sagitta.flow import _Descriptor
+from sagitta.service import AuditFlows
+from sagitta.streams import ColumnOptions, ExportOptions, QueryOptions
 
 VECTOR = {"id": "v", "values": [1.0]}
 CALLS: dict[str, Callable[[Sagitta], Any]] = {
@@ -102,6 +104,25 @@ def test_a_method_sends_its_operation(operation: str) -> None:
     assert re.fullmatch(pattern, sent[0].url.path), sent[0].url
 
 
+@pytest.mark.parametrize(
+    ("operation", "names"),
+    [
+        ("writeVectors", {*ColumnOptions.__annotations__}),
+        ("queryCollectionBatch", {*QueryOptions.__annotations__}),
+        ("exportVectors", {*ExportOptions.__annotations__, "format"}),
+        ("listVectorsInCollection", {*signature(SharedFlows.list).parameters}),
+        ("listAuditEvents", {*signature(AuditFlows.list).parameters}),
+        ("getCollectionSchema", {*signature(CollectionFlows.schema).parameters}),
+        ("getVector", {*signature(CollectionFlows.get).parameters} - {"id"}),
+    ],
+)
+def test_a_method_has_all_parameters(operation: str, names: set[str]) -> None:
+    method, path = OPERATIONS[operation]
+    described = DOCUMENT["paths"][path][method.lower()]["parameters"]
+    expected = {one["name"] for one in described if one["in"] == "query"}
+    assert names - {"self", "idempotency_key"} == expected
+
+
 def test_both_clients_have_the_same_methods() -> None:
     async_client = AsyncSagitta("http://server")
     with Sagitta("http://server") as client:
@@ -114,7 +135,7 @@ def test_methods_keep_their_documentation_and_signature() -> None:
     with Sagitta("http://server") as client:
         method = client.collection("a").fetch
     assert "order of the ids" in method.__doc__
-    assert next(iter(inspect.signature(method).parameters)) == "ids"
+    assert next(iter(signature(method).parameters)) == "ids"
     undocumented = [
         f"{flows.__name__}.{name}"
         for flows in (CollectionFlows, SharedFlows)

@@ -78,6 +78,8 @@ class QueryOptions(TypedDict, total=False):
     include_values: bool
     min_sequence: int
     vector_column: str
+    ignore_columns: bool
+    """Leaves out columns that are no option of a query; otherwise they are an error."""
 
 
 class ExportOptions(TypedDict, total=False):
