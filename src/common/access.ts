@@ -32,7 +32,7 @@ export interface Principal {
 
 /** Of reads, and of writes: queries, or vectors read or written. */
 export interface RateLimit {
-  /** Not an integer where less than one read or write per second is allowed; 0 for no limit. */
+  /** May be a fraction; 0 for no limit. */
   readonly perSecond: number;
   readonly burst: number;
 }

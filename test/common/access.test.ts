@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import {
+  administrationEndsAtMs,
   EVERYBODY,
   holdsScope,
   holdsScopeEverywhere,
@@ -160,4 +161,26 @@ test('a scope of the service makes no collection visible, and the anonymous prin
     assert.ok(!holdsScope(NOBODY, scope));
     assert.ok(holdsScopeEverywhere(EVERYBODY, scope));
   }
+});
+
+test('administration ends with the last key of an administrator that programs can use', () => {
+  const nowMs = Date.parse('2026-01-01T00:00:00Z');
+  const usable = { scopes: ['admin'], allowed_origins: null, expires_at: null, revoked_at: null };
+  const soon = { ...usable, expires_at: '2026-02-01T00:00:00Z' };
+  const later = {
+    ...usable,
+    scopes: ['metrics:read', 'admin:*'],
+    expires_at: '2026-03-01T00:00:00Z',
+  };
+  const useless = [
+    { ...usable, scopes: ['admin:catalog-*', 'vectors:write'] },
+    { ...usable, allowed_origins: ['https://app.example.org'] },
+    { ...usable, revoked_at: '2025-01-01T00:00:00Z' },
+    { ...usable, expires_at: '2026-01-01T00:00:00Z' },
+  ];
+  assert.equal(administrationEndsAtMs([], nowMs), -Infinity);
+  assert.equal(administrationEndsAtMs(useless, nowMs), -Infinity);
+  const end = Date.parse('2026-03-01T00:00:00Z');
+  assert.equal(administrationEndsAtMs([later, ...useless, soon], nowMs), end);
+  assert.equal(administrationEndsAtMs([soon, usable, later], nowMs), Infinity);
 });

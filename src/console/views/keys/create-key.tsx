@@ -100,7 +100,7 @@ function RestrictionFields({ draft, errors, onChange }: RestrictionFieldsProps) 
     <>
       <Field
         label="Web pages (origins)"
-        hint="Empty: any page and program. Browsers keep other pages away; programs can pretend."
+        hint="The only pages that may use the key. Empty: no restriction. Programs can pretend to be a page."
         error={errors.origins}
       >
         {(control) => (
@@ -126,7 +126,11 @@ function RestrictionFields({ draft, errors, onChange }: RestrictionFieldsProps) 
           />
         )}
       </Field>
-      <Field label="At once" hint="Empty: those of one second." error={errors.burst}>
+      <Field
+        label="Reads and writes at once"
+        hint="Empty: those of one second."
+        error={errors.burst}
+      >
         {(control) => (
           <TextInput
             {...control}

@@ -59,7 +59,7 @@ export function parseKey(
     ...(isFirst &&
       !areOfAdministrator(scopes) && {
         grants:
-          'The first key needs the scope admin, for all collections: nobody could make others.',
+          'The first key needs the scope admin, for all collections: without it, nobody could make others.',
       }),
     ...(wrong !== undefined && {
       grants: `${wrong}: expected letters, digits, "_", ".", "-", "*" and "?" after the scope.`,
