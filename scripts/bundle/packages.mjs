@@ -8,6 +8,9 @@ import { join } from 'node:path';
 /** Optional and hundreds of megabytes; scripts/install-tensorflow.mjs installs it. */
 const EXCLUDED = ['@tensorflow/tfjs-node-gpu'];
 
+/** Loaded if there is one, else JavaScript does the same; the package for ARM64 lacks the one for glibc. */
+const OPTIONAL_BINARIES = /^@msgpackr-extract\//;
+
 /** The files that Node loads, for packages with builds for many browsers and bundlers. */
 const INCLUDED_FILES = {
   '@tensorflow/tfjs-backend-cpu': [/^dist\/tf-backend-cpu\.node\.js$/],
@@ -65,6 +68,9 @@ export function listPackageFiles(root, { path, name }, { modules, isMusl = false
     .sort();
   const binaries = files.filter((file) => /(^|\/)node\.(abi|napi)[^/]*\.node$/.test(file));
   const binary = chooseBinary(binaries, modules, isMusl ? 'musl' : 'glibc');
+  if (binaries.length > 0 && binary === undefined && !OPTIONAL_BINARIES.test(name)) {
+    throw new Error(`none of ${binaries.join(', ')} in ${path} matches this Node (ABI ${modules})`);
+  }
   return files.filter((file) => {
     if (isLicence(file) || file === 'package.json') return true;
     if (binaries.includes(file)) return file === binary;
@@ -80,13 +86,7 @@ export function isLicence(file) {
 /** The binary for this Node version, else the one for all versions; packages look them up in this order. */
 function chooseBinary(binaries, modules, library) {
   const fit = (kind) => binaries.find((file) => file.endsWith(`node.${kind}.${library}.node`));
-  const binary = fit(`abi${modules}`) ?? fit('napi');
-  if (binaries.length > 0 && binary === undefined) {
-    throw new Error(
-      `none of ${binaries.join(', ')} matches this Node (ABI ${modules}, ${library})`,
-    );
-  }
-  return binary;
+  return fit(`abi${modules}`) ?? fit('napi');
 }
 
 function namesOf({ dependencies = {}, optionalDependencies = {}, peerDependencies = {}, ...rest }) {
