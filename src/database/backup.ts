@@ -5,6 +5,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SagittaError } from '../common/errors.js';
 import type { Logger } from '../common/logger.js';
+import { anotherBackup } from '../storage/backup.js';
 import { readMarker } from '../storage/backup-marker.js';
 import { removeUnfinished } from '../storage/staged-folder.js';
 import type { DiskStore, ListEntries } from '../storage/store.js';
@@ -53,9 +54,11 @@ export class Backups {
         `The name of a backup matches ${BACKUP_NAME_PATTERN.source}; found ${JSON.stringify(name)}.`,
       );
     }
-    // One is made at a time, so an unfinished one was left by a process that died.
-    if (!this.#isMaking) await removeUnfinished(directory);
-    const made = await this.#make(join(directory, name)).catch((error: unknown) => {
+    const made = await this.#alone(async () => {
+      // One is made at a time, so an unfinished one was left by a process that died.
+      await removeUnfinished(directory);
+      return this.#make(join(directory, name));
+    }).catch((error: unknown) => {
       if (!(error instanceof SagittaError) || error.code !== 'backup_exists') throw error;
       // Clients are not shown the path.
       throw new SagittaError('backup_exists', `There is a backup with the name "${name}".`);
@@ -66,7 +69,7 @@ export class Backups {
   /** The same in any folder, for callers who may write to the file system anyway. */
   async createAt(folder: string): Promise<Omit<BackupRecord, 'name'>> {
     try {
-      return await this.#make(folder);
+      return await this.#alone(() => this.#make(folder));
     } catch (error) {
       // Errors of the operating system can be solved by whoever chose the folder.
       if (!(error instanceof Error) || !('syscall' in error)) throw error;
@@ -96,12 +99,18 @@ export class Backups {
   async #make(folder: string): Promise<Omit<BackupRecord, 'name'>> {
     const { store, logger } = this.#options;
     const startedAt = performance.now();
+    const { createdAt, byteLength, collectionCount } = await store.backup(folder, chooseBlobs);
+    const milliseconds = Math.round(performance.now() - startedAt);
+    logger.info({ folder, byteLength, collectionCount, milliseconds }, 'backup made');
+    return { createdAt, byteLength, collectionCount };
+  }
+
+  /** From the removal of unfinished backups on: it would remove the folder of another one under way. */
+  async #alone<Result>(make: () => Promise<Result>): Promise<Result> {
+    if (this.#isMaking) throw anotherBackup();
     this.#isMaking = true;
     try {
-      const { createdAt, byteLength, collectionCount } = await store.backup(folder, chooseBlobs);
-      const milliseconds = Math.round(performance.now() - startedAt);
-      logger.info({ folder, byteLength, collectionCount, milliseconds }, 'backup made');
-      return { createdAt, byteLength, collectionCount };
+      return await make();
     } finally {
       this.#isMaking = false;
     }

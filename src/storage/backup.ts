@@ -4,7 +4,7 @@
 
 import { mkdir, readdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
-import { SagittaError } from '../common/errors.js';
+import { overloadedError, SagittaError } from '../common/errors.js';
 import {
   type BackupMarker,
   digestOfFile,
@@ -25,6 +25,12 @@ export interface BackupSource {
   blobPath(name: string): string;
   /** Whether the store is being closed, so that the backup has to stop. */
   isStopping(): boolean;
+}
+
+export function anotherBackup(): SagittaError {
+  return overloadedError('Another backup is being made, and only one can run at a time.', {
+    retryAfterSeconds: 10,
+  });
 }
 
 /** See `DiskStore.backup`. */

@@ -2,9 +2,9 @@
 // them before a batch is written, and reads in pages. Trimmed records become invisible at once and are
 // removed in the background.
 
-import { assert, overloadedError, SagittaError } from '../common/errors.js';
+import { assert, SagittaError } from '../common/errors.js';
 import type { FileMapping } from '../common/types.js';
-import { writeBackup } from './backup.js';
+import { anotherBackup, writeBackup } from './backup.js';
 import type { BlobFiles } from './blob-files.js';
 import { CommitPlan, type PlannedWrite } from './commit-plan.js';
 import type { DirectoryLock } from './directory-lock.js';
@@ -172,11 +172,7 @@ export class TableStore implements DiskStore {
     choose: Parameters<DiskStore['backup']>[1],
   ): ReturnType<DiskStore['backup']> {
     assert(!this.#isClosing, 'no backup after close');
-    if (this.#backup !== undefined) {
-      throw overloadedError('Another backup is being made, and only one can run at a time.', {
-        retryAfterSeconds: 10,
-      });
-    }
+    if (this.#backup !== undefined) throw anotherBackup();
     const source = {
       directory: this.#directory,
       copyTables: (path: string) => this.#tables.copyTo(path),

@@ -3,8 +3,9 @@
 // acknowledged before it began.
 
 import assert from 'node:assert/strict';
+import { mkdirSync, rmdirSync } from 'node:fs';
 import { readdir, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { describe, it } from 'node:test';
 import { silentLogger } from '../../src/common/logger.js';
 import { Backups } from '../../src/database/backup.js';
@@ -12,7 +13,7 @@ import type { Database } from '../../src/database/database.js';
 import { verifyDirectory } from '../../src/offline.js';
 import type { DiskStore } from '../../src/storage/store.js';
 import { makeDirectory, openIn } from '../storage/directories.js';
-import { eventually } from '../support/waiting.js';
+import { eventually, withResolvers } from '../support/waiting.js';
 import { batchOf, createRandom, createTestClock, openDatabase, testSeed } from './harness.js';
 
 const BACKUP_COUNT = 6;
@@ -110,6 +111,31 @@ describe('backups', () => {
     t.diagnostic(`${sent.length} writes; backups at ${kept}; ${deletionCount} deletions in files`);
     assert.ok(deletionCount > 0, 'no backup met deletions in files');
     assert.ok(kept.at(-1)! > kept[0]! + WRITES_BETWEEN, `backups at ${kept}`);
+  });
+
+  it('that race are made or refused, and do not remove the folders of each other', async () => {
+    const directory = await makeDirectory();
+    // Many names, so that some calls still read them when another one has made its folder.
+    for (let i = 0; i < 2_000; i++) mkdirSync(join(directory, `made-${i}`));
+    const staged = withResolvers();
+    const store = {
+      async backup(folder: string) {
+        const staging = join(directory, `.${basename(folder)}.unfinished`);
+        mkdirSync(staging);
+        await staged.promise;
+        rmdirSync(staging);
+        return { createdAt: new Date(0).toISOString(), byteLength: 0, collectionCount: 0 };
+      },
+    } as unknown as DiskStore;
+    const backups = new Backups({ store, directory, logger: silentLogger });
+    const calls = Array.from({ length: 32 }, (_, i) => backups.create(`b${i}`));
+    const codes: string[] = [];
+    for (const call of calls) call.catch((error) => codes.push(error.code));
+    await eventually('all but one are refused', () => codes.length === calls.length - 1);
+    staged.resolve();
+    const outcomes = await Promise.allSettled(calls);
+    assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1);
+    assert.deepEqual([...new Set(codes)], ['overloaded']);
   });
 
   it('are listed in the order of their names, without folders that are not backups', async () => {
