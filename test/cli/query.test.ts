@@ -264,6 +264,46 @@ it('numbers keep their spelling', async () => {
   await collections.delete('digits');
 });
 
+it('an export gives each metadata path a column of its type on request', async () => {
+  const { collections, collection } = createClient({ baseUrl: server.url });
+  await collections.create({ id: 'typed', dimension: 2, metric: 'dot' });
+  await collection('typed').upsertText([
+    '{"id":"a","values":[1,0],"metadata":{"n":1.5,"s":"x \\"y\\"","b":true,"l":[1,"a"],"o":{"p":1,"q":{"r":"z"}},"m":1,"id":"in"}}',
+    '{"id":"b","values":[0,1],"metadata":{"n":null,"b":false,"m":"text","o":{"p":2}}}',
+    '{"id":"c","values":[0.5,1],"metadata":{}}',
+  ]);
+  const typed = ['export', 'typed', '--columns', 'typed'];
+  const { stdout } = await sagitta([...typed, '--format', 'csv']);
+  assert.deepEqual(stdout.trimEnd().split('\n'), [
+    '"id","values","b","metadata.id","l","m","n","o.p","o.q.r","s"',
+    '"a","[1,0]",true,"in","[1,""a""]","1",1.5,1,"z","x ""y"""',
+    '"b","[0,1]",false,,,"""text""",,2,,',
+    '"c","[0.5,1]",,,,,,,,',
+  ]);
+  // What a filter leaves out has no columns.
+  const some = await sagitta([...typed, '--format', 'csv', '--filter', '{"o.p":2}', '--no-values']);
+  assert.equal(some.stdout, '"id","b","m","n","o.p"\n"b",false,"text",,2\n');
+  for (const extension of ['parquet', 'arrow', 'arrows']) {
+    const path = join(folder.path, `typed.${extension}`);
+    assert.equal((await sagitta([...typed, '-o', path])).code, 0);
+    const again = ['import', path, '-c', `typed-${extension}`];
+    assert.equal((await sagitta(again, { env: { XDG_STATE_HOME: folder.path } })).code, 0);
+    const { metadata } = await collection(`typed-${extension}`).get('a');
+    const expected = { 'metadata.id': 'in', l: '[1,"a"]', m: '1', 'o.p': 1, 'o.q.r': 'z' };
+    assert.deepEqual(metadata, { n: 1.5, s: 'x "y"', b: true, ...expected });
+    await collections.delete(`typed-${extension}`);
+  }
+  for (const [args, message] of [
+    [[], /--columns typed does not apply to ndjson; expected csv, arrow/],
+    [['--format', 'csv', '--no-metadata'], /cannot be combined with --no-metadata/],
+  ] as const) {
+    const { stderr, code } = await sagitta([...typed, ...args]);
+    assert.equal(code, 2);
+    assert.match(stderr, message);
+  }
+  await collections.delete('typed');
+});
+
 it('a join gives each pair once on request, and says how far it is', async () => {
   const pairs = ['join', 'points', '--score-threshold', '-1e9', '--format', 'csv'];
   const { stdout, stderr } = await sagitta([...pairs, '--unordered-pairs']);

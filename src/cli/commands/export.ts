@@ -1,7 +1,7 @@
 // `sagitta export`: writes a collection, or the vectors that match a filter, to a file. Arrow, Parquet
 // and NDJSON come from the server as they are; the other formats are converted from them.
 
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../failure.js';
 import { readFilter, wholeNumber } from '../options.js';
@@ -40,6 +40,7 @@ Examples:
   $ sagitta export articles --no-values | head -3
   $ sagitta export articles --sample 10000 -o sample.parquet
   $ sagitta export articles -o articles.csv
+  $ sagitta export articles --columns typed -o articles.parquet
   $ sagitta export articles -o a.npy   (also a.ids.txt and a.metadata.ndjson)
   $ sagitta export articles | gzip > articles.ndjson.gz
 
@@ -48,7 +49,12 @@ The file extension selects the format: .ndjson (default on stdout), .csv, .arrow
 the vectors; ids and metadata go to separate files, which sagitta import reads
 with --ids and --metadata.
 
+--columns typed gives each metadata path a column in CSV, Arrow and Parquet:
+numbers (float64), text, booleans, and JSON text for arrays and mixed types.
+
 ${EXIT_CODES_TEXT}`;
+
+const COLUMNS = ['json', 'typed'] as const;
 
 interface ExportOptions extends ConnectionOptions, OutputFileOptions<ExportFormat> {
   readonly filter?: string;
@@ -56,6 +62,7 @@ interface ExportOptions extends ConnectionOptions, OutputFileOptions<ExportForma
   readonly seed?: number;
   readonly values: boolean;
   readonly metadata: boolean;
+  readonly columns?: (typeof COLUMNS)[number];
 }
 
 export function addExportCommand(program: Command): void {
@@ -67,7 +74,10 @@ export function addExportCommand(program: Command): void {
     .option('--sample <n>', 'only so many vectors, chosen by their ids', wholeNumber(1, 1e12))
     .option('--seed <n>', 'another seed gives another sample', wholeNumber(0, 2 ** 32 - 1))
     .option('--no-values', 'omit the vectors')
-    .option('--no-metadata', 'omit the metadata');
+    .option('--no-metadata', 'omit the metadata')
+    .addOption(
+      new Option('--columns <kind>', 'metadata as JSON text (default) or typed').choices(COLUMNS),
+    );
   addOutputFileOptions(command, FORMATS).addHelpText('after', EXAMPLES);
   addConnectionOptions(command).action(runExport);
 }
@@ -80,6 +90,8 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
   if (isVectorFile && !options.values) {
     throw usageError(`--format ${format} cannot be combined with --no-values`);
   }
+  const isTyped = options.columns === 'typed';
+  if (isTyped) checkTyped(format, options);
   const client = connect(options);
   const { dimension, vector_count } = await client.collections.get(id);
   if (isVectorFile && dimension === undefined) {
@@ -91,7 +103,7 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
   const progress = progressOf(`${id}:`, options);
   const { body, sequence } = await client.collection(id).exportStream({
     // CSV is converted from NDJSON, whose numbers are text already.
-    format: format === 'csv' ? 'ndjson' : WRITE_FORMATS[format].wire,
+    format: isTyped ? 'arrow' : format === 'csv' ? 'ndjson' : WRITE_FORMATS[format].wire,
     includeValues: options.values,
     includeMetadata: options.metadata,
     ...(filter !== undefined && { filter }),
@@ -120,6 +132,11 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
           rowCount = count;
         },
       });
+    } else if (isTyped && isTypedFormat(format)) {
+      const { findTypedColumns, withTypedColumns } = await import('../writers/typed-columns.js');
+      const columns = await findTypedColumns(client.collection(id), filter);
+      const typed = withTypedColumns(stream, columns);
+      await writeFile(await encodeMatches(typed, format), options);
     } else if (!isVectorFile) {
       const names = columnNames(options, dimension !== undefined);
       await writeFile(await encode(stream, format, names), options);
@@ -143,6 +160,21 @@ async function encode(
 ): Promise<AsyncIterable<Uint8Array>> {
   if (format === 'csv') return (await import('../writers/csv.js')).csvOfVectors(stream, names);
   return format === 'parquet' ? stream : await encodeMatches(stream, format);
+}
+
+const TYPED_FORMATS = ['csv', 'arrow', 'arrow-stream', 'parquet'] as const;
+
+function isTypedFormat(format: ExportFormat): format is (typeof TYPED_FORMATS)[number] {
+  return (TYPED_FORMATS as readonly string[]).includes(format);
+}
+
+function checkTyped(format: ExportFormat, { metadata }: ExportOptions): void {
+  if (!isTypedFormat(format)) {
+    throw usageError(
+      `--columns typed does not apply to ${format}; expected ${TYPED_FORMATS.join(', ')}`,
+    );
+  }
+  if (!metadata) throw usageError('--columns typed cannot be combined with --no-metadata');
 }
 
 function columnNames({ values, metadata }: ExportOptions, hasUnnamed: boolean): string[] {
