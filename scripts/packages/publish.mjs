@@ -1,0 +1,120 @@
+// Publishes the packages: checks the repository, builds everything anew with the kernels of both platforms, packs,
+// and publishes in the order in which the packages need each other. Run by CI, which signs where they come from.
+//
+//   node scripts/packages/publish.mjs --dry-run    everything but publishing; also before a version is final
+//   node scripts/packages/publish.mjs              needs a clean checkout, and a CI that npm knows for provenance
+
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+/** Dependencies first. */
+const PACKAGES = ['@sagitta/client', '@sagitta/langchain', 'sagitta'];
+/** Files without which a package is of no use, to catch a build that left something out. */
+const REQUIRED = {
+  '@sagitta/client': ['dist/client/client.js', 'dist/client/arrow.d.ts', 'README.md', 'LICENSE'],
+  '@sagitta/langchain': ['dist/integrations/langchain/vector-store.d.ts', 'README.md', 'LICENSE'],
+  sagitta: [
+    'dist/src/cli/main.js',
+    'dist/console/index.html',
+    'build/prebuilt/linux-x64/sagitta.node',
+    'build/prebuilt/linux-arm64/sagitta.node',
+    'kernels/node/addon.cpp',
+    'examples/data/wordnet.arrow',
+    'scripts/sagitta.mjs',
+    'LICENSE',
+    'NOTICE',
+  ],
+};
+const ARCHIVE_BYTES_MAX = {
+  '@sagitta/client': 100_000,
+  '@sagitta/langchain': 20_000,
+  sagitta: 12_000_000,
+};
+
+const { values: options } = parseArgs({
+  options: { 'dry-run': { type: 'boolean', default: false } },
+});
+const { version, repository } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+const folder = mkdtempSync(join(tmpdir(), 'sagitta-publish-'));
+try {
+  run(process.execPath, ['scripts/packages/versions.mjs']);
+  checkChangelog();
+  if (!options['dry-run']) checkRelease();
+  const packed = pack();
+  for (const name of PACKAGES) checkArchive(name, packed);
+  for (const name of PACKAGES) publish(packed.find((each) => each.name === name));
+} finally {
+  rmSync(folder, { recursive: true });
+}
+
+/** A release has its date; a dry run also takes one that is not released yet. */
+function checkChangelog() {
+  const text = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8');
+  const heading = text.split('\n').find((line) => line.startsWith(`## [${version}] - `));
+  const isDated = /- \d{4}-\d{2}-\d{2}$/.test(heading ?? '');
+  if (heading === undefined || !(isDated || options['dry-run'])) {
+    fail(`CHANGELOG.md: found "${heading ?? 'no heading'}", expected "## [${version}] - <date>"`);
+  }
+}
+
+function checkRelease() {
+  const changes = run('git', ['status', '--porcelain'], 'pipe');
+  if (changes !== '') fail(`the checkout has changes; commit or remove them:\n${changes}`);
+  if (repository === undefined) {
+    fail('package.json has no `repository`, with which npm compares where the packages were built');
+  }
+}
+
+/** `prepack` of each package builds it. Returns what npm says about the archives. */
+function pack() {
+  const words = ['pack', '--json', '--pack-destination', folder];
+  const output = run('npm', [...words, '--workspaces', '--include-workspace-root'], 'pipe');
+  // The builds print lines before the JSON.
+  return JSON.parse(output.slice(output.search(/^\[\s*$/m)));
+}
+
+function checkArchive(name, packed) {
+  const found = packed.find((each) => each.name === name);
+  if (found === undefined) fail(`npm packed ${packed.map((each) => each.name)}, expected ${name}`);
+  const paths = new Set(found.files.map(({ path }) => path));
+  const missing = REQUIRED[name].filter((path) => !paths.has(path));
+  if (missing.length > 0) fail(`${found.filename} lacks ${missing.join(', ')}`);
+  if (found.version !== version) fail(`${name} is ${found.version}, expected ${version}`);
+  if (found.size > ARCHIVE_BYTES_MAX[name]) {
+    fail(`${found.filename} has ${found.size} bytes, the limit is ${ARCHIVE_BYTES_MAX[name]}`);
+  }
+  console.log(`publish: ${found.filename}, ${found.size} bytes, ${paths.size} files`);
+}
+
+function publish({ filename }) {
+  const archive = join(folder, filename);
+  if (!existsSync(archive)) fail(`npm did not write ${filename}`);
+  const kind = version.includes('-') ? ['--tag', 'next'] : [];
+  const mode = options['dry-run'] ? ['--dry-run'] : ['--provenance'];
+  run('npm', ['publish', archive, '--access', 'public', ...kind, ...mode]);
+}
+
+/** Returns stdout where it is piped. Ends the program when the command fails. */
+function run(command, words, stdout = 'inherit') {
+  const { status, error, ...output } = spawnSync(command, words, {
+    cwd: ROOT,
+    encoding: 'utf8',
+    stdio: ['ignore', stdout, 'inherit'],
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  if (error !== undefined) fail(`${command}: ${error.message}`);
+  if (status !== 0)
+    fail(`${command} ${words.join(' ')} exited with ${status}\n${output.stdout ?? ''}`);
+  return output.stdout;
+}
+
+function fail(message) {
+  rmSync(folder, { recursive: true, force: true });
+  console.error(`publish: ${message}`);
+  process.exit(1);
+}
