@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from inspect import signature
+from inspect import signature, unwrap
 from typing import Any
 
 import httpx
@@ -110,10 +110,10 @@ def test_a_method_sends_its_operation(operation: str) -> None:
         ("writeVectors", {*ColumnOptions.__annotations__}),
         ("queryCollectionBatch", {*QueryOptions.__annotations__}),
         ("exportVectors", {*ExportOptions.__annotations__, "format"}),
-        ("listVectorsInCollection", {*signature(SharedFlows.list).parameters}),
-        ("listAuditEvents", {*signature(AuditFlows.list).parameters}),
-        ("getCollectionSchema", {*signature(CollectionFlows.schema).parameters}),
-        ("getVector", {*signature(CollectionFlows.get).parameters} - {"id"}),
+        ("listVectorsInCollection", {*signature(unwrap(SharedFlows.list)).parameters}),
+        ("listAuditEvents", {*signature(unwrap(AuditFlows.list)).parameters}),
+        ("getCollectionSchema", {*signature(unwrap(CollectionFlows.schema)).parameters}),
+        ("getVector", {*signature(unwrap(CollectionFlows.get)).parameters} - {"id"}),
     ],
 )
 def test_a_method_has_all_parameters(operation: str, names: set[str]) -> None:

@@ -38,12 +38,19 @@ if TYPE_CHECKING:
     import pyarrow
     from numpy.typing import NDArray
 
-VectorRecord: TypeAlias = "wire.VectorInput | wire.TextInput | wire.RecordInput"
-"""A vector with `values`, with a text to `embed`, or with neither in a collection without them."""
-Vectors: TypeAlias = "Iterable[VectorRecord] | AsyncIterable[VectorRecord]"
+VectorSource: TypeAlias = "Iterable[VectorRecord] | AsyncIterable[VectorRecord]"
 
 CHUNK_BYTES = 65_536
 """Lines are gathered to chunks; one chunk per line would cost more than the encoding."""
+
+
+class VectorRecord(wire.RecordInput, total=False):
+    """A vector to write: with `values`, with `embed`, or with neither where there are none."""
+
+    values: wire.Values
+    """[dimension]."""
+    embed: str
+    """A text, which the embedding endpoint of the collection turns into the values."""
 
 
 class WriteOptions(TypedDict, total=False):
@@ -156,7 +163,7 @@ class StreamFlows(Group):
     @call
     def write_all(
         self,
-        vectors: Vectors | Callable[[], Vectors],
+        vectors: VectorSource | Callable[[], VectorSource],
         **options: Unpack[WriteOptions],
     ) -> Flow[wire.VectorsWritten]:
         """As write_stream, for any number of vectors as for `upsert`, which are sent as NDJSON.
