@@ -38,6 +38,8 @@ const PAGE_ENTRIES_MAX = 256;
 const PAGE_BYTES_MAX = 4 * 1024 * 1024;
 /** Space reserved per write, for its own page and its share of the tree above. */
 const WRITE_OVERHEAD_BYTES = 8 * 1024;
+/** Of a record that is removed: its neighbours, which are removed with it, share their pages. */
+const SWEEP_OVERHEAD_BYTES = 1024;
 /** Reserved per batch, for the roots of the tables and the list of free pages. */
 const BATCH_OVERHEAD_BYTES = 256 * 1024;
 
@@ -285,7 +287,10 @@ function spaceFor(writes: readonly PlannedWrite[]): number {
   // Values are few and small: those of a checkpoint, for example, which trims a log.
   const hasRecords = writes.some(({ table, value }) => table === 'records' && value !== undefined);
   let byteCount = BATCH_OVERHEAD_BYTES + (hasRecords ? REMOVAL_SPACE_BYTES : 0);
-  for (const { value } of writes) byteCount += WRITE_OVERHEAD_BYTES + (value?.byteLength ?? 0);
+  for (const { table, value } of writes) {
+    const isSwept = table === 'records' && value === undefined;
+    byteCount += isSwept ? SWEEP_OVERHEAD_BYTES : WRITE_OVERHEAD_BYTES + (value?.byteLength ?? 0);
+  }
   return byteCount;
 }
 
