@@ -68,6 +68,21 @@ function checkRelease() {
   if (repository === undefined) {
     fail('package.json has no `repository`, with which npm compares where the packages were built');
   }
+  for (const name of PACKAGES) checkName(name);
+}
+
+/** What others have published under the name would be installed by users of older versions. */
+function checkName(name) {
+  const words = ['view', name, 'repository.url', '--json'];
+  const { status, stdout, stderr } = spawnSync('npm', words, { encoding: 'utf8' });
+  if (status !== 0 && stderr.includes('E404')) return;
+  if (status !== 0) fail(`npm could not look up ${name}:\n${stderr}`);
+  const found = stdout.trim() === '' ? 'no repository' : JSON.parse(stdout);
+  if (found !== repository.url) {
+    fail(
+      `${name} is a package of ${found}, expected ${repository.url}; publish under another name`,
+    );
+  }
 }
 
 /** `prepack` of each package builds it. Returns what npm says about the archives. */
@@ -94,9 +109,12 @@ function checkArchive(name, packed) {
 function publish({ filename }) {
   const archive = join(folder, filename);
   if (!existsSync(archive)) fail(`npm did not write ${filename}`);
-  const kind = version.includes('-') ? ['--tag', 'next'] : [];
-  const mode = options['dry-run'] ? ['--dry-run'] : ['--provenance'];
-  run('npm', ['publish', archive, '--access', 'public', ...kind, ...mode]);
+  const tag = version.includes('-') ? 'next' : 'latest';
+  // Without a tag that is new, npm compares the version with what is published.
+  const mode = options['dry-run']
+    ? ['--dry-run', '--tag', 'dry-run']
+    : ['--provenance', '--tag', tag];
+  run('npm', ['publish', archive, '--access', 'public', ...mode]);
 }
 
 /** Returns stdout where it is piped. Ends the program when the command fails. */
