@@ -32,7 +32,10 @@ export function convertSchemas(schemas: Readonly<Record<string, z.ZodType>>): {
 } {
   const converted = z.toJSONSchema(z.object(schemas), { io: 'input', unrepresentable: 'any' });
   const text = JSON.stringify(converted).replaceAll('"#/$defs/', '"#/components/schemas/');
-  const { properties, $defs } = JSON.parse(text) as Record<'properties' | '$defs', JsonSchemas>;
+  const { properties, $defs = {} } = JSON.parse(text) as {
+    readonly properties: JsonSchemas;
+    readonly $defs?: JsonSchemas;
+  };
   const definitions = Object.entries($defs).map(([name, { id: _, ...schema }]) => [name, schema]);
   return {
     properties: rewriteMembers(properties),
@@ -81,10 +84,14 @@ function formatNumber(schema: JsonSchema): JsonSchema {
   return { ...schema, format: isSmall ? 'int32' : 'int64' };
 }
 
-/** Writes a plain type or null as a list of two types, for which generators need no union. */
+/**
+ * Writes a plain type or null as a list of two types, for which generators need no union. An enumeration
+ * stays as it is: it would not include null.
+ */
 function joinNull(schema: JsonSchema): JsonSchema {
   const { anyOf: [inner, other, ...more] = [], ...rest } = schema;
   if (typeof inner?.type !== 'string' || other?.type !== 'null' || more.length > 0) return schema;
+  if ('enum' in inner || 'const' in inner) return schema;
   return { ...inner, ...rest, type: [inner.type, 'null'] };
 }
 

@@ -98,7 +98,10 @@ const SECURITY_SCHEMES = {
   },
 } as const;
 
-const header = (type: string, description: string) => ({ description, schema: { type } });
+const header = (type: 'string' | 'integer', description: string) => ({
+  description,
+  schema: type === 'integer' ? { type, format: 'int64' } : { type },
+});
 
 const HEADERS = {
   RequestId: header(
@@ -212,6 +215,9 @@ function describeAccess({ access, description }: Route): Described {
   return { description: description === undefined ? need : `${description} ${need}` };
 }
 
+const COMPONENT = '#/components/schemas/';
+const FILTER = `${COMPONENT}Filter`;
+
 function describeQuery(route: Route, components: Components): Described[] {
   return Object.entries(route.query?.shape ?? {}).map(([name, schema]) => {
     const described = components.describe(schema as z.ZodType);
@@ -228,11 +234,9 @@ function describeQuery(route: Route, components: Components): Described[] {
   });
 }
 
-const FILTER = '#/components/schemas/Filter';
-
 /**
- * Text, since generators of clients cannot write a parameter that has a content type. Not with
- * `contentSchema`: Swagger UI takes a string with a content type for a file.
+ * Text, since generators of clients cannot write a parameter that has a content type. Without
+ * `contentMediaType`, for which Swagger UI asks for a file.
  */
 function jsonText(schema: JsonSchema): JsonSchema {
   return { type: 'string', 'x-json-schema': schema };
@@ -244,8 +248,6 @@ function exampleOf(schema: JsonSchema, components: Components): { readonly examp
   const { examples = name === undefined ? [] : components.schemas[name]!.examples } = schema;
   return examples === undefined || examples.length === 0 ? {} : { example: examples[0] };
 }
-
-const COMPONENT = '#/components/schemas/';
 
 function describeHeaders(route: Route): Described[] {
   const headers: Described[] = [];
