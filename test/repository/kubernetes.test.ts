@@ -14,6 +14,9 @@ import type { Kinds } from './kubernetes-kinds.js';
 
 type Kind = keyof Kinds;
 type KubernetesObject = Kinds[Kind];
+type StatefulSet = Kinds['apps/v1 StatefulSet'];
+type Service = Kinds['v1 Service'];
+type ServiceMonitor = Kinds['monitoring.coreos.com/v1 ServiceMonitor'];
 
 /** The compiled test is at dist/test. */
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -97,61 +100,77 @@ function isSelected(
   return wanted.length > 0 && wanted.every(([name, value]) => labels?.[name] === value);
 }
 
-/** The references between the objects, of which those that lead nowhere are returned. */
+/** The references between the objects that lead nowhere. */
 function brokenReferences(objects: readonly KubernetesObject[]): string[] {
   const [set] = objectsOf(objects, 'apps/v1 StatefulSet');
-  const { template, selector, serviceName, volumeClaimTemplates = [] } = set!.spec!;
-  const { labels } = template.metadata!;
-  const { containers, volumes = [] } = template.spec!;
+  const services = objectsOf(objects, 'v1 Service');
+  const names = services.map(({ metadata }) => metadata?.name);
+  const { serviceName } = set!.spec!;
+  return [
+    ...(names.includes(serviceName) ? [] : [`service ${serviceName}`]),
+    ...brokenSelectors(objects, set!),
+    ...brokenPorts(objects, set!),
+    ...brokenVolumes(set!),
+    ...objectsOf(objects, 'monitoring.coreos.com/v1 ServiceMonitor')
+      .filter(({ spec }) => services.filter((service) => isMonitored(service, spec)).length !== 1)
+      .map(({ metadata }) => `one service and port of monitor ${metadata.name}`),
+  ];
+}
+
+/** Selectors that do not select the pod. */
+function brokenSelectors(objects: readonly KubernetesObject[], set: StatefulSet): string[] {
+  const { selector, template } = set.spec!;
   const services = objectsOf(objects, 'v1 Service');
   const policies = objectsOf(objects, 'networking.k8s.io/v1 NetworkPolicy');
   const budgets = objectsOf(objects, 'policy/v1 PodDisruptionBudget');
-  const ports = containers.flatMap((each) => each.ports ?? []).map(({ name }) => name);
-  const probes = containers.flatMap((each) => [
-    each.startupProbe,
-    each.readinessProbe,
-    each.livenessProbe,
-  ]);
-  const stores = [
-    ...volumes.map(({ name }) => name),
-    ...volumeClaimTemplates.map(({ metadata }) => metadata?.name),
-  ];
-  const mounts = [...containers, ...template.spec!.initContainers!].flatMap(
-    ({ volumeMounts = [] }) => volumeMounts.map(({ name }) => name),
-  );
-  const used = [
-    ...services.flatMap(({ spec }) => spec!.ports!.map(({ targetPort }) => targetPort)),
-    ...policies
-      .flatMap(({ spec }) => spec!.ingress!.flatMap((rule) => rule.ports ?? []))
-      .map(({ port }) => port),
-    ...probes.map((probe) => probe?.httpGet?.port),
-  ];
-  const monitored = objectsOf(objects, 'monitoring.coreos.com/v1 ServiceMonitor').filter(
-    ({ spec }) =>
-      services.filter(
-        ({ metadata, spec: service }) =>
-          isSelected(spec.selector, metadata?.labels) &&
-          service!.ports!.some(({ name }) => name === spec.endpoints[0]!.port),
-      ).length !== 1,
-  );
   return [
-    ...[
-      selector,
-      ...budgets.map(({ spec }) => spec?.selector),
-      ...policies.map(({ spec }) => spec?.podSelector),
-    ]
-      .filter((each) => !isSelected(each, labels))
-      .map((each) => `selector ${JSON.stringify(each)}`),
-    ...services
-      .filter(({ spec }) => !isSelected({ matchLabels: spec!.selector! }, labels))
-      .map(({ metadata }) => `selector of service ${metadata?.name}`),
-    ...(services.some(({ metadata }) => metadata?.name === serviceName)
-      ? []
-      : [`service ${serviceName}`]),
-    ...used.filter((port) => !ports.includes(port as string)).map((port) => `port ${port}`),
-    ...mounts.filter((name) => !stores.includes(name)).map((name) => `volume ${name}`),
-    ...monitored.map(({ metadata }) => `one service and port of monitor ${metadata?.name}`),
-  ];
+    selector,
+    ...services.map(({ spec }) => ({ matchLabels: spec!.selector! })),
+    ...policies.map(({ spec }) => spec!.podSelector),
+    ...budgets.map(({ spec }) => spec!.selector),
+  ]
+    .filter((each) => !isSelected(each, template.metadata!.labels))
+    .map((each) => `selector ${JSON.stringify(each)}`);
+}
+
+/** Names of ports that no container has. */
+function brokenPorts(objects: readonly KubernetesObject[], set: StatefulSet): string[] {
+  const { containers } = set.spec!.template.spec!;
+  const services = objectsOf(objects, 'v1 Service');
+  const policies = objectsOf(objects, 'networking.k8s.io/v1 NetworkPolicy');
+  const known = containers.flatMap(({ ports = [] }) => ports).map(({ name }) => name as unknown);
+  return [
+    ...services.flatMap(({ spec }) => spec!.ports!).map(({ targetPort }) => targetPort),
+    ...policies
+      .flatMap(({ spec }) => spec!.ingress!)
+      .flatMap(({ ports = [] }) => ports)
+      .map(({ port }) => port),
+    ...containers
+      .flatMap((each) => [each.startupProbe, each.readinessProbe, each.livenessProbe])
+      .map((probe) => probe?.httpGet?.port),
+  ]
+    .filter((port) => !known.includes(port))
+    .map((port) => `port ${port}`);
+}
+
+/** Mounts of volumes that the pod does not have. */
+function brokenVolumes(set: StatefulSet): string[] {
+  const { template, volumeClaimTemplates = [] } = set.spec!;
+  const { containers, initContainers = [], volumes = [] } = template.spec!;
+  const claims = volumeClaimTemplates.map(({ metadata }) => metadata?.name);
+  const known = [...volumes.map(({ name }) => name), ...claims];
+  return [...containers, ...initContainers]
+    .flatMap(({ volumeMounts = [] }) => volumeMounts)
+    .filter(({ name }) => !known.includes(name))
+    .map(({ name }) => `volume ${name}`);
+}
+
+function isMonitored({ metadata, spec }: Service, monitor: ServiceMonitor['spec']): boolean {
+  const names = spec!.ports!.map(({ name }) => name);
+  return (
+    isSelected(monitor.selector, metadata?.labels) &&
+    monitor.endpoints.every(({ port }) => names.includes(port))
+  );
 }
 
 test('the objects of the base have the members and types of their kinds', () => {
@@ -176,6 +195,11 @@ test('what the base refers to exists', () => {
     ['"targetPort":"https"', '"targetPort":"http"', ['port http', 'port http']],
     ['"serviceName":"sagitta-headless"', '"serviceName":"other"', ['service other']],
     ['"name":"backups","mountPath"', '"name":"backup","mountPath"', ['volume backup']],
+    [
+      '"maxUnavailable":0,"unhealthyPodEvictionPolicy":"AlwaysAllow","selector":{"matchLabels":{',
+      '"selector":{"matchLabels":{"a":"b",',
+      ['selector {"matchLabels":{"a":"b","app.kubernetes.io/name":"sagitta"}}'],
+    ],
   ] as const) {
     const changed = JSON.parse(text.replaceAll(found, replacement)) as KubernetesObject[];
     assert.deepEqual(brokenReferences(changed), broken);
