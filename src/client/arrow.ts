@@ -1,4 +1,4 @@
-// Arrow input and output for a collection, entry point `@sagitta/client/arrow`: record batches of
+// Arrow input and output for a collection, `@sagitta/client/arrow`: record batches of
 // apache-arrow, or plain columns, which are cheaper. The only file of the client that imports
 // apache-arrow; `@sagitta/client` loads without it.
 
