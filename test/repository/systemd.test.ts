@@ -41,8 +41,10 @@ function analyze(args: readonly string[], text = unit) {
 }
 
 test('systemd finds nothing wrong with the unit', { skip }, () => {
-  const { status, stdout, stderr } = analyze(['verify']);
-  assert.deepEqual([status, stdout, stderr], [0, '', '']);
+  const { status, stderr } = analyze(['verify']);
+  // It also looks at the units of this machine that the service needs.
+  const lines = stderr.split('\n').filter((line) => line.includes('sagitta'));
+  assert.deepEqual([status, lines], [0, []]);
   const misspelt = analyze(['verify'], unit.replace('ProtectSystem', 'ProtectSysten'));
   assert.match(misspelt.stderr, /ProtectSysten/);
 });
