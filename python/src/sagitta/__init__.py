@@ -1,6 +1,6 @@
 """Client of Sagitta, a vector database that answers nearest-neighbour queries exactly.
 
-`Sagitta` blocks, `AsyncSagitta` is for asyncio and trio; both have the same methods. `sagitta.wire`
+`Sagitta` blocks, `AsyncSagitta` is for asyncio; both have the same methods. `sagitta.wire`
 has the types of requests and replies, `sagitta.langchain` a vector store for LangChain.
 """
 

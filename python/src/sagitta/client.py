@@ -116,7 +116,7 @@ class Sagitta(ClientFlows, Blocking):
 
 
 class AsyncSagitta(ClientFlows, Awaitable):
-    """As Sagitta, for asyncio and trio: methods are awaited, iterators are for `async for`."""
+    """As Sagitta, for asyncio: methods are awaited, iterators are for `async for`."""
 
     def __init__(
         self,

@@ -98,7 +98,7 @@ class HttpRunner:
 
 
 class AsyncHttpRunner:
-    """Runs flows on the event loop of the caller, of asyncio or trio."""
+    """Runs flows on the event loop of the caller."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self._client = client
