@@ -16,6 +16,8 @@ const COMMAND_PROCESS = fileURLToPath(new URL('./command-process.js', import.met
 
 export interface CommandResult {
   readonly code: number | null;
+  /** That ended a process of `start`. */
+  readonly signal?: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
 }
@@ -66,7 +68,7 @@ export function start(args: readonly string[], options: CommandOptions = {}): Ru
   child.stdin.on('error', () => {});
   child.stdin.end(options.input ?? '');
   const ended = new Promise<CommandResult>((resolve) => {
-    child.on('close', (code) => resolve({ code, stdout, stderr }));
+    child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }));
   });
   const waitForMatch = (pattern: RegExp, output: () => string): Promise<RegExpExecArray> =>
     new Promise((resolve, reject) => {

@@ -184,7 +184,8 @@ it('a second signal ends a server that waits for its requests', async (t) => {
   // The server has handled the first signal once it accepts no more connections.
   while (await isListening(url!)) await sleep(5);
   server.signal('SIGINT');
-  assert.equal((await server.ended).code, 1);
+  const { code, signal, stderr } = await server.ended;
+  assert.deepEqual({ code, signal }, { code: 1, signal: null }, stderr);
 });
 
 async function isListening(url: string): Promise<boolean> {
