@@ -3,6 +3,8 @@
 import { aggregateSegmentsTask, mergeValuesTask } from './database/aggregate/aggregate-task.js';
 import { describePathsTask, findPathsTask } from './database/aggregate/found-schema.js';
 import { sampleRowsTask } from './database/bulk/sample.js';
+import { makeTypedColumnsTask } from './database/bulk/typed-columns.js';
+import { typePathsTask } from './database/bulk/typed-fields.js';
 import { orderRowsTask } from './database/order/order-rows.js';
 import { findComponentsTask } from './database/projection/components.js';
 import { addProductsTask, centerRowsTask } from './database/projection/covariance.js';
@@ -52,6 +54,7 @@ export default createTaskHandler([
   evaluateFilterTask,
   findComponentsTask,
   findPathsTask,
+  makeTypedColumnsTask,
   matchSparseTask,
   matchTextTask,
   mergePartsTask,
@@ -74,6 +77,7 @@ export default createTaskHandler([
   searchReferenceTask,
   selectBesideTask,
   trimMemoryTask,
+  typePathsTask,
   verifySegmentTask,
   workSimdTask,
   writeLinesTask,

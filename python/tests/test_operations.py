@@ -16,7 +16,7 @@ from sagitta import AsyncSagitta, Sagitta, SagittaError
 from sagitta.collection import CollectionFlows, SharedFlows
 from sagitta.flow import _Descriptor
 from sagitta.service import AuditFlows
-from sagitta.streams import ColumnOptions, ExportOptions, QueryOptions
+from sagitta.streams import ColumnExportOptions, ColumnOptions, QueryOptions
 
 VECTOR = {"id": "v", "values": [1.0]}
 CALLS: dict[str, Callable[[Sagitta], Any]] = {
@@ -109,7 +109,7 @@ def test_a_method_sends_its_operation(operation: str) -> None:
     [
         ("writeVectors", {*ColumnOptions.__annotations__}),
         ("queryCollectionBatch", {*QueryOptions.__annotations__}),
-        ("exportVectors", {*ExportOptions.__annotations__, "format"}),
+        ("exportVectors", {*ColumnExportOptions.__annotations__, "format"}),
         ("listVectorsInCollection", {*signature(unwrap(SharedFlows.list)).parameters}),
         ("listAuditEvents", {*signature(unwrap(AuditFlows.list)).parameters}),
         ("getCollectionSchema", {*signature(unwrap(CollectionFlows.schema)).parameters}),

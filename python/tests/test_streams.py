@@ -74,6 +74,9 @@ def test_an_export_is_what_was_written(vectors: Collection) -> None:
     assert numpy.array_equal(values, columns["values"].astype(numpy.float32))
     frame = polars.DataFrame(vectors.export_batches(filter={"n": {"$gte": 2_990}}))
     assert frame["metadata"][0] == '{"n":2990}'
+    typed = vectors.export_batches(metadata="columns", include_values=False).to_arrow()
+    assert typed["n"].to_pylist() == list(range(3_000))
+    assert typed.schema.field("n").type == pyarrow.int64()
     ids = [vector["id"] for vector in vectors.export_all(sample=10, include_values=False)]
     assert len(ids) == 10
     parquet = b"".join(vectors.export_stream(format="parquet"))

@@ -21,7 +21,7 @@ import type { JsonObject } from '../common/types.js';
 import { SagittaClientError } from './error.js';
 import type { CallOptions } from './requests.js';
 import type {
-  ExportOptions,
+  ColumnExportOptions,
   JoinRequest,
   QueryStreamOptions,
   Streams,
@@ -89,10 +89,10 @@ export async function* joinBatches<Metadata extends object = JsonObject>(
   yield* decodeBatches(body);
 }
 
-/** Every row of the snapshot `sequence`: `id`, `values`, and `metadata` as JSON text. */
+/** Every row of the snapshot `sequence`: `id`, `values`, and `metadata` as JSON text or as typed columns. */
 export async function exportBatches<Metadata extends object = JsonObject>(
   vectors: Streams<Metadata>,
-  options: ExportOptions<Metadata> = {},
+  options: ColumnExportOptions<Metadata> = {},
 ): Promise<{
   readonly sequence: number;
   readonly batches: AsyncIterable<RecordBatch>;

@@ -25,6 +25,7 @@ export type { Aliases, Audit, Backups, Collections, Keys, Service } from './serv
 export type { SharedRoutes as DefaultCollection } from './shared-routes.js';
 export type { StreamReply } from './stream-reply.js';
 export type {
+  ColumnExportOptions,
   ExportOptions,
   JoinReply,
   JoinRequest,

@@ -87,6 +87,16 @@ export interface ExportOptions<Metadata extends object = JsonObject> extends Cal
   readonly includeMetadata?: boolean;
 }
 
+/** For replies with columns. */
+export interface ColumnExportOptions<Metadata extends object = JsonObject>
+  extends ExportOptions<Metadata> {
+  /**
+   * `columns`: a column of its type for each metadata path, in Arrow and Parquet only; `text` when
+   * absent: one column of JSON text.
+   */
+  readonly metadata?: 'text' | 'columns';
+}
+
 export interface JoinReply extends StreamReply {
   /** Sequence of the searched collection's snapshot. */
   readonly withSequence: number | undefined;
@@ -128,7 +138,7 @@ export interface Streams<Metadata extends object = JsonObject> {
   join(request: JoinRequest<Metadata>, options?: CallOptions): AsyncIterable<JoinRow>;
   /** Every row of one snapshot as bytes, in insertion order. */
   exportStream(
-    options: ExportOptions<Metadata> & { readonly format: 'arrow' | 'ndjson' | 'parquet' },
+    options: ColumnExportOptions<Metadata> & { readonly format: 'arrow' | 'ndjson' | 'parquet' },
   ): Promise<StreamReply & { readonly sequence: number }>;
   /** Every row of one snapshot, one at a time in insertion order. */
   exportAll(
@@ -203,7 +213,7 @@ export function createStreams({ transport }: Requests, root: string): Streams {
       yield* decodeLines<JoinRow>(body);
     },
     async exportStream(options) {
-      const { format, filter, sample, seed, includeValues, includeMetadata } = options;
+      const { format, filter, sample, seed, includeValues, includeMetadata, metadata } = options;
       const { body, headers } = await transport.open({
         method: 'GET',
         path: `${root}/export`,
@@ -214,6 +224,7 @@ export function createStreams({ transport }: Requests, root: string): Streams {
           seed,
           include_values: includeValues,
           include_metadata: includeMetadata,
+          metadata,
         },
         headers: { accept: MEDIA_TYPES[format] },
         isIdempotent: true,

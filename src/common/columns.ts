@@ -1,6 +1,8 @@
 // Metadata as columns, which segments keep and filters read: plain typed arrays over SharedArrayBuffers,
-// so that views are sent to worker threads without a copy.
+// so that views are sent to worker threads without a copy. Also the columns that Arrow and Parquet are
+// written from.
 
+import type { Bitmap } from './bitmap.js';
 import type { Utf8Column } from './types.js';
 
 /** The kind of a row's value at a path. A column may have mixed kinds. */
@@ -46,4 +48,18 @@ export interface MetadataView {
   readonly ids: Utf8Column;
   /** The JSON object of each row, as sent. */
   readonly json: Utf8Column;
+}
+
+/** One value per row, of which those without a bit are null; `presence` is null where none is. */
+export interface LeafColumn {
+  readonly leaf: Int32Array | BigInt64Array | Float32Array | Float64Array | Utf8Column | Bitmap;
+  readonly presence: Bitmap | null;
+}
+
+/** One list per row, of which those without a bit are null, and empty. */
+export interface ListColumn {
+  /** [count + 1], from 0: row i has the items `starts[i]..starts[i + 1]`. */
+  readonly starts: Int32Array;
+  readonly presence: Bitmap | null;
+  readonly items: LeafColumn;
 }

@@ -294,6 +294,17 @@ it('recall measures the share of exact neighbours', async () => {
   assert.deepEqual([recall, recalls, k], [0.75, [0.5, 1], 2]);
 });
 
+it('an export has typed columns of metadata on request', async () => {
+  await writeBatches(vectors, columnsOf(100));
+  const options = { includeValues: false, metadata: 'columns', filter: { even: true } } as const;
+  const { batches } = await exportBatches(vectors, options);
+  for await (const batch of batches) {
+    const types = batch.schema.fields.map(({ name, type }) => `${name}: ${type}`);
+    assert.deepEqual(types, ['id: Utf8', 'even: Bool', 'row: Int64']);
+    assert.equal(batch.getChild('row')!.get(1), 2n);
+  }
+});
+
 it('an export can be aborted without harm to the server', async () => {
   await writeBatches(vectors, columnsOf(30_000));
   for await (const { id } of vectors.exportAll()) if (id === 'r9') break;

@@ -98,6 +98,13 @@ class ExportOptions(TypedDict, total=False):
     include_metadata: bool
 
 
+class ColumnExportOptions(ExportOptions, total=False):
+    """Of replies with columns."""
+
+    metadata: Literal["text", "columns"]
+    """`columns`: a column of its type for each metadata path instead of one of JSON text."""
+
+
 class JoinMatch(TypedDict):
     id: str
     score: float
@@ -227,7 +234,7 @@ class StreamFlows(Group):
         self,
         *,
         format: Literal["arrow", "ndjson", "parquet"],
-        **options: Unpack[ExportOptions],
+        **options: Unpack[ColumnExportOptions],
     ) -> StreamFlow[bytes]:
         """Every row of one snapshot as bytes, in insertion order."""
         reply = yield from self._core.open(self._export(format, options))
@@ -235,8 +242,12 @@ class StreamFlows(Group):
         yield from chunks_of(reply)
 
     @stream
-    def export_batches(self, **options: Unpack[ExportOptions]) -> StreamFlow[pyarrow.RecordBatch]:
+    def export_batches(
+        self, **options: Unpack[ColumnExportOptions]
+    ) -> StreamFlow[pyarrow.RecordBatch]:
         """Every row of one snapshot in batches: `id`, `values`, and `metadata` as JSON text.
+
+        With `metadata="columns"` each metadata path is a column of its type instead.
 
         The stream has `__arrow_c_stream__`, so polars, DuckDB and pyarrow read it in constant
         memory.

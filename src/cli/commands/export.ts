@@ -50,7 +50,7 @@ the vectors; ids and metadata go to separate files, which sagitta import reads
 with --ids and --metadata.
 
 --columns typed gives each metadata path a column in CSV, Arrow and Parquet:
-numbers (float64), text, booleans, and JSON text for arrays and mixed types.
+integers, other numbers, text, booleans, lists, and JSON text for mixed types.
 
 ${EXIT_CODES_TEXT}`;
 
@@ -102,8 +102,8 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
   const filter = options.filter === undefined ? undefined : readFilter('--filter', options.filter);
   const progress = progressOf(`${id}:`, options);
   const { body, sequence } = await client.collection(id).exportStream({
-    // CSV is converted from NDJSON, whose numbers are text already.
-    format: isTyped ? 'arrow' : format === 'csv' ? 'ndjson' : WRITE_FORMATS[format].wire,
+    format: wireFormatOf(format, isTyped),
+    ...(isTyped && { metadata: 'columns' as const }),
     includeValues: options.values,
     includeMetadata: options.metadata,
     ...(filter !== undefined && { filter }),
@@ -132,13 +132,8 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
           rowCount = count;
         },
       });
-    } else if (isTyped && isTypedFormat(format)) {
-      const { findTypedColumns, withTypedColumns } = await import('../writers/typed-columns.js');
-      const columns = await findTypedColumns(client.collection(id), filter);
-      const typed = withTypedColumns(stream, columns);
-      await writeFile(await encodeMatches(typed, format), options);
     } else if (!isVectorFile) {
-      const names = columnNames(options, dimension !== undefined);
+      const names = isTyped ? null : columnNames(options, dimension !== undefined);
       await writeFile(await encode(stream, format, names), options);
     }
     // Rows are counted only after the bytes that contain them.
@@ -153,12 +148,20 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
   printResult(`${rows}${id}`, summary, options, start);
 }
 
+/** CSV without typed columns is converted from NDJSON, whose numbers are text already. */
+function wireFormatOf(format: ExportFormat, isTyped: boolean) {
+  return format === 'csv' && !isTyped ? 'ndjson' : WRITE_FORMATS[format].wire;
+}
+
+/** @param names the columns of CSV; null for those of an Arrow stream. */
 async function encode(
   stream: AsyncIterable<Uint8Array>,
   format: Exclude<ExportFormat, VectorFormat>,
-  names: readonly string[],
+  names: readonly string[] | null,
 ): Promise<AsyncIterable<Uint8Array>> {
-  if (format === 'csv') return (await import('../writers/csv.js')).csvOfVectors(stream, names);
+  if (format === 'csv' && names !== null) {
+    return (await import('../writers/csv.js')).csvOfVectors(stream, names);
+  }
   return format === 'parquet' ? stream : await encodeMatches(stream, format);
 }
 

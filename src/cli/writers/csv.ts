@@ -1,7 +1,7 @@
 // CSV from the server's replies: from Arrow tables, and from NDJSON exports, whose numbers keep their
 // spelling. Text is quoted, so that it can be distinguished from numbers.
 
-import { type RecordBatch, RecordBatchReader } from 'apache-arrow';
+import { DataType, Precision, type RecordBatch, RecordBatchReader } from 'apache-arrow';
 import { readUniqueMembers } from '../../formats/json/json-scanner.js';
 import { linesOf } from '../readers/byte-stream.js';
 
@@ -21,9 +21,12 @@ export async function* csvOfArrow(stream: AsyncIterable<Uint8Array>): AsyncGener
 }
 
 function* linesOfBatch(batch: RecordBatch): Generator<string> {
-  const columns = batch.schema.fields.map((_, index) => batch.getChildAt(index)!);
+  const columns = batch.schema.fields.map(({ type }, index) => ({
+    type,
+    values: batch.getChildAt(index)!,
+  }));
   for (let row = 0; row < batch.numRows; row++) {
-    yield `${columns.map((column) => cellOf(column.get(row))).join(',')}\n`;
+    yield `${columns.map(({ type, values }) => cellOf(values.get(row), type)).join(',')}\n`;
   }
 }
 
@@ -60,14 +63,23 @@ async function* gatherChunks(texts: AsyncIterable<string>): AsyncGenerator<Uint8
   if (held !== '') yield Buffer.from(held);
 }
 
-function cellOf(value: unknown): string {
+function cellOf(value: unknown, type: DataType): string {
   if (value === null || value === undefined) return '';
   if (typeof value === 'string') return quote(value);
-  if (typeof value === 'number') return shortText(value);
-  if (typeof value === 'bigint' || typeof value === 'boolean') return String(value);
-  return quote(
-    JSON.stringify([...(value as Iterable<number>)].map((each) => Number(shortText(each)))),
-  );
+  if (!DataType.isList(type) && !DataType.isFixedSizeList(type)) return textOf(value, type);
+  const elementType = type.children[0]!.type;
+  const elements = Array.from(value as Iterable<unknown>, (each) => jsonOf(each, elementType));
+  return quote(`[${elements.join(',')}]`);
+}
+
+function jsonOf(value: unknown, type: DataType): string {
+  return value === null || typeof value === 'string' ? JSON.stringify(value) : textOf(value, type);
+}
+
+/** Of a number or a boolean. */
+function textOf(value: unknown, type: DataType): string {
+  const isFloat32 = DataType.isFloat(type) && type.precision === Precision.SINGLE;
+  return isFloat32 ? shortText(value as number) : String(value);
 }
 
 function quote(text: string): string {

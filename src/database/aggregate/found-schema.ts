@@ -69,7 +69,7 @@ interface PathRange {
 }
 
 /** The first paths of the range. */
-async function findPaths(
+export async function findPaths(
   pool: WorkerPool,
   views: readonly SegmentView[],
   range: PathRange,
@@ -150,12 +150,16 @@ function compareText(a: string, b: string): number {
   return a < b ? -1 : 1;
 }
 
-/** What one segment has at a path. */
-interface SegmentPath {
+/** How many values of each kind there are. */
+export interface KindCounts {
   /** [8] by KIND. */
   readonly kinds: Uint32Array;
   /** [8] by KIND, of the elements of arrays. */
   readonly elementKinds: Uint32Array;
+}
+
+/** What one segment has at a path. */
+interface SegmentPath extends KindCounts {
   readonly min: number;
   readonly max: number;
   readonly leastDistinctCount: number;
@@ -217,20 +221,7 @@ async function describePath(
 }
 
 function describeColumn(column: MetadataColumn, rows: RowSet): SegmentPath {
-  const kinds = new Uint32Array(8);
-  const elementKinds = new Uint32Array(8);
   const { items } = column;
-  const end = Math.min(rows.rowCount, column.kinds.length);
-  for (let row = 0; row < end; row++) {
-    if (rows.rows !== null && !hasBit(rows.rows, row)) continue;
-    const kind = column.kinds[row]!;
-    kinds[kind]!++;
-    if (kind !== KIND.array || items === null) continue;
-    const elementsEnd = items.offsets[row + 1] ?? 0;
-    for (let at = items.offsets[row] ?? elementsEnd; at < elementsEnd; at++) {
-      elementKinds[items.elements.kinds[at]!]!++;
-    }
-  }
   let min = Number.POSITIVE_INFINITY;
   let max = Number.NEGATIVE_INFINITY;
   visitNumbers(column, rows, (value) => {
@@ -242,8 +233,7 @@ function describeColumn(column: MetadataColumn, rows: RowSet): SegmentPath {
     column.dictionaryCount + (items?.elements.dictionaryCount ?? 0) <= COMPARED_VALUES_MAX &&
     values.numbers.length <= COMPARED_VALUES_MAX;
   return {
-    kinds,
-    elementKinds,
+    ...countKinds(column, rows),
     min,
     max,
     leastDistinctCount: leastDistinctCount(values),
@@ -251,7 +241,25 @@ function describeColumn(column: MetadataColumn, rows: RowSet): SegmentPath {
   };
 }
 
-function sumOf(parts: readonly Uint32Array[]): Float64Array {
+export function countKinds(column: MetadataColumn, { rowCount, rows }: RowSet): KindCounts {
+  const kinds = new Uint32Array(8);
+  const elementKinds = new Uint32Array(8);
+  const { items } = column;
+  const end = Math.min(rowCount, column.kinds.length);
+  for (let row = 0; row < end; row++) {
+    if (rows !== null && !hasBit(rows, row)) continue;
+    const kind = column.kinds[row]!;
+    kinds[kind]!++;
+    if (kind !== KIND.array || items === null) continue;
+    const elementsEnd = items.offsets[row + 1] ?? 0;
+    for (let at = items.offsets[row] ?? elementsEnd; at < elementsEnd; at++) {
+      elementKinds[items.elements.kinds[at]!]!++;
+    }
+  }
+  return { kinds, elementKinds };
+}
+
+export function sumOf(parts: readonly Uint32Array[]): Float64Array {
   const sum = new Float64Array(8);
   for (const part of parts) {
     for (const [kind, count] of part.entries()) sum[kind]! += count;
@@ -259,7 +267,7 @@ function sumOf(parts: readonly Uint32Array[]): Float64Array {
   return sum;
 }
 
-function typesOf(kinds: Float64Array): TypeCounts {
+export function typesOf(kinds: Float64Array): TypeCounts {
   return {
     null: kinds[KIND.null]!,
     boolean: kinds[KIND.false]! + kinds[KIND.true]!,

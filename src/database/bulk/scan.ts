@@ -23,12 +23,22 @@ import type {
   VectorBlock,
 } from '../../common/types.js';
 import { parseFilter } from '../../filter/parse.js';
+import type { WorkerPool } from '../../platform/pool.js';
 import { elementBytes } from '../../segment/sparse-field.js';
 import type { NamedShapes } from '../api.js';
 import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { type SampleRequest, sampleViews } from './sample.js';
+import {
+  countTypedCells,
+  makeTypedColumns,
+  makeTypedColumnsTask,
+  type TypedColumns,
+  type TypedInput,
+  typedInput,
+} from './typed-columns.js';
+import { findTypedFields, type TypedField } from './typed-fields.js';
 
 /**
  * Large enough that the work per chunk does not count, small enough that a reader who stops holds
@@ -45,6 +55,8 @@ export interface ScanRequest {
   readonly sample?: SampleRequest | undefined;
   readonly includeValues: boolean;
   readonly includeMetadata: boolean;
+  /** Whether metadata is given as typed columns instead of text; absent: no. */
+  readonly hasTypedMetadata?: boolean | undefined;
   /** Bytes of all columns of a chunk; absent: 4 MiB. A longer row is a chunk of its own. */
   readonly chunkBytesMax?: number | undefined;
 }
@@ -59,9 +71,13 @@ export interface Scan {
   readonly sparse: readonly string[];
   /** The same for multi-vectors. */
   readonly multi: readonly { readonly name: string; readonly dimension: number }[];
+  /** The typed columns of metadata, in the order of every chunk; empty unless asked for. */
+  readonly typedFields: readonly TypedField[];
   readonly rowCount: number;
   /** In order of arrival, none of them empty. */
   chunks(): Iterable<RowChunk>;
+  /** The same with the typed columns, which are made ahead in the pool. */
+  typedChunks(): AsyncIterable<TypedChunk>;
 }
 
 /** Rows as columns; null for a column that was not asked for or does not exist. Read-only: memory may be shared. */
@@ -78,6 +94,15 @@ export interface RowChunk {
   readonly multi: readonly NamedMulti[];
   /** One JSON object a row, as sent. */
   readonly metadata: Utf8Column | null;
+}
+
+export interface TypedChunk extends RowChunk {
+  readonly typed: TypedColumns;
+}
+
+/** A chunk and what its typed columns are made from. */
+interface ChunkToType extends RowChunk {
+  readonly input: TypedInput;
 }
 
 /** A named vector of the rows of a chunk. */
@@ -100,6 +125,8 @@ interface ChunkOptions {
   /** Whether the unnamed vector is read. */
   readonly values: boolean;
   readonly metadata: boolean;
+  /** The typed columns to read. */
+  readonly typedFields: readonly TypedField[];
   readonly bytesMax: number;
   readonly rowsMax: number;
 }
@@ -117,7 +144,7 @@ interface Run {
   readonly mayBeView: boolean;
 }
 
-/** Throws `invalid_filter`; rejects with the signal's reason. */
+/** Throws `invalid_filter` and `limit_exceeded`; rejects with the signal's reason. */
 export async function runScan(
   collection: Collection,
   request: ScanRequest,
@@ -129,6 +156,8 @@ export async function runScan(
   const passing = await filters.filter(snapshot.views, filter, signal);
   const { sample } = request;
   const views = sample === undefined ? passing : await sampleViews(passing, sample, pool);
+  const hasTyped = request.includeMetadata && request.hasTypedMetadata === true;
+  const typedFields = hasTyped ? await findTypedFields(pool, views, signal) : [];
   const rowCount = countVisible(views);
   const { dimension = null, vectors = {}, multiVectors = {} } = collection.definition;
   const { sparseVectors = {} } = collection.definition;
@@ -137,7 +166,8 @@ export async function runScan(
     multiNames: request.includeValues ? Object.keys(multiVectors) : [],
     sparseNames: request.includeValues ? Object.keys(sparseVectors) : [],
     values: request.includeValues && dimension !== null,
-    metadata: request.includeMetadata,
+    metadata: request.includeMetadata && !hasTyped,
+    typedFields,
     bytesMax: request.chunkBytesMax ?? CHUNK_BYTES,
     rowsMax: CHUNK_ROWS_MAX,
   };
@@ -147,8 +177,22 @@ export async function runScan(
     named: namesAndDimensions(vectors),
     multi: namesAndDimensions(multiVectors),
     sparse: Object.keys(sparseVectors),
+    typedFields,
     rowCount,
     chunks: () => scanStats.countScan(intactChunks(collection, views, options), rowCount),
+    async *typedChunks() {
+      const chunks = scanStats.countScan(chunksToType(views, options), rowCount);
+      try {
+        for await (const chunk of withTypedColumns(chunks, pool)) {
+          requireIntact(collection, views);
+          yield chunk;
+        }
+      } catch (error) {
+        // The JSON of a damaged file may be no JSON.
+        requireIntact(collection, views);
+        throw error;
+      }
+    },
   };
 }
 
@@ -162,17 +206,70 @@ function* intactChunks(
   views: readonly SegmentView[],
   options: ChunkOptions,
 ): Generator<RowChunk> {
-  const segments = views.map(({ segment }) => segment);
   for (const chunk of chunksOf(views, options)) {
-    collection.requireIntact(segments);
+    requireIntact(collection, views);
     yield chunk;
   }
+}
+
+function requireIntact(collection: Collection, views: readonly SegmentView[]): void {
+  collection.requireIntact(views.map(({ segment }) => segment));
 }
 
 function* chunksOf(views: readonly SegmentView[], options: ChunkOptions): Generator<RowChunk> {
   for (const view of views) {
     for (const ranges of splitIntoChunks(view, options)) yield chunkOf(view, ranges, options);
   }
+}
+
+function* chunksToType(
+  views: readonly SegmentView[],
+  options: ChunkOptions,
+): Generator<ChunkToType> {
+  for (const view of views) {
+    for (const ranges of splitIntoChunks(view, options)) {
+      const rows = rowsOf(ranges);
+      const input = typedInput(view.metadata, options.typedFields, rows);
+      yield { ...chunkOf(view, ranges, options), input };
+    }
+  }
+}
+
+function rowsOf(ranges: readonly RowRange[]): Int32Array {
+  const rows = new Int32Array(ranges.reduce((sum, { from, to }) => sum + to - from, 0));
+  let at = 0;
+  for (const { from, to } of ranges) for (let row = from; row < to; row++) rows[at++] = row;
+  return rows;
+}
+
+/** The chunks whose columns are being made or wait to be sent; more threads are left to other requests. */
+const CHUNKS_AHEAD_MAX = 4;
+
+/** Fewer are made on the calling thread, in less time than a message to a worker takes. */
+const INLINE_CELLS_MAX = 2_048;
+
+async function* withTypedColumns(
+  chunks: Iterable<ChunkToType>,
+  pool: WorkerPool,
+): AsyncGenerator<TypedChunk> {
+  const waiting: Promise<TypedChunk>[] = [];
+  // Only the first chunk may be refused: the reader has begun with the others.
+  let mayBeRefused = true;
+  for (const { input, ...chunk } of chunks) {
+    const making =
+      countTypedCells(input) <= INLINE_CELLS_MAX
+        ? Promise.resolve(makeTypedColumns(input))
+        : pool.run(makeTypedColumnsTask, input, { mayBeRefused });
+    mayBeRefused = false;
+    const made = making.then((typed) => ({ ...chunk, typed }));
+    // Awaited below, unless an earlier chunk fails.
+    made.catch(() => {});
+    waiting.push(made);
+    if (waiting.length >= Math.min(pool.threadCount, CHUNKS_AHEAD_MAX)) {
+      yield await waiting.shift()!;
+    }
+  }
+  for (const made of waiting) yield await made;
 }
 
 /** The visible rows of each chunk. */
@@ -252,7 +349,7 @@ function bytesOf(
   { segment, block, metadata: { json } }: SegmentView,
   from: number,
   to: number,
-  { values, names, multiNames, sparseNames, metadata }: ChunkOptions,
+  { values, names, multiNames, sparseNames, metadata, typedFields }: ChunkOptions,
 ): number {
   const idBytes = block.ids.offsets[to]! - block.ids.offsets[from]!;
   const namedValues = names.reduce((sum, name) => sum + segment.block(name).dimension, 0);
@@ -265,8 +362,13 @@ function bytesOf(
     (sum, name) => sum + valuesOfRows(segment.multiColumn(name), from, to).byteLength,
     (to - from) * (unnamedValues + namedValues) * 4 + sparseBytes,
   );
-  return idBytes + vectorBytes + (metadata ? json.offsets[to]! - json.offsets[from]! : 0);
+  const hasMetadata = metadata || typedFields.length > 0;
+  const metadataBytes = hasMetadata ? json.offsets[to]! - json.offsets[from]! : 0;
+  return idBytes + vectorBytes + metadataBytes + (to - from) * typedFields.length * CELL_BYTES;
 }
+
+/** Of a typed column, besides its text. */
+const CELL_BYTES = 8;
 
 function chunkOf(
   { segment, block, rowCount, metadata: { json } }: SegmentView,

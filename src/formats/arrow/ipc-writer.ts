@@ -4,6 +4,8 @@
 // around them (schema, messages, footer).
 
 import {
+  Bool,
+  type DataType,
   Field,
   FixedSizeList,
   Float32,
@@ -25,6 +27,7 @@ import {
   RecordBatch,
 } from 'apache-arrow/ipc/metadata/message';
 import { type Bitmap, countBits } from '../../common/bitmap.js';
+import type { LeafColumn, ListColumn } from '../../common/columns.js';
 import { valuesOfRows } from '../../common/multi-column.js';
 import type { MultiColumn, Utf8Column } from '../../common/types.js';
 
@@ -123,13 +126,39 @@ export class BodyWriter {
 
   /** Adds a column of vectors; `presence` has a bit for each row that is not null, and null has all. */
   vectors(values: Float32Array, rowCount: number, presence: Bitmap | null = null): void {
-    const nullCount = presence === null ? 0 : rowCount - countBits(presence);
-    this.node(rowCount, nullCount);
-    if (presence === null || nullCount === 0) this.noNulls();
-    else this.buffer(bytesOf(presence));
+    this.nullable(rowCount, presence);
     this.node(values.length);
     this.noNulls();
     this.buffer(values);
+  }
+
+  /** Adds a column with one value per row. */
+  leaves({ leaf, presence }: LeafColumn, count: number): void {
+    this.nullable(count, presence);
+    if ('words' in leaf) {
+      this.buffer(bytesOf(leaf));
+      return;
+    }
+    if ('offsets' in leaf) {
+      this.text(leaf, 0, count);
+      return;
+    }
+    this.buffer(leaf);
+  }
+
+  /** Adds a column of lists, which may be null, of values, which may be null. */
+  nullableLists({ starts, presence, items }: ListColumn, count: number): void {
+    this.nullable(count, presence);
+    this.buffer(starts);
+    this.leaves(items, starts[count]!);
+  }
+
+  /** Adds the node of a column and the validity of its rows; null has all. */
+  nullable(count: number, presence: Bitmap | null): void {
+    const nullCount = presence === null ? 0 : count - countBits(presence);
+    this.node(count, nullCount);
+    if (presence === null || nullCount === 0) this.noNulls();
+    else this.buffer(bytesOf(presence));
   }
 
   /** Adds a column of the lists of the rows 0..count, none of them null. */
@@ -155,11 +184,15 @@ export class BodyWriter {
 
   /** Adds a column of the strings `from..from + count`, none of them null. */
   utf8(column: Utf8Column, from: number, count: number): void {
-    const start = column.offsets[from]!;
     this.node(count);
     this.noNulls();
-    this.buffer(offsetsOf(column.offsets, from, count));
-    this.buffer(column.bytes.subarray(start, column.offsets[from + count]!));
+    this.text(column, from, count);
+  }
+
+  /** Adds the buffers of the strings `from..from + count`. */
+  text({ offsets, bytes }: Utf8Column, from: number, count: number): void {
+    this.buffer(offsetsOf(offsets, from, count));
+    this.buffer(bytes.subarray(offsets[from]!, offsets[from + count]!));
   }
 }
 
@@ -283,22 +316,27 @@ function addMessage(layout: Layout, message: Message, alignment: number): void {
   layout.align(alignment);
 }
 
+type LeafType = 'utf8' | 'boolean' | keyof typeof NUMBERS;
+
 export interface FieldToWrite {
   readonly name: string;
-  /** Whether a column may have nulls; only columns of vectors may. Absent: no. */
+  /** Whether a column may have nulls; lists of vectors may not. Absent: no. */
   readonly isNullable?: boolean;
   readonly type:
-    | 'utf8'
-    | keyof typeof NUMBERS
+    | LeafType
     | { readonly vectorOf: number }
     /** Lists of vectors of this dimension. */
     | { readonly vectorsOf: number }
-    | { readonly listOf: 'float32' | 'uint32' };
+    | { readonly listOf: 'float32' | 'uint32' }
+    /** Lists of values that may be null. */
+    | { readonly listOfNullable: LeafType };
 }
 
 /** The values of a column in one batch, by the type of its field. */
 export type ColumnToWrite =
   | { readonly text: Utf8Column; readonly from: number }
+  | LeafColumn
+  | ListColumn
   /** Row-major [rowCount, dimension]. `presence`: the rows that are not null; absent for all. */
   | { readonly vectors: Float32Array; readonly presence?: Bitmap | null }
   /** Of the rows from 0; see `SparseColumn`. */
@@ -337,6 +375,14 @@ export function encodeBatch(
       body.utf8(column.text, column.from, rowCount);
       continue;
     }
+    if ('leaf' in column) {
+      body.leaves(column, rowCount);
+      continue;
+    }
+    if ('items' in column) {
+      body.nullableLists(column, rowCount);
+      continue;
+    }
     if ('vectors' in column) {
       body.vectors(column.vectors, rowCount, column.presence);
       continue;
@@ -373,14 +419,22 @@ export function toSchema(
 }
 
 export function toField({ name, type, isNullable = false }: FieldToWrite): Field {
-  if (type === 'utf8') return new Field(name, new Utf8(), false);
-  if (typeof type === 'string') return new Field(name, new NUMBERS[type](), false);
+  if (typeof type === 'string') return new Field(name, toLeafType(type), isNullable);
+  if ('listOfNullable' in type) {
+    const item = new Field('item', toLeafType(type.listOfNullable), true);
+    return new Field(name, new List(item), isNullable);
+  }
   if ('vectorOf' in type) {
     return new Field(name, new FixedSizeList(type.vectorOf, elementOf('float32')), isNullable);
   }
   if ('listOf' in type) return new Field(name, new List(elementOf(type.listOf)), isNullable);
   const vectors = new FixedSizeList(type.vectorsOf, elementOf('float32'));
   return new Field(name, new List(new Field('item', vectors, false)), false);
+}
+
+function toLeafType(type: LeafType): DataType {
+  if (type === 'utf8') return new Utf8();
+  return type === 'boolean' ? new Bool() : new NUMBERS[type]();
 }
 
 function elementOf(type: 'float32' | 'uint32'): Field<Float32 | Uint32> {

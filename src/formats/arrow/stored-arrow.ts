@@ -125,6 +125,7 @@ function typeText(type: FieldToWrite['type']): string {
   if (typeof type === 'string') return type;
   if ('vectorOf' in type) return `fixed_size_list<float32>[${type.vectorOf}]`;
   if ('listOf' in type) return `list<${type.listOf}>`;
+  if ('listOfNullable' in type) return `list<${type.listOfNullable}>`;
   return `list<fixed_size_list<float32>[${type.vectorsOf}]>`;
 }
 

@@ -52,6 +52,16 @@ export function readUniqueMembers(text: string): JsonMember[] {
   return members;
 }
 
+/** The elements of a JSON array as spelled. Throws SyntaxError when the text is not an array. */
+export function readElements(text: string): string[] {
+  const bytes = Buffer.from(text);
+  const elements: string[] = [];
+  const scanner = new JsonScanner(bytes);
+  scanner.scanArray((start, end) => elements.push(bytes.toString('utf8', start, end)));
+  scanner.expectEnd();
+  return elements;
+}
+
 /** Gets the offsets of a name, with its quotes, and of its value. */
 type MemberVisitor = (nameStart: number, nameEnd: number, start: number, end: number) => void;
 
@@ -122,6 +132,27 @@ export class JsonScanner {
       this.#at++;
     }
     this.#expect(CLOSE_BRACE);
+  }
+
+  /** Walks over the array here. */
+  scanArray(visit: (start: number, end: number) => void): void {
+    this.#skipSpace();
+    this.#expect(OPEN_BRACKET);
+    this.#skipSpace();
+    if (this.#bytes[this.#at] === CLOSE_BRACKET) {
+      this.#at++;
+      return;
+    }
+    for (;;) {
+      this.#skipSpace();
+      const start = this.#at;
+      this.#skipValue();
+      visit(start, this.#at);
+      this.#skipSpace();
+      if (this.#bytes[this.#at] !== COMMA) break;
+      this.#at++;
+    }
+    this.#expect(CLOSE_BRACKET);
   }
 
   /** Throws SyntaxError unless only blanks follow. */

@@ -5,6 +5,7 @@
 // https://github.com/apache/parquet-format
 
 import { type Bitmap, countBits, createFullBitmap, hasBit } from '../../common/bitmap.js';
+import type { LeafColumn, ListColumn } from '../../common/columns.js';
 import type { Utf8Column } from '../../common/types.js';
 import { pushVarint, ThriftStruct } from './thrift.js';
 
@@ -19,13 +20,17 @@ const LEAF_TYPES = {
 } as const;
 type LeafKind = keyof typeof LEAF_TYPES;
 
+interface LeafField {
+  readonly kind: LeafKind;
+  readonly name: string;
+  /** Whether values may be null; absent: no. */
+  readonly isNullable?: boolean;
+}
+
 export type ParquetField =
-  | {
-      readonly kind: LeafKind;
-      readonly name: string;
-      /** Whether values may be null; absent: no. */
-      readonly isNullable?: boolean;
-    }
+  | LeafField
+  /** Lists of values, both of which may be null. */
+  | { readonly kind: 'list'; readonly name: string; readonly of: LeafKind }
   | {
       readonly kind: 'vector';
       readonly name: string;
@@ -40,16 +45,10 @@ interface NullableVectors {
   readonly presence: Bitmap;
 }
 
-type NumberArray = Int32Array | BigInt64Array | Float32Array | Float64Array;
+type NumberArray = Exclude<LeafColumn['leaf'], Utf8Column | Bitmap>;
 
-/** One value per row, of which those without a bit are null; `presence` is null where none is. */
-interface LeafColumn {
-  readonly leaf: NumberArray | Utf8Column | Bitmap;
-  readonly presence: Bitmap | null;
-}
-
-/** Row-major [count, dimension] float32, or as many strings or other values. */
-export type ParquetColumn = Float32Array | NullableVectors | Utf8Column | LeafColumn;
+/** Row-major [count, dimension] float32, or as many strings, lists or other values. */
+export type ParquetColumn = Float32Array | NullableVectors | Utf8Column | LeafColumn | ListColumn;
 
 export interface ParquetOptions {
   readonly fields: readonly ParquetField[];
@@ -162,27 +161,39 @@ function schemaElements(fields: readonly ParquetField[]): ((struct: ThriftStruct
   return [
     (struct) => struct.text(4, 'schema').i32(5, fields.length),
     ...fields.flatMap((field): ((struct: ThriftStruct) => void)[] => {
-      if (field.kind !== 'vector') return [leafElement(field)];
-      return [
-        (struct) =>
-          struct
-            .i32(3, field.isNullable === true ? OPTIONAL : REQUIRED)
-            .text(4, field.name)
-            .i32(5, 1)
-            .i32(6, CONVERTED_LIST)
-            .struct(10, (type) => type.struct(LOGICAL_LIST, () => {})),
-        (struct) => struct.i32(3, REPEATED).text(4, 'list').i32(5, 1),
-        (struct) => struct.i32(1, LEAF_TYPES.float32).i32(3, REQUIRED).text(4, 'element'),
-      ];
+      switch (field.kind) {
+        case 'list':
+          return [
+            ...listElements(field.name, true),
+            leafElement({ kind: field.of, name: 'element', isNullable: true }),
+          ];
+        case 'vector':
+          return [
+            ...listElements(field.name, field.isNullable === true),
+            leafElement({ kind: 'float32', name: 'element' }),
+          ];
+        default:
+          return [leafElement(field)];
+      }
     }),
   ];
 }
 
-function leafElement({
-  kind,
-  name,
-  isNullable,
-}: Exclude<ParquetField, { kind: 'vector' }>): (struct: ThriftStruct) => void {
+/** A list, before the element of its values. */
+function listElements(name: string, isNullable: boolean): ((struct: ThriftStruct) => void)[] {
+  return [
+    (struct) =>
+      struct
+        .i32(3, isNullable ? OPTIONAL : REQUIRED)
+        .text(4, name)
+        .i32(5, 1)
+        .i32(6, CONVERTED_LIST)
+        .struct(10, (type) => type.struct(LOGICAL_LIST, () => {})),
+    (struct) => struct.i32(3, REPEATED).text(4, 'list').i32(5, 1),
+  ];
+}
+
+function leafElement({ kind, name, isNullable }: LeafField): (struct: ThriftStruct) => void {
   return (struct) => {
     struct
       .i32(1, LEAF_TYPES[kind])
@@ -206,17 +217,22 @@ function writeRowGroup(struct: ThriftStruct, { chunks, rowCount }: RowGroup): vo
 }
 
 function writeChunk(meta: ThriftStruct, { field, offset, byteCount, valueCount }: Chunk): void {
-  const isVector = field.kind === 'vector';
-  const hasLevels = isVector || field.isNullable === true;
+  const isList = field.kind === 'vector' || field.kind === 'list';
+  const hasLevels = isList || field.isNullable === true;
   meta
-    .i32(1, isVector ? LEAF_TYPES.float32 : LEAF_TYPES[field.kind])
+    .i32(1, LEAF_TYPES[leafKindOf(field)])
     .i32List(2, hasLevels ? [PLAIN, RLE] : [PLAIN])
-    .textList(3, isVector ? [field.name, 'list', 'element'] : [field.name])
+    .textList(3, isList ? [field.name, 'list', 'element'] : [field.name])
     .i32(4, UNCOMPRESSED)
     .i64(5, valueCount)
     .i64(6, byteCount)
     .i64(7, byteCount)
     .i64(9, offset);
+}
+
+function leafKindOf(field: ParquetField): LeafKind {
+  if (field.kind === 'vector') return 'float32';
+  return field.kind === 'list' ? field.of : field.kind;
 }
 
 /** A data page, header, levels and values, and the number of its values, nulls included. */
@@ -243,7 +259,11 @@ function bodyOf(
   count: number,
 ): { readonly body: Uint8Array[]; readonly valueCount: number } {
   if ('offsets' in column) return { body: [plainText(column, count)], valueCount: count };
-  if ('leaf' in column) return { body: leafBody(field, column, count), valueCount: count };
+  if ('leaf' in column) {
+    const isNullable = field.kind !== 'list' && field.isNullable === true;
+    return { body: leafBody(column, isNullable, count), valueCount: count };
+  }
+  if ('items' in column) return listBody(column, count);
   const dimension = field.kind === 'vector' ? field.dimension : 1;
   if (column instanceof Float32Array) {
     return { body: [levelsOf(count, dimension), bytesOf(column)], valueCount: count * dimension };
@@ -257,29 +277,69 @@ function bodyOf(
   };
 }
 
-function leafBody(
-  { isNullable }: ParquetField,
-  { leaf, presence }: LeafColumn,
-  count: number,
-): Uint8Array[] {
-  const rows = presence ?? createFullBitmap(count);
-  const levels = isNullable === true ? [leafLevels(rows)] : [];
-  if ('words' in leaf) return [...levels, plainBits(leaf, rows)];
-  if ('offsets' in leaf)
-    return [
-      ...levels,
-      plainText(presence === null ? leaf : presentText(leaf, rows), countBits(rows)),
-    ];
-  return [...levels, bytesOf(presence === null ? leaf : presentNumbers(leaf, rows))];
+function leafBody(column: LeafColumn, isNullable: boolean, count: number): Uint8Array[] {
+  const values = plainLeaf(column, count);
+  if (!isNullable) return [values];
+  const levels = packedRun(bytesOfBits(column.presence ?? createFullBitmap(count)), 1);
+  return [Buffer.concat([lengthOf(levels), levels]), values];
 }
 
-/** Definition levels, 1 for a value and 0 for null: one run of bits, eight to a group. */
-function leafLevels(presence: Bitmap): Uint8Array {
-  const bits = bytesOfBits(presence);
+/** The values that are not null. */
+function plainLeaf({ leaf, presence }: LeafColumn, count: number): Uint8Array {
+  const rows = presence ?? createFullBitmap(count);
+  if ('words' in leaf) return plainBits(leaf, rows);
+  if ('offsets' in leaf) {
+    return plainText(presence === null ? leaf : presentText(leaf, rows), countBits(rows));
+  }
+  return bytesOf(presence === null ? leaf : presentNumbers(leaf, rows));
+}
+
+/** Definition levels of a list of values that may be null. */
+const NULL_LIST = 0;
+const EMPTY_LIST = 1;
+const NULL_ITEM = 2;
+const ITEM = 3;
+
+/** A null list and an empty one count as a value. */
+function listBody(
+  { starts, presence, items }: ListColumn,
+  count: number,
+): { readonly body: Uint8Array[]; readonly valueCount: number } {
+  const itemCount = starts[count]!;
+  // Each row without items has one level, too.
+  const repetition = new Uint8Array(Math.ceil((itemCount + count) / 8));
+  const definition = new Uint8Array(Math.ceil((itemCount + count) / 4));
+  let at = 0;
+  const add = (level: number, isFirst: boolean) => {
+    if (!isFirst) repetition[at >> 3]! |= 1 << (at & 7);
+    definition[at >> 2]! |= level << ((at & 3) * 2);
+    at++;
+  };
+  for (let row = 0; row < count; row++) {
+    const [first, end] = [starts[row]!, starts[row + 1]!];
+    if (presence !== null && !hasBit(presence, row)) add(NULL_LIST, true);
+    else if (first === end) add(EMPTY_LIST, true);
+    for (let item = first; item < end; item++) {
+      const isNull = items.presence !== null && !hasBit(items.presence, item);
+      add(isNull ? NULL_ITEM : ITEM, item === first);
+    }
+  }
+  const levels = joinLevels(
+    packedRun(repetition.subarray(0, Math.ceil(at / 8)), 1),
+    packedRun(definition.subarray(0, Math.ceil(at / 4)), 2),
+  );
+  return { body: [levels, plainLeaf(items, itemCount)], valueCount: at };
+}
+
+/** A run of levels of so many bits each, in groups of eight. */
+function packedRun(levels: Uint8Array, bitCount: number): Uint8Array {
+  const groupCount = Math.ceil(levels.length / bitCount);
   const head: number[] = [];
-  pushVarint(head, bits.length * 2 + 1);
-  const levels = Buffer.concat([Uint8Array.from(head), bits]);
-  return Buffer.concat([lengthOf(levels), levels]);
+  pushVarint(head, groupCount * 2 + 1);
+  const run = new Uint8Array(head.length + groupCount * bitCount);
+  run.set(head);
+  run.set(levels, head.length);
+  return run;
 }
 
 function bytesOfBits({ words, length }: Bitmap): Uint8Array {

@@ -155,7 +155,9 @@ const CODE_OF_MEMBER = new Map<PropertyKey, ErrorCode>([
 ]);
 
 function describeIssue(issue: Issue, value: unknown): Violation {
-  const code = CODE_OF_MEMBER.get(issue.path.at(-1) ?? '') ?? 'invalid_request';
+  const member = CODE_OF_MEMBER.get(issue.path.at(-1) ?? '');
+  // The parameter `metadata` of exports has a choice of words.
+  const code = issue.code === 'invalid_value' ? 'invalid_request' : (member ?? 'invalid_request');
   const found = describeValue(value);
   if (issue.code === 'too_big') {
     const actual = measure(value);

@@ -1,7 +1,10 @@
 // A scan as an Arrow stream or a Parquet file: `id` utf8, `values` a vector of float32 if there is an
-// unnamed one, `metadata` utf8 with the JSON as it was sent. Values are sent as they are in memory.
+// unnamed one, `metadata` utf8 with the JSON as it was sent or a column for each of its paths. Values are
+// sent as they are in memory.
 
-import type { RowChunk, Scan } from '../../database/bulk/scan.js';
+import type { LeafColumn, ListColumn } from '../../common/columns.js';
+import type { RowChunk, Scan, TypedChunk } from '../../database/bulk/scan.js';
+import type { TypedField } from '../../database/bulk/typed-fields.js';
 import {
   type ColumnToWrite,
   encodeBatch,
@@ -19,17 +22,24 @@ import type { Admit } from './sent-rows.js';
 
 export interface FileOptions {
   readonly includeValues: boolean;
-  readonly includeMetadata: boolean;
+  /** Whether there is a column of JSON text. */
+  readonly hasMetadataText: boolean;
   readonly admit: Admit;
 }
 
 export async function* arrowStream(scan: Scan, options: FileOptions): AsyncGenerator<Uint8Array> {
   yield arrowSchema(scan, options);
-  for (const chunk of scan.chunks()) {
+  for await (const chunk of chunksOf(scan)) {
     await options.admit(chunk.count);
     yield* encodeBatch(chunk.count, arrowColumns(chunk));
   }
   yield encodeEnd();
+}
+
+type Chunk = RowChunk & Partial<TypedChunk>;
+
+function chunksOf(scan: Scan): Iterable<Chunk> | AsyncIterable<Chunk> {
+  return scan.typedFields.length > 0 ? scan.typedChunks() : scan.chunks();
 }
 
 /** Parquet readers hold at least one column of a group in memory, and read groups in parallel. */
@@ -50,7 +60,7 @@ export async function* parquetFile(
   let group: { count: number; columns: ParquetColumn[] }[] = [];
   let rowCount = 0;
   let byteCount = 0;
-  for (const chunk of scan.chunks()) {
+  for await (const chunk of chunksOf(scan)) {
     await options.admit(chunk.count);
     group.push({ count: chunk.count, columns: parquetColumns(chunk) });
     rowCount += chunk.count;
@@ -71,14 +81,15 @@ function schemaMetadata({ sequence }: Scan): Map<string, string> {
 
 /** Nulls of fixed-size lists cannot be read by pyarrow from Parquet, those of other lists can. */
 function withLists(field: FieldToWrite): FieldToWrite {
-  return field.isNullable === true ? { ...field, type: { listOf: 'float32' } } : field;
+  const isVector = typeof field.type === 'object' && 'vectorOf' in field.type;
+  return isVector && field.isNullable === true ? { ...field, type: { listOf: 'float32' } } : field;
 }
 
 function arrowSchema(scan: Scan, options: FileOptions): Uint8Array {
   return encodeSchema(arrowFields(scan, options), schemaMetadata(scan));
 }
 
-function arrowFields(scan: Scan, { includeValues, includeMetadata }: FileOptions): FieldToWrite[] {
+function arrowFields(scan: Scan, { includeValues, hasMetadataText }: FileOptions): FieldToWrite[] {
   const fields: FieldToWrite[] = [{ name: 'id', type: 'utf8' }];
   if (includeValues) {
     if (scan.dimension !== null) fields.push(valuesField(scan.dimension));
@@ -88,8 +99,32 @@ function arrowFields(scan: Scan, { includeValues, includeMetadata }: FileOptions
     }
     fields.push(...sparseFields(scan.sparse));
   }
-  if (includeMetadata) fields.push({ name: 'metadata', type: 'utf8' });
+  if (hasMetadataText) fields.push({ name: 'metadata', type: 'utf8' });
+  fields.push(...scan.typedFields.map(typedArrowField));
   return fields;
+}
+
+/** Other columns of the export, and what the prefix would make equal to another path. */
+const OTHER_COLUMNS = /^(id|values|metadata|(vectors|sparse_vectors|metadata)\..*)$/s;
+
+/** Paths that are named like another column get a prefix. */
+function columnName(path: string): string {
+  return OTHER_COLUMNS.test(path) ? `metadata.${path}` : path;
+}
+
+function typedArrowField({ path, type, isList }: TypedField): FieldToWrite {
+  const leaf = type === 'text' || type === 'json' ? 'utf8' : type;
+  return {
+    name: columnName(path),
+    type: isList ? { listOfNullable: leaf } : leaf,
+    isNullable: true,
+  };
+}
+
+function typedParquetField({ path, type, isList }: TypedField): ParquetField {
+  const kind = type === 'json' ? 'text' : type;
+  const name = columnName(path);
+  return isList ? { kind: 'list', name, of: kind } : { kind, name, isNullable: true };
 }
 
 function valuesField(dimension: number): FieldToWrite {
@@ -100,19 +135,19 @@ function namedField({ name, dimension }: Scan['named'][number]): FieldToWrite {
   return { name: `vectors.${name}`, type: { vectorOf: dimension }, isNullable: true };
 }
 
-function arrowColumns(chunk: RowChunk): ColumnToWrite[] {
-  const { ids, values, named, multi, sparse, metadata } = chunk;
+function arrowColumns(chunk: Chunk): ColumnToWrite[] {
+  const { ids, values, named, multi, sparse, metadata, typed = [] } = chunk;
   const columns: ColumnToWrite[] = [{ text: ids, from: 0 }];
   if (values !== null) columns.push({ vectors: values });
   columns.push(...named, ...multi.map((column) => ({ multi: column })));
   columns.push(...sparse.flatMap(sparseColumns));
   if (metadata !== null) columns.push({ text: metadata, from: 0 });
-  return columns;
+  return [...columns, ...typed];
 }
 
 function parquetFields(
-  { dimension, named }: Scan,
-  { includeValues, includeMetadata }: FileOptions,
+  { dimension, named, typedFields }: Scan,
+  { includeValues, hasMetadataText }: FileOptions,
 ): ParquetField[] {
   const fields: ParquetField[] = [{ kind: 'text', name: 'id' }];
   if (includeValues) {
@@ -122,16 +157,24 @@ function parquetFields(
       fields.push({ kind: 'vector', name, dimension: vector.dimension, isNullable: true });
     }
   }
-  if (includeMetadata) fields.push({ kind: 'text', name: 'metadata' });
-  return fields;
+  if (hasMetadataText) fields.push({ kind: 'text', name: 'metadata' });
+  return [...fields, ...typedFields.map(typedParquetField)];
 }
 
-function parquetColumns({ ids, values, named, metadata }: RowChunk): ParquetColumn[] {
-  return [ids, values, ...named, metadata].filter((column) => column !== null);
+function parquetColumns({ ids, values, named, metadata, typed = [] }: Chunk): ParquetColumn[] {
+  return [ids, values, ...named, metadata, ...typed].filter((column) => column !== null);
 }
 
-function bytesOf({ count, values, named, metadata }: RowChunk): number {
+function bytesOf({ count, values, named, metadata, typed = [] }: Chunk): number {
   const textBytes = metadata === null ? 0 : metadata.offsets[count]! - metadata.offsets[0]!;
   const namedBytes = named.reduce((sum, { vectors }) => sum + vectors.byteLength, 0);
-  return textBytes + (values?.byteLength ?? 0) + namedBytes;
+  const typedBytes = typed.reduce((sum, column) => sum + columnBytes(column), 0);
+  return textBytes + (values?.byteLength ?? 0) + namedBytes + typedBytes;
+}
+
+function columnBytes(column: LeafColumn | ListColumn): number {
+  if ('items' in column) return column.starts.byteLength + columnBytes(column.items);
+  const { leaf } = column;
+  if ('words' in leaf) return leaf.words.byteLength;
+  return 'offsets' in leaf ? leaf.offsets.byteLength + leaf.bytes.byteLength : leaf.byteLength;
 }

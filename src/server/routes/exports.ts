@@ -41,34 +41,39 @@ export function exportRoutes(services: RouteServices): Route[] {
     summary: 'Read all vectors as one file',
     access: { scope: 'vectors:read', on: 'path' },
     description:
-      'All vectors, those that pass the filter or a `sample` of these, from one snapshot, in insertion order. The reply is streamed. An Arrow IPC stream or a Parquet file has the columns `id` utf8, `values` fixed_size_list<float32> (in Parquet a list of floats, with the Arrow schema beside it) and `metadata` utf8, the JSON as it was sent, and for each named vector a column `vectors.<name>` like `values`, null where a vector does not have it, and for each sparse vector lists `sparse_vectors.<name>.indices` and `sparse_vectors.<name>.values`, empty where a vector does not have it (not in Parquet, which is refused with them); the schema\'s metadata has the `sequence`. NDJSON has one vector per line, in the form that writing vectors accepts, with the metadata on one line. If an error occurs after the reply has started, the connection is closed before the end of the body: an Arrow stream then has no end-of-stream marker, a Parquet file no footer, and NDJSON may have a last line `{"error": …}` with the problem.',
+      'All vectors, those that pass the filter or a `sample` of these, from one snapshot, in insertion order. The reply is streamed. An Arrow IPC stream or a Parquet file has the columns `id` utf8, `values` fixed_size_list<float32> (in Parquet a list of floats, with the Arrow schema beside it) and `metadata` utf8, the JSON as it was sent (or a column for each metadata path with `metadata=columns`), and for each named vector a column `vectors.<name>` like `values`, null where a vector does not have it, and for each sparse vector lists `sparse_vectors.<name>.indices` and `sparse_vectors.<name>.values`, empty where a vector does not have it (not in Parquet, which is refused with them); the schema\'s metadata has the `sequence`. NDJSON has one vector per line, in the form that writing vectors accepts, with the metadata on one line. If an error occurs after the reply has started, the connection is closed before the end of the body: an Arrow stream then has no end-of-stream marker, a Parquet file no footer, and NDJSON may have a last line `{"error": …}` with the problem.',
     query: scans.exportQuery,
     body: null,
     reply: scans.bytes,
     replyTypes: TYPES,
     sendsSequence: true,
     sendsFile: true,
-    errors: ['collection_not_found', 'collection_unavailable', 'invalid_filter'],
+    errors: ['collection_not_found', 'collection_unavailable', 'invalid_filter', 'limit_exceeded'],
     async handle(request) {
       const { query, params, signal } = request;
       const format = query.format ?? formatOf(request.chooseReplyType(TYPES));
       const { type, extension } = FORMATS[format];
       request.chooseReplyType([type]);
-      const include = {
-        includeValues: query.include_values,
-        includeMetadata: query.include_metadata,
-      };
+      const includeValues = query.include_values;
+      const hasTypedMetadata = query.metadata === 'columns';
+      if (format === 'ndjson' && hasTypedMetadata) throw noColumns();
       const collection = database.collection(params.id);
-      if (format === 'parquet' && query.include_values) requireNoLists(collection.shape);
+      if (format === 'parquet' && includeValues) requireNoLists(collection.shape);
       const scan = await collection.scan(
         {
-          ...include,
+          includeValues,
+          includeMetadata: query.include_metadata,
+          hasTypedMetadata,
           filter: query.filter,
           sample: toSample(query),
           ...(format === 'ndjson' ? { chunkBytesMax: LINES_CHUNK_BYTES } : {}),
         },
         { signal },
       );
+      const options = {
+        includeValues,
+        hasMetadataText: query.include_metadata && !hasTypedMetadata,
+      };
       const costOf = (rowCount: number) => Math.ceil(rowCount / ROWS_PER_QUERY);
       return {
         status: 200,
@@ -78,7 +83,7 @@ export function exportRoutes(services: RouteServices): Route[] {
           'content-disposition': `attachment; filename="${params.id}.${extension}"`,
           'sagitta-sequence': String(scan.sequence),
         },
-        body: sendRows(request, costOf, (admit) => bodyOf(format, scan, { ...include, admit })),
+        body: sendRows(request, costOf, (admit) => bodyOf(format, scan, { ...options, admit })),
       };
     },
   });
@@ -104,6 +109,12 @@ function requireNoLists({ multiVectors = {}, sparseVectors = {} }: CollectionSha
   const kind = Object.hasOwn(multiVectors, name) ? 'multi-vectors' : 'sparse vectors';
   const detail = `Parquet files have no ${kind} such as "${name}". Use arrow or ndjson, or leave the values out.`;
   throw validationError([{ location: parameter('format'), code: 'invalid_request', detail }]);
+}
+
+function noColumns() {
+  const detail =
+    'Found metadata=columns with NDJSON, which has no columns. Use the format arrow or parquet.';
+  return validationError([{ location: parameter('metadata'), code: 'invalid_request', detail }]);
 }
 
 function formatOf(type: string): Format {

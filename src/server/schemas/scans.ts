@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import type { BasicSchemas } from './basics.js';
 
+const METADATA_FORMS = ['text', 'columns'] as const;
 export const EXPORT_FORMATS = ['arrow', 'ndjson', 'parquet'] as const;
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
@@ -26,8 +27,16 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
           .boolean()
           .default(true)
           .meta({ description: 'Whether to include `metadata`.' }),
+        metadata: z.enum(METADATA_FORMS).optional().meta({
+          description:
+            'With `columns`, an Arrow stream or a Parquet file has a nullable column for each metadata path of the exported vectors instead of `metadata`, in the order of the paths: int64 where all numbers are integers that fit, float64 for other numbers, utf8, boolean, lists of these for arrays, and JSON text as it was sent where values are of several types or nested. Values that are missing or null are null. A path that is named like another column (`id`, `values`, `metadata`, or beginning with `vectors.`, `sparse_vectors.` or `metadata.`) gets the prefix `metadata.`. By default `text`.',
+        }),
       })
-      .refine(isSeedOfSample, SEED_ALONE),
+      .refine(isSeedOfSample, SEED_ALONE)
+      .refine(({ metadata, include_metadata }) => metadata !== 'columns' || include_metadata, {
+        error: 'Found metadata=columns together with include_metadata=false; expected one of them.',
+        path: ['include_metadata'],
+      }),
     join: z
       .strictObject({
         with: collectionId.optional().meta({

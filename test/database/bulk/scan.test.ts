@@ -2,7 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { RowChunk, ScanRequest } from '../../../src/database/bulk/scan.js';
+import { hasBit } from '../../../src/common/bitmap.js';
+import type { Utf8Column } from '../../../src/common/types.js';
+import type { RowChunk, Scan, ScanRequest, TypedChunk } from '../../../src/database/bulk/scan.js';
 import type { Database } from '../../../src/database/database.js';
 import {
   batchOf,
@@ -86,6 +88,34 @@ describe('a scan', () => {
     await database.close();
   });
 
+  it('gives typed columns of its snapshot while values of other types are written', async () => {
+    const database = await openDatabase({});
+    await fill(database, 0, 300, createRandom(5));
+    const request = { ...ALL, includeValues: false, hasTypedMetadata: true, chunkBytesMax: 2_000 };
+    const before = await typedRows(await database.collection('c').scan(request));
+    const scan = await database.collection('c').scan(request);
+    const rows: unknown[] = [];
+    for await (const chunk of scan.typedChunks()) {
+      rows.push(...typedRowsOf(scan, chunk));
+      const id = `v${rows.length - 1}`;
+      const metadata = JSON.stringify({ n: 'text', odd: 1.5, new: rows.length });
+      await database
+        .collection('c')
+        .write(batchOf([{ id, values: [0, 0, 0], metadata }]), { mode: 'upsert' });
+    }
+    assert.deepEqual(rows, before);
+    assert.deepEqual(rows.slice(0, 2), [
+      { id: 'v0', n: 0n, odd: false, text: '' },
+      { id: 'v1', n: 1n, odd: true, text: 'ä' },
+    ]);
+    const after = await database.collection('c').scan(request);
+    assert.deepEqual(
+      after.typedFields.map(({ path, type }) => `${path}: ${type}`),
+      ['n: json', 'new: int64', 'odd: json', 'text: text'],
+    );
+    await database.close();
+  });
+
   it('is counted while it is under way, and no longer', async () => {
     const database = await openDatabase({});
     await fill(database, 0, 100, createRandom(5));
@@ -104,6 +134,26 @@ describe('a scan', () => {
     await database.close();
   });
 });
+
+async function typedRows(scan: Scan): Promise<unknown[]> {
+  const rows: unknown[] = [];
+  for await (const chunk of scan.typedChunks()) rows.push(...typedRowsOf(scan, chunk));
+  return rows;
+}
+
+/** Rows without nulls and lists. */
+function typedRowsOf({ typedFields }: Scan, { count, ids, typed }: TypedChunk): unknown[] {
+  const cellOf = (column: TypedChunk['typed'][number], row: number) => {
+    assert.ok('leaf' in column);
+    const { leaf } = column;
+    if ('words' in leaf) return hasBit(leaf, row);
+    return 'offsets' in leaf ? textAt(leaf, row) : leaf[row];
+  };
+  return Array.from({ length: count }, (_, row) => ({
+    id: textAt(ids, row),
+    ...Object.fromEntries(typedFields.map(({ path }, i) => [path, cellOf(typed[i]!, row)])),
+  }));
+}
 
 async function fill(
   database: Database,
@@ -133,16 +183,17 @@ async function scanned(database: Database, request: ScanRequest) {
 }
 
 function rowsOf({ count, ids, values, metadata }: RowChunk): TestVector[] {
-  const textAt = (column: RowChunk['metadata'], row: number) => {
-    if (column === null) return '';
-    const { offsets, bytes } = column;
-    return Buffer.from(bytes.subarray(offsets[row]!, offsets[row + 1]!)).toString();
-  };
   return Array.from({ length: count }, (_, row) => ({
     id: textAt(ids, row),
     values: [...(values?.subarray(row * 3, row * 3 + 3) ?? [])],
     metadata: textAt(metadata, row),
   }));
+}
+
+function textAt(column: Utf8Column | null, row: number): string {
+  if (column === null) return '';
+  const { offsets, bytes } = column;
+  return Buffer.from(bytes.subarray(offsets[row]!, offsets[row + 1]!)).toString();
 }
 
 async function listed(database: Database, filter: ScanRequest['filter']): Promise<TestVector[]> {
