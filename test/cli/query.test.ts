@@ -268,7 +268,7 @@ it('an export gives each metadata path a column of its type on request', async (
   const { collections, collection } = createClient({ baseUrl: server.url });
   await collections.create({ id: 'typed', dimension: 2, metric: 'dot' });
   await collection('typed').upsertText([
-    '{"id":"a","values":[1,0],"metadata":{"i":9007199254740993,"t":["x",null],"n":1.5,"s":"x \\"y\\"","b":true,"l":[1,"a"],"o":{"p":1,"q":{"r":"z"}},"m":1,"id":"in"}}',
+    '{"id":"a","values":[1,0],"metadata":{"i":9007199254740993,"t":["x",null],"n":0.10000000149011612,"s":"x \\"y\\"","b":true,"l":[1,"a"],"o":{"p":1,"q":{"r":"z"}},"m":1,"id":"in"}}',
     '{"id":"b","values":[0,1],"metadata":{"n":null,"b":false,"m":"text","o":{"p":2}}}',
     '{"id":"c","values":[0.5,1],"metadata":{}}',
   ]);
@@ -276,7 +276,7 @@ it('an export gives each metadata path a column of its type on request', async (
   const { stdout } = await sagitta([...typed, '--format', 'csv']);
   assert.deepEqual(stdout.trimEnd().split('\n'), [
     '"id","values","b","i","metadata.id","l","m","n","o.p","o.q.r","s","t"',
-    '"a","[1,0]",true,9007199254740993,"in","[1,""a""]","1",1.5,1,"z","x ""y""","[""x"",null]"',
+    '"a","[1,0]",true,9007199254740993,"in","[1,""a""]","1",0.10000000149011612,1,"z","x ""y""","[""x"",null]"',
     '"b","[0,1]",false,,,,"""text""",,2,,,',
     '"c","[0.5,1]",,,,,,,,,,',
   ]);
@@ -292,7 +292,14 @@ it('an export gives each metadata path a column of its type on request', async (
     const expected = { 'metadata.id': 'in', l: '[1,"a"]', m: '1', 'o.p': 1, 'o.q.r': 'z' };
     // The client reads numbers as float64.
     const i = 9007199254740992;
-    assert.deepEqual(metadata, { i, t: ['x', null], n: 1.5, s: 'x "y"', b: true, ...expected });
+    assert.deepEqual(metadata, {
+      i,
+      t: ['x', null],
+      n: 0.10000000149011612,
+      s: 'x "y"',
+      b: true,
+      ...expected,
+    });
     await collections.delete(`typed-${extension}`);
   }
   for (const [args, message] of [

@@ -177,17 +177,18 @@ async function fill(server: TestServer, id: string, random: () => number): Promi
 const WORDS = ['""', '"a"', '"ä☃"', '"x \\"y\\" \\u00e4"', '"null"', '"[1]"', '"\\n"', '"𝄞"'];
 const INTEGERS = ['0', '-0', '7', '-3', '1.0', '1e2', '9007199254740991'];
 const WIDE = ['9007199254740993', '-9223372036854775808', '9223372036854775807', '12'];
-const TOO_WIDE = ['9223372036854775808', '1e19', '-1e30', '9007199254740993', '3'];
+const TOO_WIDE = ['9223372036854775808', '-9223372036854775809', '9007199254740993', '3'];
+const POWERS = ['1e19', '9007199254740993', '-1e30'];
 const FRACTIONS = ['0.1', '-2.5e-7', '1', '9007199254740993.0', '1e300'];
 const BOOLEANS = ['true', 'false'];
 
-/** Documents of which each path has values of one kind, or of several. */
+/** Documents with a path for each kind of values, and with names that may collide. */
 function createTexts(random: () => number): () => Texts {
   const oneOf = <Value>(values: readonly Value[]): Value =>
     values[Math.floor(random() * values.length)]!;
   const listOf = (values: readonly string[]) =>
     `[${Array.from({ length: Math.floor(random() * 4) }, () => oneOf([...values, 'null'])).join(', ')}]`;
-  const choices = [WORDS, INTEGERS, WIDE, TOO_WIDE, FRACTIONS, BOOLEANS];
+  const choices = [WORDS, INTEGERS, WIDE, TOO_WIDE, POWERS, FRACTIONS, BOOLEANS];
   const kinds: (() => string | Texts)[] = [
     ...choices.map((values) => () => oneOf(values)),
     ...choices.map((values) => () => listOf(values)),
@@ -199,7 +200,10 @@ function createTexts(random: () => number): () => Texts {
     () => oneOf<string | Texts>([{ p: '1.50' }, '2', '"x"']),
   ];
   const names = ['id', 'values', 'metadata', 'vectors.v', 'a', 'a.b', 'A', 'ä "', 'n', 'm', 'o'];
-  const paths = names.map((name) => ({ name, make: oneOf(kinds) }));
+  const paths = [
+    ...kinds.map((make, i) => ({ name: `k${i}`, make })),
+    ...names.map((name) => ({ name, make: oneOf(kinds) })),
+  ];
   return () => {
     const texts: Record<string, string | Texts> = { keep: oneOf(BOOLEANS) };
     for (const { name, make } of paths) {
