@@ -139,7 +139,7 @@ it('Ctrl-C stops at a known row, and the same command resumes there', async () =
   const result = await second.ended;
   assert.equal(result.code, 0, result.stderr);
   assert.ok(result.stderr.includes('resuming at row '), result.stderr);
-  assert.match(result.stdout, /after [\d ]+ rows of an earlier run\.\n$/);
+  assert.match(result.stdout, /after [\d ]+ rows of an earlier run\.$/m);
   // Generated ids are the same in both runs, or there would be more rows.
   assert.equal(await countOf('interrupted'), ROWS);
   assert.deepEqual(statesLeft(), []);
