@@ -78,16 +78,24 @@ export async function serve(
   }
 }
 
-/** Resolves on the first signal; a second one exits at once. */
+/** Resolves on the first signal; a second one ends the process at once. */
 function waitForSignal(): Promise<void> {
   return new Promise((resolve) => {
     let isStopping = false;
-    const onSignal = (): void => {
-      if (isStopping) process.exit(EXIT_CODES.failure);
+    const onSignal = (signal: NodeJS.Signals): void => {
+      if (isStopping) endBy(signal);
       isStopping = true;
       resolve();
     };
     process.on('SIGTERM', onSignal);
     process.on('SIGINT', onSignal);
   });
+}
+
+/** As if nobody listened to the signal: process.exit would make Node abort while a thread loads modules. */
+function endBy(signal: NodeJS.Signals): void {
+  process.removeAllListeners(signal);
+  process.kill(process.pid, signal);
+  // The first process of a container is not ended by a signal that it does not listen to.
+  if (process.pid === 1) process.exit(EXIT_CODES.failure);
 }
