@@ -57,7 +57,8 @@ class SagittaError(Exception):
         retry_after: float | None = None,
     ) -> None:
         problem = problem or {}
-        super().__init__(f"{code}: {detail}")
+        # The arguments without defaults: copies, also those of other processes, are made from them.
+        super().__init__(code, detail)
         self.code = code
         self.detail = detail
         self.status = problem.get("status") if status is None else status
