@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import array
+import traceback
+import uuid
+from typing import Any
 
 import httpx
 import numpy
 import pytest
+from servers import Server
 
 import sagitta
 from sagitta import Collection, Sagitta, SagittaError
@@ -203,7 +207,10 @@ def test_a_vector_of_two_dimensions_is_not_sent(vectors: Collection) -> None:
         vectors.query(vector=numpy.ones((1, 3)))
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:8484", "ftp://host", "http://", ""])
+@pytest.mark.parametrize(
+    "url",
+    ["127.0.0.1:8484", "ftp://host", "http://", "", "http://host:port", "http://host/?a=1", None],
+)
 def test_what_is_no_url_of_http_is_rejected(url: str) -> None:
     with pytest.raises(SagittaError, match="expected a URL"):
         Sagitta(url)
@@ -222,3 +229,88 @@ def test_keys_are_sent_and_copies_have_settings_of_their_own(client: Sagitta) ->
         one.with_options(api_key=None).limits()
         one.limits()
     assert seen == ["Bearer secret", None, "Bearer secret"]
+
+
+def test_the_white_space_of_a_key_file_is_not_sent() -> None:
+    seen: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers["authorization"])
+        return httpx.Response(200, json={})
+
+    with httpx.Client(transport=httpx.MockTransport(answer)) as http_client:
+        one = Sagitta("http://server", api_key=" secret\n", http_client=http_client)
+        one.limits()
+        one.with_options(api_key="other\r\n").limits()
+    assert seen == ["Bearer secret", "Bearer other"]
+
+
+@pytest.mark.parametrize("key", ["sk_\nsecret", "sk_secret-ü", "sk_secret\x7f", "", b"sk_secret"])
+def test_a_key_that_no_header_can_have_is_rejected_and_not_shown(
+    client: Sagitta, key: object
+) -> None:
+    for use in (
+        lambda: Sagitta("http://server", api_key=key),
+        lambda: client.with_options(api_key=key),
+    ):
+        with pytest.raises(SagittaError, match="api_key: expected printable ASCII") as caught:
+            use()
+        assert caught.value.code == "invalid_argument"
+        assert "secret" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_secrets_are_in_no_error(client: Sagitta, server: Server) -> None:
+    with pytest.raises(SagittaError, match="without user name and password") as caught:
+        Sagitta(server.url.replace("//", "//user:hidden@"))
+    assert "hidden" not in str(caught.value)
+    assert "hidden" not in repr(client.with_options(api_key="hidden")._core.settings)
+    headers = {"x-token": "hidden\n"}
+    with (
+        httpx.Client(headers=headers) as http_client,
+        pytest.raises(SagittaError, match="not valid HTTP") as caught,
+    ):
+        Sagitta(server.url, http_client=http_client).limits()
+    assert caught.value.code == "invalid_argument"
+    # What a program prints that does not catch it.
+    assert "hidden" not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("value", ["ключ", "a\nb", "ends ", uuid.uuid4()])
+def test_a_value_that_no_header_can_have_is_not_sent(vectors: Collection, value: Any) -> None:
+    vector = {"id": "a", "values": [1, 2, 3]}
+    for use in (
+        lambda: vectors.upsert([vector], idempotency_key=value),
+        lambda: vectors.write_all([vector], idempotency_key=value),
+        lambda: vectors.patch("a", metadata={}, if_match=value),
+    ):
+        with pytest.raises(SagittaError, match="expected printable ASCII") as caught:
+            use()
+        assert caught.value.code == "invalid_argument"
+    assert vectors.count() == 0
+
+
+def test_a_filter_that_is_too_long_for_a_url_is_not_sent(vectors: Collection) -> None:
+    with pytest.raises(SagittaError, match=r"the URL of 1[0-9]{5} characters") as caught:
+        list(vectors.list_all(filter={"n": {"$in": list(range(20_000))}}))
+    assert caught.value.code == "invalid_argument"
+    assert len(str(caught.value)) < 500
+
+
+def test_a_closed_client_sends_nothing(server: Server) -> None:
+    with Sagitta(server.url) as client:
+        client.limits()
+    with pytest.raises(SagittaError, match="the client is closed") as caught:
+        client.limits()
+    assert caught.value.code == "invalid_argument"
+
+
+def test_a_reply_that_cannot_be_decoded_is_unexpected() -> None:
+    def answer(_: httpx.Request) -> httpx.Response:
+        encoded = httpx.ByteStream(b"no gzip")
+        return httpx.Response(200, headers={"content-encoding": "gzip"}, stream=encoded)
+
+    with httpx.Client(transport=httpx.MockTransport(answer)) as http_client:
+        one = Sagitta("http://server", http_client=http_client)
+        with pytest.raises(SagittaError, match="cannot be read") as caught:
+            one.limits()
+    assert caught.value.code == "unexpected_reply"

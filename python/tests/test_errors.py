@@ -53,7 +53,9 @@ def test_a_copy_of_an_error_keeps_all_members(
 
 def test_an_error_leaves_a_pool_of_processes() -> None:
     context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
-        with pytest.raises(SagittaError) as caught:
-            pool.submit(fail, 1).result()
+    with (
+        concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool,
+        pytest.raises(SagittaError) as caught,
+    ):
+        pool.submit(fail, 1).result()
     assert vars(caught.value) == vars(failure())

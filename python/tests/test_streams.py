@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -138,6 +139,23 @@ def test_an_error_of_a_stream_counts_what_is_durable(vectors: Collection) -> Non
     assert caught.value.code == "dimension_mismatch"
     assert caught.value.committed_count == 2_000
     assert vectors.count() == 2_000
+
+
+@pytest.mark.parametrize("wrap", [lambda source: source, lambda source: lambda: source])
+def test_bytes_are_a_stream_of_one_chunk(
+    vectors: Collection, wrap: Callable[[object], object]
+) -> None:
+    lines = b'{"id":"a","values":[1,2,3]}\n{"id":"b","values":[1,2,3]}\n'
+    assert vectors.write_stream(wrap(lines), format="ndjson")["upserted_count"] == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "found"), [("a.ndjson", "str"), (io.StringIO("{}\n"), "str"), (5, "int")]
+)
+def test_what_has_no_bytes_is_rejected(vectors: Collection, source: object, found: str) -> None:
+    with pytest.raises(SagittaError, match=f'mode "rb", found {found}$') as caught:
+        vectors.write_stream(source, format="ndjson")
+    assert caught.value.code == "invalid_argument"
 
 
 def test_an_error_of_the_source_is_raised_unchanged(vectors: Collection) -> None:

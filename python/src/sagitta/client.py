@@ -17,7 +17,7 @@ from sagitta.collection import (
     Collection,
     DefaultCollection,
 )
-from sagitta.core import Core, Settings, root_of, segment
+from sagitta.core import Core, Settings, key_of, root_of, segment
 from sagitta.flow import Awaitable, Blocking, Flow, call
 from sagitta.http import AsyncHttpRunner, HttpRunner
 from sagitta.retry import Breaker, CircuitBreaker, Retry
@@ -54,12 +54,13 @@ class Sagitta(ClientFlows, Blocking):
     """A client of the server at `url`, such as `http://127.0.0.1:8484`. May be used by many
     threads.
 
-    `api_key` is sent as a bearer token. `timeout`: seconds without a byte after which an attempt
-    fails; None for no limit. `deadline`: seconds for all attempts of a call until its reply begins,
-    None for no limit. `http_client` is an httpx.Client of your own, with proxies or private CAs,
-    which you close.
+    `api_key` is sent as a bearer token, without white space at its ends. `timeout`: seconds without
+    a byte after which an attempt fails; None for no limit. `deadline`: seconds for all attempts of
+    a call until its reply begins, None for no limit. `http_client` is an httpx.Client of your own,
+    with proxies or private CAs, which you close.
 
-    Close the client, or use it in a `with` block. Throws `invalid_argument` for what is no URL.
+    Close the client, or use it in a `with` block. Throws `invalid_argument` for what is no URL, or
+    no key.
     """
 
     def __init__(
@@ -180,8 +181,10 @@ def _settings(
         failures_max = max(CircuitBreaker().failures_max, 2 * retry.attempts_max)
         limits = circuit_breaker or CircuitBreaker(failures_max=failures_max)
         breaker = Breaker(limits, time.monotonic)
-    return Settings(root_of(url), api_key, timeout, deadline, retry, breaker)
+    return Settings(root_of(url), key_of(api_key), timeout, deadline, retry, breaker)
 
 
 def _with_options(core: Core, options: Options) -> Core:
+    if "api_key" in options:
+        options = {**options, "api_key": key_of(options["api_key"])}
     return Core(dataclasses.replace(core.settings, **options))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 import urllib.parse
 import uuid
@@ -38,7 +39,7 @@ class Settings:
 
     root: str
     """The address of the server without `/v1`."""
-    api_key: str | None
+    api_key: str | None = field(repr=False)
     timeout: float | None
     """Seconds without a byte after which an attempt fails; None for no limit."""
     deadline: float | None
@@ -53,14 +54,42 @@ class Settings:
 
 def root_of(url: str) -> str:
     """The address without `/v1`. Throws `invalid_argument` unless it is one of HTTP."""
+    if "@" in str(url):
+        # A password would be in messages, and httpx sends it in place of the key.
+        raise invalid_argument(
+            "expected a URL without user name and password, found one with @; pass an api_key, or "
+            "an http_client with auth"
+        )
     try:
         parts = urllib.parse.urlsplit(url)
-        is_http = parts.scheme in ("http", "https") and bool(parts.hostname)
+        is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         is_http = False
-    if not is_http:
+    if not is_http or "?" in url or "#" in url:
         raise invalid_argument(f'expected a URL such as http://127.0.0.1:8484, found "{url}"')
     return url.rstrip("/").removesuffix("/v1")
+
+
+def key_of(api_key: str | None) -> str | None:
+    """The key without white space at its ends, as a file with a line feed has it."""
+    if api_key is None:
+        return None
+    return header_value("api_key", api_key.strip() if isinstance(api_key, str) else api_key)
+
+
+def header_value(name: str, value: object) -> str:
+    """Throws `invalid_argument` for what a header cannot have, which may be secret: unquoted."""
+    if not isinstance(value, str):
+        found = f"a value of type {type(value).__name__}"
+    elif value == "":
+        found = "an empty text"
+    elif unfit := re.search(r"[^ -~]|^ | $", value):
+        found = f"U+{ord(unfit[0]):04X} at position {unfit.start() + 1} of {len(value)}"
+    else:
+        return value
+    raise invalid_argument(
+        f"{name}: expected printable ASCII characters, without spaces at the ends, found {found}"
+    )
 
 
 def segment(text: str) -> str:
@@ -198,7 +227,9 @@ class Core:
         return root + path + (f"?{urllib.parse.urlencode(query)}" if query else "")
 
     def _encode(self, request: Request) -> tuple[dict[str, str], Any]:
-        headers = {"accept": "application/json", **request.headers}
+        headers = {"accept": "application/json"}
+        for name, value in request.headers.items():
+            headers[name] = header_value(name, value)
         if self.settings.api_key is not None:
             headers["authorization"] = f"Bearer {self.settings.api_key}"
         if request.upload is not None:

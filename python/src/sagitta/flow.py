@@ -34,7 +34,7 @@ from typing import (
 T = TypeVar("T")
 P = ParamSpec("P")
 
-Chunks: TypeAlias = "Iterable[bytes] | AsyncIterable[bytes]"
+Chunks: TypeAlias = "bytes | Iterable[bytes] | AsyncIterable[bytes]"
 
 
 @dataclass(frozen=True)

@@ -85,12 +85,12 @@ class HttpRunner:
                 return _reply_of(response, b"", (response.iter_bytes(), send.url))
             try:
                 return _reply_of(response, response.read())
-            except httpx.TransportError as error:
-                raise _error_of(error, send.url, is_begun=True) from error
+            except httpx.RequestError as error:
+                raise _error_of(error, send.url, is_begun=True) from _cause_of(error)
             finally:
                 response.close()
-        except httpx.TransportError as error:
-            raise _failure(source) or _error_of(error, send.url) from error
+        except httpx.RequestError as error:
+            raise _failure(source) or _error_of(error, send.url) from _cause_of(error)
         except Exception:
             if source is not None and source.failure is not None:
                 raise SourceFailed(source.failure) from None
@@ -154,12 +154,12 @@ class AsyncHttpRunner:
                 return _reply_of(response, b"", (response.aiter_bytes(), send.url))
             try:
                 return _reply_of(response, await response.aread())
-            except httpx.TransportError as error:
-                raise _error_of(error, send.url, is_begun=True) from error
+            except httpx.RequestError as error:
+                raise _error_of(error, send.url, is_begun=True) from _cause_of(error)
             finally:
                 await response.aclose()
-        except httpx.TransportError as error:
-            raise _failure(source) or _error_of(error, send.url) from error
+        except httpx.RequestError as error:
+            raise _failure(source) or _error_of(error, send.url) from _cause_of(error)
         except Exception:
             if source is not None and source.failure is not None:
                 raise SourceFailed(source.failure) from None
@@ -175,32 +175,55 @@ class _Source:
 
     def read(self) -> Iterator[bytes]:
         try:
-            chunks = self._upload.open()
+            chunks = _chunks_of(self._upload)
             if not isinstance(chunks, Iterable):
                 raise invalid_argument(
                     "the source is an asynchronous iterator, which only AsyncSagitta can read"
                 )
-            yield from filter(None, chunks)
+            yield from map(_checked, filter(None, chunks))
         except Exception as error:
             self.failure = error
             raise
 
     async def read_async(self) -> AsyncIterator[bytes]:
         try:
-            chunks = self._upload.open()
+            chunks = _chunks_of(self._upload)
             if isinstance(chunks, AsyncIterable):
                 async for chunk in chunks:
                     if chunk:
-                        yield chunk
+                        yield _checked(chunk)
                 return
             # In a thread, because the source may read files or encode large batches.
             iterator = iter(chunks)
             while (part := await anyio.to_thread.run_sync(next, iterator, None)) is not None:
                 if part:
-                    yield part
+                    yield _checked(part)
         except Exception as error:
             self.failure = error
             raise
+
+
+def _chunks_of(upload: Upload) -> Iterable[bytes] | AsyncIterable[bytes]:
+    source: object = upload.open()
+    # Iterating over bytes would give numbers.
+    if isinstance(source, bytes):
+        return [source]
+    if isinstance(source, (Iterable, AsyncIterable)) and not isinstance(source, str):
+        return source
+    raise _not_bytes(source)
+
+
+def _checked(chunk: bytes) -> bytes:
+    if not isinstance(chunk, (bytes, bytearray, memoryview)):
+        raise _not_bytes(chunk)
+    return bytes(chunk)
+
+
+def _not_bytes(found: object) -> SagittaError:
+    return invalid_argument(
+        'expected bytes, an iterator of bytes or a file that is opened with the mode "rb", found '
+        f"{type(found).__name__}"
+    )
 
 
 def _failure(source: _Source | None) -> SourceFailed | None:
@@ -216,9 +239,18 @@ def _throw(flow: Generator[Any, Any, Any], error: Exception) -> Step:
 
 
 def _build(client: httpx.Client | httpx.AsyncClient, send: Send, content: Any) -> httpx.Request:
-    return client.build_request(
-        send.method, send.url, headers=dict(send.headers), content=content, timeout=send.timeout
-    )
+    """Throws `invalid_argument` for what cannot be sent."""
+    if client.is_closed:
+        raise invalid_argument("the client is closed; make a new one")
+    try:
+        return client.build_request(
+            send.method, send.url, headers=dict(send.headers), content=content, timeout=send.timeout
+        )
+    except httpx.InvalidURL as error:
+        raise invalid_argument(
+            f"the URL of {len(send.url)} characters that begins with {send.url[:80]!r} cannot be "
+            f"sent: {error}; the filter of a list, an export or a schema is a part of the URL"
+        ) from error
 
 
 def _reply_of(response: httpx.Response, content: bytes, source: object = None) -> Reply:
@@ -229,27 +261,39 @@ def _read(reply: Reply) -> bytes:
     chunks, url = _source_of(reply)
     try:
         return next(chunks, b"")
-    except httpx.TransportError as error:
-        raise _error_of(error, url, is_begun=True) from error
+    except httpx.RequestError as error:
+        raise _error_of(error, url, is_begun=True) from _cause_of(error)
 
 
 async def _read_async(reply: Reply) -> bytes:
     chunks, url = _source_of(reply)
     try:
         return await anext(chunks, b"")
-    except httpx.TransportError as error:
-        raise _error_of(error, url, is_begun=True) from error
+    except httpx.RequestError as error:
+        raise _error_of(error, url, is_begun=True) from _cause_of(error)
 
 
 def _source_of(reply: Reply) -> tuple[Any, str]:
     return reply.source  # type: ignore[return-value]
 
 
-def _error_of(error: httpx.TransportError, url: str, is_begun: bool = False) -> SagittaError:
+def _error_of(error: httpx.RequestError, url: str, is_begun: bool = False) -> SagittaError:
     reason = str(error) or type(error).__name__
     if isinstance(error, httpx.TimeoutException):
         return SagittaError("timeout", f"no data from {url} in time ({reason})", retryable=True)
-    if isinstance(error, (httpx.UnsupportedProtocol, httpx.LocalProtocolError)):
+    if isinstance(error, httpx.LocalProtocolError):
+        return invalid_argument(
+            f"the request to {url} cannot be sent: it is not valid HTTP; check the headers of your "
+            "http_client"
+        )
+    if isinstance(error, httpx.UnsupportedProtocol):
         return invalid_argument(f"the request to {url} cannot be sent: {reason}")
+    if isinstance(error, (httpx.DecodingError, httpx.TooManyRedirects)):
+        return SagittaError("unexpected_reply", f"the reply from {url} cannot be read: {reason}")
     detail = f"the reply from {url} was cut off" if is_begun else f"cannot reach {url}"
     return SagittaError("network_error", f"{detail}: {reason}", retryable=True)
+
+
+def _cause_of(error: httpx.RequestError) -> httpx.RequestError | None:
+    """None for what quotes headers, among which is the key: causes are printed with the error."""
+    return None if isinstance(error, httpx.LocalProtocolError) else error

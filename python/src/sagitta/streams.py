@@ -159,6 +159,7 @@ class StreamFlows(Group):
     ) -> Flow[wire.VectorsWritten]:
         """Writes a stream of bytes in ingest batches, with bounded memory on both sides.
 
+        `source` is an iterator of bytes, a file in the mode "rb", bytes, or a function.
         If the source is a *function* that opens the same bytes again, a stream that was cut is sent
         again under one idempotency key, and the server skips what is durable. `committed_count` of
         an error counts the durable rows. Errors of the source are raised unchanged.
