@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 from collections.abc import AsyncIterator
 
 import anyio
+import httpx
 import numpy
 import pyarrow
 import pytest
+from servers import Server
 
 from sagitta import AsyncSagitta, Collection, Sagitta, SagittaError
 
@@ -94,3 +98,43 @@ async def test_leaving_an_iteration_releases_its_connection(
         async with await one.export_batches() as stream:
             await anext(aiter(stream))
     assert await one.count() == 2_000
+
+
+# What a program leaves open when its loop ends is closed with a warning.
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+def test_a_client_may_be_used_on_one_event_loop_after_another(
+    server: Server, vectors: Collection, name: str
+) -> None:
+    client = AsyncSagitta(server.url)
+
+    async def count() -> int:
+        return await client.collection(name).count()
+
+    assert [asyncio.run(count()) for _ in range(4)] == [0, 0, 0, 0]
+    # The connections of loops that are closed are not kept.
+    assert len(client._runner._clients) == 1
+    client._runner._clients.clear()
+    gc.collect()
+
+
+def test_closing_a_client_closes_the_connections_of_its_event_loop(
+    server: Server, vectors: Collection, name: str
+) -> None:
+    client = AsyncSagitta(server.url)
+
+    async def count() -> int:
+        async with client:
+            await client.with_options(deadline=60).collection(name).count()
+            return await client.collection(name).count()
+
+    assert [asyncio.run(count()) for _ in range(3)] == [0, 0, 0]
+    assert not client._runner._clients
+
+
+async def test_a_client_of_your_own_stays_open(server: Server) -> None:
+    async with httpx.AsyncClient() as http_client:
+        async with AsyncSagitta(server.url, http_client=http_client) as client:
+            await client.limits()
+        assert not http_client.is_closed
+    with pytest.raises(SagittaError, match="the client is closed"):
+        await client.limits()

@@ -117,7 +117,11 @@ class Sagitta(ClientFlows, Blocking):
 
 
 class AsyncSagitta(ClientFlows, Awaitable):
-    """As Sagitta, for asyncio: methods are awaited, iterators are for `async for`."""
+    """As Sagitta, for asyncio: methods are awaited, iterators are for `async for`.
+
+    It may be used on several event loops, each of which has connections of its own; an
+    `http_client` of your own is for one of them.
+    """
 
     def __init__(
         self,
@@ -132,8 +136,7 @@ class AsyncSagitta(ClientFlows, Awaitable):
     ) -> None:
         settings = _settings(url, api_key, timeout, deadline, retry or Retry(), circuit_breaker)
         self._owned = http_client is None
-        self._http_client = http_client or httpx.AsyncClient()
-        self._assign(Core(settings), AsyncHttpRunner(self._http_client))
+        self._assign(Core(settings), AsyncHttpRunner(http_client))
 
     def _assign(self, core: Core, runner: AsyncHttpRunner) -> None:
         super().__init__(core, runner)
@@ -157,8 +160,9 @@ class AsyncSagitta(ClientFlows, Awaitable):
         return client
 
     async def aclose(self) -> None:
+        """Closes the connections of this event loop. The next call opens new ones."""
         if self._owned:
-            await self._http_client.aclose()
+            await self._runner.aclose()
 
     async def __aenter__(self) -> AsyncSagitta:
         return self

@@ -5,6 +5,7 @@ Timeouts and broken connections become SagittaError; what the source of an uploa
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import (
     AsyncGenerator,
@@ -98,10 +99,34 @@ class HttpRunner:
 
 
 class AsyncHttpRunner:
-    """Runs flows on the event loop of the caller."""
+    """Runs flows on the event loop of the caller.
 
-    def __init__(self, client: httpx.AsyncClient) -> None:
-        self._client = client
+    A connection works only on the event loop that opened it. Each loop has connections of its own,
+    so that a program may call asyncio.run several times; those of `client` are for one loop.
+    """
+
+    def __init__(self, client: httpx.AsyncClient | None) -> None:
+        self._given = client
+        self._clients: dict[asyncio.AbstractEventLoop, httpx.AsyncClient] = {}
+
+    async def aclose(self) -> None:
+        """Closes the connections of this event loop, except those of a client that was given."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.aclose()
+
+    def _client(self) -> httpx.AsyncClient:
+        if self._given is not None:
+            return self._given
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            # A copy of the keys, because other threads may run loops, too.
+            for other in list(self._clients):
+                if other.is_closed():
+                    self._clients.pop(other, None)
+            client = self._clients[loop] = httpx.AsyncClient()
+        return client
 
     async def run(self, flow: Flow[T]) -> T:
         async with AsyncExitStack() as resources:
@@ -145,10 +170,11 @@ class AsyncHttpRunner:
         return lambda: flow.send(outcome)
 
     async def _send(self, send: Send, resources: AsyncExitStack) -> Reply:
+        client = self._client()
         source = _Source(send.content) if isinstance(send.content, Upload) else None
         try:
-            request = _build(self._client, send, source.read_async() if source else send.content)
-            response = await self._client.send(request, stream=True)
+            request = _build(client, send, source.read_async() if source else send.content)
+            response = await client.send(request, stream=True)
             if send.is_streamed and response.is_success:
                 resources.push_async_callback(response.aclose)
                 return _reply_of(response, b"", (response.aiter_bytes(), send.url))
