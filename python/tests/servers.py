@@ -59,7 +59,7 @@ class Server:
         lines = []
         for line in self._process.stdout:
             lines.append(line)
-            found = re.search(r"listening on (http://[\d.:]+\d)", line)
+            found = re.search(r"listening on (https?://[\d.:]+\d)", line)
             if found:
                 watchdog.cancel()
                 return found[1]

@@ -317,7 +317,22 @@ def _error_of(error: httpx.RequestError, url: str, is_begun: bool = False) -> Sa
     if isinstance(error, (httpx.DecodingError, httpx.TooManyRedirects)):
         return SagittaError("unexpected_reply", f"the reply from {url} cannot be read: {reason}")
     detail = f"the reply from {url} was cut off" if is_begun else f"cannot reach {url}"
-    return SagittaError("network_error", f"{detail}: {reason}", retryable=True)
+    hint = "" if is_begun else _hint_on(reason, url)
+    return SagittaError("network_error", f"{detail}: {reason}{hint}", retryable=True)
+
+
+def _hint_on(reason: str, url: str) -> str:
+    """What to change when only one side uses TLS, or its certificate is not accepted."""
+    if "certificate is not valid for" in reason:
+        return "; use a name or an address of the certificate in the URL"
+    if "CERTIFICATE_VERIFY_FAILED" in reason:
+        return "; if the certificate is your own, name its authority: SSL_CERT_FILE=ca.pem"
+    # Of OpenSSL before and since 3.2.
+    if "WRONG_VERSION_NUMBER" in reason or "RECORD_LAYER_FAILURE" in reason:
+        return "; the server speaks plain HTTP: use http:// in the URL"
+    if "Server disconnected" in reason and url.startswith("http:"):
+        return "; if the server uses TLS, use https:// in the URL"
+    return ""
 
 
 def _cause_of(error: httpx.RequestError) -> httpx.RequestError | None:
