@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import array
+import re
 import traceback
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -14,6 +16,10 @@ from servers import Server
 
 import sagitta
 from sagitta import Collection, Sagitta, SagittaError
+
+LOOP: list = []
+"""Contains itself."""
+LOOP.append(LOOP)
 
 
 def rows(count: int) -> list[dict]:
@@ -195,10 +201,36 @@ def test_an_error_says_what_where_and_which_request(vectors: Collection) -> None
     assert "/vectors/0/values" in str(error)
 
 
-@pytest.mark.parametrize("value", [float("nan"), {1, 2}, "\ud800"])
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}, "\ud800", {(1, 2): 3}, LOOP])
 def test_what_json_lacks_is_not_sent(vectors: Collection, value: object) -> None:
-    with pytest.raises(SagittaError, match="cannot be written as JSON") as caught:
-        vectors.upsert([{"id": "a", "values": [1, 2, 3], "metadata": {"value": value}}])
+    rows = [{"id": "a", "values": [1, 2, 3], "metadata": {"a": [1], "value": [0, value]}}]
+    place = "cannot be written as JSON at /vectors/0/metadata/value/1"
+    with pytest.raises(SagittaError, match=place) as caught:
+        vectors.upsert(rows)
+    assert caught.value.code == "invalid_argument"
+    assert len(str(caught.value)) < 500
+    with pytest.raises(SagittaError, match="as JSON at /1/metadata/value/1"):
+        vectors.write_all([{"id": "b", "values": [1, 2, 3]}, *rows])
+    assert vectors.count() == 0
+
+
+@pytest.mark.parametrize(
+    ("use", "found"),
+    [
+        (lambda one: one.upsert({"id": "a", "values": [1, 2, 3]}), "str 'id', expected a vector"),
+        (lambda one: one.upsert([("a", [1, 2, 3])]), "tuple ('a', [1, 2, 3]), expected a vector"),
+        (lambda one: one.write_all(["a"]), "str 'a', expected a vector"),
+        (lambda one: one.query_batch(numpy.ones((1, 2))), "ndarray array([1., 1.]), expected a q"),
+        (lambda one: one.query_batches([[1, 2, 3]]), "list [1, 2, 3], expected a table"),
+        (lambda one: one.write_batches("a.parquet"), "str 'a.parquet', expected a table"),
+        (lambda one: one.write_batches(numpy.ones((1, 2))), "ndarray array([1., 1.]), expected a "),
+    ],
+)
+def test_arguments_of_another_kind_are_explained(
+    vectors: Collection, use: Callable[[Collection], object], found: str
+) -> None:
+    with pytest.raises(SagittaError, match=re.escape(f"found {found}")) as caught:
+        use(vectors)
     assert caught.value.code == "invalid_argument"
 
 

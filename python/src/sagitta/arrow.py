@@ -7,6 +7,7 @@ imported), and mappings of names to lists and NumPy arrays.
 from __future__ import annotations
 
 import io
+import reprlib
 import struct
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -230,11 +231,16 @@ def _reader_of(data: Any) -> Iterable[pyarrow.RecordBatch]:
         from pyarrow.interchange import from_dataframe
 
         return cast("Iterable[pyarrow.RecordBatch]", from_dataframe(data).to_batches())
-    if isinstance(data, Iterable):
+    if isinstance(data, Iterable) and not isinstance(data, str):
         return data
-    raise invalid_argument(
-        "expected a table, a data frame, columns, record batches, or a function that returns one "
-        f"of them, found {type(data).__name__}"
+    raise _no_columns(data)
+
+
+def _no_columns(found: object) -> SagittaError:
+    return invalid_argument(
+        f"found {type(found).__name__} {reprlib.repr(found)}, expected a table, a data frame, "
+        'columns such as {"id": ids, "values": array}, record batches, or a function that returns '
+        "one of them; queries may be an array [queries, dimension]"
     )
 
 
@@ -257,7 +263,10 @@ def _column_of(values: Any) -> Any:
 
 
 def _pieces(batches: Iterable[pyarrow.RecordBatch], rows_max: int) -> Iterator[pyarrow.RecordBatch]:
+    pa = load_pyarrow()
     for batch in batches:
+        if not isinstance(batch, pa.RecordBatch):
+            raise _no_columns(batch)
         plain = _without_views(batch)
         row_bytes = max(1, plain.nbytes // max(1, plain.num_rows))
         rows = max(1, min(rows_max, BATCH_BYTES_MAX // row_bytes))

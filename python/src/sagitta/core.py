@@ -219,7 +219,7 @@ class Core:
     def _url(self, request: Request) -> str:
         root = self.settings.root
         query = [
-            (name, value if isinstance(value, str) else encode_json(value).decode())
+            (name, value if isinstance(value, str) else encode_json(value, f"/{name}").decode())
             for name, value in request.query.items()
             if value is not None
         ]

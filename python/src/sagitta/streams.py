@@ -381,8 +381,8 @@ def _encode_lines(vectors: Any) -> Chunks:
 
 def _encode(vectors: Iterable[VectorRecord]) -> Iterator[bytes]:
     lines = bytearray()
-    for vector in vectors:
-        lines += encode_json(wire_record(vector)) + b"\n"
+    for row, vector in enumerate(vectors):
+        lines += _line(vector, row)
         if len(lines) >= CHUNK_BYTES:
             yield bytes(lines)
             lines.clear()
@@ -391,12 +391,19 @@ def _encode(vectors: Iterable[VectorRecord]) -> Iterator[bytes]:
 
 async def _encode_async(vectors: AsyncIterable[VectorRecord]) -> Any:
     lines = bytearray()
+    row = 0
     async for vector in vectors:
-        lines += encode_json(wire_record(vector)) + b"\n"
+        lines += _line(vector, row)
+        row += 1
         if len(lines) >= CHUNK_BYTES:
             yield bytes(lines)
             lines.clear()
     yield bytes(lines)
+
+
+def _line(vector: VectorRecord, row: int) -> bytes:
+    """`row` counts from 0."""
+    return encode_json(wire_record(vector), f"/{row}") + b"\n"
 
 
 def _snapshot_of(reply: Reply) -> Head:

@@ -11,21 +11,59 @@ import array
 import base64
 import datetime
 import json
+import reprlib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sagitta.errors import invalid_argument
+from sagitta.errors import SagittaError, invalid_argument
+
+PLACE_CHARACTERS_MAX = 200
+"""After which a message names no deeper part."""
 
 
-def encode_json(value: object) -> bytes:
-    """Throws `invalid_argument` for what JSON does not have."""
+def encode_json(value: object, place: str = "") -> bytes:
+    """Throws `invalid_argument` for what JSON does not have; `place` is that of the value."""
     try:
-        return json.dumps(
-            value, default=_plain, allow_nan=False, separators=(",", ":"), ensure_ascii=False
-        ).encode()
+        return _dump(value)
     except (TypeError, ValueError, RecursionError) as error:
-        raise invalid_argument(f"the request cannot be written as JSON: {error}") from error
+        at = place + _place_of_fault(value)
+        where = f" at {at}" if at else ""
+        raise invalid_argument(f"the request cannot be written as JSON{where}: {error}") from error
+
+
+def _dump(value: object) -> bytes:
+    return json.dumps(
+        value, default=_plain, allow_nan=False, separators=(",", ":"), ensure_ascii=False
+    ).encode()
+
+
+def _place_of_fault(value: object) -> str:
+    """The keys and indexes that lead to the innermost part that cannot be written."""
+    place = ""
+    # Bounded, because what contains itself has no innermost part.
+    while len(place) < PLACE_CHARACTERS_MAX:
+        for key, part in _parts(value):
+            if not _is_writable(part):
+                value, place = part, f"{place}/{key}"
+                break
+        else:
+            break
+    return place
+
+
+def _parts(value: object) -> Iterable[tuple[object, object]]:
+    if isinstance(value, Mapping):
+        return value.items()
+    return enumerate(value) if isinstance(value, (list, tuple)) else ()
+
+
+def _is_writable(value: object) -> bool:
+    try:
+        _dump(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def _plain(value: object) -> object:
@@ -82,6 +120,9 @@ def _is_nested(values: Any) -> bool:
 
 def wire_record(record: Mapping[str, Any]) -> dict[str, Any]:
     """A vector, or a change of one, as it is sent."""
+    if not isinstance(record, Mapping):
+        example = 'a vector such as {"id": "a", "values": [0.5, 1]}, or a list of them for upsert'
+        raise _unexpected(record, example)
     wire = dict(record)
     if "values" in wire:
         wire["values"] = wire_values(wire["values"])
@@ -92,6 +133,9 @@ def wire_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def wire_query(query: Mapping[str, Any]) -> dict[str, Any]:
     """A query, a part of a fusion or a prefetch as it is sent."""
+    if not isinstance(query, Mapping):
+        example = 'a query such as {"vector": [0.5, 1], "top_k": 10}; query_batches takes arrays'
+        raise _unexpected(query, example)
     wire = dict(query)
     if wire.get("include_values") == "numpy":
         wire["include_values"] = "base64"
@@ -105,6 +149,11 @@ def wire_query(query: Mapping[str, Any]) -> dict[str, Any]:
     if "prefetch" in wire:
         wire["prefetch"] = wire_query(wire["prefetch"])
     return wire
+
+
+def _unexpected(value: object, expected: str) -> SagittaError:
+    found = f"{type(value).__name__} {reprlib.repr(value)}"
+    return invalid_argument(f"found {found}, expected {expected}")
 
 
 def wire_include(include: Mapping[str, Any]) -> dict[str, Any]:
