@@ -5,12 +5,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import AsyncIterator, Iterator
 
+import hypothesis
 import pytest
 from servers import COMMAND, Server
 
 import sagitta
 
 _numbers = itertools.count()
+
+# By default, an example that takes 200 ms is a failure, which a busy machine has.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session")
