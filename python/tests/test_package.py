@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import re
 import subprocess
@@ -13,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from servers import REPOSITORY, Server
+
+import sagitta
 
 PROGRAM = """
 import sys
@@ -64,7 +65,11 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_version_is_that_of_the_server() -> None:
     server = json.loads((REPOSITORY / "package.json").read_text())
-    assert importlib.metadata.version("sagitta") == server["version"]
+    assert sagitta.__version__ == server["version"]
+
+
+def test_the_wheel_has_the_version_of_the_module(wheel: Path) -> None:
+    assert wheel.name == f"sagitta-{sagitta.__version__}-py3-none-any.whl"
 
 
 def test_the_wheel_has_the_modules_and_their_types_only(wheel: Path) -> None:

@@ -12,6 +12,8 @@ from sagitta.retry import CircuitBreaker, Retry
 from sagitta.streams import Neighbors, Projected
 from sagitta.values import decode_values
 
+__version__ = "0.1.0"
+
 __all__ = [
     "AsyncCollection",
     "AsyncSagitta",
