@@ -141,6 +141,24 @@ def test_a_server_that_fails_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> N
     assert READ(script.client) == 1
 
 
+def test_a_request_that_was_not_sent_does_not_count_as_a_success(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    breaker = CircuitBreaker(failures_max=2, cool_down=1e6)
+    once = Retry(attempts_max=1)
+    script = Script(monkeypatch, BROKEN, BROKEN, retry=once, circuit_breaker=breaker)
+    long = {"n": {"$in": list(range(20_000))}}
+    for send, code in (
+        (READ, "internal"),
+        (lambda client: client.collection("a").list(filter=long), "invalid_argument"),
+        (READ, "internal"),
+        (READ, "circuit_open"),
+    ):
+        with pytest.raises(SagittaError) as caught:
+            send(script.client)
+        assert caught.value.code == code
+
+
 def test_a_failed_trial_opens_the_breaker_again_and_an_unknown_one_does_not() -> None:
     now = 0.0
     breaker = Breaker(CircuitBreaker(failures_max=1, cool_down=5), lambda: now)

@@ -197,7 +197,9 @@ class Core:
             retry_after = retry_after_of(reply.headers.get("retry-after"), time.time())
             raise error_of_reply(reply.status, reply.content, retry_after)
         except SagittaError as error:
-            is_failure = is_server_failure(error)
+            # What was not sent says nothing about the server.
+            if error.code != "invalid_argument":
+                is_failure = is_server_failure(error)
             raise
         finally:
             if breaker:
