@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -43,9 +43,12 @@ for (const path of ['README.md', 'docs/api-guide.md']) {
       await putCommandInto(folder);
       const environment = { PATH: `${folder}:${process.env.PATH}`, SAGITTA_URL: server.url };
       const load = 'sagitta import examples/data/wordnet.arrow --collection wordnet --batch 1000';
-      await runShell(`${load} > ${folder}/import.log 2>&1`, environment);
+      // What the examples write stays out of the checkout, of which they read these folders.
+      for (const name of ['examples', 'dist']) await symlink(join(ROOT, name), join(folder, name));
+      const options = { cwd: folder };
+      await runShell(`${load} > import.log 2>&1`, environment, options);
       await runExamples(path, (script) =>
-        runShell(script.replaceAll(DOCUMENTED_URL, server.url), environment),
+        runShell(script.replaceAll(DOCUMENTED_URL, server.url), environment, options),
       );
     } finally {
       await server.close();
@@ -225,7 +228,7 @@ async function freePort(): Promise<number> {
 function runShell(
   script: string,
   environment: NodeJS.ProcessEnv,
-  { cwd = ROOT, mayWriteToStderr = false } = {},
+  { cwd, mayWriteToStderr = false }: { readonly cwd: string; readonly mayWriteToStderr?: boolean },
 ): Promise<string> {
   const shell = spawn('bash', ['-euo', 'pipefail', '-s'], {
     cwd,
