@@ -13,9 +13,9 @@ import pytest
 from servers import REPOSITORY
 
 from sagitta import AsyncSagitta, Sagitta, SagittaError
-from sagitta.collection import CollectionFlows, SharedFlows
+from sagitta.collection import CollectionFlows, ListOptions, SharedFlows
 from sagitta.flow import _Descriptor
-from sagitta.service import AuditFlows
+from sagitta.service import AuditListOptions
 from sagitta.streams import ColumnExportOptions, ColumnOptions, QueryOptions
 
 VECTOR = {"id": "v", "values": [1.0]}
@@ -110,8 +110,8 @@ def test_a_method_sends_its_operation(operation: str) -> None:
         ("writeVectors", {*ColumnOptions.__annotations__}),
         ("queryCollectionBatch", {*QueryOptions.__annotations__}),
         ("exportVectors", {*ColumnExportOptions.__annotations__, "format"}),
-        ("listVectorsInCollection", {*signature(unwrap(SharedFlows.list)).parameters}),
-        ("listAuditEvents", {*signature(unwrap(AuditFlows.list)).parameters}),
+        ("listVectorsInCollection", {*ListOptions.__annotations__}),
+        ("listAuditEvents", {*AuditListOptions.__annotations__}),
         ("getCollectionSchema", {*signature(unwrap(CollectionFlows.schema)).parameters}),
         ("getVector", {*signature(unwrap(CollectionFlows.get)).parameters} - {"id"}),
     ],

@@ -48,6 +48,20 @@ class RecallOptions(TypedDict, total=False):
     min_sequence: int
 
 
+class ListAllOptions(TypedDict, total=False):
+    limit: int | None
+    """Vectors in a page: 100 when absent."""
+    filter: wire.JsonObject | None
+    sort: Sequence[wire.SortKey] | None
+    include_metadata: bool | None
+    include_values: IncludePlain
+
+
+class ListOptions(ListAllOptions, total=False):
+    offset: int | None
+    cursor: str | None
+
+
 class SharedFlows(Group):
     """What the default collection has, too. Throws `collection_required` without one."""
 
@@ -71,49 +85,19 @@ class SharedFlows(Group):
         return self._core.json(Request("PUT", path, is_idempotent=is_idempotent, body=body))
 
     @call
-    def list(
-        self,
-        *,
-        limit: int | None = None,
-        offset: int | None = None,
-        cursor: str | None = None,
-        filter: wire.JsonObject | None = None,
-        sort: Sequence[wire.SortKey] | None = None,
-        include_metadata: bool | None = None,
-        include_values: IncludePlain = False,
-    ) -> Flow[wire.VectorList]:
+    def list(self, **page: Unpack[ListOptions]) -> Flow[wire.VectorList]:
         """One page, in insertion order or as `sort` says, such as `[{"field": "year"}]`."""
-        request = {"limit": limit, "offset": offset, "cursor": cursor, "filter": filter}
-        return self._list({**request, **_listed(sort, include_metadata, include_values)})
+        return self._list(page, page.get("include_values"))
 
     @items
-    def list_pages(
-        self,
-        *,
-        limit: int | None = None,
-        filter: wire.JsonObject | None = None,
-        sort: Sequence[wire.SortKey] | None = None,
-        include_metadata: bool | None = None,
-        include_values: IncludePlain = False,
-    ) -> ItemFlow[wire.VectorList]:
+    def list_pages(self, **first: Unpack[ListAllOptions]) -> ItemFlow[wire.VectorList]:
         """All pages, from the snapshot that the first one opened."""
-        first = {"limit": limit, "filter": filter}
-        return self._pages({**first, **_listed(sort, include_metadata, include_values)})
+        return self._pages(first)
 
     @items
-    def list_all(
-        self,
-        *,
-        limit: int | None = None,
-        filter: wire.JsonObject | None = None,
-        sort: Sequence[wire.SortKey] | None = None,
-        include_metadata: bool | None = None,
-        include_values: IncludePlain = False,
-    ) -> ItemFlow[wire.Vector]:
+    def list_all(self, **first: Unpack[ListAllOptions]) -> ItemFlow[wire.Vector]:
         """As list_pages, one vector at a time. `limit` is the page size (100)."""
-        first = {"limit": limit, "filter": filter}
-        listed = _listed(sort, include_metadata, include_values)
-        return members(self._pages({**first, **listed}), "vectors")
+        return members(self._pages(first), "vectors")
 
     @call
     def query(self, **request: Unpack[wire.Query]) -> Flow[wire.QueryReply]:
@@ -145,12 +129,10 @@ class SharedFlows(Group):
     def _pages(self, first: Mapping[str, Any]) -> ItemFlow[Any]:
         # Further pages are requested by cursor alone, so the first request says what they have.
         asked = first.get("include_values")
-        return pages(first, lambda page: self._list({**page, "include_values": asked}))
+        return pages(first, lambda page: self._list(page, asked))
 
-    def _list(self, page: Mapping[str, Any]) -> Flow[Any]:
-        asked = page.get("include_values")
-        query = {"cursor": page["cursor"]} if _is_continued(page) else wire_include(page)
-        reply = yield from self._core.get(f"{self._root}/vectors", query)
+    def _list(self, page: Mapping[str, Any], asked: object) -> Flow[Any]:
+        reply = yield from self._core.get(f"{self._root}/vectors", wire_include(page))
         read_rows(reply["vectors"], asked)
         return reply
 
@@ -344,23 +326,6 @@ class CollectionFlows(StreamFlows, SharedFlows):
         body = dict(change)
         key = body.pop("idempotency_key", None)
         return self._core.write(f"{self._root}/vectors/{operation}", body, key)
-
-
-def _listed(
-    sort: Sequence[wire.SortKey] | None,
-    include_metadata: bool | None,
-    include_values: IncludePlain,
-) -> dict[str, Any]:
-    return {
-        "sort": sort,
-        "include_metadata": include_metadata,
-        "include_values": include_values,
-    }
-
-
-def _is_continued(page: Mapping[str, Any]) -> bool:
-    """Whether it is a page after the first of an iteration."""
-    return page.keys() == {"cursor", "include_values"}
 
 
 class DefaultCollection(SharedFlows, Blocking):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 from typing_extensions import Unpack
 
@@ -206,6 +206,20 @@ class BackupsFlows(Group):
         return self._core.get("/backups")
 
 
+class AuditOptions(TypedDict, total=False):
+    principal: str | None
+    operation: str | None
+    outcome: str | None
+    target: str | None
+    since: str | None
+    until: str | None
+    limit: int | None
+
+
+class AuditListOptions(AuditOptions, total=False):
+    cursor: str | None
+
+
 class AuditFlows(Group):
     """Audit events, newest first; every method requires the scope `admin`.
 
@@ -215,39 +229,14 @@ class AuditFlows(Group):
     """
 
     @call
-    def list(
-        self,
-        *,
-        principal: str | None = None,
-        operation: str | None = None,
-        outcome: str | None = None,
-        target: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> Flow[wire.AuditList]:
+    def list(self, **page: Unpack[AuditListOptions]) -> Flow[wire.AuditList]:
         """One page; a cursor is sent alone."""
-        page = {"principal": principal, "operation": operation, "outcome": outcome}
-        times = {"target": target, "since": since, "until": until, "limit": limit}
-        return self._list({**page, **times, "cursor": cursor})
+        return self._list(page)
 
     @items
-    def all(
-        self,
-        *,
-        principal: str | None = None,
-        operation: str | None = None,
-        outcome: str | None = None,
-        target: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-        limit: int | None = None,
-    ) -> ItemFlow[wire.AuditEvent]:
+    def all(self, **first: Unpack[AuditOptions]) -> ItemFlow[wire.AuditEvent]:
         """One event at a time; `limit` is the page size."""
-        first = {"principal": principal, "operation": operation, "outcome": outcome}
-        times = {"target": target, "since": since, "until": until, "limit": limit}
-        return members(pages({**first, **times}, self._list), "events")
+        return members(pages(first, self._list), "events")
 
     def _list(self, page: Mapping[str, Any]) -> Flow[Any]:
         return self._core.get("/audit", page)
