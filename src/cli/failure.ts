@@ -3,6 +3,7 @@
 
 import { CommanderError } from 'commander';
 import { SagittaClientError } from '../client/client.js';
+import { type ConnectionProblem, connectionProblemOf } from '../client/connection-hint.js';
 import { SagittaError } from '../common/errors.js';
 
 export const EXIT_CODES = {
@@ -88,17 +89,20 @@ function exitCodeOf(error: unknown): ExitCode {
 }
 
 function messageOf(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
-  if (!(error instanceof SagittaClientError)) return message;
+  if (!(error instanceof SagittaClientError)) {
+    return error instanceof Error ? error.message : String(error);
+  }
+  // Not the message, which may advise to change options of the client.
+  const { detail } = error;
   const advice = adviceOn(error);
-  return advice === undefined ? message : `${message.replace(/\s*[.?]?\s*$/, '')}. ${advice}`;
+  return advice === undefined ? detail : `${detail.replace(/\s*[.?]?\s*$/, '')}. ${advice}`;
 }
 
 /** What to do about a request that failed for a reason that the user can change. */
 function adviceOn(error: SagittaClientError): string | undefined {
   switch (error.code) {
     case 'network_error':
-      return adviceOnConnection(error.message, codesOf(error));
+      return adviceOnConnection(error);
     case 'credentials_missing':
       return 'Name a key with --api-key or SAGITTA_API_KEY; sagitta keys create makes one.';
     case 'credentials_invalid':
@@ -112,42 +116,20 @@ function adviceOn(error: SagittaClientError): string | undefined {
   }
 }
 
-/** The codes by which Node reports that an unknown authority signed the server's certificate. */
-const UNKNOWN_AUTHORITY_CODES = [
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'UNABLE_TO_GET_ISSUER_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-];
-/** Plain HTTP, where a TLS record was expected. */
-const NO_TLS_CODES = ['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'EPROTO'];
-/** How a server with TLS ends a connection with plain HTTP. */
-const CLOSED_CODES = ['UND_ERR_SOCKET', 'ECONNRESET', 'HPE_INVALID_CONSTANT'];
+const IS_RUNNING = 'Is the server running (sagitta serve) at this address (--url)?';
 
-function adviceOnConnection(message: string, codes: readonly string[]): string {
-  const isAny = (known: readonly string[]) => codes.some((code) => known.includes(code));
-  if (isAny(UNKNOWN_AUTHORITY_CODES)) {
-    return 'If the certificate is your own, name its authority for Node: NODE_EXTRA_CA_CERTS=ca.pem sagitta …';
-  }
-  if (isAny(['ERR_TLS_CERT_ALTNAME_INVALID'])) {
-    return 'Use a name or address of the certificate in --url.';
-  }
-  if (isAny(NO_TLS_CODES)) return 'The server speaks plain HTTP: use http:// in --url.';
-  const question = 'Is the server running (sagitta serve) at this address (--url)?';
-  const isPlain = message.startsWith('cannot reach http:');
-  return isPlain && isAny(CLOSED_CODES)
-    ? `${question} If it uses TLS, use https:// in --url.`
-    : question;
-}
+const CONNECTION_ADVICE: Readonly<Record<ConnectionProblem, string>> = {
+  unknown_authority:
+    'If the certificate is your own, name its authority for Node: NODE_EXTRA_CA_CERTS=ca.pem sagitta …',
+  wrong_host: 'Use a name or address of the certificate in --url.',
+  no_tls: 'The server speaks plain HTTP: use http:// in --url.',
+  perhaps_tls: `${IS_RUNNING} If it uses TLS, use https:// in --url.`,
+};
 
-/** The codes of an error and of its causes. */
-function codesOf(error: Error): string[] {
-  const codes: string[] = [];
-  for (let at: unknown = error; at instanceof Error; at = at.cause) {
-    if ('code' in at) codes.push(String(at.code));
-  }
-  return codes;
+function adviceOnConnection(error: SagittaClientError): string {
+  const url = error.detail.match(/https?:/)?.[0] ?? '';
+  const problem = connectionProblemOf(error, url);
+  return problem === undefined ? IS_RUNNING : CONNECTION_ADVICE[problem];
 }
 
 /** Whether the message is enough to act on, without a stack trace. */

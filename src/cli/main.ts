@@ -21,7 +21,8 @@ import { addSelftestCommand } from './commands/selftest.js';
 import { addServeCommand } from './commands/serve.js';
 import { addUpdateCommand } from './commands/update.js';
 import { addVerifyCommand } from './commands/verify.js';
-import { EXIT_CODES, EXIT_CODES_TEXT, reportFailure } from './failure.js';
+import { CliError, EXIT_CODES, EXIT_CODES_TEXT, reportFailure } from './failure.js';
+import { completeWrites } from './whole-writes.js';
 
 const EXAMPLES = `
 Examples:
@@ -70,10 +71,12 @@ function createProgram(): Command {
   return program;
 }
 
+completeWrites(process.stdout);
+
 // `sagitta query … | head` closes stdout early; that is not a failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit(EXIT_CODES.success);
+  if (error.code === 'EPIPE') process.exit(EXIT_CODES.success);
+  process.exit(reportFailure(new CliError(`cannot write to stdout: ${error.message}`), false));
 });
 
 const program = createProgram();

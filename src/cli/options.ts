@@ -1,8 +1,8 @@
 // Parsers for the option values that several commands share: numbers, lists of names, column ranges,
 // JSON (inline, from a file or from stdin), durations and times, and the data directory.
 
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { type Command, InvalidArgumentError } from 'commander';
 import type { JsonObject } from '../common/types.js';
 import { CliError, fileErrorText, usageError } from './failure.js';
@@ -151,6 +151,17 @@ export function dataDirectoryOf({ dataDir }: DataDirectoryOptions): string {
 
 /** Throws CliError unless the directory has the data of a server. */
 export function requireDataDirectory(directory: string): void {
-  if (existsSync(join(directory, 'store.lmdb'))) return;
-  throw new CliError(`no data directory at ${directory}; name one with --data-dir`);
+  const hasData = existsSync(join(directory, 'store.lmdb'));
+  const reason = whyNoDirectory(directory) ?? (hasData ? null : 'it has no store.lmdb');
+  if (reason === null) return;
+  throw new CliError(
+    `no data directory at ${resolve(directory)}: ${reason}; name one with --data-dir`,
+  );
+}
+
+/** Null for a directory that exists. */
+export function whyNoDirectory(directory: string): string | null {
+  const found = statSync(directory, { throwIfNoEntry: false });
+  if (found === undefined) return 'it does not exist';
+  return found.isDirectory() ? null : 'it is a file';
 }

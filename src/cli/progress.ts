@@ -1,6 +1,7 @@
 // Progress of a long command on stderr: a bar with rate and remaining time on a terminal; elsewhere a
 // line every few seconds, so that logs stay readable.
 
+import { cutToWidth } from './text-width.js';
 import { formatBytes, formatSeconds, pluralize } from './units.js';
 
 export interface Progress {
@@ -55,9 +56,9 @@ export function createProgress(
       return;
     }
     // A wrapped line could not be overwritten.
-    const shown = [...text].slice(0, Math.max(1, (target.columns || Number.POSITIVE_INFINITY) - 1));
+    const shown = cutToWidth(text, Math.max(1, (target.columns || Number.POSITIVE_INFINITY) - 1));
     // Clears to the end of the line, since a shorter text may follow a longer one.
-    target.write(`\r${shown.join('')}\x1b[K`);
+    target.write(`\r${shown}\x1b[K`);
   };
   return {
     update(rowCount, share, byteCount) {

@@ -1,5 +1,8 @@
 // Text tables: columns are as wide as their content and the terminal allow; longer text is cut with an
-// ellipsis. Control characters are replaced, since metadata comes from anywhere.
+// ellipsis. Where a terminal is too narrow for all columns, each row is a list of titles and values.
+// Control characters are replaced, since metadata comes from anywhere.
+
+import { cutToWidth, textWidth } from './text-width.js';
 
 export interface TableColumn {
   readonly title: string;
@@ -9,27 +12,78 @@ export interface TableColumn {
 }
 
 /** Columns are not shrunk below this width. */
-const CELL_CHARACTERS_MIN = 8;
+const CELL_WIDTH_MIN = 8;
+/** Of what is not written to a terminal. */
+const WIDTH_DEFAULT = 100;
 const GAP = '  ';
 
-/** A header and the rows, in lines of at most `width` characters where the columns can shrink so far. */
-export function renderTable(
+type Rows = readonly (readonly string[])[];
+
+/** A table for stdout; on a terminal that is too narrow for all columns, lists. */
+export function tableForStdout(
   columns: readonly TableColumn[],
-  rows: readonly (readonly string[])[],
-  width: number,
+  rows: Rows,
+  widthElsewhere = WIDTH_DEFAULT,
 ): string {
+  const { isTTY, columns: width } = process.stdout;
+  // Some terminals have the width 0 when it is not known.
+  const widthMax = width || widthElsewhere;
+  return isTTY === true
+    ? renderFitting(columns, rows, widthMax)
+    : renderTable(columns, rows, widthMax);
+}
+
+/** A table, or lists if the columns cannot shrink to this width. */
+export function renderFitting(columns: readonly TableColumn[], rows: Rows, width: number): string {
+  const { widths } = measure(columns, rows, width);
+  const total = widths.reduce((sum, each) => sum + each, GAP.length * (columns.length - 1));
+  const render = total <= width ? renderTable : renderLists;
+  return render(columns, rows, width);
+}
+
+/** A header and the rows, in lines of at most `width` where the columns can shrink so far. */
+export function renderTable(columns: readonly TableColumn[], rows: Rows, width: number): string {
+  const { titles, cells, widths } = measure(columns, rows, width);
+  const line = (texts: readonly string[]): string =>
+    texts
+      .map((text, at) => pad(cutToWidth(text, widths[at]!), widths[at]!, columns[at]!.align))
+      .join(GAP)
+      .trimEnd();
+  return [titles, ...cells].map(line).join('\n');
+}
+
+interface Measure {
+  /** Without control characters, as the cells. */
+  readonly titles: readonly string[];
+  readonly cells: Rows;
+  readonly widths: readonly number[];
+}
+
+function measure(columns: readonly TableColumn[], rows: Rows, width: number): Measure {
+  const titles = columns.map(({ title }) => printable(title));
   const cells = rows.map((row) => row.map(printable));
-  const widths = columns.map((column, at) =>
-    Math.max(lengthOf(column.title), ...cells.map((row) => lengthOf(row[at]!))),
+  const widths = titles.map((title, at) =>
+    cells.reduce((max, row) => Math.max(max, textWidth(row[at]!)), textWidth(title)),
   );
   const isWhole = columns.map((column) => column.isWhole === true);
   shrink(widths, isWhole, width - GAP.length * (columns.length - 1));
-  const line = (texts: readonly string[]): string =>
-    texts
-      .map((text, at) => pad(cut(text, widths[at]!), widths[at]!, columns[at]!.align))
-      .join(GAP)
-      .trimEnd();
-  return [line(columns.map((column) => printable(column.title))), ...cells.map(line)].join('\n');
+  return { titles, cells, widths };
+}
+
+/** For each row a line for each cell that is not empty, with its title. */
+function renderLists(columns: readonly TableColumn[], rows: Rows, width: number): string {
+  const titles = columns.map(({ title }) => printable(title));
+  const titleWidth = Math.max(...titles.map(textWidth));
+  const left = Math.max(CELL_WIDTH_MIN, width - titleWidth - GAP.length);
+  const lists = rows.map((row) =>
+    row.flatMap((cell, at) => {
+      if (cell === '') return [];
+      const text = printable(cell);
+      const shown = columns[at]!.isWhole === true ? text : cutToWidth(text, left);
+      return [`${pad(titles[at]!, titleWidth, undefined)}${GAP}${shown}`];
+    }),
+  );
+  return lists.map((lines) => lines.join('\n')).join('\n\n');
 }
 
 /** Shrinks the widest column repeatedly until all fit or none may shrink further. */
@@ -37,10 +91,10 @@ function shrink(widths: number[], isWhole: readonly boolean[], available: number
   let excess = widths.reduce((sum, width) => sum + width, 0) - available;
   while (excess > 0) {
     const widest = Math.max(...widths.filter((_, at) => !isWhole[at]));
-    if (widest <= CELL_CHARACTERS_MIN) return;
+    if (widest <= CELL_WIDTH_MIN) return;
     const at = widths.findLastIndex((width, index) => width === widest && !isWhole[index]);
     const next = Math.max(
-      CELL_CHARACTERS_MIN,
+      CELL_WIDTH_MIN,
       ...widths.filter((each, index) => each < widest && !isWhole[index]),
     );
     const taken = Math.min(excess, Math.max(1, widest - next));
@@ -54,16 +108,7 @@ export function printable(text: string): string {
   return text.replace(/[\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '·');
 }
 
-function cut(text: string, width: number): string {
-  if (lengthOf(text) <= width) return text;
-  return `${[...text].slice(0, width - 1).join('')}…`;
-}
-
 function pad(text: string, width: number, align: 'right' | undefined): string {
-  const space = ' '.repeat(Math.max(0, width - lengthOf(text)));
+  const space = ' '.repeat(Math.max(0, width - textWidth(text)));
   return align === 'right' ? space + text : text + space;
-}
-
-function lengthOf(text: string): number {
-  return [...text].length;
 }

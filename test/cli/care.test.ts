@@ -113,6 +113,12 @@ describe('backup, verify and restore', () => {
       assert.equal(verified.code, 0, verified.stdout);
       assert.match(verified.stdout, /1 collection, \d+ segment files?.*\nNo damage found\.\n$/s);
     }
+    const inBackup = await refusedServe(path('b1'));
+    assert.equal(inBackup.code, 1);
+    assert.match(
+      inBackup.stderr,
+      /^sagitta: The directory .*b1 is a backup.*sagitta restore .*b1 /m,
+    );
     const restored = await run(['restore', path('b1'), '--data-dir', path('r1')]);
     assert.equal(restored.code, 0, restored.stderr);
     assert.match(restored.stdout, /^Restored [\d.]+ kB to .*r1\.$/m);
@@ -147,7 +153,7 @@ describe('backup, verify and restore', () => {
       [[path('b1'), '--data-dir', path('mine')], /mine already exists/],
       [[path('b1'), '--data-dir', dataDir], /data already exists/],
       [[dataDir, '--data-dir', path('r2')], /data is not a finished backup/],
-      [[path('none'), '--data-dir', path('r2')], /none is not a finished backup/],
+      [[path('none'), '--data-dir', path('r2')], /no backup at .*none: it does not exist/],
     ];
     await cp(path('b1'), path('broken'), { recursive: true });
     const [incarnation] = await readdir(join(path('broken'), 'segments'));
@@ -177,6 +183,7 @@ describe('backup, verify and restore', () => {
   it('does not start on a newer format version, and reports it', async () => {
     const newer = async (name: string, key: string[], change: (text: string) => string) => {
       await cp(path('b2'), path(name), { recursive: true });
+      await rm(join(path(name), 'backup.json'));
       const store = await openIn(path(name));
       const [entry] = [...store.list(key)];
       const value = Buffer.from(change(Buffer.from(entry!.value).toString()));

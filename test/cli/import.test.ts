@@ -69,9 +69,15 @@ async function read(collection: string, id: string): Promise<StoredVector> {
   return vector;
 }
 
+async function metadataOf(collection: string, id: string): Promise<unknown> {
+  return (JSON.parse(await metadataText(collection, id)) as { metadata: unknown }).metadata;
+}
+
 async function metadataText(collection: string, id: string): Promise<string> {
   const path = `/v1/collections/${collection}/vectors/${id}?include_values=false`;
-  return (await fetch(server.url + path)).text();
+  const response = await fetch(server.url + path);
+  assert.equal(response.status, 200, id);
+  return response.text();
 }
 
 const ROWS = [
@@ -330,6 +336,67 @@ it('an invalid file is reported in one line, with exit code 1', async () => {
   assert.doesNotMatch(stderr, /\n\s+at .*\.js/);
 });
 
+it('a byte order mark at the beginning is no part of the first row', async () => {
+  for (const [name, text] of [
+    ['mark.ndjson', '\ufeff{"id":"a","values":[1,2]}\n'],
+    ['mark.json', '\ufeff[{"id":"a","values":[1,2]}]'],
+    ['mark.csv', '\ufeffid,values\na,"1,2"\n'],
+    ['mark', '\ufeff{"id":"a","values":[1,2]}\n'],
+  ] as const) {
+    await imported(await file(name, text), '-c', `mark-${name.replace('.', '-')}`);
+    assert.deepEqual((await read(`mark-${name.replace('.', '-')}`, 'a')).values, [1, 2], name);
+  }
+  const ids = await file('mark.ids.txt', '\ufeffa\n\ufeffb\n');
+  const values = await file('mark.fbin', new Uint8Array(new Int32Array([2, 1, 1, 1]).buffer));
+  await imported(values, '-c', 'mark-ids', '--ids', ids);
+  for (const id of ['a', '%ef%bb%bfb']) await metadataOf('mark-ids', id);
+});
+
+it('text in another encoding is refused with its line', async () => {
+  const rows = Buffer.from('id,values,name\na,1,x\n\nb,2,caf\u00e9\n', 'latin1');
+  for (const [name, bytes, line] of [
+    ['latin.csv', rows, 4],
+    ['latin.ids.csv', Buffer.from('id,values,caf\u00e9\na,1,x\n', 'latin1'), 1],
+    ['wide.csv', Buffer.from('\ufeffid,values\na,1\n', 'utf16le'), 1],
+    ['latin.ndjson', Buffer.from('{"values":[1]}\n{"id":"\u00e9","values":[1]}', 'latin1'), 2],
+  ] as const) {
+    const { code, stderr } = await importFiles(await file(name, bytes), '-c', 'latin');
+    assert.equal(code, 1);
+    assert.match(stderr, new RegExp(`${name}:${line}: invalid UTF-8; convert the file`));
+  }
+});
+
+it('an import without a row fails', async () => {
+  const none = await file('none.ndjson', '\n');
+  const header = await file('header.csv', 'id,values\n');
+  const { code, stdout, stderr } = await importFiles(none, header, '-c', 'none');
+  assert.deepEqual([code, stdout], [1, '']);
+  assert.match(stderr, /none\.ndjson, .*header\.csv: found no rows, expected at least one/);
+  const rows = await file('one.ndjson', ROWS[0]!);
+  assert.equal((await imported(none, rows, header, '-c', 'one')).rows, 1);
+});
+
+it('a field that no row has is an error, which names the one that was meant', async () => {
+  const rows = await file('fields.ndjson', '{"id":"a","values":[1]}\n{"values":[1],"Year":1}\n');
+  const plain = await file('plain.ndjson', '{"id":"a","values":[1]}\n');
+  const table = await file('fields.csv', 'id,values,Year\na,1,2024\n');
+  for (const [path, option, name, message] of [
+    [plain, '--exclude', 'vlues', /: no member "vlues", which --exclude names .*"values"\?$/m],
+    [rows, '--exclude', 'year', /:2: unknown member "Year", .* leave members out with --exclude/m],
+    [rows, '--fields', 'Yaer', /: no member "Yaer", which --fields names .*mean "Year"\?$/m],
+    [rows, '--id-field', 'Id', /:1: the member "Id" \(the id\) is missing; did you mean "id"\?$/m],
+    [table, '--exclude', 'nope', /no column "nope".*\(columns: id, values, Year\)$/m],
+    [table, '--id-field', '_id', /no column "_id", which --id-field .*; did you mean "id"\?$/m],
+    [table, '--values-field', 'valuse', /no column "valuse", which --values-field .*"values"\?$/m],
+    [table, '--fields', 'year', /no column "year", which --fields names .*"Year"\?$/m],
+  ] as const) {
+    const { code, stderr } = await importFiles(path, '-c', 'fields', option, name);
+    assert.notEqual(code, 0);
+    assert.match(stderr, message);
+  }
+  assert.equal((await imported(rows, '-c', 'fields', '--exclude', 'Year')).rows, 2);
+});
+
 it('reports how many rows were written before a row that the server rejects', async () => {
   const path = await file('late.ndjson', `${ROWS.join('\n')}\n{"id":"","values":[1,2]}`);
   const { stderr } = await importFiles(path, '-c', 'late', '--batch', '1');
@@ -395,7 +462,9 @@ it('says which ids it made for rows without one', async () => {
   const path = await file('no-ids.ndjson', rows);
   const { stdout } = await importFiles(path, '-c', 'no-ids');
   const [, first, last] =
-    /^2 of them have no id in the file and got new ones, from (\S+) to (\S+)\.$/m.exec(stdout)!;
+    /^2 have no id in the file and got new ones, from (\S+) to (\S+); if .* --id-field\.$/m.exec(
+      stdout,
+    )!;
   assert.deepEqual((await read('no-ids', first!)).values, [1, 2]);
   assert.deepEqual((await read('no-ids', last!)).values, [5, 6]);
   const { generated_ids } = await imported(path, '-c', 'no-ids');

@@ -1,8 +1,9 @@
 // `sagitta keys` with a running server and offline, through the data directory and over the network.
 
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readdir, stat } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { Agent, get } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -134,11 +135,17 @@ describe('a running server', () => {
   it('accepts a rotated key, and the old one during the grace period', async () => {
     const first = secrets[0]!;
     const id = idOf(first);
-    const second = (await succeed(keys(directory, `rotate ${id} --grace 1h`))).trim();
+    const rotated = await keys(directory, `rotate ${id} --grace 1h`);
+    const second = rotated.stdout.trim();
     secrets.push(second);
+    const { rotated_at } = (await list(directory)).find((each) => each.id === id)!;
+    const until = new Date(Date.parse(rotated_at!) + 3_600_000).toISOString();
+    assert.ok(rotated.stderr.includes(`The old secret stays valid until ${until}.\n`));
     for (const key of [first, second]) assert.equal((await ask(agent, url, key)).status, 200);
-    const third = (await succeed(keys(directory, `rotate ${id}`))).trim();
+    const again = await keys(directory, `rotate ${id}`);
+    const third = again.stdout.trim();
     secrets.push(third);
+    assert.match(again.stderr, /^The old secret is no longer valid; --grace 1h would/m);
     for (const key of [first, second]) {
       assert.deepEqual(await ask(agent, url, key), { status: 401, isNew: false });
     }
@@ -269,9 +276,44 @@ describe('a data directory without a server', () => {
     const remote = ['keys', 'revoke', stdout.trim(), '--url', url, '--api-key', stdout.trim()];
     const refused = await run(remote);
     assert.equal(refused.code, 1);
-    assert.match(refused.stderr, /is the last valid one with the scope admin/);
+    assert.match(refused.stderr, /is the last one that can manage this service/);
     server.signal('SIGTERM');
     await server.ended;
+  });
+
+  it('asks on a terminal before it creates the first key', async (t) => {
+    if (spawnSync('script', ['--version']).status !== 0) {
+      t.skip('the program script is not installed');
+      return;
+    }
+    const directory = join(folder.path, 'asked');
+    const args = ['keys', 'create', '--owner', 'me', '--scope', 'admin'];
+    const answer = (input: string, ...more: string[]) =>
+      start([...args, '--data-dir', directory, ...more], { isOnTerminal: true, input }).ended;
+    const question = /This is the first key: .*\? \[y\/N\] /s;
+    for (const input of ['n\n', '\n', '\x04']) {
+      const { code, stdout } = await answer(input);
+      assert.match(stdout, question);
+      assert.match(stdout, /no key was created; --yes creates the first one/);
+      assert.equal(code, 1);
+      await assert.rejects(stat(directory), { code: 'ENOENT' });
+    }
+    const { code, stdout } = await answer('y\n');
+    assert.match(stdout, question);
+    assert.match(stdout, /^sk_\w+\r?$/m);
+    assert.equal(code, 0);
+    assert.doesNotMatch((await answer('')).stdout, question);
+    await rm(directory, { recursive: true });
+    assert.doesNotMatch((await answer('', '--yes')).stdout, question);
+    assert.equal((await list(directory)).length, 1);
+  });
+
+  it('says that it made the directory', async () => {
+    const directory = join(folder.path, 'made');
+    const made = /^Created the data directory .*made\.$/m;
+    const args = ['create', '--owner', 'me', '--scope', 'admin'].join(' ');
+    assert.match((await keys(directory, args)).stderr, made);
+    assert.doesNotMatch((await keys(directory, args)).stderr, made);
   });
 
   it('works with a path that is too long for a socket', async () => {
@@ -286,10 +328,13 @@ describe('a data directory without a server', () => {
 
   it('is not created by commands that only read', async () => {
     const directory = join(folder.path, 'missing');
-    const message = /^sagitta: no data directory at .*missing/;
+    const message = /^sagitta: no data directory at .*missing: it does not exist; name one with/;
     const commands = ['list', 'show x', 'rotate x', 'revoke x'];
     await Promise.all(commands.map((words) => assertFailure(directory, 1, [words, message])));
     await assert.rejects(stat(directory), { code: 'ENOENT' });
+    await mkdir(directory);
+    const empty = /^sagitta: no data directory at .*missing: it has no store\.lmdb; name one with/;
+    await assertFailure(directory, 1, ['list', empty]);
   });
 
   it('serializes concurrent commands', async () => {
@@ -343,7 +388,7 @@ describe('a key for web pages', () => {
         '--origin https://a.example/',
         /Expected https:\/\/a\.example; found "https:\/\/a\.example\/"/,
       ],
-      ['--rate 0', /Expected a number above 0/],
+      ['--rate 0', /Expected a number from 0\.001 to/],
       ['--rate 1 --burst 1.5', /Expected an integer from 1/],
     ] as const) {
       await assertFailure(directory, 1, [`create --owner a --scope admin ${more}`, pattern]);

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { createProgress } from '../../src/cli/progress.js';
-import { printable, renderTable } from '../../src/cli/table.js';
+import { printable, renderFitting, renderTable } from '../../src/cli/table.js';
+import { cutToWidth, textWidth } from '../../src/cli/text-width.js';
 import { formatCount, formatSeconds } from '../../src/cli/units.js';
 
 it('columns are as wide as their content, numbers to the right', () => {
@@ -37,6 +38,61 @@ it('a column keeps a minimum width on a narrow terminal', () => {
     5,
   ).split('\n');
   assert.equal(line, 'xxxxxxx…  yyyyyyy…  zzzzzzz…');
+});
+
+it('a table that is too wide for a terminal is a list per row, of which no line is wider', () => {
+  const columns = [
+    { title: 'time', isWhole: true },
+    ...['operation', 'target', 'principal', 'client'].map((title) => ({ title })),
+  ];
+  const rows = [
+    ['2026-11-24T05:00:00Z', 'collection.delete', 'articles', 'key:3kTMd9xQ7bZr2LfW', '127.0.0.1'],
+    ['2026-11-24T05:00:01Z', 'key.create', '', 'anonymous', '日本語'.repeat(20)],
+  ];
+  for (const width of [60, 80, 100]) {
+    const text = renderFitting(columns, rows, width);
+    assert.equal(text, renderTable(columns, rows, width));
+    for (const line of text.split('\n')) assert.ok(textWidth(line) <= width, line);
+  }
+  assert.equal(
+    renderFitting(columns, rows, 40),
+    'time       2026-11-24T05:00:00Z\noperation  collection.delete\ntarget     articles\n' +
+      'principal  key:3kTMd9xQ7bZr2LfW\nclient     127.0.0.1\n\n' +
+      'time       2026-11-24T05:00:01Z\noperation  key.create\nprincipal  anonymous\n' +
+      `client     ${'日本語'.repeat(20).slice(0, 14)}…`,
+  );
+});
+
+it('wide characters take two columns, combining ones none', () => {
+  for (const [text, width] of [
+    ['abc', 3],
+    ['日本語', 6],
+    ['한국어', 6],
+    ['ｶﾅ', 2],
+    ['カナー', 6],
+    ['ＡＢ', 4],
+    ['🐬', 2],
+    ['👨‍👩‍👧', 2],
+    ['🇩🇪', 2],
+    ['❤️', 2],
+    ['é', 1],
+    ['e\u0301', 1],
+    ['\u200b', 0],
+    ['für «x»…', 8],
+    ['Привет ∀', 8],
+  ] as const) {
+    assert.equal(textWidth(text), width, text);
+  }
+  assert.equal(cutToWidth('日本語', 6), '日本語');
+  assert.equal(cutToWidth('日本語', 5), '日本…');
+  assert.equal(cutToWidth('日本語', 4), '日…');
+  assert.equal(cutToWidth('ae\u0301i', 2), 'a…');
+  const columns = [{ title: 'a' }, { title: 'b' }];
+  const rows = [
+    ['日本', 'x'],
+    ['abc', 'y'],
+  ];
+  assert.equal(renderTable(columns, rows, 80), 'a     b\n日本  x\nabc   y');
 });
 
 it('control characters in metadata are replaced', () => {
@@ -90,7 +146,7 @@ it('the bar never wraps, and a finished job shows 100 %', () => {
   const { progress, texts, wait } = record(true, 40);
   wait(1_000);
   progress.update(1, 0.56);
-  assert.equal(texts.at(-1), `\rdocs: ${'█'.repeat(13)}${'░'.repeat(11)}  56 %  1\x1b[K`);
+  assert.equal(texts.at(-1), `\rdocs: ${'█'.repeat(13)}${'░'.repeat(11)}  56 %  …\x1b[K`);
   progress.end(true);
   assert.match(texts.at(-2)!, /█{24} {2}100 %/);
   assert.deepEqual(texts.at(-1), '\n');

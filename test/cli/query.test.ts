@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
+import { Field, List, Table, tableToIPC, Utf8, vectorFromArray } from 'apache-arrow';
 import { createClient, encodeValues } from '../../src/client/client.js';
 import { startTestServer, type TestServer } from '../support/server-in-process.js';
 import { type CommandOptions, type CommandResult, makeFolder, run } from './command.js';
@@ -91,16 +92,20 @@ it('shows the selected fields, or none', async () => {
   assert.equal(await stdoutOf([...args, '--no-metadata']), '#    score  id\n1  11.0000  p11\n');
 });
 
-it('takes the vector from JSON, base64, a file or stdin', async () => {
+it('takes the vector from numbers, JSON, base64, a file or stdin', async () => {
   const base64 = encodeValues(new Float32Array([1, 0]));
   const path = join(folder.path, 'vector.json');
   await writeFile(path, '[1, 0]\n');
   for (const [vector, input] of [
     ['[1,0]', ''],
+    ['1,0', ''],
+    [' 1e0 , -.0', ''],
+    ['1 0', ''],
     [base64, ''],
     [`"${base64}"`, ''],
     [`@${path}`, ''],
     ['-', '[1,0]\n'],
+    ['-', '1\n0\n'],
     ['-', `${base64}\n`],
   ] as const) {
     const args = ['query', 'points', '--vector', vector, '-k', '1', '--json'];
@@ -146,6 +151,23 @@ it('--recall grades text ids from every format that query --file writes, and fro
     await writeFile(path('lists.ndjson'), text.join('\n'));
     assert.ok((await recallOf('lists.ndjson')) > 0.6, JSON.stringify(list));
   }
+  // p0 and p1 are not among the three nearest of the first query, and count against k, not their number.
+  for (const [lists, k, recall] of [
+    ['["p11"]\n["p11","p0"]\n["p0","p1","p2"]\n', 3, (1 + 2 + 3) / 9],
+    ['[]\n["p9"]\n[]\n', 1, 1 / 3],
+    ['["p11","p11","p11"]\n["p0","p1","p2"]\n["p0","p1","p2"]\n', 3, 7 / 9],
+    [`${JSON.stringify(Array.from({ length: 12 }, (_, n) => `p${n}`))}\n[]\n[]\n`, 20, 1 / 3],
+  ] as const) {
+    await writeFile(path('short.ndjson'), lists);
+    const args = ['query', 'points', '--file', path('asked.ndjson'), '-k', String(k)];
+    const found = await sagitta([...args, '--recall', path('short.ndjson'), '--json']);
+    const expected = Number(recall.toFixed(6));
+    assert.deepEqual(JSON.parse(found.stdout), { recall: expected, k, queries: 3 }, lists);
+  }
+  await writeFile(path('short.ndjson'), '["p11"]\n["p11"]\n[]\n');
+  const short = await sagitta([...ask, '--recall', path('short.ndjson')]);
+  assert.match(short.stderr, /no query has more than 1 ids; the others of 3 \(--top-k\) count/);
+  assert.match(short.stdout, /^recall@3: 0\.2222 \(3 queries\)$/m);
   for (const [name, text, message] of [
     ['x.ndjson', '{"a":1}', /x\.ndjson:1: found \{"a":1\}, expected matches, ids or a list of ids/],
     ['x.csv', 'query,id\n0,a\n', /found the columns query, id; expected query_index and id/],
@@ -155,12 +177,77 @@ it('--recall grades text ids from every format that query --file writes, and fro
       /found query_index 0 after 1, expected rows in the order/,
     ],
     ['x.ndjson', '["a"]\n', /found 1 results, but .* has more queries/],
+    ['x.ndjson', '[]\n[]\n[]\n["a"]\n', /found results of more than the 3 queries of .*asked/],
+    ['x.ndjson', '["a"]\n["b"]\n["a"]\n', /no result is right, and .* none of the first ids \(a\)/],
+    ['x.ndjson', '[null]\n', /x\.ndjson:1: found the id null, expected a text or an integer/],
+    ['x.ndjson', '{"query_index":1,"ids":[]}\n', /:1: found query_index 1, expected 0/],
+    ['x.ndjson', '[\n', /x\.ndjson:1: invalid JSON/],
+    ['x.csv', 'query_index,id\nx,a\n', /x\.csv:2: found the query_index "x", expected an integer/],
+    ['x.csv', 'query_index,id\n0,\n', /x\.csv:2: found the id "", expected a text/],
+    ['x.csv', 'query_index,id\n0,a,b\n', /x\.csv:2: found 3 cells/],
+    ['x.csv', 'query_index,id\n7,p0\n', /found results of more than the 3 queries/],
+    [
+      'x.csv',
+      'query_index,rank,id\n0,1,a\n0,3,b\n0,2,c\n',
+      /x\.csv:4: found rank 2 after .*, expected the matches of a query best first/,
+    ],
   ] as const) {
     await writeFile(path(name), text);
     const { stderr, code } = await sagitta([...ask, '--recall', path(name)]);
     assert.equal(code, 1);
     assert.match(stderr, message);
   }
+});
+
+it('--recall grades lists of ids in columns of tables', async () => {
+  const path = (name: string) => join(folder.path, name);
+  await writeFile(path('asked.csv'), 'values\n"1,0"\n"-1,0"\n');
+  const ask = ['query', 'points', '--file', path('asked.csv'), '-k', '2', '--json'];
+  const lists = new List(new Field('item', new Utf8(), true));
+  for (const [rows, expected] of [
+    [
+      [
+        ['p11', 'p10'],
+        ['p0', 'p9'],
+      ],
+      /"recall":0\.75,/,
+    ],
+    [[['p11', 'p10'], null], /"recall":0\.5,/],
+    [[['p11', null], ['p0']], /row 1: found the id null/],
+  ] as const) {
+    const table = new Table({ ids: vectorFromArray(rows as unknown as string[][], lists) });
+    await writeFile(path('lists.arrow'), tableToIPC(table, 'file'));
+    const { stdout, stderr } = await sagitta([...ask, '--recall', path('lists.arrow')]);
+    assert.match(stdout + stderr, expected);
+  }
+});
+
+it('--file repeats the ids of the queries', async () => {
+  const path = (name: string) => join(folder.path, name);
+  const ask = (name: string, ...args: string[]) =>
+    sagitta(['query', 'points', '--file', path(name), '-k', '1', '--no-metadata', ...args]);
+  await writeFile(path('named.ndjson'), '{"id":"ä","values":[1,0]}\n{"id":7,"values":[-1,0]}\n');
+  const replies = (await ask('named.ndjson')).stdout.trimEnd().split('\n');
+  assert.deepEqual(
+    replies.map((line) => JSON.parse(line).query_id),
+    ['ä', '7'],
+  );
+  await writeFile(path('named.csv'), 'key,values\nq1,"1,0"\nq2,"-1,0"\n');
+  const table = await ask('named.csv', '--id-field', 'key', '--format', 'csv');
+  const [title, ...rows] = table.stdout.trimEnd().split('\n');
+  assert.equal(title, '"query_index","query_id","rank","id","score"');
+  assert.deepEqual(
+    rows.map((row) => row.split(',').slice(0, 4).join()),
+    ['0,"q1",1,"p11"', '1,"q2",1,"p0"'],
+  );
+  await writeFile(path('some.ndjson'), '{"id":"a","values":[1,0]}\n{"values":[-1,0]}\n');
+  const { code, stderr } = await ask('some.ndjson');
+  assert.equal(code, 1);
+  assert.match(stderr, /some\.ndjson:2: the query has no id, but the first query .* has one/);
+  const without = await ask('asked.csv', '--format', 'csv');
+  assert.match(without.stdout, /^"query_index","rank","id","score"$/m);
+  await writeFile(path('none.ndjson'), '\n');
+  assert.match((await ask('none.ndjson')).stderr, /none\.ndjson: the file contains no vectors/);
 });
 
 it('--recall reads a filter from stdin once for all requests', async () => {
@@ -386,6 +473,14 @@ const FAILURES: readonly [string, readonly string[], number, RegExp][] = [
   ],
   ['a broken vector', ['query', 'points', '--vector', '[1,'], 2, /--vector: expected JSON: /],
   [
+    'a broken number of a vector',
+    ['query', 'points', '--vector', '1,x'],
+    2,
+    /--vector: value 2 is "x", expected a number/,
+  ],
+  ['a missing number of a vector', ['query', 'points', '--vector', '1,'], 2, /value 2 is ""/],
+  ['a vector of one number', ['query', 'points', '--vector', '5'], 1, /dimension is 2/],
+  [
     'a broken filter',
     ['query', 'p', '--id', 'a', '--filter', '[]'],
     2,
@@ -403,6 +498,18 @@ const FAILURES: readonly [string, readonly string[], number, RegExp][] = [
     ['collections', 'create', 'x', '--dimension', '1', '--label', 'x'],
     2,
     /name=value/,
+  ],
+  [
+    'an option of --file alone',
+    ['query', 'p', '--id', 'a', '--id-field', 'x'],
+    2,
+    /--id-field requires --file/,
+  ],
+  [
+    'an output of a recall',
+    ['query', 'p', '--file', 'x', '--recall', 'x', '-o', 'x.csv'],
+    2,
+    /--output cannot be combined with --recall/,
   ],
   ['a missing collection', ['query', 'none', '--id', 'a'], 1, /collection "none"|"none"/],
   ['a missing vector', ['query', 'points', '--id', 'none'], 1, /no vector with the id "none"/],

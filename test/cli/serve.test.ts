@@ -252,6 +252,21 @@ it('the demo loads its samples once and prints commands that work', {
   assert.equal((await second.ended).stderr, '');
 });
 
+it('the demo has options for its address and directory, and says that it made one', async () => {
+  const directory = join(folder.path, 'demo-data');
+  const args = ['demo', '--port', '0', '--data-dir', directory];
+  const demo = start(args, { env: settings({ SAGITTA_PORT: '1' }) });
+  await demo.waitFor(/^Created the data directory .*demo-data\.$/m);
+  const [, url] = await demo.waitFor(LISTENING);
+  assert.equal((await fetch(`${url}/v1/collections/wordnet`)).status, 200);
+  assert.ok(existsSync(directory));
+  demo.signal('SIGTERM');
+  assert.equal((await demo.ended).code, 0);
+  const wrong = await run(['demo', '--port', 'x'], { env: settings() });
+  assert.equal(wrong.code, 2);
+  assert.match(wrong.stderr, /--port is "x"; expected an integer/);
+});
+
 it('the demo completes an unfinished load on its next start', async () => {
   const { path, remove } = await makeFolder();
   const env = settings({ SAGITTA_DATA_DIR: path });

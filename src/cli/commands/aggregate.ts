@@ -6,7 +6,7 @@ import type { Facet, Stats } from '../../client/client.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../failure.js';
 import { readFilter, splitNames, wholeNumber } from '../options.js';
-import { renderTable } from '../table.js';
+import { tableForStdout } from '../table.js';
 
 const EXAMPLES = `
 Counts and sums are exact. An array counts once for each of its distinct values.
@@ -17,9 +17,6 @@ Examples:
       --filter '{"year": {"$gte": 2020}}'
 
 ${EXIT_CODES_TEXT}`;
-
-/** Width of the tables when stdout is not a terminal. */
-const WIDTH_DEFAULT = 100;
 
 interface AggregateOptions extends ConnectionOptions {
   readonly facets?: readonly string[];
@@ -78,13 +75,13 @@ function facetText({ path, values, distinct_count, missing_count }: Facet): stri
   const columns = [{ title: path }, { title: 'vectors', align: 'right' }] as const;
   const rows = values.map(({ value, count }) => [String(value), String(count)]);
   const shown = `${values.length} of ${distinct_count} values; ${missing_count} vectors have none`;
-  return `${renderTable(columns, rows, width())}\n${shown}`;
+  return `${tableForStdout(columns, rows)}\n${shown}`;
 }
 
 function statsText({ path, histogram, ...numbers }: Stats): string {
   const columns = [{ title: path }, { title: '', align: 'right' }] as const;
   const rows = Object.entries(numbers).map(([name, value]) => [name, String(value)]);
-  const summary = renderTable(columns, rows, width());
+  const summary = tableForStdout(columns, rows);
   if (histogram === undefined) return summary;
   const bucketColumns = [
     { title: 'from', align: 'right' },
@@ -92,9 +89,5 @@ function statsText({ path, histogram, ...numbers }: Stats): string {
     { title: 'numbers', align: 'right' },
   ] as const;
   const buckets = histogram.buckets.map(({ from, to, count }) => [from, to, count].map(String));
-  return `${summary}\n\n${renderTable(bucketColumns, buckets, width())}`;
-}
-
-function width(): number {
-  return process.stdout.columns ?? WIDTH_DEFAULT;
+  return `${summary}\n\n${tableForStdout(bucketColumns, buckets)}`;
 }

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import type { AliasRecord } from '../../client/client.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { usageError } from '../failure.js';
-import { renderTable } from '../table.js';
+import { tableForStdout } from '../table.js';
 
 const EXAMPLES = `
 Examples:
@@ -72,7 +72,7 @@ function print(records: readonly AliasRecord[], options: CommonOptions): void {
   }
   const columns = [{ title: 'alias' }, { title: 'collection' }, { title: 'updated' }];
   const rows = records.map((record) => [record.name, record.collection, record.updated_at]);
-  write(renderTable(columns, rows, process.stdout.columns ?? 100));
+  write(tableForStdout(columns, rows));
 }
 
 function write(text: string): void {

@@ -4,7 +4,7 @@ import { type Command, Option } from 'commander';
 import type { AuditEvent, AuditRequest } from '../../client/client.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { parsePast, wholeNumber } from '../options.js';
-import { renderTable } from '../table.js';
+import { tableForStdout } from '../table.js';
 
 const EXAMPLES = `
 Examples:
@@ -82,7 +82,7 @@ function print(events: readonly AuditEvent[], options: AuditOptions): void {
     return;
   }
   const columns = [
-    { title: 'time' },
+    { title: 'time', isWhole: true },
     { title: 'operation' },
     { title: 'target' },
     { title: 'outcome' },
@@ -90,14 +90,15 @@ function print(events: readonly AuditEvent[], options: AuditOptions): void {
     { title: 'client' },
   ];
   const rows = events.map(({ time, operation, target, outcome, status, principal, client }) => [
-    time,
+    // Without the milliseconds, which --json has.
+    time.replace(/\.\d+Z$/, 'Z'),
     operation,
     target ?? '',
     outcome === 'succeeded' ? outcome : `${outcome} (${status})`,
     principal,
     client,
   ]);
-  write(renderTable(columns, rows, process.stdout.columns ?? 100));
+  write(tableForStdout(columns, rows));
 }
 
 function write(text: string): void {

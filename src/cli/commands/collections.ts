@@ -1,6 +1,5 @@
 // `sagitta collections`: list, create, show, schema, clone, rename, delete.
 
-import { createInterface } from 'node:readline/promises';
 import { type Command, Option } from 'commander';
 import type {
   CollectionInput,
@@ -10,10 +9,11 @@ import type {
 } from '../../client/client.js';
 import { TEXT_LANGUAGES, type TextLanguage } from '../../common/text-settings.js';
 import { type DeclaredTypes, METRICS, type Metric } from '../../common/types.js';
+import { ask, isInteractive } from '../confirmation.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { usageError } from '../failure.js';
 import { parseDuration, readFilter, splitNames, wholeNumber } from '../options.js';
-import { printable, renderTable } from '../table.js';
+import { printable, tableForStdout } from '../table.js';
 import { formatCount, pluralize } from '../units.js';
 
 const EXAMPLES = `
@@ -29,9 +29,6 @@ Examples:
   $ sagitta collections clone articles articles-copy
   $ sagitta collections rename articles-copy articles-2025
   $ sagitta collections delete articles`;
-
-/** Width of tables when stdout is not a terminal. */
-const WIDTH_DEFAULT = 100;
 
 type NamedShapes = NonNullable<CollectionInput['vectors']>;
 type SparseShapes = NonNullable<CollectionInput['sparse_vectors']>;
@@ -154,7 +151,7 @@ async function showSchema(id: string, options: CommonOptions): Promise<void> {
     found.min === undefined ? '' : String(found.min),
     found.max === undefined ? '' : String(found.max),
   ]);
-  write(renderTable(columns, rows, process.stdout.columns ?? WIDTH_DEFAULT));
+  write(tableForStdout(columns, rows));
 }
 
 /** `number, array of string` */
@@ -193,7 +190,7 @@ async function listCollections(options: CommonOptions): Promise<void> {
     record.engine.name,
     record.description ?? '',
   ]);
-  write(renderTable(columns, rows, process.stdout.columns ?? 100));
+  write(tableForStdout(columns, rows));
 }
 
 async function createCollection(id: string, options: CreateOptions): Promise<void> {
@@ -238,15 +235,14 @@ async function deleteCollection(
 }
 
 async function confirmDelete({ id, vector_count }: CollectionRecord): Promise<void> {
-  if (!process.stdin.isTTY)
+  if (!isInteractive()) {
     throw usageError('stdin is not a terminal: pass --yes to delete without confirmation');
-  const prompt = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await prompt.question(
-    `Delete collection ${id} with ${pluralize(vector_count, 'vector')}? Type its id to confirm: `,
-  );
-  prompt.close();
-  if (answer.trim() !== id)
-    throw usageError(`expected "${id}", found "${answer}"; nothing was deleted`);
+  }
+  const vectors = pluralize(vector_count, 'vector');
+  const answer = await ask(`Delete collection ${id} with ${vectors}? Type its id to confirm: `);
+  if (answer !== id) {
+    throw usageError(`expected "${id}", found "${printable(answer)}"; nothing was deleted`);
+  }
 }
 
 function print(record: CollectionRecord, options: CommonOptions): void {

@@ -1,5 +1,6 @@
 // `sagitta demo`: runs the server with sample collections, which are loaded on the first start, and prints
-// the address of the console and queries to paste. Settings come from the environment, as for `serve`.
+// the address of the console and queries to paste. Most settings come from the environment, as for
+// `serve`.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,13 +12,14 @@ import {
   createClient,
   SagittaClientError,
 } from '../../client/client.js';
+import { describeSettings } from '../../platform/config.js';
 import { openPage } from '../browser.js';
 import { serverEnvironment } from '../connection.js';
 import { CliError } from '../failure.js';
 import { ImportJournal } from '../import/journal.js';
 import { createProgress } from '../progress.js';
 import { pluralize } from '../units.js';
-import { readConfig, serve } from './serve.js';
+import { optionOf, readConfig, serve } from './serve.js';
 
 interface Sample extends CollectionInput {
   readonly id: string;
@@ -45,26 +47,43 @@ const DOLPHIN = 'n02069974';
 /** Label that marks an unfinished load, so that the next start repeats it. */
 const LABEL = 'sample';
 
+/** The options of `serve` that the demo has as well. */
+const SETTINGS: readonly string[] = ['host', 'port', 'dataDir'];
+
+type DemoOptions = { readonly open?: boolean } & {
+  readonly [Setting in 'host' | 'port' | 'dataDir']?: string;
+};
+
+const EXAMPLES = `
+Examples:
+  $ sagitta demo --open
+  $ sagitta demo --port 9000 --data-dir ./demo-data
+
+The other settings of sagitta serve come from its environment variables.`;
+
 export function addDemoCommand(program: Command): void {
-  program
+  const command = program
     .command('demo')
     .description('run the server with sample collections')
-    .option('--open', 'open the console in the browser')
-    .action(async (options: { readonly open?: boolean }) => {
-      const logLevel = serverEnvironment().SAGITTA_LOG_LEVEL ?? 'warn';
-      const config = readConfig({ logLevel });
-      await serve(config, async (server) => {
-        await server.loaded;
-        // No retries: the server runs in this process and rejects requests only while stopping.
-        const client = createClient({ baseUrl: server.url, retry: { attemptsMax: 1 } });
-        await loadSamples(client).catch((error: unknown) => {
-          throw needsCredentials(error) ? new CliError(NEEDS_CREDENTIALS) : error;
-        });
-        const consoleUrl = config.isConsoleServed ? `${server.url}/console/` : null;
-        process.stdout.write(welcome(server.url, consoleUrl));
-        if (options.open === true) await openConsole(consoleUrl);
+    .option('--open', 'open the console in the browser');
+  for (const setting of describeSettings()) {
+    if (SETTINGS.includes(setting.name)) command.addOption(optionOf(setting));
+  }
+  command.addHelpText('after', EXAMPLES).action(async ({ open, ...overrides }: DemoOptions) => {
+    const logLevel = serverEnvironment().SAGITTA_LOG_LEVEL ?? 'warn';
+    const config = readConfig({ logLevel, ...overrides });
+    await serve(config, async (server) => {
+      await server.loaded;
+      // No retries: the server runs in this process and rejects requests only while stopping.
+      const client = createClient({ baseUrl: server.url, retry: { attemptsMax: 1 } });
+      await loadSamples(client).catch((error: unknown) => {
+        throw needsCredentials(error) ? new CliError(NEEDS_CREDENTIALS) : error;
       });
+      const consoleUrl = config.isConsoleServed ? `${server.url}/console/` : null;
+      process.stdout.write(welcome(server.url, consoleUrl));
+      if (open === true) await openConsole(consoleUrl);
     });
+  });
 }
 
 async function openConsole(consoleUrl: string | null): Promise<void> {
@@ -110,7 +129,7 @@ async function findCollection(client: Client, id: string) {
 }
 
 const NEEDS_CREDENTIALS =
-  'this data directory has API keys, so the demo cannot query it; use another directory: SAGITTA_DATA_DIR=./demo-data sagitta demo';
+  'this data directory has API keys, so the demo cannot query it; use another directory: sagitta demo --data-dir ./demo-data';
 
 function needsCredentials(error: unknown): boolean {
   return error instanceof SagittaClientError && error.code === 'credentials_missing';

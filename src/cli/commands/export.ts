@@ -16,6 +16,7 @@ import {
   progressOf,
   writeFile,
 } from '../writers/output-file.js';
+import { requireWhole } from '../writers/whole-reply.js';
 
 const FORMATS = [
   'ndjson',
@@ -112,7 +113,8 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
   });
   let rowCount: number | undefined;
   let byteCount = 0;
-  const stream = countBytes(body, (count) => {
+  const whole = requireWhole(wireFormatOf(format, isTyped), body);
+  const stream = countBytes(whole, (count) => {
     byteCount = count;
     const share =
       rowCount === undefined || filter !== undefined

@@ -183,7 +183,7 @@ function print(result: ImportResult, seconds: number, isJson: boolean): void {
   const { count, first, last } = generated;
   process.stdout.write(
     count === 1
-      ? `It has no id in the file and got the new id ${first}.\n`
-      : `${formatCount(count)} of them have no id in the file and got new ones, from ${first} to ${last}.\n`,
+      ? `1 has no id in the file and got the new id ${first}; if it has one, name its field with --id-field.\n`
+      : `${formatCount(count)} have no id in the file and got new ones, from ${first} to ${last}; if they have some, name their field with --id-field.\n`,
   );
 }

@@ -20,6 +20,7 @@ import {
   progressOf,
   writeFile,
 } from '../writers/output-file.js';
+import { requireWhole } from '../writers/whole-reply.js';
 
 const EXAMPLES = `
 Searches for every vector of the collection, in the collection of --with or, by
@@ -93,11 +94,12 @@ async function runJoin(id: string, options: JoinOptions): Promise<void> {
     ...(options.metadata && { includeMetadata: true }),
   };
   const progress = progressOf(`${id}:`, options);
+  const wire = format === 'ndjson' ? 'ndjson' : 'arrow';
   const { body, rowCount } = await connect(options)
     .collection(id)
-    .joinStream(request, { format: format === 'ndjson' ? 'ndjson' : 'arrow' });
+    .joinStream(request, { format: wire });
   let isDone = false;
-  const stream = await countRows(body, format, (rowsDone) =>
+  const stream = await countRows(requireWhole(wire, body), format, (rowsDone) =>
     progress?.update(rowsDone, rowCount ? rowsDone / rowCount : undefined),
   );
   try {

@@ -2,14 +2,17 @@
 // server that runs on it, or offline) or, with --url, over the network. A new key is the only text on
 // stdout, so that a shell can capture it; everything else goes to stderr.
 
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { ApiKeyInput, ApiKeyRecord, ApiKeyWithSecret, Keys } from '../../client/client.js';
 import { administrationEndsAtMs, areOfAdministrator } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
+import { ask, isInteractive } from '../confirmation.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { type ControlClient, connectControlClient } from '../control-client.js';
-import { usageError } from '../failure.js';
+import { CliError, usageError } from '../failure.js';
 import {
   addDataDirectoryOption,
   type DataDirectoryOptions,
@@ -18,7 +21,7 @@ import {
   parseExpiry,
   requireDataDirectory,
 } from '../options.js';
-import { printable, renderTable } from '../table.js';
+import { printable, tableForStdout } from '../table.js';
 
 const EXAMPLES = `
 Examples:
@@ -36,9 +39,9 @@ Without --url the command works on the data directory: through the server that
 runs on it, which requires no key from a user who may write to the directory, or
 offline. This also works when every key is lost.
 
-Once the first key exists, every request to the service needs a credential. Give
-the first one the scope admin: only with it can keys be managed over the
-network.`;
+Once the first key exists, every request to the service needs a credential; on
+a terminal the command asks before it creates that one, unless --yes is given.
+Give it the scope admin: only with it can keys be managed over the network.`;
 
 const ID_HELP = 'key id: the part of the key between the underscores';
 
@@ -53,6 +56,7 @@ interface CreateOptions extends CommonOptions {
   readonly origin?: readonly string[];
   readonly rate?: number;
   readonly burst?: number;
+  readonly yes?: boolean;
 }
 
 export function addKeysCommand(program: Command): void {
@@ -88,19 +92,9 @@ export function addKeysCommand(program: Command): void {
       '--burst <count>',
       'reads, and writes, at once (default: those of one second)',
       parseRate('--burst'),
-    );
-  addCommonOptions(create).action(async (options: CreateOptions) => {
-    const { scope: scopes } = options;
-    const input = keyInputOf(options);
-    await withKeys(options, true, async (keys) => {
-      const others = await keys.list();
-      const key = await keys.create(input);
-      const isFirst = others.length === 0;
-      if (isFirst) warn('This is the first key: from now on every request needs a credential.');
-      if (isFirst || areOfAdministrator(scopes)) warnOfLockOut([...others, key]);
-      printSecret(key, options);
-    });
-  });
+    )
+    .option('--yes', 'create the first key without confirmation');
+  addCommonOptions(create).action(createKey);
 
   const list = command
     .command('list')
@@ -125,6 +119,7 @@ export function addKeysCommand(program: Command): void {
       const key = await withKeys(options, false, (keys) =>
         keys.rotate(idOf(given), { grace_seconds }),
       );
+      warn(`The old secret ${validityOf(key, grace_seconds)}.`);
       printSecret(key, options);
     },
   );
@@ -144,6 +139,30 @@ export function addKeysCommand(program: Command): void {
       else write(`Revoked key ${record.id} (owner: ${printable(record.owner)}).`);
     });
   });
+}
+
+async function createKey(options: CreateOptions): Promise<void> {
+  const { scope: scopes } = options;
+  const input = keyInputOf(options);
+  await withKeys(options, true, async (keys) => {
+    const others = await keys.list();
+    const isFirst = others.length === 0;
+    if (isFirst && options.yes !== true && isInteractive()) await confirmFirst();
+    const key = await keys.create(input);
+    if (isFirst) warn('This is the first key: from now on every request needs a credential.');
+    if (isFirst || areOfAdministrator(scopes)) warnOfLockOut([...others, key]);
+    printSecret(key, options);
+  });
+}
+
+/** Throws CliError unless the user agrees. */
+async function confirmFirst(): Promise<void> {
+  const answer = await ask(
+    'This is the first key: with it, requests without a credential are refused, those of running\n' +
+      'programs and of the console as well. Create it? [y/N] ',
+  );
+  if (/^y(es)?$/i.test(answer)) return;
+  throw new CliError('no key was created; --yes creates the first one without this question');
 }
 
 function collect(value: string, values: readonly string[] = []): readonly string[] {
@@ -235,6 +254,14 @@ function printSecret(key: ApiKeyWithSecret, options: CommonOptions): void {
   write(key.key);
 }
 
+/** Of the secret that a rotation has replaced. */
+function validityOf({ rotated_at, expires_at }: ApiKeyRecord, graceSeconds: number): string {
+  if (graceSeconds === 0) return 'is no longer valid; --grace 1h would have kept it for an hour';
+  const untilMs = Date.parse(rotated_at!) + graceSeconds * 1000;
+  const endMs = expires_at === null ? untilMs : Math.min(untilMs, Date.parse(expires_at));
+  return `stays valid until ${new Date(endMs).toISOString()}`;
+}
+
 function printList(records: readonly ApiKeyRecord[], options: CommonOptions): void {
   if (options.json) {
     writeJson({ keys: records });
@@ -255,8 +282,8 @@ function printList(records: readonly ApiKeyRecord[], options: CommonOptions): vo
     record.created_at,
     record.expires_at ?? 'never',
   ]);
-  const columns = titles.map((title) => ({ title }));
-  write(renderTable(columns, rows, process.stdout.columns ?? 160));
+  const columns = titles.map((title) => ({ title, isWhole: title === 'id' }));
+  write(tableForStdout(columns, rows, 160));
 }
 
 function print(record: ApiKeyRecord, options: CommonOptions): void {
@@ -314,8 +341,11 @@ async function keysOfDirectory<Result>(
       return work(keysThrough(socket)).finally(() => socket.close());
     }
     if (!options.mayCreate) requireDataDirectory(directory);
+    const isNew = !existsSync(directory);
     try {
-      return await workOffline(directory, work);
+      const result = await workOffline(directory, work);
+      if (isNew) warn(`Created the data directory ${resolve(directory)}.`);
+      return result;
     } catch (error) {
       const isLocked = error instanceof SagittaError && error.code === 'data_directory_locked';
       if (!isLocked || performance.now() - startedAt > LOCKED_MS_MAX) throw error;

@@ -2,15 +2,11 @@
 // queries are still being read, so memory use does not depend on the size of the file.
 
 import type { Client, CollectionRecord } from '../../client/client.js';
-import type { JsonObject, Metric } from '../../common/types.js';
 import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/ipc-writer.js';
-import { CliError, usageError } from '../failure.js';
-import { readFilter } from '../options.js';
+import { usageError } from '../failure.js';
 import type { Progress } from '../progress.js';
-import { checkOptions, type FormatName, formatOf, openRows } from '../readers/formats.js';
-import { type ResultIds, readResultIds } from '../readers/result-ids.js';
-import { checkBatchDimension, type ReadOptions, type RowReader } from '../readers/row-batch.js';
-import { type InputSource, openSource } from '../readers/source.js';
+import { checkBatchDimension, type RowBatch, rowError } from '../readers/row-batch.js';
+import { textColumn } from '../text-column.js';
 import { pluralize } from '../units.js';
 import {
   encodeMatches,
@@ -18,33 +14,17 @@ import {
   type ResultFormat,
   writeFormatOf,
 } from '../writers/formats.js';
-import {
-  checkOutput,
-  type OutputFileOptions,
-  printResult,
-  progressOf,
-  writeFile,
-} from '../writers/output-file.js';
+import { checkOutput, printResult, progressOf, writeFile } from '../writers/output-file.js';
 import { ivecsOfMatches } from '../writers/vector-files.js';
+import { requireWhole } from '../writers/whole-reply.js';
+import {
+  openQueries,
+  type QueryFileOptions,
+  searchOf,
+  shareOf,
+  withoutQueries,
+} from './query-rows.js';
 
-/** The options of `sagitta query` that apply to --file. */
-export interface QueryFileOptions extends OutputFileOptions<ResultFormat> {
-  readonly file: string;
-  readonly fileFormat?: FormatName;
-  readonly valuesField?: string;
-  readonly vectorColumns?: readonly string[];
-  readonly dataset?: string;
-  readonly recall?: string;
-  readonly topK?: number;
-  readonly filter?: string;
-  readonly using?: string;
-  readonly metric?: Metric;
-  readonly scoreThreshold?: number;
-  readonly metadata: boolean;
-}
-
-/** The dataset of queries in the HDF5 files of ann-benchmarks. */
-const HDF5_DATASET_DEFAULT = 'test';
 /** Small enough that results begin soon, large enough for the engine to batch. */
 const QUERIES_PER_BATCH = 1_000;
 /** Queries per recall request. */
@@ -62,8 +42,9 @@ export async function queryFile(
   const k = options.topK ?? TOP_K_DEFAULT;
   try {
     if (options.recall !== undefined) {
-      const results = await readResultIds(options.recall, k);
-      const found = await recallOfFile(client, collection, options, results, progress);
+      const { measureRecall } = await import('./query-recall.js');
+      const queries = await openQueries(options, RECALL_QUERIES);
+      const found = await measureRecall(client, collection, { ...options, k }, queries, progress);
       progress?.end(true);
       printRecall(found, k, options.json === true);
       return;
@@ -99,28 +80,6 @@ function queriesOf(count: number): string {
   return pluralize(count, 'query', 'queries');
 }
 
-async function openQueries(
-  options: QueryFileOptions,
-  rows: number,
-): Promise<{ source: InputSource; reader: RowReader }> {
-  const source = await openSource(options.file);
-  const format = options.fileFormat ?? formatOf(source);
-  const reading: ReadOptions = {
-    idField: undefined,
-    valuesField: options.valuesField,
-    // Other columns of the file are ignored.
-    fields: [],
-    vectorColumns: options.vectorColumns,
-    delimiter: undefined,
-    dataset: options.dataset ?? (format === 'hdf5' ? HDF5_DATASET_DEFAULT : undefined),
-    rowsPerBatch: rows,
-  };
-  const { valuesField, vectorColumns, dataset } = options;
-  checkOptions(source.name, format, { valuesField, vectorColumns, dataset });
-  const reader = await openRows(source, format, reading);
-  return { source, reader };
-}
-
 /** The bytes of the results, and a function that counts the queries sent so far. */
 async function streamQueries(
   client: Client,
@@ -129,45 +88,65 @@ async function streamQueries(
   format: ResultFormat,
   progress: Progress | undefined,
 ): Promise<{ body: AsyncIterable<Uint8Array>; queryCount: () => number }> {
-  const { source, reader } = await openQueries(options, QUERIES_PER_BATCH);
+  const rows = await openQueries(options, QUERIES_PER_BATCH);
+  const { source, reader } = rows;
   const dimension = dimensionOf(await client.collections.get(collection), options);
   let queryCount = 0;
   let failure: unknown;
   async function* queries(): AsyncGenerator<Uint8Array> {
     try {
-      yield encodeSchema([{ name: 'vector', type: { vectorOf: dimension } }]);
+      let hasIds: boolean | undefined;
       for await (const batch of reader.batches(0)) {
         checkBatchDimension(batch, dimension, collection);
-        yield* encodeBatch(batch.rowCount, [{ vectors: batch.values }]);
+        if (hasIds === undefined) {
+          // Integer ids of the matches alone are all that ivecs holds.
+          hasIds = format !== 'ivecs' && batch.ids?.[0] !== undefined;
+          yield encodeSchema([
+            ...(hasIds ? [{ name: 'query_id', type: 'utf8' } as const] : []),
+            { name: 'vector', type: { vectorOf: dimension } },
+          ]);
+        }
+        yield* encodeBatch(batch.rowCount, [
+          ...(hasIds ? [{ text: textColumn(queryIdsOf(batch)), from: 0 }] : []),
+          { vectors: batch.values },
+        ]);
         queryCount += batch.rowCount;
-        progress?.update(queryCount, shareOf(source, reader, queryCount));
+        progress?.update(queryCount, shareOf(rows, queryCount));
       }
+      if (hasIds === undefined) throw withoutQueries(source);
       yield encodeEnd();
     } catch (error) {
       failure = error;
       throw error;
     }
   }
-  const { topK = TOP_K_DEFAULT, using, metric, scoreThreshold } = options;
-  const filter = filterOf(options);
+  const { topK = TOP_K_DEFAULT, scoreThreshold } = options;
   const request = {
     format: format === 'ndjson' ? 'ndjson' : 'arrow',
     topK,
     includeMetadata: options.metadata && format !== 'ivecs',
-    ...(filter !== undefined && { filter }),
-    ...(using !== undefined && { using }),
-    ...(metric !== undefined && { metric }),
+    ...searchOf(options),
     ...(scoreThreshold !== undefined && { scoreThreshold }),
   } as const;
   async function* results(): AsyncGenerator<Uint8Array> {
     try {
-      yield* (await client.collection(collection).queryStream(queries(), request)).body;
+      const reply = await client.collection(collection).queryStream(queries(), request);
+      yield* requireWhole(request.format, reply.body);
     } catch (error) {
       // An invalid row aborts the request; its error says more than the broken connection.
       throw failure ?? error;
     }
   }
   return { body: results(), queryCount: () => queryCount };
+}
+
+/** Throws CliError for a query without one: the first query has one. */
+function queryIdsOf({ ids = [], rowCount, location }: RowBatch): string[] {
+  return Array.from({ length: rowCount }, (_, row) => {
+    const id = ids[row];
+    if (id !== undefined) return id;
+    throw rowError(location(row), 'the query has no id, but the first query of the file has one');
+  });
 }
 
 /** Of the vectors that are searched. Throws CliError when the collection has none. */
@@ -187,65 +166,4 @@ function dimensionOf(
     names.length === 0 ? 'it has no named ones' : `expected --using ${names.join(' or ')}`;
   const what = using === undefined ? 'unnamed vectors' : `vectors named ${using}`;
   throw usageError(`collection ${id} has no ${what}; ${expected}`);
-}
-
-/** recall@k of given results: a list of ids per query. */
-async function recallOfFile(
-  client: Client,
-  collection: string,
-  options: QueryFileOptions,
-  results: ResultIds,
-  progress: Progress | undefined,
-): Promise<{ recall: number; queryCount: number }> {
-  const { source, reader } = await openQueries(options, RECALL_QUERIES);
-  const { using, metric } = options;
-  // Once, not per batch: stdin can be read only once.
-  const filter = filterOf(options);
-  const request = {
-    ...(filter !== undefined && { filter }),
-    ...(using !== undefined && { using }),
-    ...(metric !== undefined && { metric }),
-  };
-  let sum = 0;
-  let queryCount = 0;
-  for await (const batch of reader.batches(0)) {
-    const ids: (readonly string[])[] = [];
-    while (ids.length < batch.rowCount) {
-      const next = await results.lists.next();
-      if (next.done && !results.mayEndEarly) {
-        throw new CliError(
-          `found ${queryCount + ids.length} results, but ${source.name} has more queries`,
-        );
-      }
-      ids.push(next.done ? [] : next.value);
-    }
-    const { dimension, values } = batch;
-    // A query without results contributes 0.
-    const graded = [...ids.entries()].filter(([, list]) => list.length > 0);
-    if (graded.length > 0) {
-      const reply = await client.collection(collection).recall({
-        ...request,
-        vectors: graded.map(([row]) => values.subarray(row * dimension, (row + 1) * dimension)),
-        ids: graded.map(([, list]) => list),
-      });
-      for (const recall of reply.recalls) sum += recall;
-    }
-    queryCount += batch.rowCount;
-    progress?.update(queryCount, shareOf(source, reader, queryCount));
-  }
-  if (queryCount === 0) throw usageError(`${source.name}: the file contains no vectors`);
-  return { recall: sum / queryCount, queryCount };
-}
-
-function filterOf({ filter }: QueryFileOptions): JsonObject | undefined {
-  return filter === undefined ? undefined : readFilter('--filter', filter);
-}
-
-function shareOf(
-  source: InputSource,
-  { rowCount }: RowReader,
-  rowsRead: number,
-): number | undefined {
-  if (rowCount !== undefined) return rowsRead / rowCount;
-  return source.byteCount === undefined ? undefined : source.bytesRead() / source.byteCount;
 }

@@ -17,13 +17,15 @@ import {
   wholeNumber,
 } from '../options.js';
 import { FORMAT_NAMES, type FormatName } from '../readers/formats.js';
-import { renderTable } from '../table.js';
+import { show } from '../readers/row-batch.js';
+import { tableForStdout } from '../table.js';
 import { RESULT_FORMATS, type ResultFormat } from '../writers/formats.js';
 import { addOutputFileOptions, type OutputFileOptions } from '../writers/output-file.js';
 
 const EXAMPLES = `
-A vector is a JSON array or base64-encoded little-endian float32, given inline,
-in a file (@file) or on stdin (-). A filter is JSON, given inline or in a file.
+A vector is a list of numbers (1,2,3 or [1, 2, 3]) or base64-encoded
+little-endian float32, inline, in a file (@file) or on stdin (-).
+A filter is JSON, given inline or in a file.
 
 Examples:
   $ sagitta query wordnet --id n02069974 --fields lemma,gloss
@@ -40,7 +42,8 @@ Examples:
 
 --file runs one query per vector of a file, in any format that sagitta import
 reads. Results are written as .ndjson (one line per query), .csv, .arrow or
-.parquet (one row per match), or .ivecs (integer ids):
+.parquet (one row per match), or .ivecs (integer ids). Ids of the queries are
+repeated as query_id:
   $ sagitta query docs --file queries.npy --top-k 10 -o results.arrow
   $ sagitta query sift --file sift-128-euclidean.hdf5 -k 100 -o results.ivecs
   $ sagitta query sift --file sift-128-euclidean.hdf5 -k 10 \\
@@ -56,8 +59,6 @@ const TEXT_MATCHES = ['any', 'all'] as const;
 
 /** Page size of --all: the server's default maximum. */
 const ALL_PAGE_LIMIT = 1_000;
-/** Width of the table when stdout is not a terminal. */
-const WIDTH_DEFAULT = 100;
 
 const STRATEGIES = ['average_vector', 'best_score', 'sum_scores'] as const;
 type Strategy = (typeof STRATEGIES)[number];
@@ -65,6 +66,7 @@ type Strategy = (typeof STRATEGIES)[number];
 interface QueryOptions extends ConnectionOptions, OutputFileOptions<ResultFormat> {
   readonly file?: string;
   readonly fileFormat?: FormatName;
+  readonly idField?: string;
   readonly valuesField?: string;
   readonly vectorColumns?: readonly string[];
   readonly dataset?: string;
@@ -104,7 +106,7 @@ export function addQueryCommand(program: Command): void {
     .command('query')
     .description('find the nearest vectors of a collection')
     .argument('<collection>', 'collection to search')
-    .option('--vector <json|@file|->', 'query vector')
+    .option('--vector <numbers|@file|->', 'query vector')
     .option('--id <id>', 'use a stored vector as the query; it is not a match itself')
     .option('--positive <ids>', 'stored vectors to be near to, comma-separated', splitNames)
     .option('--negative <ids>', 'stored vectors not to be near to, comma-separated', splitNames)
@@ -146,6 +148,7 @@ export function addQueryCommand(program: Command): void {
         FORMAT_NAMES,
       ),
     )
+    .option('--id-field <name>', 'field of the id in that file (default: id)')
     .option('--values-field <name>', 'field of the vector in that file')
     .option('--vector-columns <names>', 'CSV columns with one value each: d0..d767', expandColumns)
     .option('--dataset <name>', 'HDF5 dataset (default: test) or array of an npz file')
@@ -159,7 +162,7 @@ export function addQueryCommand(program: Command): void {
     }
     const misplaced = FILE_ONLY.find((name) => options[name] !== undefined);
     if (misplaced !== undefined) {
-      throw usageError(`--${misplaced} requires --file`);
+      throw usageError(`--${optionName(misplaced)} requires --file`);
     }
     let replyText = Promise.resolve('');
     const vectors = connect(options, {
@@ -184,7 +187,18 @@ export function addQueryCommand(program: Command): void {
   });
 }
 
-const FILE_ONLY = ['output', 'format', 'recall', 'dataset'] as const;
+const FILE_ONLY = [
+  'output',
+  'format',
+  'recall',
+  'fileFormat',
+  'idField',
+  'valuesField',
+  'vectorColumns',
+  'dataset',
+] as const;
+/** What --recall has no use for: it writes no results, and compares with all of them. */
+const NOT_WITH_RECALL = ['output', 'format', 'scoreThreshold'] as const;
 const SINGLE_ONLY = [
   'vector',
   'id',
@@ -211,8 +225,13 @@ const SINGLE_ONLY = [
 
 function checkFileQuery(options: QueryOptions): void {
   const misplaced = SINGLE_ONLY.find((name) => options[name] !== undefined);
-  if (misplaced === undefined) return;
-  throw usageError(`--${optionName(misplaced)} cannot be combined with --file`);
+  if (misplaced !== undefined) {
+    throw usageError(`--${optionName(misplaced)} cannot be combined with --file`);
+  }
+  if (options.recall === undefined) return;
+  const useless = NOT_WITH_RECALL.find((name) => options[name] !== undefined);
+  if (useless === undefined) return;
+  throw usageError(`--${optionName(useless)} cannot be combined with --recall`);
 }
 
 /** `groupBy` → `group-by`. */
@@ -291,6 +310,7 @@ function recommendOf({
 
 function readVector(option: string): readonly number[] | string {
   const text = readText('--vector', option).trim();
+  if (isNumberList(text)) return readNumberList(text);
   // Base64 is never JSON, except for digits alone, which are not a vector.
   if (!/^[[{"]/.test(text)) return text;
   const vector = parseJson('--vector', text);
@@ -298,6 +318,24 @@ function readVector(option: string): readonly number[] | string {
   if (!isVector)
     throw usageError('--vector: expected a JSON array of numbers or base64-encoded float32');
   return vector as number[] | string;
+}
+
+/** Whether it is numbers alone. Base64 has neither commas nor blanks; digits can be base64. */
+function isNumberList(text: string): boolean {
+  if (/^[[{"]/.test(text)) return false;
+  if (/[,\s]/.test(text)) return true;
+  const bytes = Buffer.from(text, 'base64');
+  const isBase64 = bytes.length % 4 === 0 && bytes.toString('base64') === text;
+  return !isBase64 && Number.isFinite(Number(text));
+}
+
+/** `1, 2.5, -3` or `1 2.5 -3`. */
+function readNumberList(text: string): readonly number[] {
+  return text.split(/\s*,\s*|\s+/).map((part, at) => {
+    const value = Number(part);
+    if (/^[-+.\d]/.test(part) && Number.isFinite(value)) return value;
+    throw usageError(`--vector: value ${at + 1} is ${show(part)}, expected a number`);
+  });
 }
 
 /** `text` is the reply as sent by the server, with numbers as it spelled them. */
@@ -359,7 +397,7 @@ function matchTable(
     ...(hasGroup ? [String(group)] : []),
     ...fields.map((field) => exactCell(exact[at]?.metadata?.[field])),
   ]);
-  return renderTable(columns, rows, process.stdout.columns ?? WIDTH_DEFAULT);
+  return tableForStdout(columns, rows);
 }
 
 /**

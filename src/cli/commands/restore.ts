@@ -1,8 +1,14 @@
 // `sagitta restore`: creates a data directory from a backup, after verifying the backup.
 
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { CliError } from '../failure.js';
-import { addDataDirectoryOption, type DataDirectoryOptions, dataDirectoryOf } from '../options.js';
+import {
+  addDataDirectoryOption,
+  type DataDirectoryOptions,
+  dataDirectoryOf,
+  whyNoDirectory,
+} from '../options.js';
 import { formatBytes } from '../units.js';
 import { describeReport, verifyDataDirectory } from './verify.js';
 
@@ -30,6 +36,8 @@ export function addRestoreCommand(program: Command): void {
     .addHelpText('after', EXAMPLES)
     .action(async (backup: string, options: RestoreOptions) => {
       const directory = dataDirectoryOf(options);
+      const reason = whyNoDirectory(backup);
+      if (reason !== null) throw new CliError(`no backup at ${resolve(backup)}: ${reason}`);
       const { requireRestorable, restoreBackup } = await import('../../offline.js');
       await requireRestorable(backup, directory);
       if (options.verify) {

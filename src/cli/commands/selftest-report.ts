@@ -3,7 +3,7 @@
 
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import type { EngineReport, SelftestReport } from '../../tools/selftest/selftest.js';
-import { printable, renderTable } from '../table.js';
+import { printable, renderFitting } from '../table.js';
 
 export interface SelftestRun {
   readonly machine: Machine;
@@ -56,7 +56,7 @@ export function renderReport({ machine, seed, only, report }: SelftestRun, width
       `${machine.threads} × ${machine.cpu}, ${gigabytes} GB`,
       `seed ${seed}${cases}`,
     ].join('\n'),
-    renderTable(COLUMNS, engines.map(rowOf), width),
+    renderFitting(COLUMNS, engines.map(rowOf), width),
     engines.map((engine) => printable(factsOf(engine))).join('\n'),
     ...engines.flatMap((engine) => failuresOf(engine, seed)),
     summaryOf(engines),

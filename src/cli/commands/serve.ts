@@ -1,6 +1,8 @@
 // `sagitta serve`: runs the server until a signal stops it. The options are generated from the table of
 // settings in platform/config.ts.
 
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { SagittaError } from '../../common/errors.js';
 import { DEFAULT_LIMITS } from '../../common/limits.js';
@@ -31,11 +33,8 @@ export function addServeCommand(program: Command): void {
     .description('run the server')
     .addHelpText('after', EXAMPLES);
   for (const setting of describeSettings()) {
-    command.addOption(
-      new Option(`${setting.option} <value>`, helpOf(setting)).helpGroup(
-        setting.name in DEFAULT_LIMITS ? 'Limits:' : 'Settings:',
-      ),
-    );
+    const group = setting.name in DEFAULT_LIMITS ? 'Limits:' : 'Settings:';
+    command.addOption(optionOf(setting).helpGroup(group));
   }
   command.action(async (overrides: Record<string, string>) => {
     await serve(readConfig(overrides), (server) => {
@@ -44,6 +43,11 @@ export function addServeCommand(program: Command): void {
       );
     });
   });
+}
+
+/** `--port <value>` for a setting. */
+export function optionOf(setting: SettingDescription): Option {
+  return new Option(`${setting.option} <value>`, helpOf(setting));
 }
 
 function helpOf({ help, variable, unit, default: value }: SettingDescription): string {
@@ -69,7 +73,9 @@ export async function serve(
   const stopping = waitForSignal();
   // Loaded only here, so that the other commands start in half the time.
   const { startServer } = await import('../../main.js');
+  const isNew = !existsSync(config.dataDir);
   const server = await startServer(config);
+  if (isNew) process.stdout.write(`Created the data directory ${resolve(config.dataDir)}.\n`);
   try {
     await Promise.race([stopping, onReady(server)]);
     await stopping;

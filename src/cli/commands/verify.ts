@@ -1,10 +1,11 @@
 // `sagitta verify`: checks a data directory or a backup. Findings go to stdout, progress to stderr.
 
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { SagittaError } from '../../common/errors.js';
 import type { VerifyReport } from '../../offline.js';
 import { EXIT_CODES, usageError } from '../failure.js';
-import { dataDirectoryOf } from '../options.js';
+import { dataDirectoryOf, whyNoDirectory } from '../options.js';
 import { createProgress, silentProgress } from '../progress.js';
 import { printable } from '../table.js';
 import { formatBytes, formatCount, pluralize } from '../units.js';
@@ -39,6 +40,8 @@ export function addVerifyCommand(program: Command): void {
 
 /** Verifies with progress on stderr. Throws a usage error when the directory cannot be verified. */
 export async function verifyDataDirectory(directory: string): Promise<VerifyReport> {
+  const reason = whyNoDirectory(directory);
+  if (reason !== null) throw usageError(`cannot verify ${resolve(directory)}: ${reason}`);
   const { verifyDirectory } = await import('../../offline.js');
   const progress =
     process.stderr.isTTY === true ? createProgress(`Verifying ${directory}:`) : silentProgress;

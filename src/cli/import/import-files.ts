@@ -118,6 +118,7 @@ export async function importFiles(
       isInterrupted = options.interruption.aborted;
     }
     if (isInterrupted) await uploader?.settle();
+    else if (uploader === undefined && start.total === 0) throw withoutRows(sources);
     else await uploader?.finish();
     if (!isInterrupted) await target?.journal.remove();
     isDone = !isInterrupted;
@@ -139,6 +140,12 @@ export async function importFiles(
     generated,
     isInterrupted,
   };
+}
+
+/** Most likely a mistake in what made the files, which a script should notice. */
+function withoutRows(sources: readonly InputSource[]): CliError {
+  const names = sources.map(({ name }) => name).join(', ');
+  return new CliError(`${names}: found no rows, expected at least one; nothing was imported`);
 }
 
 async function openReader(
@@ -319,7 +326,8 @@ function withCommitted(
   if (!isKnown || rowCount === 0) return error;
   const rows = `${pluralize(rowCount, 'row')} ${rowCount === 1 ? 'was' : 'were'} written before the error`;
   const advice = adviceAfter(error, target?.journal.isKept === true);
-  return new CliError(`${error.message}\n  ${rows}; ${advice}.`, { cause: error });
+  const message = error instanceof SagittaClientError ? error.detail : error.message;
+  return new CliError(`${message}\n  ${rows}; ${advice}.`, { cause: error });
 }
 
 function adviceAfter(error: CliError | SagittaClientError, isResumable: boolean): string {

@@ -4,7 +4,6 @@
 
 import { SagittaClientError } from '../../client/client.js';
 import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
-import type { Utf8Column } from '../../common/types.js';
 import {
   encodeBatch,
   encodeEnd,
@@ -13,6 +12,7 @@ import {
 } from '../../formats/arrow/ipc-writer.js';
 import { CliError } from '../failure.js';
 import type { RowBatch } from '../readers/row-batch.js';
+import { textColumn } from '../text-column.js';
 import type { ImportPosition } from './journal.js';
 
 /** The part of the client's collection methods that an import needs. */
@@ -231,9 +231,9 @@ function encodeRowsSchema({ dimension, named = [] }: RowBatch): Uint8Array {
 function encodeRows(batch: RowBatch, ids: readonly string[]): Uint8Array[] {
   const metadata = batch.metadata ?? new Array<string>(batch.rowCount).fill('{}');
   return encodeBatch(batch.rowCount, [
-    { text: utf8Column(ids), from: 0 },
+    { text: textColumn(ids), from: 0 },
     ...(batch.dimension === 0 ? [] : [{ vectors: batch.values }]),
-    { text: utf8Column(metadata), from: 0 },
+    { text: textColumn(metadata), from: 0 },
     ...(batch.named ?? []).map(({ values, presence }) => {
       return { vectors: values, presence: bitmapOf(presence) };
     }),
@@ -245,15 +245,4 @@ function bitmapOf(flags: Uint8Array): Bitmap {
   const bitmap = createBitmap(flags.length);
   for (let row = 0; row < flags.length; row++) if (flags[row] !== 0) setBit(bitmap, row);
   return bitmap;
-}
-
-function utf8Column(texts: readonly string[]): Utf8Column {
-  const offsets = new Int32Array(texts.length + 1);
-  for (let at = 0; at < texts.length; at++) {
-    offsets[at + 1] = offsets[at]! + Buffer.byteLength(texts[at]!);
-  }
-  const bytes = Buffer.allocUnsafe(offsets[texts.length]!);
-  // Encoded one by one: joined texts could merge lone surrogates at their borders into a character.
-  for (let at = 0; at < texts.length; at++) bytes.write(texts[at]!, offsets[at]);
-  return { offsets, bytes };
 }

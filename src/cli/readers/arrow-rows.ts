@@ -19,6 +19,7 @@ import { isTextField } from '../../formats/arrow/strings.js';
 import { UUID_EXTENSION } from '../../formats/arrow/uuids.js';
 import { readNamedVectors, readVectors } from '../../formats/arrow/vectors.js';
 import { CliError } from '../failure.js';
+import { listNames, noSuchName } from '../names.js';
 import {
   type ReadOptions,
   type RowBatch,
@@ -163,13 +164,20 @@ function planColumns(
   fields: readonly ArrowField[],
   options: ReadOptions,
 ): ColumnPlan {
+  const names = fields.map((field) => field.name);
+  const indexOf = (column: string, option: string): number => {
+    const index = names.indexOf(column);
+    if (index !== -1) return index;
+    throw noSuchName(name, 'column', { name: column, option, names });
+  };
+  if (options.idField !== undefined) indexOf(options.idField, '--id-field');
+  if (options.valuesField !== undefined) indexOf(options.valuesField, '--values-field');
   const id = chooseId(fields, options.idField);
   const values = chooseVectors(fields, options.valuesField);
-  const listed = fields.map((field) => field.name).join(', ');
   const { hasUnnamed, named: expected } = options.vectors ?? UNNAMED_ONLY;
   if (values === null && hasUnnamed) {
     throw new CliError(
-      `${name}: no column is named values, vector or embedding (columns: ${listed}); ` +
+      `${name}: no column is named values, vector or embedding (columns: ${listNames(names)}); ` +
         'name the vector column with --values-field',
     );
   }
@@ -177,12 +185,7 @@ function planColumns(
     const index = fields.findIndex((field) => field.name === `vectors.${vectorName}`);
     return index === -1 ? [] : [{ name: vectorName, dimension, index }];
   });
-  const indexOf = (column: string): number => {
-    const index = fields.findIndex((each) => each.name === column);
-    if (index !== -1) return index;
-    throw new CliError(`${name}: no column ${JSON.stringify(column)} (columns: ${listed})`);
-  };
-  const excluded = new Set(options.exclude?.map(indexOf));
+  const excluded = new Set(options.exclude?.map((each) => indexOf(each, '--exclude')));
   const isNamed = (index: number) => named.some((vector) => vector.index === index);
   const other = fields.find(
     ({ name: column }, index) =>
@@ -194,7 +197,8 @@ function planColumns(
         'write the file to the API as it is, or select the metadata with --fields',
     );
   }
-  const chosen = (options.fields?.map(indexOf) ?? fields.map((_, at) => at)).filter(
+  const selected = options.fields?.map((each) => indexOf(each, '--fields'));
+  const chosen = (selected ?? fields.map((_, at) => at)).filter(
     (at) => at !== id && at !== values && !isNamed(at) && !excluded.has(at),
   );
   const isObject = (index: number): boolean => {

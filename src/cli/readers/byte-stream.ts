@@ -151,18 +151,6 @@ class ElementCutter {
   }
 }
 
-/** A decoder that throws CliError with the position for bytes that are not UTF-8. */
-export function createLineDecoder(): (location: string, bytes: Uint8Array) => string {
-  const decoder = new TextDecoder('utf-8', { fatal: true });
-  return (location, bytes) => {
-    try {
-      return decoder.decode(bytes);
-    } catch (cause) {
-      throw new CliError(`${location}: invalid UTF-8`, { cause });
-    }
-  };
-}
-
 /** Takes bytes from a stream by count. A range within one chunk is not copied. */
 export class ByteReader {
   readonly #iterator: AsyncIterator<Uint8Array>;

@@ -5,7 +5,8 @@
 import { pipeline, Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
 import { VECTOR_NAMES } from '../../formats/arrow/column-choice.js';
-import { CliError } from '../failure.js';
+import { CliError, usageError } from '../failure.js';
+import { listNames, noSuchName } from '../names.js';
 import {
   BatchBuilder,
   type ReadOptions,
@@ -15,6 +16,7 @@ import {
   show,
 } from './row-batch.js';
 import type { InputSource } from './source.js';
+import { checkUtf8, textChunks } from './utf8.js';
 
 const JSON_SCALAR = /^(-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|true|false)$/;
 
@@ -55,7 +57,6 @@ async function* readCsv(
   const delimiter = options.delimiter ?? (isTabbed ? '\t' : ',');
   const parser = parse({
     delimiter,
-    bom: true,
     skip_empty_lines: true,
     info: true,
     max_record_size: 16_000_000,
@@ -63,7 +64,7 @@ async function* readCsv(
     raw: true,
   });
   // Errors of the source reach the loop below: pipeline destroys the parser with them.
-  pipeline(Readable.from(source.chunks()), parser, () => {});
+  pipeline(Readable.from(checkUtf8(name, textChunks(source))), parser, () => {});
   const builder = new BatchBuilder(options.rowsPerBatch, location);
   let columns: Columns | undefined;
   let row = 0;
@@ -93,7 +94,7 @@ function quotedCells(raw: string, delimiter: string): (boolean | undefined)[] {
   if (!raw.includes('"')) return quoted;
   let at = 0;
   // The raw record includes preceding empty lines.
-  while (raw[at] === '\n' || raw[at] === '\r' || raw[at] === '\ufeff') at++;
+  while (raw[at] === '\n' || raw[at] === '\r') at++;
   for (let cell = 0; at < raw.length; cell++) {
     if (raw[at] === '"') {
       quoted[cell] = true;
@@ -109,13 +110,13 @@ function quotedCells(raw: string, delimiter: string): (boolean | undefined)[] {
   return quoted;
 }
 
-function describeCsvError(name: string, error: CsvError): CliError {
+export function describeCsvError(name: string, error: CsvError): CliError {
   const { lines, columns, record } = error as CsvError & {
     lines?: number;
     columns?: number;
     record?: unknown[];
   };
-  if (error.code === 'CSV_RECORD_INCONSISTENT_FIELDS_LENGTH') {
+  if (/^CSV_RECORD_INCONSISTENT_(FIELDS_LENGTH|COLUMNS)$/.test(error.code)) {
     return new CliError(
       `${name}:${lines}: found ${record?.length} cells, expected as many as in the header`,
       { cause: error },
@@ -129,27 +130,25 @@ function describeCsvError(name: string, error: CsvError): CliError {
 function planColumns(name: string, names: readonly string[], options: ReadOptions): Columns {
   const duplicate = names.find((each, at) => names.indexOf(each) !== at);
   if (duplicate !== undefined) throw new CliError(`${name}:1: duplicate column ${show(duplicate)}`);
-  const listed = names.length <= 12 ? names.join(', ') : `${names.slice(0, 12).join(', ')}, …`;
-  const indexOf = (column: string, advice = ''): number => {
+  const indexOf = (column: string, option: string): number => {
     const index = names.indexOf(column);
     if (index !== -1) return index;
-    throw new CliError(`${name}:1: no column ${show(column)} (columns: ${listed})${advice}`);
+    throw noSuchName(`${name}:1`, 'column', { name: column, option, names });
   };
-  const valuesName =
-    options.valuesField ?? VECTOR_NAMES.find((each) => names.includes(each)) ?? 'values';
-  const values = options.vectorColumns?.map((each) => indexOf(each)) ?? [
-    indexOf(
-      valuesName,
-      '; name the vector column with --values-field, or the columns of its values with --vector-columns',
-    ),
+  const values = options.vectorColumns?.map((each) => indexOf(each, '--vector-columns')) ?? [
+    options.valuesField === undefined
+      ? defaultVectorColumn(name, names)
+      : indexOf(options.valuesField, '--values-field'),
   ];
   const idName = options.idField ?? (names.includes('id') ? 'id' : undefined);
-  const id = idName === undefined ? undefined : indexOf(idName);
+  const id = idName === undefined ? undefined : indexOf(idName, '--id-field');
   const chosen = options.fields ?? names;
-  const excluded = options.exclude?.map((each) => indexOf(each)) ?? [];
+  const excluded = options.exclude?.map((each) => indexOf(each, '--exclude')) ?? [];
   const isTaken = (index: number): boolean =>
     index === id || values.includes(index) || excluded.includes(index);
-  const indexes = chosen.map((each) => indexOf(each)).filter((index) => !isTaken(index));
+  const indexes = chosen
+    .map((each) => indexOf(each, '--fields'))
+    .filter((index) => !isTaken(index));
   return {
     id,
     values,
@@ -159,6 +158,15 @@ function planColumns(name: string, names: readonly string[], options: ReadOption
       .filter((index) => names[index] !== 'metadata')
       .map((index) => ({ key: `${JSON.stringify(names[index])}:`, index })),
   };
+}
+
+function defaultVectorColumn(name: string, names: readonly string[]): number {
+  const index = VECTOR_NAMES.map((each) => names.indexOf(each)).find((found) => found !== -1);
+  if (index !== undefined) return index;
+  throw usageError(
+    `${name}:1: no column is named ${VECTOR_NAMES.join(', ')} (columns: ${listNames(names)}); name ` +
+      'the vector column with --values-field, or the columns of its values with --vector-columns',
+  );
 }
 
 function rowOf(

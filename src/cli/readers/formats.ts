@@ -4,6 +4,7 @@
 import { CliError, usageError } from '../failure.js';
 import type { ReadOptions, RowReader } from './row-batch.js';
 import { type InputSource, openSource, startsWith } from './source.js';
+import { textHead } from './utf8.js';
 
 interface Format {
   /** For --help and errors. */
@@ -168,8 +169,9 @@ export function formatOf(source: InputSource): FormatName {
       `${source.name}: not ${title}, judging by its first bytes; choose the format with --format`,
     );
   }
-  const first = source.head.find((byte) => byte > 0x20);
-  if (first === OPEN_BRACE || first === OPEN_BRACKET || source.head.length === 0) return 'ndjson';
+  const text = textHead(source);
+  const first = text.find((byte) => byte > 0x20);
+  if (first === OPEN_BRACE || first === OPEN_BRACKET || text.length === 0) return 'ndjson';
   throw usageError(
     `${source.name}: cannot detect the format; choose it with --format ` +
       `(${FORMAT_NAMES.join(', ')})`,

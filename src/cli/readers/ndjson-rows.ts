@@ -3,7 +3,9 @@
 
 import { VECTOR_NAMES } from '../../formats/arrow/column-choice.js';
 import { type JsonMember, readUniqueMembers } from '../../formats/json/json-scanner.js';
-import { createLineDecoder, elementsOf, linesOf, type TextRow } from './byte-stream.js';
+import type { CliError } from '../failure.js';
+import { nearestHint, noSuchName } from '../names.js';
+import { elementsOf, linesOf, type TextRow } from './byte-stream.js';
 import {
   BatchBuilder,
   type ReadOptions,
@@ -16,6 +18,10 @@ import {
   UNNAMED_ONLY,
 } from './row-batch.js';
 import type { InputSource } from './source.js';
+import { createLineDecoder, textChunks, textHead } from './utf8.js';
+
+/** Names that are remembered for an error. */
+const SEEN_MAX = 100;
 
 export async function openNdjson(source: InputSource, options: ReadOptions): Promise<RowReader> {
   return {
@@ -26,9 +32,10 @@ export async function openNdjson(source: InputSource, options: ReadOptions): Pro
 
 const OPEN_BRACKET = 0x5b;
 
-function textRowsOf({ name, head, chunks }: InputSource): AsyncGenerator<TextRow> {
-  const first = head.find((byte) => byte > 0x20);
-  return first === OPEN_BRACKET ? elementsOf(name, chunks()) : numberedLines(name, chunks());
+function textRowsOf(source: InputSource): AsyncGenerator<TextRow> {
+  const first = textHead(source).find((byte) => byte > 0x20);
+  const textRows = first === OPEN_BRACKET ? elementsOf : numberedLines;
+  return textRows(source.name, textChunks(source));
 }
 
 /** The lines that are not empty. */
@@ -51,16 +58,49 @@ async function* readRows(
   const location = (line: number): string => `${source.name}:${line}`;
   const decode = createLineDecoder();
   const builder = new BatchBuilder(options.rowsPerBatch, location, options.vectors);
+  const unseen = new UnseenNames(options);
   let row = 0;
   for await (const { bytes, line } of textRowsOf(source)) {
     // Skipped rows were checked by an earlier run.
     if (row++ < startRow) continue;
-    const parsed = rowOfLine(location(line), decode(location(line), bytes), options);
+    const members = membersOf(location(line), decode(location(line), bytes));
+    unseen.mark(members);
+    const parsed = rowOfMembers(location(line), members, options);
     const batch = builder.add({ number: line, ...parsed });
     if (batch !== undefined) yield batch;
   }
+  // Not after a resumed part, whose rows may have had the members.
+  if (startRow === 0 && row > 0) unseen.check(source.name);
   const rest = builder.take();
   if (rest !== undefined) yield rest;
+}
+
+/** The names of --fields and --exclude that no row has had so far: any row may lack a member, but not all. */
+class UnseenNames {
+  readonly #option: string;
+  readonly #unseen: Set<string>;
+  /** Other names, of which one may be meant. */
+  readonly #seen = new Set<string>();
+
+  constructor({ fields, exclude = [] }: ReadOptions) {
+    this.#option = fields === undefined ? '--exclude' : '--fields';
+    this.#unseen = new Set(fields ?? exclude);
+  }
+
+  mark(members: ReadonlyMap<string, string>): void {
+    if (this.#unseen.size === 0) return;
+    for (const name of members.keys()) {
+      this.#unseen.delete(name);
+      if (this.#seen.size < SEEN_MAX) this.#seen.add(name);
+    }
+  }
+
+  /** Throws CliError for a name that no row has. */
+  check(file: string): void {
+    const [name] = this.#unseen;
+    if (name === undefined) return;
+    throw noSuchName(file, 'member', { name, option: this.#option, names: [...this.#seen] });
+  }
 }
 
 function isBlank(bytes: Uint8Array): boolean {
@@ -77,20 +117,31 @@ interface LineRow {
 }
 
 export function rowOfLine(location: string, line: string, options: ReadOptions): LineRow {
-  const members = new Map<string, string>();
+  return rowOfMembers(location, membersOf(location, line), options);
+}
+
+/** The members of a JSON object by name, as text. */
+function membersOf(location: string, line: string): ReadonlyMap<string, string> {
   try {
-    for (const { name, text } of readUniqueMembers(line)) members.set(name, text);
+    return new Map(readUniqueMembers(line).map(({ name, text }) => [name, text]));
   } catch (error) {
     throw rowError(location, `not a JSON object: ${(error as Error).message}`);
   }
+}
+
+function rowOfMembers(
+  location: string,
+  members: ReadonlyMap<string, string>,
+  options: ReadOptions,
+): LineRow {
   const { vectors = UNNAMED_ONLY } = options;
   const names = {
     id: options.idField ?? 'id',
     values: options.valuesField ?? VECTOR_NAMES.find((name) => members.has(name)) ?? 'values',
   };
   return {
-    id: readId(location, names.id, options.idField !== undefined, members.get(names.id)),
-    values: readUnnamed(location, names.values, members.get(names.values), vectors),
+    id: readId(location, names.id, options.idField !== undefined, members),
+    values: readUnnamed(location, names.values, members, vectors),
     ...(vectors.named.size > 0 && {
       vectors: readNamed(location, members.get('vectors'), vectors),
     }),
@@ -101,11 +152,13 @@ export function rowOfLine(location: string, line: string, options: ReadOptions):
 function readUnnamed(
   location: string,
   field: string,
-  text: string | undefined,
+  members: ReadonlyMap<string, string>,
   { hasUnnamed }: TargetVectors,
 ): Float32Array {
-  if (text === undefined && !hasUnnamed) return new Float32Array(0);
-  return readValues(location, field, text);
+  const text = members.get(field);
+  if (text !== undefined) return readValues(location, field, text);
+  if (!hasUnnamed) return new Float32Array(0);
+  throw missing(location, field, 'vector', members);
 }
 
 function readNamed(
@@ -140,13 +193,22 @@ function readId(
   location: string,
   field: string,
   isRequired: boolean,
-  text: string | undefined,
+  members: ReadonlyMap<string, string>,
 ): string | undefined {
-  if (text === undefined) {
-    if (!isRequired) return undefined;
-    throw rowError(location, `the member ${show(field)} (the id) is missing`);
-  }
-  return idOfText(location, field, text);
+  const text = members.get(field);
+  if (text !== undefined) return idOfText(location, field, text);
+  if (!isRequired) return undefined;
+  throw missing(location, field, 'id', members);
+}
+
+function missing(
+  location: string,
+  field: string,
+  what: string,
+  members: ReadonlyMap<string, string>,
+): CliError {
+  const hint = nearestHint(field, members.keys());
+  return rowError(location, `the member ${show(field)} (the ${what}) is missing${hint}`);
 }
 
 /** The id that the JSON text of a member stands for. Throws CliError. */
@@ -158,10 +220,7 @@ export function idOfText(location: string, field: string, text: string): string 
   throw rowError(location, `${field} is ${show(id)}, expected a string or an integer`);
 }
 
-function readValues(location: string, field: string, text: string | undefined): Float32Array {
-  if (text === undefined) {
-    throw rowError(location, `the member ${show(field)} (the vector) is missing`);
-  }
+function readValues(location: string, field: string, text: string): Float32Array {
   const values = parse(location, field, text);
   if (Array.isArray(values)) return toFloat32(location, field, values);
   if (typeof values === 'string') {
@@ -198,10 +257,11 @@ function readMetadata(
     if (name === names.id || name === names.values || name === 'metadata') continue;
     if (name === 'vectors' && vectors.named.size > 0) continue;
     if (exclude.includes(name)) continue;
+    const expected = [names.id, names.values, 'metadata'];
     throw rowError(
       location,
-      `unknown member ${show(name)}, expected ${names.id}, ${names.values} and metadata ` +
-        '(select members to store as metadata with --fields, leave members out with --exclude)',
+      `unknown member ${show(name)}, expected ${expected.join(', ')} (select members to store as ` +
+        `metadata with --fields, leave members out with --exclude)${nearestHint(name, expected)}`,
     );
   }
   const text = (exclude.includes('metadata') ? undefined : members.get('metadata')) ?? '{}';

@@ -4,8 +4,13 @@
 
 import { CliError } from '../failure.js';
 import { readColumnMajor } from './column-major.js';
-import type { ElementType } from './record-files.js';
-import { readRecords } from './record-files.js';
+import {
+  checkContentBytes,
+  DIMENSION_MAX,
+  ELEMENT_BYTES,
+  type ElementType,
+  readRecords,
+} from './record-files.js';
 import type { ReadOptions, RowReader } from './row-batch.js';
 import type { InputSource } from './source.js';
 
@@ -31,6 +36,8 @@ const TYPES: Readonly<Record<string, ElementType>> = {
 interface FilePlace {
   readonly path: string;
   readonly start: number;
+  /** Throws CliError for bytes that are damaged. */
+  check?(): Promise<void>;
 }
 
 /** `place` is absent for bytes that are piped or compressed. */
@@ -69,27 +76,37 @@ export async function openNpy(
       `${name}: unsupported type ${found}, expected one of ${Object.keys(TYPES).join(', ')}`,
     );
   }
-  const shape = /'shape'\s*:\s*\(([^)]*)\)/.exec(header)?.[1]?.match(/\d+/g)?.map(Number) ?? [];
-  if (shape.length !== 2 || shape[1]! < 1) {
-    throw new CliError(
-      `${name}: found the shape (${shape.join(', ')}), expected (vectors, dimension)`,
-    );
-  }
-  const array = {
-    type,
-    isBigEndian: descr![1] === '>',
-    dimension: shape[1]!,
-    rowCount: shape[0]!,
-  };
-  if (!/'fortran_order'\s*:\s*True/.test(header)) {
+  const { rowCount, dimension } = readShape(name, header);
+  const array = { type, isBigEndian: descr![1] === '>', dimension, rowCount };
+  const order = /'fortran_order'\s*:\s*(True|False)\b/.exec(header)?.[1];
+  if (order === undefined) throw new CliError(`${name}: the header has no fortran_order`);
+  if (order === 'False') {
     return readRecords(source, options, { ...array, start, hasPrefix: false });
   }
+  checkContentBytes(source, start + rowCount * dimension * ELEMENT_BYTES[type], array);
   if (place === undefined) {
     throw new CliError(
       `${name}: an array in Fortran order cannot be read from compressed bytes or a pipe, because its ` +
         'rows are spread over the file; pass an uncompressed file, or convert it with numpy.ascontiguousarray',
     );
   }
+  await place.check?.();
   const { path } = place;
   return readColumnMajor({ ...array, name, path, start: place.start + start }, options);
+}
+
+/** The shape of a two-dimensional array. Throws CliError for any other. */
+function readShape(name: string, header: string): { rowCount: number; dimension: number } {
+  const text = /'shape'\s*:\s*\(([^)]*)\)/.exec(header)?.[1] ?? '';
+  // Python 2 marked some integers by an L.
+  const numbers = /^\s*(\d+)L?\s*,\s*(\d+)L?\s*,?\s*$/.exec(text);
+  const [rowCount, dimension] = [Number(numbers?.[1]), Number(numbers?.[2])];
+  if (numbers !== null && dimension >= 1 && dimension <= DIMENSION_MAX) {
+    // More bytes than any file has; offsets beyond would not be exact.
+    if (rowCount * dimension * 8 <= Number.MAX_SAFE_INTEGER) return { rowCount, dimension };
+  }
+  const found = text.trim().replace(/\s*,$/, '');
+  throw new CliError(
+    `${name}: found the shape (${found}), expected (vectors, dimension) with a dimension from 1 to ${DIMENSION_MAX}`,
+  );
 }

@@ -16,7 +16,7 @@ import {
 import type { InputSource } from './source.js';
 
 /** A larger dimension means that the file has another format. */
-const DIMENSION_MAX = 1_000_000;
+export const DIMENSION_MAX = 1_000_000;
 const INT32_BYTES = 4;
 
 interface RecordLayout {
@@ -40,13 +40,14 @@ export async function openVecs(
   if (source.head.length < INT32_BYTES) throw tooShort(source, 'the dimension of a vector');
   const dimension = checkDimension(source, readInt32(source.head, 0));
   const recordBytes = INT32_BYTES + dimension * ELEMENT_BYTES[type];
-  const isKnown = source.path !== undefined && source.byteCount! % recordBytes === 0;
+  const { contentBytes } = source;
+  const isKnown = contentBytes !== undefined && contentBytes % recordBytes === 0;
   return readRecords(source, options, {
     type,
     dimension,
     start: 0,
     hasPrefix: true,
-    rowCount: isKnown ? source.byteCount! / recordBytes : undefined,
+    rowCount: isKnown ? contentBytes / recordBytes : undefined,
   });
 }
 
@@ -89,13 +90,8 @@ class RecordReader implements RowReader {
     this.#layout = layout;
     this.#prefixBytes = layout.hasPrefix ? INT32_BYTES : 0;
     this.#recordBytes = this.#prefixBytes + dimension * ELEMENT_BYTES[type];
-    if (rowCount === undefined || source.path === undefined) return;
-    const expected = start + rowCount * this.#recordBytes;
-    if (source.byteCount === expected) return;
-    throw new CliError(
-      `${source.name}: found ${source.byteCount} bytes, expected ${expected} for ` +
-        `${rowCount} vectors of ${dimension} ${type}`,
-    );
+    if (rowCount === undefined) return;
+    checkContentBytes(source, start + rowCount * this.#recordBytes, { rowCount, dimension, type });
   }
 
   get rowCount(): number | undefined {
@@ -173,6 +169,19 @@ class RecordReader implements RowReader {
   #location(row: number): string {
     return `${this.#source.name}, row ${row + 1}`;
   }
+}
+
+/** Throws CliError when the content is known to have another size than `expected`. */
+export function checkContentBytes(
+  { name, contentBytes }: InputSource,
+  expected: number,
+  { rowCount, dimension, type }: { rowCount: number; dimension: number; type: ElementType },
+): void {
+  if (contentBytes === undefined || contentBytes === expected) return;
+  throw new CliError(
+    `${name}: found ${contentBytes} bytes, expected ${expected} for ` +
+      `${rowCount} vectors of ${dimension} ${type}`,
+  );
 }
 
 function checkDimension({ name }: InputSource, found: number): number {

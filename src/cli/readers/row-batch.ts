@@ -71,7 +71,8 @@ export function rowError(location: string, message: string): CliError {
 
 /** A value for an error message: as JSON, truncated. */
 export function show(value: unknown): string {
-  const text = typeof value === 'number' ? String(value) : (JSON.stringify(value) ?? String(value));
+  const isNumber = typeof value === 'number' || typeof value === 'bigint';
+  const text = isNumber ? String(value) : (JSON.stringify(value) ?? String(value));
   return text.length <= 40 ? text : `${text.slice(0, 40)}…`;
 }
 

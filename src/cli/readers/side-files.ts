@@ -3,10 +3,11 @@
 
 import { readUniqueMembers } from '../../formats/json/json-scanner.js';
 import { CliError } from '../failure.js';
-import { createLineDecoder, linesOf } from './byte-stream.js';
+import { linesOf } from './byte-stream.js';
 import { idOfText, objectText } from './ndjson-rows.js';
 import { type RowBatch, type RowReader, rowError } from './row-batch.js';
 import { openSource } from './source.js';
+import { createLineDecoder, textChunks } from './utf8.js';
 
 interface SidePaths {
   readonly ids: string | undefined;
@@ -60,7 +61,7 @@ interface Lines {
 async function openLines(path: string): Promise<Lines> {
   const source = await openSource(path);
   const decode = createLineDecoder();
-  const lines = linesOf(path, source.chunks());
+  const lines = linesOf(path, textChunks(source));
   let number = 0;
   const next = async (): Promise<Line | undefined> => {
     const found = await lines.next();

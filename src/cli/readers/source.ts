@@ -12,7 +12,9 @@ export interface InputSource {
   readonly name: string;
   /** Size on disk, compressed if the file is; undefined for a pipe. */
   readonly byteCount: number | undefined;
-  /** How many of those bytes have been read. */
+  /** Size of the decompressed content, where that is known. */
+  readonly contentBytes: number | undefined;
+  /** How many of the bytes on disk have been read. */
   bytesRead(): number;
   /** Sets the progress, for readers that open the file themselves. */
   markRead(share: number): void;
@@ -66,6 +68,7 @@ async function openFile(path: string, byteCount: number): Promise<InputSource> {
   return {
     name: path,
     byteCount,
+    contentBytes: isCompressed ? undefined : byteCount,
     bytesRead: () => bytesRead,
     markRead: (share) => {
       bytesRead = share * byteCount;
@@ -91,6 +94,7 @@ async function openStream(name: string, stream: AsyncIterable<unknown>): Promise
   return {
     name,
     byteCount: undefined,
+    contentBytes: undefined,
     bytesRead: () => bytesRead,
     markRead: () => {},
     path: undefined,

@@ -4,7 +4,7 @@
 import { usageError } from '../failure.js';
 import { isStdout } from './output.js';
 
-type WireFormat = 'arrow' | 'ndjson' | 'parquet';
+export type WireFormat = 'arrow' | 'ndjson' | 'parquet';
 
 interface WriteFormat {
   readonly extensions: readonly string[];

@@ -2,8 +2,8 @@
 // are not overwritten unless that is requested.
 
 import { once } from 'node:events';
-import { existsSync, rmSync } from 'node:fs';
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { renameSync, rmSync, statSync } from 'node:fs';
+import { type FileHandle, open, rm } from 'node:fs/promises';
 import { CliError, EXIT_CODES, usageError } from '../failure.js';
 
 export interface Output {
@@ -11,9 +11,11 @@ export interface Output {
   write(bytes: Uint8Array): Promise<void>;
   /** Overwrites bytes written before; not available on stdout. */
   patch(at: number, bytes: Uint8Array): Promise<void>;
-  /** Renames the complete file to its final name. */
-  finish(): Promise<void>;
-  /** Removes the incomplete file. */
+  /** Waits until all bytes are durable; nothing can be written afterwards. */
+  seal(): Promise<void>;
+  /** Gives the sealed file its final name. */
+  publish(): void;
+  /** Removes the file unless it is published. */
   discard(): Promise<void>;
 }
 
@@ -42,8 +44,12 @@ export async function openOutput(path: string | undefined, isForced: boolean): P
 
 /** Throws CliError when the file exists, unless `isForced`. */
 export function checkFree(path: string, isForced: boolean): void {
-  if (isForced || !existsSync(path)) return;
-  throw usageError(`${path} already exists; use --force to overwrite it`);
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return;
+  if (found.isDirectory()) throw usageError(`${path} is a directory, expected a file`);
+  // A device or a pipe would be replaced by the file.
+  if (!found.isFile()) throw usageError(`${path} is no file; write to stdout, and redirect that`);
+  if (!isForced) throw usageError(`${path} already exists; use --force to overwrite it`);
 }
 
 /** Incomplete files: temporary path to final path. */
@@ -69,15 +75,21 @@ function discardDrafts(): void {
   process.exit(EXIT_CODES.interrupted);
 }
 
-/** Writes all chunks and finishes the output, or discards it on an error. */
+/** Writes all chunks and publishes the output, or discards it on an error. */
 export async function writeAll(output: Output, chunks: AsyncIterable<Uint8Array>): Promise<void> {
   try {
     for await (const chunk of chunks) await output.write(chunk);
-    await output.finish();
+    await publishAll([output]);
   } catch (error) {
     await output.discard();
     throw error;
   }
+}
+
+/** Publishes the outputs when all are complete, at once, so that a signal cannot come in between. */
+export async function publishAll(outputs: readonly Output[]): Promise<void> {
+  for (const output of outputs) await output.seal();
+  for (const output of outputs) output.publish();
 }
 
 class FileOutput implements Output {
@@ -105,10 +117,15 @@ class FileOutput implements Output {
     await this.#put(bytes, at);
   }
 
-  async finish(): Promise<void> {
-    await this.#handle.sync();
-    await this.#handle.close();
-    await rename(this.#draft, this.#path);
+  async seal(): Promise<void> {
+    await this.#naming(async () => {
+      await this.#handle.sync();
+      await this.#handle.close();
+    });
+  }
+
+  publish(): void {
+    renameSync(this.#draft, this.#path);
     unregisterDraft(this.#draft);
   }
 
@@ -119,10 +136,22 @@ class FileOutput implements Output {
   }
 
   async #put(bytes: Uint8Array, at: number): Promise<void> {
-    for (let done = 0; done < bytes.length; ) {
-      const left = bytes.length - done;
-      const { bytesWritten } = await this.#handle.write(bytes, done, left, at + done);
-      done += bytesWritten;
+    await this.#naming(async () => {
+      for (let done = 0; done < bytes.length; ) {
+        const left = bytes.length - done;
+        const { bytesWritten } = await this.#handle.write(bytes, done, left, at + done);
+        done += bytesWritten;
+      }
+    });
+  }
+
+  /** Throws CliError with the path for an error of the file system. */
+  async #naming(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (cause) {
+      const reason = (cause as Error).message;
+      throw new CliError(`cannot write ${this.#path}: ${reason}; nothing was written`, { cause });
     }
   }
 }
@@ -139,7 +168,13 @@ class StdoutOutput implements Output {
     throw new Error('stdout cannot be patched');
   }
 
-  async finish(): Promise<void> {}
+  async seal(): Promise<void> {}
 
-  async discard(): Promise<void> {}
+  publish(): void {}
+
+  async discard(): Promise<void> {
+    if (this.byteCount === 0) return;
+    const newLine = process.stderr.isTTY ? '\n' : '';
+    process.stderr.write(`${newLine}sagitta: the output on stdout is incomplete\n`);
+  }
 }

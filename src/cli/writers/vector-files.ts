@@ -3,7 +3,7 @@
 
 import { type Data, type FixedSizeList, type Float32, RecordBatchReader } from 'apache-arrow';
 import { CliError } from '../failure.js';
-import { checkFree, type Output, openOutput } from './output.js';
+import { checkFree, type Output, openOutput, publishAll } from './output.js';
 
 type VectorFileFormat = 'npy' | 'fvecs' | 'fbin';
 
@@ -61,7 +61,7 @@ export async function writeVectorFiles(
       throw new CliError(`fbin is limited to 2147483647 vectors, found ${rowCount}`);
     }
     if (format !== 'fvecs') await values.patch(0, headerOf(format, rowCount, dimension));
-    for (const output of outputs) await output.finish();
+    await publishAll(outputs);
     return rowCount;
   } catch (error) {
     for (const output of outputs) await output.discard();

@@ -1,0 +1,82 @@
+// The queries of `sagitta query --file`: the options that apply to them, the rows of the file, and the
+// members of requests that are the same for all.
+
+import type { JsonObject, Metric } from '../../common/types.js';
+import { type CliError, usageError } from '../failure.js';
+import { readFilter } from '../options.js';
+import { checkOptions, type FormatName, formatOf, openRows } from '../readers/formats.js';
+import type { ReadOptions, RowReader } from '../readers/row-batch.js';
+import { type InputSource, openSource } from '../readers/source.js';
+import type { ResultFormat } from '../writers/formats.js';
+import type { OutputFileOptions } from '../writers/output-file.js';
+
+/** The options of `sagitta query` that apply to --file. */
+export interface QueryFileOptions extends OutputFileOptions<ResultFormat> {
+  readonly file: string;
+  readonly fileFormat?: FormatName;
+  readonly idField?: string;
+  readonly valuesField?: string;
+  readonly vectorColumns?: readonly string[];
+  readonly dataset?: string;
+  readonly recall?: string;
+  readonly topK?: number;
+  readonly filter?: string;
+  readonly using?: string;
+  readonly metric?: Metric;
+  readonly scoreThreshold?: number;
+  readonly metadata: boolean;
+}
+
+/** The dataset of queries in the HDF5 files of ann-benchmarks. */
+const HDF5_DATASET_DEFAULT = 'test';
+/** The queries of --file. */
+export interface QueryRows {
+  readonly source: InputSource;
+  readonly reader: RowReader;
+}
+
+export async function openQueries(options: QueryFileOptions, rows: number): Promise<QueryRows> {
+  const source = await openSource(options.file);
+  const format = options.fileFormat ?? formatOf(source);
+  const reading: ReadOptions = {
+    idField: options.idField,
+    valuesField: options.valuesField,
+    // Other columns of the file are ignored.
+    fields: [],
+    vectorColumns: options.vectorColumns,
+    delimiter: undefined,
+    dataset: options.dataset ?? (format === 'hdf5' ? HDF5_DATASET_DEFAULT : undefined),
+    rowsPerBatch: rows,
+  };
+  const { idField, valuesField, vectorColumns, dataset } = options;
+  checkOptions(source.name, format, { idField, valuesField, vectorColumns, dataset });
+  const reader = await openRows(source, format, reading);
+  return { source, reader };
+}
+
+export function withoutQueries({ name }: InputSource): CliError {
+  return usageError(`${name}: the file contains no vectors`);
+}
+
+/** The members of a request that select what is searched, and how. */
+export function searchOf(options: QueryFileOptions) {
+  const { using, metric } = options;
+  const filter = filterOf(options);
+  return {
+    ...(filter !== undefined && { filter }),
+    ...(using !== undefined && { using }),
+    ...(metric !== undefined && { metric }),
+  };
+}
+
+function filterOf({ filter }: QueryFileOptions): JsonObject | undefined {
+  return filter === undefined ? undefined : readFilter('--filter', filter);
+}
+
+export function shareOf(
+  { source, reader: { rowCount } }: QueryRows,
+  rowsRead: number,
+): number | undefined {
+  if (rowCount !== undefined) return rowsRead / rowCount;
+  return source.byteCount === undefined ? undefined : source.bytesRead() / source.byteCount;
+}
