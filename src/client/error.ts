@@ -25,6 +25,8 @@ interface ErrorDetails {
   readonly retryAfterMs?: number | undefined;
   readonly committedCount?: number | undefined;
   readonly sequence?: number | undefined;
+  /** What to change, for the message only: it names options of this client. */
+  readonly hint?: string | undefined;
   readonly cause?: unknown;
 }
 
@@ -32,7 +34,7 @@ export class SagittaClientError extends Error {
   readonly code: ErrorCode | TransportCode;
   /** HTTP status; undefined without a reply. */
   readonly status: number | undefined;
-  /** What was found, what was expected and where. */
+  /** What was found, what was expected and where. The message may go on with what to change. */
   readonly detail: string;
   /** One entry per invalid part of the request, at most 100. */
   readonly items: readonly ProblemItem[];
@@ -51,7 +53,8 @@ export class SagittaClientError extends Error {
   readonly sequence: number | undefined;
 
   constructor(code: ErrorCode | TransportCode, detail: string, details: ErrorDetails = {}) {
-    super(detail, details.cause === undefined ? undefined : { cause: details.cause });
+    const message = details.hint === undefined ? detail : `${detail}; ${details.hint}`;
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.name = 'SagittaClientError';
     this.code = code;
     this.status = details.status;
@@ -91,9 +94,16 @@ export function errorOfProblem(problem: Problem, details: ErrorDetails = {}): Sa
     retryable: problem.retryable,
     committedCount: problem.committed_count,
     sequence: problem.sequence,
+    hint: KEY_HINTS[problem.code],
     ...details,
   });
 }
+
+/** What to change after a request that was refused because of its credential. */
+const KEY_HINTS: Readonly<Record<string, string>> = {
+  credentials_missing: 'pass apiKey to createClient; `sagitta keys create` makes one',
+  credentials_invalid: 'check the apiKey that is passed to createClient',
+};
 
 /** The value as a problem document; undefined when it is none. */
 export function asProblem(value: unknown): Problem | undefined {

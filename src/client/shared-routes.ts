@@ -16,7 +16,14 @@ import type {
   VectorInput,
   VectorPage,
 } from './types.js';
-import { wireInclude, wireValues, wireVector, withFloat32 } from './values.js';
+import {
+  unexpected,
+  wireInclude,
+  wireMulti,
+  wireValues,
+  wireVector,
+  withFloat32,
+} from './values.js';
 
 /** For the default collection, all throw `collection_required` when none is configured. */
 export interface SharedRoutes<Metadata extends object = JsonObject> {
@@ -44,11 +51,11 @@ export function createSharedRoutes({ get, read, change }: Requests, root = ''): 
   const query = (request: QueryRequest, options: CallOptions | undefined) =>
     read<QueryReply>(`${root}/query`, wireQuery(request), options);
   return {
-    put: (vector, options) => {
+    put: async (vector, options) => {
       const path = `${root}/vectors/${pathSegment(vector.id)}`;
       // With a condition, a retry would fail because the first attempt succeeded.
       const isIdempotent = vector.if_sequence === undefined;
-      return change('PUT', path, { body: wireVector(vector), isIdempotent }, options);
+      return change('PUT', path, { body: wireVector(vector, 'the vector'), isIdempotent }, options);
     },
     list: async (request = {}, options) =>
       readList(await get(`${root}/vectors`, listQuery(request), options), request),
@@ -72,25 +79,33 @@ export function listQuery(request: ListRequest): object {
 }
 
 /** The JSON body of a query. */
-export function wireQuery(request: QueryRequest): object {
+export function wireQuery(request: QueryRequest, place = 'the query'): object {
+  if (typeof request !== 'object' || request === null) {
+    throw unexpected(request, 'a query such as { vector: [0.5, 1], top_k: 10 }', place);
+  }
   const { prefetch, ...rest } = wireInclude(request, 'base64');
   return {
-    ...wireRanking(rest),
-    ...(prefetch !== undefined && { prefetch: wireRanking(prefetch) }),
+    ...wireRanking(rest, place),
+    ...(prefetch !== undefined && { prefetch: wireRanking(prefetch, `${place}.prefetch`) }),
   };
 }
 
 /** With the vectors, and those of the parts of a fusion, as they are sent. */
-function wireRanking({
-  vector,
-  multi_vector,
-  fusion,
-  ...rest
-}: Pick<QueryRequest, 'vector' | 'multi_vector' | 'fusion'>): object {
+function wireRanking(
+  {
+    vector,
+    multi_vector,
+    fusion,
+    ...rest
+  }: Pick<QueryRequest, 'vector' | 'multi_vector' | 'fusion'>,
+  place: string,
+): object {
+  const multi = multi_vector && wireMulti(multi_vector, `${place}.multi_vector`);
+  const parts = fusion?.parts.map((part, at) => wireRanking(part, `${place}.fusion.parts[${at}]`));
   return {
-    ...(vector !== undefined && { vector: wireValues(vector) }),
-    ...(multi_vector !== undefined && { multi_vector: multi_vector.map(wireValues) }),
-    ...(fusion !== undefined && { fusion: { ...fusion, parts: fusion.parts.map(wireRanking) } }),
+    ...(vector !== undefined && { vector: wireValues(vector, `${place}.vector`) }),
+    ...(multi !== undefined && { multi_vector: multi }),
+    ...(fusion !== undefined && { fusion: { ...fusion, parts } }),
     ...rest,
   };
 }

@@ -3,12 +3,13 @@
 // in an error, and so does one whose last NDJSON line is `{"error": …}`.
 
 import type { JsonObject, Metric } from '../common/types.js';
+import { encodeJson } from './encode-json.js';
 import { SagittaClientError } from './error.js';
 import type { Filter } from './filter.js';
 import { type CallOptions, callOptions, type Requests } from './requests.js';
 import { decodeLines, MEDIA_TYPES, type StreamReply, sequenceOf } from './stream-reply.js';
 import type { JoinRow, StoredVector, VectorInput, WriteMode, WriteStreamReply } from './types.js';
-import { type ByteSource, openSource, type Resendable } from './upload.js';
+import { type ByteSource, openSource, type Resendable, requireIterable } from './upload.js';
 import { wireVector } from './values.js';
 
 export interface WriteStreamOptions extends CallOptions {
@@ -164,13 +165,9 @@ export function createStreams({ transport }: Requests, root: string): Streams {
       });
       return body;
     },
-    writeAll: (source, options = {}) =>
-      streams.writeStream(
-        typeof source === 'function'
-          ? () => encodeVectorLines(openSource(source))
-          : encodeVectorLines(source),
-        { ...options, format: 'ndjson' },
-      ),
+    writeAll: async (source, options = {}) => {
+      return streams.writeStream(vectorLines(source), { ...options, format: 'ndjson' });
+    },
     async queryStream(source, options = {}) {
       const { format = 'arrow', filter } = options;
       const { body, headers } = await transport.open({
@@ -263,6 +260,20 @@ export function wireJoin(request: JoinRequest) {
   };
 }
 
+/** The vectors as NDJSON; can be sent again if the source can. */
+function vectorLines(
+  source: Resendable<Iterable<VectorInput> | AsyncIterable<VectorInput>>,
+): Resendable<ByteSource> {
+  const open = () =>
+    encodeVectorLines(
+      requireIterable(
+        openSource(source),
+        "an iterable of vectors such as [{ id: 'a', values: [0.5, 1] }], or a function that returns one",
+      ),
+    );
+  return typeof source === 'function' ? open : open();
+}
+
 /** Lines are gathered to chunks of this size; one chunk per line would cost more than the encoding. */
 const CHUNK_CHARACTERS = 65_536;
 
@@ -272,8 +283,10 @@ async function* encodeVectorLines(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const encoder = new TextEncoder();
   let text = '';
+  let count = 0;
   for await (const vector of vectors) {
-    text += `${JSON.stringify(wireVector(vector))}\n`;
+    const place = `vector ${count++}`;
+    text += `${encodeJson(wireVector(vector, place), place)}\n`;
     if (text.length < CHUNK_CHARACTERS) continue;
     yield encoder.encode(text);
     text = '';

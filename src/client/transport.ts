@@ -6,6 +6,8 @@ import {
   CircuitBreaker,
   type CircuitBreakerOptions,
 } from '../common/circuit-breaker.js';
+import { connectionHint } from './connection-hint.js';
+import { encodeJson } from './encode-json.js';
 import { errorOfReply, SagittaClientError } from './error.js';
 import { IdleTimer } from './idle-timer.js';
 import { ReplyBody } from './reply-body.js';
@@ -24,6 +26,7 @@ import {
   canStreamUploads,
   openSource,
   type Resendable,
+  requireIterable,
   streamUpload,
   type Upload,
 } from './upload.js';
@@ -123,6 +126,7 @@ type ReadReply<Result> = (response: Response, attempt: Attempt) => Promise<Resul
 
 /** Throws SagittaClientError (`invalid_argument`) when `baseUrl` is not an HTTP address. */
 export function createTransport(options: TransportOptions): Transport {
+  requireOptions(options);
   const retry = { ...DEFAULT_RETRY, ...options.retry };
   const state: TransportState = {
     root: rootOf(options.baseUrl),
@@ -167,13 +171,14 @@ async function withRetries<Result>(
   const { root, breaker, retry, random } = state;
   const url = (request.isOperational ? root : `${root}/v1`) + request.path + queryString(request);
   const isSentOnce = request.stream !== undefined && typeof request.stream.source !== 'function';
+  const text = typeof request.body === 'object' ? encodeJson(request.body) : request.body;
   let last: SagittaClientError | undefined;
   for (let attemptCount = 1; ; attemptCount++) {
     const admission = breaker?.admit() ?? UNGUARDED;
     // The last error of this call says more than that the breaker is open.
     if (admission.kind === 'rejected') throw last ?? circuitOpen(url, admission.retryAfterMs);
     try {
-      const result = await runAttempt(state, url, request, read);
+      const result = await runAttempt(state, url, { ...request, text }, read);
       admission.settle('success');
       return result;
     } catch (error) {
@@ -193,7 +198,7 @@ async function withRetries<Result>(
 async function runAttempt<Result>(
   state: TransportState,
   url: string,
-  request: TransportRequest,
+  request: EncodedRequest,
   read: ReadReply<Result>,
 ): Promise<Result> {
   // Not called as a method: fetch of browsers accepts no other `this`.
@@ -222,7 +227,7 @@ async function runAttempt<Result>(
   };
   try {
     if (request.stream !== undefined) {
-      const source = openSource(request.stream.source);
+      const source = requireIterable(openSource(request.stream.source), BYTES);
       upload = streamsUploads ? streamUpload(source, timer) : await blobUpload(source, signal);
       if (upload.failure !== undefined) throw upload.failure.error;
     }
@@ -240,6 +245,8 @@ async function runAttempt<Result>(
   }
 }
 
+type EncodedRequest = Omit<TransportRequest, 'body'> & { readonly text: string | undefined };
+
 /** One attempt in flight. */
 interface Attempt {
   readonly timer: IdleTimer;
@@ -248,6 +255,8 @@ interface Attempt {
   /** Stops the timer, and the upload if it is not complete. */
   finish(): void;
 }
+
+const BYTES = 'an iterable of Uint8Arrays, or a function that returns one';
 
 const UNGUARDED: Admission = { kind: 'admitted', settle() {} };
 
@@ -260,22 +269,33 @@ function breakerOf(options: TransportOptions, attemptsMax: number): CircuitBreak
   );
 }
 
-function initOf(request: TransportRequest, apiKey: string | undefined): RequestInit {
+function initOf(request: EncodedRequest, apiKey: string | undefined): RequestInit {
   const headers: Record<string, string> = { accept: 'application/json', ...request.headers };
   if (apiKey !== undefined) headers.authorization = `Bearer ${apiKey}`;
-  const { method, body, stream } = request;
+  const { method, text, stream } = request;
   if (stream !== undefined) headers['content-type'] = stream.contentType;
-  if (body === undefined) return { method, headers };
+  if (text === undefined) return { method, headers };
   headers['content-type'] ??= 'application/json';
-  return { method, headers, body: typeof body === 'string' ? body : JSON.stringify(body) };
+  return { method, headers, body: text };
+}
+
+/** Programs in JavaScript may pass anything. */
+function requireOptions(options: unknown): void {
+  if (typeof options === 'object' && options !== null) return;
+  const found = typeof options === 'string' ? `"${options}"` : String(options);
+  throw new SagittaClientError(
+    'invalid_argument',
+    `createClient expects an object such as { baseUrl: 'http://127.0.0.1:8484' }, found ${found}`,
+  );
 }
 
 /** The base URL without `/v1`. */
 function rootOf(baseUrl: string): string {
-  if (!/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl)) {
+  if (typeof baseUrl !== 'string' || !/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl)) {
+    const found = typeof baseUrl === 'string' ? `"${baseUrl}"` : String(baseUrl);
     throw new SagittaClientError(
       'invalid_argument',
-      `baseUrl must be a URL such as http://127.0.0.1:8484, found "${baseUrl}"`,
+      `baseUrl must be a URL such as http://127.0.0.1:8484, found ${found}`,
     );
   }
   return baseUrl.replace(/\/+$/, '').replace(/\/v1$/, '');
@@ -317,7 +337,9 @@ function networkError(url: string, cause: unknown, byteCount: number): SagittaCl
     byteCount === 0
       ? `cannot reach ${url}: ${reasonOf(cause)}`
       : `the reply from ${url} was cut off after ${byteCount} bytes: ${reasonOf(cause)}`;
-  return new SagittaClientError('network_error', detail, { cause, retryable: true });
+  const { location } = globalThis as { readonly location?: { readonly origin: string } };
+  const hint = byteCount === 0 ? connectionHint(cause, url, location?.origin) : undefined;
+  return new SagittaClientError('network_error', detail, { cause, retryable: true, hint });
 }
 
 /** The reason behind "fetch failed": the innermost cause, or the first of several for one host. */

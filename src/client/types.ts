@@ -65,8 +65,8 @@ export type {
   UpdateManyReply,
 } from './wire.js';
 
-/** Numbers, a Float32Array (sent as base64), or base64 of little-endian float32. */
-export type VectorValues = readonly number[] | Float32Array | string;
+/** Numbers, a typed array (sent as base64 of float32), or base64 of little-endian float32. */
+export type VectorValues = readonly number[] | Float32Array | Float64Array | string;
 
 /**
  * A vector with its values, with a text that the server turns into them, or with neither for a collection

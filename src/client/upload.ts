@@ -2,6 +2,7 @@
 // and the source is closed when the request ends.
 
 import type { IdleTimer } from './idle-timer.js';
+import { unexpected } from './values.js';
 
 /** A streamed body. */
 export type ByteSource = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
@@ -99,6 +100,13 @@ export function canStreamUploads(): boolean {
 /** The source itself, or a newly opened one. */
 export function openSource<Source>(source: Resendable<Source>): Source {
   return typeof source === 'function' ? (source as () => Source)() : source;
+}
+
+/** The source. Throws SagittaClientError (`invalid_argument`) unless it can be iterated over. */
+export function requireIterable<Source>(source: Source, expected: string): Source {
+  const isObject = typeof source === 'object' && source !== null;
+  if (isObject && (Symbol.asyncIterator in source || Symbol.iterator in source)) return source;
+  throw unexpected(source, expected);
 }
 
 function toAsyncIterator(source: ByteSource): AsyncIterator<Uint8Array> {

@@ -1,6 +1,7 @@
 // Vectors as base64 of little-endian float32: a third of the size of decimal numbers, without loss.
 // Works in browsers, so it does not use Buffer.
 
+import { SagittaClientError } from './error.js';
 import type { IncludeValues, VectorValues } from './types.js';
 
 /** Bytes converted per call: the arguments of a call must fit on the stack. */
@@ -28,9 +29,67 @@ export function decodeValues(text: string): Float32Array {
   return new Float32Array(bytes.buffer);
 }
 
-/** Values for the request: a Float32Array as base64. */
-export function wireValues(values: VectorValues): readonly number[] | string {
-  return values instanceof Float32Array ? encodeValues(values) : values;
+/**
+ * Values for the request: typed arrays as base64, numbers and base64 as they are. Throws SagittaClientError
+ * (`invalid_argument`) for what is no finite number of float32; `place` is that of the values.
+ */
+export function wireValues(values: VectorValues, place: string): readonly number[] | string {
+  if (typeof values === 'string') return values;
+  if (Array.isArray(values)) {
+    requireFinite(values, values, place);
+    return values;
+  }
+  if (!isNumbers(values)) throw unexpected(values, 'numbers, a Float32Array or base64', place);
+  const floats = values instanceof Float32Array ? values : Float32Array.from(values);
+  requireFinite(floats, values, place);
+  return encodeValues(floats);
+}
+
+/** JSON would have null in place of such a number, and the error of the server no row that the program knows. */
+function requireFinite(floats: ArrayLike<number>, given: ArrayLike<unknown>, place: string): void {
+  for (let at = 0; at < floats.length; at++) {
+    if (Number.isFinite(floats[at])) continue;
+    throw unexpected(given[at], 'a finite number of float32', `${place}[${at}]`);
+  }
+}
+
+function isNumbers(values: unknown): values is Float32Array | Float64Array {
+  return (
+    ArrayBuffer.isView(values) &&
+    !(values instanceof DataView) &&
+    !(values instanceof BigInt64Array) &&
+    !(values instanceof BigUint64Array)
+  );
+}
+
+/** The error for an argument of another kind; `place` may be empty. */
+export function unexpected(found: unknown, expected: string, place = ''): SagittaClientError {
+  const where = place === '' ? '' : ` at ${place}`;
+  return new SagittaClientError(
+    'invalid_argument',
+    `found ${describe(found)}${where}, expected ${expected}`,
+  );
+}
+
+const SHOWN_CHARACTERS_MAX = 60;
+
+function describe(value: unknown): string {
+  if (Array.isArray(value)) return `an array of ${value.length} elements`;
+  if (typeof value === 'function') return 'a function';
+  if (typeof value !== 'object' || value === null) {
+    return String(typeof value === 'string' ? JSON.stringify(value) : value).slice(
+      0,
+      SHOWN_CHARACTERS_MAX,
+    );
+  }
+  const { name } = value.constructor ?? {};
+  if (name !== undefined && name !== 'Object') return `an object of ${name}`;
+  return `an object with ${Object.keys(value).slice(0, 5).join(', ') || 'no members'}`;
+}
+
+/** Throws SagittaClientError (`invalid_argument`) unless the argument is an array. */
+export function requireArray(rows: unknown, expected: string): void {
+  if (!Array.isArray(rows)) throw unexpected(rows, expected);
 }
 
 type WireValues = readonly number[] | string;
@@ -39,40 +98,54 @@ type Named<Values> = Readonly<Record<string, Values>>;
 /** Named vectors for the request, by name; null removes one. */
 export function wireNamed(
   vectors: Named<VectorValues | readonly VectorValues[] | null>,
+  place: string,
 ): Named<WireValues | readonly WireValues[] | null> {
-  return mapValues(vectors, (values) => values && wireOneOrMore(values));
+  return mapValues(vectors, (values, name) => values && wireOneOrMore(values, `${place}.${name}`));
 }
 
 function wireOneOrMore(
   values: VectorValues | readonly VectorValues[],
+  place: string,
 ): WireValues | readonly WireValues[] {
-  return isMulti(values) ? values.map(wireValues) : wireValues(values);
+  return isMulti(values) ? wireMulti(values, place) : wireValues(values, place);
+}
+
+export function wireMulti(values: readonly VectorValues[], place: string): readonly WireValues[] {
+  return values.map((each, at) => wireValues(each, `${place}[${at}]`));
 }
 
 /** Whether these are the vectors of a multi-vector. */
 function isMulti(
   values: VectorValues | readonly VectorValues[],
 ): values is readonly VectorValues[] {
-  return Array.isArray(values) && typeof values[0] !== 'number';
+  return Array.isArray(values) && (typeof values[0] === 'object' || typeof values[0] === 'string');
 }
 
-/** A vector for the request: its values, if any, as in `wireValues`. */
+/** A vector for the request: its values, if any, as in `wireValues`. `place` is that of the vector. */
 export function wireVector<
   Vector extends {
     readonly values?: VectorValues;
     readonly vectors?: Named<VectorValues | readonly VectorValues[]>;
   },
->(vector: Vector) {
+>(vector: Vector, place: string) {
+  if (typeof vector !== 'object' || vector === null) {
+    throw unexpected(vector, "a vector such as { id: 'a', values: [0.5, 1] }", place);
+  }
   const { values, vectors } = vector;
   return {
     ...vector,
-    ...(values !== undefined && { values: wireValues(values) }),
-    ...(vectors && { vectors: wireNamed(vectors) }),
+    ...(values !== undefined && { values: wireValues(values, `${place}.values`) }),
+    ...(vectors && { vectors: wireNamed(vectors, `${place}.vectors`) }),
   };
 }
 
-function mapValues<From, To>(named: Named<From>, change: (value: From) => To): Named<To> {
-  return Object.fromEntries(Object.entries(named).map(([name, value]) => [name, change(value)]));
+function mapValues<From, To>(
+  named: Named<From>,
+  change: (value: From, name: string) => To,
+): Named<To> {
+  return Object.fromEntries(
+    Object.entries(named).map(([name, value]) => [name, change(value, name)]),
+  );
 }
 
 /** Replaces `include_values: 'float32'`, which only the client knows, by the server's value. */

@@ -53,7 +53,15 @@ import type {
   WriteMode,
   WriteReply,
 } from './types.js';
-import { wireInclude, wireNamed, wireValues, wireVector, withFloat32 } from './values.js';
+import {
+  requireArray,
+  wireInclude,
+  wireMulti,
+  wireNamed,
+  wireValues,
+  wireVector,
+  withFloat32,
+} from './values.js';
 
 export interface Include<Asked extends PlainValues = PlainValues> {
   /** True when absent; `'float32'` for Float32Arrays. */
@@ -218,13 +226,14 @@ export function createVectors(requests: Requests, root: string): Vectors {
     queryAll: (request, options) =>
       itemsOf(vectors.queryPages(request, options), (page) => page.matches),
     async queryBatch(queries, options) {
-      const body = { queries: queries.map(wireQuery) };
+      requireArray(queries, 'an array of queries such as [{ vector: [0.5, 1], top_k: 10 }]');
+      const body = { queries: queries.map((query, at) => wireQuery(query, `queries[${at}]`)) };
       const path = `${root}/query/batch`;
       const { results } = await read<{ results: readonly QueryReply[] }>(path, body, options);
       return results.map((reply, at) => readMatches(reply, queries[at]!));
     },
-    recall: (request, options) => {
-      const body = { ...request, vectors: request.vectors.map(wireValues) };
+    recall: async (request, options) => {
+      const body = { ...request, vectors: wireMulti(request.vectors, 'vectors') };
       return read(`${root}/recall`, body, options);
     },
   };
@@ -238,20 +247,23 @@ function createWrites(
   const write = async <Body>(path: string, body: object | string, options: WriteOptions) =>
     (await requests.write<Body>(root + path, body, options)).body;
   return {
-    upsert: (rows, options = {}) => {
+    upsert: async (rows, options = {}) => {
+      requireArray(rows, "an array of vectors such as [{ id: 'a', values: [0.5, 1] }]");
       const { mode } = options;
-      const body = { vectors: rows.map(wireVector), ...(mode !== undefined && { mode }) };
+      const vectors = rows.map((row, at) => wireVector(row, `vectors[${at}]`));
+      const body = { vectors, ...(mode !== undefined && { mode }) };
       return write('/vectors', body, options);
     },
-    upsertText: (rows, options = {}) => {
+    upsertText: async (rows, options = {}) => {
+      requireArray(rows, 'an array of JSON texts, one per vector');
       const mode = options.mode === undefined ? '' : `,"mode":${JSON.stringify(options.mode)}`;
       return write('/vectors', `{"vectors":[${rows.join(',')}]${mode}}`, options);
     },
-    patch: (vectorId, { values, vectors, ...fields }, options) => {
+    patch: async (vectorId, { values, vectors, ...fields }, options) => {
       const body = {
         ...fields,
-        ...(values !== undefined && { values: wireValues(values) }),
-        ...(vectors !== undefined && { vectors: wireNamed(vectors) }),
+        ...(values !== undefined && { values: wireValues(values, 'values') }),
+        ...(vectors !== undefined && { vectors: wireNamed(vectors, 'vectors') }),
       };
       const headers = options?.ifMatch === undefined ? {} : { 'if-match': options.ifMatch };
       // With a condition, a retry would fail because the first attempt succeeded.

@@ -142,7 +142,11 @@ it('an error of the source is rethrown and nothing is retried', async () => {
     const writing = writeStream(broken, { format: 'ndjson' });
     await assert.rejects(writing, { name: 'RangeError', message: 'no such file' });
   }
-  await assert.rejects(vectors.writeAll(broken as never), RangeError);
+  async function* brokenVectors() {
+    yield { values: [1] };
+    throw new RangeError('no such file');
+  }
+  await assert.rejects(vectors.writeAll(brokenVectors), RangeError);
   assert.equal(server.requests.length, 0);
 });
 

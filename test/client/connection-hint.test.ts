@@ -1,0 +1,109 @@
+// What errors advise when a connection or a credential does not fit.
+
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo, Server } from 'node:net';
+import { after, before, it } from 'node:test';
+import { createClient, SagittaClientError } from '../../src/client/client.js';
+import { connectionHint } from '../../src/client/connection-hint.js';
+import { createAuthority, issueForServer } from '../support/certificates.js';
+import { problem, startScriptedServer } from './scripted-server.js';
+
+let plain: Server;
+let secure: Server;
+
+before(async () => {
+  plain = createServer((_, response) => response.end('{}'));
+  const authority = await createAuthority();
+  secure = createTlsServer(await issueForServer(authority), (_, response) => response.end('{}'));
+  for (const server of [plain, secure]) {
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  }
+});
+after(() => {
+  plain.close();
+  secure.close();
+});
+
+const portOf = (server: Server): number => (server.address() as AddressInfo).port;
+
+async function errorAt(
+  baseUrl: string,
+  options: { apiKey?: string; fetch?: typeof fetch } = {},
+): Promise<SagittaClientError> {
+  const client = createClient({ baseUrl, retry: { attemptsMax: 1 }, ...options });
+  const error = await client
+    .collection('docs')
+    .count()
+    .then(
+      () => assert.fail('expected a failure'),
+      (found: unknown) => found,
+    );
+  assert.ok(error instanceof SagittaClientError, String(error));
+  return error;
+}
+
+it('https on a port without TLS: use http', async () => {
+  const { code, message } = await errorAt(`https://127.0.0.1:${portOf(plain)}`);
+  assert.equal(code, 'network_error');
+  assert.match(
+    message,
+    /wrong version number; the server speaks plain HTTP: use http:\/\/ in baseUrl$/,
+  );
+});
+
+it('http on a port with TLS: use https', async () => {
+  const { message } = await errorAt(`http://127.0.0.1:${portOf(secure)}`);
+  assert.match(message, /; if the server uses TLS, use https:\/\/ in baseUrl$/);
+});
+
+it('a certificate of an unknown authority: name the authority', async () => {
+  const { message, detail } = await errorAt(`https://127.0.0.1:${portOf(secure)}`);
+  assert.match(
+    message,
+    /; if the certificate is your own, name its authority: NODE_EXTRA_CA_CERTS=/,
+  );
+  assert.doesNotMatch(detail, /NODE_EXTRA/);
+});
+
+it('no server: no advice about TLS', async () => {
+  const gone = createServer();
+  await new Promise<void>((resolve) => gone.listen(0, '127.0.0.1', resolve));
+  const port = portOf(gone);
+  await new Promise((resolve) => gone.close(resolve));
+  const { message, detail } = await errorAt(`http://127.0.0.1:${port}`);
+  assert.match(message, /ECONNREFUSED/);
+  assert.equal(message, detail);
+});
+
+it('a missing key, and one that is not accepted: apiKey', async () => {
+  const server = await startScriptedServer([
+    problem(401, 'credentials_missing'),
+    problem(401, 'credentials_invalid'),
+  ]);
+  const missing = await errorAt(server.url);
+  assert.match(missing.message, /^detail of credentials_missing; pass apiKey to createClient/);
+  assert.equal(missing.detail, 'detail of credentials_missing');
+  assert.match((await errorAt(server.url, { apiKey: 'x' })).message, /; check the apiKey/);
+  await server.close();
+});
+
+it('a page of another origin in a browser: the setting for CORS', async (t) => {
+  const failing = async () => {
+    throw new TypeError('Failed to fetch');
+  };
+  Object.assign(globalThis, { location: { origin: 'https://app.example.org' } });
+  t.after(() => Reflect.deleteProperty(globalThis, 'location'));
+  const { message } = await errorAt('https://vectors.example.org', { fetch: failing });
+  assert.match(message, /^cannot reach https:.*: Failed to fetch; browsers do not tell the reason/);
+  assert.match(message, /SAGITTA_CORS_ORIGINS=https:\/\/app\.example\.org/);
+  const { message: mixed } = await errorAt('http://vectors.example.org', { fetch: failing });
+  assert.match(mixed, /; a page that was loaded by https cannot send requests to http/);
+});
+
+it('a page of the same origin, or none: no advice about CORS', () => {
+  const error = new TypeError('Load failed');
+  assert.equal(connectionHint(error, 'http://a.example/v1/limits', 'http://a.example'), undefined);
+  assert.equal(connectionHint(error, 'http://a.example/v1/limits', undefined), undefined);
+});
