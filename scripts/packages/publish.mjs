@@ -1,7 +1,8 @@
 // Publishes the packages: checks the repository, builds everything anew with the kernels of both platforms, packs,
-// and publishes in the order in which the packages need each other. Run by CI, which signs where they come from.
+// looks up what the registry has, and publishes the rest in the order in which the packages need each other. Run by
+// CI, which signs where they come from. After a failure it can be run again.
 //
-//   node scripts/packages/publish.mjs --dry-run    everything but publishing; also before a version is final
+//   node scripts/packages/publish.mjs --dry-run    everything but publishing; tells what would prevent it, and goes on
 //   node scripts/packages/publish.mjs              needs a clean checkout, and a CI that npm knows for provenance
 
 import { spawnSync } from 'node:child_process';
@@ -10,6 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { publishMissing } from './registry.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** Dependencies first. */
@@ -42,14 +44,22 @@ const { values: options } = parseArgs({
 const { version, repository } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 const folder = mkdtempSync(join(tmpdir(), 'sagitta-publish-'));
 try {
-  run(process.execPath, ['scripts/packages/versions.mjs']);
+  run(process.execPath, ['scripts/packages/manifests.mjs']);
   checkChangelog();
-  if (!options['dry-run']) checkRelease();
+  checkRelease();
   const packed = pack();
-  for (const name of PACKAGES) checkArchive(name, packed);
-  for (const name of PACKAGES) publish(packed.find((each) => each.name === name));
+  const packages = PACKAGES.map((name) => checkArchive(name, packed));
+  const tag = version.includes('-') ? 'next' : 'latest';
+  await publishMissing(packages, {
+    repositoryUrl: repository?.url,
+    isDryRun: options['dry-run'],
+    // Without a tag that is new, npm compares the version with what is published.
+    words: options['dry-run'] ? ['--dry-run', '--tag', 'dry-run'] : ['--provenance', '--tag', tag],
+  });
+} catch (error) {
+  fail(error.message);
 } finally {
-  rmSync(folder, { recursive: true });
+  rmSync(folder, { recursive: true, force: true });
 }
 
 /** A release has its date; a dry run also takes one that is not released yet. */
@@ -64,25 +74,19 @@ function checkChangelog() {
 
 function checkRelease() {
   const changes = run('git', ['status', '--porcelain'], 'pipe');
-  if (changes !== '') fail(`the checkout has changes; commit or remove them:\n${changes}`);
+  if (changes !== '') prevent(`the checkout has changes; commit or remove them:\n${changes}`);
   if (repository === undefined) {
-    fail('package.json has no `repository`, with which npm compares where the packages were built');
-  }
-  for (const name of PACKAGES) checkName(name);
-}
-
-/** What others have published under the name would be installed by users of older versions. */
-function checkName(name) {
-  const words = ['view', name, 'repository.url', '--json'];
-  const { status, stdout, stderr } = spawnSync('npm', words, { encoding: 'utf8' });
-  if (status !== 0 && stderr.includes('E404')) return;
-  if (status !== 0) fail(`npm could not look up ${name}:\n${stderr}`);
-  const found = stdout.trim() === '' ? 'no repository' : JSON.parse(stdout);
-  if (found !== repository.url) {
-    fail(
-      `${name} is a package of ${found}, expected ${repository.url}; publish under another name`,
+    prevent(
+      'package.json has no `repository`, with which npm compares where the packages were built; run ' +
+        '`node scripts/packages/manifests.mjs --repository https://github.com/OWNER/NAME`',
     );
   }
+}
+
+/** Ends the program, but not a dry run, which tells all that would. */
+function prevent(problem) {
+  if (!options['dry-run']) fail(problem);
+  console.error(`publish: without --dry-run this ends here: ${problem}`);
 }
 
 /** `prepack` of each package builds it. Returns what npm says about the archives. */
@@ -93,6 +97,7 @@ function pack() {
   return JSON.parse(output.slice(output.search(/^\[\s*$/m)));
 }
 
+/** Returns what to publish. */
 function checkArchive(name, packed) {
   const found = packed.find((each) => each.name === name);
   if (found === undefined) fail(`npm packed ${packed.map((each) => each.name)}, expected ${name}`);
@@ -104,17 +109,9 @@ function checkArchive(name, packed) {
     fail(`${found.filename} has ${found.size} bytes, the limit is ${ARCHIVE_BYTES_MAX[name]}`);
   }
   console.log(`publish: ${found.filename}, ${found.size} bytes, ${paths.size} files`);
-}
-
-function publish({ filename }) {
-  const archive = join(folder, filename);
-  if (!existsSync(archive)) fail(`npm did not write ${filename}`);
-  const tag = version.includes('-') ? 'next' : 'latest';
-  // Without a tag that is new, npm compares the version with what is published.
-  const mode = options['dry-run']
-    ? ['--dry-run', '--tag', 'dry-run']
-    : ['--provenance', '--tag', tag];
-  run('npm', ['publish', archive, '--access', 'public', ...mode]);
+  const archive = join(folder, found.filename);
+  if (!existsSync(archive)) fail(`npm did not write ${found.filename}`);
+  return { name, version, integrity: found.integrity, archive };
 }
 
 /** Returns stdout where it is piped. Ends the program when the command fails. */
