@@ -82,25 +82,38 @@ void checksum(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(crc32(data + bytes->ByteOffset(), bytes->ByteLength(), before));
 }
 
-/** makeHoles(descriptor, ranges): pairs of an offset and a length, both in bytes. */
-void make_holes(const FunctionCallbackInfo<Value>& info) {
+/** The descriptor and the offset that both functions of holes begin with; throws when they are missing. */
+bool has_place(const FunctionCallbackInfo<Value>& info, const char* message) {
+  if (info[0]->IsInt32() && info[1]->IsNumber()) return true;
+  throw_error(info.GetIsolate(), message);
+  return false;
+}
+
+/** makeHole(descriptor, offset, byteLength). */
+void make_hole(const FunctionCallbackInfo<Value>& info) {
+  const char* const expected = "makeHole: expected a descriptor, an offset and a length";
+  if (!has_place(info, expected)) return;
   Isolate* const isolate = info.GetIsolate();
-  if (!info[0]->IsInt32() || !info[1]->IsFloat64Array()) {
-    throw_error(isolate, "makeHoles: expected a descriptor and a Float64Array");
+  if (!info[2]->IsNumber()) {
+    throw_error(isolate, expected);
     return;
   }
   const int descriptor = info[0].As<v8::Int32>()->Value();
-  const auto ranges = info[1].As<v8::Float64Array>();
-  const auto* const data = static_cast<const char*>(ranges->Buffer()->GetBackingStore()->Data());
-  const auto* const numbers = reinterpret_cast<const double*>(data + ranges->ByteOffset());
-  for (size_t i = 0; i + 1 < ranges->Length(); i += 2) {
-    const auto offset = static_cast<int64_t>(numbers[i]);
-    const auto byte_length = static_cast<int64_t>(numbers[i + 1]);
-    const int error_number = make_file_hole(descriptor, offset, byte_length);
-    if (error_number == 0) continue;
-    throw_error(isolate, std::string("no hole can be made in the file: ") + std::strerror(error_number));
-    return;
-  }
+  const auto offset = static_cast<int64_t>(info[1].As<v8::Number>()->Value());
+  const auto byte_length = static_cast<int64_t>(info[2].As<v8::Number>()->Value());
+  const int error_number = make_file_hole(descriptor, offset, byte_length);
+  if (error_number == 0) return;
+  throw_error(isolate, std::string("no hole can be made in the file: ") + std::strerror(error_number));
+}
+
+/** dataFrom(descriptor, offset): the offset of the next byte outside holes, or null. */
+void data_from(const FunctionCallbackInfo<Value>& info) {
+  if (!has_place(info, "dataFrom: expected a descriptor and an offset")) return;
+  const int descriptor = info[0].As<v8::Int32>()->Value();
+  const auto offset = static_cast<int64_t>(info[1].As<v8::Number>()->Value());
+  const int64_t found = file_data_from(descriptor, offset);
+  if (found < 0) info.GetReturnValue().SetNull();
+  else info.GetReturnValue().Set(static_cast<double>(found));
 }
 
 }  // namespace
@@ -114,5 +127,8 @@ NODE_MODULE_INIT(/* exports, module, context */) {
   add("map", map);
   add("flags", flags);
   if (has_crc32()) add("crc32", checksum);
-  if (has_file_holes()) add("makeHoles", make_holes);
+  if (has_file_holes()) {
+    add("makeHole", make_hole);
+    add("dataFrom", data_from);
+  }
 }

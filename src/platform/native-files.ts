@@ -18,10 +18,15 @@ export interface NativeFiles {
   /** zlib's checksum, continued from `crc`. Absent on processors without carry-less multiplication. */
   crc32?(bytes: Uint8Array, crc: number): number;
   /**
-   * Gives ranges of a file, as pairs of an offset and a length in bytes, back to the file system: they read
-   * as zeros, and the file keeps its length. Throws where the file system cannot do so. Absent except on Linux.
+   * Gives a range of a file, in bytes, back to the file system: it reads as zeros, and the file keeps its
+   * length. Throws where the file system cannot do so. Absent except on Linux.
    */
-  makeHoles?(descriptor: number, ranges: Float64Array): void;
+  makeHole?(descriptor: number, offset: number, byteLength: number): void;
+  /**
+   * The first offset from this one on that is not in a hole, or null when the rest of the file is one. Where
+   * the file system does not know its holes, the offset itself. Absent except on Linux.
+   */
+  dataFrom?(descriptor: number, offset: number): number | null;
 }
 
 let loaded: NativeFiles | string | null = null;

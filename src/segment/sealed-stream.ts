@@ -1,12 +1,12 @@
 // Small records in the store: Arrow IPC streams of one batch, followed by a trailer, which Arrow readers
-// ignore: four letters for the format and the CRC-32 of everything before it. The store itself has no
-// checksums.
+// ignore: four letters for the format and the CRC-32 of everything before it, which also protects a record
+// outside a store.
 
 import type { Schema } from 'apache-arrow';
 import { corrupt } from '../formats/arrow/arrow-errors.js';
 import { type BodyWriter, encodeArrowStream } from '../formats/arrow/ipc-writer.js';
 import { decodeArrowStream, type StoredBatch } from '../formats/arrow/stored-arrow.js';
-import { crcOf } from './checksum.js';
+import { crcOf } from '../platform/crc32.js';
 
 const FORMAT = Buffer.from('SGT1');
 const TRAILER_BYTES = FORMAT.length + 4;

@@ -154,8 +154,12 @@ export class Segment {
 
   /** Bytes of vectors, ids and metadata text, which SEGMENT_BYTES_MAX limits. */
   get dataBytes(): number {
-    const textBytes = this.#ids.offsets.at(-1)! + this.#json.offsets.at(-1)!;
-    return this.#vectors.dataBytes(this.rowCount) + textBytes;
+    return this.#vectors.dataBytes(this.rowCount) + this.textBytes;
+  }
+
+  /** Bytes of ids and metadata text. */
+  get textBytes(): number {
+    return this.#ids.offsets.at(-1)! + this.#json.offsets.at(-1)!;
   }
 
   /** The number of rows of the batch, from `from` on, that can be appended. */

@@ -1,8 +1,8 @@
 // The file that marks a folder as a backup. It is written last, so a folder without it is not a finished
-// backup. It holds the checksum of the lmdb file, which has none of its own. Opening the folder as a
-// data directory removes the marker, because the folder changes from then on.
+// backup. It holds the checksum of the whole lmdb file. A folder with the marker is
+// never opened as a data directory, which would change it.
 
-import { open, readFile, rm } from 'node:fs/promises';
+import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { SagittaError } from '../common/errors.js';
@@ -70,8 +70,13 @@ export async function readMarker(folder: string): Promise<BackupMarker | undefin
   return { createdAt, byteLength, collectionCount, storeFile };
 }
 
-export async function removeMarker(folder: string): Promise<void> {
-  await rm(join(folder, MARKER_FILE), { force: true });
+/** Throws `configuration_invalid` for a backup, and what `readMarker` throws. */
+export async function requireNoBackup(directory: string): Promise<void> {
+  if ((await readMarker(directory)) === undefined) return;
+  throw new SagittaError(
+    'configuration_invalid',
+    `The directory ${directory} is a backup, and using it as a data directory would change it. Restore it to a new directory with: sagitta restore ${directory} --data-dir <new directory>. To use this copy itself, delete ${MARKER_FILE} in it.`,
+  );
 }
 
 /** Bytes per read: short enough not to block the event loop. */

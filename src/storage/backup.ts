@@ -14,9 +14,13 @@ import {
 } from './backup-marker.js';
 import { syncFile, translateDiskError } from './disk.js';
 import { LmdbPages } from './lmdb-pages.js';
+import { damagedEntry } from './sealed-entry.js';
 import { FileCopier, requireVacant, stageFolder } from './staged-folder.js';
 import type { DiskStore, ListEntries } from './store.js';
+import { formatVersionOf, headOf, openPageEntry } from './store-check.js';
 import { BLOB_FOLDER, decodeKey, rangeUnder, STORE_FILE } from './store-format.js';
+import type { StoreHead } from './store-head.js';
+import { MARK_FILE, MarkFile } from './store-mark.js';
 
 export interface BackupSource {
   readonly directory: string;
@@ -64,7 +68,8 @@ async function fill(
   const createdAt = new Date().toISOString();
   await source.copyTables(storePath);
   await syncFile(storePath);
-  const { blobNames, collectionCount } = await chooseBlobs(storePath, choose);
+  const { blobNames, collectionCount, head } = await readCopy(storePath, choose);
+  await writeMark(staging, head);
   const storeFile = await digestOfFile(storePath);
   await mkdir(join(staging, BLOB_FOLDER));
   const copier = new FileCopier(await byteLengthOf(source, blobNames));
@@ -82,21 +87,37 @@ async function fill(
   return marker;
 }
 
+/** A restored backup has the mark that fits its tables. */
+async function writeMark(staging: string, head: StoreHead): Promise<void> {
+  const mark = await MarkFile.open(staging, () => {});
+  try {
+    await mark.reset(head);
+  } finally {
+    await mark.close();
+  }
+}
+
 /** Reads the copied tables, since the store itself has changed meanwhile. */
-async function chooseBlobs(
+async function readCopy(
   storePath: string,
   choose: Parameters<DiskStore['backup']>[1],
-): ReturnType<Parameters<DiskStore['backup']>[1]> {
+): Promise<Awaited<ReturnType<typeof choose>> & { head: StoreHead }> {
   const pages = LmdbPages.open(storePath);
   try {
     pages.readTables();
+    const formatVersion = formatVersionOf(pages);
     const list: ListEntries = function* (prefix) {
-      for (const { key, value } of pages.entries('values', rangeUnder(prefix))) {
-        const bytes = value();
-        if (bytes !== undefined) yield { key: decodeKey(key), value: bytes };
+      for (const entry of pages.entries('values', rangeUnder(prefix))) {
+        const key = decodeKey(entry.key);
+        const opened = openPageEntry(formatVersion, 'values', entry);
+        // A backup without this entry would look complete.
+        if (opened === undefined) throw damagedEntry(STORE_FILE, `the entry ${key.join('/')}`);
+        yield { key, value: opened.value };
       }
     };
-    return await choose(list);
+    const head = headOf(pages);
+    if (head === undefined) throw damagedEntry(STORE_FILE, 'the head of its tables');
+    return { ...(await choose(list)), head };
   } finally {
     pages.close();
   }
@@ -172,8 +193,14 @@ async function requireBackup(folder: string): Promise<void> {
   );
 }
 
+async function exists(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined)) !== undefined;
+}
+
 async function listFiles(backup: string): Promise<string[]> {
   const names = [STORE_FILE];
+  // Backups of the first format have none.
+  if (await exists(join(backup, MARK_FILE))) names.push(MARK_FILE);
   const folders = await readdir(join(backup, BLOB_FOLDER), { withFileTypes: true });
   for (const { name } of folders.filter((entry) => entry.isDirectory())) {
     for (const file of await readdir(join(backup, BLOB_FOLDER, name))) {

@@ -49,17 +49,23 @@ export class BlobFiles {
     this.#mapper = mapper;
   }
 
-  /** Deletes the files of interrupted writes and empty folders. Throws `configuration_invalid`. */
-  static async open(directory: string, mapping: MappingRule): Promise<BlobFiles> {
+  /**
+   * Deletes the files of interrupted writes and empty folders, unless the store is new: whatever is there then,
+   * others have made. Throws `configuration_invalid`.
+   */
+  static async open(
+    directory: string,
+    { mapping, isNew }: { readonly mapping: MappingRule; readonly isNew: boolean },
+  ): Promise<BlobFiles> {
     await makeFolder(directory);
     let wasEmpty = true;
     for (const folder of await foldersIn(directory)) {
       const path = join(directory, folder);
       const names = await readdir(path);
-      const unfinished = names.filter((name) => name.endsWith(TEMPORARY_SUFFIX));
+      const unfinished = isNew ? [] : names.filter((name) => name.endsWith(TEMPORARY_SUFFIX));
       for (const name of unfinished) await rm(join(path, name), { force: true });
-      if (unfinished.length === names.length) await rmdir(path);
-      else wasEmpty = false;
+      if (unfinished.length < names.length) wasEmpty = false;
+      else if (!isNew) await rmdir(path);
     }
     return new BlobFiles(directory, wasEmpty, FileMapper.create(mapping, directory));
   }

@@ -2,13 +2,14 @@
 // anything is written, so that an invalid one leaves nothing behind and the others of its group go on.
 
 import { assert } from '../common/errors.js';
+import { type ChainLink, encodeLink, encodeStoredLog, linkAfter } from './log-chain.js';
 import type { LogChange, LogRegistry } from './log-registry.js';
+import { type SealedValue, sealValue } from './sealed-entry.js';
 import type { StoreOperation } from './store.js';
 import {
   DROPPED,
   encodeKey,
   encodeRecordKey,
-  encodeTrim,
   type KeyRange,
   rangeUnder,
   type TableName,
@@ -18,19 +19,17 @@ import {
 export interface PlannedWrite {
   readonly table: TableName;
   readonly key: Buffer;
-  /** Not in shared memory. Owned by the caller of `commit`, who does not change it until that settles. */
-  readonly value: Uint8Array | undefined;
+  readonly value: SealedValue | undefined;
 }
 
 export class CommitPlan {
-  /** In order: of several writes of a key the last one counts. */
-  readonly writes: PlannedWrite[] = [];
+  readonly #writes: PlannedWrite[] = [];
   /** For `LogRegistry.apply` once the writes are on disk. */
   readonly changes: LogChange[] = [];
   readonly #logs: LogRegistry;
   readonly #storedKeysIn: (range: KeyRange) => Iterable<Buffer>;
-  /** Of the logs that this plan appends to or drops, and of those that it trims. */
-  readonly #lastSequences = new Map<string, number>();
+  /** Of the logs that this plan appends to, and of those that it trims or drops. */
+  readonly #lasts = new Map<string, ChainLink>();
   readonly #trimmedThrough = new Map<string, number>();
 
   constructor(logs: LogRegistry, storedKeysIn: (range: KeyRange) => Iterable<Buffer>) {
@@ -40,18 +39,23 @@ export class CommitPlan {
 
   /** Adds a commit as a whole; when it throws, nothing was added. */
   add(operations: readonly StoreOperation[]): void {
-    const writeCount = this.writes.length;
+    const writeCount = this.#writes.length;
     const changeCount = this.changes.length;
     try {
       for (const operation of operations) this.#plan(operation);
     } catch (error) {
-      this.writes.length = writeCount;
+      this.#writes.length = writeCount;
       this.changes.length = changeCount;
-      this.#lastSequences.clear();
+      this.#lasts.clear();
       this.#trimmedThrough.clear();
       for (const change of this.changes) this.#follow(change);
       throw error;
     }
+  }
+
+  /** In order: of several writes of a key the last one counts. */
+  get writes(): PlannedWrite[] {
+    return [...this.#writes, ...this.#writesOfLogs()];
   }
 
   #plan(operation: StoreOperation): void {
@@ -63,14 +67,13 @@ export class CommitPlan {
         this.#trim(operation.log, operation.throughSequence);
         break;
       case 'dropLog':
-        this.#write('trims', encodeKey([operation.log]), encodeTrim(DROPPED));
         this.#change({ kind: 'dropLog', log: operation.log });
         break;
       case 'put':
-        this.#write('values', encodeKey(operation.key), operation.value);
+        this.#put('values', encodeKey(operation.key), [operation.value]);
         break;
       case 'remove':
-        this.#write('values', encodeKey(operation.key), undefined);
+        this.#remove('values', encodeKey(operation.key));
         break;
       case 'removeUnder':
         this.#removeUnder(rangeUnder(operation.prefix));
@@ -79,38 +82,54 @@ export class CommitPlan {
   }
 
   #append(log: string, sequence: number, record: Uint8Array): void {
-    const last = this.#lastSequenceOf(log);
-    assert(last !== DROPPED, `log ${log} was dropped and its name cannot be used again`);
+    const isDropped = this.#trimmedThroughOf(log) === DROPPED;
+    assert(!isDropped, `log ${log} was dropped and its name cannot be used again`);
+    const last = this.#lastOf(log);
     assert(
-      Number.isSafeInteger(sequence) && sequence > last && sequence < DROPPED,
-      `the next sequence of log ${log} must be greater than ${last}, found ${sequence}`,
+      Number.isSafeInteger(sequence) && sequence > last.sequence && sequence < DROPPED,
+      `the next sequence of log ${log} must be greater than ${last.sequence}, found ${sequence}`,
     );
-    this.#write('records', encodeRecordKey(log, sequence), record);
-    this.#change({ kind: 'append', log, sequence, byteLength: record.byteLength });
+    const key = encodeRecordKey(log, sequence);
+    const { checksum } = this.#put('records', key, [record, encodeLink(last)]);
+    const link = linkAfter(last, sequence, checksum);
+    this.#change({ kind: 'append', log, link, byteLength: record.byteLength });
   }
 
   #trim(log: string, throughSequence: number): void {
-    const last = this.#lastSequenceOf(log);
     // Only existing records are trimmed: a record appended later must stay visible.
-    const through = Math.min(throughSequence, last);
-    const before = this.#trimmedThrough.get(log) ?? this.#logs.trimmedThrough(log);
-    if (last === DROPPED || through <= before) return;
-    this.#write('trims', encodeKey([log]), encodeTrim(through));
+    const through = Math.min(throughSequence, this.#lastOf(log).sequence);
+    if (through <= this.#trimmedThroughOf(log)) return;
     this.#change({ kind: 'trim', log, throughSequence: through });
   }
 
   /** Removes keys that are on disk and keys that this plan puts. */
   #removeUnder(range: KeyRange): void {
-    const planned = this.writes
+    const planned = this.#writes
       .filter(({ table, value }) => table === 'values' && value !== undefined)
       .map(({ key }) => key)
       .filter((key) => range.start.compare(key) <= 0 && key.compare(range.end) < 0);
-    for (const key of this.#storedKeysIn(range)) this.#write('values', key, undefined);
-    for (const key of planned) this.#write('values', key, undefined);
+    for (const key of this.#storedKeysIn(range)) this.#remove('values', key);
+    for (const key of planned) this.#remove('values', key);
   }
 
-  #write(table: TableName, key: Buffer, value: Uint8Array | undefined): void {
-    this.writes.push({ table, key, value: value && unshare(value) });
+  #put(table: TableName, key: Buffer, parts: readonly Uint8Array[]): SealedValue {
+    const value = sealValue(table, key, parts);
+    this.#writes.push({ table, key, value });
+    return value;
+  }
+
+  #remove(table: TableName, key: Buffer): void {
+    this.#writes.push({ table, key, value: undefined });
+  }
+
+  /** One per log, however many records the plan has. */
+  *#writesOfLogs(): Iterable<PlannedWrite> {
+    for (const log of new Set([...this.#lasts.keys(), ...this.#trimmedThrough.keys()])) {
+      const key = encodeKey([log]);
+      const last = this.#lastOf(log);
+      const value = encodeStoredLog({ last, trimmedThrough: this.#trimmedThroughOf(log) });
+      yield { table: 'logs', key, value: sealValue('logs', key, [value]) };
+    }
   }
 
   #change(change: LogChange): void {
@@ -120,18 +139,15 @@ export class CommitPlan {
 
   #follow(change: LogChange): void {
     const { kind, log } = change;
-    if (kind === 'append') this.#lastSequences.set(log, change.sequence);
-    else if (kind === 'trim') this.#trimmedThrough.set(log, change.throughSequence);
-    else this.#lastSequences.set(log, DROPPED);
+    if (kind === 'append') this.#lasts.set(log, change.link);
+    else this.#trimmedThrough.set(log, kind === 'trim' ? change.throughSequence : DROPPED);
   }
 
-  #lastSequenceOf(log: string): number {
-    if (this.#logs.isDropped(log)) return DROPPED;
-    return this.#lastSequences.get(log) ?? this.#logs.lastSequenceOf(log);
+  #lastOf(log: string): ChainLink {
+    return this.#lasts.get(log) ?? this.#logs.lastOf(log);
   }
-}
 
-/** On Node 20 lmdb reads past the end of shared memory and crashes. */
-function unshare(bytes: Uint8Array): Uint8Array {
-  return bytes.buffer instanceof SharedArrayBuffer ? new Uint8Array(bytes) : bytes;
+  #trimmedThroughOf(log: string): number {
+    return this.#trimmedThrough.get(log) ?? this.#logs.trimmedThrough(log);
+  }
 }

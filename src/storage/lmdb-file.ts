@@ -15,13 +15,14 @@ const LOCK_FILE_BYTES = 16 * 1024;
 const NEW_FILE_BYTES = 1024 * 1024;
 
 /**
- * Throws `data_corrupt`, `configuration_invalid` when access is denied, and `storage_full`.
- * @param mayBeNew whether an empty file is fine, because there are no segment files that belong to it.
+ * Returns whether there are tables in the file. Throws `data_corrupt`, `configuration_invalid` when access is
+ * denied, and `storage_full`.
+ * @param mayBeNew whether an empty file is fine, because nothing beside it belongs to a lost one.
  */
 export async function prepareLmdbFiles(
   path: string,
   { mayBeNew }: { mayBeNew: boolean },
-): Promise<void> {
+): Promise<boolean> {
   // lmdb writes its lock file through a mapping, where a full disk is a fatal signal.
   await inFile(`${path}-lock`, 'a+', async (file) => {
     const { size } = await file.stat();
@@ -33,15 +34,16 @@ export async function prepareLmdbFiles(
     await checkMetaPages(path, file, size);
     return false;
   });
-  if (!isBlank) return;
+  if (!isBlank) return true;
   if (!mayBeNew) {
     throw new SagittaError(
       'data_corrupt',
-      `The file ${path} is missing or empty, but there are segment files beside it, which cannot be read without it. Restore a backup, or use another directory.`,
+      `The file ${path} is missing or empty, but there are segment files or a mark of commits beside it, which belong to a file that was lost. Restore a backup, or use another directory.`,
     );
   }
   await rm(path);
   requireFreeSpace(dirname(path), NEW_FILE_BYTES);
+  return false;
 }
 
 async function checkMetaPages(path: string, file: FileHandle, size: number): Promise<void> {

@@ -290,7 +290,7 @@ export class LmdbPages {
     const key = JSON.stringify(node.key.toString('latin1'));
     if (count !== expected) {
       report(where, `the value of ${key} has ${count} pages, expected ${expected}`);
-    } else if (this.#use(first, count, where, report) && this.#readValue(node) === undefined) {
+    } else if (this.#use(first, count, where, report) && !this.#hasLongValue(first, count)) {
       report(where, `the value of ${key} is not on page ${first}`);
     }
   }
@@ -302,13 +302,21 @@ export class LmdbPages {
     if (first + count > this.#pageCount || node.byteLength > count * pageBytes - HEADER_BYTES) {
       return undefined;
     }
-    const bytes = this.#read(first * pageBytes, HEADER_BYTES + node.byteLength);
-    if (bytes === undefined) return undefined;
-    const isIt =
-      bytes.readBigUInt64LE(0) === BigInt(first) &&
-      bytes.readUInt16LE(FLAGS_OFFSET) === OVERFLOW &&
-      bytes.readUInt32LE(LOWER_OFFSET) === count;
-    return isIt ? bytes.subarray(HEADER_BYTES) : undefined;
+    if (!this.#hasLongValue(first, count)) return undefined;
+    return this.#read(first * pageBytes + HEADER_BYTES, node.byteLength);
+  }
+
+  /** Whether a long value begins on this page. */
+  #hasLongValue(first: number, count: number): boolean {
+    const { pageBytes } = this.#meta;
+    if ((first + count) * pageBytes > this.#fileBytes) return false;
+    const header = this.#read(first * pageBytes, HEADER_BYTES);
+    return (
+      header !== undefined &&
+      header.readBigUInt64LE(0) === BigInt(first) &&
+      header.readUInt16LE(FLAGS_OFFSET) === OVERFLOW &&
+      header.readUInt32LE(LOWER_OFFSET) === count
+    );
   }
 
   /** A used page that is listed as free would be overwritten. */

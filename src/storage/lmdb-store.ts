@@ -1,12 +1,13 @@
 // The embedded store: tables in one lmdb file, blobs as files beside it, one process at a time. A write
 // resolves when it is on disk, and one that fails leaves nothing. TableStore groups the commits.
 
+import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Database, open, type RootDatabase } from 'lmdb';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SagittaError } from '../common/errors.js';
-import { removeMarker } from './backup-marker.js';
+import { requireNoBackup } from './backup-marker.js';
 import { BlobFiles } from './blob-files.js';
 import type { PlannedWrite } from './commit-plan.js';
 import { lockDirectory } from './directory-lock.js';
@@ -18,12 +19,16 @@ import {
   translateDiskError,
 } from './disk.js';
 import type { MappingRule } from './file-mapper.js';
-import { releaseFreePages } from './free-pages.js';
+import { FreePageRelease } from './free-pages.js';
+import { damagedFile, type Environment, openEnvironment } from './lmdb-environment.js';
 import { prepareLmdbFiles } from './lmdb-file.js';
+import { LmdbPages } from './lmdb-pages.js';
 import { NewDirectory } from './new-directory.js';
 import type { DiskStore } from './store.js';
+import { type CheckedTables, checkTables } from './store-check.js';
 import {
   BLOB_FOLDER,
+  FIRST_FORMAT_VERSION,
   FORMAT_KEY,
   FORMAT_VERSION,
   type KeyRange,
@@ -31,6 +36,9 @@ import {
   STORE_FILE,
   type TableName,
 } from './store-format.js';
+import { firstHead, type StoreHead, writeOfHead } from './store-head.js';
+import { compareMark, MARK_FILE, type Mark, MarkFile, readMark } from './store-mark.js';
+import { upgradeTables } from './store-upgrade.js';
 import { type TableEntry, TableStore, type Tables } from './table-store.js';
 
 /** Entries per read. Between two reads no snapshot is open, which would keep old pages from reuse. */
@@ -43,40 +51,121 @@ const SWEEP_OVERHEAD_BYTES = 1024;
 /** Reserved per batch, for the roots of the tables and the list of free pages. */
 const BATCH_OVERHEAD_BYTES = 256 * 1024;
 
-type Table = Database<Buffer, Buffer>;
-
-interface Environment {
-  readonly path: string;
-  readonly root: RootDatabase<Buffer, Buffer>;
-  readonly tables: Readonly<Record<TableName | 'meta', Table>>;
-}
-
 /**
  * Throws `data_directory_locked` when another process has the directory, `configuration_invalid`
- * when it cannot be used or a newer version wrote it, `data_corrupt` when the file is damaged, and
- * `storage_full`.
+ * when it cannot be used, is a backup, or a newer version wrote it, `data_corrupt` when the file is
+ * damaged or older than its mark, and `storage_full`. What was made in a new directory is then removed.
  */
 export async function openLmdbStore(options: {
   directory: string;
   /** Whether blobs can be mapped; `auto` by default. */
   mapping?: MappingRule;
+  /** Told what was repaired or upgraded. */
+  warn?: (message: string) => void;
 }): Promise<DiskStore> {
-  const { directory, mapping = 'auto' } = options;
-  const wasMissing = !existsSync(directory);
-  const lock = await lockDirectory(directory);
+  const { directory, mapping = 'auto', warn = () => {} } = options;
+  await requireNoBackup(directory);
+  const newDirectory = new NewDirectory(directory);
+  const lock = await lockDirectory(directory).catch(async (error: unknown) => {
+    await newDirectory.removeFolders();
+    throw error;
+  });
   const isNew = !existsSync(join(directory, STORE_FILE));
+  if (isNew) newDirectory.noteFiles();
   let tables: LmdbTables | undefined;
+  let markFile: MarkFile | undefined;
   try {
-    const blobs = await BlobFiles.open(join(directory, BLOB_FOLDER), mapping);
-    tables = await LmdbTables.open(directory, { mayBeNew: blobs.wasEmpty });
-    // A backup that is opened becomes a data directory.
-    await removeMarker(directory);
-    const newDirectory = isNew ? new NewDirectory(directory, { wasMissing }) : null;
-    return new TableStore({ directory, tables, blobs, lock, newDirectory });
+    const blobs = await BlobFiles.open(join(directory, BLOB_FOLDER), { mapping, isNew });
+    const mark = await readMark(directory);
+    const mayBeNew = blobs.wasEmpty && (mark?.number ?? 0) === 0;
+    const head = await prepareTables(directory, { mayBeNew, mark, warn });
+    tables = await LmdbTables.open(directory);
+    markFile = await MarkFile.open(directory, warn);
+    if (mark === undefined || !mark.digest.equals(head.digest)) await markFile.reset(head);
+    return new TableStore({
+      directory,
+      tables,
+      blobs,
+      lock,
+      mark: markFile,
+      newDirectory: isNew ? newDirectory : null,
+    });
   } catch (error) {
+    await markFile?.close();
     await tables?.close();
+    await newDirectory.removeFiles();
     await lock.release();
+    await newDirectory.removeFolders();
     throw translateDiskError(error, directory);
+  }
+}
+
+/**
+ * Checks the file of tables, without lmdb, and the mark; makes the file if there is none, and upgrades one of
+ * the first format. Returns the head of the tables.
+ */
+async function prepareTables(
+  directory: string,
+  options: {
+    mayBeNew: boolean;
+    mark: Mark | undefined;
+    warn: (message: string) => void;
+  },
+): Promise<StoreHead> {
+  const { mayBeNew, mark, warn } = options;
+  const path = join(directory, STORE_FILE);
+  if (!(await prepareLmdbFiles(path, { mayBeNew }))) return makeTables(path);
+  const { formatVersion, head, isEmpty } = checkFile(path);
+  // A first start that died before its first transaction.
+  if (formatVersion === undefined && isEmpty && mayBeNew) return makeTables(path);
+  if (Number(formatVersion) === FIRST_FORMAT_VERSION) {
+    const upgraded = await upgradeTables(path);
+    warn(
+      `The data directory ${directory} was upgraded from format version 1 to ${FORMAT_VERSION}.`,
+    );
+    return upgraded;
+  }
+  if (formatVersion === undefined) throw damaged(path, 'the format version is missing');
+  if (Number(formatVersion) !== FORMAT_VERSION) throw newerFormat(directory, formatVersion);
+  const { kind, what } = compareMark(mark, head!);
+  if (kind === 'lost') throw lostCommits(path, what);
+  if (kind === 'missing')
+    warn(`The file ${join(directory, MARK_FILE)} ${what}. It was written anew.`);
+  if (kind === 'behind' && head!.number - mark!.number > 1) {
+    warn(`The file ${join(directory, MARK_FILE)} ${what}. It was written anew.`);
+  }
+  return head!;
+}
+
+async function makeTables(path: string): Promise<StoreHead> {
+  const head = firstHead(randomBytes(16));
+  const { root, tables } = await openEnvironment(path);
+  try {
+    const { key, value } = writeOfHead(head);
+    await root.batch(() => {
+      tables.meta.put(FORMAT_KEY, Buffer.from(String(FORMAT_VERSION)));
+      tables.meta.put(key, value!.bytes);
+    });
+  } finally {
+    await root.close();
+  }
+  return head;
+}
+
+/** Throws `data_corrupt` for the first thing that is wrong. */
+function checkFile(path: string): CheckedTables {
+  const pages = LmdbPages.open(path);
+  try {
+    return checkTables(
+      pages,
+      (where, what) => {
+        throw damaged(path, where === '' ? what : `${where}: ${what}`);
+      },
+      // A collection reads its log when it is loaded, and only that collection is unavailable when it is damaged.
+      { withRecords: false },
+    );
+  } finally {
+    pages.close();
   }
 }
 
@@ -84,16 +173,17 @@ class LmdbTables implements Tables {
   readonly #directory: string;
   #environment: Environment;
   #copying: Promise<void> | undefined;
-  /** Whether pages may have become free since free pages were released. */
+  /** Whether pages may have become free since the last release of free pages began. */
   #hasUnreleased = true;
+  /** Since `startRelease`, until there is nothing more to release. */
+  #release: FreePageRelease | undefined;
+  #isReleaseBegun = false;
 
-  static async open(directory: string, options: { mayBeNew: boolean }): Promise<LmdbTables> {
-    const path = join(directory, STORE_FILE);
-    await prepareLmdbFiles(path, options);
-    const tables = new LmdbTables(directory, await openEnvironment(path));
+  static async open(directory: string): Promise<LmdbTables> {
+    const environment = await openEnvironment(join(directory, STORE_FILE));
+    const tables = new LmdbTables(directory, environment);
     try {
       await syncFolder(directory);
-      await tables.#checkFormat();
     } catch (error) {
       await tables.close();
       throw error;
@@ -108,7 +198,7 @@ class LmdbTables implements Tables {
 
   async write(writes: readonly PlannedWrite[]): Promise<void> {
     const byteCount = spaceFor(writes);
-    if (!hasFreeSpace(this.#directory, byteCount)) await this.releaseFreePages();
+    if (!hasFreeSpace(this.#directory, byteCount)) await this.#releaseAll();
     // Checked before, since lmdb handles a full disk badly: its error message overflows a buffer. A free
     // page of the file does not count: it may be a hole.
     requireFreeSpace(this.#directory, byteCount);
@@ -116,7 +206,7 @@ class LmdbTables implements Tables {
     await this.#transact((tables) => {
       for (const { table, key, value } of writes) {
         if (value === undefined) tables[table].remove(key);
-        else tables[table].put(key, asBuffer(value));
+        else tables[table].put(key, value.bytes);
       }
     });
   }
@@ -147,11 +237,6 @@ class LmdbTables implements Tables {
     ]);
   }
 
-  readLastKey(table: TableName, range: KeyRange): Buffer | undefined {
-    const reversed = { start: range.end, end: range.start, reverse: true, limit: 1 };
-    return this.#read(() => [...this.#environment.tables[table].getKeys(reversed)][0]);
-  }
-
   async copyTo(path: string): Promise<void> {
     this.#copying = this.#copy(path);
     try {
@@ -174,20 +259,35 @@ class LmdbTables implements Tables {
     }
   }
 
-  async releaseFreePages(): Promise<void> {
+  startRelease(): void {
+    this.#release = new FreePageRelease(this.#environment.path);
+    this.#isReleaseBegun = false;
+  }
+
+  async releasePart(): Promise<boolean> {
+    const release = this.#release;
     // A copy reads pages that were freed since it began.
-    if (!this.#hasUnreleased || this.#copying !== undefined) return;
-    if (!hasFreeSpace(this.#directory, BATCH_OVERHEAD_BYTES)) return;
+    if (release === undefined || this.#copying !== undefined) return false;
     try {
-      // Another transaction, since the pages that the last one freed belong to the state before it.
-      await this.#writeFormat();
-      const { path, root } = this.#environment;
-      root.resetReadTxn();
-      this.#hasUnreleased = false;
-      await releaseFreePages(path);
+      if (!this.#isReleaseBegun && hasFreeSpace(this.#directory, BATCH_OVERHEAD_BYTES)) {
+        // Another transaction, since the pages that the last one freed belong to the state before it.
+        await this.#writeFormat();
+        this.#isReleaseBegun = true;
+        this.#hasUnreleased = false;
+      }
+      this.#environment.root.resetReadTxn();
+      if (this.#isReleaseBegun && release.releasePart()) return true;
     } catch {
       // The pages keep their space, and the next write finds out what is wrong with the disk or the file.
     }
+    this.#release = undefined;
+    return false;
+  }
+
+  /** For a write that finds no space; other work than writes goes on meanwhile. */
+  async #releaseAll(): Promise<void> {
+    if (this.#hasUnreleased) this.startRelease();
+    while (await this.releasePart()) await nextTurn();
   }
 
   async close(): Promise<void> {
@@ -199,19 +299,8 @@ class LmdbTables implements Tables {
     try {
       return reading();
     } catch (error) {
-      throw damaged(this.#environment.path, error);
+      throw damagedFile(this.#environment.path, error);
     }
-  }
-
-  async #checkFormat(): Promise<void> {
-    const { tables } = this.#environment;
-    const found = this.#read(() => tables.meta.getBinary(FORMAT_KEY));
-    if (found === undefined) {
-      await this.#writeFormat();
-      return;
-    }
-    const version = found.toString();
-    if (Number(version) !== FORMAT_VERSION) throw newerFormat(this.#directory, version);
   }
 
   #writeFormat(): Promise<void> {
@@ -223,6 +312,7 @@ class LmdbTables implements Tables {
   /** Resolves when the changes are on disk. `change` must not throw, which would commit half of them. */
   async #transact(change: (tables: Environment['tables']) => void): Promise<void> {
     const { root, tables } = this.#environment;
+    this.#release?.forgetRanges();
     try {
       await root.batch(() => change(tables));
     } catch (error) {
@@ -250,46 +340,15 @@ class LmdbTables implements Tables {
   }
 }
 
-async function openEnvironment(path: string): Promise<Environment> {
-  const root = openRoot(path);
-  const openTable = (name: string): Table =>
-    root.openDB({ name, encoding: 'binary', keyEncoding: 'binary' });
-  try {
-    const tables = {
-      meta: openTable('meta'),
-      values: openTable('values'),
-      records: openTable('records'),
-      trims: openTable('trims'),
-    };
-    return { path, root, tables };
-  } catch (error) {
-    await root.close();
-    throw damaged(path, error);
-  }
-}
-
-function openRoot(path: string): RootDatabase<Buffer, Buffer> {
-  return open({
-    path,
-    // Makes a commit durable before it resolves: pwrite64 of the pages, fdatasync, pwrite64 of the meta
-    // page through a descriptor with O_DSYNC (as strace shows). With overlapping sync, the default, the
-    // meta page is written without a sync and readers see the commit before fdatasync is called.
-    overlappingSync: false,
-    // TableStore groups commits, because it has to know their order and which of them fail.
-    eventTurnBatching: false,
-    maxDbs: 4,
-    encoding: 'binary',
-    keyEncoding: 'binary',
-  });
-}
-
 function spaceFor(writes: readonly PlannedWrite[]): number {
   // Values are few and small: those of a checkpoint, for example, which trims a log.
   const hasRecords = writes.some(({ table, value }) => table === 'records' && value !== undefined);
   let byteCount = BATCH_OVERHEAD_BYTES + (hasRecords ? REMOVAL_SPACE_BYTES : 0);
   for (const { table, value } of writes) {
     const isSwept = table === 'records' && value === undefined;
-    byteCount += isSwept ? SWEEP_OVERHEAD_BYTES : WRITE_OVERHEAD_BYTES + (value?.byteLength ?? 0);
+    byteCount += isSwept
+      ? SWEEP_OVERHEAD_BYTES
+      : WRITE_OVERHEAD_BYTES + (value?.bytes.byteLength ?? 0);
   }
   return byteCount;
 }
@@ -300,17 +359,18 @@ async function causeOf(error: unknown): Promise<unknown> {
   return commitError === undefined ? error : commitError.catch((cause: unknown) => cause);
 }
 
-/** Error numbers of lmdb are negative and mean a damaged file; others are those of the system. */
-function damaged(path: string, error: unknown): unknown {
-  const { code, message } = error as { code?: unknown; message: string };
-  if (typeof code !== 'number' || code >= 0) return error;
-  return new SagittaError('data_corrupt', `The file ${path} is damaged: ${message}.`, {
-    cause: error,
-  });
+function damaged(path: string, what: string): SagittaError {
+  return new SagittaError(
+    'data_corrupt',
+    `The file ${path} is damaged: ${what}. Run "sagitta verify" to find other damage, and restore a backup.`,
+  );
 }
 
-function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+function lostCommits(path: string, what: string): SagittaError {
+  return new SagittaError(
+    'data_corrupt',
+    `The file ${path} is damaged or an older copy: ${what}. Restore a backup.`,
+  );
 }
 
 /** Without the members that lmdb adds to its Buffers. */

@@ -1,19 +1,23 @@
-// The state of each log that a store keeps in memory: its last sequence, how far it is trimmed, whether it
+// The state of each log that a store keeps in memory: the link to its last record, how far it is trimmed, whether it
 // was dropped, and the bytes of the records appended or read since the store was opened. Changes are
 // applied once they are on disk.
+
+import { CHAIN_START, type ChainLink, type StoredLog } from './log-chain.js';
+import { DROPPED } from './store-format.js';
 
 export type LogChange =
   | {
       readonly kind: 'append';
       readonly log: string;
-      readonly sequence: number;
+      /** To the record. */
+      readonly link: ChainLink;
       readonly byteLength: number;
     }
   | { readonly kind: 'trim'; readonly log: string; readonly throughSequence: number }
   | { readonly kind: 'dropLog'; readonly log: string };
 
 interface LogState {
-  lastSequence: number;
+  last: ChainLink;
   trimmedThrough: number;
   /** By sequence, of the records counted in `byteLength`. */
   byteLengths: Map<number, number>;
@@ -25,30 +29,31 @@ export class LogRegistry {
   readonly #dropped = new Set<string>();
 
   /** Registers a log with its state on disk. */
-  enter(log: string, lastSequence: number, trimmedThrough: number): void {
+  enter(log: string, { last, trimmedThrough }: StoredLog): void {
+    if (trimmedThrough === DROPPED) {
+      this.#drop(log);
+      return;
+    }
     this.#states.set(log, {
-      lastSequence: Math.max(lastSequence, trimmedThrough),
+      last,
       trimmedThrough,
       byteLengths: new Map(),
       byteLength: 0,
     });
   }
 
-  has(log: string): boolean {
-    return this.#states.has(log);
-  }
-
   isDropped(log: string): boolean {
     return this.#dropped.has(log);
   }
 
-  /** The greatest sequence the log ever had; 0 when it had none. */
-  lastSequenceOf(log: string): number {
-    return this.#states.get(log)?.lastSequence ?? 0;
+  /** The record with the greatest sequence that the log ever had. */
+  lastOf(log: string): ChainLink {
+    return this.#states.get(log)?.last ?? CHAIN_START;
   }
 
+  /** `DROPPED` for a dropped log. */
   trimmedThrough(log: string): number {
-    return this.#states.get(log)?.trimmedThrough ?? 0;
+    return this.#dropped.has(log) ? DROPPED : (this.#states.get(log)?.trimmedThrough ?? 0);
   }
 
   byteLengthOf(log: string): number {
@@ -58,26 +63,35 @@ export class LogRegistry {
   apply(change: LogChange): void {
     switch (change.kind) {
       case 'append':
-        this.count(change.log, change.sequence, change.byteLength);
+        this.#append(change.log, change.link, change.byteLength);
         break;
       case 'trim':
         this.#trim(change.log, change.throughSequence);
         break;
       case 'dropLog':
-        this.#states.delete(change.log);
-        this.#dropped.add(change.log);
+        this.#drop(change.log);
         break;
     }
   }
 
   /** Counts a record that was appended or read, once however often it is read. */
   count(log: string, sequence: number, byteLength: number): void {
-    if (!this.#states.has(log)) this.enter(log, 0, 0);
-    const state = this.#states.get(log)!;
-    state.lastSequence = Math.max(state.lastSequence, sequence);
-    if (sequence <= state.trimmedThrough || state.byteLengths.has(sequence)) return;
+    const state = this.#states.get(log);
+    if (state === undefined || sequence <= state.trimmedThrough || state.byteLengths.has(sequence))
+      return;
     state.byteLengths.set(sequence, byteLength);
     state.byteLength += byteLength;
+  }
+
+  #append(log: string, link: ChainLink, byteLength: number): void {
+    if (!this.#states.has(log)) this.enter(log, { last: CHAIN_START, trimmedThrough: 0 });
+    this.#states.get(log)!.last = link;
+    this.count(log, link.sequence, byteLength);
+  }
+
+  #drop(log: string): void {
+    this.#states.delete(log);
+    this.#dropped.add(log);
   }
 
   #trim(log: string, throughSequence: number): void {

@@ -4,6 +4,7 @@
 import { assert } from '../common/errors.js';
 import { assertBlobName } from './blob-files.js';
 import { CommitPlan } from './commit-plan.js';
+import { CHAIN_START } from './log-chain.js';
 import { LogRegistry } from './log-registry.js';
 import type { LogEntry, Store, StoreKey, StoreOperation } from './store.js';
 
@@ -40,7 +41,10 @@ class MemoryStore implements Store {
   constructor({ state = createMemoryState(), beforeCommit }: MemoryStoreOptions) {
     this.#state = state;
     this.#beforeCommit = beforeCommit;
-    for (const [log, sequence] of state.lastSequences) this.#registry.enter(log, sequence, 0);
+    for (const [log, sequence] of state.lastSequences) {
+      const last = { sequence, digest: CHAIN_START.digest };
+      this.#registry.enter(log, { last, trimmedThrough: 0 });
+    }
   }
 
   commit(operations: readonly StoreOperation[]): Promise<void> {

@@ -11,7 +11,9 @@ import type { StoreKey } from './store.js';
 export const STORE_FILE = 'store.lmdb';
 export const BLOB_FOLDER = 'segments';
 
-export const FORMAT_VERSION = 1;
+/** Version 1 had no checksums, and a table `trims` instead of `logs`; it is upgraded at the start. */
+export const FORMAT_VERSION = 2;
+export const FIRST_FORMAT_VERSION = 1;
 
 export function newerFormat(directory: string, found: string): SagittaError {
   return new SagittaError(
@@ -20,8 +22,11 @@ export function newerFormat(directory: string, found: string): SagittaError {
   );
 }
 
-/** `values` by key, `records` by log and sequence; `trims`: how far each log is trimmed. */
-export type TableName = 'values' | 'records' | 'trims';
+/**
+ * `values` by key, `records` by log and sequence; `logs`: the last record of each log and how far it is trimmed;
+ * `meta`: the format version, which is text, and the head. All entries but the version are sealed.
+ */
+export type TableName = 'meta' | 'values' | 'records' | 'logs';
 
 /** Trimmed through this, a log is dropped as a whole: it is greater than every sequence. */
 export const DROPPED = Number.MAX_SAFE_INTEGER;
@@ -103,12 +108,13 @@ function unescapePart(part: string): string {
   return part.replaceAll('\u0001\u0001', '\u0000').replaceAll('\u0001\u0002', '\u0001');
 }
 
-export function encodeTrim(throughSequence: number): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64BE(BigInt(throughSequence));
-  return bytes;
+/** The log of a record's key: a name, a zero and eight bytes. Undefined for other keys. */
+export function logOf(recordKey: Buffer): string | undefined {
+  const end = recordKey.byteLength - SEQUENCE_BYTES;
+  return end > 1 && recordKey[end - 1] === 0 ? decodeKey(recordKey.subarray(0, end))[0] : undefined;
 }
 
+/** An entry of the table `trims` of format version 1. */
 export function decodeTrim(bytes: Uint8Array): number {
   return Number(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getBigUint64(0));
 }

@@ -10,12 +10,12 @@ import { readWholeBlob } from './blob-files.js';
 import { LOCK_FOLDER, lockDirectory } from './directory-lock.js';
 import { LmdbPages } from './lmdb-pages.js';
 import type { LogEntry, StoreKey } from './store.js';
+import { type CheckedTables, checkTables, openPageEntry, recordOf } from './store-check.js';
 import {
   BLOB_FOLDER,
   DROPPED,
   decodeKey,
-  decodeTrim,
-  FORMAT_KEY,
+  FIRST_FORMAT_VERSION,
   FORMAT_VERSION,
   type KeyRange,
   newerFormat,
@@ -24,6 +24,7 @@ import {
   STORE_FILE,
   sequenceOf,
 } from './store-format.js';
+import { compareMark, MARK_FILE, readMark } from './store-mark.js';
 
 export interface Finding {
   /** `note`: nothing is lost, and the next start cleans it up. */
@@ -33,8 +34,6 @@ export interface Finding {
 }
 
 export type ReportFinding = (finding: Finding) => void;
-
-const TABLES = ['meta', 'values', 'records', 'trims'];
 
 export interface InspectedLog {
   readonly recordCount: number;
@@ -52,6 +51,7 @@ export class StoreInspection {
   /** Lengths by name, those of unfinished writes included. */
   readonly blobs: ReadonlyMap<string, number>;
   readonly #pages: LmdbPages;
+  readonly #formatVersion: string | undefined;
   readonly #release: () => Promise<void>;
 
   /**
@@ -79,15 +79,16 @@ export class StoreInspection {
       }
       pages = LmdbPages.open(path);
       const blobs = await listBlobs(join(directory, BLOB_FOLDER));
-      const logs = checkTables(pages, report);
-      checkFormat(directory, pages, logs.isEmpty, report);
+      const tables = inspectTables(pages, report);
+      checkFormat(directory, tables, report);
+      await checkMark(directory, tables, report);
       return new StoreInspection({
         directory,
         isBackup: marker !== undefined,
         pages,
         release,
         blobs,
-        logs: logs.byName,
+        tables,
       });
     } catch (error) {
       pages?.close();
@@ -102,14 +103,15 @@ export class StoreInspection {
     pages: LmdbPages;
     release: () => Promise<void>;
     blobs: ReadonlyMap<string, number>;
-    logs: ReadonlyMap<string, InspectedLog>;
+    tables: CheckedTables;
   }) {
     this.directory = options.directory;
     this.isBackup = options.isBackup;
     this.#pages = options.pages;
     this.#release = options.release;
     this.blobs = options.blobs;
-    this.logs = options.logs;
+    this.#formatVersion = options.tables.formatVersion;
+    this.logs = inspectedLogs(options.tables);
     let byteLength = options.pages.byteLength;
     for (const bytes of options.blobs.values()) byteLength += bytes;
     this.byteLength = byteLength;
@@ -117,9 +119,9 @@ export class StoreInspection {
 
   /** The entries under a prefix in key order, without damaged ones. */
   *list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }> {
-    for (const { key, value } of this.#pages.entries('values', rangeUnder(prefix))) {
-      const bytes = value();
-      if (bytes !== undefined) yield { key: decodeKey(key), value: bytes };
+    for (const entry of this.#pages.entries('values', rangeUnder(prefix))) {
+      const opened = openPageEntry(this.#formatVersion, 'values', entry);
+      if (opened !== undefined) yield { key: decodeKey(entry.key), value: opened.value };
     }
   }
 
@@ -138,8 +140,10 @@ export class StoreInspection {
     const first = Math.max(afterSequence, this.logs.get(log)?.trimmedThrough ?? 0) + 1;
     if (!Number.isSafeInteger(first)) return;
     const range: KeyRange = recordRange(log, first, DROPPED - 1);
-    for (const { key, value } of this.#pages.entries('records', range)) {
-      yield { sequence: sequenceOf(key), record: value() };
+    for (const entry of this.#pages.entries('records', range)) {
+      const opened = openPageEntry(this.#formatVersion, 'records', entry);
+      const record = opened && recordOf(this.#formatVersion, opened.value);
+      yield { sequence: sequenceOf(entry.key), record };
     }
   }
 
@@ -198,69 +202,54 @@ async function listBlobs(folder: string): Promise<Map<string, number>> {
   return blobs;
 }
 
-function checkTables(
-  pages: LmdbPages,
-  report: ReportFinding,
-): { byName: Map<string, InspectedLog>; isEmpty: boolean } {
-  const trims = new Map<string, number>();
-  const recordCounts = new Map<string, number>();
-  let isEmpty = true;
-  const error = (where: string, what: string) =>
-    report({
-      severity: 'error',
-      where: where === '' ? STORE_FILE : `${STORE_FILE}, ${where}`,
-      what,
-    });
-  const lostCount = pages.check(error, (table, { key, value }) => {
-    if (!TABLES.includes(table)) return;
-    if (table !== 'meta') isEmpty = false;
-    if (table === 'trims') {
-      const bytes = value();
-      if (bytes?.byteLength === 8) {
-        const through = decodeTrim(bytes);
-        trims.set(decodeKey(key)[0]!, through === DROPPED ? Number.POSITIVE_INFINITY : through);
-      } else {
-        error('table trims', `the entry of log ${JSON.stringify(decodeKey(key)[0])} is damaged`);
-      }
-    }
-    if (table === 'records') {
-      const log = logOf(key);
-      if (log === undefined)
-        error('table records', `a key of ${key.byteLength} bytes is not that of a record`);
-      else recordCounts.set(log, (recordCounts.get(log) ?? 0) + 1);
-    }
-  });
-  if (lostCount !== 0) {
-    const what = `${lostCount} pages are neither used nor free; only space is lost`;
+function inspectTables(pages: LmdbPages, report: ReportFinding): CheckedTables {
+  const tables = checkTables(
+    pages,
+    (place, what) => {
+      const where = place === '' ? STORE_FILE : `${STORE_FILE}, ${place}`;
+      report({ severity: 'error', where, what });
+    },
+    { withRecords: true },
+  );
+  if (tables.lostPageCount !== 0) {
+    const what = `${tables.lostPageCount} pages are neither used nor free; only space is lost`;
     report({ severity: 'note', where: STORE_FILE, what });
   }
-  const byName = new Map<string, InspectedLog>();
-  for (const name of new Set([...trims.keys(), ...recordCounts.keys()])) {
-    const trimmedThrough = trims.get(name) ?? 0;
-    byName.set(name, { recordCount: recordCounts.get(name) ?? 0, trimmedThrough });
-  }
-  return { byName, isEmpty };
+  return tables;
 }
 
-/** The key of a record is a name, a zero and eight bytes. */
-function logOf(key: Buffer): string | undefined {
-  return key.byteLength > 9 && key[key.byteLength - 9] === 0
-    ? decodeKey(key.subarray(0, key.byteLength - 8))[0]
-    : undefined;
+function inspectedLogs({ logs }: CheckedTables): Map<string, InspectedLog> {
+  const inspected = new Map<string, InspectedLog>();
+  for (const [name, { recordCount, trimmedThrough }] of logs) {
+    const through = trimmedThrough === DROPPED ? Number.POSITIVE_INFINITY : trimmedThrough;
+    inspected.set(name, { recordCount, trimmedThrough: through });
+  }
+  return inspected;
 }
 
 function checkFormat(
   directory: string,
-  pages: LmdbPages,
-  isEmpty: boolean,
+  { formatVersion, isEmpty }: CheckedTables,
   report: ReportFinding,
 ): void {
-  const [entry] = pages.entries('meta', { start: FORMAT_KEY, end: rangeUnder(['format']).end });
-  const found = entry?.value()?.toString();
-  if (found === undefined) {
+  if (formatVersion === undefined) {
     const what = 'the format version is missing';
     report({ severity: isEmpty ? 'note' : 'error', where: STORE_FILE, what });
-  } else if (Number(found) !== FORMAT_VERSION) {
-    throw newerFormat(directory, found);
+  } else if (Number(formatVersion) === FIRST_FORMAT_VERSION) {
+    const what = `has format version ${formatVersion}, without checksums of entries; the next start upgrades it to ${FORMAT_VERSION}`;
+    report({ severity: 'note', where: STORE_FILE, what });
+  } else if (Number(formatVersion) !== FORMAT_VERSION) {
+    throw newerFormat(directory, formatVersion);
   }
+}
+
+async function checkMark(
+  directory: string,
+  { head }: CheckedTables,
+  report: ReportFinding,
+): Promise<void> {
+  if (head === undefined) return;
+  const { kind, what } = compareMark(await readMark(directory), head);
+  if (kind === 'lost') report({ severity: 'error', where: STORE_FILE, what });
+  else if (kind !== 'equal') report({ severity: 'note', where: MARK_FILE, what });
 }

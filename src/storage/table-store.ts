@@ -2,6 +2,8 @@
 // them before a batch is written, and reads in pages. Trimmed records become invisible at once and are
 // removed in the background.
 
+import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { assert, SagittaError } from '../common/errors.js';
 import type { FileMapping } from '../common/types.js';
 import { anotherBackup, writeBackup } from './backup.js';
@@ -9,27 +11,38 @@ import type { BlobFiles } from './blob-files.js';
 import { CommitPlan, type PlannedWrite } from './commit-plan.js';
 import type { DirectoryLock } from './directory-lock.js';
 import { isDiskLow } from './disk.js';
+import { ChainReader, decodeStoredLog, splitRecord } from './log-chain.js';
 import { LogRegistry } from './log-registry.js';
 import type { NewDirectory } from './new-directory.js';
+import { damagedEntry, openValue, storedChecksum } from './sealed-entry.js';
 import type { DiskStore, LogEntry, StoreKey, StoreOperation } from './store.js';
 import {
   DROPPED,
   decodeKey,
-  decodeTrim,
   encodeKey,
   type KeyRange,
+  logOf,
   rangeUnder,
   recordRange,
+  STORE_FILE,
   sequenceOf,
   type TableName,
 } from './store-format.js';
+import { decodeHead, HEAD_KEY, headAfter, type StoreHead, writeOfHead } from './store-head.js';
+import type { MarkFile } from './store-mark.js';
 
 export interface TableEntry {
   readonly key: Buffer;
-  /** Owned by the caller. */
+  /** As it is stored. Owned by the caller. */
   readonly value: Uint8Array;
 }
 
+/** An entry whose checksum was compared. */
+interface OpenedEntry extends TableEntry {
+  readonly checksum: number;
+}
+
+/** Values are stored as they are given; only this file seals and opens them. */
 export interface Tables {
   /** Writes all or nothing. On disk, and seen by every read, when it resolves. One call at a time. */
   write(writes: readonly PlannedWrite[]): Promise<void>;
@@ -37,12 +50,13 @@ export interface Tables {
   /** The first entries of the range, as many as can be read without blocking the event loop; at least one if there are any. */
   readPage(table: TableName, range: KeyRange): TableEntry[];
   readKeys(table: TableName, range: KeyRange, countMax: number): Buffer[];
-  readLastKey(table: TableName, range: KeyRange): Buffer | undefined;
+  /** The next parts give the space of all that was removed until now back to the file system. */
+  startRelease(): void;
   /**
-   * Gives the space of what was removed back to the file system, as far as that is possible now. Not during
-   * a write. Never throws.
+   * Gives a part of the space back, without blocking the event loop for long. Returns whether there may be
+   * more. Not during a write; does nothing during a copy. Never throws.
    */
-  releaseFreePages(): Promise<void>;
+  releasePart(): Promise<boolean>;
   /** Writes the tables as of one moment to a new file, while writes continue. */
   copyTo(path: string): Promise<void>;
   close(): Promise<void>;
@@ -62,45 +76,59 @@ interface WaitingCommit {
 
 export class TableStore implements DiskStore {
   readonly #directory: string;
+  readonly #path: string;
   readonly #tables: Tables;
   readonly #blobs: BlobFiles;
   readonly #lock: DirectoryLock;
+  readonly #mark: MarkFile;
   readonly #newDirectory: NewDirectory | null;
   readonly #logs = new LogRegistry();
   /** Logs that may still have trimmed records on disk, and through which sequence. */
   readonly #unswept = new Map<string, number>();
+  #head: StoreHead;
   #waiting: WaitingCommit[] = [];
   #running: Promise<void> | undefined;
   #backup: Promise<unknown> | undefined;
   #isSweepPaused = false;
   /** Since space was last released, the records of a trimmed log were removed, or those of a dropped one. */
   #sweptLogs: 'none' | 'trimmed' | 'dropped' = 'none';
+  /** Space is being released, part by part. */
+  #isReleasing = false;
+  /** Nothing is released meanwhile. */
+  #isCopying = false;
   /** Commits wait for the sweep: they do not fit on the disk before it. */
   #mustSweepFirst = false;
   /** This many commits are written one by one: together they did not fit on the disk. */
   #aloneCount = 0;
   #isClosing = false;
 
-  /** The store owns tables, blobs and lock, and closes them. */
+  /**
+   * The store owns tables, blobs, lock and mark, and closes them. Throws `data_corrupt`, and leaves them open
+   * then.
+   */
   constructor(options: {
     directory: string;
     tables: Tables;
     blobs: BlobFiles;
     lock: DirectoryLock;
+    mark: MarkFile;
     /** Null unless the store is new. */
     newDirectory: NewDirectory | null;
   }) {
     this.#directory = options.directory;
+    this.#path = join(options.directory, STORE_FILE);
     this.#tables = options.tables;
     this.#blobs = options.blobs;
     this.#lock = options.lock;
+    this.#mark = options.mark;
     this.#newDirectory = options.newDirectory;
-    for (const { key, value } of this.#entriesUnder('trims', rangeUnder([]))) {
+    this.#head = this.#readHead();
+    for (const { key, value } of this.#entriesUnder('logs', rangeUnder([]))) {
       const log = decodeKey(key)[0]!;
-      const through = decodeTrim(value);
-      if (through === DROPPED) this.#logs.apply({ kind: 'dropLog', log });
-      else this.#open(log, through);
-      this.#unswept.set(log, through);
+      const stored = decodeStoredLog(value);
+      if (stored === undefined) throw damagedEntry(this.#path, placeOf('logs', key));
+      this.#logs.enter(log, stored);
+      if (stored.trimmedThrough > 0) this.#unswept.set(log, stored.trimmedThrough);
     }
     if (this.#unswept.size > 0) this.#running = this.#run();
   }
@@ -114,7 +142,9 @@ export class TableStore implements DiskStore {
   }
 
   get(key: StoreKey): Uint8Array | undefined {
-    return this.#tables.get('values', encodeKey(key));
+    const encoded = encodeKey(key);
+    const value = this.#tables.get('values', encoded);
+    return value && this.#open('values', { key: encoded, value }).value;
   }
 
   *list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }> {
@@ -124,17 +154,26 @@ export class TableStore implements DiskStore {
   }
 
   *readLog(log: string, afterSequence: number): Iterable<LogEntry> {
-    this.#open(log);
     if (this.#logs.isDropped(log)) return;
-    const first = Math.max(afterSequence, this.#logs.trimmedThrough(log)) + 1;
-    for (const { key, value } of this.#entriesUnder(
-      'records',
-      recordRange(log, first, SEQUENCE_MAX),
-    )) {
-      const sequence = sequenceOf(key);
-      this.#logs.count(log, sequence, value.byteLength);
-      yield { sequence, record: value };
+    const after = Math.max(afterSequence, this.#logs.trimmedThrough(log));
+    const chain = new ChainReader(
+      { last: this.#logs.lastOf(log), trimmedThrough: this.#logs.trimmedThrough(log) },
+      after,
+    );
+    const requireIntact = (problem: string | undefined) => {
+      // Of records that are trimmed while the caller reads, some may be removed already.
+      if (problem === undefined || this.#logs.trimmedThrough(log) > after) return;
+      throw brokenChain(this.#path, log, problem);
+    };
+    for (const entry of this.#entriesUnder('records', recordRange(log, after + 1, SEQUENCE_MAX))) {
+      const sequence = sequenceOf(entry.key);
+      const split = splitRecord(entry.value);
+      if (split === undefined) throw damagedEntry(this.#path, placeOf('records', entry.key));
+      requireIntact(chain.accept(sequence, split.previous, entry.checksum));
+      this.#logs.count(log, sequence, split.record.byteLength);
+      yield { sequence, record: split.record };
     }
+    requireIntact(chain.end());
   }
 
   logBytes(log: string): number {
@@ -175,7 +214,7 @@ export class TableStore implements DiskStore {
     if (this.#backup !== undefined) throw anotherBackup();
     const source = {
       directory: this.#directory,
-      copyTables: (path: string) => this.#tables.copyTo(path),
+      copyTables: (path: string) => this.#copyTables(path),
       blobPath: (name: string) => this.#blobs.pathOf(name),
       isStopping: () => this.#isClosing,
     };
@@ -185,6 +224,16 @@ export class TableStore implements DiskStore {
       return await making;
     } finally {
       this.#backup = undefined;
+    }
+  }
+
+  async #copyTables(path: string): Promise<void> {
+    this.#isCopying = true;
+    try {
+      await this.#tables.copyTo(path);
+    } finally {
+      this.#isCopying = false;
+      if (this.#mayRelease()) this.#running ??= this.#run();
     }
   }
 
@@ -207,38 +256,45 @@ export class TableStore implements DiskStore {
     await this.#running;
     await this.#blobs.close();
     await this.#tables.close();
+    await this.#mark.close();
+  }
+
+  #readHead(): StoreHead {
+    const value = this.#tables.get('meta', HEAD_KEY);
+    const head = value && decodeHead(this.#open('meta', { key: HEAD_KEY, value }).value);
+    if (head === undefined) throw damagedEntry(this.#path, 'the head of its tables');
+    return head;
+  }
+
+  /** Throws `data_corrupt` when the entry does not have its checksum. */
+  #open(table: TableName, { key, value }: TableEntry): OpenedEntry {
+    const opened = openValue(table, key, value);
+    if (opened === undefined) throw damagedEntry(this.#path, placeOf(table, key));
+    return { key, ...opened };
   }
 
   /** Reads page by page, so that no read transaction is open while the caller handles an entry. */
-  *#entriesUnder(table: TableName, range: KeyRange): Iterable<TableEntry> {
+  *#entriesUnder(table: TableName, range: KeyRange): Iterable<OpenedEntry> {
     let rest = range;
     while (true) {
       const page = this.#tables.readPage(table, rest);
       if (page.length === 0) return;
-      yield* page;
+      for (const entry of page) yield this.#open(table, entry);
       // Continue with the smallest key after the last one read.
       rest = { start: Buffer.concat([page.at(-1)!.key, Buffer.of(0)]), end: range.end };
     }
-  }
-
-  /** Registers the log with its state on disk. */
-  #open(log: string, trimmedThrough = 0): void {
-    if (this.#logs.has(log) || this.#logs.isDropped(log)) return;
-    const last = this.#tables.readLastKey('records', recordRange(log, 0, SEQUENCE_MAX));
-    this.#logs.enter(log, last === undefined ? 0 : sequenceOf(last), trimmedThrough);
   }
 
   async #run(): Promise<void> {
     // Commits made in the same iteration of the event loop share the first batch.
     await Promise.resolve();
     const allKeysIn = (range: KeyRange) => this.#tables.readKeys('values', range, Infinity);
-    while (this.#waiting.length > 0 || this.#maySweep()) {
+    while (this.#waiting.length > 0 || this.#maySweep() || this.#mayRelease()) {
       const plan = new CommitPlan(this.#logs, allKeysIn);
       const group = this.#isSweepingFirst() ? [] : this.#takeGroup(plan);
       const sweep = this.#planSweep();
       try {
-        const writes = [...plan.writes, ...sweep];
-        if (writes.length > 0) await this.#tables.write(writes);
+        await this.#write([...plan.writes, ...sweep]);
       } catch (error) {
         if (!this.#mayRetry(group, sweep, error)) for (const { reject } of group) reject(error);
         continue;
@@ -250,10 +306,28 @@ export class TableStore implements DiskStore {
         if (change.kind === 'dropLog') this.#unswept.set(change.log, DROPPED);
       }
       for (const { resolve } of group) resolve();
-      await this.#releaseSpace();
+      await this.#releasePart();
     }
     // In the same turn as the last check of the queue, so a later commit starts a new run.
     this.#running = undefined;
+  }
+
+  /** Writes the batch with the head after it, then the mark. */
+  async #write(writes: readonly PlannedWrite[]): Promise<void> {
+    if (writes.length === 0) return;
+    const head = headAfter(this.#head, writes, (table, key) => {
+      const stored = this.#tables.get(table, key);
+      return stored && storedChecksum(stored);
+    });
+    try {
+      await this.#tables.write([...writes, writeOfHead(head)]);
+    } catch (error) {
+      // A failed batch may be on disk nevertheless, when only its last sync failed.
+      this.#head = this.#readHead();
+      throw error;
+    }
+    this.#head = head;
+    await this.#mark.write(head);
   }
 
   /** Plans commits from the front of the queue until the batch is full. */
@@ -266,9 +340,6 @@ export class TableStore implements DiskStore {
       if (group.length > 0 && byteCount + bytes > GROUP_BYTES_MAX) break;
       const commit = this.#waiting.shift()!;
       try {
-        for (const operation of commit.operations) {
-          if ('log' in operation) this.#open(operation.log);
-        }
         plan.add(commit.operations);
       } catch (error) {
         commit.reject(error);
@@ -307,15 +378,26 @@ export class TableStore implements DiskStore {
     return mayRetry;
   }
 
+  #mayRelease(): boolean {
+    return this.#isReleasing && !this.#isCopying;
+  }
+
   /**
-   * After the last sweep. Pages that a trimmed log had are written again by the next records, which is faster
-   * where they have not been released; on a disk with little room the segment files may need them.
+   * Releases space after the last sweep, a part after each batch, so that commits do not wait for all of it.
+   * Pages that a trimmed log had are written again by the next records, which is faster where they have not
+   * been released; on a disk with little room the segment files may need them.
    */
-  async #releaseSpace(): Promise<void> {
-    if (this.#sweptLogs === 'none' || this.#unswept.size > 0) return;
-    if (this.#sweptLogs === 'trimmed' && !isDiskLow(this.#directory)) return;
-    this.#sweptLogs = 'none';
-    await this.#tables.releaseFreePages();
+  async #releasePart(): Promise<void> {
+    const isSwept = this.#sweptLogs !== 'none' && this.#unswept.size === 0;
+    if (isSwept && (this.#sweptLogs === 'dropped' || isDiskLow(this.#directory))) {
+      this.#sweptLogs = 'none';
+      this.#isReleasing = true;
+      this.#tables.startRelease();
+    }
+    if (!this.#mayRelease()) return;
+    // Requests, and those whose commits are done, have their turn before each part.
+    await nextTurn();
+    if (this.#mayRelease()) this.#isReleasing = await this.#tables.releasePart();
   }
 
   #maySweep(): boolean {
@@ -332,10 +414,23 @@ export class TableStore implements DiskStore {
       this.#unswept.delete(log);
       if (through === DROPPED) this.#sweptLogs = 'dropped';
       else if (this.#sweptLogs === 'none') this.#sweptLogs = 'trimmed';
-      if (through === DROPPED) return [{ table: 'trims', key: encodeKey([log]), value: undefined }];
+      if (through === DROPPED) return [{ table: 'logs', key: encodeKey([log]), value: undefined }];
     }
     return [];
   }
+}
+
+function placeOf(table: TableName, key: Buffer): string {
+  if (table !== 'records')
+    return `the entry ${JSON.stringify(decodeKey(key).join('/'))} of table ${table}`;
+  return `record ${sequenceOf(key)} of log ${logOf(key)}`;
+}
+
+function brokenChain(path: string, log: string, problem: string): SagittaError {
+  return new SagittaError(
+    'data_corrupt',
+    `The file ${path} is damaged: in log ${log}, ${problem}. Run "sagitta verify" to find other damage, and restore a backup.`,
+  );
 }
 
 function byteLengthOf(operations: readonly StoreOperation[]): number {

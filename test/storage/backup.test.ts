@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { digestOfFile, MARKER_FILE, readMarker } from '../../src/storage/backup-marker.js';
 import type { DiskStore, ListEntries } from '../../src/storage/store.js';
 import { withResolvers } from '../support/waiting.js';
-import { makeDirectory, onSmallDisk, openIn } from './directories.js';
+import { makeDirectory, onSmallDisk, openIn, openRestored } from './directories.js';
 
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));
 const text = (value: Uint8Array | undefined) => value && Buffer.from(value).toString();
@@ -30,7 +30,7 @@ async function openDisk(directory: string): Promise<DiskStore> {
 }
 
 describe('a backup of a store', () => {
-  it('is a data directory with the state of one moment and only the blobs that were chosen', async () => {
+  it('has the state of one moment and only the blobs that were chosen, and is not opened as it is', async () => {
     const store = await openDisk(await makeDirectory());
     await store.writeBlob('c/1', [bytes('one')]);
     await store.writeBlob('c/stray', [bytes('stray')]);
@@ -48,6 +48,15 @@ describe('a backup of a store', () => {
     await store.commit([{ kind: 'append', log: 'l', sequence: 2, record: bytes('second') }]);
     await store.close();
 
+    const before = (await readdir(folder, { recursive: true })).sort();
+    await assert.rejects(openDisk(folder), {
+      code: 'configuration_invalid',
+      message: /is a backup.*sagitta restore .*delete backup\.json/,
+    });
+    assert.deepEqual((await readdir(folder, { recursive: true })).sort(), before);
+    assert.deepEqual(await readMarker(folder), marker);
+
+    await rm(join(folder, MARKER_FILE));
     const copy = await openDisk(folder);
     assert.deepEqual(
       [...copy.readLog('l', 0)].map(({ record }) => text(record)),
@@ -57,7 +66,6 @@ describe('a backup of a store', () => {
     assert.equal(text(await copy.readBlob('c/1')), 'one');
     await copy.commit([{ kind: 'append', log: 'l', sequence: 2, record: bytes('other') }]);
     await copy.close();
-    assert.equal(await readMarker(folder), undefined, 'a folder that was served is no backup');
   });
 
   it('includes blobs that are removed meanwhile, which readers no longer see', async () => {
@@ -159,7 +167,7 @@ describe('a backup of a store', () => {
     const folder = join(await makeDirectory(), 'backup');
     await again.backup(folder, choose);
     await again.close();
-    const copy = await openDisk(folder);
+    const copy = await openRestored(folder);
     assert.equal(text(copy.get(['k'])), 'v');
     await copy.close();
   });
@@ -239,7 +247,12 @@ describe('a backup of a store', () => {
       resize(32);
       // A disk is mounted here: entries are moved in one by one.
       await store.backup(disk, choose);
-      assert.deepEqual((await readdir(disk)).sort(), [MARKER_FILE, 'segments', 'store.lmdb']);
+      assert.deepEqual((await readdir(disk)).sort(), [
+        MARKER_FILE,
+        'segments',
+        'store.lmdb',
+        'store.mark',
+      ]);
     });
     await store.close();
     if (!isDone) t.skip('mounting a small tmpfs is not permitted here');

@@ -5,6 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
+import { restoreBackup } from '../../src/storage/backup.js';
 import { openLmdbStore } from '../../src/storage/lmdb-store.js';
 import type { Store } from '../../src/storage/store.js';
 import type { StoreHarness } from './contract.js';
@@ -26,6 +27,13 @@ export async function openIn(directory: string): Promise<Store> {
   const store = await openLmdbStore({ directory });
   directoryOf.set(store, directory);
   return store;
+}
+
+/** Opens a copy of the backup. */
+export async function openRestored(backup: string): Promise<Store> {
+  const directory = join(await makeDirectory(), 'restored');
+  await restoreBackup(backup, directory);
+  return openIn(directory);
 }
 
 export const lmdbHarness: StoreHarness = {

@@ -82,7 +82,7 @@ describe('lmdb store: durability', () => {
     for (let i = 0; i < 2; i++) {
       await assert.rejects(openLmdbStore({ directory }), {
         code: 'configuration_invalid',
-        message: /format version 99.*reads 1/,
+        message: /format version 99.*reads 2/,
       });
     }
   });
@@ -111,7 +111,7 @@ const NO_HOLES = 'no addon that makes holes in files';
 
 function mayMakeHoles(): boolean {
   const native = loadNativeFiles();
-  return typeof native === 'object' && native.makeHoles !== undefined;
+  return typeof native === 'object' && native.makeHole !== undefined;
 }
 
 describe('lmdb store: disk space', () => {

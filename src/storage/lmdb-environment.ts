@@ -1,0 +1,56 @@
+// Opens lmdb's file with the tables of a store, and translates its errors. The file was checked before.
+
+import { type Database, open, type RootDatabase } from 'lmdb';
+import { SagittaError } from '../common/errors.js';
+import type { TableName } from './store-format.js';
+
+type Table = Database<Buffer, Buffer>;
+
+export interface Environment {
+  readonly path: string;
+  readonly root: RootDatabase<Buffer, Buffer>;
+  readonly tables: Readonly<Record<TableName, Table>>;
+}
+
+/** Makes the file if there is none. */
+export async function openEnvironment(path: string): Promise<Environment> {
+  const root = openRoot(path);
+  const openTable = (name: string): Table =>
+    root.openDB({ name, encoding: 'binary', keyEncoding: 'binary' });
+  try {
+    const tables = {
+      meta: openTable('meta'),
+      values: openTable('values'),
+      records: openTable('records'),
+      logs: openTable('logs'),
+    };
+    return { path, root, tables };
+  } catch (error) {
+    await root.close();
+    throw damagedFile(path, error);
+  }
+}
+
+function openRoot(path: string): RootDatabase<Buffer, Buffer> {
+  return open({
+    path,
+    // Makes a commit durable before it resolves: pwrite64 of the pages, fdatasync, pwrite64 of the meta
+    // page through a descriptor with O_DSYNC (as strace shows). With overlapping sync, the default, the
+    // meta page is written without a sync and readers see the commit before fdatasync is called.
+    overlappingSync: false,
+    // TableStore groups commits, because it has to know their order and which of them fail.
+    eventTurnBatching: false,
+    maxDbs: 4,
+    encoding: 'binary',
+    keyEncoding: 'binary',
+  });
+}
+
+/** Error numbers of lmdb are negative and mean a damaged file; others are those of the system. */
+export function damagedFile(path: string, error: unknown): unknown {
+  const { code, message } = error as { code?: unknown; message: string };
+  if (typeof code !== 'number' || code >= 0) return error;
+  return new SagittaError('data_corrupt', `The file ${path} is damaged: ${message}.`, {
+    cause: error,
+  });
+}

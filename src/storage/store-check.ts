@@ -1,0 +1,230 @@
+// Checks the tables of a file without lmdb, which trusts its pages and crashes on some damage: the structure of
+// the pages, the checksum of every entry, the head over all entries and, when asked to, the chains of the logs.
+// It runs at every start and in `sagitta verify`.
+
+import type { LmdbPages, PageEntry } from './lmdb-pages.js';
+import { ChainReader, decodeStoredLog, type StoredLog, splitRecord } from './log-chain.js';
+import { type OpenedValue, openValue } from './sealed-entry.js';
+import {
+  DROPPED,
+  decodeKey,
+  decodeTrim,
+  FIRST_FORMAT_VERSION,
+  FORMAT_KEY,
+  FORMAT_VERSION,
+  logOf,
+  recordRange,
+  sequenceOf,
+  type TableName,
+} from './store-format.js';
+import { decodeHead, HEAD_KEY, isCounted, type StoreHead } from './store-head.js';
+
+export interface CheckedTables {
+  /** As stored; undefined when it is missing. */
+  readonly formatVersion: string | undefined;
+  /** Undefined when it is missing or damaged, and in the first format. */
+  readonly head: StoreHead | undefined;
+  readonly logs: ReadonlyMap<string, CheckedLog>;
+  /** Whether there are no entries but those of `meta`. */
+  readonly isEmpty: boolean;
+  /** Pages that are neither used nor free. */
+  readonly lostPageCount: number;
+}
+
+interface CheckedLog extends StoredLog {
+  /** Those that are trimmed and not removed yet are included. */
+  readonly recordCount: number;
+}
+
+/** `where` is a place in the file; empty for the file as a whole. */
+export type ReportDamage = (where: string, what: string) => void;
+
+const UNSEALED_LOG = { sequence: 0, digest: Buffer.alloc(0) };
+
+/** What is wrong is reported; never throws for it. */
+export function checkTables(
+  pages: LmdbPages,
+  report: ReportDamage,
+  options: { readonly withRecords: boolean },
+): CheckedTables {
+  return new TableCheck(pages, report).run(options);
+}
+
+/** The value of an entry in a file of this format; undefined when it is damaged. */
+export function openPageEntry(
+  formatVersion: string | undefined,
+  table: TableName,
+  { key, value }: PageEntry,
+): OpenedValue | undefined {
+  const bytes = value();
+  if (bytes === undefined) return undefined;
+  return isSealed(formatVersion) ? openValue(table, key, bytes) : { value: bytes, checksum: 0 };
+}
+
+/** Of an entry of `records`, as `openPageEntry` returns it. */
+export function recordOf(
+  formatVersion: string | undefined,
+  value: Uint8Array,
+): Uint8Array | undefined {
+  return isSealed(formatVersion) ? splitRecord(value)?.record : value;
+}
+
+/** The format version as text, after `check` or `readTables`. */
+export function formatVersionOf(pages: LmdbPages): string | undefined {
+  const end = Buffer.concat([FORMAT_KEY, Buffer.of(0)]);
+  const [entry] = pages.entries('meta', { start: FORMAT_KEY, end });
+  return entry?.value()?.toString();
+}
+
+/** After `check` or `readTables`; undefined when it is missing or damaged. */
+export function headOf(pages: LmdbPages): StoreHead | undefined {
+  const end = Buffer.concat([HEAD_KEY, Buffer.of(0)]);
+  const [entry] = pages.entries('meta', { start: HEAD_KEY, end });
+  const opened = entry && openPageEntry(formatVersionOf(pages), 'meta', entry);
+  return opened && decodeHead(opened.value);
+}
+
+function isSealed(formatVersion: string | undefined): boolean {
+  return Number(formatVersion) !== FIRST_FORMAT_VERSION;
+}
+
+class TableCheck {
+  readonly #pages: LmdbPages;
+  readonly #report: ReportDamage;
+  readonly #storedLogs = new Map<string, StoredLog>();
+  readonly #recordCounts = new Map<string, number>();
+  #formatVersion: string | undefined;
+  #head: StoreHead | undefined;
+  #entryCount = 0;
+  #checksumSum = 0;
+  #isEmpty = true;
+
+  constructor(pages: LmdbPages, report: ReportDamage) {
+    this.#pages = pages;
+    this.#report = report;
+  }
+
+  run({ withRecords }: { withRecords: boolean }): CheckedTables {
+    let isFormatRead = false;
+    const lostPageCount = this.#pages.check(this.#report, (table, entry) => {
+      // From here on the tables are known.
+      if (!isFormatRead) this.#formatVersion = formatVersionOf(this.#pages);
+      isFormatRead = true;
+      if (table !== 'meta') this.#isEmpty = false;
+      if (table === 'records') this.#countRecord(entry.key);
+      else if (this.#has(FORMAT_VERSION)) this.#checkEntry(table, entry);
+      else if (table === 'trims' && this.#has(FIRST_FORMAT_VERSION)) this.#readTrim(entry);
+    });
+    if (this.#has(FORMAT_VERSION)) {
+      this.#checkHead();
+      if (withRecords) this.#checkChains();
+    }
+    const logs = new Map<string, CheckedLog>();
+    for (const name of new Set([...this.#storedLogs.keys(), ...this.#recordCounts.keys()])) {
+      const stored = this.#storedLogs.get(name) ?? { last: UNSEALED_LOG, trimmedThrough: 0 };
+      logs.set(name, { ...stored, recordCount: this.#recordCounts.get(name) ?? 0 });
+    }
+    return {
+      formatVersion: this.#formatVersion,
+      head: this.#head,
+      logs,
+      isEmpty: this.#isEmpty,
+      lostPageCount,
+    };
+  }
+
+  #has(formatVersion: number): boolean {
+    return Number(this.#formatVersion) === formatVersion;
+  }
+
+  #countRecord(key: Buffer): void {
+    const log = logOf(key);
+    if (log === undefined) {
+      this.#report('table records', `a key of ${key.byteLength} bytes is not that of a record`);
+    } else this.#recordCounts.set(log, (this.#recordCounts.get(log) ?? 0) + 1);
+  }
+
+  #checkEntry(table: string, entry: PageEntry): void {
+    const { key } = entry;
+    if (table === 'meta' && key.equals(FORMAT_KEY)) return;
+    if (table !== 'meta' && table !== 'values' && table !== 'logs') {
+      this.#report(`table ${table}`, 'is not a table of this format');
+      return;
+    }
+    const opened = openPageEntry(this.#formatVersion, table, entry);
+    const name = JSON.stringify(decodeKey(key).join('/'));
+    if (opened === undefined) {
+      this.#report(`table ${table}`, `the entry ${name} does not have its checksum`);
+      return;
+    }
+    if (isCounted(table)) {
+      this.#entryCount++;
+      this.#checksumSum = (this.#checksumSum + opened.checksum) >>> 0;
+    }
+    if (table === 'meta' && key.equals(HEAD_KEY)) this.#head = decodeHead(opened.value);
+    if (table === 'logs') {
+      const stored = decodeStoredLog(opened.value);
+      if (stored !== undefined) this.#storedLogs.set(decodeKey(key)[0]!, stored);
+      else this.#report('table logs', `the entry ${name} cannot be read`);
+    }
+  }
+
+  #checkHead(): void {
+    const head = this.#head;
+    if (head === undefined) {
+      this.#report('table meta', 'the head of the tables is missing or damaged');
+    } else if (head.entryCount !== this.#entryCount) {
+      this.#report(
+        '',
+        `the tables have ${this.#entryCount} intact entries, but commit ${head.number} left ${head.entryCount}: entries are missing or were brought back`,
+      );
+    } else if (head.checksumSum !== this.#checksumSum) {
+      this.#report(
+        '',
+        `the entries of the tables are not those that commit ${head.number} left: some are older ones`,
+      );
+    }
+  }
+
+  #checkChains(): void {
+    for (const [log, count] of this.#recordCounts) {
+      if (this.#storedLogs.has(log)) continue;
+      this.#report('table logs', `the entry of log ${log}, which has ${count} records, is missing`);
+    }
+    for (const [log, stored] of this.#storedLogs) {
+      if (stored.trimmedThrough !== DROPPED) this.#checkChain(log, stored);
+    }
+  }
+
+  #checkChain(log: string, stored: StoredLog): void {
+    const where = `log ${log}`;
+    const report = (what: string | undefined) => {
+      if (what !== undefined) this.#report(where, what);
+    };
+    let chain = new ChainReader(stored, stored.trimmedThrough);
+    const range = recordRange(log, stored.trimmedThrough + 1, DROPPED - 1);
+    for (const entry of this.#pages.entries('records', range)) {
+      const sequence = sequenceOf(entry.key);
+      if (sequence > stored.last.sequence) {
+        report(`record ${sequence} is after the last one, ${stored.last.sequence}`);
+        continue;
+      }
+      const opened = openPageEntry(this.#formatVersion, 'records', entry);
+      const split = opened && splitRecord(opened.value);
+      if (opened === undefined || split === undefined) {
+        report(`record ${sequence} does not have its checksum`);
+        // The next record is the first one of which the predecessor is not known.
+        chain = new ChainReader(stored, sequence);
+      } else report(chain.accept(sequence, split.previous, opened.checksum));
+    }
+    report(chain.end());
+  }
+
+  #readTrim(entry: PageEntry): void {
+    const bytes = entry.value();
+    const log = decodeKey(entry.key)[0]!;
+    if (bytes?.byteLength !== 8) {
+      this.#report('table trims', `the entry of log ${JSON.stringify(log)} is damaged`);
+    } else this.#storedLogs.set(log, { last: UNSEALED_LOG, trimmedThrough: decodeTrim(bytes) });
+  }
+}
