@@ -121,7 +121,11 @@ async function openDatabase(
   closers: Closers,
 ): Promise<OpenedDatabase> {
   const metrics = createMetrics();
-  const store = await openLmdbStore({ directory: config.dataDir, mapping: config.values });
+  const store = await openLmdbStore({
+    directory: config.dataDir,
+    mapping: config.values,
+    warn: (message) => logger.warn({}, message),
+  });
   closers.push((isFailed) => (isFailed ? store.closeAndRemoveIfNew() : store.close()));
   const pool = createThreadPool({
     workerUrl: new URL('./worker.js', import.meta.url),
@@ -210,6 +214,7 @@ async function listen(
     backups,
     pool,
     limits: config.limits,
+    memoryBytes: config.memory,
     defaultCollection: config.defaultCollection,
     logger,
     metrics,
@@ -219,7 +224,7 @@ async function listen(
     tls: security.tls,
     trustedProxies: config.trustedProxies,
     cors: corsOf(config),
-    isLocal: isLoopback(config.host),
+    hostNames: config.hostNames,
     consoleFolder: config.isConsoleServed ? CONSOLE_FOLDER : null,
     embedding: {
       endpoints: config.embedding,

@@ -99,19 +99,20 @@ export function areOfAdministrator(scopes: readonly string[]): boolean {
 interface KeyTerms {
   readonly scopes: readonly string[];
   readonly allowed_origins: readonly string[] | null;
+  readonly rate_limit: object | null;
   readonly expires_at: string | null;
   readonly revoked_at: string | null;
 }
 
 /**
  * Unix time from which on no API key can manage the service: infinity if one never expires, negative
- * infinity if none can at `nowMs`. A key for web pages is none: commands cannot use it.
+ * infinity if none can at `nowMs`. A key for web pages is none, since commands cannot use it, nor is one
+ * with a rate limit of its own, which others may use up.
  */
 export function administrationEndsAtMs(keys: readonly KeyTerms[], nowMs: number): number {
   const ends = keys
-    .filter(
-      ({ scopes, allowed_origins: origins }) => origins === null && areOfAdministrator(scopes),
-    )
+    .filter(({ allowed_origins, rate_limit }) => allowed_origins === null && rate_limit === null)
+    .filter(({ scopes }) => areOfAdministrator(scopes))
     .filter(({ revoked_at }) => revoked_at === null)
     .map(({ expires_at }) => (expires_at === null ? Infinity : Date.parse(expires_at)))
     .filter((endMs) => endMs > nowMs);

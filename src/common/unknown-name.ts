@@ -1,16 +1,90 @@
 // Describes a name that does not exist, for error messages: with the one that was probably meant, else
-// with all that exist.
+// with all that exist. Names may come from hostile requests: long ones are cut and compared with nothing.
 
 /** Longer names are compared with nothing: the comparison takes time by the product of the lengths. */
 const NAME_CHARACTERS_MAX = 64;
 /** One edit for each so many characters is taken for a misspelling. */
 const CHARACTERS_PER_EDIT = 3;
 
+/**
+ * What other systems call a member, in plain characters, and the names here in order of preference: the first
+ * that exists at the place is meant.
+ */
+const NAMES_OF_SYNONYM = new Map<string, readonly string[]>(
+  Object.entries({
+    attributes: ['metadata'],
+    class: ['collection'],
+    classname: ['collection'],
+    collectionname: ['collection', 'id'],
+    conditions: ['filter'],
+    data: ['vectors', 'metadata'],
+    dim: ['dimension'],
+    dims: ['dimension'],
+    distance: ['metric'],
+    document: ['metadata'],
+    documents: ['vectors'],
+    embedding: ['values', 'vector'],
+    embeddings: ['vectors', 'values'],
+    hybrid: ['fusion'],
+    index: ['collection'],
+    indexname: ['collection'],
+    k: ['top_k'],
+    key: ['id'],
+    keys: ['ids'],
+    limit: ['top_k'],
+    lookup: ['ids'],
+    match: ['filter'],
+    maxresults: ['top_k', 'limit'],
+    minscore: ['score_threshold'],
+    n: ['top_k'],
+    name: ['id'],
+    nearvector: ['vector'],
+    nresults: ['top_k'],
+    numcandidates: ['top_k'],
+    numdimensions: ['dimension'],
+    orderby: ['sort'],
+    pagetoken: ['cursor'],
+    paginationtoken: ['cursor'],
+    payload: ['metadata'],
+    pk: ['id'],
+    points: ['vectors', 'ids'],
+    properties: ['metadata'],
+    query: ['vector', 'text'],
+    queryembedding: ['vector'],
+    queryfilter: ['filter'],
+    queryvector: ['vector'],
+    records: ['vectors'],
+    returnmetadata: ['include_metadata'],
+    rows: ['vectors'],
+    similarity: ['metric'],
+    size: ['top_k', 'dimension'],
+    skip: ['offset'],
+    space: ['metric'],
+    topn: ['top_k'],
+    uuid: ['id'],
+    vector: ['values'],
+    vectordimension: ['dimension'],
+    vectorsize: ['dimension'],
+    where: ['filter'],
+    withmetadata: ['include_metadata'],
+    withpayload: ['include_metadata'],
+    withvector: ['include_values'],
+    withvectors: ['include_values'],
+  }),
+);
+
 export function describeUnknownName(found: string, known: readonly string[]): string {
-  const start = `There is nothing named ${JSON.stringify(found)} here`;
-  const nearest = nearestName(found, known);
-  if (nearest !== undefined) return `${start}; did you mean ${JSON.stringify(nearest)}?`;
+  const start = `There is nothing named ${JSON.stringify(cutName(found))} here`;
+  const meant = meantBySynonym(found, known) ?? nearestName(found, known);
+  if (meant !== undefined) return `${start}; did you mean ${JSON.stringify(meant)}?`;
   return `${start}; expected ${known.length === 0 ? 'nothing' : known.join(', ')}.`;
+}
+
+/** The name as messages show it: the beginning of a long one. */
+export function cutName(name: string): string {
+  if (name.length <= NAME_CHARACTERS_MAX) return name;
+  // Without half of a surrogate pair at the cut.
+  return `${name.slice(0, NAME_CHARACTERS_MAX).replace(/[\ud800-\udbff]$/, '')}…`;
 }
 
 /** The nearest of the names, which differ in case and separators at no cost; undefined for none near. */
@@ -20,12 +94,20 @@ export function nearestName(found: string, names: readonly string[]): string | u
   let nearest: string | undefined;
   let editsMax = Math.max(1, Math.floor(plainFound.length / CHARACTERS_PER_EDIT));
   for (const name of names) {
-    const edits = editDistance(plainFound, plain(name));
+    const plainName = plain(name);
+    // Each edit changes the length by at most one character.
+    if (Math.abs(plainName.length - plainFound.length) > editsMax) continue;
+    const edits = editDistance(plainFound, plainName);
     if (edits > editsMax || edits >= name.length) continue;
     nearest = name;
     editsMax = edits - 1;
   }
   return nearest;
+}
+
+function meantBySynonym(found: string, known: readonly string[]): string | undefined {
+  if (found.length > NAME_CHARACTERS_MAX) return undefined;
+  return NAMES_OF_SYNONYM.get(plain(found))?.find((name) => known.includes(name));
 }
 
 function plain(name: string): string {

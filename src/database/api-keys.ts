@@ -35,11 +35,15 @@ export const OWNER_CHARACTERS_MAX = 256;
 export const KEY_SCOPES_MAX = 64;
 /** Every request checks its origin against those of its key one by one. */
 export const KEY_ORIGINS_MAX = 32;
+/** A thousandth is a request in 17 minutes. With less, a key could hardly be used again. */
+export const KEY_RATE_MIN = 0.001;
 /** As for the rate limits of the service. */
 export const KEY_RATE_MAX = 1e9;
 /** A rotation that leaves the old secret valid for longer is none. */
 const DAY_MS = 24 * 60 * 60 * 1000;
 export const GRACE_MS_MAX = 30 * DAY_MS;
+/** Of the last key that can manage the service: time to rotate it again if the new secret is lost. */
+const LAST_GRACE_MS_MIN = 60_000;
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const ID_CHARACTERS = 16;
@@ -193,12 +197,14 @@ export class ApiKeys {
   }
 
   /**
-   * Gives the key a new secret. The old one stays valid for `graceMs`; 0 ends it at once. Throws
-   * `key_not_found`, also for a key that was revoked or has expired.
+   * Gives the key a new secret. The old one stays valid for `graceMs`; 0 ends it at once.
+   * `keepsAdministrator`: that of the last key that can make others stays valid for a while, because
+   * the reply with the new one may be lost. Throws `key_not_found`, also for a key that was revoked or
+   * has expired, `limit_exceeded` and `would_lock_out`.
    */
   rotate(
     id: string,
-    { graceMs }: { graceMs: number },
+    { graceMs, keepsAdministrator = false }: { graceMs: number; keepsAdministrator?: boolean },
   ): Promise<{ record: ApiKeyRecord; key: string }> {
     if (graceMs > GRACE_MS_MAX) {
       throw new SagittaError(
@@ -213,6 +219,13 @@ export class ApiKeys {
         throw new SagittaError(
           'key_not_found',
           `The key ${id} ${old.revokedAtMs === null ? 'has expired' : 'was revoked'}; create a new one.`,
+        );
+      }
+      const isTooShort = graceMs < LAST_GRACE_MS_MIN;
+      if (keepsAdministrator && isTooShort && this.#isLastAdministrator(old, now)) {
+        throw new SagittaError(
+          'would_lock_out',
+          `The key ${id} is the last one that can manage this service: if the reply with its new secret were lost, nobody could any more. Set grace_seconds to at least ${LAST_GRACE_MS_MIN / 1000}; found ${graceMs / 1000}. To end the old secret at once, make another key with the scope admin first, without an expiry, origins and a rate limit, and then rotate or revoke this one.`,
         );
       }
       const secret = randomText(SECRET_CHARACTERS);
@@ -243,7 +256,7 @@ export class ApiKeys {
       if (keepsAdministrator && this.#isLastAdministrator(old, now)) {
         throw new SagittaError(
           'would_lock_out',
-          `The key ${id} is the last valid one with the scope admin: without it, nobody could manage this service over the network. Make another with the scope admin first, or replace the secret of this one (rotate). On the machine of the service, "sagitta keys revoke ${id}" revokes it nevertheless.`,
+          `The key ${id} is the last one that can manage this service: without it, nobody could over the network. Make another with the scope admin first, without an expiry, origins and a rate limit, or replace the secret of this one (rotate). On the machine of the service, "sagitta keys revoke ${id}" revokes it nevertheless.`,
         );
       }
       const entry: ApiKeyEntry = { ...old, revokedAtMs: now, previous: null };
@@ -268,11 +281,15 @@ export class ApiKeys {
     throw new SagittaError('key_not_found', `There is no key with the id "${id}".`);
   }
 
+  /** Whether no other key can manage the service as well, and as lastingly, as this one. */
   #isLastAdministrator(entry: ApiKeyEntry, now: number): boolean {
-    const canManage = (each: ApiKeyEntry) =>
-      !isEnded(each, now) && each.allowedOrigins === null && areOfAdministrator(each.scopes);
-    const managing = [...this.#keys.values()].filter((key) => canManage(key.entry));
-    return managing.length === 1 && managing[0]!.entry.id === entry.id;
+    const valid = [...this.#keys.values()]
+      .map((key) => key.entry)
+      .filter((each) => !isEnded(each, now) && areOfAdministrator(each.scopes));
+    const unbound = valid.filter(isUnbound);
+    const lasting = unbound.filter(({ expiresAtMs }) => expiresAtMs === null);
+    const [managing = []] = [lasting, unbound, valid].filter((some) => some.length > 0);
+    return managing.length === 1 && managing[0]!.id === entry.id;
   }
 
   #freshId(): string {
@@ -293,6 +310,11 @@ export class ApiKeys {
       `There are too many valid API keys (limit ${API_KEYS_MAX}). Revoke some first.`,
     );
   }
+}
+
+/** Whether any program can use the key, and at the rate of the service. */
+function isUnbound({ allowedOrigins, rateLimit }: ApiKeyEntry): boolean {
+  return allowedOrigins === null && rateLimit === null;
 }
 
 function isEnded({ revokedAtMs, expiresAtMs }: ApiKeyEntry, now: number): boolean {
@@ -381,8 +403,8 @@ function checkRestrictions({ allowedOrigins, rateLimit }: ApiKeyInput, report: R
   }
   if (rateLimit == null) return;
   const { perSecond, burst = 1 } = rateLimit;
-  if (!(perSecond > 0 && perSecond <= KEY_RATE_MAX)) {
-    const detail = `Expected a number above 0 and at most ${KEY_RATE_MAX}; found ${perSecond}.`;
+  if (!(perSecond >= KEY_RATE_MIN && perSecond <= KEY_RATE_MAX)) {
+    const detail = `Expected a number from ${KEY_RATE_MIN} to ${KEY_RATE_MAX}; found ${perSecond}.`;
     report(['rate_limit', 'per_second'], detail);
   }
   if (!(Number.isInteger(burst) && burst >= 1 && burst <= KEY_RATE_MAX)) {
@@ -392,7 +414,7 @@ function checkRestrictions({ allowedOrigins, rateLimit }: ApiKeyInput, report: R
 }
 
 /** Throws `would_lock_out` unless the first key can make further ones, and can for ever. */
-function requireAdministrator({ scopes, expiresAt, allowedOrigins }: ApiKeyInput): void {
+function requireAdministrator({ scopes, expiresAt, allowedOrigins, rateLimit }: ApiKeyInput): void {
   const issues: ValidationIssue[] = [];
   const report = (name: string, detail: string) =>
     issues.push({ location: field(name), code: 'would_lock_out', detail });
@@ -412,6 +434,12 @@ function requireAdministrator({ scopes, expiresAt, allowedOrigins }: ApiKeyInput
     report(
       'allowed_origins',
       'The first key must not be bound to web pages: commands and programs could not manage the service with it. Make one without origins first, and then this one with it.',
+    );
+  }
+  if (rateLimit != null) {
+    report(
+      'rate_limit',
+      'The first key must have no rate limit of its own: whoever uses it up would keep others from managing the service. Make one without a rate limit first, and then this one with it.',
     );
   }
   if (issues.length > 0) throw validationError(issues, 'would_lock_out');

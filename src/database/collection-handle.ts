@@ -46,7 +46,7 @@ import type { DatabaseServices } from './database-services.js';
 import type { AttachedReply } from './idempotency.js';
 import { type Projection, type ProjectionRequest, runProjection } from './projection/projection.js';
 import { runList } from './query/list.js';
-import { runQuery } from './query/query.js';
+import { type QueryOptions, runQuery } from './query/query.js';
 import type {
   QueryReply,
   QueryRequest,
@@ -324,8 +324,8 @@ export class CollectionHandle {
    * The nearest vectors of one query. Throws `vector_not_found`, `dimension_mismatch`,
    * `invalid_vector`, `invalid_filter`, `limit_exceeded`, `overloaded` and errors of the cursor.
    */
-  async query(request: QueryRequest, options: CallOptions = {}): Promise<QueryReply> {
-    return this.#use((collection) => runQuery(collection, request, this.#services, options.signal));
+  async query(request: QueryRequest, options: QueryOptions = {}): Promise<QueryReply> {
+    return this.#use((collection) => runQuery(collection, request, this.#services, options));
   }
 
   /**

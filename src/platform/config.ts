@@ -2,7 +2,9 @@
 // over the environment, and the environment over the defaults; `settings.ts` is the table.
 
 import { SagittaError } from '../common/errors.js';
+import type { Limits } from '../common/limits.js';
 import { nearestName } from '../common/unknown-name.js';
+import { memoryOfProcess } from './memory-limit.js';
 import { isServiceVariable } from './service-variables.js';
 import {
   ALL_SETTINGS,
@@ -36,10 +38,23 @@ const TEST_PREFIX = 'SAGITTA_TEST_';
 
 const nameByVariable = new Map([...ALL_SETTINGS.keys()].map((name) => [variableOf(name), name]));
 
+/**
+ * The most that limits take of the memory, unless they are set. Besides them there are the stored data, the
+ * heap's garbage, and batches in the engine.
+ */
+const MEMORY_SHARES: Partial<Record<keyof Limits, number>> = {
+  bodyBytesMax: 1 / 16,
+  bodyBytesInFlightMax: 1 / 16,
+  replyBytesInFlightMax: 1 / 8,
+  filterCacheBytesMax: 1 / 32,
+};
+
 export interface ConfigSources {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Values from the command line, by setting name; they take precedence over the environment. */
   readonly overrides?: Readonly<Record<string, string | undefined>>;
+  /** The memory that the process may use where `memory` is not set; by default what the system reports. */
+  readonly memoryBytes?: number;
 }
 
 /** Something wrong with the settings of these names; a variable that is no setting has none. */
@@ -55,7 +70,11 @@ type Overrides = NonNullable<ConfigSources['overrides']>;
  * Throws `configuration_invalid`, which names every setting that is wrong, with the value found and the
  * values expected.
  */
-export function loadConfig({ env: found, overrides = {} }: ConfigSources): Config {
+export function loadConfig({
+  env: found,
+  overrides = {},
+  memoryBytes = memoryOfProcess(),
+}: ConfigSources): Config {
   const ignoredVariables = Object.entries(found)
     .filter(([name, value]) => name.startsWith(PREFIX) && isServiceVariable(name, value ?? ''))
     .map(([name]) => name);
@@ -64,10 +83,16 @@ export function loadConfig({ env: found, overrides = {} }: ConfigSources): Confi
   );
   const problems = unknownNames(env, overrides);
   const values = readSettings(env, overrides, problems);
+  const memory = (values.memory as number | null) ?? memoryBytes;
   const limits = Object.fromEntries(BOUND_NAMES.map((name) => [name, values[name]]));
+  for (const [name, share] of Object.entries(MEMORY_SHARES)) {
+    const isSet = overrides[name] !== undefined || env[variableOf(name)] !== undefined;
+    if (!isSet) limits[name] = Math.min(values[name] as number, Math.floor(memory * share));
+  }
   const others = Object.fromEntries(SETTING_NAMES.map((name) => [name, values[name]]));
   const config = {
     ...others,
+    memory,
     isConsoleServed: (others as unknown as Config).console === 'on',
     tracesUrl: readTracesUrl(env, problems),
     embedding: readEmbedding(others as unknown as Config, env, problems),

@@ -70,6 +70,8 @@ export interface Config {
   readonly jwtAlgorithms: readonly string[];
   /** Addresses and CIDR blocks of proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[];
+  /** Names of the service besides those of its machine, `*.…`, or `*` for all. */
+  readonly hostNames: readonly string[];
   /** Origins of pages, or `*`; empty for none. */
   readonly corsOrigins: readonly string[];
   readonly corsMethods: readonly string[];
@@ -95,6 +97,8 @@ export interface Config {
   readonly embedding: readonly EmbeddingEndpoint[];
   /** Variables of Kubernetes Services, which look like settings but are none. */
   readonly ignoredVariables: readonly string[];
+  /** The memory that the process may use, in bytes. */
+  readonly memory: number;
   readonly limits: Limits;
 }
 
@@ -222,6 +226,12 @@ const SETTINGS = {
     unit: null,
     help: 'The number of worker threads for filters, scoring and large bodies; by default one per core.',
   },
+  memory: {
+    ...integer(268_435_456, 1_099_511_627_776_000),
+    default: null,
+    unit: 'bytes',
+    help: 'Memory that the service may use besides mapped files; by default that of its container (cgroup) or of the machine. Limits on what requests hold together are lowered to shares of it unless they are set, and near its end only one large body and one large reply at a time are admitted; docs/operations.md has the shares.',
+  },
   shutdownMs: {
     ...integer(0, 3_600_000),
     default: 10_000,
@@ -285,6 +295,15 @@ const SETTINGS = {
     unit: null,
     help: 'Proxies that terminate TLS in front of Sagitta; their X-Forwarded-For headers are trusted.',
   },
+  hostNames: {
+    ...list(
+      z.string().regex(/^(\*|(\*\.)?[\w-]+(\.[\w-]+)*)$/),
+      'a comma-separated list of names of hosts without ports (sagitta, *.example.org), or *',
+    ),
+    default: [],
+    unit: null,
+    help: 'While no credential is required: the names under which the service may be reached, besides localhost, IP addresses and the name of the machine, *.example.org for all below one, or * for all. Requests with another name in the header Host are refused, because any web site can give the address of the service a name of its own (DNS rebinding).',
+  },
   corsOrigins: {
     ...list(
       z.string().refine((found) => found === '*' || isOrigin(found)),
@@ -327,6 +346,7 @@ const SETTINGS = {
       'RateLimit',
       'RateLimit-Policy',
       'Retry-After',
+      'Sagitta-Row-Count',
       'Sagitta-Sequence',
       'Sagitta-With-Sequence',
       'Server-Timing',

@@ -10,6 +10,7 @@ import type { Logger } from '../common/logger.js';
 import type { Tracer } from '../common/trace.js';
 import type { BackupService } from '../database/backup.js';
 import type { Database } from '../database/database.js';
+import { memoryInUse } from '../platform/memory-limit.js';
 import type { Metrics } from '../platform/metrics.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Authenticator } from './auth/authenticator.js';
@@ -18,6 +19,8 @@ import { Embedder, type EmbeddingOptions } from './embedding/embedder.js';
 import { respondToParseError } from './failures.js';
 import { addBodyParsers } from './ingest/body-parsers.js';
 import { type EventLoopDelay, EventLoopMonitor } from './limits/event-loop-monitor.js';
+import { NO_PRESSURE } from './limits/memory-budget.js';
+import { MemoryPressure } from './limits/memory-pressure.js';
 import { describeApi } from './openapi.js';
 import { readConsole, serveConsole } from './pages/console.js';
 import { serveDocs } from './pages/docs.js';
@@ -45,6 +48,7 @@ import { addDatabaseGauges } from './telemetry/database-gauges.js';
 import { createHttpMetrics } from './telemetry/http-metrics.js';
 import { AuditLogLimiter } from './telemetry/request-telemetry.js';
 import { logRefusedConnections } from './transport/connections.js';
+import { HostNames } from './transport/host-names.js';
 import { Listener } from './transport/listener.js';
 import type { Tls } from './transport/tls.js';
 
@@ -71,16 +75,18 @@ export interface AppOptions {
   /** Addresses and CIDR blocks of proxies whose X-Forwarded-For is trusted; none by default. */
   readonly trustedProxies?: readonly string[];
   /**
-   * Whether the service listens on a loopback address only. Without credentials it then refuses a
-   * Host header that names another machine.
+   * Names of the service besides those of this machine. While no credential is required, a Host header
+   * with another one is refused.
    */
-  readonly isLocal?: boolean;
+  readonly hostNames?: readonly string[];
   /** The folder with the built files of the console; null, the default, if it is not served. */
   readonly consoleFolder?: string | null;
   /** Milliseconds of a monotonic clock; `performance.now` by default. */
   readonly nowMs?: () => number;
   /** Measured by default. */
   readonly eventLoop?: EventLoopDelay;
+  /** The memory that the process may use, in bytes; null, the default, for one that is not limited. */
+  readonly memoryBytes?: number | null;
 }
 
 const NO_EMBEDDING: EmbeddingOptions = {
@@ -99,7 +105,7 @@ const ROUTES = 'routes';
 
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { database, limits, logger, metrics, tls = null, trustedProxies = [] } = options;
-  const { consoleFolder = null, cors = null } = options;
+  const { consoleFolder = null, cors = null, memoryBytes = null } = options;
   const nowMs = options.nowMs ?? (() => performance.now());
   const eventLoop = options.eventLoop ?? new EventLoopMonitor({ nowMs });
   const listener = new Listener({ limits, tls, logger, trustedProxies });
@@ -133,8 +139,17 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     },
     cors: cors === null ? null : new Cors(cors),
     eventLoop,
+    memoryPressure:
+      memoryBytes === null
+        ? NO_PRESSURE
+        : new MemoryPressure({
+            memoryBytes,
+            measure: memoryInUse,
+            release: () => database.memory.now(),
+            nowMs,
+          }),
     nowMs,
-    isLocal: options.isLocal ?? false,
+    hostNames: new HostNames(options.hostNames ?? []),
   });
   const app = Fastify({
     logger: false,

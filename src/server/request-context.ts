@@ -229,6 +229,14 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
   }
 
   /**
+   * Reserves memory for the results that the reply will be made of, before they are there; for a stream, as
+   * much of them as there is at once. Throws as `reserveReply`.
+   */
+  reserveWork(byteCount: number, { isStreamed = false } = {}): void {
+    this.#request.replyReservation.reserveWork(this.principal.id, byteCount, isStreamed);
+  }
+
+  /**
    * Aborted with a `deadline_exceeded` error when the deadline passes or the client disconnects.
    * Created on first use: most routes do not need it.
    */

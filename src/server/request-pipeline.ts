@@ -24,7 +24,7 @@ import { logFailure, toClientError } from './failures.js';
 import { refuseParameters, validateQuery } from './ingest/validate.js';
 import { BodyAdmission } from './limits/body-admission.js';
 import type { EventLoopDelay } from './limits/event-loop-monitor.js';
-import { shareHolder } from './limits/memory-budget.js';
+import { type Pressure, shareHolder } from './limits/memory-budget.js';
 import { type RateKind, RateLimiter, rateKindOf } from './limits/rate-limit.js';
 import { OPERATIONAL_HEADROOM_BYTES, ReplyAdmission } from './limits/reply-admission.js';
 import { chooseType, JSON_TYPE, notAcceptableError } from './media-types.js';
@@ -42,6 +42,7 @@ import {
   startBodyTimeout,
   startSlowReaderTimeout,
 } from './transport/connections.js';
+import type { HostNames } from './transport/host-names.js';
 import { connectionOf } from './transport/listener.js';
 
 interface RequestPipelineOptions {
@@ -51,10 +52,11 @@ interface RequestPipelineOptions {
   /** Null if pages of other origins may not use the service. */
   readonly cors: Cors | null;
   readonly eventLoop: EventLoopDelay;
+  readonly memoryPressure: Pressure;
   /** Milliseconds of a monotonic clock. */
   readonly nowMs: () => number;
-  /** Whether the service listens on a loopback address only. */
-  readonly isLocal: boolean;
+  /** Under which requests are answered while no credential is required. */
+  readonly hostNames: HostNames;
 }
 
 /** A route with values that are computed once for all its requests. */
@@ -86,7 +88,7 @@ export class RequestPipeline {
   readonly #routes: readonly Route[];
   readonly #telemetry: TelemetryServices;
   readonly #cors: Cors | null;
-  readonly #isLocal: boolean;
+  readonly #hostNames: HostNames;
   readonly #rates: RateLimiter;
   readonly #bodies: BodyAdmission;
   readonly #replies: ReplyAdmission;
@@ -96,17 +98,18 @@ export class RequestPipeline {
   #onDrained: (() => void) | undefined;
 
   constructor(options: RequestPipelineOptions) {
-    const { services, routes, telemetry, cors, eventLoop, nowMs, isLocal } = options;
+    const { services, routes, telemetry, cors, eventLoop, nowMs, hostNames } = options;
+    const { memoryPressure: pressure } = options;
     const { limits } = services;
     this.#services = services;
     this.#routes = routes;
     this.#telemetry = telemetry;
     this.#cors = cors;
-    this.#isLocal = isLocal;
+    this.#hostNames = hostNames;
     this.#rates = new RateLimiter({ limits, nowMs });
-    this.#bodies = new BodyAdmission({ bytesMax: limits.bodyBytesInFlightMax });
+    this.#bodies = new BodyAdmission({ bytesMax: limits.bodyBytesInFlightMax, pressure });
     services.database.memory.onRelease(() => this.#bodies.dropKept());
-    this.#replies = new ReplyAdmission({ bytesMax: limits.replyBytesInFlightMax });
+    this.#replies = new ReplyAdmission({ bytesMax: limits.replyBytesInFlightMax, pressure });
     this.#eventLoop = eventLoop;
   }
 
@@ -195,7 +198,9 @@ export class RequestPipeline {
       throw new SagittaError('invalid_request', 'The request line has no HTTP version.');
     }
     if (request.is404) throw this.#unknownRouteError(request, reply);
-    if (this.#isLocal && !this.#services.authenticator.isRequired) checkLocalHost(request);
+    if (this.#services.authenticator.isRequired) return;
+    const { host, ':authority': authority } = request.headers;
+    this.#hostNames.check(host ?? (authority as string | undefined));
   }
 
   #unknownRouteError(request: FastifyRequest, reply: FastifyReply): SagittaError {
@@ -340,6 +345,7 @@ export class RequestPipeline {
     found: RouteReply,
   ): FastifyReply {
     const { request } = reply;
+    request.replyReservation.endWork();
     if (rateKind !== 'write') {
       // Bytes are static bodies, shared by all requests; text is counted in bytes when it is sent.
       const length = typeof found.body === 'string' ? found.body.length : 0;
@@ -356,6 +362,7 @@ export class RequestPipeline {
     this.#setHeaders(reply, found);
     const byteCount = Buffer.byteLength(body);
     const unsharedBytes = typeof body === 'string' ? byteCount : 0;
+    request.replyReservation.endWork();
     request.replyReservation.reserveUnchecked(request.principal.id, unsharedBytes);
     reply.send(body);
     startSlowReaderTimeout(reply.raw, byteCount, this.#services.limits.stalledMsMax);
@@ -461,21 +468,6 @@ function patternOf({ path, isOperational }: Route): RegExp {
   const prefix = isOperational === true ? '' : '(?:/v1)?';
   const segments = path.replaceAll('.', '\\.').replace(/\{\w+\}/g, '[^/]+');
   return new RegExp(`^${prefix}${segments}$`);
-}
-
-const LOCAL_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
-
-/**
- * Protects a local service without credentials from DNS rebinding: any web site can point its own
- * name at the loopback address and then send requests through the browser, with that name as Host.
- */
-function checkLocalHost(request: FastifyRequest): void {
-  const host = request.headers.host ?? request.headers[':authority'];
-  if (host === undefined || LOCAL_HOST.test(String(host))) return;
-  throw new SagittaError(
-    'invalid_request',
-    'The Host header names another machine; expected localhost, 127.0.0.1 or [::1]. Other names are accepted once a credential is configured.',
-  );
 }
 
 /** Refuses preconditions that the route does not check: ignoring one would lose an update. */

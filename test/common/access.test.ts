@@ -165,7 +165,8 @@ test('a scope of the service makes no collection visible, and the anonymous prin
 
 test('administration ends with the last key of an administrator that programs can use', () => {
   const nowMs = Date.parse('2026-01-01T00:00:00Z');
-  const usable = { scopes: ['admin'], allowed_origins: null, expires_at: null, revoked_at: null };
+  const terms = { allowed_origins: null, rate_limit: null, expires_at: null, revoked_at: null };
+  const usable = { scopes: ['admin'], ...terms };
   const soon = { ...usable, expires_at: '2026-02-01T00:00:00Z' };
   const later = {
     ...usable,
@@ -175,6 +176,7 @@ test('administration ends with the last key of an administrator that programs ca
   const useless = [
     { ...usable, scopes: ['admin:catalog-*', 'vectors:write'] },
     { ...usable, allowed_origins: ['https://app.example.org'] },
+    { ...usable, rate_limit: { per_second: 1, burst: 1 } },
     { ...usable, revoked_at: '2025-01-01T00:00:00Z' },
     { ...usable, expires_at: '2026-01-01T00:00:00Z' },
   ];

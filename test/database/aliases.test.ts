@@ -9,7 +9,7 @@ import { Backups } from '../../src/database/backup.js';
 import type { Database } from '../../src/database/database.js';
 import { createMemoryState, createMemoryStore } from '../../src/storage/memory-store.js';
 import type { DiskStore, StoreOperation } from '../../src/storage/store.js';
-import { makeDirectory, openIn } from '../storage/directories.js';
+import { makeDirectory, openIn, openRestored } from '../storage/directories.js';
 import { batchOf, createCrashingStore, openDatabase, overrideStore } from './harness.js';
 
 const shape = { dimension: 2, metric: 'dot', description: null, labels: {} } as const;
@@ -122,7 +122,7 @@ describe('a backup', () => {
     await database.close();
     await store.close();
 
-    const copyStore = await openIn(join(directory, 'first'));
+    const copyStore = await openRestored(join(directory, 'first'));
     const copy = await openDatabase({ store: copyStore });
     const include = { values: false, metadata: false, expiry: true };
     const { expiresAt } = await copy.collection('live').get('x', include);

@@ -12,7 +12,7 @@ import { Backups } from '../../src/database/backup.js';
 import type { Database } from '../../src/database/database.js';
 import { verifyDirectory } from '../../src/offline.js';
 import type { DiskStore } from '../../src/storage/store.js';
-import { makeDirectory, openIn } from '../storage/directories.js';
+import { makeDirectory, openIn, openRestored } from '../storage/directories.js';
 import { eventually, withResolvers } from '../support/waiting.js';
 import { batchOf, createRandom, createTestClock, openDatabase, testSeed } from './harness.js';
 
@@ -98,7 +98,7 @@ describe('backups', () => {
       const report = await verifyDirectory(folder);
       assert.deepEqual(report.findings, [], name);
       deletionCount += report.counts.deletions;
-      const copyStore = await openIn(folder);
+      const copyStore = await openRestored(folder);
       const copy = await openDatabase({ store: copyStore, clock });
       const { sequence } = copy.collection('c').record();
       assert.ok(sequence >= acknowledgedBefore, `${name}: ${sequence} of ${acknowledgedBefore}`);

@@ -22,9 +22,13 @@ function refuse(sources: ConfigSources): string {
   return message;
 }
 
+/** No limit is lowered for it. */
+const LARGE_MEMORY = 64 * 1024 ** 3;
+
 describe('the configuration', () => {
   it('has a default for every setting', () => {
-    assert.deepEqual(loadConfig({ env: {} }), {
+    assert.deepEqual(loadConfig({ env: {}, memoryBytes: LARGE_MEMORY }), {
+      memory: LARGE_MEMORY,
       host: '127.0.0.1',
       port: 8484,
       dataDir: './data',
@@ -48,6 +52,7 @@ describe('the configuration', () => {
       jwtAudience: null,
       jwtAlgorithms: ['RS256', 'PS256', 'ES256', 'EdDSA'],
       trustedProxies: [],
+      hostNames: [],
       corsOrigins: [],
       corsMethods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'],
       corsHeaders: [
@@ -70,6 +75,7 @@ describe('the configuration', () => {
         'RateLimit',
         'RateLimit-Policy',
         'Retry-After',
+        'Sagitta-Row-Count',
         'Sagitta-Sequence',
         'Sagitta-With-Sequence',
         'Server-Timing',
@@ -349,5 +355,21 @@ describe('the configuration', () => {
 
   it('offers every engine', () => {
     assert.deepEqual([...ENGINE_CHOICES].sort(), ['auto', ...ENGINE_NAMES].sort());
+  });
+
+  it('lowers what requests may hold together to shares of the memory', () => {
+    const limitsOf = (env: Record<string, string>) =>
+      loadConfig({ env, memoryBytes: 2 ** 30 }).limits;
+    const { bodyBytesMax, bodyBytesInFlightMax, replyBytesInFlightMax, filterCacheBytesMax } =
+      limitsOf({});
+    assert.equal(bodyBytesMax, DEFAULT_LIMITS.bodyBytesMax);
+    assert.equal(bodyBytesInFlightMax, 2 ** 26);
+    assert.equal(replyBytesInFlightMax, 2 ** 27);
+    assert.equal(filterCacheBytesMax, DEFAULT_LIMITS.filterCacheBytesMax);
+    const small = limitsOf({ SAGITTA_MEMORY: String(2 ** 28) });
+    assert.equal(small.bodyBytesMax, 2 ** 24);
+    assert.equal(small.filterCacheBytesMax, 2 ** 23);
+    const set = limitsOf({ SAGITTA_REPLY_BYTES_IN_FLIGHT_MAX: '300000000' });
+    assert.equal(set.replyBytesInFlightMax, 300_000_000);
   });
 });

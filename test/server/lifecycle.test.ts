@@ -69,11 +69,11 @@ describe('the running application', () => {
     const service = await createFilledService();
     const port = await listen(service);
     const { arrived, release } = holdQueries(service);
-    const head = 'GET /collections/c HTTP/1.1\r\nhost: x\r\n\r\n';
+    const head = 'GET /collections/c HTTP/1.1\r\nhost: localhost\r\n\r\n';
     const body = '{"vector":[1,2,3]}';
     const text = exchange(port, (socket) => {
       socket.write(
-        `POST /collections/c/query HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+        `POST /collections/c/query HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
       );
       void arrived.then(() => {
         void stopApp(service.app, { deadlineMs: DEADLINE_MS });
@@ -113,7 +113,7 @@ describe('the running application', () => {
     let stoppedMs = 0;
     const text = await exchange(port, (socket) => {
       socket.write(
-        `POST /collections/c/query HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+        `POST /collections/c/query HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
       );
       // The headers were sent with keep-alive; the rest of the reply waits for the reader.
       socket.once('data', () => {
@@ -177,7 +177,7 @@ describe('the running application', () => {
     assert.match(garbage, /x-request-id: /);
     assert.equal(JSON.parse(garbage.split('\r\n\r\n')[1] ?? '').code, 'invalid_request');
     const long = await exchange(port, (socket) =>
-      socket.write(`GET /x?${'y'.repeat(200_000)} HTTP/1.1\r\nhost: x\r\n\r\n`),
+      socket.write(`GET /x?${'y'.repeat(200_000)} HTTP/1.1\r\nhost: localhost\r\n\r\n`),
     );
     assert.equal(JSON.parse(long.split('\r\n\r\n')[1] ?? '').code, 'limit_exceeded');
     await service.close();

@@ -40,7 +40,7 @@ export function headOf(
   path: string,
   headers: Readonly<Record<string, string | number>> = {},
 ): string {
-  const lines = Object.entries({ host: 'x', ...headers }).map(([name, value]) => {
+  const lines = Object.entries({ host: 'localhost', ...headers }).map(([name, value]) => {
     return `${name}: ${value}\r\n`;
   });
   return `${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`;

@@ -29,7 +29,7 @@ export interface JoinChunk {
 }
 
 /** Bytes of all columns of a chunk; the last match may exceed it. */
-const CHUNK_BYTES = 2 * 1024 * 1024;
+export const CHUNK_BYTES = 512 * 1024;
 
 /** Collects rows and matches until a chunk is full. */
 export class JoinChunkBuilder {

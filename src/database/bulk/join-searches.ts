@@ -27,6 +27,9 @@ export interface SearchPlan {
 
 /** Hits that may be held for rows that the reader has not reached: 16 MB of them. */
 const HITS_HELD_MAX = 2 ** 20;
+const HIT_BYTES = 16;
+/** Groups at once: one that is read and one that is searched. */
+const GROUPS_HELD = 2;
 
 /**
  * Hits of one row in one search where all matches are wanted: with a sensible threshold most rows have
@@ -197,6 +200,12 @@ export class JoinSearches {
     const heldMax = Math.max(1, Math.floor(HITS_HELD_MAX / this.#k));
     return Math.min(rowCount, GROUP_ROWS_MAX, heldMax);
   }
+}
+
+/** The most memory that the hits of a join of so many rows take. */
+export function heldBytesMax({ topK }: SearchPlan, rowCount: number): number {
+  const hitCount = Math.min(HITS_HELD_MAX, rowCount * ((topK ?? THRESHOLD_PAGE_MAX) + 1));
+  return GROUPS_HELD * HIT_BYTES * hitCount;
 }
 
 /** The next rows, fewer than `countMax` at the end only. */

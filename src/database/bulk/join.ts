@@ -15,15 +15,19 @@ import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView, viewsOfNamed } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { searchTarget } from '../query/search-target.js';
-import { type JoinChunk, JoinChunkBuilder } from './join-chunks.js';
+import { CHUNK_BYTES, type JoinChunk, JoinChunkBuilder } from './join-chunks.js';
 import {
   type Group,
+  heldBytesMax,
   type JoinRow,
   JoinSearches,
   type SearchPlan,
   walkRows,
 } from './join-searches.js';
 import { type SampleRequest, sampleViews } from './sample.js';
+
+/** Chunks of a join at once: one that is filled, one that is written, and its text. */
+const CHUNKS_HELD = 3;
 
 export interface JoinRequest {
   /** The collection in which matches are searched; absent: the collection itself. */
@@ -97,6 +101,8 @@ export interface Join {
   readonly metric: Metric;
   /** Rows that are joined. */
   readonly rowCount: number;
+  /** The most memory that the hits and chunks take while the join is read. */
+  readonly workBytes: number;
   /** To be read once. A row of zeros has no match under cosine. */
   chunks(): AsyncGenerator<JoinChunk>;
 }
@@ -146,11 +152,13 @@ export async function runJoin(
     includeMetadata: request.includeMetadata ?? false,
     mayLackDirection: metric === 'cosine' && shape.metric !== 'cosine',
   };
+  const rowCount = countVisible(views);
   return {
     sequence: snapshot.sequence,
     withSequence: withSnapshot.sequence,
     metric,
-    rowCount: countVisible(views),
+    rowCount,
+    workBytes: heldBytesMax(plan, rowCount) + CHUNKS_HELD * CHUNK_BYTES,
     chunks: () =>
       intactChunks(joinChunks(plan, searched, services, signal), [collection, searched]),
   };

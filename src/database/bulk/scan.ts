@@ -27,6 +27,7 @@ import type { WorkerPool } from '../../platform/pool.js';
 import { elementBytes } from '../../segment/sparse-field.js';
 import type { NamedShapes } from '../api.js';
 import type { Collection } from '../collection/collection.js';
+import { rowSizesOf } from '../collection/row-sizes.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { type SampleRequest, sampleViews } from './sample.js';
@@ -74,6 +75,8 @@ export interface Scan {
   /** The typed columns of metadata, in the order of every chunk; empty unless asked for. */
   readonly typedFields: readonly TypedField[];
   readonly rowCount: number;
+  /** The approximate size of all rows, with vectors and metadata. */
+  readonly byteCount: number;
   /** In order of arrival, none of them empty. */
   chunks(): Iterable<RowChunk>;
   /** The same with the typed columns, which are made ahead in the pool. */
@@ -159,6 +162,7 @@ export async function runScan(
   const hasTyped = request.includeMetadata && request.hasTypedMetadata === true;
   const typedFields = hasTyped ? await findTypedFields(pool, views, signal) : [];
   const rowCount = countVisible(views);
+  const { textBytes, vectorBytes } = rowSizesOf(collection);
   const { dimension = null, vectors = {}, multiVectors = {} } = collection.definition;
   const { sparseVectors = {} } = collection.definition;
   const options = {
@@ -179,6 +183,7 @@ export async function runScan(
     sparse: Object.keys(sparseVectors),
     typedFields,
     rowCount,
+    byteCount: Math.ceil(rowCount * (textBytes + vectorBytes)),
     chunks: () => scanStats.countScan(intactChunks(collection, views, options), rowCount),
     async *typedChunks() {
       const chunks = scanStats.countScan(chunksToType(views, options), rowCount);

@@ -222,6 +222,8 @@ export interface PreparedQueries {
   /** The index of the first one among all queries of the session. */
   readonly firstIndex: number;
   readonly count: number;
+  /** The memory that their matches will take, as far as it can be known before. */
+  readonly matchBytes: number;
   /** One reply a query, in order, all with the same timings. Throws `collection_not_found` when the collection is gone by then. */
   answer(options?: { readonly signal?: AbortSignal | undefined }): Promise<readonly QueryReply[]>;
 }

@@ -13,17 +13,23 @@ import {
 import { whenAborted } from '../../common/when-aborted.js';
 import { type CallOptions, unnamedShape } from '../api.js';
 import type { Collection } from '../collection/collection.js';
+import { rowSizesOf } from '../collection/row-sizes.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import { type DatabaseObserver, observeCursorError, observeReplies } from '../observer.js';
+import { matchBytesOf } from './match-bytes.js';
 import { answerPlans } from './query.js';
 import type { PreparedQueries, QueryRequest, QuerySession } from './query-api.js';
 import { createFilterParser, type PlanContext, planQuery, type QueryPlan } from './query-plan.js';
 
 /** Larger groups fill the engine no better and delay the queries of others. */
 const GROUP_QUERIES_MAX = 256;
-/** Matches of all queries of a group: some tens of megabytes until they are written. */
-const GROUP_MATCHES_MAX = 131_072;
+/**
+ * Matches of all queries of a group, of which a request holds a few: some tens of megabytes, or less of a
+ * service with less memory.
+ */
+const GROUP_BYTES_MAX = 32 * 1024 * 1024;
+const GROUP_SHARE = 1 / 16;
 
 /** Waits until the write `minSequence` is visible. Rejects with the signal's reason. */
 export async function openSession(
@@ -58,11 +64,16 @@ export async function openSession(
         observer,
         plan: { limits, sealer, now: clock.now(), parseFilter },
       });
-      const queries = plans.map((plan, i) => ({ plan, request: requests[i]! }));
+      const rowSizes = rowSizesOf(collection);
+      const queries = plans.map((plan, i) => ({
+        plan,
+        request: requests[i]!,
+        matchBytes: matchBytesOf(plan, rowSizes),
+      }));
       const groups = cutByWeight(queries, {
         countMax: GROUP_QUERIES_MAX,
-        weightMax: GROUP_MATCHES_MAX,
-        weightOf: ({ plan }) => matchesOf(plan),
+        weightMax: Math.min(GROUP_BYTES_MAX, limits.replyBytesInFlightMax * GROUP_SHARE),
+        weightOf: ({ matchBytes }) => matchBytes,
       });
       let next = firstIndex;
       return groups.map((group) => {
@@ -71,6 +82,7 @@ export async function openSession(
         return {
           firstIndex: first,
           count: group.length,
+          matchBytes: group.reduce((sum, { matchBytes }) => sum + matchBytes, 0),
           async answer(options = {}) {
             const groupPlans = group.map(({ plan }) => plan);
             const replies = await answerPlans(view, groupPlans, services, options.signal).finally(
@@ -124,11 +136,4 @@ function issuesOfRow(row: number, error: SagittaError): readonly ValidationIssue
     return [{ location: rowField(row, 'id'), code: error.code, detail: error.message }];
   }
   return error.issues.map((issue) => ({ ...issue, location: { ...issue.location, row } }));
-}
-
-/** The most matches that a plan finds at once. */
-function matchesOf({ sort, grouping, diversity, topK, limit }: QueryPlan): number {
-  if (diversity !== null) return diversity.candidateCount;
-  if (grouping !== null) return Math.min(limit, topK ?? limit) * grouping.size;
-  return sort === null ? Math.min(limit, topK ?? limit) : (topK ?? limit);
 }

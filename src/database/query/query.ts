@@ -6,7 +6,9 @@ import { distanceOf, type SearchHits, type SearchQuery } from '../../engine/core
 import { aggregateViews } from '../aggregate/aggregate.js';
 import type { Aggregations } from '../aggregate/aggregate-api.js';
 import { finite } from '../aggregate/row-set.js';
+import type { CallOptions } from '../api.js';
 import type { Collection } from '../collection/collection.js';
+import { rowSizesOf } from '../collection/row-sizes.js';
 import type { RowAddress } from '../collection/rows.js';
 import { isVisible, withoutRow } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
@@ -14,6 +16,7 @@ import type { DatabaseServices } from '../database-services.js';
 import { observeCursorError, observeReplies } from '../observer.js';
 import { DiverseSearch } from './diverse-search.js';
 import { GroupedSearch } from './grouped-search.js';
+import { matchBytesOf } from './match-bytes.js';
 import { type OpenPlan, openPlans } from './open-ranking.js';
 import { type PageHit, PageSearch, type PageSteps } from './page-search.js';
 import type {
@@ -38,12 +41,17 @@ import type { ScheduledHits } from './search-scheduler.js';
 import type { SearchSource } from './search-source.js';
 import { toFloat32 } from './search-target.js';
 
+export interface QueryOptions extends CallOptions {
+  /** Called with the memory that the matches will take, before they are searched; a throw ends the query. */
+  readonly reserve?: (byteCount: number) => void;
+}
+
 /** One page of one query. Throws what `planQuery` throws; rejects with the signal's reason. */
 export async function runQuery(
   collection: Collection,
   request: QueryRequest,
   services: DatabaseServices,
-  signal: AbortSignal | undefined,
+  { signal, reserve }: QueryOptions,
 ): Promise<QueryReply> {
   const { catalogue, limits, sealer, clock, observer } = services;
   if (request.minSequence !== undefined && request.cursor === undefined) {
@@ -58,6 +66,7 @@ export async function runQuery(
       parseFilter: createFilterParser(limits),
     });
     view.pin(plan.sequence);
+    reserve?.(matchBytesOf(plan, rowSizesOf(collection)));
     const replies = await answerPlans(view, [plan], services, signal);
     observeReplies(observer, [request], replies);
     return replies[0]!;

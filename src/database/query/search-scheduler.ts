@@ -12,7 +12,7 @@ export interface SearchSchedulerOptions {
   readonly engine: Pick<Engine, 'search'>;
   /** Searches that may wait; a longer queue only adds latency. */
   readonly waitingMax: number;
-  /** A search with more queries than this is a batch of its own. */
+  /** A search with more queries than this is a batch of its own, as is one with many hits. */
   readonly batchQueriesMax?: number;
   readonly observer: Pick<DatabaseObserver, 'batchSearched'>;
 }
@@ -27,14 +27,20 @@ export interface ScheduledHits {
 /** Several times the batch that saturates the arithmetic units; larger batches only add latency. */
 const BATCH_QUERIES_MAX = 1_024;
 
-/** A search with fewer queries delays others only briefly. */
+/** Hits of all queries of a batch: choosing and holding many takes longer than scoring. */
+const BATCH_HITS_MAX = 65_536;
+
+/** A search with fewer queries and hits delays others only briefly. */
 const LARGE_GROUP_QUERIES_MIN = 32;
+const LARGE_GROUP_HITS_MIN = 16_384;
 
 /** One in the engine and one that is ready to follow it. */
 const LARGE_GROUPS_MAX = 2;
 
 interface PendingSearch {
   readonly queries: readonly SearchQuery[];
+  /** The most hits of all queries together. */
+  readonly hitCount: number;
   readonly submittedAtMs: number;
   /** Null while it waits. */
   batch: Batch | null;
@@ -93,6 +99,7 @@ export class SearchScheduler {
       }
       const search: PendingSearch = {
         queries,
+        hitCount: queries.reduce((sum, { k }) => sum + k, 0),
         submittedAtMs: performance.now(),
         batch: null,
         isSettled: false,
@@ -163,9 +170,12 @@ export class SearchScheduler {
     const batch = { searches, startedAtMs: performance.now() };
     if (this.#controller.signal.aborted) this.#controller = new AbortController();
     let queryCount = 0;
+    let hitCount = 0;
     for (const search of this.#waiting) {
       queryCount += search.queries.length;
-      if (queryCount > this.#batchQueriesMax && searches.length > 0) break;
+      hitCount += search.hitCount;
+      const isFull = queryCount > this.#batchQueriesMax || hitCount > BATCH_HITS_MAX;
+      if (isFull && searches.length > 0) break;
       searches.push(search);
       search.batch = batch;
       this.#waiting.delete(search);
@@ -219,6 +229,6 @@ export class SearchScheduler {
   }
 }
 
-function isLarge({ queries }: PendingSearch): boolean {
-  return queries.length >= LARGE_GROUP_QUERIES_MIN;
+function isLarge({ queries, hitCount }: PendingSearch): boolean {
+  return queries.length >= LARGE_GROUP_QUERIES_MIN || hitCount >= LARGE_GROUP_HITS_MIN;
 }

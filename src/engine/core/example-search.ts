@@ -39,6 +39,7 @@ interface ExampleRange {
 
 export const searchExamplesTask: Task<ExampleRange, BlockHits> = {
   name: 'engine.searchExamples',
+  isUrgent: true,
   run: searchRange,
   transfer: (hits) => buffersOf([hits]),
 };

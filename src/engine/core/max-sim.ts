@@ -34,6 +34,7 @@ interface MaxSimRange {
 
 export const searchMaxSimTask: Task<MaxSimRange, BlockHits> = {
   name: 'engine.searchMaxSim',
+  isUrgent: true,
   run: searchRange,
   transfer: (hits) => buffersOf([hits]),
 };

@@ -40,6 +40,7 @@ interface ReferenceRange {
 /** Searches a range. Returns one result per query, in order. */
 export const searchReferenceTask: Task<ReferenceRange, BlockHits[]> = {
   name: 'engine.searchReference',
+  isUrgent: true,
   run: searchRange,
   transfer: buffersOf,
 };

@@ -55,6 +55,7 @@ const ENCODED_VALUES = 2 ** 19;
 /** Works on a search until no work is left; true when this task completed it. */
 export const workSimdTask: Task<number, boolean> = {
   name: 'engine.workSimd',
+  isUrgent: true,
   run: (ticket) => loadKernels().work(ticket),
 };
 

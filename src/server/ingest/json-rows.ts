@@ -18,7 +18,7 @@ import {
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, Utf8Column, VectorShape } from '../../common/types.js';
-import { describeUnknownName } from '../../common/unknown-name.js';
+import { cutName, describeUnknownName } from '../../common/unknown-name.js';
 import { type CollectionShape, unnamedShape, type WriteMode } from '../../database/api.js';
 import {
   CUT,
@@ -357,7 +357,7 @@ function checkMembers(
     if (known.includes(name)) continue;
     if (issues.length >= ISSUES_MAX) return;
     issues.push({
-      location: locate(name),
+      location: locate(cutName(name)),
       code: 'unknown_parameter',
       detail: describeUnknownName(name, known),
     });

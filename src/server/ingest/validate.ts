@@ -14,7 +14,7 @@ import {
   type Violation,
   validationError,
 } from '../../common/errors.js';
-import { describeUnknownName } from '../../common/unknown-name.js';
+import { cutName, describeUnknownName } from '../../common/unknown-name.js';
 import { yieldToEventLoop } from '../replies/yield.js';
 import { describeKind } from './describe-kind.js';
 
@@ -85,14 +85,16 @@ function validate<Schema extends z.ZodType>(
   const result = schema.safeParse(value, { error: knownNames });
   if (result.success) return result.data;
   const issues: ValidationIssue[] = [];
-  for (const issue of result.error.issues.slice(0, ISSUES_MAX)) {
+  for (const issue of result.error.issues) {
+    const room = ISSUES_MAX - issues.length;
+    if (room === 0) break;
     // The keys of JSON are never symbols.
     const path = issue.path as (string | number)[];
     if (issue.code === 'unrecognized_keys') {
       const names = issue.message.split(NAME_SEPARATOR).filter((name) => name !== '');
-      for (const key of issue.keys.slice(0, ISSUES_MAX)) {
+      for (const key of issue.keys.slice(0, room)) {
         issues.push({
-          location: locate([...path, key]),
+          location: locate([...path, cutName(key)]),
           code: 'unknown_parameter',
           detail: describeUnknownName(key, names),
         });

@@ -5,7 +5,7 @@
 import { BufferPool } from '../../common/buffer-pool.js';
 import { overloadedError, type SagittaError } from '../../common/errors.js';
 import { collectGarbageSoon } from '../../common/garbage.js';
-import { MemoryBudget } from './memory-budget.js';
+import { MemoryBudget, NO_PRESSURE, type Pressure } from './memory-budget.js';
 
 /** Smaller bodies share the buffers of this length, which a pool keeps. */
 const BUFFER_BYTES_MIN = 256 * 1024;
@@ -24,8 +24,8 @@ export class BodyAdmission {
 
   #garbageBytes = 0;
 
-  constructor(options: { bytesMax: number }) {
-    this.#budget = new MemoryBudget(options.bytesMax);
+  constructor({ bytesMax, pressure = NO_PRESSURE }: { bytesMax: number; pressure?: Pressure }) {
+    this.#budget = new MemoryBudget(bytesMax, pressure);
   }
 
   /** The total of all reservations, for metrics. */
@@ -88,7 +88,9 @@ export class BodyAdmission {
   #limitError(): SagittaError {
     const { bytesReserved, bytesMax } = this.#budget;
     return overloadedError(
-      `Too many request bodies are in progress (${bytesReserved} bytes; this one would exceed the limit of ${bytesMax}).`,
+      this.#budget.isPressed
+        ? `The memory of the service is almost used up, and other request bodies are in progress (${bytesReserved} bytes).`
+        : `Too many request bodies are in progress (${bytesReserved} bytes; this one would exceed the limit of ${bytesMax}).`,
     );
   }
 

@@ -6,21 +6,39 @@ import { EVERYBODY } from '../../common/access.js';
 /** The share of one principal: half, so that there is always room for others beside it. */
 const PRINCIPAL_SHARE = 1 / 2;
 
+/** Bodies and replies of at most this size always fit into what is left of the memory under pressure. */
+const SMALL_BYTES = 64 * 1024;
+
+/** What a budget needs to know of the memory of the process. */
+export interface Pressure {
+  readonly isPressed: boolean;
+}
+
+export const NO_PRESSURE: Pressure = { isPressed: false };
+
 export class MemoryBudget {
   readonly bytesMax: number;
   readonly shareBytesMax: number;
+  readonly #pressure: Pressure;
   #bytesReserved = 0;
   /** By principal, of those that have a share and reservations. */
   readonly #bytesOf = new Map<string, number>();
 
-  constructor(bytesMax: number) {
+  /** Under pressure there is room for small bodies or replies, and for one large one at a time. */
+  constructor(bytesMax: number, pressure: Pressure) {
     this.bytesMax = bytesMax;
+    this.#pressure = pressure;
     this.shareBytesMax = Math.floor(bytesMax * PRINCIPAL_SHARE);
   }
 
   /** Of all principals together. */
   get bytesReserved(): number {
     return this.#bytesReserved;
+  }
+
+  /** Whether the process is near the limit of its memory. */
+  get isPressed(): boolean {
+    return this.#pressure.isPressed;
   }
 
   /** The number of principals with reservations that count against a share. */
@@ -38,9 +56,11 @@ export class MemoryBudget {
    * nothing else is reserved, there is always room: one body or reply can be completed alone.
    */
   hasRoom(byteCount: number, own: number, headroomBytes = 0): boolean {
-    return (
-      this.#bytesReserved <= own || this.#bytesReserved + byteCount <= this.bytesMax + headroomBytes
-    );
+    if (this.#bytesReserved <= own) return true;
+    if (this.#bytesReserved + byteCount > this.bytesMax + headroomBytes) return false;
+    // A large one that was admitted before may grow: refusing it now would waste what was done for it.
+    const isNewlyLarge = own <= SMALL_BYTES && own + byteCount > SMALL_BYTES && headroomBytes === 0;
+    return !isNewlyLarge || !this.#pressure.isPressed;
   }
 
   /** The same for the share of one principal. */

@@ -1,13 +1,17 @@
-// Limits the bytes of replies that clients have not read yet, over all connections. A reply counts
-// while its text is being made and until it has been sent, or cannot be any more. Replies that do not
-// fit are refused. Static bodies, shared by all their readers, are not counted.
+// Limits the bytes of replies that clients have not read yet, and of the results that they are made of,
+// over all connections. A reply counts while its text is being made and until it has been sent, or cannot
+// be any more. Replies that do not fit are refused. Static bodies, shared by all their readers, are not
+// counted.
 
 import { EVERYBODY } from '../../common/access.js';
 import { overloadedError, SagittaError } from '../../common/errors.js';
-import { MemoryBudget, shareHolder } from './memory-budget.js';
+import { MemoryBudget, NO_PRESSURE, type Pressure, shareHolder } from './memory-budget.js';
 
 /** A reply not much longer than the error in its place is always sent. */
 const SMALL_BYTES = 4_096;
+
+/** Of the limit, for replies that are streamed: they last for minutes, and must leave room for short ones. */
+const STREAMS_SHARE = 3 / 4;
 
 /** Beyond the limit, for health checks and metrics: operators need them most under load. */
 export const OPERATIONAL_HEADROOM_BYTES = 64_000_000;
@@ -15,8 +19,8 @@ export const OPERATIONAL_HEADROOM_BYTES = 64_000_000;
 export class ReplyAdmission {
   readonly #budget: MemoryBudget;
 
-  constructor(options: { bytesMax: number }) {
-    this.#budget = new MemoryBudget(options.bytesMax);
+  constructor({ bytesMax, pressure = NO_PRESSURE }: { bytesMax: number; pressure?: Pressure }) {
+    this.#budget = new MemoryBudget(bytesMax, pressure);
   }
 
   /** The total of all reservations, for metrics. */
@@ -37,15 +41,22 @@ export class ReplyAdmission {
     const { bytesReserved, bytesMax, shareBytesMax } = this.#budget;
     if (!this.#budget.hasRoom(byteCount, own, headroomBytes)) {
       throw overloadedError(
-        `Too many replies are waiting to be read (${bytesReserved} bytes; this one would exceed the limit of ${bytesMax}).`,
+        this.#budget.isPressed
+          ? `The memory of the service is almost used up, and other replies are in progress (${bytesReserved} bytes).`
+          : `Too many replies are in progress or waiting to be read (${bytesReserved} bytes; this one would exceed the limit of ${bytesMax}).`,
       );
     }
     const holder = shareHolder(principalId);
-    if (!this.#budget.hasShare(holder, byteCount, own, headroomBytes)) {
+    if (!this.#budget.hasShare(holder, byteCount, own, Math.max(0, headroomBytes))) {
       throw overloadedError(
-        `Too many replies to this credential are waiting to be read (${this.#budget.reservedBy(holder)} bytes; this one would exceed its limit of ${shareBytesMax}). Read them first.`,
+        `Too many replies to this credential are in progress or waiting to be read (${this.#budget.reservedBy(holder)} bytes; this one would exceed its limit of ${shareBytesMax}). Read them first.`,
       );
     }
+  }
+
+  /** The headroom of replies that are streamed, which is negative. */
+  get streamHeadroomBytes(): number {
+    return Math.floor(-this.#budget.bytesMax * (1 - STREAMS_SHARE));
   }
 
   /** Counts the bytes whether or not there is room; a negative count releases them. */
@@ -58,7 +69,9 @@ export class ReplyAdmission {
 export class ReplyReservation {
   readonly #admission: ReplyAdmission;
   #principalId = EVERYBODY.id;
+  /** What is counted: the reply, and the results that it is made of. */
   #byteCount = 0;
+  #workBytes = 0;
   #isReleased = false;
 
   constructor(admission: ReplyAdmission) {
@@ -69,17 +82,41 @@ export class ReplyReservation {
    * Sets the reservation for a reply that can still be refused. Throws `overloaded`, or
    * `deadline_exceeded` when the client has disconnected.
    */
-  reserve(principalId: string, byteCount: number, headroomBytes = 0): void {
-    if (this.#isReleased) throw new SagittaError('deadline_exceeded', 'The client disconnected.');
-    if (byteCount > SMALL_BYTES) {
-      const more = byteCount - this.#byteCount;
-      this.#admission.check(principalId, more, this.#byteCount, headroomBytes);
-    }
-    this.reserveUnchecked(principalId, byteCount);
+  reserve(principalId: string, replyBytes: number, headroomBytes = 0): void {
+    this.#check(principalId, this.#workBytes + replyBytes, headroomBytes);
+    this.reserveUnchecked(principalId, replyBytes);
   }
 
   /** Sets the reservation for a reply that must be sent: an error, or the result of a write. */
-  reserveUnchecked(principalId: string, byteCount: number): void {
+  reserveUnchecked(principalId: string, replyBytes: number): void {
+    this.#set(principalId, this.#workBytes + replyBytes);
+  }
+
+  /**
+   * Reserves memory for the results that the reply will be made of, before they are there; kept until
+   * `endWork`, or until a streamed reply has been sent. Throws as `reserve`.
+   */
+  reserveWork(principalId: string, workBytes: number, isStreamed: boolean): void {
+    const byteCount = this.#byteCount - this.#workBytes + workBytes;
+    this.#check(principalId, byteCount, isStreamed ? this.#admission.streamHeadroomBytes : 0);
+    this.#set(principalId, byteCount);
+    this.#workBytes = workBytes;
+  }
+
+  /** The reply is made: only its text is counted from now on. */
+  endWork(): void {
+    this.#set(this.#principalId, this.#byteCount - this.#workBytes);
+    this.#workBytes = 0;
+  }
+
+  #check(principalId: string, byteCount: number, headroomBytes: number): void {
+    if (this.#isReleased) throw new SagittaError('deadline_exceeded', 'The client disconnected.');
+    if (byteCount <= SMALL_BYTES) return;
+    const more = byteCount - this.#byteCount;
+    this.#admission.check(principalId, more, this.#byteCount, headroomBytes);
+  }
+
+  #set(principalId: string, byteCount: number): void {
     if (this.#isReleased) return;
     if (this.#byteCount === 0) this.#principalId = principalId;
     this.#admission.add(this.#principalId, byteCount - this.#byteCount);

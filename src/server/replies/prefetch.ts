@@ -3,6 +3,9 @@
 /** Keeps the engine busy while replies are written. Results that are ahead take memory. */
 const AHEAD_COUNT = 2;
 
+/** Results in memory at once: those ahead, and the one that is consumed. */
+export const PREFETCHED_COUNT = AHEAD_COUNT + 1;
+
 /**
  * The results of `work` on each item, in the order of the items. At most two items are read and worked
  * on ahead of the consumer. The first error in that order ends it. When it ends early, it aborts the

@@ -26,7 +26,7 @@ export interface ReplyGroup {
 
 /** Made in about 2 ms. Every write to a socket costs time, and what waits in a socket takes memory. */
 const CHUNK_CHARACTERS = 64 * 1024;
-const CHUNK_BYTES = 2 * 1024 * 1024;
+const CHUNK_BYTES = 512 * 1024;
 
 /** The JSON of one reply. */
 export type WriteReply = (reply: QueryReply) => Promise<string>;

@@ -43,7 +43,7 @@ function chunksOf(scan: Scan): Iterable<Chunk> | AsyncIterable<Chunk> {
 }
 
 /** Parquet readers hold at least one column of a group in memory, and read groups in parallel. */
-const GROUP_BYTES_MAX = 64 * 1024 * 1024;
+export const GROUP_BYTES_MAX = 64 * 1024 * 1024;
 const GROUP_ROWS_MAX = 122_880;
 
 export async function* parquetFile(

@@ -8,7 +8,12 @@ import { toSample } from '../ingest/query-request.js';
 import { ARROW_STREAM, NDJSON, PARQUET } from '../media-types.js';
 import { NO_STORE } from '../replies/reply.js';
 import { sendRows } from '../replies/sent-rows.js';
-import { arrowStream, type FileOptions, parquetFile } from '../replies/vector-chunks.js';
+import {
+  arrowStream,
+  type FileOptions,
+  GROUP_BYTES_MAX,
+  parquetFile,
+} from '../replies/vector-chunks.js';
 import { vectorLines } from '../replies/vector-lines.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 import type { EXPORT_FORMATS } from '../schemas/scans.js';
@@ -22,6 +27,16 @@ const FORMATS = {
 } as const satisfies Record<Format, { readonly type: string; readonly extension: string }>;
 
 const TYPES = Object.values(FORMATS).map(({ type }) => type);
+
+/**
+ * What an export holds at once: a few chunks of 4 MiB, chunks of text, or a row group of a Parquet file and
+ * its encoded pages.
+ */
+const WORK_BYTES = {
+  arrow: 12 * 1024 * 1024,
+  ndjson: 12 * 1024 * 1024,
+  parquet: 2 * GROUP_BYTES_MAX,
+} as const satisfies Record<Format, number>;
 
 /** Values take three times as many bytes as text, and a chunk of text is made at once. */
 const LINES_CHUNK_BYTES = 1024 * 1024;
@@ -70,6 +85,7 @@ export function exportRoutes(services: RouteServices): Route[] {
         },
         { signal },
       );
+      request.reserveWork(Math.min(scan.byteCount, WORK_BYTES[format]), { isStreamed: true });
       const options = {
         includeValues,
         hasMetadataText: query.include_metadata && !hasTypedMetadata,

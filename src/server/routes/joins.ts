@@ -59,6 +59,7 @@ export function joinRoutes(services: RouteServices): Route[] {
         },
         { signal },
       );
+      request.reserveWork(found.workBytes, { isStreamed: true });
       const type = request.chooseReplyType(TYPES);
       const includeMetadata = body.include_metadata;
       return {

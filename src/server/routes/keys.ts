@@ -2,7 +2,7 @@
 // contain the secret, which is stored nowhere. A client that loses a reply revokes the key and creates
 // another.
 
-import { EVERYBODY, OPERATOR } from '../../common/access.js';
+import { EVERYBODY, OPERATOR, type Principal } from '../../common/access.js';
 import type { ApiKeyRecord } from '../../database/api-keys.js';
 import { readJsonBody } from '../ingest/parse-request.js';
 import { apiKeyInput, apiKeyMembers } from '../key-members.js';
@@ -26,7 +26,7 @@ function createRoute(services: RouteServices): Route {
     operationId: 'createKey',
     summary: 'Make an API key',
     description:
-      'Only this reply contains the key itself. Once a key exists, every request needs a credential; the first key, if it is made without one, must therefore have the scope `admin`, without an expiry or origins. The request is not idempotent: if the reply is lost, revoke the key.',
+      'Only this reply contains the key itself. Once a key exists, every request needs a credential; the first key, if it is made without one, must therefore have the scope `admin`, without an expiry, origins or a rate limit. The request is not idempotent: if the reply is lost, revoke the key.',
     body: schemas.create,
     reply: schemas.secretRecord,
     audit: 'key.create',
@@ -73,6 +73,10 @@ function readRoutes({ database, schemas: { keys: schemas } }: RouteServices): Ro
 function changeRoutes(services: RouteServices): Route[] {
   const { database, authenticator } = services;
   const schemas = services.schemas.keys;
+  /** The operator can always make another key on the same socket. */
+  const keepsAdministrator = (principal: Principal) =>
+    principal !== OPERATOR && !authenticator.acceptsOthers;
+
   const rotate = defineRoute({
     ...COMMON,
     method: 'POST',
@@ -80,15 +84,19 @@ function changeRoutes(services: RouteServices): Route[] {
     operationId: 'rotateKey',
     summary: 'Give an API key a new secret',
     description:
-      'Everything else remains: id, owner, scopes, expiry, origins and rate limit. The old secret is rejected immediately, or after `grace_seconds`. Revoked and expired keys are not found.',
+      'Everything else remains: id, owner, scopes, expiry, origins and rate limit. The old secret is rejected immediately, or after `grace_seconds`. For the last key that can manage the service, `grace_seconds` is at least 60, so that it can be rotated again if the reply is lost, unless access tokens or client certificates are configured. Revoked and expired keys are not found.',
     body: schemas.rotate,
     reply: schemas.secretRecord,
     audit: 'key.rotate',
-    errors: ['key_not_found', 'limit_exceeded', 'storage_full'],
+    errors: ['key_not_found', 'limit_exceeded', 'would_lock_out', 'storage_full'],
     async handle(request) {
       const { grace_seconds } = await readJsonBody(services, request, schemas.rotate);
-      const { key_id } = request.params;
-      return secretReply(await database.apiKeys.rotate(key_id, { graceMs: grace_seconds * 1000 }));
+      const { params, principal } = request;
+      const rotated = await database.apiKeys.rotate(params.key_id, {
+        graceMs: grace_seconds * 1000,
+        keepsAdministrator: keepsAdministrator(principal),
+      });
+      return secretReply(rotated);
     },
   });
 
@@ -99,15 +107,15 @@ function changeRoutes(services: RouteServices): Route[] {
     operationId: 'revokeKey',
     summary: 'Revoke an API key for good',
     description:
-      'When the reply is sent, the key is rejected everywhere, also on open connections. The last valid key with the scope `admin` cannot be revoked, unless access tokens or client certificates are configured.',
+      'When the reply is sent, the key is rejected everywhere, also on open connections. The last key that can manage the service (scope `admin`, if possible without an expiry, origins and a rate limit) cannot be revoked, unless access tokens or client certificates are configured.',
     body: null,
     reply: schemas.record,
     audit: 'key.revoke',
     errors: ['key_not_found', 'would_lock_out', 'storage_full'],
     async handle({ params, principal }) {
-      // The operator can always make another key on the same socket.
-      const keepsAdministrator = principal !== OPERATOR && !authenticator.acceptsOthers;
-      const record = await database.apiKeys.revoke(params.key_id, { keepsAdministrator });
+      const record = await database.apiKeys.revoke(params.key_id, {
+        keepsAdministrator: keepsAdministrator(principal),
+      });
       return recordReply(record);
     },
   });

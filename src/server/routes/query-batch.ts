@@ -22,7 +22,7 @@ import { readQueries } from '../ingest/read-queries.js';
 import { refuseParameters, validateLongBody } from '../ingest/validate.js';
 import { ARROW_STREAM, JSON_TYPE, NDJSON } from '../media-types.js';
 import { BODY_LAYOUT, STREAM_LAYOUT } from '../problem.js';
-import { prefetch } from '../replies/prefetch.js';
+import { PREFETCHED_COUNT, prefetch } from '../replies/prefetch.js';
 import {
   arrowChunks,
   jsonChunks,
@@ -258,10 +258,16 @@ async function* runGroups(
   const stream = type === JSON_TYPE ? null : request.telemetry.openStream('out');
   let rowCount = 0;
   let failure: unknown;
-  const work = async (group: PreparedQueries, signal: AbortSignal) => ({
-    firstIndex: group.firstIndex,
-    replies: await group.answer({ signal }),
-  });
+  const groupCountMax = Array.isArray(prepared) ? prepared.length : PREFETCHED_COUNT;
+  const heldCount = Math.min(PREFETCHED_COUNT, groupCountMax);
+  let isReserved = false;
+  const work = async (group: PreparedQueries, signal: AbortSignal) => {
+    // Once, for as many groups as are in memory together: afterwards the reply has begun. Groups are of
+    // similar sizes, but the last.
+    if (!isReserved) request.reserveWork(group.matchBytes * heldCount, { isStreamed: true });
+    isReserved = true;
+    return { firstIndex: group.firstIndex, replies: await group.answer({ signal }) };
+  };
   try {
     for await (const group of prefetch(prepared, work, request.signal)) {
       batch.add(group.replies);

@@ -121,7 +121,7 @@ function createAnswer(services: RouteServices): Answer {
     const context = { embedder, collection, signal };
     const [embedded] = await embedQueries([query], context, (_, path) => field(...path));
     const reply = await slowQueries.run(request, collectionId, embedded!, () =>
-      collection.query(embedded!, { signal }),
+      collection.query(embedded!, { signal, reserve: (bytes) => request.reserveWork(bytes) }),
     );
     telemetry.addPhases(() => phasesOf(reply));
     const reserve = (characterCount: number) => request.reserveReply(characterCount);

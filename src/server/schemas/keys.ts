@@ -7,6 +7,7 @@ import {
   GRACE_MS_MAX,
   KEY_ORIGINS_MAX,
   KEY_RATE_MAX,
+  KEY_RATE_MIN,
   KEY_SCOPES_MAX,
   OWNER_CHARACTERS_MAX,
 } from '../../database/api-keys.js';
@@ -47,7 +48,7 @@ const allowedOrigins = z
   });
 const perSecond = z
   .number()
-  .positive()
+  .min(KEY_RATE_MIN)
   .max(KEY_RATE_MAX)
   .meta({
     description:

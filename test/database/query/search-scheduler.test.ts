@@ -40,16 +40,17 @@ function createFixture(options: { waitingMax?: number; batchQueriesMax?: number 
     ...options,
   });
   /** Resolves to the numbers that the queries were answered with. */
-  const search = async (numbers: readonly number[], signal?: AbortSignal) => {
-    const { hits } = await scheduler.search(numbers.map(queryOf), signal);
+  const search = async (numbers: readonly number[], signal?: AbortSignal, k?: number) => {
+    const queries = numbers.map((number) => queryOf(number, k));
+    const { hits } = await scheduler.search(queries, signal);
     return hits.map(({ scannedCount }) => scannedCount);
   };
   return { calls, batchSizes, scheduler, search };
 }
 
-function queryOf(number: number): SearchQuery {
+function queryOf(number: number, k = 1): SearchQuery {
   const vector = Float32Array.of(number);
-  return { vector, metric: 'dot', k: 1, views: [], after: null, scoreMin: null };
+  return { vector, metric: 'dot', k, views: [], after: null, scoreMin: null };
 }
 
 function hitsOf(number: number): SearchHits {
@@ -249,6 +250,29 @@ describe('the search scheduler', () => {
     }
     assert.deepEqual(queriesOf(calls), ['0', '1,2', '3,4,5,6,7', '8,9,10', '11']);
     assert.deepEqual(await large, [3, 4, 5, 6, 7]);
+  });
+
+  it('bounds the hits of a batch, and delays no other search by more than two with many', async () => {
+    const { calls, search } = createFixture();
+    const first = search([0]);
+    await turn();
+    const searches = [1, 2, 3, 4].map((number) => search([number], undefined, 10_000));
+    searches.push(...[5, 6, 7, 8].map((number) => search([number], undefined, 10_000)));
+    calls[0]!.finish();
+    await first;
+    await turn();
+    assert.equal(queriesOf(calls).at(-1), '1,2,3,4,5,6');
+    // Each alone has too many hits to join others, and two may be in the queue.
+    const large = [10, 20, 30].map((number) => search([number, number + 1], undefined, 10_000));
+    const small = search([40]);
+    for (let at = 1; at < 6; at++) {
+      calls[at]!.finish();
+      await turn();
+      await turn();
+      if (calls.length === at + 1) break;
+    }
+    assert.deepEqual(queriesOf(calls).slice(2), ['7,8,10,11,20,21,40', '30,31']);
+    await Promise.all([...searches, ...large, small]);
   });
 
   it('answers no queries with no results', async () => {

@@ -229,7 +229,7 @@ describe('client certificates', () => {
         ...tls,
         ...(session && { session }),
       });
-      socket.write('GET /livez HTTP/1.1\r\nhost: x\r\n\r\n');
+      socket.write('GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n');
       await once(socket, 'data');
       const isReused = socket.isSessionReused();
       const latest = socket.getSession();

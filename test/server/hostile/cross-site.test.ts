@@ -26,7 +26,7 @@ describe('a page of another site', () => {
     const database = await openDatabase({});
     await fillCollection(database);
     await addAlias(database);
-    service = await createService({ database, isLocal: true });
+    service = await createService({ database });
   });
   after(() => service.close());
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { z } from 'zod';
-import { SagittaError } from '../../../src/common/errors.js';
+import { field, SagittaError } from '../../../src/common/errors.js';
 import { validateBody, validateLongBody } from '../../../src/server/ingest/validate.js';
 
 const schema = z.strictObject({
@@ -64,7 +64,7 @@ describe('a member that is not known', () => {
   });
 
   it('is answered by all that are known where it resembles none of them', () => {
-    for (const found of ['limit', 'k', 'x'.repeat(1_000), '__proto_']) {
+    for (const found of ['colour', 'x', '__proto_', 'constructor', 'x'.repeat(64)]) {
       assert.deepEqual(detailOf(names, { [found]: 1 }), [
         `There is nothing named "${found}" here; expected top_k, score_threshold.`,
       ]);
@@ -72,6 +72,58 @@ describe('a member that is not known', () => {
     assert.deepEqual(detailOf(z.strictObject({}), { a: 1 }), [
       'There is nothing named "a" here; expected nothing.',
     ]);
+  });
+
+  it('is answered by what is meant by the name that other systems use', () => {
+    const write = z.strictObject({ id: z.string(), values: z.any(), metadata: z.any() }).partial();
+    const query = z.strictObject({ vector: z.any(), top_k: z.int(), filter: z.any() }).partial();
+    for (const [schema, found, meant] of [
+      [write, 'vector', 'values'],
+      [write, 'embedding', 'values'],
+      [write, 'payload', 'metadata'],
+      [query, 'limit', 'top_k'],
+      [query, 'nResults', 'top_k'],
+      [query, 'k', 'top_k'],
+      [query, 'query_vector', 'vector'],
+      [query, 'embedding', 'vector'],
+      [query, 'where', 'filter'],
+    ] as const) {
+      assert.deepEqual(detailOf(schema, { [found]: 1 }), [
+        `There is nothing named "${found}" here; did you mean "${meant}"?`,
+      ]);
+    }
+  });
+
+  it('is cut in the message and in the pointer when it is long', () => {
+    for (const [name, shown] of [
+      ['x'.repeat(100_000), `${'x'.repeat(64)}…`],
+      [`${'x'.repeat(63)}${'\u{1f600}'.repeat(9)}`, `${'x'.repeat(63)}…`],
+    ] as const) {
+      const [issue] = errorOf(() => validateBody(names, { [name]: 1 })).issues;
+      const expected = 'expected top_k, score_threshold.';
+      assert.equal(issue?.detail, `There is nothing named "${shown}" here; ${expected}`);
+      assert.deepEqual(issue?.location, field(shown));
+    }
+  });
+
+  it('is compared with those that are known for at most 100 issues', (t) => {
+    const known = Object.fromEntries(
+      Array.from({ length: 30 }, (_, i) => [`known_${'n'.repeat(i)}`, z.int().optional()]),
+    );
+    const part = z.strictObject(known);
+    const parts = z.strictObject({ parts: z.array(part) });
+    const members = Object.fromEntries(
+      Array.from({ length: 200 }, (_, i) => [`knwon_${i}_${'n'.repeat(20)}`, i]),
+    );
+    // About a megabyte as JSON.
+    const body = { parts: Array.from({ length: 150 }, () => members) };
+    const toLowerCase = t.mock.method(String.prototype, 'toLowerCase');
+    const { issues } = errorOf(() => validateBody(parts, body));
+    toLowerCase.mock.restore();
+    assert.equal(issues.length, 100);
+    // A name is made plain before it is compared: twice by itself, and once for each known name.
+    const made = toLowerCase.mock.callCount();
+    assert.ok(made > 100 && made <= 100 * 32, `${made} names were made plain`);
   });
 
   it('is found at any depth, each with the names of its own place', () => {

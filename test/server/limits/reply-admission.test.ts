@@ -47,6 +47,32 @@ describe('reply admission', () => {
     assert.equal(admission.bytesInFlight, 0);
   });
 
+  it('counts what a reply is made of beside its text', () => {
+    const admission = new ReplyAdmission({ bytesMax: 100_000 });
+    const [first, second] = [admission.open(), admission.open()];
+    first.reserveWork('anonymous', 60_000, false);
+    first.reserve('anonymous', 10_000);
+    first.reserve('anonymous', 20_000);
+    assert.equal(admission.bytesInFlight, 80_000);
+    assert.throws(() => second.reserveWork('anonymous', 30_000, false), isOverloaded);
+    first.reserveWork('anonymous', 50_000, false);
+    assert.equal(admission.bytesInFlight, 70_000);
+    second.reserveWork('anonymous', 30_000, false);
+    first.release();
+    second.release();
+    assert.equal(admission.bytesInFlight, 0);
+  });
+
+  it('leaves a quarter of the limit to replies that are not streamed', () => {
+    const admission = new ReplyAdmission({ bytesMax: 100_000 });
+    const [first, second, third] = [admission.open(), admission.open(), admission.open()];
+    first.reserveWork('anonymous', 50_000, true);
+    assert.throws(() => second.reserveWork('anonymous', 30_000, true), isOverloaded);
+    second.reserveWork('anonymous', 25_000, true);
+    third.reserveWork('anonymous', 25_000, false);
+    assert.equal(admission.bytesInFlight, 100_000);
+  });
+
   it('always admits small replies, errors, and the only reply', () => {
     const admission = new ReplyAdmission({ bytesMax: 100_000 });
     const alone = admission.open();
@@ -77,7 +103,7 @@ describe('reply admission', () => {
 
 describe('unread replies', { timeout: 60_000 }, () => {
   it('are refused above the limit over HTTP/1, until others have been read', async () => {
-    const replyBytesInFlightMax = 40_000_000;
+    const replyBytesInFlightMax = 50_000_000;
     const service = await createFilledService({
       limits: { ...DEFAULT_LIMITS, replyBytesInFlightMax },
     });
@@ -107,7 +133,8 @@ describe('unread replies', { timeout: 60_000 }, () => {
   });
 
   it('are refused above the limit over HTTP/2', async () => {
-    const replyBytesInFlightMax = 5_000_000;
+    // While a reply is made, its matches count, too.
+    const replyBytesInFlightMax = 6_000_000;
     const secure = await startSecureService({
       limits: { ...DEFAULT_LIMITS, replyBytesInFlightMax },
     });

@@ -183,8 +183,8 @@ describe('the console', () => {
     await expectProblem(secured.call('GET', '/collections'), 401, 'credentials_missing');
   });
 
-  it('on this machine, is not shown under a name that anyone could point here', async (t) => {
-    const local = await createService({ consoleFolder: folder, isLocal: true });
+  it('without credentials, is not shown under a name that anyone could point here', async (t) => {
+    const local = await createService({ consoleFolder: folder });
     t.after(() => local.close());
     for (const path of ['/', '/console', '/console/', SCRIPT_PATH]) {
       const rebound = local.call('GET', path, { headers: { host: 'evil.example', ...BROWSER } });

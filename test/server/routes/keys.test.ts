@@ -125,6 +125,7 @@ describe('the routes of keys', () => {
       [{ owner: 'ops', scopes: ['admin:catalog-*'] }, ['/scopes']],
       [{ owner: 'ops', scopes: ['admin'], expires_at }, ['/expires_at']],
       [{ owner: 'ops', scopes: ['admin'], allowed_origins: ['http://a'] }, ['/allowed_origins']],
+      [{ owner: 'ops', scopes: ['admin'], rate_limit: { per_second: 9 } }, ['/rate_limit']],
       [{ ...INPUT, expires_at }, ['/scopes', '/expires_at']],
     ] as const) {
       const reply = await expectProblem(call('POST', '/keys', input), 409, 'would_lock_out');
@@ -149,15 +150,40 @@ describe('the routes of keys', () => {
     const [{ id }] = (await call('GET', '/keys')).json.keys;
     await create({ owner: 'part', scopes: ['admin:catalog-*'] });
     await create({ owner: 'page', scopes: ['admin'], allowed_origins: ['http://a'] });
+    await create({ owner: 'slow', scopes: ['admin'], rate_limit: { per_second: 0.001 } });
+    const later = '2999-01-01T00:00:00Z';
+    await create({ owner: 'till then', scopes: ['admin'], expires_at: later });
     const soon = new Date(clock.nowMs + 1_000).toISOString();
     const other = await create({ owner: 'short', scopes: ['admin'], expires_at: soon });
     clock.nowMs += 1_000;
     const reply = await expectProblem(call('DELETE', `/keys/${id}`), 409, 'would_lock_out');
-    assert.match(reply.json.detail, /Make another .* first, or replace the secret/);
+    assert.match(
+      reply.json.detail,
+      /Make another with the scope admin first, .* or replace the secret/,
+    );
+    const rotation = `/keys/${id}/rotate`;
+    for (const body of [{}, { grace_seconds: 59 }]) {
+      const refused = await expectProblem(call('POST', rotation, body), 409, 'would_lock_out');
+      assert.match(refused.json.detail, /grace_seconds to at least 60; .* make another key/);
+    }
+    admin = (await call('POST', rotation, { grace_seconds: 60 })).json.key;
     // What has ended can be revoked, and so can the key once there is another.
     assert.equal((await call('DELETE', `/keys/${other.id}`)).status, 200);
     await create({ owner: 'next', scopes: ['collections:read', 'admin'] });
+    admin = (await call('POST', rotation, {})).json.key;
     assert.equal((await call('DELETE', `/keys/${id}`)).status, 200);
+  });
+
+  it('keep the last key that is left to manage the service, also with an expiry', async () => {
+    const expiresAt = '2999-01-01T00:00:00.000Z';
+    const { apiKeys } = service.database;
+    const made = await apiKeys.create({ owner: 'a', scopes: ['admin'], expiresAt });
+    const other = await apiKeys.create({ owner: 'b', scopes: ['admin'], expiresAt });
+    admin = made.key;
+    assert.equal((await call('DELETE', `/keys/${other.record.id}`)).status, 200);
+    const path = `/keys/${made.record.id}`;
+    await expectProblem(call('DELETE', path), 409, 'would_lock_out');
+    await expectProblem(call('POST', `${path}/rotate`, {}), 409, 'would_lock_out');
   });
 
   it('revoke the last key where other credentials may manage keys', async () => {
@@ -224,7 +250,8 @@ describe('the routes of keys', () => {
       [{ allowed_origins: ['http://a', 'null'] }, '/allowed_origins/1', /found "null"/],
       [{ rate_limit: 5 }, '/rate_limit', /an object/],
       [{ rate_limit: {} }, '/rate_limit/per_second', /required/],
-      [{ rate_limit: { per_second: 0 } }, '/rate_limit/per_second', /0/],
+      [{ rate_limit: { per_second: 0 } }, '/rate_limit/per_second', /at least 0\.001/],
+      [{ rate_limit: { per_second: 0.0009 } }, '/rate_limit/per_second', /at least 0\.001/],
       [{ rate_limit: { per_second: 1, burst: 0.5 } }, '/rate_limit/burst', /integer/],
       [{ rate_limit: { per_second: 1, rate: 1 } }, '/rate_limit/rate', /nothing named/],
       [{ id: 'x' }, '/id', /nothing named/],

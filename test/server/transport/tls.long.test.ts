@@ -70,7 +70,7 @@ describe('the service behind TLS', () => {
     session.destroy();
     for (const ALPNProtocols of [['http/1.1'], undefined]) {
       const socket = await handshake(secure.port, { ca, ...(ALPNProtocols && { ALPNProtocols }) });
-      socket.write('GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
+      socket.write('GET /livez HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n');
       const [reply] = await once(socket, 'data');
       assert.match(String(reply), /^HTTP\/1\.1 200 OK/);
       socket.destroy();
@@ -84,7 +84,7 @@ describe('the service behind TLS', () => {
   it('closes a clear text connection and continues to serve', async () => {
     const socket = connectSocket(secure.port, '127.0.0.1');
     socket.on('error', () => {});
-    socket.write('GET /livez HTTP/1.1\r\nhost: x\r\n\r\n');
+    socket.write('GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n');
     let text = '';
     socket.on('data', (chunk) => {
       text += chunk.toString('latin1');

@@ -1,0 +1,30 @@
+// The average sizes of the rows of a collection, from which the memory of results is estimated before they
+// are made.
+
+import type { Collection } from './collection.js';
+
+export interface RowSizes {
+  readonly rowCount: number;
+  /** Bytes of the id and the metadata of a row. */
+  readonly textBytes: number;
+  /** Bytes of all vectors of a row. */
+  readonly vectorBytes: number;
+}
+
+/** Rows that were deleted and are not compacted yet count, too. */
+export function rowSizesOf({ rows: { segments } }: Collection): RowSizes {
+  let rowCount = 0;
+  let textBytes = 0;
+  let dataBytes = 0;
+  for (const segment of segments) {
+    rowCount += segment.rowCount;
+    textBytes += segment.textBytes;
+    dataBytes += segment.dataBytes;
+  }
+  const divisor = Math.max(1, rowCount);
+  return {
+    rowCount,
+    textBytes: textBytes / divisor,
+    vectorBytes: (dataBytes - textBytes) / divisor,
+  };
+}
