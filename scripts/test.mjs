@@ -4,11 +4,12 @@
 //
 //   npm test                                    the tests that take seconds
 //   npm run test:full                           all tests
+//   npm run test:full -- --rest                 those of them that `npm test` does not run, or runs with fewer rounds
 //   npm test -- server/routes                   files whose path contains `server/routes`
 //   npm test -- --test-name-pattern=cursor      options of Node's test runner
 
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,13 +24,17 @@ const LONGEST_FIRST = ['conformance', 'cli', 'server/auth', 'server/transport', 
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const isFull = process.argv.includes('--full');
-const options = process.argv.slice(2).filter((word) => word.startsWith('-') && word !== '--full');
+const isRest = process.argv.includes('--rest');
+const options = process.argv
+  .slice(2)
+  .filter((word) => word.startsWith('-') && word !== '--full' && word !== '--rest');
 const parts = process.argv.slice(2).filter((word) => !word.startsWith('-'));
 
 const files = readdirSync(join(root, 'test'), { recursive: true })
   .filter((path) => path.endsWith('.test.ts'))
   // A long test that is named is run.
   .filter((path) => isFull || parts.length > 0 || !path.endsWith('.long.test.ts'))
+  .filter((path) => !isRest || path.endsWith('.long.test.ts') || hasMoreRounds(path))
   .filter((path) => parts.length === 0 || parts.some((part) => path.includes(part)))
   .sort();
 
@@ -59,6 +64,12 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => runner.kill
 runner.on('exit', (code, signal) => {
   process.exitCode = code ?? 128 + (constants.signals[signal] ?? 0);
 });
+
+/** Whether the test, or the contract beside it that it runs, does more with --full. */
+function hasMoreRounds(path) {
+  const source = readFileSync(join(root, 'test', path), 'utf8');
+  return /\/(full|contract)\.js'/.test(source);
+}
 
 /** Files by the name of their group, in the order in which the groups start. */
 function groupByFolder(paths) {

@@ -6,6 +6,7 @@ import { MemoryRelease } from '../../dist/src/platform/memory-release.js';
 import { createMetrics } from '../../dist/src/platform/metrics.js';
 import { createInlinePool } from '../../dist/src/platform/pool.js';
 import { createApp } from '../../dist/src/server/app.js';
+import { Authenticator } from '../../dist/src/server/auth/authenticator.js';
 
 /** Calls `read` with the application and closes it. */
 export async function describeApp(read) {
@@ -18,6 +19,7 @@ export async function describeApp(read) {
     defaultCollection: null,
     logger: silentLogger,
     metrics: createMetrics(),
+    authenticator: new Authenticator({ apiKeys: { isInUse: false } }),
   });
   try {
     return await read(app);

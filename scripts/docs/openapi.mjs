@@ -7,4 +7,5 @@ import { describeApp } from './described-app.mjs';
 import { writeGenerated } from './generated.mjs';
 
 const reply = await describeApp((app) => app.inject('/openapi.json'));
+if (reply.statusCode !== 200) throw new Error(`/openapi.json failed: ${reply.body}`);
 writeGenerated('openapi.json', `${JSON.stringify(reply.json(), null, 2)}\n`);

@@ -83,6 +83,9 @@ describe('a new key', () => {
     const globs = (text: string) => [{ scope: 'admin', globs: text }] as const;
     assert.deepEqual(errorsOf(parseFirst({ grants: globs('catalog-*') })), ['grants']);
     assert.deepEqual(errorsOf(parseFirst({ grants: globs(''), days: '30' })), ['days']);
+    const bound = { origins: 'https://a.example', rate: '5' };
+    const errors = errorsOf(parseFirst({ grants: globs(''), ...bound }));
+    assert.deepEqual(errors.sort(), ['origins', 'rate']);
     assert.equal(parseFirst({ grants: globs('') }).kind, 'valid');
   });
 

@@ -38,6 +38,8 @@ export type ParsedKey =
 export type KeyErrors = { readonly [Name in keyof KeyDraft]?: string };
 
 const DAY_MS = 86_400_000;
+/** As the service requires. */
+const RATE_MIN = 0.001;
 /** The one scope that is about no collection. */
 const SERVICE_SCOPE: Scope = 'metrics:read';
 
@@ -52,27 +54,20 @@ export function parseKey(
 ): ParsedKey {
   const scopes = grants.flatMap(scopesOf);
   const wrong = scopes.find((scope) => parseGrant(scope) === null);
+  const firstErrors = isFirst ? checkFirst(scopes, { days, ...restrictions }) : {};
   const dayCount = days.trim() === '' ? undefined : Number(days);
   const errors = {
     ...(owner.trim() === '' && { owner: 'Expected who uses the key.' }),
     ...(scopes.length === 0 && { grants: 'Choose at least one scope.' }),
-    ...(isFirst &&
-      !areOfAdministrator(scopes) && {
-        grants:
-          'The first key needs the scope admin, for all collections: without it, nobody could make others.',
-      }),
     ...(wrong !== undefined && {
       grants: `${wrong}: expected letters, digits, "_", ".", "-", "*" and "?" after the scope.`,
     }),
-    ...(isFirst &&
-      dayCount !== undefined && {
-        days: 'The first key must not expire: nobody could make others after that.',
-      }),
     ...(dayCount !== undefined &&
       !(dayCount > 0 && dayCount <= 36_500) && {
         days: `Found ${days}, expected a number of days.`,
       }),
     ...checkRestrictions(restrictions),
+    ...firstErrors,
   };
   if (Object.keys(errors).length > 0) return { kind: 'invalid', errors };
   const input = {
@@ -86,6 +81,28 @@ export function parseKey(
   return { kind: 'valid', input };
 }
 
+/** The first key must be able to make others, always. */
+function checkFirst(
+  scopes: readonly string[],
+  { days, origins, rate }: Pick<KeyDraft, 'days' | 'origins' | 'rate'>,
+): KeyErrors {
+  return {
+    ...(!areOfAdministrator(scopes) && {
+      grants:
+        'The first key needs the scope admin, for all collections: without it, nobody could make others.',
+    }),
+    ...(days.trim() !== '' && {
+      days: 'The first key must not expire: nobody could make others after that.',
+    }),
+    ...(origins.trim() !== '' && {
+      origins: 'The first key must not be bound to web pages: programs could not make others.',
+    }),
+    ...(rate.trim() !== '' && {
+      rate: 'The first key must have no rate limit: whoever uses it up would keep others from making keys.',
+    }),
+  };
+}
+
 type Restrictions = Pick<KeyDraft, 'origins' | 'rate' | 'burst'>;
 
 function checkRestrictions({ origins, rate, burst }: Restrictions) {
@@ -93,7 +110,10 @@ function checkRestrictions({ origins, rate, burst }: Restrictions) {
   const isMissing = rate.trim() === '';
   return {
     ...(wrong !== undefined && { origins: describeBadOrigin(wrong) }),
-    ...(!isMissing && !(Number(rate) > 0) && { rate: `Found ${rate}, expected a number above 0.` }),
+    ...(!isMissing &&
+      !(Number(rate) >= RATE_MIN) && {
+        rate: `Found ${rate}, expected a number of at least ${RATE_MIN}.`,
+      }),
     ...(burst.trim() !== '' &&
       (isMissing
         ? { rate: 'Expected a rate as well.' }
