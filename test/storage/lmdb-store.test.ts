@@ -13,6 +13,7 @@ import { openLmdbStore } from '../../src/storage/lmdb-store.js';
 import type { Store } from '../../src/storage/store.js';
 import { type Finding, StoreInspection } from '../../src/storage/store-inspection.js';
 import { IS_FULL } from '../support/full.js';
+import { eventually } from '../support/waiting.js';
 import { startCommitter } from './committer-process.js';
 import { storeContract } from './contract.js';
 import { lmdbHarness, makeDirectory, onSmallDisk, openIn } from './directories.js';
@@ -35,6 +36,7 @@ describe('lmdb store: durability', () => {
     for (let round = 0; round < 6; round++) {
       const child = startCommitter(directory);
       assert.ok(await child.isReady(), child.errors());
+      await eventually('a commit is acknowledged', () => child.lines.length > 1);
       await sleep(50 + 97 * round);
       await child.kill();
       acknowledged = Math.max(acknowledged, ...child.lines.slice(1).map(Number));
