@@ -31,6 +31,8 @@ export async function startServerProcess(options: {
   prefix?: readonly string[];
   /** A descriptor for its log; ours when absent. */
   logDescriptor?: number;
+  /** Told of the process before it is ready, to kill it while it starts. */
+  onSpawned?: (child: ChildProcess) => void;
 }): Promise<ServerProcess> {
   const startedAt = performance.now();
   const server = [process.execPath, ...(options.nodeArguments ?? []), CHILD];
@@ -46,6 +48,7 @@ export async function startServerProcess(options: {
     },
     stdio: ['ignore', 'pipe', options.logDescriptor ?? 'inherit'],
   });
+  options.onSpawned?.(child);
   const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
   const next = async () => {
     const deadline = setTimeout(() => child.kill('SIGKILL'), START_MS_MAX);

@@ -1,0 +1,89 @@
+// One request over HTTP, without hidden retries: when it began, when it ended, and what is known about it.
+
+import { Agent, request } from 'node:http';
+
+export interface Call {
+  readonly method: string;
+  readonly path: string;
+  readonly body?: string | Uint8Array;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The connection is closed by the client after so many bytes of the body. */
+  readonly cutAfterBytes?: number;
+}
+
+export interface Attempt {
+  readonly startedAt: number;
+  readonly endedAt: number;
+  /** Null: the connection broke, or the reply took too long. */
+  readonly reply: AttemptReply | null;
+  /** False if no byte of the request can have reached the service. */
+  readonly mayHaveArrived: boolean;
+}
+
+export interface AttemptReply {
+  readonly status: number;
+  readonly headers: NodeJS.Dict<string | string[]>;
+  readonly text: string;
+}
+
+/** Keeps connections; a request that has no reply after `waitMsMax` is given up, and its connection closed. */
+export class Connections {
+  readonly #url: string;
+  readonly #waitMsMax: number;
+  readonly #agent: Agent;
+
+  constructor(url: string, waitMsMax: number) {
+    this.#url = url;
+    this.#waitMsMax = waitMsMax;
+    this.#agent = new Agent({ keepAlive: true });
+  }
+
+  async send(call: Call): Promise<Attempt> {
+    const startedAt = performance.now();
+    const { reply, mayHaveArrived } = await this.#exchange(call);
+    return { startedAt, endedAt: performance.now(), reply, mayHaveArrived };
+  }
+
+  #exchange(call: Call): Promise<Pick<Attempt, 'reply' | 'mayHaveArrived'>> {
+    const { method, path, body = '', headers = {}, cutAfterBytes } = call;
+    const payload = Buffer.from(body);
+    const length = payload.length > 0 ? { 'content-length': payload.length } : {};
+    return new Promise((resolve) => {
+      const outgoing = request(this.#url + path, {
+        method,
+        agent: this.#agent,
+        headers: { ...length, ...headers },
+        timeout: this.#waitMsMax,
+      });
+      outgoing.on('timeout', () => outgoing.destroy(new Error('no reply')));
+      outgoing.on('error', (error: NodeJS.ErrnoException) =>
+        resolve({ reply: null, mayHaveArrived: error.code !== 'ECONNREFUSED' }),
+      );
+      outgoing.on('response', (incoming) => {
+        const chunks: Buffer[] = [];
+        incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+        incoming.on('error', () => resolve({ reply: null, mayHaveArrived: true }));
+        incoming.on('end', () =>
+          resolve({
+            reply: {
+              status: incoming.statusCode!,
+              headers: incoming.headers,
+              text: Buffer.concat(chunks).toString(),
+            },
+            mayHaveArrived: true,
+          }),
+        );
+      });
+      if (cutAfterBytes === undefined) outgoing.end(payload);
+      else {
+        outgoing.write(payload.subarray(0, cutAfterBytes), () =>
+          outgoing.destroy(new Error('cut by the client')),
+        );
+      }
+    });
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+}

@@ -1,0 +1,330 @@
+// Checks a history: there is one order of all writes, by their sequences, in which every reply is right, every
+// read is explained by the state at its sequence, and nothing that had ended is undone or unseen later.
+
+import type { Dump, Fault, History, ReadRecord, WriteRecord } from './history.js';
+import { applyEffect, type Counts, effectOf, type State } from './model.js';
+import {
+  findPins,
+  forceOrder,
+  type OpenWrite,
+  type Order,
+  OrderSearch,
+  type Span,
+} from './order.js';
+
+/** Orders of one span that are tried, if reads without a sequence tell between them. */
+const ORDERS_MAX = 64;
+
+export function checkHistory(history: History): Fault[] {
+  const { pins, faults } = findPins(history);
+  const bounds = new Bounds(history);
+  faults.unshift(...history.faults, ...findLost(history));
+  const countsOf = new Map<WriteRecord, Counts>();
+  let from: State = new Map();
+  let fromDump: Dump | null = null;
+  for (const to of history.dumps) {
+    const span = spanOf(history, { from, fromDump, to, pins, bounds });
+    const { order, faults: found } = checkSpan(history, span, fromDump?.at ?? 0);
+    faults.push(...found);
+    const states = statesOf(span, order, countsOf);
+    from = states.at(-1)!;
+    fromDump = to;
+  }
+  faults.push(...findWrongStreams(history, countsOf));
+  return faults;
+}
+
+/** Sequences that were known at a time. */
+class Bounds {
+  /** By the end of the operation that told the sequence, with the highest so far. */
+  readonly #ended: readonly (readonly [at: number, sequence: number])[];
+  /** By the start of an acknowledged write, with the lowest from there on. */
+  readonly #started: readonly (readonly [at: number, sequence: number])[];
+
+  constructor({ writes, reads, dumps }: History) {
+    const acknowledged = writes.flatMap(({ outcome, startedAt, endedAt }) =>
+      outcome.kind === 'acknowledged' ? [{ startedAt, endedAt, sequence: outcome.sequence }] : [],
+    );
+    const ended = [
+      ...acknowledged.map(({ endedAt, sequence }) => [endedAt, sequence] as const),
+      ...reads.flatMap(({ endedAt, sequence }) =>
+        sequence === null ? [] : [[endedAt, sequence] as const],
+      ),
+      ...dumps.map(({ at, sequence }) => [at, sequence] as const),
+    ].sort(([a], [b]) => a - b);
+    let highest = 0;
+    this.#ended = ended.map(([at, sequence]) => {
+      highest = Math.max(highest, sequence);
+      return [at, highest];
+    });
+    const started = [
+      ...acknowledged.map(({ startedAt, sequence }) => [startedAt, sequence - 1] as const),
+      ...dumps.map(({ at, sequence }) => [at, sequence] as const),
+    ].sort(([a], [b]) => b - a);
+    let lowest = Number.POSITIVE_INFINITY;
+    this.#started = started
+      .map(([at, sequence]) => {
+        lowest = Math.min(lowest, sequence);
+        return [at, lowest] as const;
+      })
+      .reverse();
+  }
+
+  /** What begins at this time sees at least this sequence. */
+  floor(at: number): number {
+    const count = countBelow(this.#ended, at);
+    return count === 0 ? 0 : this.#ended[count - 1]![1];
+  }
+
+  /** What has ended at this time has seen at most this sequence. */
+  ceiling(at: number): number {
+    const next = countBelow(this.#started, at, true);
+    return this.#started[next]?.[1] ?? Number.POSITIVE_INFINITY;
+  }
+}
+
+/** How many of the ascending times are below `at`, or with `isInclusive` not above it. */
+function countBelow(
+  times: readonly (readonly [at: number, sequence: number])[],
+  at: number,
+  isInclusive = false,
+): number {
+  let low = 0;
+  let high = times.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const time = times[middle]![0];
+    if (time < at || (isInclusive && time === at)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Acknowledged writes that a later dump has not. */
+function findLost({ writes, reads, dumps }: History): Fault[] {
+  return dumps.flatMap(({ title, at, sequence: last }) => [
+    ...writes.flatMap(({ outcome, endedAt, title: write }): Fault[] => {
+      if (outcome.kind !== 'acknowledged' || endedAt >= at || outcome.sequence <= last) return [];
+      const detail = `${write}: acknowledged at sequence ${outcome.sequence}, but ${title} is at ${last}`;
+      return [{ kind: 'lost write', detail }];
+    }),
+    ...reads.flatMap(({ sequence, endedAt, title: read }): Fault[] => {
+      if (sequence === null || endedAt >= at || sequence <= last) return [];
+      const detail = `${read}: saw sequence ${sequence}, but ${title} is at ${last}`;
+      return [{ kind: 'lost write', detail }];
+    }),
+  ]);
+}
+
+function spanOf(
+  { writes, reads }: History,
+  options: {
+    readonly from: State;
+    readonly fromDump: Dump | null;
+    readonly to: Dump;
+    readonly pins: ReadonlyMap<string, number>;
+    readonly bounds: Bounds;
+  },
+): Span {
+  const { from, fromDump, to, pins, bounds } = options;
+  const fromSequence = fromDump?.sequence ?? 0;
+  const known = new Map<number, WriteRecord>();
+  const open: OpenWrite[] = [];
+  for (const write of writes) {
+    const { outcome, startedAt, endedAt, tag } = write;
+    if (outcome.kind === 'acknowledged') {
+      if (outcome.sequence > fromSequence && outcome.sequence <= to.sequence)
+        known.set(outcome.sequence, write);
+    } else if (outcome.kind !== 'none') {
+      const low = Math.max(fromSequence, bounds.floor(startedAt));
+      const high = Math.min(bounds.ceiling(endedAt), pins.get(tag) ?? Number.POSITIVE_INFINITY);
+      const isHere = low < to.sequence && high > fromSequence && startedAt < to.at;
+      if (isHere) open.push({ write, low, high, pinned: pins.get(tag) });
+    }
+  }
+  const readsAt = new Map<number, ReadRecord[]>();
+  for (const read of reads) {
+    const { sequence, startedAt } = read;
+    if (sequence === null || startedAt > to.at || startedAt < (fromDump?.at ?? 0)) continue;
+    readsAt.set(sequence, [...(readsAt.get(sequence) ?? []), read]);
+  }
+  return { from, fromSequence, to, known, open, readsAt };
+}
+
+/** The order of the span in which fewest reads are unexplained, and the faults with it. */
+function checkSpan(
+  history: History,
+  span: Span,
+  fromAt: number,
+): { readonly order: Order; readonly faults: Fault[] } {
+  const doubles = findDoubles(history, span);
+  const search = new OrderSearch(span);
+  let best: { order: Order; faults: Fault[] } | null = null;
+  let count = 0;
+  for (const order of search.orders()) {
+    const faults = findWrongReads(history, span, order, fromAt);
+    if (best === null || faults.length < best.faults.length) best = { order, faults };
+    if (faults.length === 0 || ++count === ORDERS_MAX) break;
+  }
+  if (best !== null) return { order: best.order, faults: [...doubles, ...best.faults] };
+  const forced = forceOrder(span);
+  const faults = [
+    ...doubles,
+    ...forced.faults,
+    ...findWrongReads(history, span, forced.order, fromAt),
+  ];
+  if (search.isExhausted && faults.length === 0) {
+    const detail = `${span.to.title}: the order of ${span.open.length} writes was not found in time`;
+    faults.push({ kind: 'undecided', detail });
+  }
+  return { order: forced.order, faults };
+}
+
+function findDoubles({ writes }: History, { known }: Span): Fault[] {
+  return writes.flatMap((write): Fault[] => {
+    if (write.outcome.kind !== 'acknowledged') return [];
+    const { sequence } = write.outcome;
+    const other = known.get(sequence);
+    if (other === undefined || other === write) return [];
+    const detail = `${write.title} and ${other.title} were both acknowledged at sequence ${sequence}`;
+    return [{ kind: 'order', detail }];
+  });
+}
+
+/** From the beginning of the span, one state for each sequence. */
+function statesOf(span: Span, order: Order, countsOf?: Map<WriteRecord, Counts>): State[] {
+  const states: State[] = [span.from];
+  for (const [i, write] of order.entries()) {
+    const before = states[i]!;
+    if (write === null) {
+      states.push(before);
+      continue;
+    }
+    const effect = effectOf(before, write.change);
+    if (effect.kind !== 'refused') countsOf?.set(write, effect.counts);
+    const state = new Map(before);
+    applyEffect(state, effect, span.fromSequence + 1 + i);
+    states.push(state);
+  }
+  return states;
+}
+
+interface Step {
+  readonly startedAt: number;
+  readonly endedAt: number;
+  readonly write: WriteRecord | null;
+  readonly read: ReadRecord | null;
+}
+
+/**
+ * Reads that no state explains that they may have seen, and what comes before something that had ended. Each
+ * read without a sequence takes the first state that explains it: if any choice is right, this one is.
+ */
+function findWrongReads(history: History, span: Span, order: Order, fromAt: number): Fault[] {
+  const states = statesOf(span, order);
+  const sequenceOf = new Map(
+    order.flatMap((write, i) => (write === null ? [] : [[write, span.fromSequence + 1 + i]])),
+  );
+  const steps: Step[] = [
+    ...history.reads
+      .filter(({ startedAt }) => startedAt >= fromAt && startedAt < span.to.at)
+      .map((read) => ({ ...timesOf(read), write: null, read })),
+    ...[...sequenceOf.keys()].map((write) => ({ ...timesOf(write), write, read: null })),
+  ].sort((a, b) => a.startedAt - b.startedAt);
+  const ceilingAt = ceilings(steps, sequenceOf, span.to.sequence);
+  const byEnd = [...steps].sort((a, b) => a.endedAt - b.endedAt);
+  const seenBy = new Map<Step, number>();
+  const faults: Fault[] = [];
+  let floor = span.fromSequence;
+  let ended = 0;
+  for (const step of steps) {
+    while (ended < byEnd.length && byEnd[ended]!.endedAt < step.startedAt) {
+      floor = Math.max(floor, seenBy.get(byEnd[ended++]!) ?? 0);
+    }
+    if (step.write !== null) {
+      const sequence = sequenceOf.get(step.write)!;
+      seenBy.set(step, step.write.outcome.kind === 'acknowledged' ? sequence : 0);
+      if (sequence <= floor && step.write.outcome.kind === 'acknowledged') {
+        const detail = `${step.write.title}: acknowledged at sequence ${sequence}, but ${floor} had been seen before it was sent`;
+        faults.push({ kind: 'order', detail });
+      }
+      continue;
+    }
+    const read = step.read!;
+    const range = { floor, ceiling: ceilingAt(read.endedAt), first: span.fromSequence };
+    const { sequence, fault } = explainRead(read, states, range);
+    seenBy.set(step, sequence);
+    if (fault !== null) faults.push(fault);
+  }
+  return faults;
+}
+
+function timesOf({ startedAt, endedAt }: { startedAt: number; endedAt: number }) {
+  return { startedAt, endedAt };
+}
+
+/** The last sequence that what has ended at a time may have seen. */
+function ceilings(
+  steps: readonly Step[],
+  sequenceOf: ReadonlyMap<WriteRecord, number>,
+  last: number,
+): (at: number) => number {
+  const starts: (readonly [at: number, lowest: number])[] = [];
+  let lowest = last;
+  for (const { write, startedAt } of steps.toReversed()) {
+    if (write === null) continue;
+    lowest = Math.min(lowest, sequenceOf.get(write)! - 1);
+    starts.push([startedAt, lowest]);
+  }
+  starts.reverse();
+  return (at) => starts[countBelow(starts, at, true)]?.[1] ?? last;
+}
+
+function explainRead(
+  read: ReadRecord,
+  states: readonly State[],
+  { floor, ceiling, first }: { floor: number; ceiling: number; first: number },
+): { readonly sequence: number; readonly fault: Fault | null } {
+  const { title, explain } = read;
+  const why = (sequence: number) => {
+    const state = states[sequence - first];
+    return state === undefined ? 'it is not in the history' : explain(state);
+  };
+  if (read.sequence !== null) {
+    const { sequence } = read;
+    if (sequence < floor) {
+      const detail = `${title}: read at sequence ${sequence}, but ${floor} had been seen before it was sent`;
+      return { sequence: 0, fault: { kind: 'stale read', detail } };
+    }
+    const reason = why(sequence);
+    if (reason === null) return { sequence, fault: null };
+    const detail = `${title}: not the state at its sequence ${sequence}: ${reason}`;
+    return { sequence, fault: { kind: 'unexplained read', detail } };
+  }
+  for (let sequence = floor; sequence <= ceiling; sequence++) {
+    if (why(sequence) === null) return { sequence, fault: null };
+  }
+  for (let sequence = floor - 1; sequence >= first; sequence--) {
+    if (why(sequence) !== null) continue;
+    const detail = `${title}: the state at sequence ${sequence}, but ${floor} had been seen before it was sent`;
+    return { sequence: 0, fault: { kind: 'stale read', detail } };
+  }
+  const reasons = [...new Set([floor, ceiling])].map((at) => `at ${at} ${why(at)}`).join('; ');
+  const detail = `${title}: no state from sequence ${floor} to ${ceiling} explains it: ${reasons}`;
+  return { sequence: 0, fault: { kind: 'unexplained read', detail } };
+}
+
+/** A stream whose counts are not those of its parts together. */
+function findWrongStreams(
+  { streams }: History,
+  countsOf: ReadonlyMap<WriteRecord, Counts>,
+): Fault[] {
+  return streams.flatMap(({ title, parts, counts }): Fault[] =>
+    Object.entries(counts).flatMap(([name, told]): Fault[] => {
+      const sum = parts.reduce((total, part) => total + Number(countsOf.get(part)?.[name] ?? 0), 0);
+      if (sum === told) return [];
+      const detail = `${title}: ${name} is ${told}, but its parts have ${sum} together`;
+      return [{ kind: 'wrong reply', detail }];
+    }),
+  );
+}

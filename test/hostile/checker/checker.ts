@@ -1,0 +1,271 @@
+// Many clients on few ids while the service is killed, halted and its clock jumps; then all that they were told
+// is checked against a model. A run is cut into rounds with collections of their own, to bound its memory.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createRandom } from '../../database/harness.js';
+import type { Connections } from './attempt.js';
+import { checkHistory } from './check.js';
+import { Client, DIMENSION, rowsOfLines } from './client.js';
+import type { Walk } from './cursor-walks.js';
+import type { Dump, Fault } from './history.js';
+import type { Metric } from './model.js';
+import type { ReadRow } from './reads.js';
+import { type Counters, createCounters, parse, Recorder } from './recorder.js';
+import { findFaketime, type Marks, RETENTION_MS, Service } from './service.js';
+import { sendStream } from './streams.js';
+
+export type FaultName = 'kill' | 'stop' | 'clock';
+
+export interface CheckerOptions {
+  readonly clientCount: number;
+  readonly durationMs: number;
+  readonly seed: number;
+  readonly faults: ReadonlySet<FaultName>;
+  /** Told after each round. */
+  readonly onRound?: (line: string) => void;
+}
+
+export interface CheckerReport {
+  readonly faults: readonly (Fault & { readonly round: number; readonly collection: string })[];
+  readonly counters: Counters;
+  readonly marks: Marks;
+  readonly rounds: number;
+}
+
+const COLLECTIONS: readonly (readonly [metric: Metric, hasStreams: boolean])[] = [
+  ['cosine', true],
+  ['euclidean', false],
+  ['dot', true],
+];
+const ROUND_MS_MAX = 30_000;
+/** From a start to the next end: shorter than the retention, and longer. */
+const LIFE_MS = { min: 800, max: 7_000 };
+/** Of a fault, per second of load. */
+const HALTS_PER_SECOND = 0.15;
+const JUMPS_PER_SECOND = 0.7;
+const RETRY_MS = 20;
+/** Attempts at what must be answered: a minute and more. */
+const RETRIES_MAX = 3_000;
+
+export async function runChecker(options: CheckerOptions): Promise<CheckerReport> {
+  const { seed, durationMs, faults } = options;
+  const directory = mkdtempSync(join(tmpdir(), 'sagitta-checker-'));
+  const random = createRandom(seed);
+  const faketime = faults.has('clock') ? findFaketime() : undefined;
+  const service = new Service({ directory, random, faketime });
+  const counters = createCounters();
+  const found: CheckerReport['faults'][number][] = [];
+  const endAt = performance.now() + durationMs;
+  let rounds = 0;
+  try {
+    while (rounds === 0 || performance.now() < endAt) {
+      const round = new Round({ ...options, service, counters, random, number: ++rounds });
+      await round.run(Math.min(endAt, performance.now() + ROUND_MS_MAX));
+      for (const { history } of round.recorders) {
+        for (const fault of checkHistory(history)) {
+          found.push({ ...fault, round: rounds, collection: history.collection });
+        }
+      }
+      options.onRound?.(
+        `round ${rounds}: ${counters.writes} writes, ${counters.unknownWrites} of them unknown, ${counters.reads} reads, ${service.marks.kills} kills, ${found.length} faults`,
+      );
+    }
+  } finally {
+    await service.close();
+    rmSync(directory, { recursive: true, force: true });
+  }
+  return { faults: found, counters, marks: service.marks, rounds };
+}
+
+class Round {
+  readonly recorders: readonly Recorder[];
+  readonly #service: Service;
+  readonly #random: () => number;
+  readonly #faults: ReadonlySet<FaultName>;
+  readonly #clients: readonly Client[];
+  #connections!: Connections;
+  #isUnderLoad = false;
+
+  constructor(
+    options: CheckerOptions & {
+      readonly service: Service;
+      readonly counters: Counters;
+      readonly random: () => number;
+      readonly number: number;
+    },
+  ) {
+    const { service, counters, random, number, faults, clientCount, seed } = options;
+    this.#service = service;
+    this.#random = random;
+    this.#faults = faults;
+    this.recorders = COLLECTIONS.map(
+      ([metric], i) => new Recorder(`r${number}${'abc'[i]}`, metric, counters),
+    );
+    const walks: Walk[][] = this.recorders.map(() => []);
+    // A clock that jumps may end any snapshot.
+    const mayExpire = (ageMs: number) => faults.has('clock') || ageMs > 0.9 * RETENTION_MS;
+    this.#clients = Array.from({ length: clientCount }, (_, i) => {
+      const at = i % this.recorders.length;
+      return new Client({
+        recorder: this.recorders[at]!,
+        random: createRandom(seed + 1_000 * number + i),
+        walks: walks[at]!,
+        mayExpire,
+        hasStreams: COLLECTIONS[at]![1],
+      });
+    });
+  }
+
+  async run(until: number): Promise<void> {
+    await this.#start();
+    for (const recorder of this.recorders) await this.#create(recorder);
+    do {
+      await this.#load(until);
+      await this.#start();
+      await this.#dumpAll();
+      await this.#answerAll();
+    } while (performance.now() < until);
+    // What was sent again has taken effect since.
+    await this.#dumpAll();
+    for (const { path } of this.recorders) await this.#require({ method: 'DELETE', path });
+  }
+
+  async #start(): Promise<void> {
+    this.#connections = await this.#service.start(this.#faults.has('kill'));
+    for (const recorder of this.recorders) recorder.connect(this.#connections);
+  }
+
+  async #create({ collection, history }: Recorder): Promise<void> {
+    await this.#require({
+      method: 'POST',
+      path: '/v1/collections',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ id: collection, dimension: DIMENSION, metric: history.metric }),
+    });
+  }
+
+  /** All clients, until the service ends under them. */
+  async #load(until: number): Promise<void> {
+    const lifeMs = LIFE_MS.min + (LIFE_MS.max - LIFE_MS.min) * this.#random();
+    const endAt = Math.min(until, performance.now() + lifeMs);
+    this.#isUnderLoad = true;
+    const clients = this.#clients.map(async (client) => {
+      while (this.#isUnderLoad) await client.act();
+    });
+    const disturbing = this.#disturb(endAt);
+    await Promise.race([disturbing, Promise.all(clients)]);
+    await disturbing;
+    await this.#service.noteMaintenance();
+    if (this.#faults.has('kill')) {
+      const killing = this.#service.kill();
+      this.#isUnderLoad = false;
+      await killing;
+    } else {
+      this.#isUnderLoad = false;
+      await this.#service.stop();
+    }
+    await Promise.all(clients);
+    for (const recorder of this.recorders) recorder.settle(performance.now());
+  }
+
+  async #disturb(endAt: number): Promise<void> {
+    let at = performance.now();
+    while (at < endAt) {
+      await sleep(Math.min(100, endAt - at));
+      const seconds = (performance.now() - at) / 1_000;
+      at = performance.now();
+      const happens = (perSecond: number) => this.#random() < perSecond * seconds;
+      if (this.#faults.has('stop') && happens(HALTS_PER_SECOND)) await this.#service.halt();
+      if (this.#faults.has('clock') && happens(JUMPS_PER_SECOND)) this.#service.jump();
+    }
+  }
+
+  async #dumpAll(): Promise<void> {
+    for (const recorder of this.recorders) recorder.history.dumps.push(await this.#dump(recorder));
+  }
+
+  async #dump({ path, history, life }: Recorder): Promise<Dump> {
+    const title = `the dump of life ${life}`;
+    const exported = await this.#require({ method: 'GET', path: `${path}/export?format=ndjson` });
+    const rows = rowsOfLines(exported.text);
+    const fetched =
+      rows.length === 0
+        ? []
+        : ((
+            parse(
+              (
+                await this.#require({
+                  method: 'POST',
+                  path: `${path}/vectors/fetch`,
+                  headers: { 'content-type': 'application/json' },
+                  body: JSON.stringify({ ids: rows.map(({ id }) => id), include_sequence: true }),
+                })
+              ).text,
+            ) as { vectors: ReadRow[] }
+          ).vectors as readonly ReadRow[]);
+    const record = parse((await this.#require({ method: 'GET', path })).text);
+    const sequence = Number(exported.headers['sagitta-sequence']);
+    if (record.sequence !== sequence || record.vector_count !== rows.length) {
+      const detail = `${title}: ${rows.length} rows at sequence ${sequence}, but the collection says ${record.vector_count} at ${record.sequence}`;
+      history.faults.push({ kind: 'unexplained read', detail });
+    }
+    return {
+      title,
+      at: performance.now(),
+      sequence,
+      rows: rows.map(({ id, values, metadata }, i) => {
+        const same = fetched[i];
+        if (same?.id !== id || JSON.stringify(same.metadata) !== JSON.stringify(metadata)) {
+          const detail = `${title}: "${id}" is ${JSON.stringify(metadata)} in the export and ${JSON.stringify(same)} when fetched`;
+          history.faults.push({ kind: 'unexplained read', detail });
+        }
+        return { id, values: values!, metadata: metadata!, sequence: same?.sequence ?? 0 };
+      }),
+    };
+  }
+
+  /** Sends everything again that had no reply; the service may be killed meanwhile. */
+  async #answerAll(): Promise<void> {
+    const mayKill = this.#faults.has('kill') && this.#random() < 0.4;
+    const answering = this.recorders.map((recorder) =>
+      answerAll(recorder, mayKill ? 1 : RETRIES_MAX),
+    );
+    if (mayKill) {
+      await sleep(30 * this.#random());
+      await this.#service.kill();
+      await Promise.all(answering);
+      await this.#start();
+      await Promise.all(this.recorders.map((recorder) => answerAll(recorder, RETRIES_MAX)));
+    } else {
+      await Promise.all(answering);
+    }
+  }
+
+  async #require(call: Parameters<Connections['send']>[0]) {
+    for (let attempt = 0; attempt < RETRIES_MAX; attempt++) {
+      const { reply } = await this.#connections.send(call);
+      if (reply?.status === 200) return reply;
+      if (reply !== null && reply.status < 500)
+        throw new Error(`${call.method} ${call.path}: ${reply.status} ${reply.text}`);
+      await sleep(RETRY_MS);
+    }
+    throw new Error(`${call.method} ${call.path}: no reply`);
+  }
+}
+
+/** Throws if something is not answered after so many attempts, unless that is one. */
+async function answerAll(recorder: Recorder, attemptsMax: number): Promise<void> {
+  const { unanswered, openStreams, collection } = recorder;
+  for (let attempt = 0; attempt < attemptsMax; attempt++) {
+    await Promise.all([
+      ...[...unanswered].map((keyed) => recorder.resend(keyed)),
+      ...[...openStreams].map((stream) => sendStream(recorder, stream, 'whole', 1)),
+    ]);
+    if (unanswered.size === 0 && openStreams.size === 0) return;
+    if (attemptsMax > 1) await sleep(RETRY_MS);
+  }
+  if (attemptsMax > 1) throw new Error(`${collection}: writes remain without a reply`);
+}

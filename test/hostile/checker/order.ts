@@ -1,0 +1,240 @@
+// Which write took effect at which sequence. Acknowledged writes say so; writes whose connection broke, and
+// parts of streams, are put at the sequences that are left, so that what was read between two dumps fits.
+
+import type { Dump, Fault, History, ReadRecord, WriteRecord } from './history.js';
+import { applyEffect, type Effect, effectOf, type State, type StoredRow } from './model.js';
+
+/** From one dump to the next. */
+export interface Span {
+  readonly from: State;
+  readonly fromSequence: number;
+  readonly to: Dump;
+  /** Acknowledged, by sequence. */
+  readonly known: ReadonlyMap<number, WriteRecord>;
+  /** Those that may be anywhere in the span, within their bounds. */
+  readonly open: readonly OpenWrite[];
+  /** Reads that name their sequence, by sequence. */
+  readonly readsAt: ReadonlyMap<number, readonly ReadRecord[]>;
+}
+
+export interface OpenWrite {
+  readonly write: WriteRecord;
+  /** It took effect after `low`, and not after `high`. */
+  readonly low: number;
+  readonly high: number;
+  /** Where its rows were seen; undefined if they were not. */
+  readonly pinned: number | undefined;
+}
+
+/** By sequence, from the first one of the span; null where no write explains the sequence. */
+export type Order = readonly (WriteRecord | null)[];
+
+/** Steps of a search: more than a span needs whose order can be found at all. */
+const STEPS_MAX = 200_000;
+
+/** Orders that explain every acknowledged write, every read with a sequence, and the dump at the end. */
+export class OrderSearch {
+  readonly #span: Span;
+  #stepsLeft = STEPS_MAX;
+
+  constructor(span: Span) {
+    this.#span = span;
+  }
+
+  /** Whether it gave up before it had tried everything. */
+  get isExhausted(): boolean {
+    return this.#stepsLeft <= 0;
+  }
+
+  orders(): Generator<Order> {
+    const { from, fromSequence } = this.#span;
+    return this.#from(fromSequence + 1, new Map(from), { order: [], placed: new Set() });
+  }
+
+  *#from(first: number, state: Map<string, StoredRow>, path: Path): Generator<Order> {
+    const { to, open } = this.#span;
+    const { order, placed } = path;
+    for (let sequence = first; sequence <= to.sequence; sequence++) {
+      if (this.#stepsLeft-- <= 0) return;
+      const candidates = this.#candidates(sequence, state, placed);
+      if (candidates.length === 0) return;
+      for (const write of candidates.slice(0, -1)) {
+        const branch = new Map(state);
+        if (!this.#take(write, sequence, branch)) continue;
+        const taken = { order: [...order, write], placed: new Set(placed).add(write) };
+        yield* this.#from(sequence + 1, branch, taken);
+      }
+      const last = candidates.at(-1)!;
+      if (!this.#take(last, sequence, state)) return;
+      order.push(last);
+      placed.add(last);
+    }
+    const isWhole = open.every(
+      ({ write, high }) => write.outcome.kind !== 'done' || high > to.sequence || placed.has(write),
+    );
+    if (isWhole && differenceTo(to, state) === null) yield order;
+  }
+
+  #candidates(
+    sequence: number,
+    state: State,
+    placed: ReadonlySet<WriteRecord>,
+  ): readonly WriteRecord[] {
+    const known = this.#span.known.get(sequence);
+    if (known === undefined) return candidatesAt(this.#span, sequence, state, placed);
+    return fits(known, effectOf(state, known.change)) ? [known] : [];
+  }
+
+  /** Changes the state. Returns whether the reads at the sequence are explained by it. */
+  #take({ change }: WriteRecord, sequence: number, state: Map<string, StoredRow>): boolean {
+    applyEffect(state, effectOf(state, change), sequence);
+    const reads = this.#span.readsAt.get(sequence) ?? [];
+    return reads.every(({ explain }) => explain(state) === null);
+  }
+}
+
+/** The writes up to a sequence, as a list and as a set. */
+interface Path {
+  readonly order: WriteRecord[];
+  readonly placed: Set<WriteRecord>;
+}
+
+/** Writes that may have taken effect at a sequence that no acknowledged write has. */
+function candidatesAt(
+  { open }: Span,
+  sequence: number,
+  state: State,
+  placed: ReadonlySet<WriteRecord>,
+): readonly WriteRecord[] {
+  const free = open.filter(
+    ({ write, low, high, pinned }) =>
+      low < sequence &&
+      sequence <= high &&
+      (pinned === undefined || pinned === sequence) &&
+      !placed.has(write) &&
+      // The part of the stream before it is placed, or was in an earlier span.
+      !open.some((other) => other.write === write.after && !placed.has(other.write)) &&
+      effectOf(state, write.change).kind === 'changed',
+  );
+  const pinned = free.filter((one) => one.pinned === sequence);
+  return (pinned.length > 0 ? pinned : free).map(({ write }) => write);
+}
+
+/** The best that can be done when no order explains everything: says what is in the way. */
+export function forceOrder(span: Span): { order: Order; faults: Fault[] } {
+  const state = new Map(span.from);
+  const order: (WriteRecord | null)[] = [];
+  const placed = new Set<WriteRecord>();
+  const faults: Fault[] = [];
+  for (let sequence = span.fromSequence + 1; sequence <= span.to.sequence; sequence++) {
+    const acknowledged = span.known.get(sequence);
+    const write = acknowledged ?? candidatesAt(span, sequence, state, placed)[0] ?? null;
+    order.push(write);
+    if (write === null) {
+      faults.push({
+        kind: 'unexplained write',
+        detail: `no write that was sent explains sequence ${sequence}`,
+      });
+      continue;
+    }
+    placed.add(write);
+    const effect = effectOf(state, write.change);
+    if (acknowledged !== undefined && !fits(acknowledged, effect)) {
+      faults.push({ kind: 'wrong reply', detail: describeMisfit(acknowledged, effect, sequence) });
+    }
+    applyEffect(state, forced(write, effect), sequence);
+  }
+  for (const { write, high } of span.open) {
+    if (write.outcome.kind === 'done' && high <= span.to.sequence && !placed.has(write)) {
+      const detail = `${write.title}: acknowledged, but it has no sequence up to ${span.to.sequence}`;
+      faults.push({ kind: 'lost write', detail });
+    }
+  }
+  const difference = differenceTo(span.to, state);
+  if (difference !== null) {
+    faults.push({ kind: 'lost write', detail: `${span.to.title}: ${difference}` });
+  }
+  return { order, faults };
+}
+
+/** A write that should have been refused has the effect that it was acknowledged with. */
+function forced({ change }: WriteRecord, effect: Effect): Effect {
+  if (effect.kind === 'changed' || change.kind !== 'write') return effect;
+  return { kind: 'changed', written: change.rows, deleted: [], counts: {} };
+}
+
+function fits({ outcome }: WriteRecord, effect: Effect): boolean {
+  if (effect.kind !== 'changed' || outcome.kind !== 'acknowledged') return false;
+  return Object.entries(outcome.counts).every(([name, value]) => effect.counts[name] === value);
+}
+
+function describeMisfit(write: WriteRecord, effect: Effect, sequence: number): string {
+  const told = write.outcome.kind === 'acknowledged' ? JSON.stringify(write.outcome.counts) : '';
+  const expected =
+    effect.kind === 'refused' ? `a refusal, ${effect.code}` : JSON.stringify(effect.counts);
+  return `${write.title}: acknowledged with ${told} at sequence ${sequence}; expected ${expected} in the state before it`;
+}
+
+/** What a dump has that the state has not; null if they are the same. */
+export function differenceTo(dump: Dump, state: State): string | null {
+  const found = new Map(dump.rows.map((row) => [row.id, row]));
+  for (const row of dump.rows) {
+    const expected = state.get(row.id);
+    if (expected === undefined)
+      return `"${row.id}" is there, as ${row.metadata.w} wrote it at ${row.sequence}; it should be deleted`;
+    const difference = rowDifference(row, expected);
+    if (difference !== null) return difference;
+  }
+  const missing = [...state.values()].find(({ id }) => !found.has(id));
+  if (missing !== undefined)
+    return `"${missing.id}" is missing, which ${missing.metadata.w} wrote at sequence ${missing.sequence}`;
+  const arrivals = [...state.values()].sort((a, b) => a.sequence - b.sequence || a.place - b.place);
+  const at = dump.rows.findIndex(({ id }, i) => arrivals[i]!.id !== id);
+  if (at < 0) return null;
+  return `row ${at} in order of arrival is "${dump.rows[at]!.id}", expected "${arrivals[at]!.id}"`;
+}
+
+function rowDifference(row: Dump['rows'][number], expected: StoredRow): string | null {
+  const textOf = ({ values, metadata, sequence }: Dump['rows'][number]) =>
+    JSON.stringify({ sequence, values, metadata });
+  const [found, wanted] = [textOf(row), textOf(expected)];
+  return found === wanted ? null : `"${row.id}" is ${found}, expected ${wanted}`;
+}
+
+/** Where rows of a write were seen, and faults where they cannot be. */
+export function findPins(history: History): {
+  readonly pins: ReadonlyMap<string, number>;
+  readonly faults: Fault[];
+} {
+  const pins = new Map<string, number>();
+  const faults: Fault[] = [];
+  const writes = new Map(history.writes.map((write) => [write.tag, write]));
+  const note = (tag: string, sequence: number, title: string) => {
+    const pinned = pins.get(tag);
+    if (pinned === sequence) return;
+    const write = writes.get(tag);
+    const told = write?.outcome.kind === 'acknowledged' ? write.outcome.sequence : undefined;
+    const add = (kind: Fault['kind'], detail: string) =>
+      faults.push({ kind, detail: `${title}: ${detail}` });
+    if (pinned !== undefined) {
+      add('wrong reply', `${tag} is at sequence ${sequence}, and was at ${pinned} before`);
+    } else if (write === undefined) {
+      add('unexplained write', `a row names the write ${tag}, which nobody sent`);
+    } else if (write.outcome.kind === 'none') {
+      add('unexplained write', `${write.title} was refused, but a row has it at ${sequence}`);
+    } else if (told !== undefined && told !== sequence) {
+      add(
+        'wrong reply',
+        `${write.title} was acknowledged at ${told}, but a row has it at ${sequence}`,
+      );
+    }
+    if (pinned === undefined) pins.set(tag, sequence);
+  };
+  for (const { seen, title } of history.reads) {
+    for (const { tag, sequence } of seen) note(tag, sequence, title);
+  }
+  for (const { rows, title } of history.dumps) {
+    for (const { metadata, sequence } of rows) note(metadata.w, sequence, title);
+  }
+  return { pins, faults };
+}

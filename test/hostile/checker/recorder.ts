@@ -1,0 +1,278 @@
+// Sends the requests of all clients to one collection, and writes down what they were and what came back.
+
+import type { Attempt, AttemptReply, Call, Connections } from './attempt.js';
+import { createHistory, type FaultKind, type History, type WriteRecord } from './history.js';
+import type { Change, Counts, Metric } from './model.js';
+import { explainCounts, explainRefusal } from './reads.js';
+import type { OpenStream } from './streams.js';
+
+/** A write under an idempotency key, which may be sent again. */
+export interface KeyedWrite {
+  readonly call: Call;
+  readonly record: WriteRecord;
+  /** The first reply; null while there is none. */
+  reply: AttemptReply | null;
+  /** In which life of the service it was last sent, or answered. */
+  life: number;
+}
+
+/** Replies that say that the write had no effect because of the state. */
+const REFUSALS = new Set(['vector_exists', 'vector_not_found', 'precondition_failed']);
+/** What clients must expect at any time; the write had no effect. */
+const BUSY = new Set([429, 503]);
+/** Keyed writes that are kept to be sent again. */
+const KEYED_MAX = 300;
+
+export interface Counters {
+  writes: number;
+  unknownWrites: number;
+  refusals: number;
+  reads: number;
+  replays: number;
+  /** Of pages: read again, after a restart, and refused because the snapshot is too old. */
+  pagesAgain: number;
+  pagesAfterRestart: number;
+  cursorsExpired: number;
+  streams: number;
+  streamsResumed: number;
+  busy: number;
+}
+
+export function createCounters(): Counters {
+  return {
+    writes: 0,
+    unknownWrites: 0,
+    refusals: 0,
+    reads: 0,
+    replays: 0,
+    pagesAgain: 0,
+    pagesAfterRestart: 0,
+    cursorsExpired: 0,
+    streams: 0,
+    streamsResumed: 0,
+    busy: 0,
+  };
+}
+
+export class Recorder {
+  readonly history: History;
+  readonly counters: Counters;
+  /** Without a reply so far. */
+  readonly unanswered = new Set<KeyedWrite>();
+  readonly answered: KeyedWrite[] = [];
+  /** To be sent again until they are complete. */
+  readonly openStreams = new Set<OpenStream>();
+  /** How often the service has been started. */
+  life = 0;
+  #connections!: Connections;
+  #nextNumber = 1;
+  #unsettled: WriteRecord[] = [];
+
+  constructor(id: string, metric: Metric, counters: Counters) {
+    this.history = createHistory(id, metric);
+    this.counters = counters;
+  }
+
+  get collection(): string {
+    return this.history.collection;
+  }
+
+  get path(): string {
+    return `/v1/collections/${this.collection}`;
+  }
+
+  /** A new life of the service. */
+  connect(connections: Connections): void {
+    this.#connections = connections;
+    this.life++;
+  }
+
+  takeTag(): string {
+    return `${this.collection}-${this.#nextNumber++}`;
+  }
+
+  send(call: Call): Promise<Attempt> {
+    return this.#connections.send(call);
+  }
+
+  fault(kind: FaultKind, detail: string): void {
+    this.history.faults.push({ kind, detail });
+  }
+
+  unexpected(title: string, { status, text }: AttemptReply): void {
+    this.fault('unexpected reply', `${title}: status ${status}, ${text.slice(0, 500)}`);
+  }
+
+  /** Nothing that was sent before this time can take effect any more, unless it is sent again. */
+  settle(at: number): void {
+    const open = new Set([
+      ...[...this.unanswered].map(({ record }) => record),
+      ...[...this.openStreams].flatMap(({ parts }) => parts),
+    ]);
+    for (const record of this.#unsettled) {
+      if (record.outcome.kind !== 'unknown' || open.has(record)) continue;
+      record.endedAt = at;
+      this.counters.unknownWrites++;
+    }
+    this.#unsettled = this.#unsettled.filter((record) => open.has(record));
+  }
+
+  open(options: {
+    tag: string;
+    title: string;
+    change: Change;
+    startedAt: number;
+    after?: WriteRecord | null;
+  }): WriteRecord {
+    const { tag, title, change, startedAt, after = null } = options;
+    const record: WriteRecord = {
+      tag,
+      title: `${tag} (${title})`,
+      change,
+      startedAt,
+      endedAt: Number.POSITIVE_INFINITY,
+      outcome: { kind: 'unknown' },
+      after,
+    };
+    this.history.writes.push(record);
+    this.#unsettled.push(record);
+    this.counters.writes++;
+    return record;
+  }
+
+  /** Sends a write, with a key if it is to be sent again should the reply be lost. */
+  async write(options: {
+    tag: string;
+    title: string;
+    change: Change;
+    call: Call;
+    hasKey: boolean;
+    isDryRun?: boolean;
+  }): Promise<AttemptReply | null> {
+    const { tag, title, change, hasKey, isDryRun = false } = options;
+    const call = hasKey ? withKey(options.call, `key-${tag}`) : options.call;
+    const record = this.open({ tag, title, change, startedAt: performance.now() });
+    const keyed: KeyedWrite | null = hasKey ? { call, record, reply: null, life: this.life } : null;
+    if (keyed !== null) this.unanswered.add(keyed);
+    if (isDryRun) record.outcome = { kind: 'none' };
+    const attempt = await this.send(call);
+    if (keyed !== null) this.#answer(keyed, attempt);
+    else this.#note(record, attempt, isDryRun);
+    return attempt.reply;
+  }
+
+  /** Sends a keyed write again; false if there is still no reply. */
+  async resend(keyed: KeyedWrite): Promise<boolean> {
+    this.counters.replays++;
+    const attempt = await this.send(keyed.call);
+    return this.#answer(keyed, attempt);
+  }
+
+  #answer(keyed: KeyedWrite, attempt: Attempt): boolean {
+    const { reply } = attempt;
+    const { record } = keyed;
+    if (reply === null || BUSY.has(reply.status) || isInFlight(reply)) return false;
+    if (keyed.reply !== null) {
+      const isSame = keyed.reply.status === reply.status && keyed.reply.text === reply.text;
+      const isReplay = reply.headers['idempotent-replayed'] === 'true';
+      if (!isSame || !isReplay) {
+        const told = `${reply.status} ${reply.text}${isReplay ? '' : ', not marked as a replay'}`;
+        const first = `${keyed.reply.status} ${keyed.reply.text}`;
+        this.fault('different replay', `${record.title}: first ${first}, then ${told}`);
+      }
+      return true;
+    }
+    const isOfThisLife = keyed.life === this.life;
+    keyed.reply = reply;
+    this.unanswered.delete(keyed);
+    this.answered.push(keyed);
+    if (this.answered.length > KEYED_MAX) this.answered.shift();
+    this.#note(record, attempt, false, isOfThisLife);
+    return true;
+  }
+
+  /**
+   * @param mayExplain false for a write that was first sent to an earlier life of the service: a refusal may
+   *   be of either life.
+   */
+  #note(record: WriteRecord, attempt: Attempt, isDryRun: boolean, mayExplain = true): void {
+    const { reply, endedAt, mayHaveArrived } = attempt;
+    if (reply === null) {
+      if (!mayHaveArrived) record.outcome = { kind: 'none' };
+      return;
+    }
+    if (BUSY.has(reply.status)) {
+      this.counters.busy++;
+      record.outcome = { kind: 'none' };
+      return;
+    }
+    const json = parse(reply.text);
+    const { title, change, startedAt } = record;
+    const read = { title, startedAt, endedAt, seen: [] };
+    if (reply.status === 200) {
+      const { sequence, ...members } = json as Counts & { sequence: number };
+      const counts = onlyCounts(members);
+      const isUnchanged = counts.deleted_count === 0 || counts.updated_count === 0;
+      const hasNothingToDo = isUnchanged && (change.kind !== 'write' || isDryRun);
+      if (!hasNothingToDo && !isDryRun) {
+        record.outcome = { kind: 'acknowledged', sequence, counts };
+        record.endedAt = endedAt;
+        return;
+      }
+      record.outcome = { kind: 'none' };
+      const explain = explainCounts(change, counts, isDryRun);
+      if (mayExplain) this.history.reads.push({ ...read, sequence, explain });
+      return;
+    }
+    if (REFUSALS.has(json.code as string)) {
+      record.outcome = { kind: 'none' };
+      this.counters.refusals++;
+      const explain = explainRefusal(change, json.code as string, issuesOf(json, change));
+      if (mayExplain) this.history.reads.push({ ...read, sequence: null, explain });
+      return;
+    }
+    this.unexpected(title, reply);
+  }
+}
+
+export function withKey(call: Call, key: string): Call {
+  return { ...call, headers: { ...call.headers, 'idempotency-key': key } };
+}
+
+export function isInFlight({ status, text }: AttemptReply): boolean {
+  return status === 409 && parse(text).code === 'idempotency_in_flight';
+}
+
+export function isBusy({ status }: AttemptReply): boolean {
+  return BUSY.has(status);
+}
+
+export function parse(text: string): Record<string, unknown> {
+  return JSON.parse(text) as Record<string, unknown>;
+}
+
+/** The members of a reply that the model knows. */
+function onlyCounts(members: Readonly<Record<string, unknown>>): Counts {
+  const names = ['upserted_count', 'inserted_count', 'updated_count', 'deleted_count', 'has_more'];
+  const { created } = members;
+  return Object.fromEntries([
+    ...Object.entries(members).filter(([name]) => names.includes(name)),
+    ...(created === undefined ? [] : [['inserted_count', created === true ? 1 : 0]]),
+  ]) as Counts;
+}
+
+interface Issue {
+  readonly pointer: string;
+  readonly actual?: number;
+}
+
+/** Of a refusal: the ids that are in the way by their places, others by the sequence that was found. */
+function issuesOf(json: Record<string, unknown>, change: Change): (string | number)[] {
+  const issues = (json.errors ?? []) as readonly Issue[];
+  if (change.kind === 'write' && json.code !== 'precondition_failed')
+    return issues.map(({ pointer }) => pointer);
+  if (json.code !== 'precondition_failed') return [];
+  if (issues.length > 0) return issues.map(({ actual }) => actual!);
+  // Of If-Match: the detail names the version, which ends in the sequence.
+  return [Number(/(?:ETag is "|has version )[^"\s,]*-(\d+)/.exec(String(json.detail))?.[1])];
+}
