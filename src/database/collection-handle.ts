@@ -222,8 +222,10 @@ export class CollectionHandle {
   async delete(selection: VectorSelection, options: DeleteOptions): Promise<DeleteResult> {
     if (options.dryRun) {
       return this.#use(async (collection) => {
+        // Before the filter is evaluated: writes go on meanwhile.
+        const { sequence } = collection;
         const deletedCount = await countSelected(collection, selection, this.#services);
-        return { deletedCount, sequence: collection.sequence };
+        return { deletedCount, sequence };
       });
     }
     const { clock, limits, filters, observer } = this.#services;

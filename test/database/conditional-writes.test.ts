@@ -81,3 +81,30 @@ describe('conditional writes', () => {
     await database.close();
   });
 });
+
+describe('a delete', () => {
+  it('that finds nothing names the sequence of the write before it in the same commit', async () => {
+    const database = await openCollection();
+    const collection = database.collection('c');
+    const ids = { kind: 'ids', ids: ['a'] } as const;
+    const [, , second] = await Promise.all([
+      writeIf(database, 'a', 1, 0),
+      collection.delete(ids, { dryRun: false }),
+      collection.delete(ids, { dryRun: false }),
+    ]);
+    // At sequence 1 there would be something to delete.
+    assert.deepEqual(second, { deletedCount: 0, sequence: 2 });
+    await database.close();
+  });
+
+  it('that only counts names the sequence that it counted at', async () => {
+    const database = await openCollection();
+    const collection = database.collection('c');
+    await writeIf(database, 'a', 1, 0);
+    const filter = { kind: 'filter', filter: { x: { $exists: false } } } as const;
+    const counting = collection.delete(filter, { dryRun: true });
+    await Promise.all([writeIf(database, 'b', 1, 0), writeIf(database, 'c', 1, 0)]);
+    assert.deepEqual(await counting, { deletedCount: 1, sequence: 1 });
+    await database.close();
+  });
+});

@@ -1,7 +1,8 @@
 // The single writer of a collection. Writes that wait while a commit is being written to disk become
 // the next commit together (group commit): no timer, no delay when idle, one fsync for many writes
 // under load. Each write is prepared against the state that the writes before it will leave,
-// committed, and only then applied to memory: what a reader sees is always on disk.
+// committed, and only then applied to memory: what a reader sees is always on disk. A write that is refused
+// because of writes before it is told so when they are on disk, too.
 
 import { overloadedError } from '../../common/errors.js';
 import type { VectorBatch } from '../../common/types.js';
@@ -40,7 +41,7 @@ export interface Write<Result> {
     sequence: number,
     pending: PendingIds,
   ): PreparedWrite<Result> | Promise<PreparedWrite<Result>>;
-  /** Called when the write fails, before any write behind it is prepared. */
+  /** Called when the write fails, before any write behind it is prepared, and before its promise rejects. */
   failed?(error: unknown): void;
 }
 
@@ -143,6 +144,7 @@ export class Writer {
     for (let room = this.#whenRoom(); room !== undefined; room = this.#whenRoom()) await room;
     const pending: PendingIds = new Map();
     const accepted: { pendingWrite: PendingWrite; prepared: PreparedWrite<unknown> }[] = [];
+    const refused: { pendingWrite: PendingWrite; error: unknown }[] = [];
     const operations: StoreOperation[] = [];
     let sequence = this.#sequence;
     let byteCount = 0;
@@ -160,7 +162,10 @@ export class Writer {
           if (operation.kind === 'append') byteCount += operation.record.byteLength;
         }
       } catch (error) {
-        fail(next, error);
+        next.write.failed?.(error);
+        // It may be refused because of accepted writes, which nobody may know of before they are on disk.
+        if (accepted.length > 0) refused.push({ pendingWrite: next, error });
+        else next.reject(error);
         continue;
       }
       if (next.write.endsCommit) break;
@@ -176,6 +181,8 @@ export class Writer {
       await staging;
       this.#observer.commitFailed();
       for (const { pendingWrite } of accepted) fail(pendingWrite, error);
+      // Without the writes before them they may not have been refused.
+      for (const { pendingWrite } of refused) pendingWrite.reject(error);
       return;
     }
     const commitMs = performance.now() - startedAtMs;
@@ -191,6 +198,7 @@ export class Writer {
       onCommitted?.({ submittedAtMs, waitMs: startedAtMs - submittedAtMs, commitMs });
       resolve(prepared.result);
     }
+    for (const { pendingWrite, error } of refused) pendingWrite.reject(error);
   }
 }
 

@@ -403,7 +403,7 @@ function deleteAll(
     endsCommit: true,
     prepare(sequence) {
       const deletedCount = collection.rows.liveCount;
-      if (deletedCount === 0) return nothingDeleted(collection, options.alsoCommit);
+      if (deletedCount === 0) return nothingDeleted(sequence, options.alsoCommit);
       const record: LogRecord = { kind: 'deleteAll', timeMs: options.clock.now() };
       return logged(collection, { deletedCount, sequence }, record, options);
     },
@@ -421,19 +421,20 @@ function loggedDelete(
     companion?: Companion | undefined;
   },
 ): PreparedWrite<DeleteResult> {
-  if (count === 0) return nothingDeleted(collection, options.alsoCommit);
+  if (count === 0) return nothingDeleted(sequence, options.alsoCommit);
   const record: LogRecord = { kind: 'delete', timeMs: options.clock.now(), ids, count };
   return logged(collection, { deletedCount: count, sequence }, record, options);
 }
 
+/** `offered`: the sequence that it does not take. Pending writes before it have the ones up to there. */
 function nothingDeleted(
-  { sequence }: Collection,
+  offered: number,
   alsoCommit: CommitTogether<DeleteResult> | undefined,
 ): PreparedWrite<DeleteResult> {
-  return withoutEffect({ deletedCount: 0, sequence }, alsoCommit);
+  return withoutEffect({ deletedCount: 0, sequence: offered - 1 }, alsoCommit);
 }
 
-/** The write that changes nothing; its result has the current sequence. */
+/** The write that changes nothing; its result has the sequence of the last write before it. */
 export function withoutEffect<Result>(
   result: Result,
   alsoCommit: CommitTogether<Result> | undefined,

@@ -44,4 +44,59 @@ describe('the writer of a collection', () => {
     assert.deepEqual(applied, [1, 2, 3, 4]);
     await writer.close(new Error('closed'));
   });
+
+  describe('when a write is refused because of one that is being committed', () => {
+    /** The refused write is prepared behind the accepted one, whose commit the disk decides on. */
+    function submitBoth(disk: Promise<void>) {
+      const events: string[] = [];
+      const writer = new Writer({
+        store: { commit: () => disk } as unknown as Store,
+        sequence: 0,
+        onApplied: () => events.push('applied'),
+        waitingMax: 2,
+        observer: SILENT_OBSERVER,
+        requireIntact() {},
+        whenRoom: () => undefined,
+        stage: () => undefined,
+      });
+      const accepted: Write<number> = {
+        mayFollow: () => true,
+        endsCommit: false,
+        prepare: (sequence) => ({
+          takesSequence: true,
+          operations: [{ kind: 'put', key: ['a'], value: new Uint8Array(1) }],
+          result: sequence,
+          apply() {},
+        }),
+      };
+      const refused: Write<number> = {
+        ...accepted,
+        prepare() {
+          throw new Error('it exists');
+        },
+        failed: () => events.push('failed'),
+      };
+      const writing = writer.submit(accepted);
+      const refusing = writer.submit(refused);
+      refusing.catch(() => events.push('refused'));
+      return { events, writing, refusing };
+    }
+
+    it('tells so when the other one is on disk and visible', async () => {
+      const { promise: disk, resolve: finish } = withResolvers();
+      const { events, writing, refusing } = submitBoth(disk);
+      await new Promise((resolve) => setImmediate(resolve));
+      assert.deepEqual(events, ['failed']);
+      finish();
+      assert.equal(await writing, 1);
+      await assert.rejects(refusing, { message: 'it exists' });
+      assert.deepEqual(events, ['failed', 'applied', 'refused']);
+    });
+
+    it('fails it as the other one if that is not written', async () => {
+      const { writing, refusing } = submitBoth(Promise.reject(new Error('the disk is full')));
+      await assert.rejects(writing, { message: 'the disk is full' });
+      await assert.rejects(refusing, { message: 'the disk is full' });
+    });
+  });
 });

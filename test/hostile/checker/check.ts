@@ -236,22 +236,27 @@ function findWrongReads(history: History, span: Span, order: Order, fromAt: numb
   const seenBy = new Map<Step, number>();
   const faults: Fault[] = [];
   let floor = span.fromSequence;
+  let floorTitle = 'the dump before';
   let ended = 0;
   for (const step of steps) {
     while (ended < byEnd.length && byEnd[ended]!.endedAt < step.startedAt) {
-      floor = Math.max(floor, seenBy.get(byEnd[ended++]!) ?? 0);
+      const other = byEnd[ended++]!;
+      const seen = seenBy.get(other) ?? 0;
+      if (seen <= floor) continue;
+      floor = seen;
+      floorTitle = (other.read ?? other.write)!.title;
     }
     if (step.write !== null) {
       const sequence = sequenceOf.get(step.write)!;
       seenBy.set(step, step.write.outcome.kind === 'acknowledged' ? sequence : 0);
       if (sequence <= floor && step.write.outcome.kind === 'acknowledged') {
-        const detail = `${step.write.title}: acknowledged at sequence ${sequence}, but ${floor} had been seen before it was sent`;
+        const detail = `${step.write.title}: acknowledged at sequence ${sequence}, but ${floorTitle} had seen ${floor} before it was sent`;
         faults.push({ kind: 'order', detail });
       }
       continue;
     }
     const read = step.read!;
-    const range = { floor, ceiling: ceilingAt(read.endedAt), first: span.fromSequence };
+    const range = { floor, floorTitle, ceiling: ceilingAt(read.endedAt), first: span.fromSequence };
     const { sequence, fault } = explainRead(read, states, range);
     seenBy.set(step, sequence);
     if (fault !== null) faults.push(fault);
@@ -280,10 +285,20 @@ function ceilings(
   return (at) => starts[countBelow(starts, at, true)]?.[1] ?? last;
 }
 
+/** What a read may have seen. */
+interface Range {
+  readonly floor: number;
+  /** What had seen the floor. */
+  readonly floorTitle: string;
+  readonly ceiling: number;
+  /** Of the first state. */
+  readonly first: number;
+}
+
 function explainRead(
   read: ReadRecord,
   states: readonly State[],
-  { floor, ceiling, first }: { floor: number; ceiling: number; first: number },
+  { floor, floorTitle, ceiling, first }: Range,
 ): { readonly sequence: number; readonly fault: Fault | null } {
   const { title, explain } = read;
   const why = (sequence: number) => {
@@ -293,7 +308,7 @@ function explainRead(
   if (read.sequence !== null) {
     const { sequence } = read;
     if (sequence < floor) {
-      const detail = `${title}: read at sequence ${sequence}, but ${floor} had been seen before it was sent`;
+      const detail = `${title}: read at sequence ${sequence}, but ${floorTitle} had seen ${floor} before it was sent`;
       return { sequence: 0, fault: { kind: 'stale read', detail } };
     }
     const reason = why(sequence);
@@ -306,7 +321,7 @@ function explainRead(
   }
   for (let sequence = floor - 1; sequence >= first; sequence--) {
     if (why(sequence) !== null) continue;
-    const detail = `${title}: the state at sequence ${sequence}, but ${floor} had been seen before it was sent`;
+    const detail = `${title}: the state at sequence ${sequence}, but ${floorTitle} had seen ${floor} before it was sent`;
     return { sequence: 0, fault: { kind: 'stale read', detail } };
   }
   const reasons = [...new Set([floor, ceiling])].map((at) => `at ${at} ${why(at)}`).join('; ');

@@ -24,8 +24,8 @@ export interface CheckerOptions {
   readonly durationMs: number;
   readonly seed: number;
   readonly faults: ReadonlySet<FaultName>;
-  /** Told after each round. */
-  readonly onRound?: (line: string) => void;
+  /** Told after each round, and of each fault. */
+  readonly log?: (line: string) => void;
 }
 
 export interface CheckerReport {
@@ -42,7 +42,7 @@ const COLLECTIONS: readonly (readonly [metric: Metric, hasStreams: boolean])[] =
 ];
 const ROUND_MS_MAX = 30_000;
 /** From a start to the next end: shorter than the retention, and longer. */
-const LIFE_MS = { min: 800, max: 7_000 };
+const LIFE_MS = { min: 800, max: 9_000 };
 /** Of a fault, per second of load. */
 const HALTS_PER_SECOND = 0.15;
 const JUMPS_PER_SECOND = 0.7;
@@ -67,9 +67,12 @@ export async function runChecker(options: CheckerOptions): Promise<CheckerReport
       for (const { history } of round.recorders) {
         for (const fault of checkHistory(history)) {
           found.push({ ...fault, round: rounds, collection: history.collection });
+          options.log?.(
+            `fault in round ${rounds}, ${history.collection}: ${fault.kind}: ${fault.detail}`,
+          );
         }
       }
-      options.onRound?.(
+      options.log?.(
         `round ${rounds}: ${counters.writes} writes, ${counters.unknownWrites} of them unknown, ${counters.reads} reads, ${service.marks.kills} kills, ${found.length} faults`,
       );
     }
@@ -131,6 +134,7 @@ class Round {
     // What was sent again has taken effect since.
     await this.#dumpAll();
     for (const { path } of this.recorders) await this.#require({ method: 'DELETE', path });
+    await this.#service.stop();
   }
 
   async #start(): Promise<void> {

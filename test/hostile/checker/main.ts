@@ -28,10 +28,7 @@ const report = await runChecker({
   durationMs: Number(values.minutes) * 60_000,
   seed: Number(values.seed),
   faults,
-  onRound: (line) => console.log(line),
+  log: (line) => console.log(line),
 });
 console.table({ ...report.counters, ...report.marks, rounds: report.rounds });
-for (const { round, collection, kind, detail } of report.faults) {
-  console.log(`fault in round ${round}, ${collection}: ${kind}: ${detail}`);
-}
 process.exitCode = report.faults.length > 0 ? 1 : 0;

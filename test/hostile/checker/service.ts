@@ -1,6 +1,7 @@
 // The service under test, in lives: started on one data directory, killed or stopped, halted for a while, and
 // with a clock that jumps.
 
+import { once } from 'node:events';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -110,11 +111,13 @@ export class Service {
   async #tryStart(killAfterMs: number | null): Promise<ServerProcess | null> {
     let timer: NodeJS.Timeout | undefined;
     let isKilled = false;
+    let hasEnded: Promise<unknown> | undefined;
     try {
       return await startServerProcess({
         dataDirectory: this.#dataDirectory,
         settings: this.#settings,
         onSpawned: (child) => {
+          hasEnded = once(child, 'close');
           if (killAfterMs === null) return;
           timer = setTimeout(() => {
             isKilled = true;
@@ -124,6 +127,7 @@ export class Service {
       });
     } catch (error) {
       if (!isKilled) throw error;
+      await hasEnded;
       this.marks.killsWhileStarting++;
       return null;
     } finally {
