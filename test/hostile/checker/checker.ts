@@ -14,7 +14,7 @@ import type { Dump, Fault } from './history.js';
 import type { Metric } from './model.js';
 import type { ReadRow } from './reads.js';
 import { type Counters, createCounters, parse, Recorder } from './recorder.js';
-import { findFaketime, type Marks, RETENTION_MS, Service } from './service.js';
+import { findFaketime, type Marks, Service } from './service.js';
 import { sendStream } from './streams.js';
 
 export type FaultName = 'kill' | 'stop' | 'clock';
@@ -24,6 +24,13 @@ export interface CheckerOptions {
   readonly durationMs: number;
   readonly seed: number;
   readonly faults: ReadonlySet<FaultName>;
+  /**
+   * How long snapshots and cursors are kept: compactions remove rows during the run if it is short, and walks
+   * go on after restarts if it is long.
+   */
+  readonly retentionMs: number;
+  /** The run goes on until then, up to three times as long as asked for. */
+  readonly isEnough?: (report: Pick<CheckerReport, 'counters' | 'marks'>) => boolean;
   /** Told after each round, and of each fault. */
   readonly log?: (line: string) => void;
 }
@@ -40,30 +47,41 @@ const COLLECTIONS: readonly (readonly [metric: Metric, hasStreams: boolean])[] =
   ['euclidean', false],
   ['dot', true],
 ];
-const ROUND_MS_MAX = 30_000;
-/** From a start to the next end: shorter than the retention, and longer. */
-const LIFE_MS = { min: 800, max: 9_000 };
+/** Then what was written down is checked and forgotten. */
+const ROUND_MS_MAX = 60_000;
+/** What clients do from a start to the next end, so that a slow machine is killed under as much load. */
+const LIFE_ACTIONS = { min: 20, max: 1_200 };
+const LIFE_MS_MAX = 20_000;
+const POLL_MS = 10;
 /** Of a fault, per second of load. */
-const HALTS_PER_SECOND = 0.15;
-const JUMPS_PER_SECOND = 0.7;
+const HALTS_PER_SECOND = 0.2;
+const JUMPS_PER_SECOND = 0.3;
+/** The share of the lives in which a fault happens at all: cursors do not outlive jumps of the clock. */
+const FAULT_SHARE = 0.5;
 const RETRY_MS = 20;
 /** Attempts at what must be answered: a minute and more. */
 const RETRIES_MAX = 3_000;
 
 export async function runChecker(options: CheckerOptions): Promise<CheckerReport> {
-  const { seed, durationMs, faults } = options;
+  const { seed, durationMs, faults, retentionMs, isEnough = () => true } = options;
   const directory = mkdtempSync(join(tmpdir(), 'sagitta-checker-'));
   const random = createRandom(seed);
   const faketime = faults.has('clock') ? findFaketime() : undefined;
-  const service = new Service({ directory, random, faketime });
+  const service = new Service({ directory, random, faketime, retentionMs });
   const counters = createCounters();
   const found: CheckerReport['faults'][number][] = [];
-  const endAt = performance.now() + durationMs;
+  const startedAt = performance.now();
+  const isOver = () => {
+    const tookMs = performance.now() - startedAt;
+    if (tookMs < durationMs) return false;
+    return isEnough({ counters, marks: service.marks }) || tookMs > 3 * durationMs;
+  };
   let rounds = 0;
   try {
-    while (rounds === 0 || performance.now() < endAt) {
+    while (!isOver()) {
       const round = new Round({ ...options, service, counters, random, number: ++rounds });
-      await round.run(Math.min(endAt, performance.now() + ROUND_MS_MAX));
+      const endAt = performance.now() + ROUND_MS_MAX;
+      await round.run(() => isOver() || performance.now() > endAt);
       for (const { history } of round.recorders) {
         for (const fault of checkHistory(history)) {
           found.push({ ...fault, round: rounds, collection: history.collection });
@@ -100,7 +118,7 @@ class Round {
       readonly number: number;
     },
   ) {
-    const { service, counters, random, number, faults, clientCount, seed } = options;
+    const { service, counters, random, number, faults, clientCount, seed, retentionMs } = options;
     this.#service = service;
     this.#random = random;
     this.#faults = faults;
@@ -109,7 +127,7 @@ class Round {
     );
     const walks: Walk[][] = this.recorders.map(() => []);
     // A clock that jumps may end any snapshot.
-    const mayExpire = (ageMs: number) => faults.has('clock') || ageMs > 0.9 * RETENTION_MS;
+    const mayExpire = (ageMs: number) => faults.has('clock') || ageMs > 0.9 * retentionMs;
     this.#clients = Array.from({ length: clientCount }, (_, i) => {
       const at = i % this.recorders.length;
       return new Client({
@@ -122,15 +140,15 @@ class Round {
     });
   }
 
-  async run(until: number): Promise<void> {
+  async run(isOver: () => boolean): Promise<void> {
     await this.#start();
     for (const recorder of this.recorders) await this.#create(recorder);
     do {
-      await this.#load(until);
+      await this.#load(isOver);
       await this.#start();
       await this.#dumpAll();
       await this.#answerAll();
-    } while (performance.now() < until);
+    } while (!isOver());
     // What was sent again has taken effect since.
     await this.#dumpAll();
     for (const { path } of this.recorders) await this.#require({ method: 'DELETE', path });
@@ -152,14 +170,20 @@ class Round {
   }
 
   /** All clients, until the service ends under them. */
-  async #load(until: number): Promise<void> {
-    const lifeMs = LIFE_MS.min + (LIFE_MS.max - LIFE_MS.min) * this.#random();
-    const endAt = Math.min(until, performance.now() + lifeMs);
+  async #load(isRoundOver: () => boolean): Promise<void> {
+    const endAt = performance.now() + LIFE_MS_MAX;
+    const { min, max } = LIFE_ACTIONS;
+    let actionsLeft = min + (max - min) * this.#random();
     this.#isUnderLoad = true;
     const clients = this.#clients.map(async (client) => {
-      while (this.#isUnderLoad) await client.act();
+      while (this.#isUnderLoad) {
+        await client.act();
+        actionsLeft--;
+      }
     });
-    const disturbing = this.#disturb(endAt);
+    const disturbing = this.#disturb(
+      () => actionsLeft <= 0 || performance.now() > endAt || isRoundOver(),
+    );
     await Promise.race([disturbing, Promise.all(clients)]);
     await disturbing;
     await this.#service.noteMaintenance();
@@ -175,15 +199,17 @@ class Round {
     for (const recorder of this.recorders) recorder.settle(performance.now());
   }
 
-  async #disturb(endAt: number): Promise<void> {
+  async #disturb(isOver: () => boolean): Promise<void> {
+    const isIn = (fault: FaultName) => this.#faults.has(fault) && this.#random() < FAULT_SHARE;
+    const [mayHalt, mayJump] = [isIn('stop'), isIn('clock')];
     let at = performance.now();
-    while (at < endAt) {
-      await sleep(Math.min(100, endAt - at));
+    while (!isOver()) {
+      await sleep(POLL_MS);
       const seconds = (performance.now() - at) / 1_000;
       at = performance.now();
       const happens = (perSecond: number) => this.#random() < perSecond * seconds;
-      if (this.#faults.has('stop') && happens(HALTS_PER_SECOND)) await this.#service.halt();
-      if (this.#faults.has('clock') && happens(JUMPS_PER_SECOND)) this.#service.jump();
+      if (mayHalt && happens(HALTS_PER_SECOND)) await this.#service.halt();
+      if (mayJump && happens(JUMPS_PER_SECOND)) this.#service.jump();
     }
   }
 

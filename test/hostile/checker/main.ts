@@ -1,4 +1,5 @@
 // node dist/test/hostile/checker/main.js [--minutes 5] [--clients 32] [--seed N] [--faults kill,stop,clock]
+// [--retention 10000]
 
 import { parseArgs } from 'node:util';
 import { type FaultName, runChecker } from './checker.js';
@@ -12,6 +13,7 @@ const { values } = parseArgs({
     clients: { type: 'string', default: '32' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
     faults: { type: 'string', default: FAULTS.join() },
+    retention: { type: 'string', default: '10000' },
   },
 });
 const names = values.faults.split(',').filter((name) => name !== '');
@@ -28,6 +30,7 @@ const report = await runChecker({
   durationMs: Number(values.minutes) * 60_000,
   seed: Number(values.seed),
   faults,
+  retentionMs: Number(values.retention),
   log: (line) => console.log(line),
 });
 console.table({ ...report.counters, ...report.marks, rounds: report.rounds });

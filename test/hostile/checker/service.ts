@@ -8,8 +8,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type ServerProcess, startServerProcess } from '../../support/server-process.js';
 import { Connections } from './attempt.js';
 
-/** How long snapshots and cursors are kept. Short, so that compactions remove rows during the run. */
-export const RETENTION_MS = 3_000;
 const KEEP_ALIVE_MS = 1_000;
 /** A client gives a request up after this time: less than a halt of the service may take. */
 const WAIT_MS_MAX = 2_500;
@@ -67,9 +65,9 @@ export class Service {
     readonly directory: string;
     readonly random: () => number;
     readonly faketime: string | undefined;
-    readonly settings?: Readonly<Record<string, string>>;
+    readonly retentionMs: number;
   }) {
-    const { directory, random, faketime, settings } = options;
+    const { directory, random, faketime, retentionMs } = options;
     this.#random = random;
     this.#dataDirectory = join(directory, 'data');
     this.#clockFile = faketime === undefined ? null : join(directory, 'clock');
@@ -78,7 +76,7 @@ export class Service {
       SAGITTA_SEGMENT_ROWS_MAX: '64',
       SAGITTA_THREADS: '2',
       SAGITTA_LOG_LEVEL: 'error',
-      SAGITTA_RETENTION_MS: String(RETENTION_MS),
+      SAGITTA_RETENTION_MS: String(retentionMs),
       SAGITTA_KEEP_ALIVE_MS: String(KEEP_ALIVE_MS),
       SAGITTA_READ_RATE_MAX: '0',
       SAGITTA_WRITE_RATE_MAX: '0',
@@ -92,7 +90,6 @@ export class Service {
             FAKETIME_NO_CACHE: '1',
             DONT_FAKE_MONOTONIC: '1',
           }),
-      ...settings,
     };
   }
 
