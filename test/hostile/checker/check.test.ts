@@ -333,7 +333,7 @@ describe('the checker reports', () => {
       { ...second, ...times(first) },
     );
     story.dump();
-    assertFault(story, 'order', /^w1: acknowledged at sequence 1, but w2 had seen 2 before it/);
+    assertFault(story, 'order', /^w1: took effect at sequence 1, but w2 had seen 2 before it/);
   });
 
   it('two writes with one sequence', () => {

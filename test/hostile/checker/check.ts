@@ -173,9 +173,9 @@ function checkSpan(
     ...forced.faults,
     ...findWrongReads(history, span, forced.order, fromAt),
   ];
-  if (search.isExhausted && faults.length === 0) {
-    const detail = `${span.to.title}: the order of ${span.open.length} writes was not found in time`;
-    faults.push({ kind: 'undecided', detail });
+  if (search.isExhausted) {
+    const detail = `${span.to.title}: the order of ${span.open.length} writes was not found in time; other faults may come from a wrong one`;
+    faults.unshift({ kind: 'undecided', detail });
   }
   return { order: forced.order, faults };
 }
@@ -248,9 +248,10 @@ function findWrongReads(history: History, span: Span, order: Order, fromAt: numb
     }
     if (step.write !== null) {
       const sequence = sequenceOf.get(step.write)!;
+      // A write without a reply has told nobody its sequence.
       seenBy.set(step, step.write.outcome.kind === 'acknowledged' ? sequence : 0);
-      if (sequence <= floor && step.write.outcome.kind === 'acknowledged') {
-        const detail = `${step.write.title}: acknowledged at sequence ${sequence}, but ${floorTitle} had seen ${floor} before it was sent`;
+      if (sequence <= floor) {
+        const detail = `${step.write.title}: took effect at sequence ${sequence}, but ${floorTitle} had seen ${floor} before it was sent`;
         faults.push({ kind: 'order', detail });
       }
       continue;

@@ -43,7 +43,7 @@ export function filterJson(filter: Filter): object {
   }
 }
 
-export function passes({ metadata }: Row, filter: Filter | null): boolean {
+function passes({ metadata }: Row, filter: Filter | null): boolean {
   if (filter === null) return true;
   const { n = Number.NaN } = metadata;
   switch (filter.kind) {
@@ -56,7 +56,7 @@ export function passes({ metadata }: Row, filter: Filter | null): boolean {
   }
 }
 
-export interface RowToWrite extends Row {
+interface RowToWrite extends Row {
   /** The write is refused unless the row was last written at this sequence; 0: does not exist. */
   readonly ifSequence?: number;
 }

@@ -176,7 +176,7 @@ function describeMisfit(write: WriteRecord, effect: Effect, sequence: number): s
 }
 
 /** What a dump has that the state has not; null if they are the same. */
-export function differenceTo(dump: Dump, state: State): string | null {
+function differenceTo(dump: Dump, state: State): string | null {
   const found = new Map(dump.rows.map((row) => [row.id, row]));
   for (const row of dump.rows) {
     const expected = state.get(row.id);
