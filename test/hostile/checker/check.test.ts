@@ -181,6 +181,26 @@ describe('the checker accepts', () => {
   });
 });
 
+describe('the checker tells by', () => {
+  it('the counts of a stream where a delete without a reply was', () => {
+    const story = new Story();
+    story.upsert(['a', 'z']);
+    const unknown = { kind: 'unknown' } as const;
+    const start = story.now;
+    const stays = story.write({ kind: 'deleteOne', id: 'z' }, { outcome: unknown });
+    const part = story.upsert(['a']);
+    const gone = story.write({ kind: 'delete', ids: ['a'] }, { outcome: unknown });
+    const counts = { inserted_count: 0, updated_count: 1 };
+    part.outcome = { kind: 'acknowledged', sequence: 3, counts: {} };
+    story.history.streams.push({ title: 'stream', parts: [part], counts });
+    story.dump();
+    const long = { startedAt: start, endedAt: story.now - 1 };
+    // Either of the deletes may be the first, but for the counts.
+    story.history.writes.splice(1, 3, { ...gone, ...long }, part, { ...stays, ...long });
+    assert.deepEqual(story.faults(), []);
+  });
+});
+
 describe('the checker reports', () => {
   it('a lost write: acknowledged, and gone after a restart', () => {
     const story = new Story();

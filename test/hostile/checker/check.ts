@@ -4,6 +4,8 @@
 import type { Dump, Fault, History, ReadRecord, WriteRecord } from './history.js';
 import { applyEffect, type Counts, effectOf, type State } from './model.js';
 import {
+  type BoundedRead,
+  differencesOfStream,
   findPins,
   forceOrder,
   type OpenWrite,
@@ -23,7 +25,7 @@ export function checkHistory(history: History): Fault[] {
   let from: State = new Map();
   let fromDump: Dump | null = null;
   for (const to of history.dumps) {
-    const span = spanOf(history, { from, fromDump, to, pins, bounds });
+    const span = spanOf(history, { from, fromDump, to, pins, bounds, countsOf });
     const { order, faults: found } = checkSpan(history, span, fromDump?.at ?? 0);
     faults.push(...found);
     const states = statesOf(span, order, countsOf);
@@ -117,16 +119,17 @@ function findLost({ writes, reads, dumps }: History): Fault[] {
 }
 
 function spanOf(
-  { writes, reads }: History,
+  { writes, reads, streams }: History,
   options: {
     readonly from: State;
     readonly fromDump: Dump | null;
     readonly to: Dump;
     readonly pins: ReadonlyMap<string, number>;
     readonly bounds: Bounds;
+    readonly countsOf: ReadonlyMap<WriteRecord, Counts>;
   },
 ): Span {
-  const { from, fromDump, to, pins, bounds } = options;
+  const { from, fromDump, to, pins, bounds, countsOf } = options;
   const fromSequence = fromDump?.sequence ?? 0;
   const known = new Map<number, WriteRecord>();
   const open: OpenWrite[] = [];
@@ -142,13 +145,27 @@ function spanOf(
       if (isHere) open.push({ write, low, high, pinned: pins.get(tag) });
     }
   }
-  const readsAt = new Map<number, ReadRecord[]>();
+  const readsAt = new Map<number, BoundedRead[]>();
   for (const read of reads) {
-    const { sequence, startedAt } = read;
-    if (sequence === null || startedAt > to.at || startedAt < (fromDump?.at ?? 0)) continue;
-    readsAt.set(sequence, [...(readsAt.get(sequence) ?? []), read]);
+    const { sequence, startedAt, endedAt } = read;
+    if (startedAt > to.at || startedAt < (fromDump?.at ?? 0)) continue;
+    const low = sequence ?? Math.max(fromSequence, bounds.floor(startedAt));
+    const high = sequence ?? Math.min(to.sequence, bounds.ceiling(endedAt));
+    for (let at = low; at <= high; at++) {
+      readsAt.set(at, [...(readsAt.get(at) ?? []), { read, high }]);
+    }
   }
-  return { from, fromSequence, to, known, open, readsAt };
+  const streamsByEnd = new Map(streams.map((stream) => [stream.parts.at(-1)!, stream]));
+  return {
+    from,
+    fromSequence,
+    to,
+    known,
+    open,
+    readsAt,
+    streams: streamsByEnd,
+    countsBefore: countsOf,
+  };
 }
 
 /** The order of the span in which fewest reads are unexplained, and the faults with it. */
@@ -158,26 +175,27 @@ function checkSpan(
   fromAt: number,
 ): { readonly order: Order; readonly faults: Fault[] } {
   const doubles = findDoubles(history, span);
-  const search = new OrderSearch(span);
-  let best: { order: Order; faults: Fault[] } | null = null;
-  let count = 0;
-  for (const order of search.orders()) {
-    const faults = findWrongReads(history, span, order, fromAt);
-    if (best === null || faults.length < best.faults.length) best = { order, faults };
-    if (faults.length === 0 || ++count === ORDERS_MAX) break;
+  let isExhausted = false;
+  // Without the reads if one of them is wrong in every order, to tell which.
+  for (const mustExplainReads of [true, false]) {
+    const search = new OrderSearch(span, { mustExplainReads });
+    let best: { order: Order; faults: Fault[] } | null = null;
+    let count = 0;
+    for (const order of search.orders()) {
+      const faults = findWrongReads(history, span, order, fromAt);
+      if (best === null || faults.length < best.faults.length) best = { order, faults };
+      if (faults.length === 0 || ++count === ORDERS_MAX) break;
+    }
+    if (best !== null) return { order: best.order, faults: [...doubles, ...best.faults] };
+    isExhausted ||= search.isExhausted;
   }
-  if (best !== null) return { order: best.order, faults: [...doubles, ...best.faults] };
-  const forced = forceOrder(span);
-  const faults = [
-    ...doubles,
-    ...forced.faults,
-    ...findWrongReads(history, span, forced.order, fromAt),
-  ];
-  if (search.isExhausted) {
+  const { order, faults } = forceOrder(span);
+  const all = [...doubles, ...faults, ...findWrongReads(history, span, order, fromAt)];
+  if (isExhausted) {
     const detail = `${span.to.title}: the order of ${span.open.length} writes was not found in time; other faults may come from a wrong one`;
-    faults.unshift({ kind: 'undecided', detail });
+    all.unshift({ kind: 'undecided', detail });
   }
-  return { order: forced.order, faults };
+  return { order, faults: all };
 }
 
 function findDoubles({ writes }: History, { known }: Span): Fault[] {
@@ -330,17 +348,14 @@ function explainRead(
   return { sequence: 0, fault: { kind: 'unexplained read', detail } };
 }
 
-/** A stream whose counts are not those of its parts together. */
+/** Streams whose counts are not those of their parts together. */
 function findWrongStreams(
   { streams }: History,
   countsOf: ReadonlyMap<WriteRecord, Counts>,
 ): Fault[] {
-  return streams.flatMap(({ title, parts, counts }): Fault[] =>
-    Object.entries(counts).flatMap(([name, told]): Fault[] => {
-      const sum = parts.reduce((total, part) => total + Number(countsOf.get(part)?.[name] ?? 0), 0);
-      if (sum === told) return [];
-      const detail = `${title}: ${name} is ${told}, but its parts have ${sum} together`;
-      return [{ kind: 'wrong reply', detail }];
-    }),
+  return streams.flatMap((stream) =>
+    differencesOfStream(stream, (part) => countsOf.get(part)).map(
+      (detail): Fault => ({ kind: 'wrong reply', detail }),
+    ),
   );
 }

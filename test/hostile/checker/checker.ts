@@ -51,7 +51,7 @@ const COLLECTIONS: readonly (readonly [metric: Metric, hasStreams: boolean])[] =
 const ROUND_MS_MAX = 60_000;
 /** What clients do from a start to the next end, so that a slow machine is killed under as much load. */
 const LIFE_ACTIONS = { min: 20, max: 1_200 };
-const LIFE_MS_MAX = 20_000;
+const LIFE_MS_MAX = 10_000;
 const POLL_MS = 10;
 /** Of a fault, per second of load. */
 const HALTS_PER_SECOND = 0.2;

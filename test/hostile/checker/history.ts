@@ -49,7 +49,7 @@ export interface Dump {
 }
 
 /** The counts of a stream are those of all of its parts. */
-interface StreamRecord {
+export interface StreamRecord {
   readonly title: string;
   readonly parts: readonly WriteRecord[];
   readonly counts: Counts;

@@ -1,8 +1,15 @@
 // Which write took effect at which sequence. Acknowledged writes say so; writes whose connection broke, and
 // parts of streams, are put at the sequences that are left, so that what was read between two dumps fits.
 
-import type { Dump, Fault, History, ReadRecord, WriteRecord } from './history.js';
-import { applyEffect, type Effect, effectOf, type State, type StoredRow } from './model.js';
+import type { Dump, Fault, History, ReadRecord, StreamRecord, WriteRecord } from './history.js';
+import {
+  applyEffect,
+  type Counts,
+  type Effect,
+  effectOf,
+  type State,
+  type StoredRow,
+} from './model.js';
 
 /** From one dump to the next. */
 export interface Span {
@@ -13,8 +20,18 @@ export interface Span {
   readonly known: ReadonlyMap<number, WriteRecord>;
   /** Those that may be anywhere in the span, within their bounds. */
   readonly open: readonly OpenWrite[];
-  /** Reads that name their sequence, by sequence. */
-  readonly readsAt: ReadonlyMap<number, readonly ReadRecord[]>;
+  /** Reads by the sequences that they may have seen: the one that they name, or several. */
+  readonly readsAt: ReadonlyMap<number, readonly BoundedRead[]>;
+  /** By the last part. */
+  readonly streams: ReadonlyMap<WriteRecord, StreamRecord>;
+  /** Of writes in earlier spans. */
+  readonly countsBefore: ReadonlyMap<WriteRecord, Counts>;
+}
+
+export interface BoundedRead {
+  readonly read: ReadRecord;
+  /** The last sequence that it may have seen. */
+  readonly high: number;
 }
 
 export interface OpenWrite {
@@ -32,13 +49,15 @@ export type Order = readonly (WriteRecord | null)[];
 /** Steps of a search: more than a span needs whose order can be found at all. */
 const STEPS_MAX = 200_000;
 
-/** Orders that explain every acknowledged write, every read with a sequence, and the dump at the end. */
+/** Orders that explain every acknowledged write, the dump at the end and, if asked for, every read. */
 export class OrderSearch {
   readonly #span: Span;
+  readonly #mustExplainReads: boolean;
   #stepsLeft = STEPS_MAX;
 
-  constructor(span: Span) {
+  constructor(span: Span, { mustExplainReads }: { readonly mustExplainReads: boolean }) {
     this.#span = span;
+    this.#mustExplainReads = mustExplainReads;
   }
 
   /** Whether it gave up before it had tried everything. */
@@ -46,33 +65,34 @@ export class OrderSearch {
     return this.#stepsLeft <= 0;
   }
 
-  orders(): Generator<Order> {
+  *orders(): Generator<Order> {
     const { from, fromSequence } = this.#span;
-    return this.#from(fromSequence + 1, new Map(from), { order: [], placed: new Set() });
+    const path = { order: [], placed: new Set(), counts: new Map(), explained: new Set() } as Path;
+    if (this.#explain(fromSequence, from, path)) {
+      yield* this.#from(fromSequence + 1, new Map(from), path);
+    }
   }
 
   *#from(first: number, state: Map<string, StoredRow>, path: Path): Generator<Order> {
     const { to, open } = this.#span;
-    const { order, placed } = path;
     for (let sequence = first; sequence <= to.sequence; sequence++) {
       if (this.#stepsLeft-- <= 0) return;
-      const candidates = this.#candidates(sequence, state, placed);
+      const candidates = this.#candidates(sequence, state, path.placed);
       if (candidates.length === 0) return;
       for (const write of candidates.slice(0, -1)) {
         const branch = new Map(state);
-        if (!this.#take(write, sequence, branch)) continue;
-        const taken = { order: [...order, write], placed: new Set(placed).add(write) };
-        yield* this.#from(sequence + 1, branch, taken);
+        const taken = copyPath(path);
+        if (this.#take(write, sequence, branch, taken)) {
+          yield* this.#from(sequence + 1, branch, taken);
+        }
       }
-      const last = candidates.at(-1)!;
-      if (!this.#take(last, sequence, state)) return;
-      order.push(last);
-      placed.add(last);
+      if (!this.#take(candidates.at(-1)!, sequence, state, path)) return;
     }
     const isWhole = open.every(
-      ({ write, high }) => write.outcome.kind !== 'done' || high > to.sequence || placed.has(write),
+      ({ write, high }) =>
+        write.outcome.kind !== 'done' || high > to.sequence || path.placed.has(write),
     );
-    if (isWhole && differenceTo(to, state) === null) yield order;
+    if (isWhole && differenceTo(to, state) === null) yield path.order;
   }
 
   #candidates(
@@ -85,18 +105,58 @@ export class OrderSearch {
     return fits(known, effectOf(state, known.change)) ? [known] : [];
   }
 
-  /** Changes the state. Returns whether the reads at the sequence are explained by it. */
-  #take({ change }: WriteRecord, sequence: number, state: Map<string, StoredRow>): boolean {
-    applyEffect(state, effectOf(state, change), sequence);
-    const reads = this.#span.readsAt.get(sequence) ?? [];
-    return reads.every(({ explain }) => explain(state) === null);
+  /** Changes state and path. Returns whether the path is still possible. */
+  #take(write: WriteRecord, sequence: number, state: Map<string, StoredRow>, path: Path): boolean {
+    const effect = effectOf(state, write.change);
+    applyEffect(state, effect, sequence);
+    path.order.push(write);
+    path.placed.add(write);
+    if (effect.kind === 'changed') path.counts.set(write, effect.counts);
+    const stream = this.#span.streams.get(write);
+    const countsOf = (part: WriteRecord) =>
+      path.counts.get(part) ?? this.#span.countsBefore.get(part);
+    if (stream !== undefined && differencesOfStream(stream, countsOf).length > 0) return false;
+    return this.#explain(sequence, state, path);
+  }
+
+  /** Whether no read is left that may have seen this state or earlier ones, and that none of them explains. */
+  #explain(sequence: number, state: State, { explained }: Path): boolean {
+    if (!this.#mustExplainReads) return true;
+    for (const { read, high } of this.#span.readsAt.get(sequence) ?? []) {
+      if (explained.has(read)) continue;
+      if (read.explain(state) === null) explained.add(read);
+      else if (high === sequence) return false;
+    }
+    return true;
   }
 }
 
-/** The writes up to a sequence, as a list and as a set. */
+/** The writes up to a sequence, as a list and as a set, and what they explain. */
 interface Path {
   readonly order: WriteRecord[];
   readonly placed: Set<WriteRecord>;
+  readonly counts: Map<WriteRecord, Counts>;
+  readonly explained: Set<ReadRecord>;
+}
+
+function copyPath({ order, placed, counts, explained }: Path): Path {
+  return {
+    order: [...order],
+    placed: new Set(placed),
+    counts: new Map(counts),
+    explained: new Set(explained),
+  };
+}
+
+/** Counts of a stream that are not those of its parts together. */
+export function differencesOfStream(
+  { title, parts, counts }: StreamRecord,
+  countsOf: (part: WriteRecord) => Counts | undefined,
+): string[] {
+  return Object.entries(counts).flatMap(([name, told]) => {
+    const sum = parts.reduce((total, part) => total + Number(countsOf(part)?.[name] ?? 0), 0);
+    return sum === told ? [] : [`${title}: ${name} is ${told}, but its parts have ${sum} together`];
+  });
 }
 
 /** Writes that may have taken effect at a sequence that no acknowledged write has. */
