@@ -126,6 +126,7 @@ const TARGETS = {
       'files/addon.cpp',
       'files/crc32.cpp',
       'files/file_holes.cpp',
+      'files/lmdb_writes.cpp',
       'files/mapped_files.cpp',
     ],
     // The signal handler stays in place when the last thread that loaded the addon ends.

@@ -34,6 +34,8 @@ export interface RunningServer {
   readonly engine: { readonly name: string; readonly reason: string };
   /** Resolves when every collection has been loaded or has failed to load. */
   readonly loaded: Promise<void>;
+  /** Resolves when the disk has failed: the server is then to be stopped and the process to end. */
+  readonly failed: Promise<SagittaError>;
   /** Finishes the requests in progress, within the configured time, and closes everything. */
   stop(): Promise<void>;
 }
@@ -94,6 +96,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
       url,
       engine: opened.engine,
       loaded,
+      failed: opened.failed,
       async stop() {
         logger.info({}, 'stopping');
         await closeAll(false);
@@ -109,6 +112,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
 interface OpenedDatabase {
   readonly database: Database;
   readonly backups: Backups;
+  readonly failed: Promise<SagittaError>;
   readonly pool: ThreadPool;
   readonly engine: { readonly name: string; readonly reason: string };
   readonly metrics: Metrics;
@@ -121,10 +125,21 @@ async function openDatabase(
   closers: Closers,
 ): Promise<OpenedDatabase> {
   const metrics = createMetrics();
+  let onFailure!: (error: SagittaError) => void;
+  const failed = new Promise<SagittaError>((resolve) => {
+    onFailure = resolve;
+  });
+  failed.then((error) =>
+    logger.fatal(
+      { err: error.cause, directory: config.dataDir },
+      'the data file could not be written; the service ends, since what is on the disk is not known',
+    ),
+  );
   const store = await openLmdbStore({
     directory: config.dataDir,
     mapping: config.values,
     warn: (message) => logger.warn({}, message),
+    onFailure,
   });
   closers.push((isFailed) => (isFailed ? store.closeAndRemoveIfNew() : store.close()));
   const pool = createThreadPool({
@@ -167,7 +182,7 @@ async function openDatabase(
   addStorageGauges(metrics, database);
   addDiskGauges(metrics, config.dataDir);
   const backups = new Backups({ store, directory: config.backupDir, logger });
-  return { database, backups, pool, engine: { name: engine.name, reason }, metrics };
+  return { database, backups, failed, pool, engine: { name: engine.name, reason }, metrics };
 }
 
 function addDiskGauges(metrics: Metrics, directory: string): void {

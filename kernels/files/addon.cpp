@@ -10,6 +10,7 @@
 
 #include "crc32.h"
 #include "file_holes.h"
+#include "lmdb_writes.h"
 #include "mapped_files.h"
 
 namespace {
@@ -116,6 +117,11 @@ void data_from(const FunctionCallbackInfo<Value>& info) {
   else info.GetReturnValue().Set(static_cast<double>(found));
 }
 
+/** completeLmdbWrites(): whether it was possible. */
+void complete_writes(const FunctionCallbackInfo<Value>& info) {
+  info.GetReturnValue().Set(complete_lmdb_writes());
+}
+
 }  // namespace
 
 NODE_MODULE_INIT(/* exports, module, context */) {
@@ -126,6 +132,7 @@ NODE_MODULE_INIT(/* exports, module, context */) {
   };
   add("map", map);
   add("flags", flags);
+  add("completeLmdbWrites", complete_writes);
   if (has_crc32()) add("crc32", checksum);
   if (has_file_holes()) {
     add("makeHole", make_hole);

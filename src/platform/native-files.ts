@@ -27,6 +27,12 @@ export interface NativeFiles {
    * the file system does not know its holes, the offset itself. Absent except on Linux.
    */
   dataFrom?(descriptor: number, offset: number): number | null;
+  /**
+   * From now on, writes of lmdb that the system cuts short are continued, and its messages about failed ones do
+   * not overflow their buffer. lmdb must be loaded. Returns whether this was possible: on Linux. Absent in addons
+   * of earlier versions.
+   */
+  completeLmdbWrites?(): boolean;
 }
 
 let loaded: NativeFiles | string | null = null;

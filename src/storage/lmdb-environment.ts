@@ -2,6 +2,7 @@
 
 import { type Database, open, type RootDatabase } from 'lmdb';
 import { SagittaError } from '../common/errors.js';
+import { loadNativeFiles } from '../platform/native-files.js';
 import type { TableName } from './store-format.js';
 
 type Table = Database<Buffer, Buffer>;
@@ -11,6 +12,12 @@ export interface Environment {
   readonly root: RootDatabase<Buffer, Buffer>;
   readonly tables: Readonly<Record<TableName, Table>>;
 }
+
+/**
+ * Address space for the file, in bytes. lmdb maps a file that outgrows it anew, and crashes when the system
+ * refuses that; at the start, the same is an error. A mapping takes no memory by itself.
+ */
+const MAP_BYTES = 64 * 1024 ** 3;
 
 /** Makes the file if there is none. */
 export async function openEnvironment(path: string): Promise<Environment> {
@@ -32,8 +39,11 @@ export async function openEnvironment(path: string): Promise<Environment> {
 }
 
 function openRoot(path: string): RootDatabase<Buffer, Buffer> {
+  const native = loadNativeFiles();
+  if (typeof native === 'object') native.completeLmdbWrites?.();
   return open({
     path,
+    mapSize: MAP_BYTES,
     // Makes a commit durable before it resolves: pwrite64 of the pages, fdatasync, pwrite64 of the meta
     // page through a descriptor with O_DSYNC (as strace shows). With overlapping sync, the default, the
     // meta page is written without a sync and readers see the commit before fdatasync is called.

@@ -62,8 +62,13 @@ export async function openLmdbStore(options: {
   mapping?: MappingRule;
   /** Told what was repaired or upgraded. */
   warn?: (message: string) => void;
+  /**
+   * Told, once, that the disk has failed. Every later commit is refused: the store is to be closed and opened
+   * again, which finds out what is on the disk.
+   */
+  onFailure?: (error: SagittaError) => void;
 }): Promise<DiskStore> {
-  const { directory, mapping = 'auto', warn = () => {} } = options;
+  const { directory, mapping = 'auto', warn = () => {}, onFailure = () => {} } = options;
   await requireNoBackup(directory);
   const newDirectory = new NewDirectory(directory);
   const lock = await lockDirectory(directory).catch(async (error: unknown) => {
@@ -89,6 +94,7 @@ export async function openLmdbStore(options: {
       lock,
       mark: markFile,
       newDirectory: isNew ? newDirectory : null,
+      onFailure,
     });
   } catch (error) {
     await markFile?.close();
@@ -171,7 +177,8 @@ function checkFile(path: string): CheckedTables {
 
 class LmdbTables implements Tables {
   readonly #directory: string;
-  #environment: Environment;
+  readonly #environment: Environment;
+  #failure: SagittaError | undefined;
   #copying: Promise<void> | undefined;
   /** Whether pages may have become free since the last release of free pages began. */
   #hasUnreleased = true;
@@ -295,10 +302,15 @@ class LmdbTables implements Tables {
     await this.#environment.root.close();
   }
 
+  get failure(): SagittaError | undefined {
+    return this.#failure;
+  }
+
   #read<Result>(reading: () => Result): Result {
     try {
       return reading();
     } catch (error) {
+      if (this.#failure !== undefined) throw this.#failure;
       throw damagedFile(this.#environment.path, error);
     }
   }
@@ -317,27 +329,33 @@ class LmdbTables implements Tables {
       await root.batch(() => change(tables));
     } catch (error) {
       const cause = await causeOf(error);
-      await this.#recover();
-      throw translateDiskError(cause, this.#directory);
+      const translated = translateDiskError(cause, this.#directory);
+      if (this.#isUsable() && !isOfSystem(translated)) throw translated;
+      this.#failure = storeFailure(cause);
+      throw this.#failure;
     }
   }
 
-  /**
-   * When lmdb could not write a meta page, it fails every call, and the next write would wait for ever.
-   * Reopened, it is in the state before the failed transaction.
-   */
-  async #recover(): Promise<void> {
-    const { path, root, tables } = this.#environment;
+  /** When lmdb could not write a meta page, it fails every call, and the next write would wait for ever. */
+  #isUsable(): boolean {
+    const { root, tables } = this.#environment;
     try {
       root.resetReadTxn();
       tables.meta.getBinary(FORMAT_KEY);
+      return true;
     } catch {
-      // A copy reads from the mapping that closing removes.
-      await this.#copying?.catch(() => {});
-      await root.close();
-      this.#environment = await openEnvironment(path);
+      return false;
     }
   }
+}
+
+/**
+ * Whether lmdb passes on an error of the system, other than a full disk. After a failed sync the system takes
+ * pages for written that are not, and what a disk with errors has is not known.
+ */
+function isOfSystem(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return typeof code === 'number' && code > 0;
 }
 
 function spaceFor(writes: readonly PlannedWrite[]): number {
@@ -357,6 +375,15 @@ function spaceFor(writes: readonly PlannedWrite[]): number {
 async function causeOf(error: unknown): Promise<unknown> {
   const { commitError } = error as { commitError?: Promise<never> };
   return commitError === undefined ? error : commitError.catch((cause: unknown) => cause);
+}
+
+/** Clients read the message, so it names no path; the log has the cause. */
+function storeFailure(cause: unknown): SagittaError {
+  return new SagittaError(
+    'stopping',
+    'The disk reported an error while the data file was written, so the service ends. Whether this write is on the disk is known after its next start: repeat it then.',
+    { cause },
+  );
 }
 
 function damaged(path: string, what: string): SagittaError {

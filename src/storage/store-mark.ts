@@ -45,7 +45,7 @@ export class MarkFile {
     try {
       const { size } = await file.stat();
       // With its blocks, so that later writes need no space.
-      if (size < FILE_BYTES) await file.write(Buffer.alloc(FILE_BYTES - size), 0, null, size);
+      if (size < FILE_BYTES) await writeWhole(file, Buffer.alloc(FILE_BYTES - size), size);
       return new MarkFile(path, file, warn);
     } catch (error) {
       await file.close();
@@ -77,12 +77,12 @@ export class MarkFile {
     slot.writeBigUInt64BE(BigInt(number), MAGIC.byteLength);
     slot.set(digest, MAGIC.byteLength + 8);
     slot.writeUInt32BE(crcOf(slot.subarray(0, -4)), SLOT_BYTES - 4);
-    await this.#file.write(slot, 0, SLOT_BYTES, (number % 2) * SLOT_DISTANCE);
+    await writeWhole(this.#file, slot, (number % 2) * SLOT_DISTANCE);
   }
 
   /** Writes the mark as the only one and syncs the file. Throws errors of the system. */
   async reset(mark: Mark): Promise<void> {
-    await this.#file.write(Buffer.alloc(FILE_BYTES), 0, FILE_BYTES, 0);
+    await writeWhole(this.#file, Buffer.alloc(FILE_BYTES), 0);
     await this.#put(mark);
     await this.#file.sync();
   }
@@ -91,6 +91,14 @@ export class MarkFile {
   async close(): Promise<void> {
     await this.#file.sync().catch(() => {});
     await this.#file.close();
+  }
+}
+
+/** The system may write less than it is asked to. */
+async function writeWhole(file: FileHandle, bytes: Buffer, position: number): Promise<void> {
+  for (let at = 0; at < bytes.byteLength; ) {
+    const length = bytes.byteLength - at;
+    at += (await file.write(bytes, at, length, position + at)).bytesWritten;
   }
 }
 

@@ -46,6 +46,8 @@ interface OpenedEntry extends TableEntry {
 export interface Tables {
   /** Writes all or nothing. On disk, and seen by every read, when it resolves. One call at a time. */
   write(writes: readonly PlannedWrite[]): Promise<void>;
+  /** Of the disk; set by a write whose outcome is not known. Nothing can be read or written then. */
+  readonly failure: SagittaError | undefined;
   get(table: TableName, key: Buffer): Uint8Array | undefined;
   /** The first entries of the range, as many as can be read without blocking the event loop; at least one if there are any. */
   readPage(table: TableName, range: KeyRange): TableEntry[];
@@ -101,6 +103,8 @@ export class TableStore implements DiskStore {
   /** This many commits are written one by one: together they did not fit on the disk. */
   #aloneCount = 0;
   #isClosing = false;
+  readonly #onFailure: (error: SagittaError) => void;
+  #hasFailed = false;
 
   /**
    * The store owns tables, blobs, lock and mark, and closes them. Throws `data_corrupt`, and leaves them open
@@ -114,6 +118,8 @@ export class TableStore implements DiskStore {
     mark: MarkFile;
     /** Null unless the store is new. */
     newDirectory: NewDirectory | null;
+    /** Told, once, of the failure of the tables. */
+    onFailure: (error: SagittaError) => void;
   }) {
     this.#directory = options.directory;
     this.#path = join(options.directory, STORE_FILE);
@@ -122,6 +128,7 @@ export class TableStore implements DiskStore {
     this.#lock = options.lock;
     this.#mark = options.mark;
     this.#newDirectory = options.newDirectory;
+    this.#onFailure = options.onFailure;
     this.#head = this.#readHead();
     for (const { key, value } of this.#entriesUnder('logs', rangeUnder([]))) {
       const log = decodeKey(key)[0]!;
@@ -135,6 +142,7 @@ export class TableStore implements DiskStore {
 
   commit(operations: readonly StoreOperation[]): Promise<void> {
     assert(!this.#isClosing, 'no commit after close');
+    if (this.#tables.failure !== undefined) return Promise.reject(this.#tables.failure);
     return new Promise((resolve, reject) => {
       this.#waiting.push({ operations, resolve, reject });
       this.#running ??= this.#run();
@@ -297,6 +305,7 @@ export class TableStore implements DiskStore {
         await this.#write([...plan.writes, ...sweep]);
       } catch (error) {
         if (!this.#mayRetry(group, sweep, error)) for (const { reject } of group) reject(error);
+        this.#noticeFailure();
         continue;
       }
       if (group.length > 0) this.#isSweepPaused = false;
@@ -307,6 +316,7 @@ export class TableStore implements DiskStore {
       }
       for (const { resolve } of group) resolve();
       await this.#releasePart();
+      this.#noticeFailure();
     }
     // In the same turn as the last check of the queue, so a later commit starts a new run.
     this.#running = undefined;
@@ -319,15 +329,21 @@ export class TableStore implements DiskStore {
       const stored = this.#tables.get(table, key);
       return stored && storedChecksum(stored);
     });
-    try {
-      await this.#tables.write([...writes, writeOfHead(head)]);
-    } catch (error) {
-      // A failed batch may be on disk nevertheless, when only its last sync failed.
-      this.#head = this.#readHead();
-      throw error;
-    }
+    await this.#tables.write([...writes, writeOfHead(head)]);
     this.#head = head;
     await this.#mark.write(head);
+  }
+
+  /** After a failure of the disk, nothing more is written: it would be built on a state that may not be there. */
+  #noticeFailure(): void {
+    const { failure } = this.#tables;
+    if (failure === undefined) return;
+    for (const { reject } of this.#waiting.splice(0)) reject(failure);
+    this.#isSweepPaused = true;
+    this.#isReleasing = false;
+    if (this.#hasFailed) return;
+    this.#hasFailed = true;
+    this.#onFailure(failure);
   }
 
   /** Plans commits from the front of the queue until the batch is full. */

@@ -8,6 +8,7 @@ const server = await startServer(loadConfig({ env: process.env }));
 process.stdout.write(`${server.url}\n`);
 await server.loaded;
 process.stdout.write('ready\n');
+server.failed.then(() => server.stop()).then(() => process.exit(1));
 process.once('SIGTERM', () => {
   server.stop().then(() => process.exit(0));
 });

@@ -14,7 +14,7 @@ import {
   type SettingDescription,
 } from '../../platform/config.js';
 import { serverEnvironment } from '../connection.js';
-import { EXIT_CODES, usageError } from '../failure.js';
+import { CliError, EXIT_CODES, usageError } from '../failure.js';
 
 const EXAMPLES = `
 Options take precedence over environment variables.
@@ -65,7 +65,10 @@ export function readConfig(overrides: Record<string, string>): Config {
   }
 }
 
-/** Resolves when a signal has stopped the server, even if `onReady` has not finished. */
+/**
+ * Resolves when a signal has stopped the server, even if `onReady` has not finished. Throws when the disk fails, so
+ * that whatever supervises the process starts it again.
+ */
 export async function serve(
   config: Config,
   onReady: (server: RunningServer) => void | Promise<void>,
@@ -77,11 +80,16 @@ export async function serve(
   const server = await startServer(config);
   if (isNew) process.stdout.write(`Created the data directory ${resolve(config.dataDir)}.\n`);
   try {
-    await Promise.race([stopping, onReady(server)]);
-    await stopping;
+    const ending = Promise.race([stopping, server.failed.then(failForDisk)]);
+    await Promise.race([ending, onReady(server)]);
+    await ending;
   } finally {
     await server.stop();
   }
+}
+
+function failForDisk({ message, cause }: SagittaError): never {
+  throw new CliError(`${message} The error was: ${(cause as Error).message}`);
 }
 
 /** Resolves on the first signal; a second one ends the process at once. */

@@ -209,7 +209,7 @@ export class Scenario {
 
   async #makeAndRemoveKey(): Promise<void> {
     let made: string | undefined;
-    const body = { owner: `round ${this.#round}`, scopes: ['data:read'] };
+    const body = { owner: `round ${this.#round}`, scopes: ['vectors:read'] };
     await this.#change('create a key', ['POST', '/v1/keys', body], {
       done: (reply) => {
         made = reply.json<{ id: string }>().id;
@@ -241,7 +241,10 @@ export class Scenario {
       return;
     }
     const { findings } = await verifyDirectory(folder);
-    for (const { where, what } of findings) this.#model.violate(`backup ${name}: ${where}: ${what}`);
+    // Notes are about what deletions that failed have left: the next start removes it.
+    for (const { severity, where, what } of findings) {
+      if (severity === 'error') this.#model.violate(`backup ${name}: ${where}: ${what}`);
+    }
     this.#model.backedUp(folder);
   }
 
