@@ -1,17 +1,24 @@
 // A server with a faulty disk: one fault at a time, at the n-th call of a round of work. After each, whatever
 // was acknowledged must be there, before and after a restart, and the process has gone on or ended with a message.
 
-import { mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, closeSync, statSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, closeSync, statSync } from 'node:fs';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { restoreBackup, verifyDirectory } from '../../../src/offline.js';
 import { createCaller, type ServerProcess, startServerProcess } from '../../support/server-process.js';
-import { type Call, type Fault, FAULTS, FaultyDisk } from './faults.js';
+import { type Call, type Fault, FAULTS, FaultyDisk, isPossible } from './faults.js';
 import { Model, type Send } from './model.js';
 import { type Outcome, problemOf, Scenario, SEGMENT_ROWS } from './scenario.js';
 
+/** What is done while the disk fails: a round of work, the start of the server, or a command without a server. */
+export const PHASES = ['work', 'start', 'backup', 'restore'] as const;
+export type Phase = (typeof PHASES)[number];
+
 export interface Case {
+  readonly phase: Phase;
   readonly calls: readonly Call[];
   readonly fault: Fault;
   /** From 1. */
@@ -44,6 +51,8 @@ const SETTINGS = {
   SAGITTA_CONSOLE: 'off',
 } as const;
 
+const COMMAND_LINE = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url));
+
 interface Session {
   readonly server: ServerProcess;
   readonly send: Send;
@@ -61,6 +70,7 @@ export class FaultyServer {
   #session: Session | undefined;
   #key = '';
   #round = 0;
+  #stopCount = 0;
 
   /** @param library from `compileFaults`. */
   static async start(library: string): Promise<FaultyServer> {
@@ -107,17 +117,80 @@ export class FaultyServer {
     this.#session = { server, send, close };
   }
 
-  /** Runs a round without a fault. Returns how many calls of each kind it makes. */
-  async count(): Promise<Readonly<Record<Call, number>>> {
-    this.disk.arm({ calls: [], fault: 'eio', nth: 1 });
-    const { violations } = await this.#runRound(() => {});
+  /** Does the work of a phase without a fault. Returns how many calls of each kind it makes. */
+  async count(phase: Phase): Promise<Readonly<Record<Call, number>>> {
+    const { violations } = await this.run({ phase, calls: [], fault: 'eio', nth: 1 });
     if (violations.length > 0) throw new Error(`without a fault: ${violations.join('; ')}`);
     return this.disk.counts;
   }
 
-  /** Runs a round with the fault, and checks what is there afterwards. */
+  /** Does the work of a phase with the fault, and checks what is there afterwards. */
   run(fault: Case): Promise<CaseReport> {
-    return this.#runRound(() => this.disk.arm(fault), FAULTS[fault.fault].mode === 'kill');
+    const mayBeKilled = FAULTS[fault.fault].mode === 'kill';
+    const arm = () => this.disk.arm(fault);
+    if (fault.phase === 'work') return this.#runRound(arm, mayBeKilled);
+    if (fault.phase === 'start') return this.#runStart(arm, mayBeKilled);
+    return this.#runCommand(fault.phase, arm, mayBeKilled);
+  }
+
+  /** A process that starts with the fault either works or says why it does not. */
+  async #runStart(arm: () => void, mayBeKilled: boolean): Promise<CaseReport> {
+    await this.#stop();
+    const logStart = statSync(this.#logPath).size;
+    arm();
+    let end: string | null = null;
+    try {
+      await this.#begin();
+    } catch (error) {
+      end = (error as Error).message;
+      const log = readFileSync(this.#logPath).subarray(logStart).toString();
+      if (end.includes('null') && !mayBeKilled) this.model.violate('a signal ended the start');
+      else if (log === '' && !mayBeKilled) this.model.violate('the start ended without a message');
+    }
+    this.disk.disarm();
+    const { fired } = this.disk;
+    if (end !== null) await this.#begin();
+    await this.model.check(this.#session!.send);
+    return this.#report(fired, end);
+  }
+
+  /** A command makes a whole directory, or none and says why. */
+  async #runCommand(
+    command: 'backup' | 'restore',
+    arm: () => void,
+    mayBeKilled: boolean,
+  ): Promise<CaseReport> {
+    await this.#stop();
+    const target = join(this.#root, 'disk', command);
+    const source = this.model.lastBackup?.folder ?? '';
+    const words =
+      command === 'backup'
+        ? ['backup', '--data-dir', this.#data, '--to', target]
+        : ['restore', source, '--no-verify', '--data-dir', target];
+    arm();
+    const { status, signal, stderr } = spawnSync(process.execPath, [COMMAND_LINE, ...words], {
+      env: { ...process.env, ...this.disk.environment },
+      encoding: 'utf8',
+    });
+    this.disk.disarm();
+    const { fired } = this.disk;
+    const end = status === 0 ? null : (signal ?? stderr.trim());
+    if (status === 0) await this.#verify(target, command);
+    else if (existsSync(target)) this.model.violate(`${command} failed, but left ${target}`);
+    if (signal !== null && !mayBeKilled) this.model.violate(`${command} was ended by ${signal}`);
+    if (signal === null && end === '') this.model.violate(`${command} failed without a message`);
+    rmSync(target, { recursive: true, force: true });
+    await this.#verify(this.#data, 'after the command');
+    return this.#report(fired, end);
+  }
+
+  #report(
+    { count, path }: FaultyDisk['fired'],
+    end: string | null,
+    outcome: Outcome = { acknowledged: 0, refused: new Map() },
+  ): CaseReport {
+    const violations = this.model.takeViolations();
+    return { firedCount: count, path, end, outcome, violations };
   }
 
   /** Runs a round in which a share of the writes is short. */
@@ -127,6 +200,7 @@ export class FaultyServer {
   }
 
   async #runRound(arm: () => void, mayBeKilled = false): Promise<CaseReport> {
+    if (this.#session === undefined) await this.#begin();
     const { server, send, close } = this.#session!;
     const logStart = statSync(this.#logPath).size;
     const round = ++this.#round;
@@ -141,7 +215,7 @@ export class FaultyServer {
       },
     );
     this.disk.disarm();
-    const { count, path } = this.disk.fired;
+    const { fired } = this.disk;
     let end: string | null = null;
     if (isEnded) {
       close();
@@ -156,13 +230,7 @@ export class FaultyServer {
       await this.#checkRunning(scenario);
     }
     this.#removeOldBackups();
-    return {
-      firedCount: count,
-      path,
-      end,
-      outcome: scenario.outcome,
-      violations: model.takeViolations(),
-    };
+    return this.#report(fired, end, scenario.outcome);
   }
 
   /** After a fault, the process works again or says that it does not. */
@@ -180,15 +248,27 @@ export class FaultyServer {
 
   /** Ends the process, verifies the data directory, and checks what a new process has. */
   async restart(): Promise<void> {
-    const { server, close } = this.#session!;
-    close();
-    await (this.#round % 2 === 0 ? server.stop() : server.kill());
-    const { findings } = await verifyDirectory(this.#data);
-    for (const { severity, where, what } of findings) {
-      if (severity === 'error') this.model.violate(`after the end: ${where}: ${what}`);
-    }
+    await this.#stop();
     await this.#begin();
     await this.model.check(this.#session!.send);
+  }
+
+  /** By turns as its operator would, and as a loss of power would. */
+  async #stop(): Promise<void> {
+    const session = this.#session;
+    this.#session = undefined;
+    if (session === undefined) return;
+    session.close();
+    this.#stopCount++;
+    await (this.#stopCount % 2 === 0 ? session.server.stop() : session.server.kill());
+    await this.#verify(this.#data, 'after the end');
+  }
+
+  async #verify(directory: string, when: string): Promise<void> {
+    const { findings } = await verifyDirectory(directory);
+    for (const { severity, where, what } of findings) {
+      if (severity === 'error') this.model.violate(`${when}: ${where}: ${what}`);
+    }
   }
 
   #removeOldBackups(): void {
@@ -224,6 +304,36 @@ export class FaultyServer {
     closeSync(this.#logDescriptor);
     rmSync(this.#root, { recursive: true, force: true });
   }
+}
+
+export interface PlanOptions {
+  readonly phases: readonly Phase[];
+  readonly calls: readonly Call[];
+  readonly faults: readonly Fault[];
+  /** Of so many calls one has the fault; which one, the random numbers say. */
+  readonly every: number;
+  readonly times: number;
+  readonly random: () => number;
+}
+
+/** The cases of a run, by the calls that the phases make without faults. */
+export async function planCases(
+  server: FaultyServer,
+  { phases, calls, faults, every, times, random }: PlanOptions,
+): Promise<Case[]> {
+  const cases: Case[] = [];
+  for (const phase of phases) {
+    const counts = await server.count(phase);
+    for (const call of calls) {
+      for (const fault of faults.filter((name) => isPossible(call, name))) {
+        for (let at = 1; at <= counts[call]; at += every) {
+          const nth = Math.min(at + Math.floor(random() * every), counts[call]);
+          cases.push({ phase, calls: [call], fault, nth, times });
+        }
+      }
+    }
+  }
+  return cases;
 }
 
 /** How a process ended whose connection broke; null when it has not. */

@@ -1,50 +1,88 @@
-// node dist/test/hostile/disk/main.js [--calls pwrite,fsync] [--faults eio,enospc,torn] [--every 1] [--times 1]
-//   [--seed N] [--random ROUNDS]
-// Every n-th call of a round has each of the faults, one at a time. `--random` runs rounds with short writes.
+// node dist/test/hostile/disk/main.js [--phases work,start,backup,restore] [--calls pwrite,fsync]
+//   [--faults eio,enospc,torn] [--every 1] [--times 1] [--restart 10] [--seed N] [--random 0] [--share 0.01]
+// Each n-th call of a phase has each fault, one at a time; with `--every 7`, one of seven, chosen by the seed.
+// Afterwards `--random` rounds in which a share of the writes is short. Needs a C compiler.
 
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createRandom } from '../../database/harness.js';
-import { FaultyServer } from './disk.js';
-import type { Call, Fault } from './faults.js';
+import { type Case, type CaseReport, FaultyServer, PHASES, type Phase, planCases } from './disk.js';
+import { CALLS, type Call, compileFaults, FAULTS, type Fault } from './faults.js';
 
 const { values } = parseArgs({
   options: {
-    library: { type: 'string', default: '/tmp/faults-b.so' },
-    random: { type: 'string', default: '0' },
-    share: { type: 'string', default: '0.05' },
-    calls: { type: 'string' },
-    faults: { type: 'string', default: 'eio' },
+    phases: { type: 'string', default: PHASES.join() },
+    calls: { type: 'string', default: CALLS.join() },
+    faults: { type: 'string', default: Object.keys(FAULTS).join() },
     every: { type: 'string', default: '1' },
     times: { type: 'string', default: '1' },
-    log: { type: 'string', default: '/tmp/b-log' },
-    seed: { type: 'string', default: '1' },
+    restart: { type: 'string', default: '10' },
+    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+    random: { type: 'string', default: '0' },
+    share: { type: 'string', default: '0.01' },
   },
 });
-void createRandom;
-const server = await FaultyServer.start(values.library);
+const seed = Number(values.seed);
+console.log(`seed ${seed}`);
+const folder = mkdtempSync(join(tmpdir(), 'sagitta-faults-library-'));
+const compiled = compileFaults(folder);
+if ('reason' in compiled) throw new Error(compiled.reason);
+const server = await FaultyServer.start(compiled.library);
+
+/** Of one call and fault. */
+interface Row {
+  cases: number;
+  fired: number;
+  ended: number;
+  refused: number;
+  violations: number;
+}
+const rows: Record<string, Row> = {};
+
+function note(name: string, what: string, report: CaseReport): void {
+  rows[name] ??= { cases: 0, fired: 0, ended: 0, refused: 0, violations: 0 };
+  const row = rows[name];
+  row.cases++;
+  if (report.firedCount > 0) row.fired++;
+  if (report.end !== null) row.ended++;
+  if (report.outcome.refused.size > 0) row.refused++;
+  row.violations += report.violations.length;
+  if (report.violations.length > 0) console.log(what, report);
+}
+
+function nameOf({ phase, calls, fault }: Case): string {
+  return `${phase} ${calls.join()} ${fault}`;
+}
+
 try {
-  const counts = await server.count();
-  console.log(counts);
-  for (let i = 0; i < Number(values.random); i++) {
-    const t = Date.now();
-    const report = await server.runRandom({ share: Number(values.share), seed: i + Number(values.seed) });
-    if (report.end !== null || report.violations.length > 0) console.log(i, report, Date.now() - t);
+  const cases = await planCases(server, {
+    phases: values.phases.split(',') as Phase[],
+    calls: values.calls.split(',') as Call[],
+    faults: values.faults.split(',') as Fault[],
+    every: Number(values.every),
+    times: Number(values.times),
+    random: createRandom(seed),
+  });
+  console.log(`${cases.length} cases`);
+  for (const [i, fault] of cases.entries()) {
+    const name = nameOf(fault);
+    note(name, `${name} at ${fault.nth}`, await server.run(fault));
+    if (i % Number(values.restart) === 0) await server.restart();
   }
-  for (const call of (values.calls ?? '').split(',').filter((c) => c) as Call[]) {
-    const total = counts[call];
-    for (const fault of values.faults.split(',') as Fault[]) {
-      let fired = 0;
-      for (let nth = 1; nth <= total; nth += Number(values.every)) {
-        const report = await server.run({ calls: [call], fault, nth, times: Number(values.times) });
-        if (report.firedCount > 0) fired++;
-        if (report.end !== null || report.violations.length > 0) console.log(call, fault, nth, report);
-        if (nth % 10 === 0) await server.restart();
-      }
-      console.log(call, fault, total, fired);
-    }
+  for (let i = 0; i < Number(values.random); i++) {
+    const report = await server.runRandom({ share: Number(values.share), seed: seed + i });
+    note('random short writes', `random round with seed ${seed + i}`, report);
+  }
+  await server.restart();
+  for (const violation of [...server.model.takeViolations(), ...(await server.checkLastBackup())]) {
+    console.log(`at the end: ${violation}`);
+    process.exitCode = 1;
   }
 } finally {
-  writeFileSync(values.log, server.log);
+  console.table(rows);
+  if (Object.values(rows).some(({ violations }) => violations > 0)) process.exitCode = 1;
   await server.close();
+  rmSync(folder, { recursive: true, force: true });
 }
