@@ -54,7 +54,12 @@ export async function startServerProcess(options: {
     const deadline = setTimeout(() => child.kill('SIGKILL'), START_MS_MAX);
     const { value, done } = await lines.next();
     clearTimeout(deadline);
-    if (done === true) throw new Error(`the server ended before it was ready (${child.exitCode})`);
+    if (done === true) {
+      // Its output ends before it does.
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+      const end = child.signalCode ?? `exit ${child.exitCode}`;
+      throw new Error(`the server ended before it was ready (${end})`);
+    }
     return value as string;
   };
   const url = await next();

@@ -144,7 +144,7 @@ export class FaultyServer {
     } catch (error) {
       end = (error as Error).message;
       const log = readFileSync(this.#logPath).subarray(logStart).toString();
-      if (end.includes('null') && !mayBeKilled) this.model.violate('a signal ended the start');
+      if (end.includes('SIG') && !mayBeKilled) this.model.violate('a signal ended the start');
       else if (log === '' && !mayBeKilled) this.model.violate('the start ended without a message');
     }
     this.disk.disarm();

@@ -2,7 +2,7 @@
 // n-th of them.
 
 import { execFileSync } from 'node:child_process';
-import { closeSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -99,13 +99,14 @@ export class FaultyDisk {
   /**
    * @param library from `compileFaults`.
    * @param folder only calls on files below it are counted and can fail.
-   * @param controlPath a new file that is not below `folder`.
+   * @param controlPath a file that is not below `folder`; made if there is none.
    */
   constructor(library: string, folder: string, controlPath: string) {
     this.#library = library;
     this.#folder = folder;
     this.#path = controlPath;
-    writeFileSync(controlPath, Buffer.alloc(CONTROL_BYTES));
+    // Not anew: a process may have mapped it.
+    if (!existsSync(controlPath)) writeFileSync(controlPath, Buffer.alloc(CONTROL_BYTES));
     this.#descriptor = openSync(controlPath, 'r+');
   }
 

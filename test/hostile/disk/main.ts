@@ -49,7 +49,8 @@ function note(name: string, what: string, report: CaseReport): void {
   if (report.end !== null) row.ended++;
   if (report.outcome.refused.size > 0) row.refused++;
   row.violations += report.violations.length;
-  if (report.violations.length > 0) console.log(what, report);
+  console.log(`${what}: ${report.end ?? 'went on'}`, [...report.outcome.refused]);
+  for (const violation of report.violations) console.log(`  fault: ${violation}`);
 }
 
 function nameOf({ phase, calls, fault }: Case): string {
@@ -68,7 +69,7 @@ try {
   console.log(`${cases.length} cases`);
   for (const [i, fault] of cases.entries()) {
     const name = nameOf(fault);
-    note(name, `${name} at ${fault.nth}`, await server.run(fault));
+    note(name, `${i + 1} of ${cases.length}: ${name} at ${fault.nth}`, await server.run(fault));
     if (i % Number(values.restart) === 0) await server.restart();
   }
   for (let i = 0; i < Number(values.random); i++) {

@@ -1,0 +1,328 @@
+// The store alone on a faulty disk, in a process that has faults.c preloaded and controls it itself. Without a server
+// a round takes milliseconds, and a store that has failed is opened again in the same process, so that each of the
+// calls can have each fault. Arguments: the folder, the control file, and a plan as JSON; prints a report as JSON.
+
+import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { verifyDirectory } from '../../../src/offline.js';
+import { openLmdbStore } from '../../../src/storage/lmdb-store.js';
+import type { DiskStore, StoreOperation } from '../../../src/storage/store.js';
+import { createRandom } from '../../database/harness.js';
+import { CALLS, type Call, FAULTS, type Fault, FaultyDisk, isPossible } from './faults.js';
+
+export interface StorePlan {
+  readonly calls: readonly Call[];
+  readonly faults: readonly Fault[];
+  /** Of so many calls one has the fault; which one, the seed says. */
+  readonly every: number;
+  readonly seed: number;
+  /** Rounds with random short writes. */
+  readonly randomRounds: number;
+  /** A commit whose loss is to be found: the test of the test. */
+  readonly isLossPlanted?: boolean;
+}
+
+export interface StoreReport {
+  /** By call and fault. */
+  readonly rows: Readonly<Record<string, StoreRow>>;
+  /** What must not be. */
+  readonly violations: readonly string[];
+}
+
+export interface StoreRow {
+  cases: number;
+  fired: number;
+  /** Rounds in which a commit was refused for lack of space, failed otherwise, or ended the store. */
+  full: number;
+  refused: number;
+  failed: number;
+}
+
+/** Every so many rounds the store is opened again, although it has not failed. */
+const REOPEN_ROUNDS = 8;
+const RECORD_BYTES = 9_000;
+/** Larger than a page of lmdb, so that it is written by itself. */
+const BLOB_BYTES = 20_000;
+
+/** The states that a store may be in: keys and records with the byte that fills them. */
+type State = ReadonlyMap<string, number>;
+
+class StoreRounds {
+  readonly #disk: FaultyDisk;
+  readonly #folder: string;
+  readonly #data: string;
+  readonly violations: string[] = [];
+  #store: DiskStore | undefined;
+  #hasFailed = false;
+  #state: State = new Map();
+  /** What the state is if a commit that was not acknowledged has happened. */
+  #other: State | undefined;
+  #sequence = 0;
+  #round = 0;
+  #row: StoreRow = newRow();
+
+  constructor(folder: string, disk: FaultyDisk) {
+    this.#folder = folder;
+    this.#data = join(folder, 'data');
+    this.#disk = disk;
+  }
+
+  /** @param what names the case in violations. */
+  async run(what: string, row: StoreRow, arm: () => void): Promise<void> {
+    this.#row = row;
+    row.cases++;
+    await this.#open();
+    arm();
+    await this.#work(what);
+    const { count } = this.#disk.fired;
+    if (count > 0) row.fired++;
+    this.#disk.disarm();
+    if (this.#hasFailed) row.failed++;
+    const isReopened = this.#hasFailed || this.#round % REOPEN_ROUNDS === 0;
+    if (!isReopened) this.#check(what);
+    else await this.#reopen(what);
+  }
+
+  async #open(): Promise<void> {
+    this.#hasFailed = false;
+    this.#store ??= await openLmdbStore({
+      directory: this.#data,
+      mapping: 'mapped',
+      onFailure: () => {
+        this.#hasFailed = true;
+      },
+    });
+  }
+
+  async #reopen(what: string): Promise<void> {
+    await this.#store?.close();
+    this.#store = undefined;
+    const { findings } = await verifyDirectory(this.#data);
+    for (const { severity, where, what: found } of findings) {
+      if (severity === 'error' && !isOfDatabase(found)) {
+        this.violations.push(`${what}: verify: ${where}: ${found}`);
+      }
+    }
+    await this.#open();
+    this.#check(what);
+  }
+
+  async #work(what: string): Promise<void> {
+    const round = ++this.#round;
+    const log = `log-${round}`;
+    for (let i = 0; i < 3; i++) await this.#append(what, log);
+    await this.#blob(what, `segments/${round}`);
+    await this.#append(what, 'kept');
+    await this.#commit(what, [
+      { kind: 'put', key: ['k', String(round % 7)], value: new Uint8Array([round % 251]) },
+    ]);
+    await this.#backup(what);
+    await this.#commit(what, [{ kind: 'trim', log: 'kept', throughSequence: this.#sequence - 20 }]);
+    await this.#commit(what, [{ kind: 'dropLog', log }]);
+    await this.#append(what, 'kept');
+  }
+
+  #append(what: string, log: string): Promise<void> {
+    const sequence = ++this.#sequence;
+    const record = new Uint8Array(RECORD_BYTES).fill(sequence % 251);
+    return this.#commit(what, [{ kind: 'append', log, sequence, record }]);
+  }
+
+  async #commit(what: string, operations: StoreOperation[]): Promise<void> {
+    if (this.#hasFailed) return;
+    const after = applied(this.#state, operations);
+    try {
+      await this.#store!.commit(operations);
+      this.#state = after;
+    } catch (error) {
+      const { code } = error as { code?: unknown };
+      if (code === 'storage_full') this.#row.full++;
+      else if (code !== 'stopping') {
+        this.violations.push(`${what}: an unclear error: ${(error as Error).message}`);
+      }
+      // A commit that filled the disk has left nothing.
+      if (code === 'stopping') this.#other = after;
+      // The sequence of a record that failed may be used again, as the writer of a collection does.
+      if (operations[0]!.kind === 'append') this.#sequence--;
+    }
+  }
+
+  /** A blob is complete or not there. */
+  async #blob(what: string, name: string): Promise<void> {
+    if (this.#hasFailed) return;
+    const store = this.#store!;
+    const bytes = new Uint8Array(BLOB_BYTES).fill(7);
+    try {
+      await store.writeBlob(name, [bytes, bytes]);
+    } catch {
+      this.#row.refused++;
+    }
+    try {
+      const found = (await store.mapBlob(name))?.bytes ?? (await store.readBlob(name));
+      const isWhole = found?.byteLength === 2 * BLOB_BYTES && found.every((byte) => byte === 7);
+      if (found !== undefined && !isWhole) this.violations.push(`${what}: half a blob`);
+      await store.copyBlob(name, `${name}-copy`);
+      await store.removeBlob(name);
+      await store.removeBlob(`${name}-copy`);
+    } catch {
+      this.#row.refused++;
+    }
+  }
+
+  async #backup(what: string): Promise<void> {
+    if (this.#hasFailed) return;
+    const folder = join(this.#folder, 'backup');
+    const choose = () => Promise.resolve({ blobNames: [], collectionCount: 0 });
+    const isMade = await this.#store!.backup(folder, choose).then(
+      () => true,
+      () => false,
+    );
+    if (!isMade) this.#row.refused++;
+    if (!isMade && existsSync(folder)) this.violations.push(`${what}: half a backup`);
+    if (isMade) await this.#checkBackup(what, folder);
+    rmSync(folder, { recursive: true, force: true });
+  }
+
+  async #checkBackup(what: string, folder: string): Promise<void> {
+    const { findings } = await verifyDirectory(folder);
+    for (const { severity, what: found } of findings) {
+      if (severity === 'error' && !isOfDatabase(found)) {
+        this.violations.push(`${what}: backup: ${found}`);
+      }
+    }
+  }
+
+  #check(what: string): void {
+    let found: State;
+    try {
+      found = stateOf(this.#store!);
+    } catch (error) {
+      this.violations.push(`${what}: cannot be read: ${(error as Error).message}`);
+      return;
+    }
+    if (this.#other !== undefined && isSame(found, this.#other)) this.#state = this.#other;
+    else if (!isSame(found, this.#state)) {
+      this.violations.push(`${what}: ${found.size} entries, expected ${this.#state.size}`);
+      this.#state = found;
+    }
+    this.#other = undefined;
+    // A commit that was not acknowledged may be there, so its sequence is taken.
+    for (const place of this.#state.keys()) {
+      const sequence = Number(place.split(' ')[1] ?? 0);
+      this.#sequence = Math.max(this.#sequence, sequence);
+    }
+  }
+
+  /** Removes a record that was acknowledged. */
+  async plantLoss(): Promise<void> {
+    await this.#open();
+    const kept = this.#state;
+    await this.#append('planted', 'kept');
+    await this.#append('planted', 'kept');
+    const through = this.#sequence;
+    await this.#store!.commit([{ kind: 'trim', log: 'kept', throughSequence: through }]);
+    if (kept.size > this.#state.size) throw new Error('the loss was noticed too early');
+    await this.#reopen('planted');
+  }
+
+  async close(): Promise<void> {
+    await this.#store?.close();
+  }
+}
+
+function newRow(): StoreRow {
+  return { cases: 0, fired: 0, full: 0, refused: 0, failed: 0 };
+}
+
+/** A store without a database has no catalogue, to which its keys and blobs would belong. */
+function isOfDatabase(what: string): boolean {
+  return /belongs to no|does not exist|unknown|not named/.test(what);
+}
+
+function placesOf(log: string, state: State): { place: string; sequence: number }[] {
+  return [...state.keys()]
+    .filter((place) => place.startsWith(`${log} `))
+    .map((place) => ({ place, sequence: Number(place.split(' ')[1]) }));
+}
+
+function applied(state: State, operations: readonly StoreOperation[]): State {
+  const after = new Map(state);
+  for (const operation of operations) {
+    if (operation.kind === 'append') {
+      after.set(`${operation.log} ${operation.sequence}`, operation.record[0]!);
+    } else if (operation.kind === 'put') {
+      after.set(operation.key.join('/'), operation.value[0]!);
+    } else if (operation.kind === 'trim' || operation.kind === 'dropLog') {
+      const through = operation.kind === 'trim' ? operation.throughSequence : Infinity;
+      for (const { place, sequence } of placesOf(operation.log, after)) {
+        if (sequence <= through) after.delete(place);
+      }
+    }
+  }
+  return after;
+}
+
+function stateOf(store: DiskStore): State {
+  const state = new Map<string, number>();
+  for (const { key, value } of store.list([])) state.set(key.join('/'), value[0]!);
+  for (const { sequence, record } of store.readLog('kept', 0)) {
+    if (record.some((byte) => byte !== sequence % 251)) throw new Error(`record ${sequence}`);
+    state.set(`kept ${sequence}`, record[0]!);
+  }
+  return state;
+}
+
+/** Without the logs of single rounds, which are dropped at their ends, unless that failed. */
+function isSame(found: State, wanted: State): boolean {
+  const places = [...wanted].filter(([place]) => !place.startsWith('log-'));
+  return (
+    places.length === found.size && places.every(([place, byte]) => found.get(place) === byte)
+  );
+}
+
+async function runPlan(
+  rounds: StoreRounds,
+  disk: FaultyDisk,
+  plan: StorePlan,
+): Promise<Record<string, StoreRow>> {
+  const rows: Record<string, StoreRow> = {};
+  const rowOf = (name: string) => {
+    rows[name] ??= newRow();
+    return rows[name];
+  };
+  const none = () => disk.arm({ calls: [], fault: 'eio', nth: 1 });
+  await rounds.run('the first round', newRow(), none);
+  await rounds.run('without a fault', newRow(), none);
+  const { counts } = disk;
+  const random = createRandom(plan.seed);
+  for (const call of plan.calls) {
+    for (const fault of plan.faults.filter((name) => isPossible(call, name))) {
+      for (let at = 1; at <= counts[call]; at += plan.every) {
+        const nth = Math.min(at + Math.floor(random() * plan.every), counts[call]);
+        const arm = () => disk.arm({ calls: [call], fault, nth });
+        await rounds.run(`${call} ${fault} at ${nth}`, rowOf(`${call} ${fault}`), arm);
+      }
+    }
+  }
+  for (let i = 0; i < plan.randomRounds; i++) {
+    const seed = plan.seed + i;
+    const calls: readonly Call[] = ['write', 'pwrite', 'writev', 'pwritev', 'copy'];
+    const arm = () => disk.armRandom({ calls, share: 0.2, seed });
+    await rounds.run(`random short writes, seed ${seed}`, rowOf('random short writes'), arm);
+  }
+  return rows;
+}
+
+const [folder, controlPath, planText] = process.argv.slice(2);
+const plan = JSON.parse(planText!) as StorePlan;
+for (const name of plan.calls) if (!CALLS.includes(name)) throw new Error(`no call ${name}`);
+for (const name of plan.faults) if (!(name in FAULTS)) throw new Error(`no fault ${name}`);
+mkdirSync(folder!, { recursive: true });
+const disk = new FaultyDisk('', folder!, controlPath!);
+const rounds = new StoreRounds(folder!, disk);
+const rows = await runPlan(rounds, disk, plan);
+if (plan.isLossPlanted === true) await rounds.plantLoss();
+await rounds.close();
+disk.close();
+const report: StoreReport = { rows, violations: rounds.violations };
+process.stdout.write(`${JSON.stringify(report)}\n`);
