@@ -2,14 +2,28 @@
 // was acknowledged must be there, before and after a restart, and the process has gone on or ended with a message.
 
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, closeSync, statSync } from 'node:fs';
 import { once } from 'node:events';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { restoreBackup, verifyDirectory } from '../../../src/offline.js';
-import { createCaller, type ServerProcess, startServerProcess } from '../../support/server-process.js';
-import { type Call, type Fault, FAULTS, FaultyDisk, isPossible } from './faults.js';
+import {
+  createCaller,
+  type ServerProcess,
+  startServerProcess,
+} from '../../support/server-process.js';
+import { type Call, FAULTS, type Fault, FaultyDisk, isPossible } from './faults.js';
 import { Model, type Send } from './model.js';
 import { type Outcome, problemOf, Scenario, SEGMENT_ROWS } from './scenario.js';
 
@@ -81,7 +95,12 @@ export class FaultyServer {
     const { id, key } = made.json<{ id: string; key: string }>();
     faulty.#key = key;
     faulty.model.madeKey(id);
-    await send('POST', '/v1/collections', { id: 'kept', dimension: 8, metric: 'dot' }, faulty.#headers);
+    await send(
+      'POST',
+      '/v1/collections',
+      { id: 'kept', dimension: 8, metric: 'dot' },
+      faulty.#headers,
+    );
     faulty.model.changed('kept', new Map());
     return faulty;
   }
@@ -224,7 +243,8 @@ export class FaultyServer {
       const isExpected = mayBeKilled && end === 'SIGKILL';
       const log = readFileSync(this.#logPath).subarray(logStart).toString();
       if (end?.startsWith('SIG') && !isExpected) model.violate(`the process was ended by ${end}`);
-      else if (!isExpected && !/"level":(50|60)/.test(log)) model.violate('ended without a message');
+      else if (!isExpected && !/"level":(50|60)/.test(log))
+        model.violate('ended without a message');
       await this.restart();
     } else {
       await this.#checkRunning(scenario);
@@ -277,6 +297,15 @@ export class FaultyServer {
       const folder = join(this.#backups, name);
       if (folder !== last) rmSync(folder, { recursive: true, force: true });
     }
+  }
+
+  /** Deletes a row that the model has: its loss must be reported. */
+  async plantLoss(): Promise<string[]> {
+    const { send } = this.#session!;
+    const id = [...this.model.rowsOf('kept').keys()][0]!;
+    await send('DELETE', `/v1/collections/kept/vectors/${id}`);
+    await this.model.check(send);
+    return this.model.takeViolations();
   }
 
   /** Restores the last backup and checks what it has. */

@@ -48,6 +48,11 @@ export const FAULTS = {
 } as const satisfies Record<string, { mode: Mode; error: keyof typeof ERRORS }>;
 export type Fault = keyof typeof FAULTS;
 
+/** Those that leave the process alive, so that it can go on by itself. */
+export const STORE_FAULTS: readonly Fault[] = (Object.keys(FAULTS) as Fault[]).filter(
+  (fault) => fault !== 'kill',
+);
+
 const WRITES: readonly Call[] = ['write', 'pwrite', 'writev', 'pwritev', 'copy'];
 const SYNCS: readonly Call[] = ['fdatasync', 'fsync'];
 const INTERRUPTED: readonly Call[] = [...WRITES, 'create'];
@@ -70,9 +75,7 @@ const PLACE_OFFSET = COUNTS_OFFSET + 4 * CALLS.length;
 const PLACE_BYTES = 256;
 const CONTROL_BYTES = PLACE_OFFSET + PLACE_BYTES;
 
-const SOURCE = fileURLToPath(
-  new URL('../../../../test/hostile/disk/faults.c', import.meta.url),
-);
+const SOURCE = fileURLToPath(new URL('../../../../test/hostile/disk/faults.c', import.meta.url));
 
 /** Compiles the library into the folder. Returns its path, or why there is none. */
 export function compileFaults(folder: string): { library: string } | { reason: string } {

@@ -89,11 +89,7 @@ export class Model {
     }
   }
 
-  mayHaveWritten(
-    what: string,
-    collection: string,
-    rows: ReadonlyMap<string, number | null>,
-  ): void {
+  mayHaveWritten(what: string, collection: string, rows: ReadonlyMap<string, number | null>): void {
     this.#unsure.push({ what, collection, rows });
   }
 
@@ -136,10 +132,14 @@ export class Model {
     if (before === undefined) return;
     const found = await fetchRows(send, collection, [...rows.keys()]);
     const matches = (wanted: (id: string) => number | null | undefined) =>
-      [...rows.keys()].every((id) => (found.get(id)?.metadata.number ?? null) === (wanted(id) ?? null));
+      [...rows.keys()].every(
+        (id) => (found.get(id)?.metadata.number ?? null) === (wanted(id) ?? null),
+      );
     if (matches((id) => rows.get(id))) this.wrote(collection, rows);
     else if (!matches((id) => before.get(id))) {
-      this.violate(`${what}: ${rows.size} rows of ${collection} are neither the old nor the new ones`);
+      this.violate(
+        `${what}: ${rows.size} rows of ${collection} are neither the old nor the new ones`,
+      );
     }
   }
 
@@ -172,7 +172,8 @@ export class Model {
         row?.metadata.number === number && row.values.join() === valuesOf(number).join();
       if (!isRight) wrongCount++;
     }
-    if (wrongCount > 0) this.violate(`${wrongCount} acknowledged rows of ${collection} are wrong or gone`);
+    if (wrongCount > 0)
+      this.violate(`${wrongCount} acknowledged rows of ${collection} are wrong or gone`);
   }
 }
 

@@ -107,7 +107,8 @@ export class Scenario {
 
   #refuse(what: string, reply: Reply): void {
     const { code } = problemOf(reply);
-    const isClear = code !== undefined && code in ERROR_TITLES && EXPECTED_STATUSES.has(reply.status);
+    const isClear =
+      code !== undefined && code in ERROR_TITLES && EXPECTED_STATUSES.has(reply.status);
     if (!isClear) this.#model.violate(`${what}: an unclear reply: ${reply.status} ${reply.text}`);
     const outcome = `${reply.status} ${code}`;
     this.outcome.refused.set(outcome, (this.outcome.refused.get(outcome) ?? 0) + 1);
@@ -258,8 +259,7 @@ export class Scenario {
   /** Compactions that have ended, and failures of them. */
   async #compactionCount(): Promise<number> {
     const { text } = await this.#send('GET', '/metrics');
-    const read = (name: string) =>
-      Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? 0);
+    const read = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? 0);
     return read('sagitta_compaction_seconds_count') + read('sagitta_maintenance_failures_total');
   }
 }

@@ -275,9 +275,7 @@ function stateOf(store: DiskStore): State {
 /** Without the logs of single rounds, which are dropped at their ends, unless that failed. */
 function isSame(found: State, wanted: State): boolean {
   const places = [...wanted].filter(([place]) => !place.startsWith('log-'));
-  return (
-    places.length === found.size && places.every(([place, byte]) => found.get(place) === byte)
-  );
+  return places.length === found.size && places.every(([place, byte]) => found.get(place) === byte);
 }
 
 async function runPlan(
