@@ -1,6 +1,7 @@
 // Wraps every call of the C interface: exceptions become a status and the text of the last error.
 #pragma once
 
+#include <exception>
 #include <new>
 #include <string>
 
@@ -25,6 +26,13 @@ sagitta_status guarded(Work work) {
   } catch (const std::bad_alloc&) {
     last_error() = "out of host memory";
     return SAGITTA_OUT_OF_MEMORY;
+  } catch (const std::exception& unexpected) {
+    // What an unexpected exception left behind is unknown.
+    last_error() = unexpected.what();
+    return SAGITTA_DEVICE_LOST;
+  } catch (...) {
+    last_error() = "an unknown exception";
+    return SAGITTA_DEVICE_LOST;
   }
 }
 

@@ -26,6 +26,8 @@ struct tuning {
   /** Exhaustive slices: rows gathered and scored at a time, and rows kept beside k for ties. */
   uint32_t exhaustive_rows = 32768;
   uint32_t exhaustive_ties = 4096;
+  /** The largest group of queries of a wgmma; the check of the kernels sets less. */
+  uint32_t wgmma_group_max = 256;
 };
 
 /** The scan kernels to use: the best for each batch, or always the named ones. */

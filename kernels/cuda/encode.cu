@@ -92,4 +92,6 @@ cudaError_t encode_queries(const encode_parameters& parameters, cudaStream_t str
   return launch(encode, dim3(grid), threads, 0, stream, parameters);
 }
 
+cudaError_t preload_encoding() { return preload(encode); }
+
 }  // namespace sagitta::cuda

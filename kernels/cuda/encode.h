@@ -53,4 +53,7 @@ struct encode_parameters {
 
 cudaError_t encode_queries(const encode_parameters& parameters, cudaStream_t stream);
 
+/** Loads the kernel; once per device. */
+cudaError_t preload_encoding();
+
 }  // namespace sagitta::cuda

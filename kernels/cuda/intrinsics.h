@@ -2,7 +2,7 @@
 // they are inline PTX; in tests the emulation implements them.
 //
 // The order for wgmma: write shared memory, fence_async_shared, a barrier; load rows; wgmma_fence;
-// wgmma_u8s8 …; wgmma_commit; wgmma_wait<0>. Do not touch sums or rows before the wait.
+// wgmma_u8s8 …; wgmma_commit; wgmma_wait<0>; wgmma_fence_sums. Do not touch sums or rows before.
 #pragma once
 
 #include "platform.h"
@@ -41,6 +41,9 @@ template <int groups_left>
 void wgmma_wait(SAGITTA_WHERE) {
   emulation::wgmma_wait(groups_left, where);
 }
+/** The emulation has no compiler that moves registers; there is nothing to keep in order. */
+template <int count>
+void wgmma_fence_sums(int32_t (&)[count]) {}
 using emulation::fence_async_shared;
 using emulation::wgmma_descriptor;
 
@@ -62,19 +65,22 @@ __device__ __forceinline__ uint4 load_streaming(const uint4* address) {
   return value;
 }
 
-/** Loads data that other warps read too. The memory must not change while the kernel runs. */
+/**
+ * Loads data that other warps read too. The memory must not change while the kernel runs. Volatile, so
+ * that a compiler does not move a load into registers that a wgmma in flight still reads.
+ */
 __device__ __forceinline__ uint2 load_cached(const uint2* address) {
   uint2 value;
-  asm("ld.global.nc.v2.u32 {%0, %1}, [%2];"
-      : "=r"(value.x), "=r"(value.y)
-      : "l"(__cvta_generic_to_global(address)));
+  asm volatile("ld.global.nc.v2.u32 {%0, %1}, [%2];"
+               : "=r"(value.x), "=r"(value.y)
+               : "l"(__cvta_generic_to_global(address)));
   return value;
 }
 __device__ __forceinline__ uint4 load_cached(const uint4* address) {
   uint4 value;
-  asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
-      : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
-      : "l"(__cvta_generic_to_global(address)));
+  asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
+               : "l"(__cvta_generic_to_global(address)));
   return value;
 }
 
@@ -183,6 +189,16 @@ __device__ __forceinline__ void wgmma_wait() {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups_left) : "memory");
 #endif
+}
+
+/**
+ * Keeps reads of the sums behind the wait: its memory clobber does not order registers, so that a
+ * compiler might convert sums before the wait that completes them.
+ */
+template <int count>
+__device__ __forceinline__ void wgmma_fence_sums(int32_t (&sums)[count]) {
+#pragma unroll
+  for (int i = 0; i < count; i++) asm volatile("" : "+r"(sums[i])::"memory");
 }
 
 /**

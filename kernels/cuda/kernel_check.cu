@@ -7,6 +7,7 @@
 
 #include "call.h"
 #include "device.h"
+#include "encode.h"
 #include "scan_kernels.h"
 #include "select.h"
 
@@ -118,6 +119,9 @@ bool is_right(sagitta_device& device, scan_kind kind, const check_data& data) {
   for (const uint32_t count : {1u, 12u, 24u, 50u, 100u, check_data::query_count}) {
     all = all && agrees(device, data.batch(count), resident, truth.get());
   }
+  // Groups of 64 are otherwise chosen only for dimensions that leave no room for more.
+  device.tuning.wgmma_group_max = 64;
+  if (kind != scan_kind::mma) all = all && agrees(device, data.batch(100), resident, truth.get());
   device.kind = wanted;
   device.tuning = usual;
   sagitta_device_block_destroy(resident);
@@ -127,11 +131,14 @@ bool is_right(sagitta_device& device, scan_kind kind, const check_data& data) {
 }  // namespace
 
 void prepare_kernels(sagitta_device& device, bool may_wgmma) {
-  check(allow_shared_memory(device.properties.sharedMemPerBlockOptin, may_wgmma), "scan kernels");
-  check(allow_wide_rescoring(), "rescoring kernel");
+  check(prepare_scans(device.properties.sharedMemPerBlockOptin, may_wgmma), "scan kernels");
+  check(prepare_rescoring(), "rescoring kernels");
+  check(preload_encoding(), "encoding kernel");
+  check(preload_pruning(), "pruning kernel");
+  check(preload_selection(), "selection kernels");
   const check_data data;
   device.has_wgmma = may_wgmma && device.kind != scan_kind::mma;
-  // As searches will use it: wgmma for large batches, in groups of 128 and 256.
+  // As searches will use it: wgmma for large batches, in groups of 64, 128 and 256.
   if (device.has_wgmma && !is_right(device, scan_kind::best, data)) {
     if (device.kind == scan_kind::wgmma) {
       throw failure{SAGITTA_UNSUPPORTED_TARGET, "the wgmma kernels of this device do not give the answers of the CPU"};

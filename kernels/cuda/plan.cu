@@ -41,15 +41,16 @@ uint32_t ceiling(uint32_t value, uint32_t unit) { return (value + unit - 1) / un
 }  // namespace
 
 scan_shape choose_shape(uint32_t query_count, uint32_t dimension, size_t shared_bytes_max,
-                        bool may_wgmma) {
+                        uint32_t wgmma_group_max) {
   // Tests, masks and survivor buffers, beside the codes.
   const auto rest = [](uint32_t group, uint32_t warp_queries) {
     return size_t{group} * test_bytes + size_t{scan_warps} * warp_queries * sizeof(uint64_t) +
            scan_warps * sizeof(survivor_buffer);
   };
-  if (may_wgmma && query_count > 64) {
+  if (wgmma_group_max > 0 && query_count > 64) {
     const uint32_t chunk_count = ceiling(dimension, chunk_dimensions);
-    for (uint32_t group = query_count > 128 ? 256 : 128; group >= 64; group /= 2) {
+    const uint32_t useful = query_count > 128 ? 256 : 128;
+    for (uint32_t group = std::min(useful, wgmma_group_max); group >= 64; group /= 2) {
       const size_t bytes = size_t{chunk_count} * chunk_dimensions * group + rest(group, group);
       if (bytes <= shared_bytes_max) return {true, group, 1, 0, chunk_count, bytes};
     }
@@ -252,7 +253,8 @@ void batch_plan::complete(slice& made) const {
 
   const bool may_wgmma = device_.has_wgmma && device_.kind != scan_kind::mma;
   made.shape = choose_shape(device_.kind == scan_kind::wgmma ? std::max(count, 129u) : count,
-                            batch_.dimension, device_.properties.sharedMemPerBlockOptin, may_wgmma);
+                            batch_.dimension, device_.properties.sharedMemPerBlockOptin,
+                            may_wgmma ? tuned.wgmma_group_max : 0);
   if (made.shape.group == 0) return;
   made.padded_count = ceiling(count, made.shape.group) * made.shape.group;
 

@@ -59,4 +59,11 @@ using emulation::launch;
 
 #endif
 
+/** Loads the kernel's code now, so that no launch has to, for which the memory may be missing later. */
+template <class P>
+cudaError_t preload(void (*kernel)(P)) {
+  cudaFuncAttributes attributes;
+  return cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel));
+}
+
 }  // namespace sagitta::cuda

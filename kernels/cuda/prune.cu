@@ -74,4 +74,6 @@ cudaError_t prune_lists(const prune_parameters& parameters, cudaStream_t stream)
   return launch(prune, dim3(list_count), select_threads(list_count), 0, stream, parameters);
 }
 
+cudaError_t preload_pruning() { return preload(prune); }
+
 }  // namespace sagitta::cuda

@@ -147,7 +147,10 @@ cudaError_t rescore(const rescore_parameters& parameters, uint32_t rows_expected
                 size_t{parameters.state.dimension} * sizeof(float), stream, parameters);
 }
 
-cudaError_t allow_wide_rescoring() {
+cudaError_t prepare_rescoring() {
+  for (const cudaError_t error : {preload(gather), preload(rescore_lists)}) {
+    if (error != cudaSuccess) return error;
+  }
   return cudaFuncSetAttribute(rescore_lists, cudaFuncAttributeMaxDynamicSharedMemorySize,
                               static_cast<int>(SAGITTA_DIMENSION_MAX * sizeof(float)));
 }

@@ -44,9 +44,12 @@ struct scan_shape {
   }
 };
 
-/** The shape for a batch; its group is 0 where shared memory has no room for a group of such queries. */
+/**
+ * The shape for a batch; its group is 0 where shared memory has no room for a group of such queries.
+ * Without wgmma, `wgmma_group_max` is 0.
+ */
 scan_shape choose_shape(uint32_t query_count, uint32_t dimension, size_t shared_bytes_max,
-                        bool may_wgmma);
+                        uint32_t wgmma_group_max);
 
 struct scan_parameters {
   const resident_block* blocks;

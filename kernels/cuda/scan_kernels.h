@@ -18,7 +18,7 @@ scan_kernel scan_wgmma_kernel(uint32_t group);
 cudaError_t scan(const sagitta_device& device, const scan_shape& shape,
                  const scan_parameters& parameters);
 
-/** Allows the scan kernels this much shared memory; once per device, before the first scan. */
-cudaError_t allow_shared_memory(size_t byte_count, bool may_wgmma);
+/** Loads the scan kernels and allows them this much shared memory; once per device, before a scan. */
+cudaError_t prepare_scans(size_t byte_count, bool may_wgmma);
 
 }  // namespace sagitta::cuda

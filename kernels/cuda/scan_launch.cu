@@ -34,8 +34,10 @@ cudaError_t scan(const sagitta_device& device, const scan_shape& shape,
                 parameters);
 }
 
-cudaError_t allow_shared_memory(size_t byte_count, bool may_wgmma) {
+cudaError_t prepare_scans(size_t byte_count, bool may_wgmma) {
   const auto allow = [&](scan_kernel kernel) {
+    const cudaError_t error = preload(kernel);
+    if (error != cudaSuccess) return error;
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                 static_cast<int>(byte_count));
   };

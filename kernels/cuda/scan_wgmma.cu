@@ -74,6 +74,7 @@ __device__ void scan_tile_wgmma(const tile_context& context, uint64_t queries) {
     if (chunk + 2 < p.chunk_count) load_words(even, from, chunk + 2);
   }
   wgmma_wait<0>();
+  wgmma_fence_sums(sums);
   if (p.is_dense) add_all(context, panel, by_query);
   else add_survivors(context, panel, by_query);
 }

@@ -116,6 +116,20 @@ void wait_for_uploads(sagitta_device& device, const sagitta_batch& batch,
   }
 }
 
+/**
+ * Runs a slice. After a failure midway, copies and kernels that were already launched may still use the
+ * buffers that the next batch writes: waits for them first.
+ */
+void run_or_drain(slice_search& search, const sagitta_device& device, sagitta_device_times& times) {
+  try {
+    search.run(times);
+  } catch (...) {
+    (void)cudaStreamSynchronize(device.searching);
+    (void)cudaGetLastError();
+    throw;
+  }
+}
+
 bool fits(const sagitta_device& device, const sagitta_batch& batch,
           sagitta_device_block* const* residents) {
   std::vector<uint32_t> wanted(batch.block_count);
@@ -150,7 +164,7 @@ std::unique_ptr<sagitta_device_answer> search_batch(sagitta_device& device,
     slice_search search(device, batch, plan, one);
     search.prepare();
     times.prepare_ms += milliseconds_since(started);
-    search.run(times);
+    run_or_drain(search, device, times);
     started = std::chrono::steady_clock::now();
     for (uint32_t i = 0; i < one.queries.size(); i++) {
       const planned_query& planned = one.queries[i];

@@ -141,4 +141,9 @@ cudaError_t select_found(const select_parameters& parameters, cudaStream_t strea
   return launch(select_rows, dim3(list_count), select_threads(list_count), 0, stream, parameters);
 }
 
+cudaError_t preload_selection() {
+  const cudaError_t error = preload(keep_best_rows);
+  return error == cudaSuccess ? preload(select_rows) : error;
+}
+
 }  // namespace sagitta::cuda

@@ -59,8 +59,14 @@ struct rescore_parameters {
 cudaError_t rescore(const rescore_parameters& parameters, uint32_t rows_expected,
                     cudaStream_t stream);
 
-/** Allows rescoring the shared memory for a query of any dimension; once per device. */
-cudaError_t allow_wide_rescoring();
+/**
+ * Loads the kernels, and allows rescoring the shared memory for a query of any dimension; once per
+ * device.
+ */
+cudaError_t prepare_rescoring();
+/** Load the other kernels; once per device. */
+cudaError_t preload_pruning();
+cudaError_t preload_selection();
 
 /**
  * Shortens lists of scored rows to the k best and the rows that tie with the last of them or with the

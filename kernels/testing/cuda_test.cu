@@ -13,6 +13,9 @@
 #include "test_batch.h"
 #include "../cuda/device.h"
 #include "../cuda/device_state.h"
+#if defined(SAGITTA_EMULATE_CUDA)
+#include "cuda_emulation/settings.h"
+#endif
 
 namespace {
 
@@ -259,6 +262,40 @@ void test_memory(sagitta_device* device, random_source& random) {
   require_search(device, batch, {on_device.get()}, "after running out of memory");
 }
 
+#if defined(SAGITTA_EMULATE_CUDA)
+/**
+ * Any launch of a search may run out of memory, when others were already launched: the search says so,
+ * and the next one, which writes the same buffers, is right.
+ */
+void test_failed_launches(sagitta_device* device, random_source& random) {
+  using namespace sagitta::cuda::emulation;
+  const rows data(random, kind::random, 600, 48);
+  const resident on_device(device, data, true, true);
+  for (uint64_t launch = 1, is_struck = 1; is_struck != 0; launch++) {
+    test_batch batch;
+    batch.add_block(data);
+    for (uint32_t q = 0; q < 70; q++) {
+      batch.add_query(check::query_like(random, data), metrics[q % 3], 5);
+      batch.add_view(0, data.row_count);
+    }
+    const sagitta_batch view = batch.view(1);
+    sagitta_device_block* const block = on_device.get();
+    sagitta_device_answer* answer = nullptr;
+    arm_fault(fault::memory, launch, 0);
+    const sagitta_status status = sagitta_device_search(device, &view, &block, &answer);
+    is_struck = launches_so_far() >= launch ? 1 : 0;
+    require(status == (is_struck != 0 ? SAGITTA_OUT_OF_MEMORY : SAGITTA_OK),
+            "launch " + std::to_string(launch) + ": status " + std::to_string(status));
+    if (is_struck == 0) sagitta_device_answer_destroy(answer);
+    arm_fault(fault::memory, 0, 0);
+    std::swap(batch.vectors.front(), batch.vectors.back());
+    batch.queries.front().vector = batch.vectors.front().data();
+    batch.queries.back().vector = batch.vectors.back().data();
+    require_search(device, batch, {block}, "after launch " + std::to_string(launch) + " failed");
+  }
+}
+#endif
+
 void test_arguments(sagitta_device* device, random_source& random) {
   const rows data(random, kind::random, 50, 8);
   const rows wider(random, kind::random, 50, 9);
@@ -300,6 +337,9 @@ void test_all(sagitta_device* device, random_source& random, bool is_large) {
   test_growth(device, random);
   test_memory(device, random);
   test_arguments(device, random);
+#if defined(SAGITTA_EMULATE_CUDA)
+  test_failed_launches(device, random);
+#endif
 }
 
 }  // namespace

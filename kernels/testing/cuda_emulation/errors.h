@@ -21,6 +21,8 @@ class call {
   cudaError_t error() const { return error_; }
   /** Stores the error for cudaGetLastError and returns it. */
   cudaError_t fails(cudaError_t error) const;
+  /** The error of work that has finished: a fault of a kernel is told by the call that waits for it. */
+  cudaError_t outcome() const;
   emulation::device* device() const { return device_; }
   CUstream_st* stream() const { return stream_; }
 

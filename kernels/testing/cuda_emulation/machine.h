@@ -70,7 +70,13 @@ struct machine {
   std::map<const unsigned char*, allocation> memory;
   std::set<CUevent_st*> events;
   uint64_t launch_count = 0;
+  uint64_t call_count = 0;
 };
+
+/** Never returns, like a call of a driver that hangs. */
+[[noreturn]] void hang();
+/** The fault of the settings: a lost device, unless it hangs or ends the process. */
+cudaError_t strike(device& device);
 
 machine& machine_in_use();
 /** Discards the machine; the next use creates another. */

@@ -1,7 +1,10 @@
 // Devices, streams, events and launches of the emulated runtime; memory is in memory.cpp.
 #include "runtime.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -63,6 +66,17 @@ void forget_machine() {
 
 int& device_of_thread() { return device_index; }
 
+void hang() {
+  for (;;) pause();
+}
+
+cudaError_t strike(device& device) {
+  if (current_settings().kind == fault::hang) hang();
+  if (current_settings().kind == fault::killed) raise(SIGKILL);
+  device.is_lost = true;
+  return cudaErrorIllegalAddress;
+}
+
 call::call() : guard_(lock()) { begin(); }
 
 call::call(cudaStream_t stream) : guard_(lock()) {
@@ -88,7 +102,12 @@ void call::begin() {
     return;
   }
   device_ = devices[static_cast<size_t>(device_index)].get();
+  if (++machine_in_use().call_count == current_settings().fault_at_call) (void)strike(*device_);
   if (device_->is_lost) error_ = fails(cudaErrorIllegalAddress);
+}
+
+cudaError_t call::outcome() const {
+  return device_->is_lost ? fails(cudaErrorIllegalAddress) : cudaSuccess;
 }
 
 cudaError_t call::fails(cudaError_t error) const {
@@ -104,6 +123,16 @@ void call::finish(emulation::device& device) {
 
 void call::finish(CUstream_st& stream) {
   run_until([&] { return stream.waiting.empty(); }, &stream);
+}
+
+/** The fault of the settings, at a launch. */
+static cudaError_t strike_launch(call& here, device& device) {
+  switch (current_settings().kind) {
+    case fault::memory: return cudaErrorMemoryAllocation;
+    case fault::lost_in_kernel: here.put({[&device] { device.is_lost = true; }}); return cudaSuccess;
+    case fault::hang_in_kernel: here.put({[] { hang(); }}); return cudaSuccess;
+    default: return strike(device);
+  }
 }
 
 cudaError_t put_launch(grid_launch launch, cudaStream_t stream) {
@@ -123,8 +152,8 @@ cudaError_t put_launch(grid_launch launch, cudaStream_t stream) {
       asked == device.shared_bytes_max.end() ? shared_bytes_plain : asked->second;
   if (launch.shared_bytes > may_have) return here.fails(cudaErrorInvalidValue);
   if (++machine_in_use().launch_count == current_settings().fault_after) {
-    device.is_lost = true;
-    return here.fails(cudaErrorIllegalAddress);
+    const cudaError_t error = strike_launch(here, device);
+    return error == cudaSuccess ? error : here.fails(error);
   }
   here.put({[launch = std::move(launch)] { run_grid(launch); }});
   return cudaSuccess;
@@ -183,7 +212,7 @@ cudaError_t cudaDeviceSynchronize() {
   call here;
   if (here.error() != cudaSuccess) return here.error();
   here.finish(*here.device());
-  return cudaSuccess;
+  return here.outcome();
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
@@ -219,7 +248,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   call here(stream);
   if (here.error() != cudaSuccess) return here.error();
   here.finish(*here.stream());
-  return cudaSuccess;
+  return here.outcome();
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
@@ -275,7 +304,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (!exists(event)) return here.fails(cudaErrorInvalidResourceHandle);
   const std::shared_ptr<marker> last = event->last;
   if (last != nullptr) run_until([&] { return last->is_reached; }, nullptr);
-  return cudaSuccess;
+  return here.outcome();
 }
 
 // Each query executes one operation, so that polling makes progress.
@@ -299,6 +328,13 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
   if (!start->last->is_reached || !end->last->is_reached) return here.fails(cudaErrorNotReady);
   *milliseconds =
       std::chrono::duration<float, std::milli>(end->last->time - start->last->time).count();
+  return cudaSuccess;
+}
+
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
+  const call here;
+  if (here.error() != cudaSuccess) return here.error();
+  *attributes = {shared_bytes_plain, 1024, 64};
   return cudaSuccess;
 }
 

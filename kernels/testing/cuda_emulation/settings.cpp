@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include <string>
 
 #include "machine.h"
 
@@ -49,6 +50,19 @@ uint64_t number_of_environment(const char* name, uint64_t otherwise) {
   return value;
 }
 
+fault fault_of_environment() {
+  const char* const text = std::getenv("SAGITTA_EMULATED_FAULT");
+  const std::string name = text == nullptr ? "" : text;
+  if (name.empty() || name == "lost") return fault::lost;
+  if (name == "lost-in-kernel") return fault::lost_in_kernel;
+  if (name == "memory") return fault::memory;
+  if (name == "hang") return fault::hang;
+  if (name == "hang-in-kernel") return fault::hang_in_kernel;
+  if (name == "killed") return fault::killed;
+  fprintf(stderr, "SAGITTA_EMULATED_FAULT is \"%s\"; expected the name of a fault\n", text);
+  std::abort();
+}
+
 }  // namespace
 
 settings settings_of_environment() {
@@ -56,12 +70,26 @@ settings settings_of_environment() {
   wanted.device_count = static_cast<int>(number_of_environment("SAGITTA_EMULATED_DEVICES", 1));
   wanted.capability = static_cast<int>(number_of_environment("SAGITTA_EMULATED_CAPABILITY", 90));
   wanted.memory_bytes = number_of_environment("SAGITTA_EMULATED_MEMORY", wanted.memory_bytes);
+  wanted.kind = fault_of_environment();
+  wanted.fault_at_call = number_of_environment("SAGITTA_EMULATED_FAULT_AT_CALL", 0);
   wanted.fault_after = number_of_environment("SAGITTA_EMULATED_FAULT_AFTER", 0);
   wanted.seed = number_of_environment("SAGITTA_EMULATION_SEED", std::random_device()());
   return wanted;
 }
 
 const settings& current_settings() { return now().in_force; }
+
+void arm_fault(fault kind, uint64_t launch, uint64_t call) {
+  const std::lock_guard guard(lock());
+  machine_in_use().launch_count = 0;
+  machine_in_use().call_count = 0;
+  now().in_force.kind = kind;
+  now().in_force.fault_after = launch;
+  now().in_force.fault_at_call = call;
+}
+
+uint64_t launches_so_far() { return machine_in_use().launch_count; }
+uint64_t calls_so_far() { return machine_in_use().call_count; }
 
 void restart(const settings& wanted) {
   const std::lock_guard guard(lock());

@@ -3,7 +3,11 @@
 //   SAGITTA_EMULATED_DEVICES      number of devices (1); 0 is a machine without a device
 //   SAGITTA_EMULATED_CAPABILITY   90 for compute capability 9.0 (90)
 //   SAGITTA_EMULATED_MEMORY       bytes of each device (256 MiB)
-//   SAGITTA_EMULATED_FAULT_AFTER  the launch, counted from 1, at which its device is lost (0: none)
+//   SAGITTA_EMULATED_FAULT        what happens then: lost (default), lost-in-kernel, memory, hang,
+//                                 hang-in-kernel, killed
+//   SAGITTA_EMULATED_FAULT_AFTER  the launch, counted from 1, at which it happens (0: never)
+//   SAGITTA_EMULATED_FAULT_AT_CALL   the call of the runtime, counted from 1 (0: never); for lost,
+//                                 hang and killed
 //   SAGITTA_EMULATION_SEED        seed of every random order (random); failures print it
 #pragma once
 
@@ -12,12 +16,17 @@
 
 namespace sagitta::cuda::emulation {
 
+/** Kinds of faults; `lost` and `lost_in_kernel` make the device fail from then on. */
+enum class fault { lost, lost_in_kernel, memory, hang, hang_in_kernel, killed };
+
 struct settings {
   int device_count = 1;
   int capability = 90;
   uint64_t memory_bytes = uint64_t{256} << 20;
-  /** The number of the launch at which its device is lost; 0 for never. */
+  fault kind = fault::lost;
+  /** The numbers of the launch and of the call at which it happens; 0 for never. */
   uint64_t fault_after = 0;
+  uint64_t fault_at_call = 0;
   uint64_t seed = 0;
 };
 
@@ -26,6 +35,12 @@ settings settings_of_environment();
 
 /** The settings since the first call of the runtime or the last restart. */
 const settings& current_settings();
+
+/** Makes the fault happen at that launch or call, counted from now on; 0 for never. */
+void arm_fault(fault kind, uint64_t launch, uint64_t call);
+/** Launches and calls since the start or the last `arm_fault`. */
+uint64_t launches_so_far();
+uint64_t calls_so_far();
 
 /** Replaces the machine, for tests. Nothing of the old one may be used afterwards. */
 void restart(const settings& wanted);

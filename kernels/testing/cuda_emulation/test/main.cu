@@ -12,6 +12,7 @@ int main(int argument_count, char** arguments) {
   }
   platform_test::test_threads();
   platform_test::test_tensor_cores();
+  platform_test::test_block_select();
 #if defined(SAGITTA_EMULATE_CUDA)
   platform_test::test_machine();
   platform_test::test_mistakes();

@@ -60,6 +60,7 @@ class device_array {
 /** Tests of kernels, emulated or on a device. */
 void test_threads();
 void test_tensor_cores();
+void test_block_select();
 /** Tests of the emulation only: streams, memory, lost devices, and kernels with mistakes. */
 void test_machine();
 void test_mistakes();
