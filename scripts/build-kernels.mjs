@@ -103,7 +103,9 @@ const EMULATION_TEST = ['.cu', '.cpp'].flatMap((end) =>
 // GCC wrongly reports variables set between two jumps of a fiber as uninitialized.
 const EMULATED = ['-DSAGITTA_EMULATE_CUDA', '-Wno-unknown-pragmas', '-Wno-maybe-uninitialized'];
 const CUDA_ADDON = ['node/batch.cpp', 'node/cuda_addon.cpp'];
-const CUDA_TEST = ['testing/check.cpp', 'testing/test_batch.cpp', 'testing/cuda_test.cu'];
+const CUDA_TEST = ['check.cpp', 'test_batch.cpp', 'cuda_remote_test.cu', 'cuda_test.cu'].map(
+  (name) => `testing/${name}`,
+);
 const SANITIZED = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
 
 /** Machine code for each of these, and PTX, which drivers compile for later architectures. */

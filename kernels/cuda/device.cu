@@ -31,7 +31,7 @@ uint32_t capability_of(const cudaDeviceProp& properties) {
   return static_cast<uint32_t>(10 * properties.major + properties.minor);
 }
 
-void open_device(sagitta_device& device, uint32_t index, const char* kernels) {
+void open_at(sagitta_device& device, uint32_t index, const char* kernels) {
   device.index = index;
   check(cudaSetDevice(static_cast<int>(index)), "selecting the device");
   check(cudaGetDeviceProperties(&device.properties, static_cast<int>(index)), "properties");
@@ -89,29 +89,18 @@ void upload(sagitta_device& device, uint8_t* to, size_t byte_count, size_t unit,
   }
 }
 
-void extend(sagitta_device_block& block, const float* values, const uint8_t* codes, uint32_t to) {
+/** `fill` writes panels to staging memory, as for `upload`, from the first one on that is not full. */
+template <class Fill>
+void extend(sagitta_device_block& block, const float* new_values, uint32_t to, Fill fill) {
   sagitta_device& device = *block.device;
-  const uint32_t dimension = block.dimension;
-  const size_t stride = panel_bytes(dimension);
+  const size_t stride = panel_bytes(block.dimension);
   // The last panel may have been partly filled: upload it again.
   const uint32_t first_panel = block.row_count / panel_rows;
-  const uint32_t end_panel = panel_count(to);
-  upload(device, block.panels.data() + first_panel * stride, (end_panel - first_panel) * stride,
-         stride, [&](uint8_t* staging, size_t from, size_t byte_count) {
-           if (codes != nullptr) {
-             std::memcpy(staging, codes + first_panel * stride + from, byte_count);
-             return;
-           }
-           const uint32_t first_row =
-               (first_panel + static_cast<uint32_t>(from / stride)) * panel_rows;
-           const auto rows = static_cast<uint32_t>(byte_count / stride) * panel_rows;
-           sagitta_encode(values + size_t{first_row} * dimension, dimension, 0,
-                          std::min(rows, to - first_row), staging);
-         });
+  upload(device, block.panels.data() + first_panel * stride, (panel_count(to) - first_panel) * stride,
+         stride, fill);
   if (block.has_values) {
-    const size_t row_bytes = size_t{dimension} * sizeof(float);
-    const auto* const from_bytes =
-        reinterpret_cast<const uint8_t*>(values) + block.row_count * row_bytes;
+    const size_t row_bytes = size_t{block.dimension} * sizeof(float);
+    const auto* const from_bytes = reinterpret_cast<const uint8_t*>(new_values);
     upload(device, block.values.data() + block.row_count * row_bytes,
            (to - block.row_count) * row_bytes, row_bytes,
            [&](uint8_t* staging, size_t from, size_t byte_count) {
@@ -120,6 +109,21 @@ void extend(sagitta_device_block& block, const float* values, const uint8_t* cod
   }
   block.uploaded.record(device.uploading);
   block.row_count = to;
+}
+
+/** Encodes rows from their values, of which row 0 comes first. */
+void extend_encoded(sagitta_device_block& block, const float* values, uint32_t to) {
+  const uint32_t dimension = block.dimension;
+  const size_t stride = panel_bytes(dimension);
+  const uint32_t first_panel = block.row_count / panel_rows;
+  extend(block, values + size_t{block.row_count} * dimension, to,
+         [&](uint8_t* staging, size_t from, size_t byte_count) {
+           const uint32_t first_row =
+               (first_panel + static_cast<uint32_t>(from / stride)) * panel_rows;
+           const auto rows = static_cast<uint32_t>(byte_count / stride) * panel_rows;
+           sagitta_encode(values + size_t{first_row} * dimension, dimension, 0,
+                          std::min(rows, to - first_row), staging);
+         });
 }
 
 void reserve(sagitta_device_block& block, uint32_t row_capacity, bool has_values) {
@@ -153,6 +157,22 @@ std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
+/** All facts but the kernels and the free memory, for which a device has to be opened. */
+void describe_properties(const cudaDeviceProp& properties, sagitta_device_facts& facts) {
+  std::memset(&facts, 0, sizeof(facts));
+  std::memcpy(facts.name, properties.name,
+              std::min(sizeof(facts.name) - 1, std::strlen(properties.name)));
+  facts.kernels = "";
+  facts.compute_capability = capability_of(properties);
+  facts.multiprocessor_count = static_cast<uint32_t>(properties.multiProcessorCount);
+  facts.memory_bytes = properties.totalGlobalMem;
+  int version = 0;
+  check(cudaDriverGetVersion(&version), "driver version");
+  facts.driver_version = static_cast<uint32_t>(version);
+  check(cudaRuntimeGetVersion(&version), "runtime version");
+  facts.runtime_version = static_cast<uint32_t>(version);
+}
+
 /** The reason why CUDA cannot count devices, for an operator. */
 failure explain_missing_driver() {
   (void)cudaGetLastError();
@@ -166,6 +186,24 @@ failure explain_missing_driver() {
 }
 
 }  // namespace
+
+namespace sagitta::cuda {
+
+sagitta_device* open_device(uint32_t index, const char* kernels, std::function<void()> on_progress) {
+  auto device = std::make_unique<sagitta_device>();
+  device->on_progress = std::move(on_progress);
+  open_at(*device, index, kernels);
+  return device.release();
+}
+
+void extend_block(sagitta_device_block& block, const float* new_values, const uint8_t* new_panels,
+                  uint32_t to) {
+  extend(block, new_values, to, [&](uint8_t* staging, size_t from, size_t byte_count) {
+    std::memcpy(staging, new_panels + from, byte_count);
+  });
+}
+
+}  // namespace sagitta::cuda
 
 extern "C" {
 
@@ -187,11 +225,18 @@ sagitta_status sagitta_device_count(uint32_t* count) {
   });
 }
 
+sagitta_status sagitta_device_identify(uint32_t index, sagitta_device_facts* facts) {
+  return guarded([&] {
+    cudaDeviceProp properties{};
+    check(cudaGetDeviceProperties(&properties, static_cast<int>(index)), "properties");
+    describe_properties(properties, *facts);
+    return SAGITTA_OK;
+  });
+}
+
 sagitta_status sagitta_device_open(uint32_t index, const char* kernels, sagitta_device** opened) {
   return guarded([&] {
-    auto device = std::make_unique<sagitta_device>();
-    open_device(*device, index, kernels);
-    *opened = device.release();
+    *opened = open_device(index, kernels, {});
     return SAGITTA_OK;
   });
 }
@@ -205,17 +250,8 @@ void sagitta_device_close(sagitta_device* device) {
 
 sagitta_status sagitta_device_describe(sagitta_device* device, sagitta_device_facts* facts) {
   return guarded_on(*device, [&] {
-    const cudaDeviceProp& properties = device->properties;
-    std::memset(facts, 0, sizeof(*facts));
-    std::memcpy(facts->name, properties.name, std::min(sizeof(facts->name) - 1, std::strlen(properties.name)));
+    describe_properties(device->properties, *facts);
     facts->kernels = device->has_wgmma ? "wgmma" : "mma";
-    facts->compute_capability = capability_of(properties);
-    facts->multiprocessor_count = static_cast<uint32_t>(properties.multiProcessorCount);
-    int version = 0;
-    check(cudaDriverGetVersion(&version), "driver version");
-    facts->driver_version = static_cast<uint32_t>(version);
-    check(cudaRuntimeGetVersion(&version), "runtime version");
-    facts->runtime_version = static_cast<uint32_t>(version);
     size_t free_bytes = 0;
     size_t total_bytes = 0;
     check(cudaMemGetInfo(&free_bytes, &total_bytes), "free memory");
@@ -279,7 +315,14 @@ sagitta_status sagitta_device_block_extend(sagitta_device_block* block, const fl
     if (to < block->row_count || to > block->row_capacity) return SAGITTA_INVALID_ARGUMENT;
     if (to == block->row_count) return SAGITTA_OK;
     if (values == nullptr && (block->has_values || codes == nullptr)) return SAGITTA_INVALID_ARGUMENT;
-    extend(*block, values, codes, to);
+    if (codes == nullptr) {
+      extend_encoded(*block, values, to);
+    } else {
+      const float* const new_values =
+          values == nullptr ? nullptr : values + size_t{block->row_count} * block->dimension;
+      const size_t first_panel = block->row_count / panel_rows;
+      extend_block(*block, new_values, codes + first_panel * panel_bytes(block->dimension), to);
+    }
     return SAGITTA_OK;
   });
 }

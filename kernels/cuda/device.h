@@ -48,6 +48,8 @@ typedef struct sagitta_device_facts {
   uint64_t free_bytes;
 } sagitta_device_facts;
 
+/** The facts of a device that is not open: without kernels ("") and free memory (0). */
+sagitta_status sagitta_device_identify(uint32_t index, sagitta_device_facts* facts);
 sagitta_status sagitta_device_describe(sagitta_device* device, sagitta_device_facts* facts);
 
 /* ── blocks ──────────────────────────────────────────────────────────────────────────────── */

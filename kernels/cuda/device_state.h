@@ -2,6 +2,7 @@
 // workspace of a search.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <unordered_map>
 
@@ -32,6 +33,19 @@ struct tuning {
 
 /** The scan kernels to use: the best for each batch, or always the named ones. */
 enum class scan_kind { best, mma, wgmma };
+
+/**
+ * Like sagitta_device_open. The device tells `on_progress` about each part of a long call, also while
+ * it is opened.
+ */
+sagitta_device* open_device(uint32_t index, const char* kernels, std::function<void()> on_progress);
+
+/**
+ * Appends rows until there are `to`: their values, null for a block without values, and the panels from
+ * the first one on that is not full yet.
+ */
+void extend_block(sagitta_device_block& block, const float* new_values, const uint8_t* new_panels,
+                  uint32_t to);
 
 }  // namespace sagitta::cuda
 
@@ -64,6 +78,12 @@ struct sagitta_device {
   sagitta::cuda::pinned_memory staging[2];
   sagitta::cuda::event staged[2];
   uint32_t next_staging = 0;
+
+  /** Told after each part of a long call; null for nobody. */
+  std::function<void()> on_progress;
+  void note_progress() const {
+    if (on_progress) on_progress();
+  }
 
   sagitta::cuda::device_memory workspace;
   sagitta::cuda::pinned_memory input;

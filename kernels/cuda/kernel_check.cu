@@ -21,8 +21,9 @@ void require(sagitta_status status) {
 /** Pseudo-random rows, the same every time, with queries of every metric; every third has a filter. */
 class check_data {
  public:
-  static constexpr uint32_t dimension = 200;
-  static constexpr uint32_t row_count = 700;
+  /** Whole chunks, pairs of steps and tiles, and a rest of each. */
+  static constexpr uint32_t dimension = 136;
+  static constexpr uint32_t row_count = 260;
   static constexpr uint32_t query_count = 300;
 
   check_data()
@@ -116,12 +117,19 @@ bool is_right(sagitta_device& device, scan_kind kind, const check_data& data) {
   device.tuning.growth_of_few = 3;
   device.tuning.growth_of_many = 4;
   bool all = true;
-  for (const uint32_t count : {1u, 12u, 24u, 50u, 100u, check_data::query_count}) {
+  const auto check_batch = [&](uint32_t count) {
     all = all && agrees(device, data.batch(count), resident, truth.get());
+  };
+  if (kind == scan_kind::mma) {
+    // Groups of 8, 16, 32, 64, 128 and 256.
+    for (const uint32_t count : {1u, 12u, 24u, 50u, 100u, check_data::query_count}) check_batch(count);
+  } else {
+    // Groups of 128, 256 and 64, of which the last are otherwise chosen only for dimensions that leave
+    // no room for more. Smaller batches use mma in any case.
+    for (const uint32_t count : {100u, check_data::query_count}) check_batch(count);
+    device.tuning.wgmma_group_max = 64;
+    check_batch(100);
   }
-  // Groups of 64 are otherwise chosen only for dimensions that leave no room for more.
-  device.tuning.wgmma_group_max = 64;
-  if (kind != scan_kind::mma) all = all && agrees(device, data.batch(100), resident, truth.get());
   device.kind = wanted;
   device.tuning = usual;
   sagitta_device_block_destroy(resident);
@@ -145,7 +153,6 @@ void prepare_kernels(sagitta_device& device, bool may_wgmma) {
     }
     device.has_wgmma = false;
   }
-  // Small batches use mma in any case.
   if (!is_right(device, scan_kind::mma, data)) {
     throw failure{SAGITTA_UNSUPPORTED_TARGET, "the kernels of this device do not give the answers of the CPU"};
   }

@@ -229,6 +229,9 @@ void slice_search::score_all_rows() {
     check(rescore({state(), at<float>(layout_.vectors)}, slice_.list_capacity, device_.searching),
           "rescoring");
     check(keep_best(state(), device_.searching), "keeping the best");
+    // This may take long: whoever watches the device must see that it goes on.
+    device_.searching.synchronize("scoring all rows");
+    device_.note_progress();
   }
 }
 

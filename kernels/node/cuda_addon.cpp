@@ -1,6 +1,6 @@
 // The GPU kernels as a Node addon. Does no arithmetic: it checks shapes, borrows the memory of typed
-// arrays, and keeps devices and blocks under ticket numbers. They belong to the thread that opened
-// them, since a device is used by one thread at a time, and are closed when that thread ends.
+// arrays, and keeps devices and blocks under ticket numbers, which belong to the thread that opened
+// them. Each device is in a process of its own, which runs `serve`: a service never calls the driver.
 
 #include <napi.h>
 
@@ -10,88 +10,82 @@
 #include <vector>
 
 #include "../cuda/device.h"
+#include "../cuda/remote.h"
 #include "batch.h"
 
 using namespace sagitta::addon;
+using namespace sagitta::cuda;
 
 namespace {
 
 /** Throws the message of the device or its driver; `code` tells the engine how to recover. */
-void require_ok(Napi::Env env, sagitta_status status) {
-  if (status == SAGITTA_OK) return;
+[[noreturn]] void throw_status(Napi::Env env, sagitta_status status, const std::string& message) {
   Napi::Error error = status == SAGITTA_INVALID_ARGUMENT || status == SAGITTA_UNSUPPORTED_TARGET
-                          ? Napi::RangeError::New(env, sagitta_device_error())
-                          : Napi::Error::New(env, sagitta_device_error());
+                          ? Napi::RangeError::New(env, message)
+                          : Napi::Error::New(env, message);
   if (status == SAGITTA_DEVICE_LOST) error.Set("code", Napi::String::New(env, "DEVICE_LOST"));
   if (status == SAGITTA_OUT_OF_MEMORY) error.Set("code", Napi::String::New(env, "OUT_OF_MEMORY"));
   throw error;
 }
 
+void require_ok(Napi::Env env, sagitta_status status) {
+  if (status != SAGITTA_OK) throw_status(env, status, sagitta_device_error());
+}
+
+/** Turns failures of the work into errors of JavaScript. */
+template <class Work>
+auto rethrown(Napi::Env env, Work work) {
+  try {
+    return work();
+  } catch (const failure& failed) {
+    throw_status(env, failed.status, failed.what);
+  } catch (const std::bad_alloc&) {
+    throw_status(env, SAGITTA_OUT_OF_MEMORY, "out of host memory");
+  }
+}
+
 struct resident_block {
-  sagitta_device_block* block;
+  remote_block block;
   uint32_t device;
-  uint32_t dimension;
 };
 
 /** The devices and blocks of one thread. */
 struct open_devices {
-  std::unordered_map<uint32_t, sagitta_device*> devices;
+  std::unordered_map<uint32_t, std::unique_ptr<remote_device>> devices;
   std::unordered_map<uint32_t, resident_block> blocks;
   uint32_t next_ticket = 1;
-
-  ~open_devices() {
-    for (const auto& [ticket, device] : devices) sagitta_device_close(device);
-  }
 };
 
 open_devices& opened(Napi::Env env) { return *env.GetInstanceData<open_devices>(); }
 
-sagitta_device* device_argument(const Napi::CallbackInfo& info, size_t index) {
-  const auto& devices = opened(info.Env()).devices;
-  const auto found = devices.find(argument(info, index));
-  require(info.Env(), found != devices.end(), "device: unknown ticket");
-  return found->second;
+remote_device& device_with(Napi::Env env, uint32_t ticket) {
+  const auto& devices = opened(env).devices;
+  const auto found = devices.find(ticket);
+  require(env, found != devices.end(), "device: unknown ticket");
+  return *found->second;
 }
 
-const resident_block& block_with(Napi::Env env, uint32_t ticket) {
-  const auto& blocks = opened(env).blocks;
+remote_device& device_argument(const Napi::CallbackInfo& info) {
+  return device_with(info.Env(), argument(info, 0));
+}
+
+resident_block& block_with(Napi::Env env, uint32_t ticket) {
+  auto& blocks = opened(env).blocks;
   const auto found = blocks.find(ticket);
   require(env, found != blocks.end(), "block: unknown ticket");
   return found->second;
 }
 
-const resident_block& block_argument(const Napi::CallbackInfo& info) {
+resident_block& block_argument(const Napi::CallbackInfo& info) {
   return block_with(info.Env(), argument(info, 0));
 }
 
-// ── devices ───────────────────────────────────────────────────────────────────────────────
+// ── the process of a device ───────────────────────────────────────────────────────────────
 
-Napi::Value device_count(const Napi::CallbackInfo& info) {
-  uint32_t count = 0;
-  require_ok(info.Env(), sagitta_device_count(&count));
-  return Napi::Number::New(info.Env(), count);
-}
-
-/** open(index, kernels or null): a ticket. */
-Napi::Value open(const Napi::CallbackInfo& info) {
-  std::string kernels;
-  if (info[1].IsString()) kernels = info[1].As<Napi::String>();
-  sagitta_device* device = nullptr;
-  require_ok(info.Env(), sagitta_device_open(argument(info, 0),
-                                             info[1].IsString() ? kernels.c_str() : nullptr, &device));
-  open_devices& all = opened(info.Env());
-  const uint32_t ticket = all.next_ticket++;
-  all.devices[ticket] = device;
-  return Napi::Number::New(info.Env(), ticket);
-}
-
-Napi::Value describe(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  sagitta_device_facts facts{};
-  require_ok(env, sagitta_device_describe(device_argument(info, 0), &facts));
+Napi::Object facts_of(Napi::Env env, const sagitta_device_facts& facts, const std::string& kernels) {
   const auto described = Napi::Object::New(env);
   described.Set("name", Napi::String::New(env, facts.name));
-  described.Set("kernels", Napi::String::New(env, facts.kernels));
+  described.Set("kernels", Napi::String::New(env, kernels));
   described.Set("computeCapability", facts.compute_capability);
   described.Set("multiprocessorCount", facts.multiprocessor_count);
   described.Set("driverVersion", facts.driver_version);
@@ -101,13 +95,82 @@ Napi::Value describe(const Napi::CallbackInfo& info) {
   return described;
 }
 
+/** list(): the facts of all devices. Calls the driver, so that only a process of its own may call it. */
+Napi::Value list(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  uint32_t count = 0;
+  require_ok(env, sagitta_device_count(&count));
+  auto all = Napi::Array::New(env, count);
+  for (uint32_t i = 0; i < count; i++) {
+    sagitta_device_facts facts{};
+    require_ok(env, sagitta_device_identify(i, &facts));
+    all.Set(i, facts_of(env, facts, facts.kernels));
+  }
+  return all;
+}
+
+/** serve(socket, memory): returns when the service has closed the channel. */
+void serve(const Napi::CallbackInfo& info) {
+  const int socket = info[0].As<Napi::Number>().Int32Value();
+  const int memory = info[1].As<Napi::Number>().Int32Value();
+  rethrown(info.Env(), [&] { serve_device(socket, memory); });
+}
+
+/** createChannel(): descriptors, which the caller closes. */
+Napi::Value create_channel_of(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const channel_descriptors made = rethrown(env, [] { return create_channel(); });
+  const auto channel = Napi::Object::New(env);
+  channel.Set("service", made.service);
+  channel.Set("device", made.device);
+  channel.Set("memory", made.memory);
+  return channel;
+}
+
+// ── devices ───────────────────────────────────────────────────────────────────────────────
+
+/** open({socket, memory, deadlines}, index, kernels or null): a ticket. */
+Napi::Value open(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const auto link = info[0].As<Napi::Object>();
+  const auto limits = link.Get("deadlines").As<Napi::Object>();
+  const auto number = [](const Napi::Object& from, const char* name) {
+    return from.Get(name).As<Napi::Number>().DoubleValue();
+  };
+  const deadlines patience{number(limits, "openMs"), number(limits, "callMs"),
+                           number(limits, "productsPerMs"), number(limits, "bytesPerMs")};
+  std::string kernels;
+  if (info[2].IsString()) kernels = info[2].As<Napi::String>();
+  return rethrown(env, [&] {
+    auto device = std::make_unique<remote_device>(static_cast<int>(number(link, "socket")),
+                                                  static_cast<int>(number(link, "memory")), patience);
+    device->open(argument(info, 1), info[2].IsString() ? kernels.c_str() : nullptr);
+    open_devices& all = opened(env);
+    const uint32_t ticket = all.next_ticket++;
+    all.devices[ticket] = std::move(device);
+    return Napi::Number::New(env, ticket);
+  });
+}
+
+Napi::Value describe(const Napi::CallbackInfo& info) {
+  return rethrown(info.Env(), [&] {
+    std::string kernels;
+    const sagitta_device_facts facts = device_argument(info).describe(kernels);
+    return facts_of(info.Env(), facts, kernels);
+  });
+}
+
+void ping(const Napi::CallbackInfo& info) {
+  rethrown(info.Env(), [&] { device_argument(info).ping(); });
+}
+
+/** Forgets the device; the caller ends its process. */
 void close(const Napi::CallbackInfo& info) {
-  sagitta_device* const device = device_argument(info, 0);
+  device_argument(info);
   open_devices& all = opened(info.Env());
   const uint32_t ticket = argument(info, 0);
   all.devices.erase(ticket);
   std::erase_if(all.blocks, [&](const auto& entry) { return entry.second.device == ticket; });
-  sagitta_device_close(device);
 }
 
 // ── blocks ────────────────────────────────────────────────────────────────────────────────
@@ -122,66 +185,74 @@ Napi::Value block_bytes(const Napi::CallbackInfo& info) {
 
 /** createBlock(device, dimension): a ticket. */
 Napi::Value create_block(const Napi::CallbackInfo& info) {
-  const uint32_t dimension = argument(info, 1);
-  sagitta_device_block* block = nullptr;
-  require_ok(info.Env(), sagitta_device_block_create(device_argument(info, 0), dimension, &block));
-  open_devices& all = opened(info.Env());
-  const uint32_t ticket = all.next_ticket++;
-  all.blocks[ticket] = {block, argument(info, 0), dimension};
-  return Napi::Number::New(info.Env(), ticket);
+  return rethrown(info.Env(), [&] {
+    const remote_block block = device_argument(info).create_block(argument(info, 1));
+    open_devices& all = opened(info.Env());
+    const uint32_t ticket = all.next_ticket++;
+    all.blocks[ticket] = {block, argument(info, 0)};
+    return Napi::Number::New(info.Env(), ticket);
+  });
 }
 
 /** reserve(block, rowCapacity, hasValues): false when the device has no memory for it. */
 Napi::Value reserve(const Napi::CallbackInfo& info) {
-  const resident_block& resident = block_argument(info);
-  const bool has_values = info[2].ToBoolean();
-  const sagitta_status status =
-      sagitta_device_block_reserve(resident.block, argument(info, 1), has_values);
-  if (status != SAGITTA_OUT_OF_MEMORY) require_ok(info.Env(), status);
-  return Napi::Boolean::New(info.Env(), status == SAGITTA_OK);
+  const Napi::Env env = info.Env();
+  resident_block& resident = block_argument(info);
+  try {
+    device_with(env, resident.device)
+        .reserve(resident.block, argument(info, 1), info[2].ToBoolean());
+    return Napi::Boolean::New(env, true);
+  } catch (const failure& failed) {
+    if (failed.status != SAGITTA_OUT_OF_MEMORY) throw_status(env, failed.status, failed.what);
+    return Napi::Boolean::New(env, false);
+  }
 }
 
 /** extend(block, values, codes or null, to) */
 void extend(const Napi::CallbackInfo& info) {
-  const resident_block& resident = block_argument(info);
+  resident_block& resident = block_argument(info);
+  const uint32_t dimension = resident.block.dimension;
   const auto values = array_from<Napi::Float32Array>(info[1], "values");
   const uint32_t to = argument(info, 3);
-  require(info.Env(), values.ElementLength() / resident.dimension >= to,
+  require(info.Env(), values.ElementLength() / dimension >= to,
           "extend: there are fewer values than rows");
   const uint8_t* codes = nullptr;
   if (info[2].IsTypedArray()) {
     const auto bytes = array_from<Napi::Uint8Array>(info[2], "codes");
-    require(info.Env(), bytes.ElementLength() >= sagitta_codes_bytes(to, resident.dimension),
+    require(info.Env(), bytes.ElementLength() >= sagitta_codes_bytes(to, dimension),
             "extend: there are fewer codes than rows");
     codes = bytes.Data();
   }
-  require_ok(info.Env(), sagitta_device_block_extend(resident.block, values.Data(), codes, to));
+  rethrown(info.Env(), [&] {
+    device_with(info.Env(), resident.device).extend(resident.block, values.Data(), codes, to);
+  });
 }
 
 void destroy_block(const Napi::CallbackInfo& info) {
-  sagitta_device_block_destroy(block_argument(info).block);
+  const resident_block& resident = block_argument(info);
+  rethrown(info.Env(), [&] { device_with(info.Env(), resident.device).destroy(resident.block); });
   opened(info.Env()).blocks.erase(argument(info, 0));
 }
 
 // ── search ────────────────────────────────────────────────────────────────────────────────
 
 /** The resident blocks of a batch; each must have the rows that its views search. */
-std::vector<sagitta_device_block*> read_residents(const Napi::CallbackInfo& info,
-                                                  const batch_tables& batch) {
+std::vector<const remote_block*> read_residents(const Napi::CallbackInfo& info,
+                                                const batch_tables& batch) {
   const Napi::Env env = info.Env();
   const uint32_t device = argument(info, 0);
   const auto tickets = array_from<Napi::Uint32Array>(info[2], "residents");
   require(env, tickets.ElementLength() == batch.blocks.size(), "residents: there must be one per block");
-  std::vector<sagitta_device_block*> residents(batch.blocks.size());
+  std::vector<const remote_block*> residents(batch.blocks.size());
   for (size_t i = 0; i < residents.size(); i++) {
     const resident_block& resident = block_with(env, tickets.Data()[i]);
     require(env, resident.device == device, "residents: a block belongs to another device");
-    require(env, resident.dimension == batch.dimension, "residents: a block has another dimension");
-    residents[i] = resident.block;
+    require(env, resident.block.dimension == batch.dimension, "residents: a block has another dimension");
+    residents[i] = &resident.block;
   }
   for (const sagitta_block_view& view : batch.views) {
     require(env, view.block < residents.size(), "view: there is no such block");
-    require(env, view.row_count <= sagitta_device_block_rows(residents[view.block]),
+    require(env, view.row_count <= residents[view.block]->row_count,
             "view: it has more rows than are resident");
   }
   return residents;
@@ -205,14 +276,13 @@ Napi::Object times_of(Napi::Env env, const sagitta_device_answer* answer) {
 /** search(device, batch, residents): columns of hits, which queries are decided, and times. */
 Napi::Value search(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  sagitta_device* const device = device_argument(info, 0);
+  remote_device& device = device_argument(info);
   const auto tables = read_batch(info[1].As<Napi::Object>());
   const auto residents = read_residents(info, tables);
   const sagitta_batch batch = tables.view();
-  sagitta_device_answer* made = nullptr;
-  require_ok(env, sagitta_device_search(device, &batch, residents.data(), &made));
-  const std::unique_ptr<sagitta_device_answer, void (*)(sagitta_device_answer*)> answer(
-      made, sagitta_device_answer_destroy);
+  const std::unique_ptr<sagitta_device_answer> answer =
+      rethrown(env, [&] { return device.search(batch, residents.data()); });
+  sagitta_device_answer* const made = answer.get();
   std::vector<sagitta_hits> all(batch.query_count);
   auto is_decided = Napi::Uint8Array::New(env, batch.query_count);
   for (uint32_t query = 0; query < batch.query_count; query++) {
@@ -232,9 +302,12 @@ Napi::Value search(const Napi::CallbackInfo& info) {
 
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   env.SetInstanceData(new open_devices());
-  exports.Set("deviceCount", Napi::Function::New(env, device_count));
+  exports.Set("list", Napi::Function::New(env, list));
+  exports.Set("serve", Napi::Function::New(env, serve));
+  exports.Set("createChannel", Napi::Function::New(env, create_channel_of));
   exports.Set("open", Napi::Function::New(env, open));
   exports.Set("describe", Napi::Function::New(env, describe));
+  exports.Set("ping", Napi::Function::New(env, ping));
   exports.Set("close", Napi::Function::New(env, close));
   exports.Set("blockBytes", Napi::Function::New(env, block_bytes));
   exports.Set("createBlock", Napi::Function::New(env, create_block));

@@ -10,9 +10,11 @@
 #include <string>
 
 #include "check.h"
+#include "cuda_remote_test.h"
 #include "test_batch.h"
 #include "../cuda/device.h"
 #include "../cuda/device_state.h"
+#include "../cuda/remote.h"
 #if defined(SAGITTA_EMULATE_CUDA)
 #include "cuda_emulation/settings.h"
 #endif
@@ -345,6 +347,10 @@ void test_all(sagitta_device* device, random_source& random, bool is_large) {
 }  // namespace
 
 int main(int argument_count, char** arguments) {
+  if (argument_count == 4 && std::strcmp(arguments[1], "--serve") == 0) {
+    sagitta::cuda::serve_device(std::atoi(arguments[2]), std::atoi(arguments[3]));
+    return 0;
+  }
   uint64_t seed = 1;
   bool is_large = false;
   for (int i = 1; i < argument_count; i++) {
@@ -389,5 +395,6 @@ int main(int argument_count, char** arguments) {
     }
     sagitta_device_close(device);
   }
+  check::test_remote_device(seed);
   return 0;
 }

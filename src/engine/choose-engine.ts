@@ -95,20 +95,21 @@ export async function createEngine(options: EngineOptions): Promise<ChosenEngine
 async function createCuda(options: EngineOptions) {
   const { pool, deviceMemory = null, cudaAddonPath: addonPath, logger = silentLogger } = options;
   const addon = addonPath === undefined ? {} : { addonPath };
-  // Throws where there is no device, before a fallback is created.
-  findCudaDevices(addon);
+  // Rejects where there is no device, before a fallback is created.
+  const { indexes: devices } = await findCudaDevices(addon);
   const losses: Error[] = [];
   const onEvent = (event: CudaEvent) => {
     if (event.kind === 'device lost') losses.push(event.error);
     logCudaEvent(logger, event);
   };
   const fallback = await createCudaFallback(options);
-  const engine = await createCudaEngine({ ...addon, fallback, deviceMemory, onEvent }).catch(
-    async (error: unknown) => {
-      await fallback.close();
-      throw error;
-    },
-  );
+  const engine = await createCudaEngine({
+    ...addon,
+    ...{ devices, fallback, deviceMemory, onEvent },
+  }).catch(async (error: unknown) => {
+    await fallback.close();
+    throw error;
+  });
   await probe(engine, createReferenceEngine({ pool }));
   if (engine.stats().fallbackQueryCount > 0) {
     await engine.close();
@@ -159,6 +160,12 @@ function logCudaEvent(logger: Logger, event: CudaEvent): void {
       const next =
         pauseMs === null ? 'it will not be retried' : `next attempt in ${pauseMs / 1000} s`;
       const message = `GPU ${device} has failed; the fallback engine answers; ${next}`;
+      logger.error({ error: error.message }, message);
+      break;
+    }
+    case 'kernels excluded': {
+      const { device, kernels, error } = event;
+      const message = `the ${kernels} kernels of GPU ${device} failed their check; others are used`;
       logger.error({ error: error.message }, message);
       break;
     }

@@ -1,9 +1,12 @@
 // Reads the environment and keeps the state of the random numbers.
 #include "settings.h"
 
+#include <unistd.h>
+
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <random>
 #include <string>
 
@@ -50,17 +53,20 @@ uint64_t number_of_environment(const char* name, uint64_t otherwise) {
   return value;
 }
 
-fault fault_of_environment() {
-  const char* const text = std::getenv("SAGITTA_EMULATED_FAULT");
-  const std::string name = text == nullptr ? "" : text;
-  if (name.empty() || name == "lost") return fault::lost;
+fault fault_named(const std::string& name) {
+  if (name == "lost") return fault::lost;
   if (name == "lost-in-kernel") return fault::lost_in_kernel;
   if (name == "memory") return fault::memory;
   if (name == "hang") return fault::hang;
   if (name == "hang-in-kernel") return fault::hang_in_kernel;
   if (name == "killed") return fault::killed;
-  fprintf(stderr, "SAGITTA_EMULATED_FAULT is \"%s\"; expected the name of a fault\n", text);
+  fprintf(stderr, "\"%s\" is not the name of a fault\n", name.c_str());
   std::abort();
+}
+
+fault fault_of_environment() {
+  const char* const text = std::getenv("SAGITTA_EMULATED_FAULT");
+  return fault_named(text == nullptr ? "lost" : text);
 }
 
 }  // namespace
@@ -86,6 +92,18 @@ void arm_fault(fault kind, uint64_t launch, uint64_t call) {
   now().in_force.kind = kind;
   now().in_force.fault_after = launch;
   now().in_force.fault_at_call = call;
+}
+
+void read_fault_file() {
+  static const char* const path = std::getenv("SAGITTA_EMULATED_FAULT_FILE");
+  if (path == nullptr || access(path, R_OK) != 0) return;
+  std::ifstream file(path);
+  std::string name;
+  std::string at;
+  uint64_t number = 0;
+  if (!(file >> name >> at >> number)) return;
+  unlink(path);
+  arm_fault(fault_named(name), at == "launch" ? number : 0, at == "call" ? number : 0);
 }
 
 uint64_t launches_so_far() { return machine_in_use().launch_count; }

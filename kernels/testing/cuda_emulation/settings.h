@@ -8,6 +8,9 @@
 //   SAGITTA_EMULATED_FAULT_AFTER  the launch, counted from 1, at which it happens (0: never)
 //   SAGITTA_EMULATED_FAULT_AT_CALL   the call of the runtime, counted from 1 (0: never); for lost,
 //                                 hang and killed
+//   SAGITTA_EMULATED_FAULT_FILE   a file that a test writes when a fault is to happen, as
+//                                 "hang launch 3" or "killed call 1", counted from then on; the
+//                                 process that reads it removes it
 //   SAGITTA_EMULATION_SEED        seed of every random order (random); failures print it
 #pragma once
 
@@ -38,6 +41,8 @@ const settings& current_settings();
 
 /** Makes the fault happen at that launch or call, counted from now on; 0 for never. */
 void arm_fault(fault kind, uint64_t launch, uint64_t call);
+/** Arms the fault of the file, if there is one; at each call. */
+void read_fault_file();
 /** Launches and calls since the start or the last `arm_fault`. */
 uint64_t launches_so_far();
 uint64_t calls_so_far();

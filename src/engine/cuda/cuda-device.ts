@@ -1,14 +1,13 @@
-// One GPU: the thread that has it open, the blocks placed on it, and the pending requests. When the
-// thread ends, pending searches are answered with null, and another thread is started after a pause
-// that grows; after a few consecutive failures the device is given up.
+// One GPU: the process that has it open, the blocks placed on it, and the pending requests. When the
+// process ends or hangs, pending searches are answered with null, and another process is started after a
+// pause that grows; after a few consecutive failures the device is given up.
 
-import { Worker } from 'node:worker_threads';
 import type { VectorBlock } from '../../common/types.js';
 import { type PackedBatch, toKernel } from '../core/kernel-batch.js';
 import type { DeviceFacts, DeviceHits } from './cuda-kernels.js';
+import type { ConnectDevice, DeviceLink } from './cuda-link.js';
 import { DevicePlacement, type PlacementCommand, type ResidentBlock } from './cuda-placement.js';
 import type { DeviceReply, DeviceRequest } from './cuda-program.js';
-import type { CudaWorkerData } from './cuda-worker.js';
 
 /** Events for an operator. */
 export type CudaEvent =
@@ -21,22 +20,18 @@ export type CudaEvent =
     }
   | { readonly kind: 'device back'; readonly device: number }
   | {
+      /** They faulted or hung when they were checked; the device is used with others. */
+      readonly kind: 'kernels excluded';
+      readonly device: number;
+      readonly kernels: string;
+      readonly error: Error;
+    }
+  | {
       readonly kind: 'out of memory';
       readonly device: number;
       /** The new budget for blocks. */
       readonly budgetBytes: number;
     };
-
-/** The connection to the thread of a device, or to a fake in tests. */
-export interface DeviceLink {
-  post(request: DeviceRequest, transfer: ArrayBuffer[]): void;
-  close(): Promise<void>;
-}
-
-export type ConnectDevice = (
-  deviceIndex: number,
-  on: { reply(reply: DeviceReply): void; end(error: Error): void },
-) => DeviceLink;
 
 interface DeviceOptions {
   readonly index: number;
@@ -110,7 +105,7 @@ export class CudaDevice {
     return this.#lossCount;
   }
 
-  /** Opens the device in a new thread. Rejects, after an event, when that fails. */
+  /** Opens the device in a new process. Rejects, after an event, when that fails. */
   start(): Promise<void> {
     this.#retryAtMs = null;
     this.#startup = new Promise((resolve, reject) => {
@@ -124,6 +119,10 @@ export class CudaDevice {
           } else {
             this.#receive(reply);
           }
+        },
+        excluded: (kernels, error) => {
+          const { onEvent } = this.#options;
+          if (!isOver) onEvent({ kind: 'kernels excluded', device: this.index, kernels, error });
         },
         end: (error) => {
           if (isOver) return;
@@ -192,9 +191,8 @@ export class CudaDevice {
     this.#abandonAll();
     const link = this.#link;
     this.#link = null;
-    // Node 20 aborts the process when a thread is terminated while it loads its modules.
-    await this.#startup.catch(() => {});
     await link?.close();
+    await this.#startup.catch(() => {});
   }
 
   #open(facts: DeviceFacts): void {
@@ -273,26 +271,4 @@ export class CudaDevice {
     for (const settle of this.#searches.values()) settle(null);
     this.#searches.clear();
   }
-}
-
-/** Runs each device in its own thread, so that neither the event loop nor other devices wait for it. */
-export function connectThread(options: Omit<CudaWorkerData, 'deviceIndex'>): ConnectDevice {
-  return (deviceIndex, on) => {
-    const workerData: CudaWorkerData = { ...options, deviceIndex };
-    const worker = new Worker(new URL('./cuda-worker.js', import.meta.url), { workerData });
-    let error: Error | null = null;
-    worker.on('message', on.reply);
-    worker.on('error', (cause: Error) => {
-      error = cause;
-    });
-    worker.on('exit', (exitCode) => {
-      on.end(error ?? new Error(`the thread of the GPU ended with code ${exitCode}`));
-    });
-    return {
-      post: (request, transfer) => worker.postMessage(request, transfer),
-      close: async () => {
-        await worker.terminate();
-      },
-    };
-  };
 }

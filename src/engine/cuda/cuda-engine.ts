@@ -14,8 +14,14 @@ import {
 } from '../core/engine.js';
 import { cutForKernels, packColumns, sliceHits } from '../core/kernel-batch.js';
 import { mergeHits, type PartialHits } from '../core/per-block.js';
-import { type ConnectDevice, CudaDevice, type CudaEvent, connectThread } from './cuda-device.js';
-import { type CudaKernels, type DeviceFacts, loadCudaKernels } from './cuda-kernels.js';
+import { CudaDevice, type CudaEvent } from './cuda-device.js';
+import { type CudaKernels, type DeviceFacts, loadCudaAddon } from './cuda-kernels.js';
+import {
+  type ConnectDevice,
+  connectProcess,
+  listDevices,
+  type ProcessOptions,
+} from './cuda-link.js';
 import { CudaResidency, type PinnedBlocks } from './cuda-residency.js';
 
 /** Limits of one search on a device, which keeps candidates for every hit. */
@@ -23,23 +29,22 @@ const BATCH_BOUNDS = { hitsMax: 2 ** 20, valuesMax: 2 ** 21, viewsMax: 2 ** 18 }
 
 /** Blocks used within this time are not evicted for others. */
 const IDLE_MS = 10_000;
-/** The pauses before a failed device is retried; after the last one it is given up. */
-const PAUSES_MS = [1_000, 15_000];
+/**
+ * The pauses before a failed device is retried; after the last one it is given up. Each attempt has a
+ * clean context, and may cost a batch the time until a hung call is noticed.
+ */
+const PAUSES_MS = [1_000, 15_000, 120_000, 900_000];
 
-export interface CudaEngineOptions {
+export interface CudaEngineOptions extends ProcessOptions {
   /** Makes the codes and answers when the devices cannot; closed with the engine. */
   readonly fallback: Engine;
   /** Bytes to use on each device; null for the free memory minus a reserve. */
   readonly deviceMemory?: number | null;
   /** Indexes of the devices to use; all by default. */
   readonly devices?: readonly number[];
-  /** The path of the native addon. */
-  readonly addonPath?: string;
-  /** Null for the fastest kernels of each device. */
-  readonly kernelsName?: string | null;
   readonly onEvent?: (event: CudaEvent) => void;
-  /** For tests: fake kernels, fake threads and a fake clock. */
-  readonly kernels?: Pick<CudaKernels, 'deviceCount' | 'blockBytes'>;
+  /** For tests: fake devices and a fake clock. */
+  readonly fakes?: { readonly deviceCount: number; readonly blockBytes: CudaKernels['blockBytes'] };
   readonly connect?: ConnectDevice;
   readonly now?: () => number;
   readonly idleMs?: number;
@@ -65,22 +70,21 @@ export interface CudaEngine extends Engine {
 
 /** Rejects with `EngineUnavailable` without the addon or a device, with another error when none opens. */
 export async function createCudaEngine(options: CudaEngineOptions): Promise<CudaEngine> {
-  const { kernels, indexes } = findCudaDevices(options);
+  const { blockBytes, indexes } = await findCudaDevices(options);
   // Events of the start are reported only if at least one device opens.
   const startEvents: CudaEvent[] = [];
   let onEvent = (event: CudaEvent): void => {
     startEvents.push(event);
   };
   const now = options.now ?? (() => performance.now());
-  const addonPath = options.addonPath ?? null;
-  const kernelsName = options.kernelsName ?? null;
+  const connect = options.connect ?? connectProcess(options);
   const devices = indexes.map(
     (index) =>
       new CudaDevice({
         index,
-        connect: options.connect ?? connectThread({ addonPath, kernelsName }),
+        connect,
         deviceMemory: options.deviceMemory ?? null,
-        blockBytes: kernels.blockBytes,
+        blockBytes,
         onEvent: (event) => onEvent(event),
         now,
         idleMs: options.idleMs ?? IDLE_MS,
@@ -94,21 +98,21 @@ export async function createCudaEngine(options: CudaEngineOptions): Promise<Cuda
   }
   onEvent = options.onEvent ?? (() => {});
   for (const event of startEvents) onEvent(event);
-  return new DevicesEngine(options.fallback, devices, kernels.blockBytes);
+  return new DevicesEngine(options.fallback, devices, blockBytes);
 }
 
-/** Throws `EngineUnavailable`, with a message for an operator, without addon, driver or device. */
-export function findCudaDevices({
-  kernels: given,
+/** Rejects with `EngineUnavailable`, with a message for an operator, without addon, driver or device. */
+export async function findCudaDevices({
+  fakes,
   addonPath,
   devices,
-}: Pick<CudaEngineOptions, 'kernels' | 'addonPath' | 'devices'>) {
+}: Pick<CudaEngineOptions, 'fakes' | 'addonPath' | 'devices'>) {
   try {
-    const kernels =
-      given ?? (addonPath === undefined ? loadCudaKernels() : loadCudaKernels(addonPath));
-    const count = kernels.deviceCount();
+    const { blockBytes } = fakes ?? loadCudaAddon(addonPath);
+    if (devices !== undefined && fakes === undefined) return { blockBytes, indexes: devices };
+    const count = fakes?.deviceCount ?? (await listDevices(addonPath)).length;
     if (count === 0) throw new Error('no NVIDIA GPU was found');
-    return { kernels, indexes: devices ?? Array.from({ length: count }, (_, index) => index) };
+    return { blockBytes, indexes: devices ?? Array.from({ length: count }, (_, index) => index) };
   } catch (error) {
     throw new EngineUnavailable(error instanceof Error ? error.message : String(error));
   }

@@ -1,5 +1,6 @@
 // The native addon of the cuda engine, loaded once per thread. Its functions are declared here and
-// check their arguments themselves; kernels/cuda/device.h documents them. Devices and blocks are ticket
+// check their arguments themselves; kernels/cuda/device.h and remote.h document them. A device runs in a
+// process of its own, to which the functions of the kernels speak. Devices and blocks are ticket
 // numbers, valid in the thread that created them.
 
 import { addonPath, buildCommand, loadAddon } from '../../platform/native-addon.js';
@@ -43,11 +44,12 @@ export interface DeviceHits extends KernelHits {
  * 'DEVICE_LOST' when the device is unusable, and 'OUT_OF_MEMORY' when a smaller request may succeed.
  */
 export interface CudaKernels {
-  deviceCount(): number;
   /** Returns a ticket. `kernels` is null for the fastest that pass their check on the device. */
   open(index: number, kernels: string | null): number;
   describe(device: number): DeviceFacts;
-  /** Closes the device and frees its blocks. */
+  /** Throws when the device is lost, or its process does not answer in time. */
+  ping(device: number): void;
+  /** Forgets the device and its blocks; whoever has started its process ends it. */
   close(device: number): void;
   /** Bytes of device memory of a block; the same on every device. */
   blockBytes(dimension: number, rowCapacity: number, hasValues: boolean): number;
@@ -61,9 +63,58 @@ export interface CudaKernels {
   search(device: number, batch: KernelBatch, residents: Uint32Array): DeviceHits;
 }
 
+/**
+ * How long a call may make no progress before the process of the device counts as hung. The work of a
+ * call adds to the time, at rates that any device reaches.
+ */
+export interface DeviceDeadlines {
+  /** Opening loads the kernels, compiles them for architectures unknown so far, and checks them. */
+  readonly openMs: number;
+  readonly callMs: number;
+  /** Integer products of a search. */
+  readonly productsPerMs: number;
+  /** Bytes of rows. */
+  readonly bytesPerMs: number;
+}
+
+/** Descriptors of this process; all are valid in any of its threads. */
+export interface DeviceChannel {
+  readonly socket: number;
+  readonly memory: number;
+}
+
+export interface CudaAddon extends Omit<CudaKernels, 'open'> {
+  open(
+    channel: DeviceChannel & { readonly deadlines: DeviceDeadlines },
+    index: number,
+    kernels: string | null,
+  ): number;
+  /** The caller closes these descriptors, of which `device` is for the process of the device. */
+  createChannel(): { service: number; device: number; memory: number };
+  /** For the process of a device: returns when the service has closed the channel. */
+  serve(socket: number, memory: number): void;
+  /** For a process of its own: calls the driver. The facts lack kernels and free memory. */
+  list(): DeviceFacts[];
+}
+
+/** The kernels of the device behind a channel. */
+export function connectKernels(
+  addon: CudaAddon,
+  channel: DeviceChannel,
+  deadlines: DeviceDeadlines,
+): CudaKernels {
+  const link = { ...channel, deadlines };
+  return { ...addon, open: (index, kernels) => addon.open(link, index, kernels) };
+}
+
+/** The path of the addon, which need not exist. */
+export function cudaAddonPath(): string {
+  return addonPath('sagitta-cuda.node');
+}
+
 /** Throws, with a message for an operator, when the addon is not built or does not load. */
-export function loadCudaKernels(path: string = addonPath('sagitta-cuda.node')): CudaKernels {
-  return loadAddon<CudaKernels>(
+export function loadCudaAddon(path: string = cudaAddonPath()): CudaAddon {
+  return loadAddon<CudaAddon>(
     path,
     `the CUDA kernels are not built; run ${buildCommand('cuda')}, which needs nvcc`,
   );

@@ -1,4 +1,4 @@
-// The program of a device's thread: keeps blocks, uploads rows in slices, and searches between slices.
+// The program of a device's thread, which speaks to the device's process: keeps blocks, uploads rows in slices, and searches between slices.
 // Any exception ends the thread, and the engine's fallback answers.
 
 import { assert } from '../../common/errors.js';
@@ -117,6 +117,11 @@ export class DeviceProgram {
         this.#search(request);
         break;
     }
+  }
+
+  /** Throws when the device is lost, also while nobody searches. */
+  checkDevice(): void {
+    this.#options.kernels.ping(this.#device);
   }
 
   close(): void {

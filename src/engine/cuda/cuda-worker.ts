@@ -1,32 +1,44 @@
-// The thread of one GPU, in which calls of the device may block. It handles one request at a time, in
-// the order of the messages. Any exception ends the thread, which closes the device.
+// The thread of one GPU, in which calls may block: it copies rows and batches into shared memory and
+// waits for the process of the device, with a deadline. It handles one request at a time, in the order
+// of the messages. Any exception ends the thread, and whoever started it ends the process.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { assert } from '../../common/errors.js';
-import { loadCudaKernels } from './cuda-kernels.js';
+import {
+  connectKernels,
+  type DeviceChannel,
+  type DeviceDeadlines,
+  loadCudaAddon,
+} from './cuda-kernels.js';
 import { DeviceProgram, type DeviceReply, type DeviceRequest } from './cuda-program.js';
 
 export interface CudaWorkerData {
-  readonly addonPath: string | null;
+  readonly addonPath: string;
   readonly deviceIndex: number;
   /** Null for the fastest kernels. */
   readonly kernelsName: string | null;
+  readonly channel: DeviceChannel;
+  readonly deadlines: DeviceDeadlines;
+  readonly heartbeatMs: number;
 }
 
 const port = parentPort;
 assert(port !== null, 'the CUDA worker runs in a worker thread');
 
-const { addonPath, deviceIndex, kernelsName } = workerData as CudaWorkerData;
+const { addonPath, deviceIndex, kernelsName, channel, deadlines, heartbeatMs } =
+  workerData as CudaWorkerData;
 let hasFailed = false;
 
 const program = new DeviceProgram({
-  kernels: addonPath === null ? loadCudaKernels() : loadCudaKernels(addonPath),
+  kernels: connectKernels(loadCudaAddon(addonPath), channel, deadlines),
   deviceIndex,
   kernelsName,
   reply,
   defer: (step) => setImmediate(() => unlessFailed(step)),
 });
 port.on('message', (request: DeviceRequest) => unlessFailed(() => program.handle(request)));
+// A device that is lost while nobody searches is found, and reopened, before a query has to wait.
+setInterval(() => unlessFailed(() => program.checkDevice()), heartbeatMs);
 
 /** Messages still arrive while the thread ends. After a failure its state cannot be trusted. */
 function unlessFailed(step: () => void): void {

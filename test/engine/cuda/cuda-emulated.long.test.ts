@@ -1,39 +1,29 @@
 // The cuda engine with its real kernels on GPUs emulated on the CPU: slow, and as exact as a device.
 
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { after, before, describe, it, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { createEngine } from '../../../src/engine/choose-engine.js';
 import type { Engine } from '../../../src/engine/core/engine.js';
 import { createReferenceEngine } from '../../../src/engine/core/reference-engine.js';
 import { type CudaEngine, createCudaEngine } from '../../../src/engine/cuda/cuda-engine.js';
-import { type CudaKernels, loadCudaKernels } from '../../../src/engine/cuda/cuda-kernels.js';
+import type { CudaKernels } from '../../../src/engine/cuda/cuda-kernels.js';
 import { createSimdEngine } from '../../../src/engine/simd/simd-engine.js';
 import { createInlinePool } from '../../../src/platform/pool.js';
 import { CONTRACT } from '../../../src/tools/selftest/contract.js';
 import { createContext } from '../../../src/tools/selftest/contract-case.js';
 import { withCodes } from '../../../src/tools/selftest/encoding-engine.js';
 import { SEED } from '../blocks.js';
+import { ADDON, connectEmulated, MISSING_ADDON } from './emulated-devices.js';
 
-/** Relative to the compiled file in dist/. */
-const ADDON = fileURLToPath(
-  new URL('../../../../build/kernels/sagitta-cuda-emulated.node', import.meta.url),
-);
-
-if (existsSync(ADDON)) {
+if (MISSING_ADDON === false) {
   // The emulator reads it once, at its first call.
   process.env.SAGITTA_EMULATED_DEVICES = '2';
   testContract('with codes of the simd engine', (engine) => withCodes(engine), createSimdEngine);
   testContract('without codes', (engine) => engine, createReferenceEngine);
   testChoice();
-  testKernels(loadCudaKernels(ADDON));
-  testLoss();
+  testKernels();
 } else {
-  const skip =
-    'the emulated GPU kernels are not built; run `node scripts/build-kernels.mjs cuda-emulated`';
-  test('the cuda engine on an emulated GPU', { skip }, () => {});
+  test('the cuda engine on an emulated GPU', { skip: MISSING_ADDON }, () => {});
 }
 
 function testContract(
@@ -94,16 +84,25 @@ function testChoice(): void {
   });
 }
 
-function testKernels(kernels: CudaKernels): void {
+function testKernels(): void {
   describe('the CUDA addon', () => {
+    let kernels: CudaKernels;
+    let others: CudaKernels;
+    before(() => {
+      const processes = [connectEmulated(), connectEmulated()] as const;
+      [kernels, others] = [processes[0].kernels, processes[1].kernels];
+      after(() => {
+        for (const { end } of processes) end();
+      });
+    });
+
     it('rejects arguments whose shapes do not match', () => {
-      assert.equal(kernels.deviceCount(), 2);
       assert.throws(() => kernels.open(9, null), /\S/);
       assert.throws(() => kernels.open(0, 'no such kernels'), /no such kernels/);
       assert.throws(() => kernels.describe(4_000_000), /device: unknown ticket/);
       assert.throws(() => kernels.reserve(4_000_000, 1, true), /block: unknown ticket/);
       const device = kernels.open(0, null);
-      const other = kernels.open(1, null);
+      const other = others.open(1, null);
       const block = kernels.createBlock(device, 4);
       assert.equal(kernels.reserve(block, 10, true), true);
       assert.throws(() => kernels.extend(block, new Float32Array(39), null, 10), /fewer values/);
@@ -127,7 +126,10 @@ function testKernels(kernels: CudaKernels): void {
       kernels.close(other);
     });
 
-    it('reports out of memory and leaves the block unchanged', () => {
+    it('reports out of memory and leaves the block unchanged', (t) => {
+      const process = connectEmulated();
+      t.after(() => process.end());
+      const { kernels } = process;
       const device = kernels.open(0, null);
       const block = kernels.createBlock(device, 4);
       assert.equal(kernels.reserve(block, 10, true), true);
@@ -170,42 +172,4 @@ function createBatch(rowCount: number): Parameters<CudaKernels['search']>[1] {
     afterIds: new Uint8Array(0),
     viewOffsets: Uint32Array.of(0, 1),
   };
-}
-
-function testLoss(): void {
-  it('the cuda engine continues to answer when its device is lost for good', () => {
-    const url = (path: string) => JSON.stringify(new URL(path, import.meta.url).href);
-    const script = `
-      (async () => {
-        const { createCudaEngine } = await import(${url('../../../src/engine/cuda/cuda-engine.js')});
-        const { createReferenceEngine } = await import(${url('../../../src/engine/core/reference-engine.js')});
-        const { createInlinePool } = await import(${url('../../../src/platform/pool.js')});
-        const { bruteForce, assertTrueHits, createQuery, createRandom, createRandomBlock, rowOf } =
-          await import(${url('../blocks.js')});
-        const events = [];
-        const engine = await createCudaEngine({
-          addonPath: ${JSON.stringify(ADDON)},
-          fallback: createReferenceEngine({ pool: createInlinePool() }),
-          onEvent: (event) => events.push(event.kind),
-          pausesMs: [0, 0],
-        });
-        const block = createRandomBlock(createRandom(1), 'random', 2_000, 16);
-        for (let i = 0; i < 200 && !events.includes('device lost'); i++) {
-          const query = createQuery(block, rowOf(block, i));
-          const [hits] = await engine.search([query]);
-          assertTrueHits(hits, bruteForce(query), 'search ' + i);
-        }
-        await engine.close();
-        const { fallbackQueryCount, lossCount } = engine.stats();
-        console.log(JSON.stringify({ first: events[0], fallbackQueryCount, lossCount }));
-      })();`;
-    const child = spawnSync(process.execPath, ['-e', script], {
-      env: { ...process.env, SAGITTA_EMULATED_DEVICES: '1', SAGITTA_EMULATED_FAULT_AFTER: '300' },
-      timeout: 120_000,
-      encoding: 'utf8',
-    });
-    assert.equal(child.status, 0, child.stderr);
-    const told = JSON.parse(child.stdout) as Record<string, unknown>;
-    assert.deepEqual(told, { first: 'device lost', fallbackQueryCount: 1, lossCount: 1 });
-  });
 }

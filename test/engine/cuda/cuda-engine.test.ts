@@ -62,7 +62,7 @@ function createFakeEngine(
   const deviceMemory = 10 ** 15;
   return createCudaEngine({
     fallback: createFallback(),
-    kernels,
+    fakes: { deviceCount: fake.devices.length, blockBytes: kernels.blockBytes },
     connect,
     deviceMemory,
     ...options,

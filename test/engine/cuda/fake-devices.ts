@@ -5,8 +5,8 @@ import assert from 'node:assert/strict';
 import { METRICS, type VectorBlock } from '../../../src/common/types.js';
 import type { SearchQuery } from '../../../src/engine/core/engine.js';
 import type { KernelBatch } from '../../../src/engine/core/kernel-batch.js';
-import type { ConnectDevice, DeviceLink } from '../../../src/engine/cuda/cuda-device.js';
 import type { CudaKernels, DeviceHits } from '../../../src/engine/cuda/cuda-kernels.js';
+import type { ConnectDevice, DeviceLink } from '../../../src/engine/cuda/cuda-link.js';
 import { DeviceProgram, type DeviceRequest } from '../../../src/engine/cuda/cuda-program.js';
 import { bruteForce } from '../blocks.js';
 
@@ -79,7 +79,6 @@ export function createFakeDevices(memoryBytes: readonly number[], scale = 1): Fa
   };
 
   const kernels: CudaKernels = {
-    deviceCount: () => devices.length,
     blockBytes,
     open(index) {
       const fault = devices[index]!.openFaults.shift();
@@ -95,6 +94,7 @@ export function createFakeDevices(memoryBytes: readonly number[], scale = 1): Fa
       const memory = { memoryBytes: bytes, freeBytes: bytes };
       return { name: 'a fake', kernels: 'brute force', ...shape, ...versions, ...memory };
     },
+    ping: () => {},
     close(device) {
       for (const [ticket, block] of blocks) if (block.device === device) destroy(ticket);
       opened.delete(device);

@@ -1,0 +1,185 @@
+// A device in a process of its own: what the driver or a kernel does there ends that process only, and a
+// new process has a clean context. Commands go through a socket, rows and batches through memory that
+// both processes map; neither has a name, so nothing is left behind.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "found.h"
+#include "resources.h"
+
+namespace sagitta::cuda {
+
+/** The ends of a new channel, which the caller closes. */
+struct channel_descriptors {
+  /** Sockets: of the service, and of the process of the device. */
+  int service;
+  int device;
+  int memory;
+};
+
+/** Throws `failure`. */
+channel_descriptors create_channel();
+
+enum class request_kind : uint32_t {
+  open,
+  describe,
+  create_block,
+  reserve,
+  extend,
+  destroy_block,
+  search,
+  ping,
+};
+
+/** The meaning of the numbers is in remote_server.cu. */
+struct request {
+  request_kind kind;
+  uint32_t numbers[3];
+  uint64_t memory_bytes;
+  char text[16];
+};
+
+struct reply {
+  int32_t status;
+  uint32_t number;
+  uint64_t memory_bytes;
+  /** The reason of a failure, or the name of the kernels. */
+  char text[512];
+};
+
+/** One end of a channel. The descriptors stay those of the caller. */
+class channel {
+ public:
+  channel(int socket, int memory);
+  channel(const channel&) = delete;
+  channel& operator=(const channel&) = delete;
+  ~channel();
+
+  /** Makes the shared memory at least this large; its address may change. */
+  void require(size_t byte_count);
+  uint8_t* data() const;
+  /** Bytes of data that this end has mapped. */
+  size_t byte_count() const;
+  /** Counts the parts of long calls; written by the process of the device. */
+  std::atomic<uint64_t>& progress() const;
+
+  void send(request message);
+  void send(reply message);
+  /** False when the other end is closed. */
+  bool receive(request& message);
+  /**
+   * Throws `failure` (DEVICE_LOST) when the other end is closed, or makes no progress for this time.
+   */
+  void receive(reply& message, double milliseconds, const char* what);
+
+ private:
+  void map(size_t byte_count);
+  int socket_;
+  int memory_;
+  uint8_t* mapped_ = nullptr;
+  size_t mapped_bytes_ = 0;
+};
+
+/** How long a call may make no progress before its process counts as hung. */
+struct deadlines {
+  /** For opening, which loads kernels and checks them. */
+  double open_ms;
+  /** For any other call, to which its work adds. */
+  double call_ms;
+  /** Rates that any device reaches: integer products, and bytes copied to it. */
+  double products_per_ms;
+  double bytes_per_ms;
+};
+
+/** A block in the process of a device. */
+struct remote_block {
+  uint32_t number = 0;
+  uint32_t dimension = 0;
+  uint32_t row_count = 0;
+  uint32_t row_capacity = 0;
+  bool has_values = false;
+};
+
+/**
+ * The service's end. All methods throw `failure`; after DEVICE_LOST the process must be ended, whatever
+ * it does.
+ */
+class remote_device {
+ public:
+  remote_device(int socket, int memory, const deadlines& deadlines)
+      : channel_(socket, memory), deadlines_(deadlines) {}
+
+  /** NULL for the fastest kernels. */
+  void open(uint32_t index, const char* kernels);
+  /** `kernels` gets the name of the kernels in use. */
+  sagitta_device_facts describe(std::string& kernels);
+  remote_block create_block(uint32_t dimension);
+  /** Throws OUT_OF_MEMORY with the block unchanged. */
+  void reserve(remote_block& block, uint32_t row_capacity, bool has_values);
+  /** As sagitta_device_block_extend. */
+  void extend(remote_block& block, const float* values, const uint8_t* codes, uint32_t to);
+  void destroy(const remote_block& block);
+  std::unique_ptr<sagitta_device_answer> search(const sagitta_batch& batch,
+                                                const remote_block* const* residents);
+  /** Throws if the device is lost. */
+  void ping();
+
+ private:
+  reply call(request message, double milliseconds, const char* what);
+  channel channel_;
+  deadlines deadlines_;
+};
+
+/**
+ * The end of the device's process: answers requests until the service closes its end. When that happens
+ * during a call, the process ends at once. Tests give it a device that is open.
+ */
+void serve_device(int socket, int memory, sagitta_device* opened = nullptr);
+
+/** The layout of a batch in shared memory; offsets in bytes from its start. */
+struct packed_batch {
+  uint32_t block_count;
+  uint32_t view_count;
+  uint32_t query_count;
+  uint32_t dimension;
+  uint64_t blocks;
+  uint64_t views;
+  uint64_t queries;
+  uint64_t vectors;
+  uint64_t bitmaps;
+  uint64_t byte_count;
+};
+struct packed_block {
+  uint32_t number;
+  uint32_t row_count;
+};
+struct packed_view {
+  /** The offset of its bitmap, or 0. */
+  uint64_t bitmap;
+  uint32_t block;
+  uint32_t row_count;
+};
+struct packed_query {
+  double floor;
+  double after_score;
+  uint32_t has_after;
+  uint32_t metric;
+  uint32_t k;
+  uint32_t first_view;
+  uint32_t view_count;
+  uint32_t unused;
+};
+
+/** The layout of what was found. */
+struct packed_found {
+  uint64_t queries;
+  uint64_t rows;
+  uint64_t row_count;
+  sagitta_device_times times;
+};
+
+}  // namespace sagitta::cuda

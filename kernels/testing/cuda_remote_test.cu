@@ -1,0 +1,208 @@
+// A device in a process of its own answers as brute force does. On the emulation, a fault happens at each
+// call of the driver in turn: the device is lost at once or by a kernel, memory is missing, the call or a
+// kernel never returns, the process is killed. The service's end then has an error in time, or a right
+// answer, and never waits for ever.
+
+#include "cuda_remote_test.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <string>
+
+#include "check.h"
+#include "test_batch.h"
+#include "../cuda/device_state.h"
+#include "../cuda/remote.h"
+
+#if defined(SAGITTA_EMULATE_CUDA)
+#include "cuda_emulation/settings.h"
+#endif
+
+namespace check {
+namespace {
+
+using namespace sagitta::cuda;
+
+constexpr deadlines patient{120'000, 60'000, 1e3, 1e3};
+
+/** A process that serves a device, open or not (null), and the service's end of its channel. */
+class served {
+ public:
+  /** `prepare` runs in the process. */
+  template <class Prepare>
+  served(sagitta_device* opened, const deadlines& patience, Prepare prepare) {
+    ends_ = create_channel();
+    process_ = fork();
+    require(process_ >= 0, "fork");
+    if (process_ == 0) {
+      close(ends_.service);
+      prepare();
+      if (opened == nullptr) execute();
+      serve_device(ends_.device, ends_.memory, opened);
+      _exit(0);
+    }
+    close(ends_.device);
+    device = std::make_unique<remote_device>(ends_.service, ends_.memory, patience);
+  }
+  served(const served&) = delete;
+  ~served() {
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+    close(ends_.service);
+    close(ends_.memory);
+  }
+
+  /** Closes the service's end; the exit status of the process. */
+  int hang_up() {
+    const int none = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    dup2(none, ends_.service);
+    close(none);
+    int status = 0;
+    require(waitpid(process_, &status, 0) == process_, "waitpid");
+    return status;
+  }
+
+  std::unique_ptr<remote_device> device;
+
+ private:
+  /** Starts this program again: CUDA cannot be used after a fork of a process that has used it. */
+  [[noreturn]] void execute() const {
+    for (const int kept : {ends_.device, ends_.memory}) fcntl(kept, F_SETFD, 0);
+    execl("/proc/self/exe", "cuda-test", "--serve", std::to_string(ends_.device).c_str(),
+          std::to_string(ends_.memory).c_str(), nullptr);
+    _exit(127);
+  }
+
+  channel_descriptors ends_{};
+  pid_t process_ = -1;
+};
+
+/** Rows and queries; uploads in two steps and searches. */
+class workload {
+ public:
+  explicit workload(uint64_t seed) : random_(seed), data_(random_, kind::clustered, 400, 40) {
+    batch_.add_block(data_);
+    batch_.bitmaps.push_back(random_bitmap(random_, data_.row_count, 0.6));
+    for (uint32_t q = 0; q < 20; q++) {
+      batch_.add_query(query_like(random_, data_), static_cast<sagitta_metric>(q % 3), 5);
+      batch_.add_view(0, data_.row_count, q % 4 == 0 ? &batch_.bitmaps.front() : nullptr);
+    }
+    sagitta_query& query = batch_.queries.back();
+    query.after_score = canonical(query.metric, query.vector, data_.row(7), data_.dimension);
+    query.after_id = data_.id_bytes.data() + data_.id_offsets[7];
+    query.after_id_bytes = static_cast<uint32_t>(data_.id_offsets[8] - data_.id_offsets[7]);
+  }
+
+  /** Whether the values are on the device, and whether its codes are made by the call. */
+  void run(remote_device& device, bool has_values, bool has_codes) const {
+    const uint8_t* const codes = has_codes ? data_.codes : nullptr;
+    remote_block block = device.create_block(data_.dimension);
+    device.reserve(block, data_.row_count / 2, has_values);
+    device.extend(block, data_.values.data(), codes, data_.row_count / 2 - 3);
+    device.reserve(block, data_.row_count, has_values);
+    device.extend(block, data_.values.data(), codes, data_.row_count);
+    const remote_block* const residents[] = {&block};
+    const sagitta_batch view = batch_.view(1);
+    const auto answer = device.search(view, residents);
+    for (uint32_t q = 0; q < view.query_count; q++) {
+      sagitta_hits hits{};
+      require(sagitta_device_answer_hits(answer.get(), q, &hits) == SAGITTA_OK, "undecided");
+      require_true(view, q, hits, "a device in a process");
+    }
+    device.ping();
+    device.destroy(block);
+  }
+
+ private:
+  random_source random_;
+  rows data_;
+  test_batch batch_;
+};
+
+void test_answers(uint64_t seed) {
+  served process(nullptr, patient, [] {});
+  process.device->open(0, nullptr);
+  std::string kernels;
+  const sagitta_device_facts facts = process.device->describe(kernels);
+  require(facts.name[0] != 0 && (kernels == "mma" || kernels == "wgmma"), "facts of a device");
+  for (const bool has_values : {true, false}) {
+    for (const bool has_codes : {true, false}) workload(seed).run(*process.device, has_values, has_codes);
+  }
+  require(WEXITSTATUS(process.hang_up()) == 0, "the process did not end with the service");
+}
+
+#if defined(SAGITTA_EMULATE_CUDA)
+
+struct planned_fault {
+  emulation::fault kind;
+  const char* name;
+  bool is_launch;
+  /** Every n-th launch or call, since a fault that hangs costs its deadline. */
+  uint64_t step;
+};
+
+constexpr planned_fault faults[] = {
+    {emulation::fault::lost, "lost", false, 1},
+    {emulation::fault::killed, "killed", false, 1},
+    {emulation::fault::hang, "hang", false, 9},
+    {emulation::fault::lost_in_kernel, "lost in a kernel", true, 1},
+    {emulation::fault::memory, "out of memory at a launch", true, 1},
+    {emulation::fault::hang_in_kernel, "hang in a kernel", true, 4},
+};
+
+/** Whether the fault happened: whether there were so many launches or calls. */
+bool test_fault(sagitta_device* opened, const workload& work, const planned_fault& fault, uint64_t at) {
+  const bool hangs = fault.kind == emulation::fault::hang || fault.kind == emulation::fault::hang_in_kernel;
+  const deadlines patience = hangs ? deadlines{1'000, 300, 1e9, 1e9} : patient;
+  const std::string what = std::string(fault.name) + " " + std::to_string(at);
+  served process(opened, patience, [&] {
+    emulation::arm_fault(fault.kind, fault.is_launch ? at : 0, fault.is_launch ? 0 : at);
+  });
+  try {
+    work.run(*process.device, true, true);
+    return false;
+  } catch (const failure& failed) {
+    const bool is_memory = fault.kind == emulation::fault::memory;
+    require(failed.status == (is_memory ? SAGITTA_OUT_OF_MEMORY : SAGITTA_DEVICE_LOST),
+            what + ": " + failed.what);
+    // After missing memory, the same process answers.
+    if (is_memory) work.run(*process.device, true, true);
+  }
+  if (hangs) {
+    // Also a process that hangs ends with the service.
+    require(WIFEXITED(process.hang_up()), what + ": the process did not end");
+  }
+  return true;
+}
+
+void test_faults(uint64_t seed) {
+  sagitta_device* const opened = open_device(0, "mma", {});
+  const workload work(seed);
+  for (const planned_fault& fault : faults) {
+    uint64_t at = 1;
+    while (test_fault(opened, work, fault, at)) at += fault.step;
+    require(at > 1, std::string(fault.name) + ": no fault happened");
+    std::printf("%s, up to %llu: ok\n", fault.name, static_cast<unsigned long long>(at));
+    std::fflush(stdout);
+  }
+  sagitta_device_close(opened);
+}
+
+#endif
+
+}  // namespace
+
+void test_remote_device(uint64_t seed) {
+  test_answers(seed);
+#if defined(SAGITTA_EMULATE_CUDA)
+  test_faults(seed);
+#endif
+  std::printf("a device in a process of its own: ok\n");
+}
+
+}  // namespace check
