@@ -106,6 +106,7 @@ const CUDA_ADDON = ['node/batch.cpp', 'node/cuda_addon.cpp'];
 const CUDA_TEST = ['check.cpp', 'test_batch.cpp', 'cuda_remote_test.cu', 'cuda_test.cu'].map(
   (name) => `testing/${name}`,
 );
+const CUDA_BENCH = ['testing/check.cpp', 'cuda/bench/bench.cpp', 'cuda/bench/peaks.cu'];
 const SANITIZED = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
 
 /** Machine code for each of these, and PTX, which drivers compile for later architectures. */
@@ -150,14 +151,14 @@ const TARGETS = {
   },
   'test-threads': { file: 'test-threads', sources: TEST, flags: ['-O2', '-fsanitize=thread'] },
   cuda: deviceTarget('sagitta-cuda.node', ...CUDA_ADDON),
-  'cuda-bench': deviceTarget(
-    'cuda-bench',
-    'testing/check.cpp',
-    'cuda/bench/bench.cpp',
-    'cuda/bench/peaks.cu',
-  ),
+  'cuda-bench': deviceTarget('cuda-bench', ...CUDA_BENCH),
   'cuda-test': deviceTarget('cuda-test', ...CUDA_TEST),
   'cuda-emulated': emulatedTarget('sagitta-cuda-emulated.node', ['-O2'], ...CUDA_ADDON),
+  // Shares the object files of the addon, which has the same flags.
+  'cuda-bench-emulated': {
+    ...emulatedTarget('cuda-bench-emulated', ['-O2'], ...CUDA_BENCH),
+    objectsOf: 'cuda-emulated',
+  },
   'cuda-test-emulated': emulatedTarget('cuda-test-emulated', ['-O1', ...SANITIZED], ...CUDA_TEST),
   // Tests of the emulation itself; platform-test runs the same tests on a device.
   'emulation-test': {
@@ -247,7 +248,9 @@ function requireKnown(given, known) {
 }
 
 function deviceTarget(file, ...own) {
-  return { file, sources: [...CUDA, ...LIBRARY, ...own], flags: ['-O3'], isCuda: true };
+  const sources = [...CUDA, ...LIBRARY, ...own];
+  // Addon and programs share object files: nvcc takes minutes.
+  return { file, sources, flags: ['-O3'], isCuda: true, objectsOf: 'cuda' };
 }
 
 function emulatedTarget(file, flags, ...own) {
@@ -289,13 +292,20 @@ function findNvcc() {
 }
 
 async function build(name, compiler) {
-  const { file, sources, flags, isBaseline = false, isCuda = false } = TARGETS[name];
+  const {
+    file,
+    sources,
+    flags,
+    isBaseline = false,
+    isCuda = false,
+    objectsOf = name,
+  } = TARGETS[name];
   const nvcc = isCuda ? findNvcc() : null;
   const missing = sources.find((source) => !existsSync(join(kernels, source)));
   if (missing) throw new BuildError(`${file} needs kernels/${missing}, which does not exist`);
   const directory = cross === null ? 'kernels' : `kernels-${compiler.architecture}`;
   const folder = join(root, 'build', directory);
-  const objects = join(folder, 'objects', name);
+  const objects = join(folder, 'objects', objectsOf);
   mkdirSync(objects, { recursive: true });
   const files = readdirSync(kernels, { recursive: true }).sort();
   const paths = files.filter((path) => path.endsWith('.h'));
@@ -431,7 +441,7 @@ function link(output, jobs, flags, compiler, nvcc) {
     ? process.platform === 'darwin'
       ? ['-bundle', '-undefined', 'dynamic_lookup']
       : ['-shared', ...staticRuntime(compiler)]
-    : ['-pthread', ...(cross === null ? [] : ['-static'])];
+    : ['-pthread', ...(cross === null ? portable(nvcc) : ['-static'])];
   const command = nvcc
     ? [
         nvcc.command,
@@ -449,6 +459,11 @@ function link(output, jobs, flags, compiler, nvcc) {
   if (status !== 0) throw new BuildError(`${basename(output)} failed to link\n${stderr}`);
   renameSync(fresh, output);
   writeFileSync(`${output}.stamp`, stamp);
+}
+
+/** Programs for devices are copied to hosts that may have another C++ library. */
+function portable(nvcc) {
+  return nvcc ? ['-static-libstdc++', '-static-libgcc'] : [];
 }
 
 /** nvcc forwards flags only with -Xlinker or -Xcompiler. */

@@ -23,8 +23,9 @@ class check_data {
  public:
   /** Whole chunks, pairs of steps and tiles, and a rest of each. */
   static constexpr uint32_t dimension = 136;
-  static constexpr uint32_t row_count = 260;
+  static constexpr uint32_t row_count = 330;
   static constexpr uint32_t query_count = 300;
+  static_assert(query_count <= row_count, "queries are rows");
 
   check_data()
       : values_(size_t{row_count} * dimension),

@@ -11,6 +11,7 @@ import { addBenchCommand } from './commands/bench.js';
 import { addCollectionsCommand } from './commands/collections.js';
 import { addCompletionCommand } from './commands/completion.js';
 import { addDemoCommand } from './commands/demo.js';
+import { addDoctorCommand } from './commands/doctor.js';
 import { addExportCommand } from './commands/export.js';
 import { addImportCommand } from './commands/import.js';
 import { addJoinCommand } from './commands/join.js';
@@ -66,6 +67,7 @@ function createProgram(): Command {
   addRestoreCommand(program);
   addVerifyCommand(program);
   addSelftestCommand(program);
+  addDoctorCommand(program);
   addBenchCommand(program);
   addCompletionCommand(program);
   return program;

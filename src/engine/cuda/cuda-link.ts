@@ -139,6 +139,8 @@ class DeviceProcess {
   readonly #ended: Promise<unknown>;
   #error: Error | null = null;
   #isReady = false;
+  #hasExited = false;
+  #exit = 'unknown exit';
 
   constructor(
     options: ProcessOptions & {
@@ -164,7 +166,10 @@ class DeviceProcess {
     };
     this.#worker = new Worker(new URL('./cuda-worker.js', import.meta.url), { workerData });
     this.#worker.on('message', (reply: DeviceReply) => {
-      this.#isReady ||= reply.kind === 'ready';
+      if (reply.kind === 'ready') {
+        this.#isReady = true;
+        if (this.#hasExited) void this.#worker.terminate();
+      }
       onReply(reply);
     });
     this.#worker.on('error', (error: Error) => {
@@ -176,7 +181,8 @@ class DeviceProcess {
         resolve();
       });
       this.#child.once('exit', (exitCode, signal) => {
-        this.#handleExit(signal === null ? `exit code ${exitCode}` : signal);
+        this.#exit = signal === null ? `exit code ${exitCode}` : signal;
+        this.#handleExit();
         resolve();
       });
     });
@@ -190,6 +196,8 @@ class DeviceProcess {
       closeSync(socket);
       closeSync(memory);
       const error = this.#error ?? new Error('the thread of the GPU has ended');
+      // The thread only sees that the process is gone.
+      if (/has ended$/.test(error.message)) error.message += ` (${this.#exit})`;
       onEnd({ error, wasReady: this.#isReady, isUnsupported: error instanceof RangeError });
     });
   }
@@ -204,8 +212,9 @@ class DeviceProcess {
     await this.#ended;
   }
 
-  #handleExit(how: string): void {
-    this.#error ??= new Error(`the process of the GPU has ended (${how})`);
+  #handleExit(): void {
+    this.#hasExited = true;
+    this.#error ??= new Error('the process of the GPU has ended');
     // Before it is ready, the thread itself sees the end: Node 20 aborts when a thread is terminated
     // while it loads its modules.
     if (this.#isReady) void this.#worker.terminate();

@@ -81,7 +81,7 @@ function deviceProcesses(parent = process.pid): number[] {
       const [state, parentId] = status.slice(status.lastIndexOf(')') + 2).split(' ');
       const command = readFileSync(`/proc/${name}/cmdline`, 'utf8');
       const isOurs = Number(parentId) === parent && state !== 'Z';
-      return isOurs && /cuda-process/.test(command) ? [Number(name)] : [];
+      return isOurs && /cuda-process|sagitta-gpu/.test(command) ? [Number(name)] : [];
     } catch {
       // The process has ended meanwhile.
       return [];

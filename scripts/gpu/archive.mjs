@@ -1,0 +1,103 @@
+// Builds what a first session on a GPU needs, for a host without network, Node or compiler:
+//
+//   node scripts/gpu/archive.mjs                 build/gpu/sagitta-gpu-programs.tar.gz: the programs,
+//                                                stripped, torch_topk.py and the scripts of the calls;
+//                                                and the bundle, with the engine and Node
+//   … --programs                                 only the programs
+//   … --emulated                                 the programs on an emulated GPU, for tests
+//   … --arch 90a                                 another architecture; may be repeated
+//
+// Fails when an archive is larger than what is carried there: 20 MB and 50 MB.
+
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { writeArchive } from '../bundle/archive.mjs';
+
+const PROGRAMS_BYTES_MAX = 20_000_000;
+const BUNDLE_BYTES_MAX = 50_000_000;
+/** As in bundles: a timestamp that all formats support. */
+const TIMESTAMP_SECONDS = 315_532_800;
+/** The names of the programs on the host, and of the targets that build them. */
+const PROGRAMS = ['platform-test', 'cuda-test', 'cuda-bench'];
+const EMULATED = ['emulation-test', 'cuda-test-emulated', 'cuda-bench-emulated'];
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const { values: options } = parseArgs({
+  options: {
+    programs: { type: 'boolean', default: false },
+    emulated: { type: 'boolean', default: false },
+    arch: { type: 'string', multiple: true, default: ['90a'] },
+    out: { type: 'string', default: join(root, 'build', 'gpu') },
+  },
+});
+
+try {
+  await writePrograms();
+  if (!options.programs && !options.emulated) writeBundle();
+} catch (error) {
+  console.error(`gpu archive: ${error.message}`);
+  process.exitCode = 1;
+}
+
+async function writePrograms() {
+  const targets = options.emulated ? EMULATED : PROGRAMS;
+  const architectures = options.emulated ? [] : options.arch.flatMap((name) => ['--arch', name]);
+  run(process.execPath, ['scripts/build-kernels.mjs', ...targets, ...architectures]);
+  mkdirSync(options.out, { recursive: true });
+  const tree = mkdtempSync(join(options.out, 'tree-'));
+  try {
+    for (const [i, name] of PROGRAMS.entries()) {
+      copyFileSync(join(root, 'build', 'kernels', targets[i]), join(tree, name));
+      chmodSync(join(tree, name), 0o755);
+    }
+    run(
+      'strip',
+      PROGRAMS.map((name) => join(tree, name)),
+    );
+    const scripts = readdirSync(join(root, 'scripts', 'gpu')).filter((name) =>
+      /\.(sh|awk)$/.test(name),
+    );
+    for (const name of scripts) copyFileSync(join(root, 'scripts', 'gpu', name), join(tree, name));
+    copyFileSync(join(root, 'bench', 'cuda', 'torch_topk.py'), join(tree, 'torch_topk.py'));
+    const file = join(options.out, 'sagitta-gpu-programs.tar.gz');
+    await writeArchive(tree, { file, top: 'sagitta-gpu-programs', seconds: TIMESTAMP_SECONDS });
+    // Emulated programs carry the sanitizers.
+    requireSize(file, options.emulated ? Number.POSITIVE_INFINITY : PROGRAMS_BYTES_MAX);
+  } finally {
+    rmSync(tree, { recursive: true });
+  }
+}
+
+function writeBundle() {
+  const architectures = options.arch.flatMap((name) => ['--arch', name]);
+  run(process.execPath, ['scripts/build-kernels.mjs', 'cuda', ...architectures]);
+  run('npm', ['run', '--silent', 'build']);
+  run(process.execPath, ['scripts/bundle/bundle.mjs', '--out', options.out]);
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const name = `sagitta-${version}-linux-${process.arch}.tar.gz`;
+  requireSize(join(options.out, name), BUNDLE_BYTES_MAX);
+}
+
+function requireSize(file, bytesMax) {
+  const { size } = statSync(file);
+  console.log(`${file}: ${(size / 1e6).toFixed(1)} MB`);
+  if (size > bytesMax) throw new Error(`${file} has ${size} bytes, the limit is ${bytesMax}`);
+}
+
+function run(command, args) {
+  const { status, error } = spawnSync(command, args, { cwd: root, stdio: 'inherit' });
+  if (error) throw error;
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')} exited with ${status}`);
+}

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Call D, under ten minutes: the engine of an unpacked bundle on the GPU: what it finds and chooses, the
+# contract of all engines, and queries over REST.
+#
+#   SAGITTA_GPU_BUNDLE   the folder of the bundle (default: sagitta-*-linux-* beside the scripts)
+set -u
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+begin d-engine 590
+
+bundle="${SAGITTA_GPU_BUNDLE:-}"
+if [ -z "$bundle" ]; then bundle="$(ls -d "$here"/sagitta-*-linux-*/ 2> /dev/null | head -n 1)"; fi
+sagitta="$bundle/bin/sagitta"
+selftest=() bench=(--full)
+if [ -n "$small" ]; then selftest=(--case 'page by page') bench=(); fi
+step doctor 90 "$sagitta" doctor gpu --json
+step doctor-table 90 "$sagitta" doctor gpu
+step selftest 240 "$sagitta" selftest --engine cuda "${selftest[@]}"
+step rest 240 env SAGITTA_ENGINE=cuda "$sagitta" bench rest "${bench[@]}"
