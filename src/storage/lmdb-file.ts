@@ -1,5 +1,5 @@
-// Checks lmdb's files before lmdb opens them. A damaged first page, a page missing at the end of the file
-// or a full disk would kill the process inside lmdb; here they become errors that say what is wrong.
+// Checks lmdb's first pages and its lock file before lmdb opens them. Damage or a full disk would kill the process
+// inside lmdb; here they become errors that say what is wrong. store-check.ts has the other pages.
 
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -31,7 +31,7 @@ export async function prepareLmdbFiles(
   const isBlank = await inFile(path, 'a+', async (file) => {
     const { size } = await file.stat();
     if (size <= BLANK_BYTES_MAX && (await isAllZero(file, size))) return true;
-    await checkMetaPages(path, file, size);
+    checkMetaPages(path, file);
     return false;
   });
   if (!isBlank) return true;
@@ -46,13 +46,10 @@ export async function prepareLmdbFiles(
   return false;
 }
 
-async function checkMetaPages(path: string, file: FileHandle, size: number): Promise<void> {
+function checkMetaPages(path: string, file: FileHandle): void {
   const first = readMetaPage(file.fd, 0);
   const second = first && readMetaPage(file.fd, first.pageBytes);
   if (first === undefined || second === undefined) throw notLmdb(path);
-  // Pages that are missing at the end become zeros, which lmdb finds when it reads them.
-  const byteLength = (Math.max(first.lastPage, second.lastPage) + 1) * first.pageBytes;
-  if (size < byteLength) await file.truncate(byteLength);
 }
 
 async function isAllZero(file: FileHandle, size: number): Promise<boolean> {

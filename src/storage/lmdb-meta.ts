@@ -10,8 +10,7 @@ export interface Tree {
   readonly entryCount: number;
   /** Page number; null for an empty tree. */
   readonly root: number | null;
-  /** Whether keys are unsigned numbers of eight bytes. */
-  readonly hasNumbers: boolean;
+  readonly flags: number;
 }
 
 export interface LmdbMeta {
@@ -40,11 +39,17 @@ const META_BYTES = 168;
 const PAGE_FLAGS_OFFSET = 18;
 const IS_META = 0x08;
 export const NO_PAGE = 0xffff_ffff_ffff_ffffn;
-const HAS_NUMBERS = 0x08;
+/** Of the list of free pages: its keys are numbers of eight bytes, and the path of the file is not a folder. */
+const FREE_FLAGS = 0x4008;
+/** How the last transaction was synced, which lmdb ignores in a file that is opened as here. */
+const SYNC_FLAG = 0x1000;
+export const TABLE_FLAGS = 0;
 const PAGE_BYTES_MIN = 256;
 const PAGE_BYTES_MAX = 65_536;
 const PAGE_BYTES_USUAL = 4_096;
 const TAIL_BYTES_MAX = 64 * 1024 * 1024;
+
+const TREE_FLAGS_OFFSET = 4;
 
 /** One of the two meta pages. */
 export type MetaPage = Omit<LmdbMeta, 'problems'>;
@@ -68,13 +73,28 @@ export function readCurrentMeta(descriptor: number, path: string): LmdbMeta {
   const problems: string[] = [];
   if (first === undefined) problems.push('page 0 is not a valid meta page');
   if (second === undefined) problems.push('page 1 is not a valid meta page');
+  if (first !== undefined && second !== undefined && !isPair(first, second)) {
+    problems.push(
+      `pages 0 and 1 are of transactions ${first.transaction} and ${second.transaction}, which do not follow one another in these places`,
+    );
+  }
   const current =
     first !== undefined && (second === undefined || first.transaction > second.transaction)
       ? first
       : second!;
-  const expected = (current.lastPage + 1) * current.pageBytes;
-  if (size < expected) problems.push(`the file has ${size} bytes, expected ${expected}`);
   return { ...current, problems };
+}
+
+/**
+ * Transactions with even numbers write the first page. One that was damaged could look like the newer one, and
+ * lmdb would go back. In a new file both pages are blank, and in a copy by lmdb the first one.
+ */
+function isPair(first: MetaPage, second: MetaPage): boolean {
+  const isBlank = first.transaction === 0n && first.main.root === null && first.free.root === null;
+  if (isBlank) return true;
+  const isInPlace = first.transaction % 2n === 0n && second.transaction % 2n === 1n;
+  const distance = first.transaction - second.transaction;
+  return isInPlace && (distance === 1n || distance === -1n);
 }
 
 export function notLmdb(path: string): SagittaError {
@@ -88,7 +108,7 @@ export function notLmdb(path: string): SagittaError {
 export function treeAt(bytes: Buffer, at: number): Tree {
   const root = bytes.readBigUInt64LE(at + 40);
   return {
-    hasNumbers: (bytes.readUInt16LE(at + 4) & HAS_NUMBERS) !== 0,
+    flags: bytes.readUInt16LE(at + TREE_FLAGS_OFFSET),
     depth: bytes.readUInt16LE(at + 6),
     entryCount: Number(bytes.readBigUInt64LE(at + 32)),
     root: root === NO_PAGE ? null : Number(root),
@@ -104,9 +124,12 @@ export function readMetaPage(descriptor: number, position: number): MetaPage | u
     bytes.readUInt32LE(MAGIC_OFFSET) === MAGIC &&
     bytes.readUInt16LE(VERSION_OFFSET) === VERSION &&
     bytes.readUInt16LE(PAGE_FLAGS_OFFSET) === IS_META &&
+    (bytes.readUInt16LE(FREE_OFFSET + TREE_FLAGS_OFFSET) & ~SYNC_FLAG) === FREE_FLAGS &&
+    bytes.readUInt16LE(MAIN_OFFSET + TREE_FLAGS_OFFSET) === TABLE_FLAGS &&
     pageBytes >= PAGE_BYTES_MIN &&
     pageBytes <= PAGE_BYTES_MAX &&
-    (position === 0 || position === pageBytes);
+    (position === 0 || position === pageBytes) &&
+    bytes.readBigUInt64LE(0) === BigInt(position / pageBytes);
   if (!isValid) return undefined;
   return {
     pageBytes,

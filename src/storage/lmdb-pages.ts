@@ -4,7 +4,14 @@
 
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { SagittaError } from '../common/errors.js';
-import { type LmdbMeta, NO_PAGE, readCurrentMeta, type Tree, treeAt } from './lmdb-meta.js';
+import {
+  type LmdbMeta,
+  NO_PAGE,
+  readCurrentMeta,
+  TABLE_FLAGS,
+  type Tree,
+  treeAt,
+} from './lmdb-meta.js';
 
 export interface PageEntry {
   readonly key: Buffer;
@@ -20,9 +27,10 @@ interface Range {
   readonly end?: Buffer | undefined;
 }
 
-// A page: its number (uint64), a transaction (uint64), 16 unused bits, flags, then either the bounds of
-// its free space, counted from the end of the header, or the number of pages of a long value.
+// A page: its number (uint64), the transaction that wrote it (uint64), 16 unused bits, flags, then either the
+// bounds of its free space, counted from the end of the header, or the number of pages of a long value.
 const HEADER_BYTES = 24;
+const WRITTEN_BY_OFFSET = 8;
 const FLAGS_OFFSET = 18;
 const LOWER_OFFSET = 20;
 const UPPER_OFFSET = 22;
@@ -37,6 +45,7 @@ const IS_TREE = 0x02;
 /** The number of the first page, a transaction, the number of pages. */
 const LONG_VALUE_BYTES = 24;
 const TREE_BYTES = 48;
+const WRITTEN_LATER = 'was written by a transaction that does not exist';
 /** lmdb allows no more. */
 const DEPTH_MAX = 32;
 /** Its keys are the numbers of the transactions that freed the pages. */
@@ -62,7 +71,7 @@ export class LmdbPages {
   readonly #tables = new Map<string, Tree>();
   /** `page/node` of branch nodes that refer to damaged pages or to pages seen before. */
   readonly #skipped = new Set<string>();
-  /** One bit per page, 1 if a tree uses it. */
+  /** One bit per page, 1 if a tree uses it, or if it was found in the list of free pages. */
   readonly #used: Uint8Array;
   #usedCount = 0;
   #freeCount = 0;
@@ -87,6 +96,11 @@ export class LmdbPages {
 
   get byteLength(): number {
     return this.#fileBytes;
+  }
+
+  /** Of pages at the end that the file lacks. Free ones may be missing: lmdb writes them when it uses them. */
+  get missingBytes(): number {
+    return Math.max(0, this.#pageCount * this.pageBytes - this.#fileBytes);
   }
 
   get pageBytes(): number {
@@ -140,8 +154,15 @@ export class LmdbPages {
       const value = entry.value();
       // Names are stored with the terminating zero of C.
       const name = entry.key.toString('utf8').replace(/\0$/, '');
-      if (value?.byteLength === TREE_BYTES) this.#tables.set(name, treeAt(value, 0));
-      else report(`table ${JSON.stringify(name)}`, 'has no tree');
+      const where = `table ${JSON.stringify(name)}`;
+      if (value?.byteLength !== TREE_BYTES) {
+        report(where, 'has no tree');
+        continue;
+      }
+      const tree = treeAt(value, 0);
+      // Others mean several values per key, for example, which lmdb would look for in the pages.
+      if (tree.flags !== TABLE_FLAGS) report(where, `has flags ${tree.flags}, expected 0`);
+      this.#tables.set(name, tree);
     }
   }
 
@@ -171,7 +192,10 @@ export class LmdbPages {
     range: Range,
     report: ReportCorruption | undefined,
   ): Iterable<PageEntry> {
-    if (tree.root === null) return;
+    if (tree.root === null) {
+      if (tree.depth !== 0) report?.(place, `is empty, but ${tree.depth} levels deep`);
+      return;
+    }
     if (tree.depth > DEPTH_MAX) {
       report?.(place, `is ${tree.depth} levels deep, expected at most ${DEPTH_MAX}`);
       return;
@@ -196,11 +220,14 @@ export class LmdbPages {
     const isLeaf = level === tree.depth;
     const nodes = this.#readNodes(number, isLeaf, (what) => report?.(where, what));
     if (nodes === undefined) return;
-    if (report !== undefined) checkOrder(nodes, isLeaf, bounds, tree.hasNumbers, where, report);
+    if (report !== undefined) checkOrder(nodes, isLeaf, bounds, place === FREE_LIST, where, report);
     for (const [i, node] of nodes.entries()) {
       if (isLeaf) {
         if (!isInside(node.key, range)) continue;
-        if (report !== undefined) this.#checkLongValue(node, where, report);
+        if (report !== undefined) {
+          checkKind(node, place === TABLE_LIST, where, report);
+          this.#checkLongValue(node, where, report);
+        }
         yield { key: node.key, value: () => this.#readValue(node) };
         continue;
       }
@@ -250,6 +277,7 @@ export class LmdbPages {
     if (page === undefined) return void report('is beyond the end of the file');
     const found = page.readBigUInt64LE(0);
     if (found !== BigInt(number)) return void report(`has the page number ${found}`);
+    if (!this.#isWrittenBefore(page)) return void report(WRITTEN_LATER);
     const flags = page.readUInt16LE(FLAGS_OFFSET);
     if (flags !== (isLeaf ? LEAF : BRANCH)) {
       return void report(`has flags ${flags}, expected those of a ${isLeaf ? 'leaf' : 'branch'}`);
@@ -288,7 +316,8 @@ export class LmdbPages {
     const { first, count } = longValueOf(node);
     const expected = Math.ceil((HEADER_BYTES + node.byteLength) / this.#meta.pageBytes);
     const key = JSON.stringify(node.key.toString('latin1'));
-    if (count !== expected) {
+    // A value that a transaction writes twice keeps the pages of the first one, which may have been longer.
+    if (!(count >= expected)) {
       report(where, `the value of ${key} has ${count} pages, expected ${expected}`);
     } else if (this.#use(first, count, where, report) && !this.#hasLongValue(first, count)) {
       report(where, `the value of ${key} is not on page ${first}`);
@@ -314,19 +343,34 @@ export class LmdbPages {
     return (
       header !== undefined &&
       header.readBigUInt64LE(0) === BigInt(first) &&
+      this.#isWrittenBefore(header) &&
       header.readUInt16LE(FLAGS_OFFSET) === OVERFLOW &&
       header.readUInt32LE(LOWER_OFFSET) === count
     );
   }
 
-  /** A used page that is listed as free would be overwritten. */
+  /** lmdb takes a page of a later transaction for its own copy in memory, and writes to the mapped file. */
+  #isWrittenBefore(page: Buffer): boolean {
+    return page.readBigUInt64LE(WRITTEN_BY_OFFSET) <= this.#meta.transaction;
+  }
+
+  /** A used page that is listed as free would be overwritten, and one that is listed twice be used twice. */
   #checkFreeList(report: ReportCorruption): void {
+    let before = 0n;
     for (const { runs, freedBy } of this.#freeEntries(report)) {
       const where = `entry ${freedBy} of ${FREE_LIST}`;
+      if (freedBy <= before || freedBy > this.#meta.transaction) {
+        report(where, `follows ${before}; the last transaction is ${this.#meta.transaction}`);
+      }
+      before = freedBy;
       for (const [first, count] of runs) {
         for (let page = first; page < first + count; page++) {
-          if (this.#isUsed(page)) report(where, `lists page ${page}, which is in use`);
-          else this.#freeCount++;
+          if (this.#isUsed(page)) {
+            report(where, `lists page ${page}, which is in use or listed before`);
+            continue;
+          }
+          this.#used[page >>> 3]! |= 1 << (page & 7);
+          this.#freeCount++;
         }
       }
     }
@@ -346,8 +390,11 @@ export class LmdbPages {
         report(where, 'cannot be read');
         continue;
       }
+      const wordCount = bytes.byteLength / 8 - 1;
+      const used = bytes.readBigUInt64LE(0);
+      if (used > wordCount) report(where, `has ${wordCount} numbers, expected ${used}`);
       const runs: [first: number, count: number][] = [];
-      for (const [first, count] of freeRuns(bytes)) {
+      for (const [first, count] of freeRuns(bytes, Math.min(Number(used), wordCount))) {
         if (first >= META_PAGES && first + count <= this.#pageCount) runs.push([first, count]);
         else report(where, `lists page ${first}; the file has ${this.#pageCount} pages`);
       }
@@ -394,6 +441,13 @@ function longValueOf({ inline }: Node): { first: number; count: number } {
   };
 }
 
+/** The entries of the list of tables are trees, and no others are. */
+function checkKind(node: Node, isTree: boolean, where: string, report: ReportCorruption): void {
+  if ((node.flags & IS_TREE) === (isTree ? IS_TREE : 0)) return;
+  const key = JSON.stringify(node.key.toString('latin1'));
+  report(where, `the entry ${key} has flags ${node.flags}`);
+}
+
 function checkOrder(
   nodes: readonly Node[],
   isLeaf: boolean,
@@ -422,11 +476,11 @@ function isInside(key: Buffer, { start, end }: Range): boolean {
 }
 
 /** Runs of free pages. A negative number is the length of a run, and the next number its first page. */
-function* freeRuns(bytes: Buffer): Iterable<[first: number, count: number]> {
-  const count = Math.min(Number(bytes.readBigUInt64LE(0)), bytes.byteLength / 8 - 1);
+function* freeRuns(bytes: Buffer, count: number): Iterable<[first: number, count: number]> {
   for (let i = 1; i <= count; i++) {
     const entry = Number(bytes.readBigInt64LE(i * 8));
     if (entry > 0) yield [entry, 1];
-    else if (entry < 0 && i < count) yield [Number(bytes.readBigInt64LE(++i * 8)), -entry];
+    // At the end of the list there is no page, which is reported like page 0.
+    else if (entry < 0) yield [i < count ? Number(bytes.readBigInt64LE(++i * 8)) : 0, -entry];
   }
 }

@@ -32,7 +32,7 @@ import {
   FORMAT_KEY,
   FORMAT_VERSION,
   type KeyRange,
-  newerFormat,
+  otherFormat,
   STORE_FILE,
   type TableName,
 } from './store-format.js';
@@ -125,6 +125,13 @@ async function prepareTables(
   // A first start that died before its first transaction.
   if (formatVersion === undefined && isEmpty && mayBeNew) return makeTables(path);
   if (Number(formatVersion) === FIRST_FORMAT_VERSION) {
+    // The first format has no mark, so the directory was upgraded before.
+    if (mark !== undefined) {
+      throw lostCommits(
+        path,
+        `it has format version 1, but ${MARK_FILE} is that of a later version`,
+      );
+    }
     const upgraded = await upgradeTables(path);
     warn(
       `The data directory ${directory} was upgraded from format version 1 to ${FORMAT_VERSION}.`,
@@ -132,7 +139,7 @@ async function prepareTables(
     return upgraded;
   }
   if (formatVersion === undefined) throw damaged(path, 'the format version is missing');
-  if (Number(formatVersion) !== FORMAT_VERSION) throw newerFormat(directory, formatVersion);
+  if (Number(formatVersion) !== FORMAT_VERSION) throw otherFormat(directory, formatVersion);
   const { kind, what } = compareMark(mark, head!);
   if (kind === 'lost') throw lostCommits(path, what);
   if (kind === 'missing')

@@ -15,10 +15,17 @@ export const BLOB_FOLDER = 'segments';
 export const FORMAT_VERSION = 2;
 export const FIRST_FORMAT_VERSION = 1;
 
-export function newerFormat(directory: string, found: string): SagittaError {
+/** For a version that is not read: a newer one, or damage of its entry, the only one without a checksum. */
+export function otherFormat(directory: string, found: string): SagittaError {
+  if (/^[1-9]\d*$/.test(found)) {
+    return new SagittaError(
+      'configuration_invalid',
+      `The data directory ${directory} has format version ${found}; this version of Sagitta reads ${FORMAT_VERSION}. Start the version that wrote it, or use another directory. If no newer version was ever used, ${STORE_FILE} is damaged: restore a backup.`,
+    );
+  }
   return new SagittaError(
-    'configuration_invalid',
-    `The data directory ${directory} has format version ${found}; this version of Sagitta reads ${FORMAT_VERSION}. Start the version that wrote it, or use another directory.`,
+    'data_corrupt',
+    `The file ${STORE_FILE} in ${directory} is damaged: its format version is ${JSON.stringify(found)}, expected ${FORMAT_VERSION}. Restore a backup.`,
   );
 }
 

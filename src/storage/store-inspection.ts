@@ -18,7 +18,7 @@ import {
   FIRST_FORMAT_VERSION,
   FORMAT_VERSION,
   type KeyRange,
-  newerFormat,
+  otherFormat,
   rangeUnder,
   recordRange,
   STORE_FILE,
@@ -211,6 +211,10 @@ function inspectTables(pages: LmdbPages, report: ReportFinding): CheckedTables {
     },
     { withRecords: true },
   );
+  if (pages.missingBytes > 0) {
+    const what = `its last ${pages.missingBytes} bytes are missing; if only free pages were there, nothing is lost`;
+    report({ severity: 'note', where: STORE_FILE, what });
+  }
   if (tables.lostPageCount !== 0) {
     const what = `${tables.lostPageCount} pages are neither used nor free; only space is lost`;
     report({ severity: 'note', where: STORE_FILE, what });
@@ -239,17 +243,22 @@ function checkFormat(
     const what = `has format version ${formatVersion}, without checksums of entries; the next start upgrades it to ${FORMAT_VERSION}`;
     report({ severity: 'note', where: STORE_FILE, what });
   } else if (Number(formatVersion) !== FORMAT_VERSION) {
-    throw newerFormat(directory, formatVersion);
+    throw otherFormat(directory, formatVersion);
   }
 }
 
 async function checkMark(
   directory: string,
-  { head }: CheckedTables,
+  { formatVersion, head }: CheckedTables,
   report: ReportFinding,
 ): Promise<void> {
+  const mark = await readMark(directory);
+  if (Number(formatVersion) === FIRST_FORMAT_VERSION && mark !== undefined) {
+    const what = `is an older copy: ${MARK_FILE} is that of a later format version`;
+    report({ severity: 'error', where: STORE_FILE, what });
+  }
   if (head === undefined) return;
-  const { kind, what } = compareMark(await readMark(directory), head);
+  const { kind, what } = compareMark(mark, head);
   if (kind === 'lost') report({ severity: 'error', where: STORE_FILE, what });
   else if (kind !== 'equal') report({ severity: 'note', where: MARK_FILE, what });
 }

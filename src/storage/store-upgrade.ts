@@ -63,6 +63,8 @@ export async function upgradeTables(path: string): Promise<StoreHead> {
       await root.close();
     }
     await syncFile(newPath);
+    // Before the rename, after which no start would look for it.
+    await rm(`${newPath}-lock`, { force: true });
     await rename(newPath, path);
     await syncFolder(dirname(path));
   } catch (error) {
@@ -71,7 +73,6 @@ export async function upgradeTables(path: string): Promise<StoreHead> {
   } finally {
     pages.close();
   }
-  await rm(`${newPath}-lock`, { force: true });
   return head;
 }
 

@@ -65,20 +65,45 @@ describe('lmdb file', () => {
     await store.close();
   });
 
-  it('is reported as damaged when its end is missing, at the latest when that is read', async () => {
+  it('is reported as damaged, and not changed, when its end is missing', async () => {
     const { directory, path } = await makeFilledDirectory();
     const { size } = await stat(path);
-    await truncate(path, 8_192);
-    await assert.rejects(async () => {
-      const store = await openIn(directory);
-      try {
-        [...store.list([])];
-        [...store.readLog('l', 0)];
-      } finally {
-        await store.close();
-      }
-    }, assertCorrupt(path));
-    assert.ok((await stat(path)).size >= size - 4_096);
+    for (const byteLength of [size - 40_000, 8_192]) {
+      await truncate(path, byteLength);
+      await assert.rejects(openLmdbStore({ directory }), assertCorrupt(path));
+      assert.equal((await stat(path)).size, byteLength);
+    }
+  });
+
+  it('may lack free pages at its end', async () => {
+    const { directory, path } = await makeFilledDirectory();
+    const store = await openIn(directory);
+    await store.commit([{ kind: 'dropLog', log: 'l' }]);
+    for (let i = 0; i < 5; i++) {
+      await store.commit([{ kind: 'put', key: ['k', '1'], value: new Uint8Array(i) }]);
+    }
+    await store.close();
+    const { size } = await stat(path);
+    await truncate(path, size - 40_000);
+    const again = await openIn(directory);
+    await again.commit([{ kind: 'append', log: 'm', sequence: 1, record: new Uint8Array(2e6) }]);
+    await again.close();
+    assert.ok((await stat(path)).size >= size);
+    await (await openIn(directory)).close();
+  });
+
+  it('may have more pages for a value that one transaction wrote twice', async () => {
+    const { directory } = await makeFilledDirectory();
+    const store = await openIn(directory);
+    const key = ['twice'];
+    await Promise.all([
+      store.commit([{ kind: 'put', key, value: new Uint8Array(20_000) }]),
+      store.commit([{ kind: 'put', key, value: new Uint8Array(5_000).fill(1) }]),
+    ]);
+    await store.close();
+    const again = await openIn(directory);
+    assert.deepEqual(Buffer.from(again.get(key)!), Buffer.alloc(5_000, 1));
+    await again.close();
   });
 
   it('is created when a first start left it empty or blank', async () => {
