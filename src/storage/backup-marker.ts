@@ -1,5 +1,5 @@
 // The file that marks a folder as a backup. It is written last, so a folder without it is not a finished
-// backup. It holds the checksum of the whole lmdb file. A folder with the marker is
+// backup. It holds the checksum of the whole lmdb file and one of its own members. A folder with the marker is
 // never opened as a data directory, which would change it.
 
 import { open, readFile } from 'node:fs/promises';
@@ -27,11 +27,11 @@ export interface FileDigest {
 
 /** The file is synced; the caller syncs the folder. */
 export async function writeMarker(folder: string, marker: BackupMarker): Promise<void> {
+  const members = { format_version: FORMAT_VERSION, ...marker };
+  const sealed = { ...members, checksum: checksumOfMembers(members) };
   const file = await open(join(folder, MARKER_FILE), 'wx');
   try {
-    await file.writeFile(
-      `${JSON.stringify({ format_version: FORMAT_VERSION, ...marker }, null, 2)}\n`,
-    );
+    await file.writeFile(`${JSON.stringify(sealed, null, 2)}\n`);
     await file.sync();
   } finally {
     await file.close();
@@ -49,13 +49,17 @@ export async function readMarker(folder: string): Promise<BackupMarker | undefin
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
     throw error;
   }
-  let found: (Partial<BackupMarker> & { format_version?: unknown }) | null;
+  let found: (Partial<BackupMarker> & { format_version?: unknown; checksum?: unknown }) | null;
   try {
     found = JSON.parse(text) as typeof found;
   } catch (cause) {
-    throw new SagittaError('data_corrupt', `The file ${path} is damaged: it is not valid JSON.`, {
-      cause,
-    });
+    throw new SagittaError(
+      'data_corrupt',
+      `The file ${path} is damaged: it is not valid JSON. Use another backup.`,
+      {
+        cause,
+      },
+    );
   }
   if (Number.isInteger(found?.format_version) && found?.format_version !== FORMAT_VERSION) {
     throw new SagittaError(
@@ -64,7 +68,18 @@ export async function readMarker(folder: string): Promise<BackupMarker | undefin
     );
   }
   if (!isMarker(found)) {
-    throw new SagittaError('data_corrupt', `The file ${path} is damaged: members are missing.`);
+    throw new SagittaError(
+      'data_corrupt',
+      `The file ${path} is damaged: members are missing. Use another backup.`,
+    );
+  }
+  const { checksum, ...members } = found as BackupMarker & { checksum?: unknown };
+  // Backups of earlier versions have none.
+  if (checksum !== undefined && checksum !== checksumOfMembers(members)) {
+    throw new SagittaError(
+      'data_corrupt',
+      `The file ${path} is damaged: its members do not have their checksum. Use another backup.`,
+    );
   }
   const { createdAt, byteLength, collectionCount, storeFile } = found;
   return { createdAt, byteLength, collectionCount, storeFile };
@@ -94,10 +109,19 @@ export async function digestOfFile(path: string): Promise<FileDigest> {
       checksum = crc32(chunk.subarray(0, bytesRead), checksum);
       byteLength += bytesRead;
     }
-    return { byteLength, checksum: `crc32:${checksum.toString(16).padStart(8, '0')}` };
+    return { byteLength, checksum: textOf(checksum) };
   } finally {
     await file.close();
   }
+}
+
+/** The order of members is that of the file. */
+function checksumOfMembers(members: object): string {
+  return textOf(crc32(JSON.stringify(members)));
+}
+
+function textOf(checksum: number): string {
+  return `crc32:${checksum.toString(16).padStart(8, '0')}`;
 }
 
 function isMarker(value: unknown): value is BackupMarker {

@@ -60,7 +60,11 @@ function openRoot(path: string): RootDatabase<Buffer, Buffer> {
 export function damagedFile(path: string, error: unknown): unknown {
   const { code, message } = error as { code?: unknown; message: string };
   if (typeof code !== 'number' || code >= 0) return error;
-  return new SagittaError('data_corrupt', `The file ${path} is damaged: ${message}.`, {
-    cause: error,
-  });
+  return new SagittaError(
+    'data_corrupt',
+    `The file ${path} is damaged: ${message}. Restore a backup.`,
+    {
+      cause: error,
+    },
+  );
 }

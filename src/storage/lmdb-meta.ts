@@ -100,7 +100,7 @@ function isPair(first: MetaPage, second: MetaPage): boolean {
 export function notLmdb(path: string): SagittaError {
   return new SagittaError(
     'data_corrupt',
-    `The file ${path} is damaged: its first pages are not those of an lmdb file of version ${VERSION}.`,
+    `The file ${path} is damaged: its first pages are not those of an lmdb file of version ${VERSION}. Restore a backup.`,
   );
 }
 

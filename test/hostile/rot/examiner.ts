@@ -1,0 +1,117 @@
+// A process that examines directories, one after another: what `sagitta verify` finds, whether the service starts,
+// what it answers, and how it goes on after further writes. Damage may end the process, which its parent notices.
+
+import { rmSync } from 'node:fs';
+import { SagittaError } from '../../../src/common/errors.js';
+import { restoreBackup, verifyDirectory } from '../../../src/offline.js';
+import { type Answer, ask, type OpenSample, openSample, writeMore } from './sample.js';
+
+export interface ExaminerInput {
+  readonly directory: string;
+  /** Whether it is a backup, which is restored after it was verified. */
+  readonly isBackup: boolean;
+  /** Whether further writes could make overlooked damage worse. */
+  readonly mayGetWorse: boolean;
+}
+
+/** An error with the code that clients see; null for one that is not ours. */
+export interface Failure {
+  readonly code: string | null;
+  readonly message: string;
+}
+
+export interface Verdict {
+  /** `severity: where: what`. */
+  readonly findings: readonly string[];
+  readonly errorCount: number;
+  readonly failure: Failure | null;
+}
+
+export interface Examination {
+  readonly verdict: Verdict;
+  /** Of a start or a restore that failed. */
+  readonly failure: Failure | null;
+  /** What was repaired. */
+  readonly warnings: readonly string[];
+  readonly answers: readonly Answer[];
+  /** After further writes and another start; null when they were not tried. */
+  readonly later: {
+    readonly failure: Failure | null;
+    readonly answers: readonly Answer[];
+    readonly verdict: Verdict | null;
+  } | null;
+}
+
+function failureOf(error: unknown): Failure {
+  const { message, stack } = error as Error;
+  return error instanceof SagittaError
+    ? { code: error.code, message }
+    : { code: null, message: stack ?? message };
+}
+
+async function verify(directory: string): Promise<Verdict> {
+  try {
+    const { findings, errorCount } = await verifyDirectory(directory);
+    const lines = findings.map(({ severity, where, what }) => `${severity}: ${where}: ${what}`);
+    return { findings: lines, errorCount, failure: null };
+  } catch (error) {
+    return { findings: [], errorCount: 0, failure: failureOf(error) };
+  }
+}
+
+async function examine({ directory, isBackup, mayGetWorse }: ExaminerInput): Promise<Examination> {
+  const verdict = await verify(directory);
+  const warnings: string[] = [];
+  const nothing = { verdict, warnings, answers: [], later: null };
+  let used = directory;
+  if (isBackup) {
+    // As the command does, which verifies the backup before it restores it.
+    if (verdict.failure !== null || verdict.errorCount > 0) return { ...nothing, failure: null };
+    used = `${directory}-restored`;
+    rmSync(used, { recursive: true, force: true });
+    try {
+      await restoreBackup(directory, used);
+    } catch (error) {
+      return { ...nothing, failure: failureOf(error) };
+    }
+  }
+  let sample: OpenSample;
+  try {
+    sample = await openSample(used, (message) => warnings.push(message));
+  } catch (error) {
+    return { ...nothing, failure: failureOf(error) };
+  }
+  const answers = await ask(sample.service);
+  const isWhole = answers.every(({ status }) => status < 500);
+  const isContinued = isWhole && mayGetWorse;
+  const later = isContinued ? await goOn(sample, used) : null;
+  if (!isContinued) await sample.close();
+  return { verdict, failure: null, warnings, answers, later };
+}
+
+async function goOn(sample: OpenSample, directory: string): Promise<Examination['later']> {
+  try {
+    await writeMore(sample);
+    await sample.close();
+    const verdict = await verify(directory);
+    const again = await openSample(directory, () => {});
+    const answers = await ask(again.service);
+    await again.close();
+    return { failure: null, answers, verdict };
+  } catch (error) {
+    await sample.close().catch(() => {});
+    return { failure: failureOf(error), answers: [], verdict: null };
+  }
+}
+
+process.on('message', (input: ExaminerInput) => {
+  examine(input).then(
+    (examination) => process.send!(examination),
+    // What is not expected ends the process, like a crash.
+    (error: unknown) => {
+      console.error(error);
+      process.exit(70);
+    },
+  );
+});
+process.once('disconnect', () => process.exit(0));

@@ -1,0 +1,29 @@
+// node dist/test/hostile/rot/main.js [--cases 5000] [--seed N] [--file KIND] [--first NUMBER] [--verbose]
+// KIND: tables, mark, segment, marker (of a backup), "lmdb lock".
+
+import { parseArgs } from 'node:util';
+import type { FileKind } from './damage.js';
+import { runRot } from './rot.js';
+
+const { values } = parseArgs({
+  options: {
+    cases: { type: 'string', default: '5000' },
+    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+    file: { type: 'string' },
+    first: { type: 'string', default: '0' },
+    verbose: { type: 'boolean', default: false },
+  },
+});
+console.log(`seed ${values.seed}, ${values.cases} cases`);
+const report = await runRot({
+  caseCount: Number(values.cases),
+  seed: Number(values.seed),
+  kind: values.file as FileKind | undefined,
+  first: Number(values.first),
+  onCase(number, what, outcome) {
+    if (values.verbose || outcome === 'fault') console.log(`${number}: ${outcome}: ${what}`);
+  },
+});
+console.table(report.outcomes);
+for (const fault of report.faults) console.log(`fault: ${fault}`);
+process.exitCode = report.faults.length > 0 ? 1 : 0;

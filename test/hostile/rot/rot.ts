@@ -1,0 +1,304 @@
+// Damages files of a data directory or a backup one at a time, has a process examine it, and judges what happened:
+// the service refuses, saying which file is damaged and what to do; or it repairs, and says so; or nothing has
+// changed. A wrong answer, a crash, an unclear message, and damage that `verify` does not find are faults.
+
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, linkSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { copyFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createRandom } from '../../database/harness.js';
+import { damage, type FileKind, type FileToDamage, kindOf } from './damage.js';
+import type { Examination, ExaminerInput, Failure } from './examiner.js';
+import {
+  type Answer,
+  BACKUPS,
+  makeSample,
+  NEWER,
+  NEWER_BACKUP,
+  OLDER,
+  OLDER_BACKUP,
+} from './sample.js';
+
+const EXAMINER = fileURLToPath(new URL('./examiner.js', import.meta.url));
+const EXAMINATION_MS_MAX = 120_000;
+/** Segment files are never written to, so copies may share them. */
+const isShared = (name: string) => name.endsWith('.arrow');
+
+export type Outcome =
+  | 'refused at the start'
+  | 'refused by collections'
+  | 'refused by restore'
+  | 'repaired'
+  | 'without effect'
+  | 'without effect, but reported'
+  | 'fault';
+
+export interface RotReport {
+  readonly seed: number;
+  /** By kind of file, by outcome. */
+  readonly outcomes: Readonly<Record<string, Record<string, number>>>;
+  readonly faults: readonly string[];
+}
+
+export interface RotOptions {
+  readonly caseCount: number;
+  readonly seed: number;
+  /** Of the files that are damaged; all of them by default. */
+  readonly kind?: FileKind | undefined;
+  /** The number of the first case, to repeat one. */
+  readonly first?: number;
+  readonly onCase?: (number: number, what: string, outcome: Outcome) => void;
+}
+
+interface Target {
+  readonly isBackup: boolean;
+  readonly source: string;
+  readonly file: FileToDamage;
+}
+
+export async function runRot(options: RotOptions): Promise<RotReport> {
+  const { caseCount, seed, kind, first = 0, onCase = () => {} } = options;
+  const folder = mkdtempSync(join(tmpdir(), 'sagitta-rot-'));
+  const examiner = new Examiner();
+  try {
+    await makeSample(folder, seed);
+    const targets = targetsIn(folder).filter(
+      ({ file }) => kind === undefined || file.kind === kind,
+    );
+    const kinds = [...new Set(targets.map(({ file }) => file.kind))];
+    const expected = await examineIntact(folder, examiner);
+    const outcomes: Record<string, Record<string, number>> = {};
+    const faults: string[] = [];
+    for (let number = first; number < first + caseCount; number++) {
+      const random = createRandom(seed * 1_000_003 + number);
+      // Tables have most of what can go wrong.
+      const drawn = random() < 0.4 && kinds.includes('tables') ? 'tables' : pick(kinds, random);
+      const target = pick(
+        targets.filter(({ file }) => file.kind === drawn),
+        random,
+      );
+      const directory = join(folder, 'case');
+      await copyForCase(target.source, directory);
+      const what = damage(directory, target.file, random);
+      const place = `${target.isBackup ? 'backup, ' : ''}${what}`;
+      const examination = await examiner.examine({
+        directory,
+        isBackup: target.isBackup,
+        mayGetWorse: target.file.kind === 'tables',
+      });
+      const judged = judge(examination, target, expected);
+      outcomes[drawn] ??= {};
+      const counts = outcomes[drawn];
+      counts[judged.outcome] = (counts[judged.outcome] ?? 0) + 1;
+      if (judged.fault !== undefined) faults.push(`case ${number}: ${place}: ${judged.fault}`);
+      onCase(number, place, judged.outcome);
+    }
+    return { seed, outcomes, faults };
+  } finally {
+    examiner.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function pick<T>(items: readonly T[], random: () => number): T {
+  return items[Math.floor(random() * items.length)]!;
+}
+
+function targetsIn(folder: string): Target[] {
+  const backups = join(folder, BACKUPS);
+  return [
+    ...targetsOf(join(folder, NEWER), join(folder, OLDER), false),
+    ...targetsOf(join(backups, NEWER_BACKUP), join(backups, OLDER_BACKUP), true),
+  ];
+}
+
+function targetsOf(source: string, older: string, isBackup: boolean): Target[] {
+  const paths = filesIn(source);
+  return paths.map((path) => {
+    const siblings = paths.filter((other) => other !== path && kindOf(other) === kindOf(path));
+    const file = {
+      kind: kindOf(path),
+      path,
+      older: existsSync(join(older, path)) ? join(older, path) : undefined,
+      siblings: siblings.map((sibling) => join(source, sibling)),
+    };
+    return { isBackup, source, file };
+  });
+}
+
+function filesIn(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
+    .sort();
+}
+
+async function copyForCase(from: string, to: string): Promise<void> {
+  rmSync(to, { recursive: true, force: true });
+  for (const path of filesIn(from)) {
+    mkdirSync(dirname(join(to, path)), { recursive: true });
+    if (isShared(path)) linkSync(join(from, path), join(to, path));
+    else await copyFile(join(from, path), join(to, path));
+  }
+}
+
+/** By whether it is a backup. */
+type Expected = ReadonlyMap<boolean, Examination>;
+
+async function examineIntact(folder: string, examiner: Examiner): Promise<Expected> {
+  const expected = new Map<boolean, Examination>();
+  for (const { isBackup, source } of [
+    { isBackup: false, source: join(folder, NEWER) },
+    { isBackup: true, source: join(folder, BACKUPS, NEWER_BACKUP) },
+  ]) {
+    const directory = join(folder, 'case');
+    await copyForCase(source, directory);
+    const found = await examiner.examine({ directory, isBackup, mayGetWorse: true });
+    const isIntact =
+      found !== 'crashed' &&
+      found.failure === null &&
+      found.verdict.failure === null &&
+      found.verdict.errorCount === 0 &&
+      found.later?.failure === null &&
+      found.later.verdict?.errorCount === 0 &&
+      found.answers.every(({ status }) => status === 200);
+    if (!isIntact) throw new Error(`the sample is not intact: ${JSON.stringify(found, null, 2)}`);
+    expected.set(isBackup, found);
+  }
+  return expected;
+}
+
+interface Judged {
+  readonly outcome: Outcome;
+  readonly fault?: string;
+}
+
+const fault = (what: string): Judged => ({ outcome: 'fault', fault: what });
+
+function judge(
+  found: Examination | 'crashed',
+  { isBackup, file }: Target,
+  expectations: Expected,
+): Judged {
+  if (found === 'crashed') return fault('the process ended');
+  const expected = expectations.get(isBackup)!;
+  const { verdict, failure, warnings, answers, later } = found;
+  const isFoundByVerify = verdict.failure !== null || verdict.errorCount > 0;
+  if (verdict.failure !== null) {
+    const unclear = unclearIn(verdict.failure, file);
+    if (unclear !== undefined) return fault(`verify fails with ${unclear}`);
+  }
+  if (isBackup && isFoundByVerify) return { outcome: 'refused by restore' };
+  if (failure !== null) {
+    const unclear = unclearIn(failure, file);
+    if (unclear !== undefined) return fault(`the start fails with ${unclear}`);
+    if (!isFoundByVerify) return fault(`verify does not find it; the start: ${failure.message}`);
+    return { outcome: 'refused at the start' };
+  }
+  const wrong = firstWrong(answers, expected.answers, file);
+  if (wrong !== undefined) return fault(wrong);
+  if (answers.some(({ status }) => status >= 500)) {
+    if (!isFoundByVerify) return fault('verify does not find it; collections are unavailable');
+    return { outcome: 'refused by collections' };
+  }
+  const judgedLater = judgeLater(later, expected, { file, isFoundByVerify });
+  if (judgedLater !== undefined) return fault(`later: ${judgedLater}`);
+  if (warnings.length > 0) return { outcome: 'repaired' };
+  return { outcome: isFoundByVerify ? 'without effect, but reported' : 'without effect' };
+}
+
+function judgeLater(
+  later: Examination['later'],
+  expected: Examination,
+  { file, isFoundByVerify }: { file: FileToDamage; isFoundByVerify: boolean },
+): string | undefined {
+  if (later === null) return undefined;
+  if (later.failure !== null) return later.failure.message;
+  if (later.verdict!.errorCount > 0 && !isFoundByVerify) {
+    return `verify finds ${later.verdict!.findings.join('; ')}`;
+  }
+  return firstWrong(later.answers, expected.later!.answers, file);
+}
+
+const ADVICE = /restore|verify|another (directory|backup)|start the version|delete/i;
+
+/** What is missing in the message; undefined when it names the file and says what to do. */
+function unclearIn({ code, message }: Failure, file: FileToDamage): string | undefined {
+  if (code === null) return `an error without code: ${message}`;
+  const name = file.kind === 'mark' || file.kind === 'lmdb lock' ? 'store.' : basename(file.path);
+  // The mark and the tables are compared with one another.
+  if (!message.includes(name)) return `a message that does not name ${name}: ${message}`;
+  if (!ADVICE.test(message)) return `a message that does not say what to do: ${message}`;
+  return undefined;
+}
+
+/** The first answer that is neither the expected one nor a refusal. */
+function firstWrong(
+  answers: readonly Answer[],
+  expected: readonly Answer[],
+  file: FileToDamage,
+): string | undefined {
+  for (const [i, { question, status, text }] of answers.entries()) {
+    const intact = expected[i]!;
+    if (status === intact.status && text === intact.text) continue;
+    if (status < 500) {
+      if (saysThatCollectionsFailed(text, intact.text)) continue;
+      return `${question}: found ${status} ${text.slice(0, 600)}, expected ${intact.text.slice(0, 600)}`;
+    }
+    const unclear = unclearIn(failureOf(text), file);
+    if (unclear !== undefined) return `${question}: ${status} with ${unclear}`;
+  }
+  return undefined;
+}
+
+function failureOf(text: string): Failure {
+  const { code, detail } = JSON.parse(text) as { code: string; detail: string };
+  return { code, message: detail };
+}
+
+interface CollectionRecord {
+  readonly id?: string;
+  readonly status?: string;
+}
+
+/** Records of collections that are not loaded say so, and lack what only their data tells. */
+function saysThatCollectionsFailed(text: string, intact: string): boolean {
+  const recordsIn = (json: string): readonly CollectionRecord[] => {
+    const reply = JSON.parse(json) as CollectionRecord & { collections?: CollectionRecord[] };
+    return reply.collections ?? [reply];
+  };
+  const expected = recordsIn(intact);
+  const found = recordsIn(text);
+  const isAsExpected = (record: CollectionRecord, i: number) =>
+    record.id === expected[i]!.id &&
+    (record.status === 'failed' || JSON.stringify(record) === JSON.stringify(expected[i]));
+  return found.length === expected.length && found.every(isAsExpected);
+}
+
+class Examiner {
+  #child: ChildProcess | undefined;
+
+  async examine(input: ExaminerInput): Promise<Examination | 'crashed'> {
+    this.#child ??= fork(EXAMINER, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+    const child = this.#child;
+    const deadline = setTimeout(() => child.kill('SIGKILL'), EXAMINATION_MS_MAX);
+    const abort = new AbortController();
+    const { signal } = abort;
+    const ended = once(child, 'exit', { signal }).then(() => 'crashed' as const);
+    const answered = once(child, 'message', { signal }).then(([found]) => found as Examination);
+    child.send(input);
+    const found = await Promise.race([ended, answered]);
+    abort.abort();
+    await Promise.allSettled([ended, answered]);
+    clearTimeout(deadline);
+    if (found === 'crashed') this.#child = undefined;
+    return found;
+  }
+
+  close(): void {
+    this.#child?.disconnect();
+  }
+}
