@@ -20,10 +20,10 @@ const report = await runRot({
   seed: Number(values.seed),
   kind: values.file as FileKind | undefined,
   first: Number(values.first),
-  onCase(number, what, outcome) {
-    if (values.verbose || outcome === 'fault') console.log(`${number}: ${outcome}: ${what}`);
+  onCase(number, what, { outcome, fault = '' }) {
+    if (values.verbose || fault !== '') console.log(`${number}: ${outcome}: ${what}: ${fault}`);
   },
 });
 console.table(report.outcomes);
-for (const fault of report.faults) console.log(`fault: ${fault}`);
+console.log(`${report.faults.length} faults`);
 process.exitCode = report.faults.length > 0 ? 1 : 0;

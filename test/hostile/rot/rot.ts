@@ -27,7 +27,7 @@ const EXAMINATION_MS_MAX = 120_000;
 /** Segment files are never written to, so copies may share them. */
 const isShared = (name: string) => name.endsWith('.arrow');
 
-export type Outcome =
+type Outcome =
   | 'refused at the start'
   | 'refused by collections'
   | 'refused by restore'
@@ -35,6 +35,12 @@ export type Outcome =
   | 'without effect'
   | 'without effect, but reported'
   | 'fault';
+
+export interface Judged {
+  readonly outcome: Outcome;
+  /** What is wrong. */
+  readonly fault?: string;
+}
 
 export interface RotReport {
   readonly seed: number;
@@ -50,7 +56,7 @@ export interface RotOptions {
   readonly kind?: FileKind | undefined;
   /** The number of the first case, to repeat one. */
   readonly first?: number;
-  readonly onCase?: (number: number, what: string, outcome: Outcome) => void;
+  readonly onCase?: (number: number, what: string, judged: Judged) => void;
 }
 
 interface Target {
@@ -94,7 +100,7 @@ export async function runRot(options: RotOptions): Promise<RotReport> {
       const counts = outcomes[drawn];
       counts[judged.outcome] = (counts[judged.outcome] ?? 0) + 1;
       if (judged.fault !== undefined) faults.push(`case ${number}: ${place}: ${judged.fault}`);
-      onCase(number, place, judged.outcome);
+      onCase(number, place, judged);
     }
     return { seed, outcomes, faults };
   } finally {
@@ -169,11 +175,6 @@ async function examineIntact(folder: string, examiner: Examiner): Promise<Expect
     expected.set(isBackup, found);
   }
   return expected;
-}
-
-interface Judged {
-  readonly outcome: Outcome;
-  readonly fault?: string;
 }
 
 const fault = (what: string): Judged => ({ outcome: 'fault', fault: what });

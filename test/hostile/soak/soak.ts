@@ -1,0 +1,281 @@
+// Mixed work on one server for a long time, at a share of what it can do, with restarts: memory, descriptors, disk and
+// latencies must stay flat, replies right, and acknowledged writes there after each restart.
+
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { verifyDirectory } from '../../../src/offline.js';
+import { createRandom } from '../../database/harness.js';
+import {
+  createCaller,
+  type ServerProcess,
+  startServerProcess,
+} from '../../support/server-process.js';
+import { quantile } from '../overload/overload.js';
+import { readDisk, readHeapBytes, readProcess, type Sample } from './samples.js';
+import { type Call, must, Workload } from './workload.js';
+
+export interface SoakOptions {
+  readonly durationMs: number;
+  readonly restartMs: number;
+  readonly sampleMs: number;
+  readonly calibrationMs: number;
+  /** Of the measured capacity. */
+  readonly load: number;
+  readonly rowCount: number;
+  readonly seed: number;
+  readonly onSample?: (sample: Sample) => void;
+}
+
+export interface SoakReport {
+  readonly seed: number;
+  readonly load: number;
+  /** Requests per second: what the server can do, and what was sent. */
+  readonly capacity: number;
+  readonly rate: number;
+  readonly samples: readonly Sample[];
+  /** Requests that were due while `OUTSTANDING_MAX` were under way. */
+  readonly delayedCount: number;
+  readonly faults: readonly string[];
+}
+
+const CALIBRATION_CLIENTS = 8;
+const CONNECTIONS = 32;
+const OUTSTANDING_MAX = 512;
+const FAULTS_MAX = 100;
+
+export async function runSoak(options: SoakOptions): Promise<SoakReport> {
+  const folder = mkdtempSync(join(tmpdir(), 'sagitta-soak-'));
+  const soak = new Soak(folder, options);
+  try {
+    return await soak.run();
+  } finally {
+    await soak.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+class Soak {
+  readonly #options: SoakOptions;
+  readonly #dataDirectory: string;
+  readonly #backupDirectory: string;
+  readonly #workload: Workload;
+  readonly #random: () => number;
+  readonly #samples: Sample[] = [];
+  readonly #faults: string[] = [];
+  /** Milliseconds of the requests that ended since the last sample, by kind. */
+  #tookMs = new Map<string, number[]>();
+  #server: ServerProcess | undefined;
+  #caller: ReturnType<typeof createCaller> | undefined;
+  #processCount = 0;
+  #readyAtMs = 0;
+  #startedAtMs = 0;
+  #requestCount = 0;
+  #outstanding = 0;
+  #delayedCount = 0;
+  /** Acknowledged last. */
+  #acknowledged = 0;
+
+  constructor(folder: string, options: SoakOptions) {
+    this.#options = options;
+    this.#dataDirectory = join(folder, 'data');
+    this.#backupDirectory = join(folder, 'backups');
+    mkdirSync(this.#backupDirectory);
+    this.#random = createRandom(options.seed);
+    this.#workload = new Workload({
+      backupDirectory: this.#backupDirectory,
+      random: this.#random,
+      rowCount: options.rowCount,
+    });
+  }
+
+  async run(): Promise<SoakReport> {
+    const { durationMs, restartMs, load, seed } = this.#options;
+    await this.#start();
+    await this.#workload.load(this.#call);
+    const capacity = await this.#calibrate();
+    const rate = capacity * load;
+    this.#startedAtMs = performance.now();
+    const endMs = this.#startedAtMs + durationMs;
+    for (let isKilled = false; performance.now() < endMs; isKilled = !isKilled) {
+      await this.#work(rate, Math.min(endMs, performance.now() + restartMs));
+      if (performance.now() < endMs) await this.#restart(isKilled);
+    }
+    await this.#server!.stop();
+    await this.#verify();
+    return {
+      seed,
+      load,
+      capacity,
+      rate,
+      samples: this.#samples,
+      delayedCount: this.#delayedCount,
+      faults: this.#faults,
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#caller?.close();
+    await this.#server?.kill();
+  }
+
+  get #call(): Call {
+    return this.#caller!.call;
+  }
+
+  async #start(): Promise<void> {
+    this.#server = await startServerProcess({
+      dataDirectory: this.#dataDirectory,
+      settings: {
+        SAGITTA_BACKUP_DIR: this.#backupDirectory,
+        // Short, so that what is kept for them settles within minutes.
+        SAGITTA_RETENTION_MS: '20000',
+        SAGITTA_IDEMPOTENCY_MS: '60000',
+        SAGITTA_READ_RATE_MAX: '0',
+        SAGITTA_WRITE_RATE_MAX: '0',
+        SAGITTA_LOG_LEVEL: 'error',
+      },
+    });
+    this.#caller = createCaller(this.#server.url, CONNECTIONS);
+    this.#readyAtMs = performance.now();
+  }
+
+  /** Requests per second of clients that send one request after the other. */
+  async #calibrate(): Promise<number> {
+    const startMs = performance.now();
+    const endMs = startMs + this.#options.calibrationMs;
+    let count = 0;
+    const client = async () => {
+      while (performance.now() < endMs) {
+        await this.#send();
+        count++;
+      }
+    };
+    await Promise.all(Array.from({ length: CALIBRATION_CLIENTS }, client));
+    this.#tookMs.clear();
+    return count / ((performance.now() - startMs) / 1000);
+  }
+
+  /** Sends at the rate, whether replies come or not, until the time. */
+  async #work(rate: number, endMs: number): Promise<void> {
+    let isEnding = false;
+    const sampling = (async () => {
+      while (!isEnding) {
+        await sleep(this.#options.sampleMs);
+        if (!isEnding) await this.#sample();
+      }
+    })();
+    const acknowledging = (async () => {
+      while (!isEnding) await this.#acknowledge();
+    })();
+    const under = new Set<Promise<void>>();
+    let dueMs = performance.now();
+    while (dueMs < endMs) {
+      dueMs -= Math.log(1 - this.#random()) * (1000 / rate);
+      const waitMs = dueMs - performance.now();
+      if (waitMs > 1) await sleep(waitMs);
+      if (this.#outstanding >= OUTSTANDING_MAX) {
+        this.#delayedCount++;
+        await Promise.race(under);
+      }
+      const sending: Promise<void> = this.#send(dueMs).finally(() => under.delete(sending));
+      under.add(sending);
+    }
+    await Promise.all(under);
+    isEnding = true;
+    await Promise.all([sampling, acknowledging]);
+  }
+
+  /** Latency counts from the time when the request was due. */
+  async #send(dueMs = performance.now()): Promise<void> {
+    const { kind, run } = this.#workload.next();
+    this.#outstanding++;
+    this.#requestCount++;
+    try {
+      await run(this.#call);
+      const tookMs = this.#tookMs.get(kind) ?? [];
+      this.#tookMs.set(kind, tookMs);
+      tookMs.push(performance.now() - dueMs);
+    } catch (error) {
+      this.#fault(`${kind}: ${(error as Error).message}`);
+    } finally {
+      this.#outstanding--;
+    }
+  }
+
+  /** One more write, whose number must be found after a restart. */
+  async #acknowledge(): Promise<void> {
+    const number = this.#acknowledged + 1;
+    const values = Array.from({ length: 64 }, () => 1);
+    try {
+      await must(this.#call, 'PUT', '/v1/collections/c/vectors/acknowledged', {
+        values,
+        metadata: { number },
+      });
+      this.#acknowledged = number;
+    } catch (error) {
+      this.#fault(`acknowledged write: ${(error as Error).message}`);
+    }
+    await sleep(50);
+  }
+
+  async #restart(isKilled: boolean): Promise<void> {
+    this.#caller!.close();
+    if (isKilled) await this.#server!.kill();
+    else await this.#server!.stop();
+    const { exitCode } = this.#server!.child;
+    if (!isKilled && exitCode !== 0) this.#fault(`the server stopped with ${exitCode}`);
+    await this.#start();
+    this.#processCount++;
+    const reply = await must(this.#call, 'GET', '/v1/collections/c/vectors/acknowledged');
+    const { number } = reply.json<{ metadata: { number: number } }>().metadata;
+    if (number !== this.#acknowledged) {
+      this.#fault(
+        `after a restart, write ${number} is the last; ${this.#acknowledged} was acknowledged`,
+      );
+    }
+  }
+
+  async #verify(): Promise<void> {
+    const { findings } = await verifyDirectory(this.#dataDirectory);
+    for (const { severity, where, what } of findings) {
+      if (severity === 'error') this.#fault(`verify: ${where}: ${what}`);
+    }
+  }
+
+  async #sample(): Promise<void> {
+    const heapBytes = await readHeapBytes(this.#call).catch(() => Number.NaN);
+    const { exitCode, signalCode, pid } = this.#server!.child;
+    if (exitCode !== null || signalCode !== null) {
+      this.#fault(`the server ended: ${signalCode ?? exitCode}`);
+      return;
+    }
+    const took = this.#tookMs;
+    this.#tookMs = new Map();
+    const nowMs = performance.now();
+    const all = quantilesOf([...took.values()].flat());
+    const sample: Sample = {
+      seconds: (nowMs - this.#startedAtMs) / 1000,
+      process: this.#processCount,
+      processSeconds: (nowMs - this.#readyAtMs) / 1000,
+      ...readProcess(pid!),
+      heapBytes,
+      ...readDisk(this.#dataDirectory),
+      requestCount: this.#requestCount,
+      latencies: Object.fromEntries([...took].map(([kind, ms]) => [kind, quantilesOf(ms)])),
+      ...all,
+    };
+    this.#samples.push(sample);
+    this.#options.onSample?.(sample);
+  }
+
+  #fault(what: string): void {
+    if (this.#faults.length < FAULTS_MAX) this.#faults.push(what);
+  }
+}
+
+function quantilesOf(tookMs: readonly number[]): { p50: number; p99: number } {
+  const ascending = [...tookMs].sort((a, b) => a - b);
+  return { p50: quantile(ascending, 0.5), p99: quantile(ascending, 0.99) };
+}
