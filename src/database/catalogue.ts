@@ -551,7 +551,7 @@ export class Catalogue {
 export function reasonForClients(error: SagittaError): string {
   const namesPath = /(^|[\s"'(])([A-Za-z]:\\|\/)/.test(error.message);
   return namesPath
-    ? 'Its data cannot be read. The log of the service has the cause.'
+    ? 'Its data cannot be read. The log of the service has the cause. Run "sagitta verify" to find all damage, and restore a backup.'
     : error.message;
 }
 

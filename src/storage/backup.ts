@@ -189,7 +189,7 @@ async function requireBackup(folder: string): Promise<void> {
   if ((await readMarker(folder)) !== undefined) return;
   throw new SagittaError(
     'configuration_invalid',
-    `${folder} is not a finished backup: there is no ${MARKER_FILE} in it.`,
+    `${folder} is not a finished backup: there is no ${MARKER_FILE} in it. Use another backup.`,
   );
 }
 

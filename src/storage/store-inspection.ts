@@ -166,6 +166,13 @@ export class StoreInspection {
 async function requireDataDirectory(directory: string): Promise<void> {
   const found = await stat(join(directory, STORE_FILE)).catch(() => undefined);
   if (found?.isFile() === true) return;
+  const others = [MARK_FILE, BLOB_FOLDER, MARKER_FILE].map((name) => stat(join(directory, name)));
+  if ((await Promise.allSettled(others)).some(({ status }) => status === 'fulfilled')) {
+    throw new SagittaError(
+      'data_corrupt',
+      `The file ${STORE_FILE} is missing in ${directory}, but other files of a data directory are there. Restore a backup.`,
+    );
+  }
   throw new SagittaError(
     'configuration_invalid',
     `${directory} is neither a data directory nor a backup: it has no ${STORE_FILE}.`,

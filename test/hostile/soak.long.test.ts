@@ -16,7 +16,7 @@ describe('soak', () => {
       durationMs: 16_000,
       restartMs: 6_000,
       sampleMs: 1_000,
-      calibrationMs: 4_000,
+      calibrationMs: 1_500,
       load: 0.5,
       rowCount: 2_000,
       seed,

@@ -130,14 +130,16 @@ export class FileGuard {
   }
 }
 
+/** The message about a segment file, in which `found` is a sentence. */
+export function damagedSegmentFile(name: string, found: string): string {
+  return `Segment file ${name} is damaged: ${found} Run "sagitta verify" to find other damage, and restore a backup.`;
+}
+
 function damageOf(name: string, cause: unknown): SagittaError {
   const found = cause instanceof Error ? cause.message : String(cause);
-  return new SagittaError('data_corrupt', `Segment file ${name} is damaged: ${found}`, { cause });
+  return new SagittaError('data_corrupt', damagedSegmentFile(name, found), { cause });
 }
 
 function cutFile(name: string): SagittaError {
-  return damageOf(
-    name,
-    'a part of it could not be read: it was cut, or the disk failed. Restore the collection from a backup.',
-  );
+  return damageOf(name, 'a part of it could not be read: it was cut, or the disk failed.');
 }

@@ -17,7 +17,12 @@ import { keys, logName, segmentBlobName } from '../keys.js';
 import type { DatabaseObserver } from '../observer.js';
 import { Collection } from './collection.js';
 import { Expiries } from './expiries.js';
-import { FileGuard, type LoadedFile, type VerificationQueue } from './file-guard.js';
+import {
+  damagedSegmentFile,
+  FileGuard,
+  type LoadedFile,
+  type VerificationQueue,
+} from './file-guard.js';
 import { Maintenance } from './maintenance.js';
 import {
   type CollectionDefinition,
@@ -159,11 +164,11 @@ async function loadSegment(
   try {
     const mapping = await store.mapBlob(name);
     const bytes = mapping?.bytes ?? (await store.readBlob(name));
-    if (bytes === undefined) throw new SagittaError('data_corrupt', 'the file is missing');
+    if (bytes === undefined) throw new SagittaError('data_corrupt', 'The file is missing.');
     if (bytes.byteLength !== entry.byteLength) {
       throw new SagittaError(
         'data_corrupt',
-        `it has ${bytes.byteLength} bytes, expected ${entry.byteLength}`,
+        `It has ${bytes.byteLength} bytes, expected ${entry.byteLength}.`,
       );
     }
     const segment = decodeSegment(bytes, { key, number }, mapping);
@@ -176,7 +181,7 @@ async function loadSegment(
     return { name, segment, bytes, checksum };
   } catch (error) {
     if (!(error instanceof SagittaError)) throw error;
-    throw new SagittaError('data_corrupt', `Segment file ${name} is damaged: ${error.message}`, {
+    throw new SagittaError('data_corrupt', damagedSegmentFile(name, error.message), {
       cause: error,
     });
   }

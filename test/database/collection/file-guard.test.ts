@@ -26,7 +26,9 @@ describe('a guard of several files', () => {
       guard.add({ name, segment: intact, bytes: new Uint8Array(), checksum: '' });
     }
     await guard.whenVerified();
-    assert.deepEqual(damaged, ['Segment file 1 is damaged: the checksum differs']);
+    assert.deepEqual(damaged, [
+      'Segment file 1 is damaged: the checksum differs Run "sagitta verify" to find other damage, and restore a backup.',
+    ]);
     assert.throws(() => guard.requireIntact([intact]), { code: 'data_corrupt' });
     assert.equal(guard.whenVerified(), undefined);
   });

@@ -196,6 +196,8 @@ function judge(
   if (failure !== null) {
     const unclear = unclearIn(failure, file);
     if (unclear !== undefined) return fault(`the start fails with ${unclear}`);
+    // Without its marker, a backup is a data directory.
+    if (isBackup) return { outcome: 'refused by restore' };
     if (!isFoundByVerify) return fault(`verify does not find it; the start: ${failure.message}`);
     return { outcome: 'refused at the start' };
   }
@@ -230,8 +232,10 @@ const ADVICE = /restore|verify|another (directory|backup)|start the version|dele
 function unclearIn({ code, message }: Failure, file: FileToDamage): string | undefined {
   if (code === null) return `an error without code: ${message}`;
   const name = file.kind === 'mark' || file.kind === 'lmdb lock' ? 'store.' : basename(file.path);
-  // The mark and the tables are compared with one another.
-  if (!message.includes(name)) return `a message that does not name ${name}: ${message}`;
+  // The mark and the tables are compared with one another. Clients are not shown paths.
+  const isNamed =
+    message.includes(name) || message.includes('The log of the service has the cause');
+  if (!isNamed) return `a message that does not name ${name}: ${message}`;
   if (!ADVICE.test(message)) return `a message that does not say what to do: ${message}`;
   return undefined;
 }

@@ -27,7 +27,7 @@ const report = await runSoak({
   durationMs: Number(values.minutes) * MINUTE_MS,
   restartMs: Number(values['restart-minutes']) * MINUTE_MS,
   sampleMs: 5_000,
-  calibrationMs: 30_000,
+  calibrationMs: 20_000,
   load: Number(values.load),
   rowCount: 20_000,
   seed: Number(values.seed),
@@ -40,11 +40,12 @@ const report = await runSoak({
 });
 const trends = trendsOf(report.samples, SETTLE_SECONDS);
 console.table(trends);
-console.log(
-  `${report.capacity.toFixed(0)} requests/s possible, ${report.rate.toFixed(0)} sent, ${report.delayedCount} delayed`,
-);
+const capacities = report.capacities.map((capacity) => capacity.toFixed(0)).join(', ');
+const requestCount = report.samples.at(-1)?.requestCount ?? 0;
+console.log(`requests/s that each process could do: ${capacities}`);
+console.log(`${requestCount} requests, ${report.delayedCount} delayed`);
 for (const fault of report.faults) console.log(`fault: ${fault}`);
-const title = `${values.minutes} minutes of mixed work, ${report.rate.toFixed(0)} requests/s (${Number(values.load) * 100} % of the capacity), ${availableParallelism()} cores, seed ${values.seed}`;
+const title = `${values.minutes} minutes of mixed work at ${Number(values.load) * 100} % of the capacity: ${requestCount} requests, ${availableParallelism()} cores, seed ${values.seed}`;
 writeFileSync(join(values.to, 'soak.svg'), plotSoak(report.samples, title));
 writeFileSync(join(values.to, 'soak.json'), `${JSON.stringify({ ...report, trends }, null, 1)}\n`);
 const isFlat = trends.every((trend) => trend.isFlat);

@@ -31,9 +31,8 @@ export interface SoakOptions {
 export interface SoakReport {
   readonly seed: number;
   readonly load: number;
-  /** Requests per second: what the server can do, and what was sent. */
-  readonly capacity: number;
-  readonly rate: number;
+  /** Of each process: requests per second that it could do after its start. */
+  readonly capacities: readonly number[];
   readonly samples: readonly Sample[];
   /** Requests that were due while `OUTSTANDING_MAX` were under way. */
   readonly delayedCount: number;
@@ -94,12 +93,15 @@ class Soak {
     const { durationMs, restartMs, load, seed } = this.#options;
     await this.#start();
     await this.#workload.load(this.#call);
-    const capacity = await this.#calibrate();
-    const rate = capacity * load;
     this.#startedAtMs = performance.now();
     const endMs = this.#startedAtMs + durationMs;
+    const capacities: number[] = [];
     for (let isKilled = false; performance.now() < endMs; isKilled = !isKilled) {
-      await this.#work(rate, Math.min(endMs, performance.now() + restartMs));
+      const restartAtMs = Math.min(endMs, performance.now() + restartMs);
+      // Anew for each process, since the machine may have other work.
+      const capacity = await this.#calibrate();
+      capacities.push(capacity);
+      await this.#work(capacity * load, restartAtMs);
       if (performance.now() < endMs) await this.#restart(isKilled);
     }
     await this.#server!.stop();
@@ -107,8 +109,7 @@ class Soak {
     return {
       seed,
       load,
-      capacity,
-      rate,
+      capacities,
       samples: this.#samples,
       delayedCount: this.#delayedCount,
       faults: this.#faults,
@@ -130,7 +131,7 @@ class Soak {
       settings: {
         SAGITTA_BACKUP_DIR: this.#backupDirectory,
         // Short, so that what is kept for them settles within minutes.
-        SAGITTA_RETENTION_MS: '20000',
+        SAGITTA_RETENTION_MS: '60000',
         SAGITTA_IDEMPOTENCY_MS: '60000',
         SAGITTA_READ_RATE_MAX: '0',
         SAGITTA_WRITE_RATE_MAX: '0',

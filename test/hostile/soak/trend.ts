@@ -63,7 +63,8 @@ function trendOf(quantity: Quantity, samples: readonly Sample[]): Trend {
   // Of several processes, the one in the middle: a leak is in each of them.
   const [first, middle, last] = [0, 1, 2].map((i) => median(thirds.map((third) => third[i]!)));
   const growth = median(thirds.map(([start, , end]) => end! - start!));
-  const isFlat = !(growth > Math.max(first! * growthMax, allowance));
+  // Without samples nothing is known.
+  const isFlat = growth <= Math.max(first! * growthMax, allowance);
   return { quantity, first: first!, middle: middle!, last: last!, isFlat };
 }
 
