@@ -94,7 +94,7 @@ describe('a collection that is not ready', () => {
     await database.loaded;
     const { status, statusReason } = database.collection('c').record();
     assert.equal(status, 'failed');
-    assert.ok(statusReason!.includes(name) && /is damaged: it has \d+ bytes/.test(statusReason!));
+    assert.ok(statusReason!.includes(name) && /is damaged: It has \d+ bytes/.test(statusReason!));
     await database.close();
   });
 
@@ -111,7 +111,7 @@ describe('a collection that is not ready', () => {
     await database.loaded;
     assert.equal(
       database.collection('c').record().statusReason,
-      'Its data cannot be read. The log of the service has the cause.',
+      'Its data cannot be read. The log of the service has the cause. Run "sagitta verify" to find all damage, and restore a backup.',
     );
     await assert.rejects(
       database.collection('c').query({ vector: Float32Array.of(1) }),

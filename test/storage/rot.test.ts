@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { gunzipSync } from 'node:zlib';
 import { type Database, open } from 'lmdb';
 import { openLmdbStore } from '../../src/storage/lmdb-store.js';
 import { type Finding, StoreInspection } from '../../src/storage/store-inspection.js';
@@ -44,6 +45,10 @@ async function errorsOf(directory: string): Promise<string[]> {
   const inspection = await StoreInspection.open(directory, (finding) => findings.push(finding));
   await inspection.close();
   return findings.filter(({ severity }) => severity === 'error').map(({ what }) => what);
+}
+
+async function foundIn(directory: string): Promise<string[]> {
+  return (await notesOf(directory)).filter((line) => line.startsWith('error: '));
 }
 
 async function notesOf(directory: string): Promise<string[]> {
@@ -192,6 +197,117 @@ describe('rot in the file of tables', () => {
     const opened = await openIn(directory);
     assert.throws(() => [...opened.readLog('l', 5)], { code: 'data_corrupt', message });
     await opened.close();
+  });
+});
+
+interface FilePlaces {
+  readonly bytes: Buffer;
+  /** Of the current meta page and of the other one. */
+  readonly meta: number;
+  readonly otherMeta: number;
+  /** Of the node of a table in the list of tables. */
+  readonly table: (name: string) => number;
+  /** Of a list of free pages with at least two single ones. */
+  readonly freeList: number;
+}
+
+const PAGE_BYTES = 4096;
+const HEADER_BYTES = 24;
+const NODE_BYTES = 8;
+
+/** Where lmdb keeps what it follows. */
+function placesIn(bytes: Buffer): FilePlaces {
+  const transaction = (meta: number) => bytes.readBigUInt64LE(meta + 152);
+  const [meta, otherMeta] =
+    transaction(0) > transaction(PAGE_BYTES) ? [0, PAGE_BYTES] : [PAGE_BYTES, 0];
+  const rootAt = (tree: number) => Number(bytes.readBigUInt64LE(tree + 40)) * PAGE_BYTES;
+  const nodesOf = (page: number) =>
+    Array.from(
+      { length: bytes.readUInt16LE(page + 20) / 2 },
+      (_, i) => page + HEADER_BYTES + bytes.readUInt16LE(page + HEADER_BYTES + 2 * i),
+    );
+  const valueAt = (node: number) => node + NODE_BYTES + bytes.readUInt16LE(node + 6);
+  const freeList = nodesOf(rootAt(meta + 48))
+    .map(valueAt)
+    .find((at) => [1, 2].every((i) => bytes.readBigInt64LE(at + 8 * i) > 0n));
+  const table = (name: string) =>
+    nodesOf(rootAt(meta + 96)).find((node) => bytes.indexOf(name, node) === node + NODE_BYTES)!;
+  return { bytes, meta, otherMeta, table, freeList: freeList! };
+}
+
+const FOLLOWED: readonly {
+  readonly what: string;
+  readonly change: (places: FilePlaces) => void;
+  readonly message: RegExp;
+}[] = [
+  {
+    what: 'a page of a later transaction, which lmdb would write to in place',
+    change: ({ bytes, meta }) => {
+      const root = Number(bytes.readBigUInt64LE(meta + 96 + 40));
+      bytes.writeUInt32LE(0x4000, root * PAGE_BYTES + 8);
+    },
+    message: /page \d+ \(table list\):? was written by a transaction that does not exist/,
+  },
+  {
+    what: 'an older meta page with the number of a later transaction',
+    change: ({ bytes, otherMeta }) => {
+      bytes[otherMeta + 154]! ^= 1;
+    },
+    message: /pages 0 and 1 are of transactions \d+ and \d+, which do not follow one another/,
+  },
+  {
+    what: 'a table with several values per key',
+    change: ({ bytes, table }) => {
+      const node = table('values');
+      bytes[node + NODE_BYTES + bytes.readUInt16LE(node + 6) + 4]! ^= 4;
+    },
+    message: /table "values":? has flags 4, expected 0/,
+  },
+  {
+    what: 'a table that is marked as a value',
+    change: ({ bytes, table }) => {
+      bytes[table('values') + 4]! ^= 2;
+    },
+    message: /the entry "values(\\u0000)?" has flags 0/,
+  },
+  {
+    what: 'a page that is free twice',
+    change: ({ bytes, freeList }) => {
+      bytes.copy(bytes, freeList + 16, freeList + 8, freeList + 16);
+    },
+    message: /lists page \d+, which is in use or listed before/,
+  },
+  {
+    what: 'a list of free pages that reaches beyond its value',
+    change: ({ bytes, freeList }) => {
+      bytes[freeList + 2]! ^= 1;
+    },
+    message: /entry \d+ of free list:? has \d+ numbers, expected \d+/,
+  },
+];
+
+describe('what lmdb follows in its file', () => {
+  for (const { what, change, message } of FOLLOWED) {
+    it(`is checked: ${what}`, async () => {
+      const directory = await makeFilledDirectory();
+      const path = join(directory, 'store.lmdb');
+      const bytes = await readFile(path);
+      change(placesIn(bytes));
+      await writeFile(path, bytes);
+      await assert.rejects(openLmdbStore({ directory }), { code: 'data_corrupt', message });
+      assert.match((await foundIn(directory)).join('\n'), message);
+    });
+  }
+
+  it('is not upgraded when it is an older copy of the first format', async () => {
+    const directory = await makeFilledDirectory();
+    const old = await readFile('test/storage/format-1/store.lmdb.gz');
+    await writeFile(join(directory, 'store.lmdb'), gunzipSync(old));
+    await assert.rejects(openLmdbStore({ directory }), {
+      code: 'data_corrupt',
+      message: /it has format version 1, but store\.mark is that of a later version/,
+    });
+    assert.match((await errorsOf(directory)).join(), /is an older copy/);
   });
 });
 

@@ -56,6 +56,8 @@ export interface RotOptions {
   readonly kind?: FileKind | undefined;
   /** The number of the first case, to repeat one. */
   readonly first?: number;
+  /** No case begins later than this after the start. */
+  readonly durationMs?: number;
   readonly onCase?: (number: number, what: string, judged: Judged) => void;
 }
 
@@ -66,7 +68,8 @@ interface Target {
 }
 
 export async function runRot(options: RotOptions): Promise<RotReport> {
-  const { caseCount, seed, kind, first = 0, onCase = () => {} } = options;
+  const { caseCount, seed, kind, first = 0, durationMs = Infinity, onCase = () => {} } = options;
+  const endMs = performance.now() + durationMs;
   const folder = mkdtempSync(join(tmpdir(), 'sagitta-rot-'));
   const examiner = new Examiner();
   try {
@@ -79,6 +82,7 @@ export async function runRot(options: RotOptions): Promise<RotReport> {
     const outcomes: Record<string, Record<string, number>> = {};
     const faults: string[] = [];
     for (let number = first; number < first + caseCount; number++) {
+      if (performance.now() > endMs) break;
       const random = createRandom(seed * 1_000_003 + number);
       // Tables have most of what can go wrong.
       const drawn = random() < 0.4 && kinds.includes('tables') ? 'tables' : pick(kinds, random);

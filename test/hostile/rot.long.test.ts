@@ -1,0 +1,18 @@
+// A sample of damages of every kind of file: nothing is answered from damage, no process ends, every message says what
+// to do, and verify finds what the service finds. `rot/main.ts` tries thousands.
+
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { testSeed } from '../database/harness.js';
+import { runRot } from './rot/rot.js';
+
+it('damage of any file is refused, repaired, or changes nothing', async () => {
+  const seed = testSeed();
+  const { outcomes, faults } = await runRot({ caseCount: 40, seed });
+  assert.deepEqual(faults, [], `seed ${seed}`);
+  const total = (outcome: string) =>
+    Object.values(outcomes).reduce((sum, counts) => sum + (counts[outcome] ?? 0), 0);
+  // Neither is everything refused, nor is nothing noticed.
+  assert.ok(total('refused at the start') + total('refused by restore') > 0, `seed ${seed}`);
+  assert.ok(total('without effect') + total('repaired') > 0, `seed ${seed}`);
+});
