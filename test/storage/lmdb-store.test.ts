@@ -65,6 +65,16 @@ describe('lmdb store: durability', () => {
     assert.ok(acknowledged > 0);
   }
 
+  it('has the writes of lmdb completed where its library can be changed', async (t) => {
+    const native = loadNativeFiles();
+    if (typeof native === 'string') return t.skip(native);
+    if (process.platform !== 'linux') return t.skip('not on this system');
+    await (await openIn(await makeDirectory())).close();
+    // Again, when it is loaded and in use: the same functions are found.
+    assert.equal(native.completeLmdbWrites?.(), true);
+    return undefined;
+  });
+
   it('rejects a directory of a newer format with both versions', async () => {
     const directory = await makeDirectory();
     await (await openIn(directory)).close();

@@ -1,19 +1,21 @@
-// node dist/test/hostile/disk/main.js [--phases work,start,backup,restore] [--calls pwrite,fsync]
+// node dist/test/hostile/disk/main.js [--phases store,work,start,backup,restore] [--calls pwrite,fsync]
 //   [--faults eio,enospc,torn] [--every 1] [--times 1] [--restart 10] [--seed N] [--random 0] [--share 0.01]
 // Each n-th call of a phase has each fault, one at a time; with `--every 7`, one of seven, chosen by the seed.
-// Afterwards `--random` rounds in which a share of the writes is short. Needs a C compiler.
+// Afterwards `--random` rounds in which a share of the writes is short. The phase `store` is the store alone.
+// Needs a C compiler.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createRandom } from '../../database/harness.js';
-import { type Case, type CaseReport, FaultyServer, PHASES, type Phase, planCases } from './disk.js';
-import { CALLS, type Call, compileFaults, FAULTS, type Fault } from './faults.js';
+import { type Case, type CaseReport, FaultyServer, PHASES, planCases } from './disk.js';
+import { CALLS, type Call, compileFaults, FAULTS, type Fault, STORE_FAULTS } from './faults.js';
+import { runStorePlan } from './store-process.js';
 
 const { values } = parseArgs({
   options: {
-    phases: { type: 'string', default: PHASES.join() },
+    phases: { type: 'string', default: ['store', ...PHASES].join() },
     calls: { type: 'string', default: CALLS.join() },
     faults: { type: 'string', default: Object.keys(FAULTS).join() },
     every: { type: 'string', default: '1' },
@@ -29,6 +31,22 @@ console.log(`seed ${seed}`);
 const folder = mkdtempSync(join(tmpdir(), 'sagitta-faults-library-'));
 const compiled = compileFaults(folder);
 if ('reason' in compiled) throw new Error(compiled.reason);
+const phases = values.phases.split(',');
+const calls = values.calls.split(',') as Call[];
+const faults = values.faults.split(',') as Fault[];
+
+if (phases.includes('store')) {
+  const { rows, violations } = await runStorePlan(compiled.library, {
+    calls,
+    faults: faults.filter((fault) => STORE_FAULTS.includes(fault)),
+    every: Number(values.every),
+    seed,
+    randomRounds: Number(values.random),
+  });
+  console.table(rows);
+  for (const violation of violations) console.log(`fault: ${violation}`);
+  if (violations.length > 0) process.exitCode = 1;
+}
 const server = await FaultyServer.start(compiled.library);
 
 /** Of one call and fault. */
@@ -59,9 +77,9 @@ function nameOf({ phase, calls, fault }: Case): string {
 
 try {
   const cases = await planCases(server, {
-    phases: values.phases.split(',') as Phase[],
-    calls: values.calls.split(',') as Call[],
-    faults: values.faults.split(',') as Fault[],
+    phases: PHASES.filter((phase) => phases.includes(phase)),
+    calls,
+    faults,
     every: Number(values.every),
     times: Number(values.times),
     random: createRandom(seed),
