@@ -32,6 +32,9 @@ export async function prepareLmdbFiles(
     const { size } = await file.stat();
     if (size <= BLANK_BYTES_MAX && (await isAllZero(file, size))) return true;
     checkMetaPages(path, file);
+    // After a failed write, the file and what the system has of it in memory may differ. lmdb would overwrite pages
+    // that only one of the two states needs.
+    await file.sync();
     return false;
   });
   if (!isBlank) return true;

@@ -10,7 +10,7 @@ export type Rows = ReadonlyMap<string, number>;
 
 export const DIMENSION = 8;
 
-export function valuesOf(number: number): number[] {
+function valuesOf(number: number): number[] {
   return Array.from({ length: DIMENSION }, (_, i) => (number * 31 + i * 7) % 97);
 }
 
