@@ -14,6 +14,7 @@ import {
   FORMAT_VERSION,
   logOf,
   recordRange,
+  SEQUENCE_BYTES,
   sequenceOf,
   type TableName,
 } from './store-format.js';
@@ -88,11 +89,17 @@ function isSealed(formatVersion: string | undefined): boolean {
   return Number(formatVersion) !== FIRST_FORMAT_VERSION;
 }
 
+function nameOf(key: Buffer): string {
+  return JSON.stringify(decodeKey(key).join('/'));
+}
+
 class TableCheck {
   readonly #pages: LmdbPages;
   readonly #report: ReportDamage;
   readonly #storedLogs = new Map<string, StoredLog>();
   readonly #recordCounts = new Map<string, number>();
+  /** The name of a log in a key, without the sequence, and its records: neighbours have the same. */
+  #neighbours: { readonly prefix: Buffer; readonly log: string; count: number } | undefined;
   #formatVersion: string | undefined;
   #head: StoreHead | undefined;
   #entryCount = 0;
@@ -115,6 +122,7 @@ class TableCheck {
       else if (this.#has(FORMAT_VERSION)) this.#checkEntry(table, entry);
       else if (table === 'trims' && this.#has(FIRST_FORMAT_VERSION)) this.#readTrim(entry);
     });
+    this.#countNeighbours();
     if (this.#has(FORMAT_VERSION)) {
       this.#checkHead();
       if (withRecords) this.#checkChains();
@@ -138,10 +146,23 @@ class TableCheck {
   }
 
   #countRecord(key: Buffer): void {
+    const prefix = key.subarray(0, Math.max(0, key.byteLength - SEQUENCE_BYTES));
+    if (this.#neighbours?.prefix.equals(prefix) === true) {
+      this.#neighbours.count++;
+      return;
+    }
+    this.#countNeighbours();
     const log = logOf(key);
     if (log === undefined) {
       this.#report('table records', `a key of ${key.byteLength} bytes is not that of a record`);
-    } else this.#recordCounts.set(log, (this.#recordCounts.get(log) ?? 0) + 1);
+    } else this.#neighbours = { prefix, log, count: 1 };
+  }
+
+  #countNeighbours(): void {
+    if (this.#neighbours === undefined) return;
+    const { log, count } = this.#neighbours;
+    this.#recordCounts.set(log, (this.#recordCounts.get(log) ?? 0) + count);
+    this.#neighbours = undefined;
   }
 
   #checkEntry(table: string, entry: PageEntry): void {
@@ -152,9 +173,8 @@ class TableCheck {
       return;
     }
     const opened = openPageEntry(this.#formatVersion, table, entry);
-    const name = JSON.stringify(decodeKey(key).join('/'));
     if (opened === undefined) {
-      this.#report(`table ${table}`, `the entry ${name} does not have its checksum`);
+      this.#report(`table ${table}`, `the entry ${nameOf(key)} does not have its checksum`);
       return;
     }
     if (isCounted(table)) {
@@ -165,7 +185,7 @@ class TableCheck {
     if (table === 'logs') {
       const stored = decodeStoredLog(opened.value);
       if (stored !== undefined) this.#storedLogs.set(decodeKey(key)[0]!, stored);
-      else this.#report('table logs', `the entry ${name} cannot be read`);
+      else this.#report('table logs', `the entry ${nameOf(key)} cannot be read`);
     }
   }
 

@@ -40,7 +40,7 @@ export const DROPPED = Number.MAX_SAFE_INTEGER;
 
 /** lmdb allows 1 978 bytes with pages of 4 096; eight are reserved for a sequence or the end of a range. */
 const KEY_BYTES_MAX = 1970;
-const SEQUENCE_BYTES = 8;
+export const SEQUENCE_BYTES = 8;
 /** UTF-8 has no such byte: a prefix followed by it sorts after every key under the prefix. */
 const AFTER_ALL = Buffer.of(0xff);
 const LONE_SURROGATE = /\p{Surrogate}/u;

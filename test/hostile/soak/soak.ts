@@ -130,7 +130,8 @@ class Soak {
       dataDirectory: this.#dataDirectory,
       settings: {
         SAGITTA_BACKUP_DIR: this.#backupDirectory,
-        // Short, so that what is kept for them settles within minutes.
+        // Small and short, so that segments, log and what is kept settle within minutes.
+        SAGITTA_SEGMENT_ROWS_MAX: '4096',
         SAGITTA_RETENTION_MS: '60000',
         SAGITTA_IDEMPOTENCY_MS: '60000',
         SAGITTA_READ_RATE_MAX: '0',
