@@ -372,7 +372,12 @@ function nodeFlags() {
     join(packageFolder('node-api-headers'), 'include'),
   ];
   const include = folders.flatMap((folder) => ['-isystem', folder]);
-  return ['-DNAPI_VERSION=8', '-DNODE_ADDON_API_CPP_EXCEPTIONS_ALL', ...include];
+  return [
+    ...['-DNAPI_VERSION=8', '-DNODE_ADDON_API_CPP_EXCEPTIONS_ALL'],
+    // An error of a call whose thread is being ended cannot be thrown there, and would end the process.
+    '-DNODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS',
+    ...include,
+  ];
 }
 
 /** Where Node finds the package: beside this one, where this one is a dependency. */

@@ -5,6 +5,7 @@
 #   SAGITTA_GPU_PROGRAMS   folder of platform-test, cuda-test and cuda-bench (default: that of the scripts)
 #   SAGITTA_GPU_BUDGET     seconds for the whole call; later steps get what is left
 #   SAGITTA_GPU_SMALL      not empty: sizes for an emulated GPU, which only check the scripts
+#   SAGITTA_GPU_PATIENCE   factor of all timeouts, for slow machines (default: 1)
 #   SAGITTA_GPU_PYTHON     a Python with torch (default: python3)
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
@@ -37,6 +38,7 @@ begin() {
 step() {
   local name="$1" limit="$2" left code begun seconds outcome message
   shift 2
+  limit=$((limit * ${SAGITTA_GPU_PATIENCE:-1}))
   left=$((budget - (SECONDS - started)))
   begun=$SECONDS
   if [ "$left" -le 0 ]; then

@@ -139,7 +139,6 @@ class DeviceProcess {
   readonly #ended: Promise<unknown>;
   #error: Error | null = null;
   #isReady = false;
-  #hasExited = false;
   #exit = 'unknown exit';
 
   constructor(
@@ -166,10 +165,7 @@ class DeviceProcess {
     };
     this.#worker = new Worker(new URL('./cuda-worker.js', import.meta.url), { workerData });
     this.#worker.on('message', (reply: DeviceReply) => {
-      if (reply.kind === 'ready') {
-        this.#isReady = true;
-        if (this.#hasExited) void this.#worker.terminate();
-      }
+      this.#isReady ||= reply.kind === 'ready';
       onReply(reply);
     });
     this.#worker.on('error', (error: Error) => {
@@ -213,10 +209,9 @@ class DeviceProcess {
   }
 
   #handleExit(): void {
-    this.#hasExited = true;
     this.#error ??= new Error('the process of the GPU has ended');
-    // Before it is ready, the thread itself sees the end: Node 20 aborts when a thread is terminated
-    // while it loads its modules.
-    if (this.#isReady) void this.#worker.terminate();
+    // A thread that waits for the process sees its end; an idle one has to look. It is not terminated,
+    // which would interrupt it anywhere.
+    this.post({ kind: 'check' }, []);
   }
 }

@@ -27,6 +27,8 @@ export type DeviceRequest =
   /** Frees the values of the block and keeps its codes. */
   | { readonly kind: 'drop values'; readonly block: number }
   | { readonly kind: 'unload'; readonly block: number }
+  /** Fails, and so ends the thread, when the device or its process is lost. */
+  | { readonly kind: 'check' }
   | {
       readonly kind: 'search';
       readonly searchId: number;
@@ -116,12 +118,10 @@ export class DeviceProgram {
       case 'search':
         this.#search(request);
         break;
+      case 'check':
+        this.#options.kernels.ping(this.#device);
+        break;
     }
-  }
-
-  /** Throws when the device is lost, also while nobody searches. */
-  checkDevice(): void {
-    this.#options.kernels.ping(this.#device);
   }
 
   close(): void {

@@ -38,7 +38,7 @@ const program = new DeviceProgram({
 });
 port.on('message', (request: DeviceRequest) => unlessFailed(() => program.handle(request)));
 // A device that is lost while nobody searches is found, and reopened, before a query has to wait.
-setInterval(() => unlessFailed(() => program.checkDevice()), heartbeatMs);
+setInterval(() => unlessFailed(() => program.handle({ kind: 'check' })), heartbeatMs);
 
 /** Messages still arrive while the thread ends. After a failure its state cannot be trusted. */
 function unlessFailed(step: () => void): void {
