@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <unordered_map>
@@ -194,6 +195,8 @@ void end_with_service(int socket) {
 void serve_device(int socket, int memory, sagitta_device* opened) {
   // The service ends this process when it ends itself, after the last search.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);
+  // Kernels are loaded when the device is opened: later, there may be no memory for them.
+  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   end_with_service(socket);
   device_server(socket, memory, opened).run();
 }

@@ -2,7 +2,10 @@
 // limits over several blocks, lists that overflow, rows whose values stay on the host, growing blocks,
 // missing memory. Runs on a GPU, or on its emulation.
 //
-//   test [--seed N] [--large | --quick]     exits with 1 at the first wrong answer, with 77 without a device
+//   test [--seed N] [--large | --quick | --process]
+//
+// --quick runs little, --process only the tests of a device in a process of its own. Exits with 1 at the
+// first wrong answer, with 77 without a device.
 
 #include <cstdio>
 #include <cstdlib>
@@ -354,9 +357,11 @@ int main(int argument_count, char** arguments) {
   uint64_t seed = 1;
   bool is_large = false;
   bool is_quick = false;
+  bool is_process = false;
   for (int i = 1; i < argument_count; i++) {
     if (std::strcmp(arguments[i], "--large") == 0) is_large = true;
     if (std::strcmp(arguments[i], "--quick") == 0) is_quick = true;
+    if (std::strcmp(arguments[i], "--process") == 0) is_process = true;
     if (std::strcmp(arguments[i], "--seed") == 0 && i + 1 < argument_count) {
       seed = std::strtoull(arguments[++i], nullptr, 10);
     }
@@ -369,6 +374,7 @@ int main(int argument_count, char** arguments) {
   }
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   for (const char* const kernels : {"mma", "wgmma"}) {
+    if (is_process) break;
     sagitta_device* device = nullptr;
     const sagitta_status opened = sagitta_device_open(0, kernels, &device);
     if (opened == SAGITTA_UNSUPPORTED_TARGET) {

@@ -56,18 +56,13 @@ const LIST_MS_MAX = 60_000;
 
 const PROGRAM = fileURLToPath(new URL('./cuda-process.js', import.meta.url));
 
-/** All kernels are loaded at once: later, there may be no memory for them. */
-function environment(): NodeJS.ProcessEnv {
-  return { CUDA_MODULE_LOADING: 'EAGER', ...process.env };
-}
-
 /** Rejects, with a message for an operator, without a driver, or when it does not answer. */
 export async function listDevices(
   addonPath: string = cudaAddonPath(),
   msMax: number = LIST_MS_MAX,
 ): Promise<DeviceFacts[]> {
   const printed = await new Promise<string>((resolve, reject) => {
-    const options = { env: environment(), timeout: msMax, killSignal: 'SIGKILL' } as const;
+    const options = { timeout: msMax, killSignal: 'SIGKILL' } as const;
     execFile(process.execPath, [PROGRAM, addonPath, 'list'], options, (error, stdout, stderr) => {
       if (error === null) resolve(stdout);
       else if (error.killed) reject(new Error(`the GPU driver did not answer within ${msMax} ms`));
@@ -155,7 +150,6 @@ class DeviceProcess {
     const { service: socket, device, memory } = addon.createChannel();
     this.#child = spawn(process.execPath, [PROGRAM, addonPath, 'serve'], {
       stdio: ['ignore', 'ignore', 'inherit', device, memory],
-      env: environment(),
     });
     closeSync(device);
     const workerData: CudaWorkerData = {
