@@ -12,6 +12,8 @@ export interface KeyedWrite {
   readonly record: WriteRecord;
   /** The first reply; null while there is none. */
   reply: AttemptReply | null;
+  /** When the first reply had arrived. */
+  answeredAt: number;
   /** In which life of the service it was last sent, or answered. */
   life: number;
 }
@@ -152,7 +154,9 @@ export class Recorder {
     const { tag, title, change, hasKey, isDryRun = false } = options;
     const call = hasKey ? withKey(options.call, `key-${tag}`) : options.call;
     const record = this.open({ tag, title, change, startedAt: performance.now() });
-    const keyed: KeyedWrite | null = hasKey ? { call, record, reply: null, life: this.life } : null;
+    const keyed: KeyedWrite | null = hasKey
+      ? { call, record, reply: null, answeredAt: Number.POSITIVE_INFINITY, life: this.life }
+      : null;
     if (keyed !== null) this.unanswered.add(keyed);
     if (isDryRun) record.outcome = { kind: 'none' };
     const attempt = await this.send(call);
@@ -175,7 +179,9 @@ export class Recorder {
     if (keyed.reply !== null) {
       const isSame = keyed.reply.status === reply.status && keyed.reply.text === reply.text;
       const isReplay = reply.headers['idempotent-replayed'] === 'true';
-      if (!isSame || !isReplay) {
+      // Of two requests at once, the replay may arrive before the reply that it repeats.
+      const mustBeReplay = attempt.startedAt > keyed.answeredAt;
+      if (!isSame || (mustBeReplay && !isReplay)) {
         const told = `${reply.status} ${reply.text}${isReplay ? '' : ', not marked as a replay'}`;
         const first = `${keyed.reply.status} ${keyed.reply.text}`;
         this.fault('different replay', `${record.title}: first ${first}, then ${told}`);
@@ -184,6 +190,7 @@ export class Recorder {
     }
     const isOfThisLife = keyed.life === this.life;
     keyed.reply = reply;
+    keyed.answeredAt = attempt.endedAt;
     this.unanswered.delete(keyed);
     this.answered.push(keyed);
     if (this.answered.length > KEYED_MAX) this.answered.shift();
