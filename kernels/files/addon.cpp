@@ -122,6 +122,9 @@ void complete_writes(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(complete_lmdb_writes());
 }
 
+/** deferLmdbFrees(isDeferred). */
+void defer_frees(const FunctionCallbackInfo<Value>& info) { defer_lmdb_frees(info[0]->IsTrue()); }
+
 }  // namespace
 
 NODE_MODULE_INIT(/* exports, module, context */) {
@@ -133,6 +136,7 @@ NODE_MODULE_INIT(/* exports, module, context */) {
   add("map", map);
   add("flags", flags);
   add("completeLmdbWrites", complete_writes);
+  add("deferLmdbFrees", defer_frees);
   if (has_crc32()) add("crc32", checksum);
   if (has_file_holes()) {
     add("makeHole", make_hole);

@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <unordered_set>
 #endif
 
 namespace sagitta::files {
@@ -76,6 +78,16 @@ ssize_t write_all_parts(int file, const iovec* parts, int count) {
   return done;
 }
 
+/** What lmdb has deleted on this thread while it opens a file; null when it may free at once. */
+thread_local std::unordered_set<void*>* deferred = nullptr;
+
+void delete_or_defer(void* pointer) {
+  if (deferred == nullptr) ::operator delete(pointer);
+  else if (pointer != nullptr) deferred->insert(pointer);
+}
+
+void delete_sized(void* pointer, size_t) { delete_or_defer(pointer); }
+
 struct replacement {
   const char* name;
   void* function;
@@ -86,9 +98,12 @@ const replacement replacements[] = {
     {"pwrite", reinterpret_cast<void*>(write_all_at)},
     {"writev", reinterpret_cast<void*>(write_all_parts)},
     {"sprintf", reinterpret_cast<void*>(print_bounded)},
+    // operator delete(void*), and with a size.
+    {"_ZdlPv", reinterpret_cast<void*>(delete_or_defer)},
+    {"_ZdlPvm", reinterpret_cast<void*>(delete_sized)},
 };
-/** One of the first two, and both of the others. */
-constexpr int replaced_count_expected = 3;
+/** One of the first two, and all of the others. */
+constexpr int replaced_count_expected = 5;
 
 struct library {
   const ElfW(Sym)* symbols = nullptr;
@@ -160,9 +175,21 @@ bool complete_lmdb_writes() {
   return is_done;
 }
 
+void defer_lmdb_frees(bool is_deferred) {
+  if (is_deferred == (deferred != nullptr)) return;
+  if (is_deferred) {
+    deferred = new std::unordered_set<void*>;
+    return;
+  }
+  const std::unique_ptr<std::unordered_set<void*>> pointers(deferred);
+  deferred = nullptr;
+  for (void* const pointer : *pointers) ::operator delete(pointer);
+}
+
 #else
 
 bool complete_lmdb_writes() { return false; }
+void defer_lmdb_frees(bool) {}
 
 #endif
 

@@ -33,6 +33,11 @@ export interface NativeFiles {
    * of earlier versions.
    */
   completeLmdbWrites?(): boolean;
+  /**
+   * While this holds, what lmdb deletes on this thread stays valid: when it cannot open a file, it deletes an object
+   * twice. To be called around the opening, after `completeLmdbWrites`.
+   */
+  deferLmdbFrees?(isDeferred: boolean): void;
 }
 
 let loaded: NativeFiles | string | null = null;

@@ -2,6 +2,7 @@
 
 import { statfsSync, statSync } from 'node:fs';
 import { mkdir, open, stat } from 'node:fs/promises';
+import { constants } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { SagittaError } from '../common/errors.js';
 
@@ -14,10 +15,12 @@ const FREE_BYTES_MIN = 64 * 1024 * 1024;
 /** `storage_full` for errors that mean a full disk; other errors unchanged. */
 export function translateDiskError(error: unknown, directory: string): unknown {
   if (error instanceof SagittaError) return error;
-  const { code, message } = error as NodeJS.ErrnoException;
+  const { code, errno, message } = error as NodeJS.ErrnoException;
   const text = `${code} ${message}`;
   const isFull =
     DISK_FULL.test(text) ||
+    // Node has no name for it.
+    errno === -constants.errno.EDQUOT ||
     (INPUT_OUTPUT.test(text) && diskSpace(directory).freeBytes < FREE_BYTES_MIN);
   return isFull ? storageFull(error) : error;
 }

@@ -1,8 +1,10 @@
 // Opens lmdb's file with the tables of a store, and translates its errors. The file was checked before.
 
+import { dirname } from 'node:path';
 import { type Database, open, type RootDatabase } from 'lmdb';
 import { SagittaError } from '../common/errors.js';
 import { loadNativeFiles } from '../platform/native-files.js';
+import { translateDiskError } from './disk.js';
 import type { TableName } from './store-format.js';
 
 type Table = Database<Buffer, Buffer>;
@@ -40,7 +42,18 @@ export async function openEnvironment(path: string): Promise<Environment> {
 
 function openRoot(path: string): RootDatabase<Buffer, Buffer> {
   const native = loadNativeFiles();
-  if (typeof native === 'object') native.completeLmdbWrites?.();
+  const guard = typeof native === 'object' && native.completeLmdbWrites?.() ? native : null;
+  guard?.deferLmdbFrees?.(true);
+  try {
+    return openFile(path);
+  } catch (error) {
+    throw explainOpenError(path, error);
+  } finally {
+    guard?.deferLmdbFrees?.(false);
+  }
+}
+
+function openFile(path: string): RootDatabase<Buffer, Buffer> {
   return open({
     path,
     mapSize: MAP_BYTES,
@@ -54,6 +67,16 @@ function openRoot(path: string): RootDatabase<Buffer, Buffer> {
     encoding: 'binary',
     keyEncoding: 'binary',
   });
+}
+
+function explainOpenError(path: string, error: unknown): unknown {
+  const translated = damagedFile(path, translateDiskError(error, dirname(path)));
+  if (translated instanceof SagittaError) return translated;
+  return new SagittaError(
+    'configuration_invalid',
+    `The data file ${path} cannot be opened: ${(error as Error).message}.`,
+    { cause: error },
+  );
 }
 
 /** Error numbers of lmdb are negative and mean a damaged file; others are those of the system. */

@@ -97,12 +97,14 @@ export async function openLmdbStore(options: {
       onFailure,
     });
   } catch (error) {
+    // Before the directory is removed, whose disk is looked at.
+    const translated = translateDiskError(error, directory);
     await markFile?.close();
     await tables?.close();
     await newDirectory.removeFiles();
     await lock.release();
     await newDirectory.removeFolders();
-    throw translateDiskError(error, directory);
+    throw translated;
   }
 }
 
