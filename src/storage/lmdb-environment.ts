@@ -40,6 +40,21 @@ export async function openEnvironment(path: string): Promise<Environment> {
   }
 }
 
+/**
+ * Commits the changes; resolves when they are on disk. Throws lmdb's error. `change` must not throw, which would commit
+ * half of them.
+ */
+export async function commitTo({ root }: Environment, change: () => void): Promise<void> {
+  try {
+    await root.batch(change);
+  } catch (error) {
+    // lmdb rejects with an error that carries a promise of its cause, which must be waited for.
+    const { commitError } = error as { commitError?: Promise<never> };
+    await commitError;
+    throw error;
+  }
+}
+
 function openRoot(path: string): RootDatabase<Buffer, Buffer> {
   const native = loadNativeFiles();
   const guard = typeof native === 'object' && native.completeLmdbWrites?.() ? native : null;

@@ -20,7 +20,7 @@ import {
 } from './disk.js';
 import type { MappingRule } from './file-mapper.js';
 import { FreePageRelease } from './free-pages.js';
-import { damagedFile, type Environment, openEnvironment } from './lmdb-environment.js';
+import { commitTo, damagedFile, type Environment, openEnvironment } from './lmdb-environment.js';
 import { prepareLmdbFiles } from './lmdb-file.js';
 import { LmdbPages } from './lmdb-pages.js';
 import { NewDirectory } from './new-directory.js';
@@ -154,10 +154,11 @@ async function prepareTables(
 
 async function makeTables(path: string): Promise<StoreHead> {
   const head = firstHead(randomBytes(16));
-  const { root, tables } = await openEnvironment(path);
+  const environment = await openEnvironment(path);
+  const { root, tables } = environment;
   try {
     const { key, value } = writeOfHead(head);
-    await root.batch(() => {
+    await commitTo(environment, () => {
       tables.meta.put(FORMAT_KEY, Buffer.from(String(FORMAT_VERSION)));
       tables.meta.put(key, value!.bytes);
     });
@@ -330,14 +331,13 @@ class LmdbTables implements Tables {
     });
   }
 
-  /** Resolves when the changes are on disk. `change` must not throw, which would commit half of them. */
+  /** See `commitTo`. Throws `storage_full`, `stopping` when the disk has failed, and errors of lmdb. */
   async #transact(change: (tables: Environment['tables']) => void): Promise<void> {
-    const { root, tables } = this.#environment;
+    const environment = this.#environment;
     this.#release?.forgetRanges();
     try {
-      await root.batch(() => change(tables));
-    } catch (error) {
-      const cause = await causeOf(error);
+      await commitTo(environment, () => change(environment.tables));
+    } catch (cause) {
       const translated = translateDiskError(cause, this.#directory);
       if (this.#isUsable() && !isOfSystem(translated)) throw translated;
       this.#failure = storeFailure(cause);
@@ -378,12 +378,6 @@ function spaceFor(writes: readonly PlannedWrite[]): number {
       : WRITE_OVERHEAD_BYTES + (value?.bytes.byteLength ?? 0);
   }
   return byteCount;
-}
-
-/** lmdb rejects with an error that carries a promise of its cause. */
-async function causeOf(error: unknown): Promise<unknown> {
-  const { commitError } = error as { commitError?: Promise<never> };
-  return commitError === undefined ? error : commitError.catch((cause: unknown) => cause);
 }
 
 /** Clients read the message, so it names no path; the log has the cause. */

@@ -6,7 +6,7 @@ import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { PlannedWrite } from './commit-plan.js';
 import { requireFreeSpace, syncFile, syncFolder } from './disk.js';
-import { openEnvironment } from './lmdb-environment.js';
+import { commitTo, openEnvironment } from './lmdb-environment.js';
 import { LmdbPages } from './lmdb-pages.js';
 import {
   CHAIN_START,
@@ -45,16 +45,17 @@ export async function upgradeTables(path: string): Promise<StoreHead> {
   try {
     requireFreeSpace(dirname(path), Math.ceil(1.25 * pages.byteLength) + EXTRA_BYTES);
     pages.readTables();
-    const { root, tables } = await openEnvironment(newPath);
+    const environment = await openEnvironment(newPath);
+    const { root, tables } = environment;
     try {
       for (const writes of batchesOf(sealedEntries(pages))) {
         head = headAfter(head, writes, () => undefined);
         const all = [...writes, writeOfHead(head)];
-        await root.batch(() => {
+        await commitTo(environment, () => {
           for (const { table, key, value } of all) tables[table].put(key, value!.bytes);
         });
       }
-      await root.batch(() => {
+      await commitTo(environment, () => {
         const { key, value } = writeOfHead(head);
         tables.meta.put(key, value!.bytes);
         tables.meta.put(FORMAT_KEY, Buffer.from(String(FORMAT_VERSION)));

@@ -351,6 +351,8 @@ export async function planCases(
   { phases, calls, faults, every, times, random }: PlanOptions,
 ): Promise<Case[]> {
   const cases: Case[] = [];
+  // It makes the backup that is restored.
+  if (server.model.lastBackup === undefined) await server.count('work');
   for (const phase of phases) {
     const counts = await server.count(phase);
     for (const call of calls) {

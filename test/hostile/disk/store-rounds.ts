@@ -83,6 +83,26 @@ class StoreRounds {
     else await this.#reopen(what);
   }
 
+  /** Makes a new store with the fault; whatever comes of it, it can be made without one afterwards. */
+  async runNew(what: string, row: StoreRow, arm: () => void): Promise<void> {
+    row.cases++;
+    const directory = join(this.#folder, 'new');
+    rmSync(directory, { recursive: true, force: true });
+    arm();
+    try {
+      await (await openLmdbStore({ directory, mapping: 'mapped' })).close();
+    } catch {
+      row.refused++;
+    }
+    if (this.#disk.fired.count > 0) row.fired++;
+    this.#disk.disarm();
+    try {
+      await (await openLmdbStore({ directory })).close();
+    } catch (error) {
+      this.violations.push(`${what}: cannot be made later: ${(error as Error).message}`);
+    }
+  }
+
   async #open(): Promise<void> {
     this.#hasFailed = false;
     this.#store ??= await openLmdbStore({
@@ -289,18 +309,12 @@ async function runPlan(
     return rows[name];
   };
   const none = () => disk.arm({ calls: [], fault: 'eio', nth: 1 });
+  const random = createRandom(plan.seed);
   await rounds.run('the first round', newRow(), none);
   await rounds.run('without a fault', newRow(), none);
-  const { counts } = disk;
-  const random = createRandom(plan.seed);
-  for (const call of plan.calls) {
-    for (const fault of plan.faults.filter((name) => isPossible(call, name))) {
-      for (let at = 1; at <= counts[call]; at += plan.every) {
-        const nth = Math.min(at + Math.floor(random() * plan.every), counts[call]);
-        const arm = () => disk.arm({ calls: [call], fault, nth });
-        await rounds.run(`${call} ${fault} at ${nth}`, rowOf(`${call} ${fault}`), arm);
-      }
-    }
+  for (const { call, fault, nth } of casesOf(plan, disk.counts, random)) {
+    const arm = () => disk.arm({ calls: [call], fault, nth });
+    await rounds.run(`${call} ${fault} at ${nth}`, rowOf(`${call} ${fault}`), arm);
   }
   for (let i = 0; i < plan.randomRounds; i++) {
     const seed = plan.seed + i;
@@ -308,7 +322,26 @@ async function runPlan(
     const arm = () => disk.armRandom({ calls, share: 0.2, seed });
     await rounds.run(`random short writes, seed ${seed}`, rowOf('random short writes'), arm);
   }
+  await rounds.runNew('new without a fault', newRow(), none);
+  for (const { call, fault, nth } of casesOf(plan, disk.counts, random)) {
+    const arm = () => disk.arm({ calls: [call], fault, nth });
+    await rounds.runNew(`new: ${call} ${fault} at ${nth}`, rowOf(`new: ${call} ${fault}`), arm);
+  }
   return rows;
+}
+
+function* casesOf(
+  { calls, faults, every }: StorePlan,
+  counts: Readonly<Record<Call, number>>,
+  random: () => number,
+): Iterable<{ call: Call; fault: Fault; nth: number }> {
+  for (const call of calls) {
+    for (const fault of faults.filter((name) => isPossible(call, name))) {
+      for (let at = 1; at <= counts[call]; at += every) {
+        yield { call, fault, nth: Math.min(at + Math.floor(random() * every), counts[call]) };
+      }
+    }
+  }
 }
 
 const [folder, controlPath, planText] = process.argv.slice(2);
