@@ -35,20 +35,6 @@ const phases = values.phases.split(',');
 const calls = values.calls.split(',') as Call[];
 const faults = values.faults.split(',') as Fault[];
 
-if (phases.includes('store')) {
-  const { rows, violations } = await runStorePlan(compiled.library, {
-    calls,
-    faults: faults.filter((fault) => STORE_FAULTS.includes(fault)),
-    every: Number(values.every),
-    seed,
-    randomRounds: Number(values.random),
-  });
-  console.table(rows);
-  for (const violation of violations) console.log(`fault: ${violation}`);
-  if (violations.length > 0) process.exitCode = 1;
-}
-const server = await FaultyServer.start(compiled.library);
-
 /** Of one call and fault. */
 interface Row {
   cases: number;
@@ -75,33 +61,58 @@ function nameOf({ phase, calls, fault }: Case): string {
   return `${phase} ${calls.join()} ${fault}`;
 }
 
-try {
-  const cases = await planCases(server, {
-    phases: PHASES.filter((phase) => phases.includes(phase)),
+async function runStore(library: string): Promise<void> {
+  const { rows, violations } = await runStorePlan(library, {
     calls,
-    faults,
+    faults: faults.filter((fault) => STORE_FAULTS.includes(fault)),
     every: Number(values.every),
-    times: Number(values.times),
-    random: createRandom(seed),
+    seed,
+    randomRounds: Number(values.random),
   });
-  console.log(`${cases.length} cases`);
-  for (const [i, fault] of cases.entries()) {
-    const name = nameOf(fault);
-    note(name, `${i + 1} of ${cases.length}: ${name} at ${fault.nth}`, await server.run(fault));
-    if (i % Number(values.restart) === 0) await server.restart();
-  }
-  for (let i = 0; i < Number(values.random); i++) {
-    const report = await server.runRandom({ share: Number(values.share), seed: seed + i });
-    note('random short writes', `random round with seed ${seed + i}`, report);
-  }
-  await server.restart();
-  for (const violation of [...server.model.takeViolations(), ...(await server.checkLastBackup())]) {
-    console.log(`at the end: ${violation}`);
-    process.exitCode = 1;
-  }
-} finally {
   console.table(rows);
-  if (Object.values(rows).some(({ violations }) => violations > 0)) process.exitCode = 1;
-  await server.close();
+  for (const violation of violations) console.log(`fault: ${violation}`);
+  if (violations.length > 0) process.exitCode = 1;
+}
+
+async function runServer(library: string): Promise<void> {
+  const server = await FaultyServer.start(library);
+  try {
+    const cases = await planCases(server, {
+      phases: PHASES.filter((phase) => phases.includes(phase)),
+      calls,
+      faults,
+      every: Number(values.every),
+      times: Number(values.times),
+      random: createRandom(seed),
+    });
+    console.log(`${cases.length} cases`);
+    for (const [i, fault] of cases.entries()) {
+      const name = nameOf(fault);
+      note(name, `${i + 1} of ${cases.length}: ${name} at ${fault.nth}`, await server.run(fault));
+      if (i % Number(values.restart) === 0) await server.restart();
+    }
+    for (let i = 0; i < Number(values.random); i++) {
+      const report = await server.runRandom({ share: Number(values.share), seed: seed + i });
+      note('random short writes', `random round with seed ${seed + i}`, report);
+    }
+    await server.restart();
+    for (const violation of [
+      ...server.model.takeViolations(),
+      ...(await server.checkLastBackup()),
+    ]) {
+      console.log(`at the end: ${violation}`);
+      process.exitCode = 1;
+    }
+  } finally {
+    console.table(rows);
+    if (Object.values(rows).some(({ violations }) => violations > 0)) process.exitCode = 1;
+    await server.close();
+  }
+}
+
+try {
+  if (phases.includes('store')) await runStore(compiled.library);
+  if (phases.some((phase) => phase !== 'store')) await runServer(compiled.library);
+} finally {
   rmSync(folder, { recursive: true, force: true });
 }
