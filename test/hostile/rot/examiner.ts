@@ -2,9 +2,10 @@
 // what it answers, and how it goes on after further writes. Damage may end the process, which its parent notices.
 
 import { rmSync } from 'node:fs';
-import { SagittaError } from '../../../src/common/errors.js';
 import { restoreBackup, verifyDirectory } from '../../../src/offline.js';
-import { type Answer, ask, type OpenSample, openSample, writeMore } from './sample.js';
+import { type Examination, failureOf, type Verdict } from './examination.js';
+import { examineStore } from './examine-store.js';
+import { ask, type OpenSample, openSample, writeMore } from './sample.js';
 
 export interface ExaminerInput {
   readonly directory: string;
@@ -12,41 +13,8 @@ export interface ExaminerInput {
   readonly isBackup: boolean;
   /** Whether further writes could make overlooked damage worse. */
   readonly mayGetWorse: boolean;
-}
-
-/** An error with the code that clients see; null for one that is not ours. */
-export interface Failure {
-  readonly code: string | null;
-  readonly message: string;
-}
-
-export interface Verdict {
-  /** `severity: where: what`. */
-  readonly findings: readonly string[];
-  readonly errorCount: number;
-  readonly failure: Failure | null;
-}
-
-export interface Examination {
-  readonly verdict: Verdict;
-  /** Of a start or a restore that failed. */
-  readonly failure: Failure | null;
-  /** What was repaired. */
-  readonly warnings: readonly string[];
-  readonly answers: readonly Answer[];
-  /** After further writes and another start; null when they were not tried. */
-  readonly later: {
-    readonly failure: Failure | null;
-    readonly answers: readonly Answer[];
-    readonly verdict: Verdict | null;
-  } | null;
-}
-
-function failureOf(error: unknown): Failure {
-  const { message, stack } = error as Error;
-  return error instanceof SagittaError
-    ? { code: error.code, message }
-    : { code: null, message: stack ?? message };
+  /** Whether the store is examined without the service. */
+  readonly isStoreOnly: boolean;
 }
 
 async function verify(directory: string): Promise<Verdict> {
@@ -105,7 +73,8 @@ async function goOn(sample: OpenSample, directory: string): Promise<Examination[
 }
 
 process.on('message', (input: ExaminerInput) => {
-  examine(input).then(
+  const examining = input.isStoreOnly ? examineStore(input.directory) : examine(input);
+  examining.then(
     (examination) => process.send!(examination),
     // What is not expected ends the process, like a crash.
     (error: unknown) => {

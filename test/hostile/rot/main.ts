@@ -1,5 +1,5 @@
-// node dist/test/hostile/rot/main.js [--cases 5000] [--seed N] [--file KIND] [--first NUMBER] [--minutes N] [--verbose]
-// KIND: tables, mark, segment, marker (of a backup), "lmdb lock".
+// node dist/test/hostile/rot/main.js [--cases 5000] [--seed N] [--file KIND] [--first NUMBER] [--minutes N] [--store] [--verbose]
+// --store: without the service, which is many times as fast. KIND: tables, mark, segment, marker (of a backup), "lmdb lock".
 
 import { parseArgs } from 'node:util';
 import type { FileKind } from './damage.js';
@@ -12,6 +12,7 @@ const { values } = parseArgs({
     file: { type: 'string' },
     first: { type: 'string', default: '0' },
     minutes: { type: 'string', default: 'Infinity' },
+    store: { type: 'boolean', default: false },
     verbose: { type: 'boolean', default: false },
   },
 });
@@ -22,6 +23,7 @@ const report = await runRot({
   seed: Number(values.seed),
   kind: values.file as FileKind | undefined,
   first: Number(values.first),
+  isStoreOnly: values.store,
   durationMs: Number(values.minutes) * 60_000,
   onCase(number, what, { outcome, fault = '' }) {
     caseCount++;

@@ -11,7 +11,8 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createRandom } from '../../database/harness.js';
 import { damage, type FileKind, type FileToDamage, kindOf } from './damage.js';
-import type { Examination, ExaminerInput, Failure } from './examiner.js';
+import type { Examination, Failure } from './examination.js';
+import type { ExaminerInput } from './examiner.js';
 import {
   type Answer,
   BACKUPS,
@@ -56,6 +57,8 @@ export interface RotOptions {
   readonly kind?: FileKind | undefined;
   /** The number of the first case, to repeat one. */
   readonly first?: number;
+  /** Files of data directories other than segment files, without the service: many times as many cases. */
+  readonly isStoreOnly?: boolean;
   /** No case begins later than this after the start. */
   readonly durationMs?: number;
   readonly onCase?: (number: number, what: string, judged: Judged) => void;
@@ -68,17 +71,16 @@ interface Target {
 }
 
 export async function runRot(options: RotOptions): Promise<RotReport> {
-  const { caseCount, seed, kind, first = 0, durationMs = Infinity, onCase = () => {} } = options;
+  const { caseCount, seed, first = 0, durationMs = Infinity, onCase = () => {} } = options;
+  const { isStoreOnly = false } = options;
   const endMs = performance.now() + durationMs;
   const folder = mkdtempSync(join(tmpdir(), 'sagitta-rot-'));
   const examiner = new Examiner();
   try {
     await makeSample(folder, seed);
-    const targets = targetsIn(folder).filter(
-      ({ file }) => kind === undefined || file.kind === kind,
-    );
+    const targets = targetsIn(folder).filter((target) => isWanted(target, options));
     const kinds = [...new Set(targets.map(({ file }) => file.kind))];
-    const expected = await examineIntact(folder, examiner);
+    const expected = await examineIntact(folder, examiner, isStoreOnly);
     const outcomes: Record<string, Record<string, number>> = {};
     const faults: string[] = [];
     for (let number = first; number < first + caseCount; number++) {
@@ -98,6 +100,7 @@ export async function runRot(options: RotOptions): Promise<RotReport> {
         directory,
         isBackup: target.isBackup,
         mayGetWorse: target.file.kind === 'tables',
+        isStoreOnly,
       });
       const judged = judge(examination, target, expected);
       outcomes[drawn] ??= {};
@@ -111,6 +114,11 @@ export async function runRot(options: RotOptions): Promise<RotReport> {
     examiner.close();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+function isWanted({ isBackup, file }: Target, { kind, isStoreOnly }: RotOptions): boolean {
+  if (kind !== undefined && file.kind !== kind) return false;
+  return isStoreOnly !== true || (!isBackup && file.kind !== 'segment');
 }
 
 function pick<T>(items: readonly T[], random: () => number): T {
@@ -158,15 +166,24 @@ async function copyForCase(from: string, to: string): Promise<void> {
 /** By whether it is a backup. */
 type Expected = ReadonlyMap<boolean, Examination>;
 
-async function examineIntact(folder: string, examiner: Examiner): Promise<Expected> {
+async function examineIntact(
+  folder: string,
+  examiner: Examiner,
+  isStoreOnly: boolean,
+): Promise<Expected> {
   const expected = new Map<boolean, Examination>();
   for (const { isBackup, source } of [
     { isBackup: false, source: join(folder, NEWER) },
-    { isBackup: true, source: join(folder, BACKUPS, NEWER_BACKUP) },
+    ...(isStoreOnly ? [] : [{ isBackup: true, source: join(folder, BACKUPS, NEWER_BACKUP) }]),
   ]) {
     const directory = join(folder, 'case');
     await copyForCase(source, directory);
-    const found = await examiner.examine({ directory, isBackup, mayGetWorse: true });
+    const found = await examiner.examine({
+      directory,
+      isBackup,
+      mayGetWorse: true,
+      isStoreOnly,
+    });
     const isIntact =
       found !== 'crashed' &&
       found.failure === null &&

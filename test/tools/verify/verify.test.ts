@@ -281,6 +281,30 @@ describe('verify', () => {
     assert.deepEqual(await readdir(directory), ['mine']);
   });
 
+  it('names the file of tables when only that is missing', async () => {
+    const directory = await copyOf(sound);
+    await rm(join(directory, 'store.lmdb'));
+    await assert.rejects(verifyDirectory(directory), {
+      code: 'data_corrupt',
+      message: /The file store\.lmdb is missing in .*Restore a backup/,
+    });
+  });
+
+  it('rejects a marker whose members were changed, and reads one without checksum', async () => {
+    const directory = await copyOf(backup);
+    const path = join(directory, 'backup.json');
+    const { checksum, ...members } = JSON.parse(await readFile(path, 'utf8'));
+    assert.match(checksum, /^crc32:/);
+    await writeFile(path, JSON.stringify({ ...members, createdAt: '2001-01-01', checksum }));
+    await assert.rejects(verifyDirectory(directory), {
+      code: 'data_corrupt',
+      message: /its members do not have their checksum/,
+    });
+    // As earlier versions wrote it.
+    await writeFile(path, JSON.stringify(members));
+    assert.equal((await verifyDirectory(directory)).errorCount, 0);
+  });
+
   it('rejects a directory that is in use and a backup with a damaged marker', async () => {
     const directory = await copyOf(sound);
     const store = await openIn(directory);
