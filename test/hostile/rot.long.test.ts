@@ -6,13 +6,20 @@ import { it } from 'node:test';
 import { testSeed } from '../database/harness.js';
 import { runRot } from './rot/rot.js';
 
-it('damage of any file is refused, repaired, or changes nothing', async () => {
-  const seed = testSeed();
-  const { outcomes, faults } = await runRot({ caseCount: 40, seed });
-  assert.deepEqual(faults, [], `seed ${seed}`);
-  const total = (outcome: string) =>
-    Object.values(outcomes).reduce((sum, counts) => sum + (counts[outcome] ?? 0), 0);
-  // Neither is everything refused, nor is nothing noticed.
-  assert.ok(total('refused at the start') + total('refused by restore') > 0, `seed ${seed}`);
-  assert.ok(total('without effect') + total('repaired') > 0, `seed ${seed}`);
-});
+const CASES = [
+  { what: 'any file', options: { caseCount: 20 } },
+  { what: 'the file of tables', options: { caseCount: 60, kind: 'tables', isStoreOnly: true } },
+] as const;
+
+for (const { what, options } of CASES) {
+  it(`damage of ${what} is refused, repaired, or changes nothing`, async () => {
+    const seed = testSeed();
+    const { outcomes, faults } = await runRot({ ...options, seed });
+    assert.deepEqual(faults, [], `seed ${seed}`);
+    const total = (outcome: string) =>
+      Object.values(outcomes).reduce((sum, counts) => sum + (counts[outcome] ?? 0), 0);
+    // Neither is everything refused, nor is nothing noticed.
+    assert.ok(total('refused at the start') + total('refused by restore') > 0, `seed ${seed}`);
+    assert.ok(total('without effect') + total('repaired') > 0, `seed ${seed}`);
+  });
+}

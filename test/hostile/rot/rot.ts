@@ -37,7 +37,7 @@ type Outcome =
   | 'without effect, but reported'
   | 'fault';
 
-export interface Judged {
+interface Judged {
   readonly outcome: Outcome;
   /** What is wrong. */
   readonly fault?: string;

@@ -153,7 +153,7 @@ async function makeBackup(store: DiskStore, folder: string): Promise<void> {
 }
 
 /** Without the sockets. */
-export function copyDirectory(from: string, to: string): Promise<void> {
+function copyDirectory(from: string, to: string): Promise<void> {
   return cp(from, to, { recursive: true, filter: (path) => !path.endsWith('/lock') });
 }
 

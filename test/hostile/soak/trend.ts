@@ -3,7 +3,7 @@
 
 import type { Sample } from './samples.js';
 
-export type Quantity =
+type Quantity =
   | 'residentBytes'
   | 'anonymousBytes'
   | 'heapBytes'
@@ -28,7 +28,7 @@ const MB = 1e6;
  * Memory settles within minutes of a start, since heap and caches fill. Latencies also depend on what else the machine
  * does, hence their wide bounds: a queue that grows or an index that decays makes them many times longer.
  */
-export const FLAT: Readonly<Record<Quantity, FlatRule>> = {
+const FLAT: Readonly<Record<Quantity, FlatRule>> = {
   residentBytes: { over: 'process', growthMax: 0.15, allowance: 20 * MB },
   anonymousBytes: { over: 'process', growthMax: 0.15, allowance: 20 * MB },
   heapBytes: { over: 'process', growthMax: 0.2, allowance: 10 * MB },
