@@ -1,6 +1,7 @@
 // Draws the samples of a soak as an SVG of small charts over one time axis, with a line where the server was restarted.
 
 import type { Sample } from './samples.js';
+import { byProcess } from './trend.js';
 
 interface Series {
   readonly name: string;
@@ -100,11 +101,15 @@ function drawChart(chart: Chart, samples: readonly Sample[], top: number): strin
     );
   }
   for (const [i, { name, colour, of }] of chart.series.entries()) {
-    const points = samples
-      .filter((sample) => !Number.isNaN(of(sample)))
-      .map((sample) => `${x(sample.seconds).toFixed(1)},${y(of(sample)).toFixed(1)}`);
+    for (const ofProcess of byProcess(samples)) {
+      const points = ofProcess
+        .filter((sample) => !Number.isNaN(of(sample)))
+        .map((sample) => `${x(sample.seconds).toFixed(1)},${y(of(sample)).toFixed(1)}`);
+      parts.push(
+        `<polyline points="${points.join(' ')}" fill="none" stroke="${colour}" stroke-width="1.5"/>`,
+      );
+    }
     parts.push(
-      `<polyline points="${points.join(' ')}" fill="none" stroke="${colour}" stroke-width="1.5"/>`,
       `<text x="${WIDTH - MARGIN.right - 110 * (chart.series.length - i - 1)}" y="${top + 20}" text-anchor="end" fill="${colour}">${name}</text>`,
     );
   }

@@ -68,7 +68,7 @@ function trendOf(quantity: Quantity, samples: readonly Sample[]): Trend {
   return { quantity, first: first!, middle: middle!, last: last!, isFlat };
 }
 
-function byProcess(samples: readonly Sample[]): Sample[][] {
+export function byProcess(samples: readonly Sample[]): Sample[][] {
   const groups = new Map<number, Sample[]>();
   for (const sample of samples) {
     const group = groups.get(sample.process) ?? [];
