@@ -6,11 +6,11 @@
 #   SAGITTA_GPU_BUDGET     seconds for the whole call; later steps get what is left
 #   SAGITTA_GPU_SMALL      not empty: sizes for an emulated GPU, which only check the scripts
 #   SAGITTA_GPU_PATIENCE   factor of all timeouts, for slow machines (default: 1)
-#   SAGITTA_GPU_PYTHON     a Python with torch (default: python3)
+#   SAGITTA_BENCH_PYTHON    a Python with torch (default: python3)
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 small="${SAGITTA_GPU_SMALL:-}"
-python="${SAGITTA_GPU_PYTHON:-python3}"
+python="${SAGITTA_BENCH_PYTHON:-python3}"
 programs="${SAGITTA_GPU_PROGRAMS:-$here}"
 if [ ! -x "$programs/cuda-bench" ] && [ -x "$here/../../build/kernels/cuda-bench" ]; then
   programs="$here/../../build/kernels"
