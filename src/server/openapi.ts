@@ -22,8 +22,17 @@ const TAGS = {
   Service: 'Limits, health, metrics and this document.',
 } as const satisfies Record<Route['tag'], string>;
 
-/** Error codes of every route, and of routes by what they accept. */
-const COMMON_ERRORS: readonly ErrorCode[] = ['invalid_request', 'unknown_parameter', 'internal'];
+/**
+ * Error codes of every route, and of routes by what they accept. `limit_exceeded` is the answer to headers that are
+ * too long, and `deadline_exceeded` to headers that do not arrive in time.
+ */
+const COMMON_ERRORS: readonly ErrorCode[] = [
+  'invalid_request',
+  'unknown_parameter',
+  'limit_exceeded',
+  'deadline_exceeded',
+  'internal',
+];
 const ACCESS_ERRORS: readonly ErrorCode[] = [
   'credentials_missing',
   'credentials_invalid',
@@ -338,6 +347,11 @@ function describeReplies(route: Route, components: Components): Described {
   return replies;
 }
 
+/** A route without a body refuses one, after its headers if they say enough. Bodies of GET are not looked at. */
+function unwantedBodyErrors({ method }: Route): readonly ErrorCode[] {
+  return method === 'GET' ? [] : ['unsupported_media_type', 'payload_too_large', 'overloaded'];
+}
+
 /** Every error code of the route, in the order of `ERROR_TITLES`. */
 function errorsOf(route: Route): ErrorCode[] {
   const codes = [
@@ -345,7 +359,7 @@ function errorsOf(route: Route): ErrorCode[] {
     ...(route.access === 'public' ? [] : ACCESS_ERRORS),
     ...(route.isOperational === true ? [] : NEGOTIATION_ERRORS),
     ...(rateKindOf(route.access) === null ? [] : LIMIT_ERRORS),
-    ...(route.body === null ? [] : BODY_ERRORS),
+    ...(route.body === null ? unwantedBodyErrors(route) : BODY_ERRORS),
     ...(route.streamTypes === undefined ? [] : STREAM_ERRORS),
     ...(route.isAlwaysServed === true ? [] : DATA_ERRORS),
     ...(route.takesIdempotencyKey === true ? KEY_ERRORS : []),

@@ -130,13 +130,15 @@ const awaitingContinue = new WeakMap<IncomingMessage, ServerResponse>();
 
 /**
  * Defers `100 Continue` until the body is about to be read, so that a request that is refused by its
- * headers costs no upload.
+ * headers costs no upload. Other expectations are ignored (RFC 9110, section 10.1.1): Node would answer 417,
+ * without a problem document.
  */
 export function deferContinue(server: NetServer, handler: RequestListener): void {
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
     awaitingContinue.set(request, response);
     handler(request, response);
   });
+  server.on('checkExpectation', handler);
 }
 
 /** Sends the deferred `100 Continue`, if the client waits for one. */

@@ -186,6 +186,17 @@ describe('connections', () => {
     await service.close();
   });
 
+  it('ignore expectations other than 100-continue', async () => {
+    const { service, port } = await start({});
+    const head = headOf('GET', '/collections/c', { expect: 'x', connection: 'close' });
+    const replies = repliesIn(await exchange(port, (socket) => socket.write(head)));
+    assert.deepEqual(
+      replies.map(({ status }) => status),
+      [200],
+    );
+    await service.close();
+  });
+
   it('send 100 Continue only if the body will be read', async () => {
     const { service, port } = await start({ bodyBytesMax: 1_024 });
     const expecting = { expect: '100-continue' };
