@@ -9,6 +9,8 @@ import { LmdbPages } from './lmdb-pages.js';
 /** Per part, which takes about a millisecond: the file system has to find and free each of the pages. */
 const PART_BYTES_MAX = 4 * 1024 * 1024;
 const PART_RANGES_MAX = 256;
+/** A busy disk takes longer for each page, and the event loop stands still meanwhile. */
+const PART_MS_MAX = 4;
 
 /**
  * Releases the pages that neither of the last two transactions uses, in the order of the file and in parts,
@@ -25,8 +27,11 @@ export class FreePageRelease {
   /** In bytes. Everything before has been released. */
   #offset = 0;
 
-  constructor(path: string) {
+  readonly #nowMs: () => number;
+
+  constructor(path: string, nowMs: () => number = () => performance.now()) {
     this.#path = path;
+    this.#nowMs = nowMs;
   }
 
   /** To be called after each transaction, which may have used some of the free pages. */
@@ -56,8 +61,10 @@ export class FreePageRelease {
     ranges: readonly number[],
     native: Required<NativeFiles>,
   ): boolean {
+    const endMs = this.#nowMs() + PART_MS_MAX;
     let byteCount = 0;
     for (let count = 0; count < PART_RANGES_MAX && byteCount < PART_BYTES_MAX; count++) {
+      if (count > 0 && this.#nowMs() > endMs) break;
       this.#skipBefore(this.#offset);
       if (this.#at === ranges.length) return false;
       const start = Math.max(this.#offset, ranges[this.#at]!);

@@ -117,6 +117,35 @@ describe('free pages of the lmdb file', () => {
     assert.ok(counted.byteCount < MIB, `${counted.byteCount} bytes`);
     assert.ok(partCount <= 2, `${partCount} parts to skip the holes`);
   });
+
+  it('are released one by one where the disk takes long for each', async (t) => {
+    const native = holes(t);
+    if (native === undefined) return;
+    const directory = await makeDirectory();
+    // The store makes no holes.
+    let holeCount = 0;
+    let nowMs = 0;
+    let isSlow = false;
+    t.mock.method(native, 'makeHole', () => {
+      holeCount++;
+      if (isSlow) nowMs += 100;
+    });
+    const store = await openFilled(directory);
+    await store.commit([{ kind: 'dropLog', log: 'dropped' }]);
+    await store.commit([{ kind: 'put', key: ['count'], value: Buffer.from('1') }]);
+    await store.close();
+    holeCount = 0;
+    const release = new FreePageRelease(fileIn(directory), () => nowMs);
+    const holesOfPart = () => {
+      const before = holeCount;
+      release.releasePart();
+      return holeCount - before;
+    };
+    isSlow = true;
+    assert.equal(holesOfPart(), 1);
+    isSlow = false;
+    assert.ok(holesOfPart() > 1, 'a fast disk makes several holes in a part');
+  });
 });
 
 /** Copies of lmdb begin when the promise is resolved. */
