@@ -94,14 +94,14 @@ async function openTable(path: string, name: string): Promise<NumberTable> {
     throw new CliError(`${path}: ${name} is a group, expected a dataset`);
   }
   const dataset: Dataset = found;
-  const { shape } = dataset;
+  // The library reads the head of the dataset on each access.
+  const { shape, dtype: type } = readable(() => ({ shape: dataset.shape, dtype: dataset.dtype }));
   if (shape === null || shape.length !== 2 || shape[1]! < 1) {
     throw new CliError(
       `${path}: dataset ${name} has the shape (${shape?.join(', ') ?? ''}), ` +
         'expected (vectors, dimension)',
     );
   }
-  const type = dataset.dtype;
   if (typeof type !== 'string' || !/^[<>|=]?[bBhHiIlLqQefd]$/.test(type)) {
     throw new CliError(
       `${path}: dataset ${name} has the type ${JSON.stringify(type)}, expected numbers`,

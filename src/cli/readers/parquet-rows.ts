@@ -104,9 +104,33 @@ function endOfFirstMessage(bytes: Uint8Array): number {
 /** Adds the file's name to errors of the decoder, which throws strings or WebAssembly traps. */
 async function readable<Value>(name: string, read: () => Promise<Value>): Promise<Value> {
   try {
-    return await read();
+    return await orTrap(read);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new CliError(`${name}: invalid Parquet: ${reason}`, { cause });
   }
+}
+
+/**
+ * Rejects also when the decoder traps in a callback of its own, as it does for some damaged files: its promise would
+ * never be settled, and the uncaught exception would end the process without a message.
+ */
+async function orTrap<Value>(read: () => Promise<Value>): Promise<Value> {
+  let onException: (error: unknown) => void = () => {};
+  const trapped = new Promise<never>((_, reject) => {
+    onException = (error) => {
+      if (!isTrap(error)) throw error;
+      reject(error);
+    };
+  });
+  process.on('uncaughtException', onException);
+  try {
+    return await Promise.race([read(), trapped]);
+  } finally {
+    process.off('uncaughtException', onException);
+  }
+}
+
+function isTrap(error: unknown): boolean {
+  return error instanceof Error && error.name === 'RuntimeError' && /wasm/.test(error.stack ?? '');
 }

@@ -10,6 +10,8 @@ const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
+/** Nothing above it is white space. */
+const BLANK = 0x20;
 
 /** In shorter strings a loop finds the end sooner than `Buffer.indexOf`. */
 const SHORT_STRING_BYTES = 32;
@@ -187,8 +189,7 @@ export class JsonScanner {
   }
 
   #skipSpace(): void {
-    // Nothing else in JSON is at or below the blank.
-    while (this.#bytes[this.#at]! <= 0x20) this.#at++;
+    while (this.#bytes[this.#at]! <= BLANK && isSpace(this.#bytes[this.#at]!)) this.#at++;
   }
 
   #skipValue(): void {
@@ -263,4 +264,8 @@ export class JsonScanner {
     const found = this.#bytes.indexOf(byte, from);
     return found === -1 ? this.#bytes.length : found;
   }
+}
+
+function isSpace(byte: number): boolean {
+  return byte === BLANK || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }

@@ -152,6 +152,14 @@ it('has all of several members with one name, unless they must be unique', () =>
   assert.deepEqual(texts, ['a=1', 'a=2']);
 });
 
+it('only blanks, tabs and line breaks are white space', () => {
+  assert.equal(readMembers(' {\t"a"\r:\n1 } ')[0]!.text, '1');
+  for (const character of ['\0', '\x01', '\x0b', '\x0c', '\x1f']) {
+    assert.throws(() => readMembers(`{"a":${character}1}`), SyntaxError);
+    assert.throws(() => readMembers(`{"a":1}${character}`), SyntaxError);
+  }
+});
+
 // JSON as text, with odd spaces, escapes and repeated names.
 
 const space = fc.constantFrom('', '', '', ' ', '\n', '\t\r\n ');
