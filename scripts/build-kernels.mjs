@@ -5,6 +5,7 @@
 //   node scripts/build-kernels.mjs test-memory      the tests under AddressSanitizer and UBSan
 //   node scripts/build-kernels.mjs test-threads     the tests under ThreadSanitizer
 //   node scripts/build-kernels.mjs test-emulated    the tests of every x86 target, on any x86
+//   node scripts/build-kernels.mjs fuzz-json fuzz-search fuzz-crc32    libFuzzer programs, with clang
 //   node scripts/build-kernels.mjs cuda             the kernels for NVIDIA GPUs, with nvcc
 //   node scripts/build-kernels.mjs cuda-test-emulated    the CUDA tests, emulated on the CPU
 //   … cuda --arch 90a --verbose                     for one architecture, with register counts
@@ -109,6 +110,17 @@ const CUDA_TEST = ['check.cpp', 'test_batch.cpp', 'cuda_remote_test.cu', 'cuda_t
 const CUDA_BENCH = ['testing/check.cpp', 'cuda/bench/bench.cpp', 'cuda/bench/peaks.cu'];
 const SANITIZED = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
 
+/** Fuzzers report what they read out of bounds, too. */
+const FUZZED = [
+  '-O1',
+  '-Wno-sign-conversion',
+  '-fsanitize=fuzzer,address,undefined',
+  '-fno-sanitize-recover=all',
+];
+
+/** Atomic values of 16 bytes, which clang leaves to a library. */
+const ATOMICS = process.platform === 'linux' ? ['-latomic'] : [];
+
 /** Machine code for each of these, and PTX, which drivers compile for later architectures. */
 const ARCHITECTURES = ['80', '86', '89', '90a', '100', '120'];
 const PTX = ['90', '120'];
@@ -150,6 +162,9 @@ const TARGETS = {
     isBaseline: true,
   },
   'test-threads': { file: 'test-threads', sources: TEST, flags: ['-O2', '-fsanitize=thread'] },
+  'fuzz-json': fuzzTarget('json', ...JSON_READER),
+  'fuzz-search': fuzzTarget('search', ...LIBRARY, 'testing/check.cpp', 'testing/test_batch.cpp'),
+  'fuzz-crc32': fuzzTarget('crc32', 'files/crc32.cpp'),
   cuda: deviceTarget('sagitta-cuda.node', ...CUDA_ADDON),
   'cuda-bench': deviceTarget('cuda-bench', ...CUDA_BENCH),
   'cuda-test': deviceTarget('cuda-test', ...CUDA_TEST),
@@ -182,7 +197,8 @@ const WITHOUT_FILES =
 
 const { names, arch, cross, verbose, isOptional } = parseArguments(process.argv.slice(2));
 try {
-  const compiler = findCompiler(cross);
+  const needsClang = names.some((name) => TARGETS[name].needsClang);
+  const compiler = needsClang ? findClang() : findCompiler(cross);
   for (const name of names) await build(name, compiler);
   if (names === DEFAULT_NAMES) await buildForNode(compiler);
 } catch (error) {
@@ -253,6 +269,18 @@ function deviceTarget(file, ...own) {
   return { file, sources, flags: ['-O3'], isCuda: true, objectsOf: 'cuda' };
 }
 
+/** With libFuzzer, which is a part of clang. */
+function fuzzTarget(name, ...sources) {
+  const own = `testing/fuzz/fuzz_${name}.cpp`;
+  return {
+    file: `fuzz-${name}`,
+    sources: [own, ...sources],
+    flags: FUZZED,
+    libraries: ATOMICS,
+    needsClang: true,
+  };
+}
+
 function emulatedTarget(file, flags, ...own) {
   const sources = [...CUDA, ...EMULATION, ...LIBRARY, ...own];
   return { file, sources, flags: [...flags, ...EMULATED] };
@@ -265,9 +293,16 @@ function sourcesIn(folder, end) {
     .map((name) => `${folder}/${name}`);
 }
 
-/** The first compiler that runs, with its version and target. */
 function findCompiler(crossCompiler) {
-  const candidates = crossCompiler ? [crossCompiler] : [process.env.CXX, 'c++', 'g++', 'clang++'];
+  return firstOf(crossCompiler ? [crossCompiler] : [process.env.CXX, 'c++', 'g++', 'clang++']);
+}
+
+function findClang() {
+  return firstOf([process.env.CLANGXX, 'clang++']);
+}
+
+/** The first compiler that runs, with its version and target. */
+function firstOf(candidates) {
   for (const command of candidates) {
     if (!command) continue;
     const version = spawnSync(command, ['--version'], { encoding: 'utf8' });
@@ -296,6 +331,7 @@ async function build(name, compiler) {
     file,
     sources,
     flags,
+    libraries = [],
     isBaseline = false,
     isCuda = false,
     objectsOf = name,
@@ -332,7 +368,7 @@ async function build(name, compiler) {
   await runAll(
     jobs.filter(({ object, stamp }) => !isFresh(object, stamp)).map((job) => compile(job)),
   );
-  link(join(folder, file), jobs, flags, compiler, nvcc);
+  link(join(folder, file), jobs, { flags, libraries, compiler, nvcc });
 }
 
 function nvccCommand(nvcc, compiler) {
@@ -439,7 +475,7 @@ async function runAll(jobs) {
   if (failed) throw failed.reason;
 }
 
-function link(output, jobs, flags, compiler, nvcc) {
+function link(output, jobs, { flags, libraries, compiler, nvcc }) {
   const isAddon = output.endsWith('.node');
   const linked = flags.filter((flag) => /^-(fsanitize|Wl)/.test(flag));
   const shape = isAddon
@@ -459,7 +495,8 @@ function link(output, jobs, flags, compiler, nvcc) {
   mkdirSync(dirname(output), { recursive: true });
   // Written to a new file and renamed, so that processes keep the old file they have loaded.
   const fresh = `${output}.new`;
-  const given = [...command.slice(1), ...linked, '-o', fresh, ...jobs.map((job) => job.object)];
+  const objects = jobs.map((job) => job.object);
+  const given = [...command.slice(1), ...linked, '-o', fresh, ...objects, ...libraries];
   const { status, stderr } = spawnSync(command[0], given, { encoding: 'utf8' });
   if (status !== 0) throw new BuildError(`${basename(output)} failed to link\n${stderr}`);
   renameSync(fresh, output);

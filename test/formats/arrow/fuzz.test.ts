@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { SagittaError } from '../../../src/common/errors.js';
+import { mutateBytes } from '../../support/mutate-bytes.js';
 import * as fixtures from './fixtures.js';
 import { batchesOf, plainStream, readBatch, textAt } from './streams.js';
 
@@ -23,39 +24,6 @@ function randomOf(seed: number): (bound: number) => number {
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
     return Math.floor((((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32) * bound);
   };
-}
-
-function mutate(bytes: Buffer, random: (bound: number) => number): Buffer {
-  const at = random(bytes.length);
-  switch (random(6)) {
-    case 0:
-      bytes[at]! ^= 1 << random(8);
-      return bytes;
-    case 1:
-      bytes[at] = random(256);
-      return bytes;
-    case 2:
-      return bytes.subarray(0, at);
-    case 3: {
-      const values = [-1, 0, 1, 0x7fffffff, -0x80000000, 65_536, random(100_000)];
-      if (bytes.length >= 4)
-        bytes.writeInt32LE(values[random(values.length)]!, (at & ~3) % (bytes.length - 3));
-      return bytes;
-    }
-    case 4: {
-      const values = [-1n, 0n, 2n ** 62n, 2n ** 33n, 1_000_000n, BigInt(random(1_000))];
-      if (bytes.length >= 8)
-        bytes.writeBigInt64LE(values[random(values.length)]!, (at & ~7) % (bytes.length - 7));
-      return bytes;
-    }
-    default: {
-      const other = sources[random(sources.length)]!;
-      const from = random(other.length);
-      const count = random(200);
-      const rest = bytes.subarray(Math.min(bytes.length, at + random(2) * count));
-      return Buffer.concat([bytes.subarray(0, at), other.subarray(from, from + count), rest]);
-    }
-  }
 }
 
 /** The outcome of reading: rows, issues or an error code. */
@@ -88,7 +56,8 @@ it(`changed streams are rejected or read in bounded time (seed ${SEED})`, async 
   for (let i = 0; i < CASES; i++) {
     let bytes: Buffer = Buffer.from(sources[random(sources.length)]!);
     const changes = 1 + random(3);
-    for (let j = 0; j < changes && bytes.length > 0; j++) bytes = mutate(bytes, random);
+    for (let j = 0; j < changes && bytes.length > 0; j++)
+      bytes = mutateBytes(bytes, random, sources);
     const start = performance.now();
     const place = `case ${i} of seed ${SEED}`;
     const outcome = await read(bytes, 1 + random(bytes.length + 1)).catch((error: unknown) => {

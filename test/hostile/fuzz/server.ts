@@ -1,0 +1,132 @@
+// The server under test: a process of its own with small segments, a folder for backups, an endpoint for embeddings
+// and an administrator's key; with what its log and the system say about it.
+
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { sendJson, startEndpoint } from '../../server/embedding/scripted-endpoint.js';
+import { createCaller, startServerProcess } from '../../support/server-process.js';
+
+export interface FuzzedServer {
+  readonly url: string;
+  readonly processId: number;
+  /** The value of the header of an administrator. */
+  readonly authorization: string;
+  /** Null while it runs. */
+  readonly exit: string | null;
+  /** Bytes of memory that are no copies of files. */
+  memoryBytes(): number;
+  /** Deletes all aliases and collections, and waits until the service has given their memory back. */
+  empty(): Promise<void>;
+  /** Lines of the log that a healthy service does not write. */
+  alarms(): string[];
+  close(): Promise<void>;
+}
+
+/** Lists, their members, and what items of them are deleted by. */
+const DELETED = [
+  ['aliases', 'aliases', 'name'],
+  ['collections', 'collections', 'id'],
+] as const;
+
+const SETTINGS = {
+  SAGITTA_DEFAULT_COLLECTION: 'f1',
+  SAGITTA_LOG_FORMAT: 'json',
+  SAGITTA_READ_RATE_MAX: '0',
+  SAGITTA_WRITE_RATE_MAX: '0',
+  SAGITTA_SEGMENT_ROWS_MAX: '128',
+  // What is kept for longer than a collection is kept within bounds that a run reaches soon.
+  SAGITTA_AUDIT_EVENTS_MAX: '200',
+  SAGITTA_IDEMPOTENCY_MS: '10000',
+  // A query that asks for a sequence of the future waits as long.
+  SAGITTA_REQUEST_MS_MAX: '5000',
+  SAGITTA_STALLED_MS_MAX: '5000',
+};
+
+export async function startFuzzedServer(): Promise<FuzzedServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'sagitta-fuzz-'));
+  const logPath = join(folder, 'log');
+  const logDescriptor = openSync(logPath, 'a');
+  const endpoint = await startEndpoint();
+  endpoint.answer = ({ body: { input, model } }, response) => {
+    const dimension = Number(/^d(\d{1,5})$/.exec(model)?.[1] ?? 1);
+    const embedding = new Array<number>(dimension).fill(0.5);
+    sendJson(response, 200, { data: input.map((_, index) => ({ index, embedding })) });
+  };
+  const server = await startServerProcess({
+    dataDirectory: join(folder, 'data'),
+    logDescriptor,
+    settings: {
+      ...SETTINGS,
+      SAGITTA_BACKUP_DIR: join(folder, 'backups'),
+      SAGITTA_EMBEDDING_ENDPOINTS: `local=${endpoint.url}`,
+    },
+  });
+  const { url, child } = server;
+  const caller = createCaller(url, 2);
+  const created = await caller.call('POST', '/v1/keys', { owner: 'fuzz', scopes: ['admin'] });
+  if (created.status !== 200) throw new Error(`no key was created: ${created.text}`);
+  const authorization = `Bearer ${created.json<{ key: string }>().key}`;
+  const headers = { authorization };
+  const memoryBytes = () => anonymousBytes(child.pid!);
+  return {
+    url,
+    processId: child.pid!,
+    authorization,
+    get exit() {
+      const { exitCode, signalCode } = child;
+      return exitCode === null && signalCode === null ? null : `${signalCode ?? exitCode}`;
+    },
+    memoryBytes,
+    async empty() {
+      // An alias keeps its collection from being deleted.
+      for (const [list, member, key] of DELETED) {
+        const found = await caller.call('GET', `/v1/${list}?limit=1000`, undefined, headers);
+        for (const item of found.json<Record<string, Record<string, string>[]>>()[member]!) {
+          await caller.call('DELETE', `/v1/${list}/${item[key]}`, undefined, headers);
+        }
+      }
+      await settle(memoryBytes);
+    },
+    alarms: () => readFileSync(logPath, 'utf8').split('\n').filter(isAlarm),
+    async close() {
+      caller.close();
+      await server.stop();
+      await endpoint.close();
+      closeSync(logDescriptor);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Errors, and what Node writes about leaks and rejections that nobody handled. */
+function isAlarm(line: string): boolean {
+  return /"level":"?(error|fatal|50|60)\b|MaxListeners|[Uu]nhandled|ERROR/.test(line);
+}
+
+/** The service gives memory back some seconds after it was released; then it no longer shrinks. */
+const RELEASE_MS = 6_000;
+const STEP_MS = 1_000;
+const STEPS_MAX = 20;
+
+async function settle(memoryBytes: () => number): Promise<void> {
+  await sleep(RELEASE_MS);
+  let bytes = memoryBytes();
+  for (let step = 0; step < STEPS_MAX; step++) {
+    await sleep(STEP_MS);
+    const now = memoryBytes();
+    if (now > bytes * 0.995) return;
+    bytes = now;
+  }
+}
+
+/** NaN where the system does not tell. */
+function anonymousBytes(processId: number): number {
+  try {
+    const status = readFileSync(`/proc/${processId}/status`, 'utf8');
+    return Number(/^RssAnon:\s+(\d+) kB$/m.exec(status)?.[1]) * 1_024;
+  } catch {
+    return Number.NaN;
+  }
+}
