@@ -68,6 +68,7 @@ export function plotSoak(samples: readonly Sample[], title: string): string {
   const charts = CHARTS.map((chart, i) => drawChart(chart, samples, 40 + i * CHART_HEIGHT));
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="12" fill="#24292f">`,
+    `<title>${escapeText(title)}</title>`,
     `<rect width="${WIDTH}" height="${height}" fill="white"/>`,
     `<text x="${MARGIN.left}" y="24" font-size="15">${escapeText(title)}</text>`,
     ...charts,
