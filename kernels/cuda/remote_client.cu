@@ -70,8 +70,8 @@ void write_batch(const sagitta_batch& batch, const batch_layout& layout,
   for (uint32_t q = 0; q < batch.query_count; q++) {
     const sagitta_query& query = batch.queries[q];
     queries[q] = {query.floor,       query.after_score, query.after_id == nullptr ? 0u : 1u,
-                  query.metric,      query.k,           query.first_view,
-                  query.view_count,  0};
+                  static_cast<uint32_t>(query.metric), query.k, query.first_view,
+                  query.view_count, 0};
     std::copy_n(query.vector, batch.dimension, vectors + size_t{q} * batch.dimension);
   }
   for (const auto& [rows, known] : layout.bitmaps) {

@@ -102,7 +102,8 @@ void call::begin() {
     return;
   }
   device_ = devices[static_cast<size_t>(device_index)].get();
-  read_fault_file();
+  // Not in a process that only lists devices.
+  if (device_->streams.size() > 1) read_fault_file();
   if (++machine_in_use().call_count == current_settings().fault_at_call) (void)strike(*device_);
   if (device_->is_lost) error_ = fails(cudaErrorIllegalAddress);
 }

@@ -10,7 +10,7 @@
 //                                 hang and killed
 //   SAGITTA_EMULATED_FAULT_FILE   a file that a test writes when a fault is to happen, as
 //                                 "hang launch 3" or "killed call 1", counted from then on; the
-//                                 process that reads it removes it
+//                                 process of an open device that reads it removes it
 //   SAGITTA_EMULATION_SEED        seed of every random order (random); failures print it
 #pragma once
 
