@@ -38,11 +38,21 @@ class device_server {
       if (answer.status != SAGITTA_OK) {
         std::strncpy(answer.text, last_error().c_str(), sizeof answer.text - 1);
       }
-      channel_.send(answer);
+      if (!send(answer)) return;
     }
   }
 
  private:
+  /** False when the service is gone, which needs no answer. */
+  bool send(const reply& answer) {
+    try {
+      channel_.send(answer);
+      return true;
+    } catch (const failure&) {
+      return false;
+    }
+  }
+
   sagitta_status handle(const request& message, reply& answer) {
     const uint32_t* const numbers = message.numbers;
     if (message.kind == request_kind::open) return open(numbers[0], message.text);

@@ -17,4 +17,4 @@ step scan-200k 120 "$programs/cuda-bench" --json --seconds "${measured_seconds:-
 scan scan-1m 150 "$large" "$dimension" "${batches/,300/}" "${ks%%,*}" "$filters"
 torch_scan torch-1m 120 "$large" "$dimension" "${batches/,300/}" "${ks%%,*}" "$filters"
 # Last: it takes what time is left, and call C runs more of it.
-step cuda-test 240 "$programs/cuda-test" ${SAGITTA_GPU_TEST_OPTIONS:-}
+step cuda-test 240 "$programs/cuda-test" ${GPU_TEST_OPTIONS:-}

@@ -6,7 +6,7 @@ set -u
 begin c-sanitizers 590
 
 rows=200000 dimension=768 test_options=--large
-if [ -n "$small" ]; then rows=600 dimension=64 test_options="${SAGITTA_GPU_TEST_OPTIONS:-}"; fi
+if [ -n "$small" ]; then rows=600 dimension=64 test_options="${GPU_TEST_OPTIONS:-}"; fi
 step cuda-test-large 200 "$programs/cuda-test" $test_options
 if command -v compute-sanitizer > /dev/null; then
   for tool in memcheck racecheck synccheck; do

@@ -2,20 +2,20 @@
 # Call D, under ten minutes: the engine of an unpacked bundle on the GPU: what it finds and chooses, the
 # contract of all engines, and queries over REST.
 #
-#   SAGITTA_GPU_BUNDLE   the folder of the bundle (default: sagitta-*-linux-* beside the scripts)
+#   GPU_BUNDLE   the folder of the bundle (default: sagitta-*-linux-* beside the scripts)
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin d-engine 590
 
-bundle="${SAGITTA_GPU_BUNDLE:-}"
+bundle="${GPU_BUNDLE:-}"
 if [ -z "$bundle" ]; then bundle="$(ls -d "$here"/sagitta-*-linux-*/ 2> /dev/null | head -n 1)"; fi
 sagitta="$bundle/bin/sagitta"
 selftest=() bench=(--full) engine=cuda
 if [ -n "$small" ]; then
   # Hundreds of queries over REST would take minutes on the emulation.
-  selftest=(--case 'page by page') bench=() engine=auto
+  selftest=(--case 'page by page') bench=() engine=simd
 fi
 step doctor 90 "$sagitta" doctor gpu --json
 step doctor-table 90 "$sagitta" doctor gpu
 step selftest 240 "$sagitta" selftest --engine cuda "${selftest[@]}"
-step rest 240 env SAGITTA_ENGINE="$engine" ${small:+SAGITTA_EMULATED_DEVICES=0} "$sagitta" bench rest "${bench[@]}"
+step rest 240 env -u SAGITTA_BENCH_PYTHON SAGITTA_ENGINE="$engine" "$sagitta" bench rest "${bench[@]}"

@@ -1,17 +1,19 @@
 # What the calls of a first session on a GPU share: steps with timeouts, all of which are run whatever
 # fails, and their outcome as JSON and as a Markdown table. Needs bash, coreutils and awk only.
 #
-#   SAGITTA_GPU_OUT        folder for results (default: ./gpu-results)
-#   SAGITTA_GPU_PROGRAMS   folder of platform-test, cuda-test and cuda-bench (default: that of the scripts)
-#   SAGITTA_GPU_BUDGET     seconds for the whole call; later steps get what is left
-#   SAGITTA_GPU_SMALL      not empty: sizes for an emulated GPU, which only check the scripts
-#   SAGITTA_GPU_PATIENCE   factor of all timeouts, for slow machines (default: 1)
+# The server refuses settings named SAGITTA_… that it does not know, hence the other prefix.
+#
+#   GPU_OUT        folder for results (default: ./gpu-results)
+#   GPU_PROGRAMS   folder of platform-test, cuda-test and cuda-bench (default: that of the scripts)
+#   GPU_BUDGET     seconds for the whole call; later steps get what is left
+#   GPU_SMALL      not empty: sizes for an emulated GPU, which only check the scripts
+#   GPU_PATIENCE   factor of all timeouts, for slow machines (default: 1)
 #   SAGITTA_BENCH_PYTHON    a Python with torch (default: python3)
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-small="${SAGITTA_GPU_SMALL:-}"
+small="${GPU_SMALL:-}"
 python="${SAGITTA_BENCH_PYTHON:-python3}"
-programs="${SAGITTA_GPU_PROGRAMS:-$here}"
+programs="${GPU_PROGRAMS:-$here}"
 if [ ! -x "$programs/cuda-bench" ] && [ -x "$here/../../build/kernels/cuda-bench" ]; then
   programs="$here/../../build/kernels"
 fi
@@ -26,8 +28,8 @@ killed=137
 # begin NAME SECONDS: a call, with the time it may take.
 begin() {
   call="$1"
-  budget="${SAGITTA_GPU_BUDGET:-$2}"
-  out="${SAGITTA_GPU_OUT:-gpu-results}/$call"
+  budget="${GPU_BUDGET:-$2}"
+  out="${GPU_OUT:-gpu-results}/$call"
   mkdir -p "$out"
   rm -f "$out"/*.out "$out"/*.err "$out"/steps.jsonl
   started=$SECONDS
@@ -38,7 +40,7 @@ begin() {
 step() {
   local name="$1" limit="$2" left code begun seconds outcome message
   shift 2
-  limit=$((limit * ${SAGITTA_GPU_PATIENCE:-1}))
+  limit=$((limit * ${GPU_PATIENCE:-1}))
   left=$((budget - (SECONDS - started)))
   begun=$SECONDS
   if [ "$left" -le 0 ]; then

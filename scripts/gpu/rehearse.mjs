@@ -57,14 +57,14 @@ try {
 function rehearse(call) {
   const env = {
     ...process.env,
-    SAGITTA_GPU_SMALL: '1',
-    SAGITTA_GPU_OUT: join(scratch, 'results'),
-    SAGITTA_GPU_PROGRAMS: linkPrograms(),
-    SAGITTA_GPU_TEST_OPTIONS: '--quick',
-    SAGITTA_GPU_BUNDLE: call === 'd-engine' ? makeBundle() : '',
+    GPU_SMALL: '1',
+    GPU_OUT: join(scratch, 'results'),
+    GPU_PROGRAMS: linkPrograms(),
+    GPU_TEST_OPTIONS: '--quick',
+    GPU_BUNDLE: call === 'd-engine' ? makeBundle() : '',
     // The emulation is slow, and the machine may be busy: only hangs are to be ended.
-    SAGITTA_GPU_PATIENCE: '20',
-    SAGITTA_GPU_BUDGET: '3600',
+    GPU_PATIENCE: '20',
+    GPU_BUDGET: '3600',
   };
   const { status } = spawnSync('bash', [join(root, 'scripts', 'gpu', `${call}.sh`)], {
     env,
