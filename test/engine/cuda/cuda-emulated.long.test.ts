@@ -86,14 +86,15 @@ function testChoice(): void {
 
 function testKernels(): void {
   describe('the CUDA addon', () => {
+    const processes: ReturnType<typeof connectEmulated>[] = [];
     let kernels: CudaKernels;
     let others: CudaKernels;
     before(() => {
-      const processes = [connectEmulated(), connectEmulated()] as const;
-      [kernels, others] = [processes[0].kernels, processes[1].kernels];
-      after(() => {
-        for (const { end } of processes) end();
-      });
+      processes.push(connectEmulated(), connectEmulated());
+      [kernels, others] = processes.map((each) => each.kernels) as [CudaKernels, CudaKernels];
+    });
+    after(() => {
+      for (const { end } of processes) end();
     });
 
     it('rejects arguments whose shapes do not match', () => {
