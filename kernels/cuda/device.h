@@ -110,6 +110,9 @@ typedef struct sagitta_device_times {
   double prepare_ms;
   double finish_ms;
   uint64_t readback_bytes;
+  /** Queries that were scanned again because a list was too short, and whose rows were all scored. */
+  uint64_t repeated_queries;
+  uint64_t exhaustive_queries;
 } sagitta_device_times;
 
 sagitta_status sagitta_device_answer_times(const sagitta_device_answer* answer,

@@ -24,6 +24,9 @@ struct tuning {
   uint32_t rows_per_k = 64;
   /** Up to this many queries a slice has few queries. */
   uint32_t few = 128;
+  /** How often undecided queries are scanned again, with longer lists each time, before every row is scored. */
+  uint32_t repeats_max = 2;
+  uint32_t repeat_growth = 8;
   /** Exhaustive slices: rows gathered and scored at a time, and rows kept beside k for ties. */
   uint32_t exhaustive_rows = 32768;
   uint32_t exhaustive_ties = 4096;

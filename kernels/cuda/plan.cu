@@ -79,7 +79,11 @@ batch_plan::batch_plan(const sagitta_device& device, const sagitta_batch& batch,
   lay_out_blocks();
   count_passing();
   describe_queries();
-  cut_slices();
+  std::vector<planned_query> searched;
+  for (const planned_query& query : queries_) {
+    if (query.passing > 0 && !query.is_unsupported) searched.push_back(query);
+  }
+  slices_ = cut(std::move(searched));
 }
 
 void batch_plan::lay_out_blocks() {
@@ -115,6 +119,7 @@ void batch_plan::describe_queries() {
     const double length = std::sqrt(query.square);
     query.is_scannable = length >= length_min && length <= length_max;
     query.has_values = true;
+    query.threshold = -unbounded;
     // Batch rows are 32-bit numbers.
     query.is_unsupported = tile_count_ > no_row / tile_rows;
     for (uint32_t view = from.first_view; view < from.first_view + from.view_count; view++) {
@@ -133,11 +138,8 @@ void batch_plan::describe_queries() {
 }
 
 /** The queries of a slice need lists of one length, and fit the workspace together. */
-void batch_plan::cut_slices() {
-  std::vector<planned_query> sorted;
-  for (const planned_query& query : queries_) {
-    if (query.passing > 0 && !query.is_unsupported) sorted.push_back(query);
-  }
+std::vector<slice> batch_plan::cut(std::vector<planned_query> sorted) const {
+  std::vector<slice> slices;
   const auto key = [&](const planned_query& query) {
     const sagitta_query& from = batch_.queries[query.number];
     const sagitta_block_view& first = batch_.views[from.first_view];
@@ -154,8 +156,9 @@ void batch_plan::cut_slices() {
            sorted[end].list_rows == first.list_rows && sorted[end].has_values == first.has_values) {
       end++;
     }
-    at = take(sorted, at, end, false, slices_);
+    at = take(sorted, at, end, false, slices);
   }
+  return slices;
 }
 
 /**
@@ -181,6 +184,20 @@ size_t batch_plan::take(const std::vector<planned_query>& from, size_t at, size_
     if (has_room) slices.push_back(std::move(made));
     if (has_room || !has_shape || end - at == 1) return end;
   }
+}
+
+std::vector<slice> batch_plan::repeated_slices(const std::vector<uint32_t>& queries,
+                                               const std::vector<double>& thresholds,
+                                               uint32_t factor) const {
+  std::vector<planned_query> left;
+  for (const uint32_t number : queries) {
+    planned_query query = queries_[number];
+    if (query.is_unsupported || !query.is_scannable) continue;
+    query.threshold = thresholds[number];
+    query.list_rows = power_of_two_from(uint64_t{query.list_rows} * factor);
+    left.push_back(query);
+  }
+  return cut(std::move(left));
 }
 
 std::vector<slice> batch_plan::exhaustive_slices(const std::vector<uint32_t>& queries) const {

@@ -24,6 +24,8 @@ struct planned_query {
   bool is_unsupported;
   /** The list capacity it needs; queries of one slice need the same. */
   uint32_t list_rows;
+  /** k rows are known to reach this score; −∞ at first. */
+  double threshold;
 };
 
 /**
@@ -55,6 +57,12 @@ class batch_plan {
   const std::vector<resident_block>& blocks() const { return blocks_; }
   const std::vector<slice>& slices() const { return slices_; }
   /**
+   * Slices that scan queries again which earlier slices left undecided: with the thresholds
+   * [query_count] that those have proven, and lists that are longer by the factor.
+   */
+  std::vector<slice> repeated_slices(const std::vector<uint32_t>& queries,
+                                     const std::vector<double>& thresholds, uint32_t factor) const;
+  /**
    * Exhaustive slices for queries that normal slices left undecided, except those whose values are not
    * on the device.
    */
@@ -68,7 +76,7 @@ class batch_plan {
   void lay_out_blocks();
   void count_passing();
   void describe_queries();
-  void cut_slices();
+  std::vector<slice> cut(std::vector<planned_query> queries) const;
   size_t take(const std::vector<planned_query>& from, size_t at, size_t end, bool is_exhaustive,
               std::vector<slice>& slices) const;
   void complete(slice& made) const;

@@ -88,6 +88,7 @@ batch_found find_rows(sagitta_device& device, const sagitta_batch& batch,
   const batch_plan plan(device, batch, residents);
   wait_for_uploads(device, batch, residents);
   std::vector<pending_rows> pending(batch.query_count);
+  std::vector<double> thresholds(batch.query_count, -unbounded);
   for (uint32_t q = 0; q < batch.query_count; q++) {
     pending[q].is_decided = plan.queries()[q].passing == 0;
   }
@@ -101,6 +102,10 @@ batch_found find_rows(sagitta_device& device, const sagitta_batch& batch,
       const planned_query& planned = one.queries[i];
       const query_outcome& outcome = search.outcome(i);
       const bool is_searched = one.is_gathered[i] != 0 || planned.is_scannable;
+      if (!one.is_exhaustive && is_searched && one.is_gathered[i] == 0) {
+        double& threshold = thresholds[planned.number];
+        threshold = std::max(threshold, outcome.threshold);
+      }
       if (outcome.is_undecided != 0 || !is_searched) continue;
       pending_rows& hits = pending[planned.number];
       hits.rows = rows_of(plan, search, i);
@@ -111,11 +116,25 @@ batch_found find_rows(sagitta_device& device, const sagitta_batch& batch,
     started = std::chrono::steady_clock::now();
   };
   for (const slice& one : plan.slices()) run(one);
-  std::vector<uint32_t> undecided;
-  for (uint32_t q = 0; q < batch.query_count; q++) {
-    if (!pending[q].is_decided) undecided.push_back(q);
+  const auto undecided = [&] {
+    std::vector<uint32_t> numbers;
+    for (uint32_t q = 0; q < batch.query_count; q++) {
+      if (!pending[q].is_decided) numbers.push_back(q);
+    }
+    return numbers;
+  };
+  // A list that was too short has still raised its query's threshold: the next scan leaves fewer rows.
+  for (uint32_t repeat = 0, factor = 1; repeat < device.tuning.repeats_max; repeat++) {
+    factor *= device.tuning.repeat_growth;
+    for (const slice& one : plan.repeated_slices(undecided(), thresholds, factor)) {
+      times.repeated_queries += one.queries.size();
+      run(one);
+    }
   }
-  for (const slice& one : plan.exhaustive_slices(undecided)) run(one);
+  for (const slice& one : plan.exhaustive_slices(undecided())) {
+    times.exhaustive_queries += one.queries.size();
+    run(one);
+  }
   batch_found found = assemble(plan, pending);
   times.finish_ms += milliseconds_since(started);
   found.times = times;

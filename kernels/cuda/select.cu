@@ -66,6 +66,7 @@ __global__ __launch_bounds__(select_threads_max) void select_rows(
   const candidate_lists& lists = p.state.lists;
   query_outcome& outcome = p.state.outcomes[number];
   if (lists.counts[number] > lists.capacity && threadIdx.x == 0) outcome.is_undecided = 1;
+  if (query.is_scanned && threadIdx.x == 0) outcome.threshold = p.state.thresholds[number];
   if (threadIdx.x == 0) found_count = 0;
   __syncthreads();
   if (outcome.is_undecided != 0) return;

@@ -29,7 +29,8 @@ struct prune_parameters {
 
 /**
  * After a pass: drops candidates below the threshold, raises the threshold to the k-th best lower
- * bound, and drops again. A list that has overflowed makes its query undecided.
+ * bound, and drops again. A list that has overflowed makes its query undecided, but the rows that it
+ * has raise the threshold, with which the query can be searched again.
  */
 cudaError_t prune_lists(const prune_parameters& parameters, cudaStream_t stream);
 

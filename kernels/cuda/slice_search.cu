@@ -103,7 +103,8 @@ void slice_search::write_input() {
     query.after_score = from.after_score;
     query.square = planned.square;
     query.length = std::sqrt(planned.square);
-    query.floor = from.floor;
+    // Rows below a score that k rows reach are in no answer.
+    query.floor = std::max(from.floor, planned.threshold);
     query.k = from.k;
     query.is_gathered = slice_.is_gathered[q] != 0;
     query.is_scanned = !query.is_gathered && planned.is_scannable;

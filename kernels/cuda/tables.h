@@ -99,6 +99,8 @@ struct query_outcome {
   /** Not 0: more rows are too close together than a list has room for. Ignore the rows found. */
   uint32_t is_undecided;
   uint32_t unused;
+  /** A scanned query: k rows reach this score, also where a list was too short. */
+  double threshold;
 };
 
 /**

@@ -269,6 +269,8 @@ Napi::Object times_of(Napi::Env env, const sagitta_device_answer* answer) {
   columns.Set("totalMs", times.total_ms);
   columns.Set("prepareMs", times.prepare_ms);
   columns.Set("finishMs", times.finish_ms);
+  columns.Set("repeatedQueryCount", static_cast<double>(times.repeated_queries));
+  columns.Set("exhaustiveQueryCount", static_cast<double>(times.exhaustive_queries));
   columns.Set("readbackBytes", static_cast<double>(times.readback_bytes));
   return columns;
 }

@@ -58,6 +58,7 @@ class resident {
 };
 
 struct outcome {
+  sagitta_device_times times{};
   uint32_t decided = 0;
   uint32_t undecided = 0;
   uint64_t rescored = 0;
@@ -70,6 +71,7 @@ outcome require_search(sagitta_device* device, const test_batch& batch,
   sagitta_device_answer* answer = nullptr;
   require_ok(sagitta_device_search(device, &view, residents.data(), &answer), "search, " + what);
   outcome seen;
+  require_ok(sagitta_device_answer_times(answer, &seen.times), "times");
   for (uint32_t q = 0; q < view.query_count; q++) {
     sagitta_hits hits{};
     const sagitta_status status = sagitta_device_answer_hits(answer, q, &hits);
@@ -162,6 +164,7 @@ void test_overflow(sagitta_device* device, random_source& random) {
   const resident on_device[] = {{device, equal, true, true}, {device, mixed, true, true}};
   for (const bool has_room : {true, false}) {
     device->tuning.exhaustive_ties = has_room ? 2000 : 64;
+    device->tuning.repeats_max = 0;
     test_batch batch;
     batch.add_block(equal);
     batch.add_block(mixed);
@@ -185,6 +188,37 @@ void test_overflow(sagitta_device* device, random_source& random) {
         require_search(device, batch, {on_device[0].get(), on_device[1].get()}, what);
     if (has_room) require(seen.undecided == 0, what + ": queries undecided");
     else require(seen.undecided >= 6, what + ": ties without room were decided");
+  }
+  device->tuning = usual;
+}
+
+/**
+ * Rows without structure, whose scores are close together, fill lists before the threshold is high: the
+ * queries concerned are scanned again, and not all rows are scored.
+ */
+void test_repeats(sagitta_device* device, random_source& random) {
+  const sagitta::cuda::tuning usual = device->tuning;
+  device->tuning = {};
+  device->tuning.spare_rows = 64;
+  device->tuning.rows_per_k = 1;
+  device->tuning.dense_rows = 128;
+  device->tuning.growth_of_few = device->tuning.growth_of_many = 32;
+  device->tuning.few = 0;
+  const rows data(random, kind::random, 3000, 64);
+  for (const bool has_values : {true, false}) {
+    const resident on_device(device, data, has_values, true);
+    test_batch batch;
+    batch.add_block(data);
+    batch.bitmaps.push_back(check::random_bitmap(random, data.row_count, 0.9));
+    for (uint32_t q = 0; q < 12; q++) {
+      batch.add_query(check::query_like(random, data), metrics[q % 3], 25);
+      batch.add_view(0, data.row_count, q % 4 == 0 ? &batch.bitmaps.front() : nullptr);
+    }
+    const outcome seen = require_search(device, batch, {on_device.get()}, "repeats");
+    require(seen.undecided == 0, "repeats: queries undecided");
+    require(seen.times.repeated_queries > 0, "repeats: no list was too short");
+    require(seen.times.exhaustive_queries == 0, "repeats: all rows were scored");
+    require(!has_values || seen.rescored < 12 * data.row_count / 2, "repeats: most rows were scored");
   }
   device->tuning = usual;
 }
@@ -339,6 +373,7 @@ void test_all(sagitta_device* device, random_source& random, bool is_large) {
   }
   test_gathering(device, random);
   test_overflow(device, random);
+  test_repeats(device, random);
   test_growth(device, random);
   test_memory(device, random);
   test_arguments(device, random);
@@ -398,6 +433,7 @@ int main(int argument_count, char** arguments) {
       }
       if (is_quick) {
         test_gathering(device, random);
+        test_repeats(device, random);
         test_arguments(device, random);
         continue;
       }

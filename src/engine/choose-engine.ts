@@ -139,6 +139,16 @@ function gaugesOf(engine: CudaEngine): EngineGauge[] {
       'undecidedQueryCount',
       'Queries that a GPU searched but could not decide.',
     ),
+    gauge(
+      'repeated_queries',
+      'repeatedQueryCount',
+      'Queries that a GPU scanned again, because many rows are close together.',
+    ),
+    gauge(
+      'exhaustive_queries',
+      'exhaustiveQueryCount',
+      'Queries of which a GPU scored every row in float64, the last resort.',
+    ),
     gauge('uploaded_bytes', 'uploadedBytes', 'Bytes of rows uploaded to GPUs.'),
     gauge('losses', 'lossCount', 'Times that a GPU was lost.'),
   ];

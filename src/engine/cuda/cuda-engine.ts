@@ -56,6 +56,10 @@ export interface CudaStats {
   readonly fallbackQueryCount: number;
   /** Those of them that a device searched but could not decide. */
   readonly undecidedQueryCount: number;
+  /** Queries that a device scanned again, because a list of candidates was too short. */
+  readonly repeatedQueryCount: number;
+  /** Queries of which a device scored every row, because that did not help. */
+  readonly exhaustiveQueryCount: number;
   readonly uploadedBytes: number;
   readonly deviceBytes: number;
   /** Times that a device was lost. */
@@ -140,6 +144,8 @@ class DevicesEngine implements CudaEngine {
   readonly #running = new Set<Promise<unknown>>();
   #fallbackQueryCount = 0;
   #undecidedQueryCount = 0;
+  #repeatedQueryCount = 0;
+  #exhaustiveQueryCount = 0;
   #isClosed = false;
 
   constructor(
@@ -192,7 +198,10 @@ class DevicesEngine implements CudaEngine {
     }
     const fallbackQueryCount = this.#fallbackQueryCount;
     const undecidedQueryCount = this.#undecidedQueryCount;
-    return { fallbackQueryCount, undecidedQueryCount, uploadedBytes, deviceBytes, lossCount };
+    const repeatedQueryCount = this.#repeatedQueryCount;
+    const exhaustiveQueryCount = this.#exhaustiveQueryCount;
+    const hard = { undecidedQueryCount, repeatedQueryCount, exhaustiveQueryCount };
+    return { fallbackQueryCount, ...hard, uploadedBytes, deviceBytes, lossCount };
   }
 
   describe(): string {
@@ -267,6 +276,8 @@ class DevicesEngine implements CudaEngine {
       const answer = residents.every((resident) => resident !== null)
         ? await device.search(batch, residents, abandoned)
         : null;
+      this.#repeatedQueryCount += answer?.times.repeatedQueryCount ?? 0;
+      this.#exhaustiveQueryCount += answer?.times.exhaustiveQueryCount ?? 0;
       for (const [i, index] of slice.entries()) {
         if (answer?.isDecided[i] === 1) {
           onAnswered(origins[index]!, sliceHits(answer, i));

@@ -21,7 +21,7 @@ export interface DeviceFacts {
   readonly freeBytes: number;
 }
 
-/** Milliseconds on the device and on the host, and the bytes read back. */
+/** Milliseconds on the device and on the host, and counts. */
 interface DeviceTimes {
   readonly uploadMs: number;
   readonly scanMs: number;
@@ -31,6 +31,9 @@ interface DeviceTimes {
   readonly prepareMs: number;
   readonly finishMs: number;
   readonly readbackBytes: number;
+  /** Queries that were scanned again with longer lists, and whose rows were all scored. */
+  readonly repeatedQueryCount: number;
+  readonly exhaustiveQueryCount: number;
 }
 
 export interface DeviceHits extends KernelHits {

@@ -79,6 +79,8 @@ function testChoice(): void {
     assert.deepEqual(rest, {
       sagitta_device_fallback_queries_total: 0,
       sagitta_device_undecided_queries_total: 0,
+      sagitta_device_repeated_queries_total: 0,
+      sagitta_device_exhaustive_queries_total: 0,
       sagitta_device_losses_total: 0,
     });
   });

@@ -311,8 +311,9 @@ describe('the cuda engine when a device fails', () => {
       assertTrueHits(hits, bruteForce(queries[i]!), `query ${i}`);
     }
     assert.equal(fallback.queryCount, 1);
-    const { fallbackQueryCount, undecidedQueryCount } = engine.stats();
+    const { fallbackQueryCount, undecidedQueryCount, ...stats } = engine.stats();
     assert.deepEqual([fallbackQueryCount, undecidedQueryCount], [1, 1]);
+    assert.deepEqual([stats.repeatedQueryCount, stats.exhaustiveQueryCount], [1, 1]);
   });
 
   it('uses the fallback when a device is lost, and reopens it after a pause', async () => {

@@ -249,6 +249,8 @@ function searchFake(
       prepareMs: 0,
       finishMs: 0,
       readbackBytes: 0,
+      repeatedQueryCount: isUndecided ? 1 : 0,
+      exhaustiveQueryCount: isUndecided ? 1 : 0,
     },
   };
 }
