@@ -12,15 +12,15 @@ import {
 } from '../common/errors.js';
 import { DEFAULT_LIMITS } from '../common/limits.js';
 import { whenAborted } from '../common/when-aborted.js';
-import { TaskQueue, URGENT } from './task-queue.js';
+import { queueOptionsOf, type TaskPriority, TaskQueue } from './task-queue.js';
 
 /** Input and output cross threads by structured clone: plain data, typed arrays, shared buffers. */
 export interface Task<Input, Output> {
   /** Unique, of the form `<folder>.<verb>`. */
   readonly name: string;
   run(input: Input): Output;
-  /** Whether it is taken before waiting tasks that are not urgent: for searches, on which every query waits. */
-  readonly isUrgent?: boolean;
+  /** Taken before waiting tasks without one. */
+  readonly priority?: TaskPriority;
   /** Buffers of the output that are transferred to the caller; all others are copied or shared. */
   transfer?(output: Output): ArrayBuffer[];
 }
@@ -119,7 +119,7 @@ export function createThreadPool(options: {
           `Too many tasks are waiting for a worker thread (limit ${waitingMax}).`,
         );
       }
-      const message: TaskMessage = { task: task.name, input, ...(task.isUrgent && URGENT) };
+      const message: TaskMessage = { task: task.name, input, ...queueOptionsOf(task.priority) };
       const own = ownSignal(runOptions.signal);
       try {
         const reply = (await piscina.run(message, {

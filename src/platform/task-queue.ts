@@ -1,44 +1,64 @@
-// The order in which waiting tasks are given to threads: urgent ones first, in the order of their arrival, and
-// from time to time another one, which would otherwise wait as long as there are urgent ones.
+// The order in which waiting tasks are given to threads: first those of writers, then searches, each in the order
+// of their arrival, and from time to time another one, which would otherwise wait as long as there are searches.
 
 import { queueOptionsSymbol } from 'piscina';
 
-/** Urgent tasks in a row while others wait. */
-const URGENT_RUN_MAX = 16;
+/**
+ * `write`: a short task of the one writer of a collection, on which every write behind it waits. `search`: on
+ * which a query waits; it may take a second, so that writes would wait for many of them in a row.
+ */
+export type TaskPriority = 'write' | 'search';
+
+/** Searches in a row while others wait. */
+const SEARCH_RUN_MAX = 16;
 
 /** As piscina gives tasks to a queue. */
 interface QueuedTask {
   readonly [queueOptionsSymbol]: object | null;
 }
 
-/** What the pool attaches to the message of an urgent task; not sent to the thread. */
-export const URGENT = { [queueOptionsSymbol]: { isUrgent: true } } as const;
+/** What the pool attaches to the message of a task with a priority; not sent to the thread. */
+export function queueOptionsOf(priority: TaskPriority | undefined): object {
+  return priority === undefined ? {} : { [queueOptionsSymbol]: { priority } };
+}
 
 export class TaskQueue {
   /** Sets keep the order of arrival, and remove in constant time. */
-  readonly #urgent = new Set<QueuedTask>();
+  readonly #writes = new Set<QueuedTask>();
+  readonly #searches = new Set<QueuedTask>();
   readonly #others = new Set<QueuedTask>();
-  #urgentRun = 0;
+  #searchRun = 0;
 
   get size(): number {
-    return this.#urgent.size + this.#others.size;
+    return this.#writes.size + this.#searches.size + this.#others.size;
   }
 
   push(task: QueuedTask): void {
-    (task[queueOptionsSymbol] === null ? this.#others : this.#urgent).add(task);
+    this.#queueOf(task).add(task);
   }
 
   shift(): QueuedTask | null {
-    const isOthersTurn = this.#urgent.size === 0 || this.#urgentRun >= URGENT_RUN_MAX;
-    const isUrgent = this.#others.size === 0 || !isOthersTurn;
-    const [task = null] = isUrgent ? this.#urgent : this.#others;
-    this.#urgentRun = isUrgent ? this.#urgentRun + 1 : 0;
-    if (task !== null) this.remove(task);
+    const queue = this.#nextQueue();
+    const [task = null] = queue;
+    if (task !== null) queue.delete(task);
     return task;
   }
 
   remove(task: QueuedTask): void {
-    this.#urgent.delete(task);
-    this.#others.delete(task);
+    this.#queueOf(task).delete(task);
+  }
+
+  #queueOf(task: QueuedTask): Set<QueuedTask> {
+    const options = task[queueOptionsSymbol] as { priority?: TaskPriority } | null;
+    if (options?.priority === 'write') return this.#writes;
+    return options?.priority === 'search' ? this.#searches : this.#others;
+  }
+
+  #nextQueue(): Set<QueuedTask> {
+    if (this.#writes.size > 0) return this.#writes;
+    const isOthersTurn = this.#searches.size === 0 || this.#searchRun >= SEARCH_RUN_MAX;
+    const isSearch = this.#others.size === 0 || !isOthersTurn;
+    this.#searchRun = isSearch ? this.#searchRun + 1 : 0;
+    return isSearch ? this.#searches : this.#others;
   }
 }

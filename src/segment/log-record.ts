@@ -109,6 +109,7 @@ interface WriteToEncode {
 /** Encodes a record of rows in its room, or in new bytes if that is too short. */
 export const encodeWriteTask: Task<WriteToEncode, Uint8Array> = {
   name: 'segment.encodeWrite',
+  priority: 'write',
   run: ({ timeMs, batch, room }) =>
     encodeLogRecord({ kind: 'write', timeMs, batch }, (byteCount) =>
       byteCount <= room.length ? room.subarray(0, byteCount) : new Uint8Array(byteCount),

@@ -252,6 +252,7 @@ interface ValueCopy {
 /** Copies values between arrays over shared memory. */
 export const copyValuesTask: Task<ValueCopy, null> = {
   name: 'segment.copyValues',
+  priority: 'write',
   run({ source, target, offset }) {
     target.set(source, offset);
     return null;

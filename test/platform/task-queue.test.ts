@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { queueOptionsSymbol } from 'piscina';
-import { TaskQueue, URGENT } from '../../src/platform/task-queue.js';
+import { queueOptionsOf, type TaskPriority, TaskQueue } from '../../src/platform/task-queue.js';
 
-const taskOf = (name: string, isUrgent: boolean) => ({
+const taskOf = (name: string, priority?: TaskPriority) => ({
   name,
-  [queueOptionsSymbol]: isUrgent ? URGENT[queueOptionsSymbol] : null,
+  [queueOptionsSymbol]: null,
+  ...queueOptionsOf(priority),
 });
 
 /** The names of all tasks in the order in which they are taken. */
@@ -19,29 +20,34 @@ function takeAll(queue: TaskQueue): string[] {
 }
 
 describe('waiting tasks', () => {
-  it('are taken in the order of arrival, urgent ones first', () => {
+  it('are taken in the order of arrival, those of writers first, then searches', () => {
     const queue = new TaskQueue();
-    const tasks = ['a', 'B', 'c', 'D'].map((name) => taskOf(name, name === name.toUpperCase()));
-    for (const task of tasks) queue.push(task);
-    assert.equal(queue.size, 4);
-    assert.deepEqual(takeAll(queue), ['B', 'D', 'a', 'c']);
+    queue.push(taskOf('other 1'));
+    queue.push(taskOf('search 1', 'search'));
+    queue.push(taskOf('write 1', 'write'));
+    queue.push(taskOf('other 2'));
+    queue.push(taskOf('search 2', 'search'));
+    queue.push(taskOf('write 2', 'write'));
+    assert.equal(queue.size, 6);
+    const expected = ['write 1', 'write 2', 'search 1', 'search 2', 'other 1', 'other 2'];
+    assert.deepEqual(takeAll(queue), expected);
     assert.equal(queue.size, 0);
   });
 
-  it('are taken from time to time while urgent ones arrive', () => {
+  it('are taken from time to time while searches arrive', () => {
     const queue = new TaskQueue();
-    for (let i = 0; i < 3; i++) queue.push(taskOf(`other ${i}`, false));
-    for (let i = 0; i < 40; i++) queue.push(taskOf('urgent', true));
+    for (let i = 0; i < 3; i++) queue.push(taskOf(`other ${i}`));
+    for (let i = 0; i < 40; i++) queue.push(taskOf('search', 'search'));
     const names = takeAll(queue);
     assert.deepEqual(
-      names.flatMap((name, index) => (name === 'urgent' ? [] : [index])),
+      names.flatMap((name, index) => (name === 'search' ? [] : [index])),
       [16, 33, 42],
     );
   });
 
   it('can be removed', () => {
     const queue = new TaskQueue();
-    const [first, second] = [taskOf('first', true), taskOf('second', false)];
+    const [first, second] = [taskOf('first', 'search'), taskOf('second')];
     queue.push(first);
     queue.push(second);
     queue.remove(first);

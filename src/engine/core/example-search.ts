@@ -39,7 +39,7 @@ interface ExampleRange {
 
 export const searchExamplesTask: Task<ExampleRange, BlockHits> = {
   name: 'engine.searchExamples',
-  isUrgent: true,
+  priority: 'search',
   run: searchRange,
   transfer: (hits) => buffersOf([hits]),
 };

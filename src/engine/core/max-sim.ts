@@ -34,7 +34,7 @@ interface MaxSimRange {
 
 export const searchMaxSimTask: Task<MaxSimRange, BlockHits> = {
   name: 'engine.searchMaxSim',
-  isUrgent: true,
+  priority: 'search',
   run: searchRange,
   transfer: (hits) => buffersOf([hits]),
 };

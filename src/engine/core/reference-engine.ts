@@ -40,7 +40,7 @@ interface ReferenceRange {
 /** Searches a range. Returns one result per query, in order. */
 export const searchReferenceTask: Task<ReferenceRange, BlockHits[]> = {
   name: 'engine.searchReference',
-  isUrgent: true,
+  priority: 'search',
   run: searchRange,
   transfer: buffersOf,
 };

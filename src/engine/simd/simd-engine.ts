@@ -55,13 +55,14 @@ const ENCODED_VALUES = 2 ** 19;
 /** Works on a search until no work is left; true when this task completed it. */
 export const workSimdTask: Task<number, boolean> = {
   name: 'engine.workSimd',
-  isUrgent: true,
+  priority: 'search',
   run: (ticket) => loadKernels().work(ticket),
 };
 
 /** Encodes rows in place: values and codes are in shared memory. */
 export const encodeSimdTask: Task<UnencodedRows, null> = {
   name: 'engine.encodeSimd',
+  priority: 'write',
   run(rows) {
     encodeRows(loadKernels(), rows);
     return null;
