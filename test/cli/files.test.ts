@@ -199,7 +199,11 @@ describe('import and export of files', { skip }, () => {
 
   it('rejects invalid queries and option combinations', async () => {
     for (const [args, code, message] of [
-      [['--file', 'rows.parquet', '--values-field', 'v'], 1, /There is no vector column "v"/],
+      [
+        ['--file', 'rows.parquet', '--values-field', 'v'],
+        2,
+        /no column "v", which --values-field names \(columns: key, /,
+      ],
       [['--file', 'none.npy'], 1, /file not found: none\.npy/],
       [['--file', 'queries.npy', '--id', 'k1'], 2, /--id cannot be combined with --file/],
       [['--id', 'k1', '-o', 'x.csv'], 2, /--output requires --file/],
