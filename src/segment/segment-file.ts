@@ -125,8 +125,9 @@ function layOutSegment(data: SegmentData): Layout {
   body.noNulls();
   body.buffer(int64Of(data.insertedSequences));
   for (const { values, presence } of named) body.vectors(values, rowCount, presence);
-  for (const column of sparse) writeSparse(body, column, rowCount);
+  // In the order of `fixedFields`.
   for (const column of multi) writeMulti(body, column, rowCount);
+  for (const column of sparse) writeSparse(body, column, rowCount);
   metadata.write(body);
   return layOutArrowFile({
     schema,
