@@ -15,7 +15,8 @@ const FILES_WITHOUT_README_MAX = 10;
 /** Names without a meaning, under which anything could be put. */
 const EMPTY_NAMES = ['common', 'helper', 'helpers', 'index', 'misc', 'shared', 'util', 'utils'];
 
-const SKIPPED = ['node_modules', 'data', '.git', 'coverage', 'build', '.venv'];
+const CACHES = ['.mypy_cache', '.ruff_cache', '.pytest_cache', '.hypothesis'];
+const SKIPPED = ['node_modules', 'data', '.git', 'coverage', 'build', '.venv', ...CACHES];
 const GENERATED = ['package-lock.json', 'openapi.json', 'docs/configuration.md', 'LICENSE'];
 const BINARY = /\.(arrow|gz|png|ico|wasm|node)$/;
 
