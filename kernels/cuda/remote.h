@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "failure.h"
 #include "found.h"
-#include "resources.h"
 
 namespace sagitta::cuda {
 

@@ -1,19 +1,12 @@
-// The host's handles of device resources (memory, streams, events) and the failure that calls throw.
+// The host's handles of device resources (memory, streams, events).
 #pragma once
 
-#include <string>
 #include <utility>
 
-#include "../kernels.h"
+#include "failure.h"
 #include "platform.h"
 
 namespace sagitta::cuda {
-
-/** A failed call: OUT_OF_MEMORY, or DEVICE_LOST for errors after which the device is unusable. */
-struct failure {
-  sagitta_status status;
-  std::string what;
-};
 
 /** Throws `failure` unless the call succeeded. */
 void check(cudaError_t error, const char* what);

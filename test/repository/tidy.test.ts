@@ -15,8 +15,9 @@ const FILES_WITHOUT_README_MAX = 10;
 /** Names without a meaning, under which anything could be put. */
 const EMPTY_NAMES = ['common', 'helper', 'helpers', 'index', 'misc', 'shared', 'util', 'utils'];
 
-const CACHES = ['.mypy_cache', '.ruff_cache', '.pytest_cache', '.hypothesis'];
-const SKIPPED = ['node_modules', 'data', '.git', 'coverage', 'build', '.venv', ...CACHES];
+const SKIPPED = ['node_modules', 'data', '.git', 'coverage', 'build', '.venv'];
+/** Of compilers and of Python's tools, in any folder. */
+const OUTPUTS = ['dist', '.mypy_cache', '.ruff_cache', '.pytest_cache', '.hypothesis'];
 const GENERATED = ['package-lock.json', 'openapi.json', 'docs/configuration.md', 'LICENSE'];
 const BINARY = /\.(arrow|gz|png|ico|wasm|node)$/;
 
@@ -123,7 +124,7 @@ function headerLines(text: string): number {
 
 function listFiles(folder: string): string[] {
   return readdirSync(join(ROOT, folder), { withFileTypes: true })
-    .filter(({ name }) => name !== 'dist' && (folder !== '' || !SKIPPED.includes(name)))
+    .filter(({ name }) => !OUTPUTS.includes(name) && (folder !== '' || !SKIPPED.includes(name)))
     .flatMap((entry) => {
       const path = folder === '' ? entry.name : `${folder}/${entry.name}`;
       if (entry.isDirectory()) return listFiles(path);

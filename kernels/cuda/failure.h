@@ -1,0 +1,16 @@
+// What calls of a device throw. Needs no header of CUDA, so that the addon can catch it.
+#pragma once
+
+#include <string>
+
+#include "../kernels.h"
+
+namespace sagitta::cuda {
+
+/** A failed call: OUT_OF_MEMORY, or DEVICE_LOST for errors after which the device is unusable. */
+struct failure {
+  sagitta_status status;
+  std::string what;
+};
+
+}  // namespace sagitta::cuda
