@@ -8,8 +8,9 @@
 //   --program FILE      the stand-alone bench (default: build/kernels/cuda-bench)
 //   --out FILE          also writes the tables as Markdown, updated after every case
 
-import { existsSync, renameSync, writeFileSync } from 'node:fs';
-import { relative } from 'node:path';
+import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import { type EngineLine, runEngineStep } from './cuda/engine-cases.js';
 import { type DeviceLine, parseKernelLine, parseTorchLine } from './cuda/lines.js';
@@ -28,6 +29,7 @@ import {
   kernelArguments,
   measureMemory,
   NO_ROOM,
+  prepareData,
   queryDriver,
   runProgram,
   torchArguments,
@@ -57,6 +59,9 @@ let isFinished = false;
 // exit runs the handlers that end child processes; the report file contains the results so far.
 process.on('SIGINT', () => process.exit(130));
 process.on('SIGTERM', () => process.exit(143));
+
+const scratch = mkdtempSync(join(tmpdir(), 'sagitta-bench-'));
+process.on('exit', () => rmSync(scratch, { recursive: true, force: true }));
 
 const device = await findDevice();
 if (typeof device === 'string') console.log(`skipped: ${device}`);
@@ -110,6 +115,13 @@ async function measureAll(device: DeviceLine): Promise<void> {
 async function measureKernels(step: KernelStep, onFound: () => void): Promise<void> {
   const section: Section = { device: null, torch: null, kernels: [], torchCases: [] };
   sections.push(section);
+  let data: string;
+  try {
+    data = await prepareData(step, scratch);
+  } catch (error) {
+    note(`skipped: ${nameOf(step)}: ${messageOf(error)}`);
+    return;
+  }
   try {
     const onLine = (text: string) => {
       const line = parseKernelLine(text);
@@ -120,24 +132,33 @@ async function measureKernels(step: KernelStep, onFound: () => void): Promise<vo
       }
       onFound();
     };
-    const { code, message } = await runProgram(options.program, kernelArguments(step), onLine);
+    const { code, message } = await runProgram(
+      options.program,
+      kernelArguments(step, data),
+      onLine,
+    );
     if (code === NO_ROOM) note(`skipped: ${nameOf(step)}: ${message}`);
     else if (code !== 0) fail(`${nameOf(step)}: exited with ${code}: ${message}`);
   } catch (error) {
     fail(`${nameOf(step)}: ${messageOf(error)}`);
   }
-  if (torchMissing === null) await measureTorch(step, section, onFound);
+  if (torchMissing === null) await measureTorch(step, data, section, onFound);
 }
 
 /** Failures of torch are only noted, since the other figures do not depend on it. */
-async function measureTorch(step: KernelStep, section: Section, onFound: () => void) {
+async function measureTorch(
+  step: KernelStep,
+  data: string,
+  section: Section,
+  onFound: () => void,
+): Promise<void> {
   const shortage = findShortage(step, measureMemory(await queryDriver()), 'torch');
   if (shortage !== null) {
     note(`skipped: torch, ${nameOf(step)}: ${shortage}`);
     return;
   }
   try {
-    const { code, message } = await runProgram(python, torchArguments(step), (text) => {
+    const { code, message } = await runProgram(python, torchArguments(step, data), (text) => {
       const line = parseTorchLine(text);
       if (line.kind === 'device') section.torch = line;
       else if (line.kind === 'case') section.torchCases.push(line);

@@ -27,7 +27,9 @@ typedef enum sagitta_status {
   /** The search has no hits before it is complete. */
   SAGITTA_NOT_DONE = 5,
   /** The GPU does not exist, or has stopped responding. */
-  SAGITTA_DEVICE_LOST = 6
+  SAGITTA_DEVICE_LOST = 6,
+  /** Of a call for a GPU: the host has no memory, where SAGITTA_OUT_OF_MEMORY is about the GPU's. */
+  SAGITTA_OUT_OF_HOST_MEMORY = 7
 } sagitta_status;
 
 typedef enum sagitta_metric {

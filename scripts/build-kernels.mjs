@@ -8,7 +8,9 @@
 //   node scripts/build-kernels.mjs fuzz-json fuzz-search fuzz-crc32    libFuzzer programs, with clang
 //   node scripts/build-kernels.mjs cuda             the kernels for NVIDIA GPUs, with nvcc
 //   node scripts/build-kernels.mjs cuda-test-emulated    the CUDA tests, emulated on the CPU
+//   … cuda-test-emulated-slow    with every access instrumented, to find races
 //   … cuda --arch 90a --verbose                     for one architecture, with register counts
+//   … --report --arch 90a --arch 80                 a table of what the kernels for GPUs need
 //   … --if-possible                                 on failure, print one line and exit with 0
 //   … --cross aarch64-linux-gnu-g++                 cross compile into another directory
 //
@@ -81,14 +83,16 @@ const LIBRARY = [
   'simd/neon_dotprod.cpp',
 ];
 const JSON_READER = ['json/vectors.cpp'];
+const TERM_VECTORS = ['testing/check.cpp', 'bench/term_vectors.cpp'];
 const TEST = [
   ...LIBRARY,
   ...JSON_READER,
-  'testing/check.cpp',
+  ...TERM_VECTORS,
   'testing/test_batch.cpp',
   'testing/test_coarse.cpp',
   'testing/test_json.cpp',
   'testing/test_rows.cpp',
+  'testing/test_term_vectors.cpp',
   'testing/test.cpp',
 ];
 const PEAKS = ['baseline', 'avx2', 'avx_vnni', 'avx512_vnni', 'neon_dotprod'].map(
@@ -152,6 +156,13 @@ const TARGETS = {
     sources: [...LIBRARY, 'testing/check.cpp', 'bench/bench.cpp', ...PEAKS],
     flags: ['-O3'],
   },
+  'term-vectors': {
+    file: 'term-vectors',
+    sources: [...LIBRARY, ...TERM_VECTORS, 'bench/term_vectors_main.cpp'],
+    flags: ['-O3'],
+    isPortable: true,
+    objectsOf: 'bench',
+  },
   test: { file: 'test', sources: TEST, flags: ['-O3'] },
   'test-memory': { file: 'test-memory', sources: TEST, flags: ['-O2', ...SANITIZED] },
   // Without -mavx512…: SIMDe's headers emulate the instructions that the CPU lacks.
@@ -175,12 +186,20 @@ const TARGETS = {
     objectsOf: 'cuda-emulated',
   },
   'cuda-test-emulated': emulatedTarget('cuda-test-emulated', ['-O1', ...SANITIZED], ...CUDA_TEST),
+  'cuda-test-emulated-slow': instrumentedTarget(
+    'cuda-test-emulated-slow',
+    ...CUDA,
+    ...EMULATION,
+    ...LIBRARY,
+    ...CUDA_TEST,
+  ),
   // Tests of the emulation itself; platform-test runs the same tests on a device.
   'emulation-test': {
     file: 'emulation-test',
     sources: [...EMULATION, ...EMULATION_TEST],
     flags: ['-O1', ...SANITIZED, ...EMULATED],
   },
+  'emulation-test-slow': instrumentedTarget('emulation-test-slow', ...EMULATION, ...EMULATION_TEST),
   'platform-test': {
     file: 'platform-test',
     sources: sourcesIn('testing/cuda_emulation/test', '.cu'),
@@ -195,12 +214,10 @@ const DEFAULT_NAMES = ['addon'];
 const WITHOUT_FILES =
   'vectors are read into memory instead of mapped: no addon for files was built';
 
-const { names, arch, cross, verbose, isOptional } = parseArguments(process.argv.slice(2));
+const { names, arch, cross, verbose, isOptional, isReport } = parseArguments(process.argv.slice(2));
 try {
-  const needsClang = names.some((name) => TARGETS[name].needsClang);
-  const compiler = needsClang ? findClang() : findCompiler(cross);
-  for (const name of names) await build(name, compiler);
-  if (names === DEFAULT_NAMES) await buildForNode(compiler);
+  if (isReport) await printReport();
+  else await buildAll();
 } catch (error) {
   if (!(error instanceof BuildError)) throw error;
   const [line, ...rest] = error.message.split('\n');
@@ -212,6 +229,23 @@ try {
   }
 }
 
+async function buildAll() {
+  const needsClang = names.some((name) => TARGETS[name].needsClang);
+  const compiler = needsClang ? findClang() : findCompiler(cross);
+  for (const name of names) await build(name, compiler);
+  if (names === DEFAULT_NAMES) await buildForNode(compiler);
+}
+
+/** Instructions, registers and shared memory of the kernels for GPUs. The module is in checkouts only. */
+async function printReport() {
+  const { reportKernels } = await import('./gpu/kernel-report.mjs');
+  const wanted = arch.length === 0 ? ARCHITECTURES : arch;
+  const command = [findNvcc().command, ...NVCC];
+  for (const line of reportKernels({ command, folder: kernels, sources: CUDA, arch: wanted })) {
+    console.log(line);
+  }
+}
+
 function parseArguments(args) {
   const { values, positionals } = parseArgs({
     args,
@@ -220,6 +254,7 @@ function parseArguments(args) {
       cross: { type: 'string' },
       arch: { type: 'string', multiple: true },
       'if-possible': { type: 'boolean' },
+      report: { type: 'boolean' },
       verbose: { type: 'boolean' },
     },
   });
@@ -227,7 +262,14 @@ function parseArguments(args) {
   const { arch = [], cross = null, verbose = false } = values;
   requireKnown(names, Object.keys(TARGETS));
   requireKnown(arch, ARCHITECTURES);
-  return { names, arch, cross, verbose, isOptional: values['if-possible'] };
+  return {
+    names,
+    arch,
+    cross,
+    verbose,
+    isOptional: values['if-possible'],
+    isReport: values.report,
+  };
 }
 
 /** What the server does without the addons of these names. */
@@ -286,6 +328,15 @@ function emulatedTarget(file, flags, ...own) {
   return { file, sources, flags: [...flags, ...EMULATED] };
 }
 
+/**
+ * Calls the emulation at every access of memory that a kernel makes, instead of ThreadSanitizer, which
+ * is not linked.
+ */
+function instrumentedTarget(file, ...sources) {
+  const kernelFlags = ['-fsanitize=thread'];
+  return { file, sources, flags: ['-O1', ...EMULATED], kernelFlags, objectsOf: 'emulated-slow' };
+}
+
 function sourcesIn(folder, end) {
   return readdirSync(join(kernels, folder))
     .filter((name) => name.endsWith(end))
@@ -331,9 +382,12 @@ async function build(name, compiler) {
     file,
     sources,
     flags,
+    // For files with kernels.
+    kernelFlags = [],
     libraries = [],
     isBaseline = false,
     isCuda = false,
+    isPortable = isCuda,
     objectsOf = name,
   } = TARGETS[name];
   const nvcc = isCuda ? findNvcc() : null;
@@ -350,12 +404,17 @@ async function build(name, compiler) {
   const headersAndCuda = hashOfAll(paths);
   const jobs = sources.map((source) => {
     const object = join(objects, `${source.replaceAll('/', '-').replace(/\.cpp$/, '')}.o`);
+    const content = readFileSync(join(kernels, source), 'utf8');
     const special = isBaseline ? {} : FLAGS[compiler.architecture];
     const isForDevice = isCuda && source.endsWith('.cu');
     const command = isForDevice
       ? [...nvccCommand(nvcc, compiler), '-c']
-      : [compiler.command, ...compileFlags(source, flags, special, compiler), '-c'];
-    const content = readFileSync(join(kernels, source), 'utf8');
+      : [
+          compiler.command,
+          ...compileFlags(source, flags, special, compiler),
+          ...(content.includes('__global__') ? kernelFlags : []),
+          '-c',
+        ];
     const stamp = hashOf([
       source.includes('cuda') ? headersAndCuda : headers,
       content,
@@ -368,7 +427,7 @@ async function build(name, compiler) {
   await runAll(
     jobs.filter(({ object, stamp }) => !isFresh(object, stamp)).map((job) => compile(job)),
   );
-  link(join(folder, file), jobs, { flags, libraries, compiler, nvcc });
+  link(join(folder, file), jobs, { flags, libraries, compiler, nvcc, isPortable });
 }
 
 function nvccCommand(nvcc, compiler) {
@@ -475,14 +534,14 @@ async function runAll(jobs) {
   if (failed) throw failed.reason;
 }
 
-function link(output, jobs, { flags, libraries, compiler, nvcc }) {
+function link(output, jobs, { flags, libraries, compiler, nvcc, isPortable }) {
   const isAddon = output.endsWith('.node');
   const linked = flags.filter((flag) => /^-(fsanitize|Wl)/.test(flag));
   const shape = isAddon
     ? process.platform === 'darwin'
       ? ['-bundle', '-undefined', 'dynamic_lookup']
       : ['-shared', ...staticRuntime(compiler)]
-    : ['-pthread', ...(cross === null ? portable(nvcc) : ['-static'])];
+    : ['-pthread', ...(cross === null ? portable(isPortable) : ['-static'])];
   const command = nvcc
     ? [
         nvcc.command,
@@ -503,9 +562,9 @@ function link(output, jobs, { flags, libraries, compiler, nvcc }) {
   writeFileSync(`${output}.stamp`, stamp);
 }
 
-/** Programs for devices are copied to hosts that may have another C++ library. */
-function portable(nvcc) {
-  return nvcc ? ['-static-libstdc++', '-static-libgcc'] : [];
+/** Programs for a first session on a device are copied to hosts that may have another C++ library. */
+function portable(isPortable) {
+  return isPortable ? ['-static-libstdc++', '-static-libgcc'] : [];
 }
 
 /** nvcc forwards flags only with -Xlinker or -Xcompiler. */

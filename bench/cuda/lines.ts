@@ -21,13 +21,18 @@ export const KERNEL_NUMBERS = [
   'share_of_copy',
   'share_of_int8',
   'rescored_per_query',
+  'repeated',
+  'exhaustive',
   'undecided',
 ] as const;
 export const TORCH_DEVICE_NUMBERS = ['bf16_flop_per_s'] as const;
 export const TORCH_NUMBERS = [...CASE_NUMBERS, 'device_ms_p50', 'wall_ms_p50', 'chunks'] as const;
 export const PRECISIONS = ['bf16', 'float32'] as const;
 
-export type CaseShape = Readonly<Record<(typeof CASE_NUMBERS)[number], number>>;
+export type CaseShape = Readonly<Record<(typeof CASE_NUMBERS)[number], number>> & {
+  /** The distribution of the vectors, or the name of the file with them. */
+  readonly data: string;
+};
 export type DeviceLine = Readonly<Record<(typeof DEVICE_NUMBERS)[number], number>> & {
   readonly kind: 'device';
   readonly device: string;
@@ -35,20 +40,20 @@ export type DeviceLine = Readonly<Record<(typeof DEVICE_NUMBERS)[number], number
   readonly kernels: string;
 };
 /** Times are medians; queries/s use wall time, both shares device time over all rows. */
-export type KernelLine = Readonly<Record<(typeof KERNEL_NUMBERS)[number], number>> & {
-  readonly kind: 'case';
-};
+export type KernelLine = CaseShape &
+  Readonly<Record<(typeof KERNEL_NUMBERS)[number], number>> & { readonly kind: 'case' };
 export type TorchDeviceLine = Readonly<Record<(typeof TORCH_DEVICE_NUMBERS)[number], number>> & {
   readonly kind: 'device';
   readonly torch: string;
   readonly cuda: string;
 };
-export type TorchLine = Readonly<Record<(typeof TORCH_NUMBERS)[number], number>> & {
-  readonly kind: 'case';
-  readonly precision: (typeof PRECISIONS)[number];
-  /** Recall of this precision against float32, over a few queries; null for float32 itself. */
-  readonly recall: number | null;
-};
+export type TorchLine = CaseShape &
+  Readonly<Record<(typeof TORCH_NUMBERS)[number], number>> & {
+    readonly kind: 'case';
+    readonly precision: (typeof PRECISIONS)[number];
+    /** Recall of this precision against float32, over a few queries; null for float32 itself. */
+    readonly recall: number | null;
+  };
 /** A case that torch could not run for lack of memory. */
 export type TorchFailure = CaseShape & {
   readonly kind: 'failure';
@@ -64,7 +69,7 @@ export function parseKernelLine(text: string): DeviceLine | KernelLine {
     return { kind: 'device', device, kernels, ...numbersOf(line, DEVICE_NUMBERS) };
   }
   if (line.exact !== true) throw new WrongResult(`the GPU kernels return wrong results: ${text}`);
-  return { kind: 'case', ...numbersOf(line, KERNEL_NUMBERS) };
+  return { kind: 'case', data: textOf(line, 'data'), ...numbersOf(line, KERNEL_NUMBERS) };
 }
 
 export function parseTorchLine(text: string): TorchDeviceLine | TorchLine | TorchFailure {
@@ -78,16 +83,17 @@ export function parseTorchLine(text: string): TorchDeviceLine | TorchLine | Torc
     const found = JSON.stringify(line.precision);
     throw new Error(`expected one of ${PRECISIONS.join(', ')} as precision, found ${found}`);
   }
+  const data = textOf(line, 'data');
   if ('failure' in line) {
     const failure = textOf(line, 'failure');
-    return { kind: 'failure', precision, failure, ...numbersOf(line, CASE_NUMBERS) };
+    return { kind: 'failure', precision, failure, data, ...numbersOf(line, CASE_NUMBERS) };
   }
   const recall = line.recall === null ? null : numberOf(line, 'recall');
-  return { kind: 'case', precision, recall, ...numbersOf(line, TORCH_NUMBERS) };
+  return { kind: 'case', precision, recall, data, ...numbersOf(line, TORCH_NUMBERS) };
 }
 
 export function isSameCase(left: CaseShape, right: CaseShape): boolean {
-  return CASE_NUMBERS.every((name) => left[name] === right[name]);
+  return left.data === right.data && CASE_NUMBERS.every((name) => left[name] === right[name]);
 }
 
 function parseObject(text: string): Record<string, unknown> {

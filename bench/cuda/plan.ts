@@ -3,9 +3,13 @@
 
 import type { Shape } from '../engine/options.js';
 
+/** Isotropic vectors are the hardest to prune; `wordnet` are real text vectors. */
+type StepData = 'clustered' | 'isotropic' | 'wordnet';
+
 /** One run of the stand-alone bench, and one of torch: all batches × k × filters of one shape. */
 export interface KernelStep extends Shape {
   readonly kind: 'kernels';
+  readonly data: StepData;
   readonly batches: readonly number[];
   readonly ks: readonly number[];
   /** Percent of the rows that match; 100 for no filter. */
@@ -35,8 +39,10 @@ export interface Memory {
   readonly deviceBytes: number | null;
 }
 
-const BATCHES = [4096, 16, 1, 128, 1024] as const;
+const BATCHES = [4096, 64, 16, 1, 128, 1024] as const;
 const FILTERS = [10, 1, 50] as const;
+/** All senses but those that are the queries of the largest batch, roughly. */
+const WORDNET_ROWS = 113_000;
 
 export function planSteps(isFull: boolean): Step[] {
   return isFull ? planFull() : planSmoke();
@@ -45,7 +51,15 @@ export function planSteps(isFull: boolean): Step[] {
 function planSmoke(): Step[] {
   const tiny = { rowCount: 20_000, dimension: 64 };
   return [
-    { kind: 'kernels', ...tiny, batches: [16, 1], ks: [10], filters: [100, 10], seconds: 0 },
+    {
+      kind: 'kernels',
+      data: 'clustered',
+      ...tiny,
+      batches: [16, 1],
+      ks: [10],
+      filters: [100, 10],
+      seconds: 0,
+    },
     {
       kind: 'engine',
       ...tiny,
@@ -61,9 +75,13 @@ function planSmoke(): Step[] {
 function planFull(): Step[] {
   const wide = { rowCount: 1_000_000, dimension: 768 };
   const all = { batches: BATCHES, ks: [10, 100], filters: [100, ...FILTERS] };
-  const kernels = (shape: Shape, what: Pick<KernelStep, 'batches' | 'ks' | 'filters'>): Step => {
-    return { kind: 'kernels', ...shape, ...what, seconds: 1 };
+  type Cases = Pick<KernelStep, 'batches' | 'ks' | 'filters'>;
+  const kernels = (shape: Shape, what: Cases, data: StepData = 'clustered'): Step => {
+    return { kind: 'kernels', data, ...shape, ...what, seconds: 1 };
   };
+  const deep = { batches: [4096, 64, 1], ks: [10, 100], filters: [100] };
+  const isotropic = (dimension: number): Step =>
+    kernels({ rowCount: 1_000_000, dimension }, deep, 'isotropic');
   return [
     kernels(wide, { batches: BATCHES, ks: [10], filters: [100] }),
     kernels(wide, { batches: BATCHES, ks: [10], filters: FILTERS }),
@@ -76,6 +94,8 @@ function planFull(): Step[] {
       ],
       isFull: true,
     },
+    kernels({ rowCount: WORDNET_ROWS, dimension: 768 }, deep, 'wordnet'),
+    ...[1536, 1024, 3072].map(isotropic),
     kernels({ rowCount: 10_000_000, dimension: 768 }, all),
     kernels({ rowCount: 1_000_000, dimension: 128 }, all),
     kernels({ rowCount: 1_000_000, dimension: 1536 }, all),
@@ -87,8 +107,9 @@ function planFull(): Step[] {
 export function nameOf(step: Step): string {
   const size = `${step.rowCount} × ${step.dimension}`;
   if (step.kind === 'engine') return `${size} through the engine`;
+  const data = step.data === 'clustered' ? '' : `${step.data}, `;
   const filters = step.filters.map((percent) => (percent === 100 ? 'no filter' : `${percent} %`));
-  return `${size}, k = ${step.ks.join(' and ')}, ${filters.join(', ')}`;
+  return `${size}, ${data}k = ${step.ks.join(' and ')}, ${filters.join(', ')}`;
 }
 
 export function countCases(step: Step): number {

@@ -2,14 +2,18 @@
 // kernels, the same searches in torch, and nvidia-smi.
 
 import { execFile, spawn } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { freemem } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
+import { gunzipSync } from 'node:zlib';
 import { ROOT } from '../engine/machine.js';
 import type { KernelStep, Memory } from './plan.js';
 
 export const KERNELS_PROGRAM = join(ROOT, 'build', 'kernels', 'cuda-bench');
+const TERM_VECTORS = join(ROOT, 'build', 'kernels', 'term-vectors');
+const WORDNET_TERMS = join(ROOT, 'bench', 'data', 'wordnet-terms.gz');
 const TORCH_SCRIPT = join(ROOT, 'bench', 'cuda', 'torch_topk.py');
 
 /** Exit code of both programs without a device or package; also used when a program does not start. */
@@ -73,16 +77,39 @@ export function runProgram(
   });
 }
 
-export function kernelArguments(step: KernelStep): string[] {
-  return ['--json', 'scan', ...shapeArguments(step)];
+/** `data` is what `prepareData` returns. */
+export function kernelArguments(step: KernelStep, data: string): string[] {
+  return ['--json', 'scan', ...shapeArguments(step, data)];
 }
 
-export function torchArguments(step: KernelStep): string[] {
-  return [TORCH_SCRIPT, ...shapeArguments(step)];
+export function torchArguments(step: KernelStep, data: string): string[] {
+  return [TORCH_SCRIPT, ...shapeArguments(step, data)];
 }
 
-function shapeArguments({ rowCount, dimension, batches, ks, filters, seconds }: KernelStep) {
-  const options = { rows: rowCount, dimension, batches, ks, filters, seconds };
+/**
+ * What both programs take as --data: a distribution, or a file in `folder` that is written for the step.
+ * Rejects when that is not possible.
+ */
+export async function prepareData({ data, dimension }: KernelStep, folder: string) {
+  if (data !== 'wordnet') return data;
+  const file = join(folder, `${data}.f32`);
+  if (existsSync(file)) return file;
+  const terms = join(folder, `${data}-terms`);
+  writeFileSync(terms, gunzipSync(readFileSync(WORDNET_TERMS)));
+  const args = [terms, String(dimension), file];
+  const { code, message } = await runProgram(TERM_VECTORS, args, () => {});
+  if (code === ABSENT) {
+    throw new Error(`${message}; build it with \`node scripts/build-kernels.mjs term-vectors\``);
+  }
+  if (code !== 0) throw new Error(`term-vectors exited with ${code}: ${message}`);
+  return file;
+}
+
+function shapeArguments(
+  { rowCount, dimension, batches, ks, filters, seconds }: KernelStep,
+  data: string,
+) {
+  const options = { data, rows: rowCount, dimension, batches, ks, filters, seconds };
   return Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
 }
 

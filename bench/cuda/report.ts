@@ -106,7 +106,8 @@ function figuresOf(section: Section): Figures[] {
 }
 
 function renderShapes(all: readonly Figures[]): string[] {
-  const shapeOf = ({ rows, dimension }: CaseShape) => `${grouped(rows)} × ${grouped(dimension)}`;
+  const shapeOf = ({ data, rows, dimension }: CaseShape) =>
+    `${grouped(rows)} × ${grouped(dimension)}${data === 'clustered' ? '' : `, ${data}`}`;
   const shapes = [...new Set(all.map(({ kernel }) => shapeOf(kernel)))];
   return shapes.flatMap((shape) => [
     '',

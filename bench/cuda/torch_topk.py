@@ -1,10 +1,12 @@
 """Exhaustive search in torch on a GPU, `matmul` and `topk`, in bf16 and in float32 without TF32.
 
-    torch_topk.py --rows N --dimension D --batches 1,16 --ks 10 --filters 100,10 --seconds S
+    torch_topk.py --data clustered|isotropic|FILE --rows N --dimension D --batches 1,16 --ks 10
+                  --filters 100,10 --seconds S
 
 Prints JSON lines that lines.ts parses: one for the device with its bf16 matrix rate, then one per case
-and precision. Exits with 77 without torch or a device. Vectors are clustered unit vectors generated on
-the device. Times are medians: device times from CUDA events around the search, with queries and results
+and precision. Exits with 77 without torch or a device. Vectors are unit vectors generated on the device,
+around centers or in all directions alike, or those of a file of float32, whose last rows are the queries, as
+for cuda-bench. Times are medians: device times from CUDA events around the search, with queries and results
 on the device; wall times until the device has finished. A filter is a boolean mask over the rows, the
 same for all queries of a batch, that sets scores to -inf before topk. Scores that exceed the memory are
 computed and selected in chunks of rows, then merged.
@@ -16,6 +18,7 @@ import math
 import statistics
 import sys
 import time
+from pathlib import Path
 
 ABSENT = 77
 CENTERS = 256
@@ -44,7 +47,7 @@ def main() -> None:
         sys.exit(ABSENT)
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.set_float32_matmul_precision("highest")
-    torch.manual_seed(1)
+    torch.manual_seed(options.seed)
     with torch.inference_mode():
         print_line(
             torch=torch.__version__,
@@ -57,7 +60,9 @@ def main() -> None:
 def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="exhaustive search in torch")
     numbers = lambda kind: lambda text: [kind(item) for item in text.split(",")]  # noqa: E731
-    parser.add_argument("--rows", type=int, required=True)
+    parser.add_argument("--data", default="clustered", help="clustered, isotropic or the name of a file")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rows", type=int, required=True, help="of a file: at most so many")
     parser.add_argument("--dimension", type=int, required=True)
     parser.add_argument("--batches", type=numbers(int), required=True)
     parser.add_argument("--ks", type=numbers(int), default=[10])
@@ -68,7 +73,12 @@ def read_options() -> argparse.Namespace:
 
 def run_cases(options: argparse.Namespace) -> None:
     """Runs the cases in the order of the stand-alone bench: filters, then k, then batches."""
-    rows, queries = create_data(options.rows, max(*options.batches, COMPARED), options.dimension)
+    query_count = max(*options.batches, COMPARED)
+    if options.data in ("clustered", "isotropic"):
+        is_clustered = options.data == "clustered"
+        rows, queries = create_data(options.rows, query_count, options.dimension, is_clustered)
+    else:
+        rows, queries = read_data(options.data, options.rows, query_count, options.dimension)
     by_precision = {
         "bf16": (rows.bfloat16(), queries.bfloat16()),
         "float32": (rows, queries),
@@ -76,11 +86,12 @@ def run_cases(options: argparse.Namespace) -> None:
     for percent in options.filters:
         excluded = None
         if percent < 100:
-            excluded = torch.rand(options.rows, device="cuda") >= percent / 100
+            excluded = torch.rand(len(rows), device="cuda") >= percent / 100
         for k in options.ks:
             for batch in options.batches:
                 case = {
-                    "rows": options.rows,
+                    "data": Path(options.data).name.split(".")[0],
+                    "rows": len(rows),
                     "dimension": options.dimension,
                     "queries": batch,
                     "k": k,
@@ -154,15 +165,25 @@ def recall_of(found, expected) -> float:
     return round(hits.float().mean().item(), 5)
 
 
-def create_data(row_count: int, query_count: int, dimension: int):
-    """Unit vectors around the same centers, float32."""
+def read_data(file: str, row_limit: int, query_count: int, dimension: int):
+    """The first rows and the last ones, as queries, of a file of float32, row-major [rows, dimension]."""
+    count = Path(file).stat().st_size // 4 // dimension
+    vectors = torch.from_file(file, size=count * dimension, dtype=torch.float32).view(count, dimension)
+    row_count = min(row_limit, count - query_count)
+    return vectors[:row_count].cuda(), vectors[count - query_count :].cuda()
+
+
+def create_data(row_count: int, query_count: int, dimension: int, is_clustered: bool):
+    """Unit vectors around the same centers or in all directions alike, float32."""
     centers = torch.randn(CENTERS, dimension, device="cuda")
 
     def draw(count: int):
         vectors = torch.empty(count, dimension, device="cuda")
         for chunk in vectors.split(1 << 20):
-            chosen = torch.randint(CENTERS, (len(chunk),), device="cuda")
-            chunk.normal_().mul_(SPREAD).add_(centers[chosen])
+            chunk.normal_()
+            if is_clustered:
+                chosen = torch.randint(CENTERS, (len(chunk),), device="cuda")
+                chunk.mul_(SPREAD).add_(centers[chosen])
             chunk.div_(torch.linalg.vector_norm(chunk, dim=1, keepdim=True))
         return vectors
 

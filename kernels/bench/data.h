@@ -1,4 +1,4 @@
-// Helpers of the benches: clocks, threads, and clustered unit vectors from a fixed seed.
+// Helpers of the benches: clocks, threads, and unit vectors from a fixed seed.
 #pragma once
 
 #include <algorithm>
@@ -37,21 +37,35 @@ inline std::vector<float> create_centers(uint32_t dimension) {
   return centers;
 }
 
-/** Unit vectors around 256 centers. */
-inline void fill_clustered(std::vector<float>& values, uint32_t row_count, uint32_t dimension,
-                    const std::vector<float>& centers, uint32_t thread_count) {
+/** The first seeds of rows and of queries, which are far enough apart that no vector is in both. */
+constexpr uint64_t rows_seed = 1'000;
+constexpr uint64_t queries_seed = 1'000'000'000;
+
+/**
+ * Unit vectors [rows, dimension] around 256 centers, or in all directions alike where `centers` is empty.
+ * The seed decides, not the number of threads.
+ */
+inline void fill_unit_vectors(std::vector<float>& values, uint32_t row_count, uint32_t dimension,
+                              const std::vector<float>& centers, uint64_t first_seed,
+                              uint32_t thread_count) {
+  constexpr uint32_t rows_per_seed = 256;
+  const uint32_t seed_count = (row_count + rows_per_seed - 1) / rows_per_seed;
   on_threads(thread_count, [&](uint32_t t) {
-    check::random_source random(1000 + t);
-    for (uint32_t row = t; row < row_count; row += thread_count) {
-      float* const at = values.data() + size_t{row} * dimension;
-      const float* const center = centers.data() + size_t{random.below(256)} * dimension;
-      double square = 0;
-      for (uint32_t i = 0; i < dimension; i++) {
-        at[i] = center[i] + 0.7f * random.normal();
-        square += static_cast<double>(at[i]) * static_cast<double>(at[i]);
+    for (uint32_t s = t; s < seed_count; s += thread_count) {
+      check::random_source random(first_seed + s);
+      const uint32_t end = std::min(row_count, (s + 1) * rows_per_seed);
+      for (uint32_t row = s * rows_per_seed; row < end; row++) {
+        float* const at = values.data() + size_t{row} * dimension;
+        const float* const center =
+            centers.empty() ? nullptr : centers.data() + size_t{random.below(256)} * dimension;
+        double square = 0;
+        for (uint32_t i = 0; i < dimension; i++) {
+          at[i] = center == nullptr ? random.normal() : center[i] + 0.7f * random.normal();
+          square += static_cast<double>(at[i]) * static_cast<double>(at[i]);
+        }
+        const auto inverse = static_cast<float>(1 / std::sqrt(square));
+        for (uint32_t i = 0; i < dimension; i++) at[i] *= inverse;
       }
-      const auto inverse = static_cast<float>(1 / std::sqrt(square));
-      for (uint32_t i = 0; i < dimension; i++) at[i] *= inverse;
     }
   });
 }

@@ -8,8 +8,13 @@ namespace sagitta::cuda {
 
 /** Threads of a block that works on one list: few lists have a multiprocessor each. */
 inline constexpr uint32_t select_threads_max = 1024;
+#if defined(SAGITTA_EMULATE_CUDA)
+/** Set by tests of a number of threads; 0 for the usual one. */
+inline uint32_t select_threads_of_test = 0;
+#endif
 inline uint32_t select_threads(uint32_t list_count) {
 #if defined(SAGITTA_EMULATE_CUDA)
+  if (select_threads_of_test != 0) return select_threads_of_test;
   // 1,024 fibers for every list would dominate the time of the tests.
   return list_count == 2 ? select_threads_max : 256;
 #else
@@ -104,18 +109,31 @@ __device__ Key kth_largest(uint32_t count, uint32_t k, KeyAt key_at) {
 template <class IsKept>
 __device__ uint32_t shorten(candidate* rows, candidate_score* scores, uint32_t count,
                             IsKept is_kept) {
+  // Neighbours, four for each thread: a quarter of the barriers, and four loads in flight.
+  constexpr uint32_t entries = 4;
   uint32_t kept = 0;
-  for (uint32_t first = 0; first < count; first += blockDim.x) {
-    const uint32_t i = first + threadIdx.x;
-    const uint32_t readable = min(i, count - 1);
-    const candidate row = rows[readable];
-    candidate_score score = scores[readable];
-    const bool is_here = i < count && is_kept(i, score);
+  for (uint32_t first = 0; first < count; first += entries * blockDim.x) {
+    candidate row[entries];
+    candidate_score score[entries];
+    const uint32_t own = first + entries * threadIdx.x;
+#pragma unroll
+    for (uint32_t j = 0; j < entries; j++) {
+      row[j] = rows[min(own + j, count - 1)];
+      score[j] = scores[min(own + j, count - 1)];
+    }
+    uint32_t is_here = 0;
+#pragma unroll
+    for (uint32_t j = 0; j < entries; j++) {
+      if (own + j < count && is_kept(own + j, score[j])) is_here |= 1u << j;
+    }
     // sum_before has a barrier: no thread writes before all have read.
-    const block_sum positions = sum_before(is_here ? 1 : 0);
-    if (is_here) {
-      rows[kept + positions.before] = row;
-      scores[kept + positions.before] = score;
+    const block_sum positions = sum_before(static_cast<uint32_t>(__popc(is_here)));
+    uint32_t at = kept + positions.before;
+#pragma unroll
+    for (uint32_t j = 0; j < entries; j++) {
+      if ((is_here >> j & 1) == 0) continue;
+      rows[at] = row[j];
+      scores[at++] = score[j];
     }
     kept += positions.total;
     __syncthreads();

@@ -25,7 +25,7 @@ sagitta_status guarded(Work work) {
     return failed.status;
   } catch (const std::bad_alloc&) {
     last_error() = "out of host memory";
-    return SAGITTA_OUT_OF_MEMORY;
+    return SAGITTA_OUT_OF_HOST_MEMORY;
   } catch (const std::exception& unexpected) {
     // What an unexpected exception left behind is unknown.
     last_error() = unexpected.what();

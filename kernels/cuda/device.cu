@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <vector>
 
 #include "../search/valid.h"
 #include "call.h"
@@ -49,6 +50,8 @@ void open_at(sagitta_device& device, uint32_t index, const char* kernels) {
     device.kind = scan_kind::mma;
   } else if (std::strcmp(kernels, "wgmma") == 0 && may_wgmma) {
     device.kind = scan_kind::wgmma;
+  } else if (std::strcmp(kernels, "wgmma-ring") == 0 && may_wgmma) {
+    device.kind = scan_kind::wgmma_ring;
   } else {
     throw failure{SAGITTA_UNSUPPORTED_TARGET,
                   std::string(device.properties.name) + " does not run the kernels \"" + kernels +
@@ -89,65 +92,97 @@ void upload(sagitta_device& device, uint8_t* to, size_t byte_count, size_t unit,
   }
 }
 
-/** `fill` writes panels to staging memory, as for `upload`, from the first one on that is not full. */
-template <class Fill>
-void extend(sagitta_device_block& block, const float* new_values, uint32_t to, Fill fill) {
-  sagitta_device& device = *block.device;
-  const size_t stride = panel_bytes(block.dimension);
-  // The last panel may have been partly filled: upload it again.
-  const uint32_t first_panel = block.row_count / panel_rows;
-  upload(device, block.panels.data() + first_panel * stride, (panel_count(to) - first_panel) * stride,
-         stride, fill);
-  if (block.has_values) {
-    const size_t row_bytes = size_t{block.dimension} * sizeof(float);
-    const auto* const from_bytes = reinterpret_cast<const uint8_t*>(new_values);
-    upload(device, block.values.data() + block.row_count * row_bytes,
-           (to - block.row_count) * row_bytes, row_bytes,
-           [&](uint8_t* staging, size_t from, size_t byte_count) {
-             std::memcpy(staging, from_bytes + from, byte_count);
-           });
-  }
-  block.uploaded.record(device.uploading);
-  block.row_count = to;
+void upload_copy(sagitta_device& device, uint8_t* to, const void* from, size_t byte_count, size_t unit) {
+  const auto* const bytes = static_cast<const uint8_t*>(from);
+  upload(device, to, byte_count, unit, [&](uint8_t* staging, size_t at, size_t chunk) {
+    std::memcpy(staging, bytes + at, chunk);
+  });
 }
 
-/** Encodes rows from their values, of which row 0 comes first. */
-void extend_encoded(sagitta_device_block& block, const float* values, uint32_t to) {
+/** Codes of some rows, made of their values. */
+class row_encoder {
+ public:
+  row_encoder(uint32_t dimension, bool has_codes, bool has_coarse_codes)
+      : dimension_(dimension),
+        panels_(has_codes ? sagitta_codes_bytes(rows_at_once(), dimension) : 0),
+        coarse_(has_coarse_codes ? sagitta_coarse_bytes(rows_at_once(), dimension) : 0),
+        refinement_(has_coarse_codes ? sagitta_refinement_bytes(rows_at_once(), dimension) : 0) {}
+
+  /** Whole panels, of about the bytes of a staging buffer. */
+  uint32_t rows_at_once() const {
+    const size_t rows = staging_bytes / (size_t{dimension_} * sizeof(float));
+    return static_cast<uint32_t>(std::max<size_t>(1, rows / panel_rows)) * panel_rows;
+  }
+  /** Valid until the next call. */
+  const uint8_t* encode(const float* values, uint32_t row_count) {
+    sagitta_encode(values, dimension_, 0, row_count, panels_.data());
+    return panels_.data();
+  }
+  const uint8_t* encode_coarse(const float* values, uint32_t row_count) {
+    sagitta_encode_coarse(values, dimension_, 0, row_count, coarse_.data(), refinement_.data());
+    return coarse_.data();
+  }
+
+ private:
+  uint32_t dimension_;
+  std::vector<uint8_t> panels_;
+  std::vector<uint8_t> coarse_;
+  std::vector<uint8_t> refinement_;
+};
+
+/** Appends rows, of which row 0 comes first in `from`, and makes the codes that the caller lacks. */
+void extend(sagitta_device_block& block, const sagitta_block& from, uint32_t to) {
   const uint32_t dimension = block.dimension;
-  const size_t stride = panel_bytes(dimension);
-  const uint32_t first_panel = block.row_count / panel_rows;
-  extend(block, values + size_t{block.row_count} * dimension, to,
-         [&](uint8_t* staging, size_t from, size_t byte_count) {
-           const uint32_t first_row =
-               (first_panel + static_cast<uint32_t>(from / stride)) * panel_rows;
-           const auto rows = static_cast<uint32_t>(byte_count / stride) * panel_rows;
-           sagitta_encode(values + size_t{first_row} * dimension, dimension, 0,
-                          std::min(rows, to - first_row), staging);
-         });
+  const bool is_coarse = has_coarse(dimension, block.has_values);
+  const bool lacks_codes = from.codes == nullptr;
+  const bool lacks_coarse = is_coarse && from.coarse == nullptr;
+  row_encoder encoder(dimension, lacks_codes, lacks_coarse);
+  while (block.row_count < to) {
+    // The last panel may have been partly filled: it is uploaded again.
+    const uint32_t first_panel = block.row_count / panel_rows;
+    const uint32_t first_row = first_panel * panel_rows;
+    const bool lacks_any = lacks_codes || lacks_coarse;
+    const uint32_t next = lacks_any ? std::min(to, first_row + encoder.rows_at_once()) : to;
+    const float* const values =
+        lacks_any ? from.values + size_t{first_row} * dimension : nullptr;
+    new_rows rows{};
+    if (block.has_values) rows.values = from.values + size_t{block.row_count} * dimension;
+    rows.panels = lacks_codes ? encoder.encode(values, next - first_row)
+                              : from.codes + first_panel * panel_bytes(dimension);
+    if (is_coarse) {
+      rows.coarse = lacks_coarse ? encoder.encode_coarse(values, next - first_row)
+                                 : from.coarse + first_panel * coarse_panel_bytes(dimension);
+    }
+    extend_block(block, rows, next);
+  }
 }
 
 void reserve(sagitta_device_block& block, uint32_t row_capacity, bool has_values) {
   sagitta_device& device = *block.device;
   const size_t stride = panel_bytes(block.dimension);
   const size_t row_bytes = size_t{block.dimension} * sizeof(float);
+  const size_t coarse_stride = coarse_panel_bytes(block.dimension);
+  const bool is_coarse = has_coarse(block.dimension, has_values);
   device_memory panels;
   device_memory values;
+  device_memory coarse;
   panels.require(panel_count(row_capacity) * stride + panel_slack_bytes);
   if (has_values) values.require(std::max<size_t>(1, row_capacity * row_bytes));
-  if (block.row_count > 0) {
-    check(cudaMemcpyAsync(panels.data(), block.panels.data(), panel_count(block.row_count) * stride,
-                          cudaMemcpyDeviceToDevice, device.uploading),
+  if (is_coarse) coarse.require(std::max<size_t>(1, panel_count(row_capacity) * coarse_stride));
+  const auto move = [&](const device_memory& to, const device_memory& from, size_t byte_count) {
+    check(cudaMemcpyAsync(to.data(), from.data(), byte_count, cudaMemcpyDeviceToDevice, device.uploading),
           "moving a block");
-    if (has_values) {
-      check(cudaMemcpyAsync(values.data(), block.values.data(), block.row_count * row_bytes,
-                            cudaMemcpyDeviceToDevice, device.uploading),
-            "moving a block");
-    }
+  };
+  if (block.row_count > 0) {
+    move(panels, block.panels, panel_count(block.row_count) * stride);
+    if (has_values) move(values, block.values, block.row_count * row_bytes);
+    if (is_coarse) move(coarse, block.coarse, panel_count(block.row_count) * coarse_stride);
   }
   // The old memory is freed when the swapped buffers go out of scope.
   device.uploading.synchronize("moving a block");
   block.panels.swap(panels);
   block.values.swap(values);
+  block.coarse.swap(coarse);
   block.row_capacity = row_capacity;
   block.has_values = has_values;
 }
@@ -196,11 +231,25 @@ sagitta_device* open_device(uint32_t index, const char* kernels, std::function<v
   return device.release();
 }
 
-void extend_block(sagitta_device_block& block, const float* new_values, const uint8_t* new_panels,
-                  uint32_t to) {
-  extend(block, new_values, to, [&](uint8_t* staging, size_t from, size_t byte_count) {
-    std::memcpy(staging, new_panels + from, byte_count);
-  });
+void extend_block(sagitta_device_block& block, const new_rows& rows, uint32_t to) {
+  sagitta_device& device = *block.device;
+  // The last panel may have been partly filled: upload it again.
+  const uint32_t first_panel = block.row_count / panel_rows;
+  const auto upload_panels = [&](const device_memory& memory, const uint8_t* from, size_t stride) {
+    upload_copy(device, memory.data() + first_panel * stride, from,
+                (panel_count(to) - first_panel) * stride, stride);
+  };
+  upload_panels(block.panels, rows.panels, panel_bytes(block.dimension));
+  if (block.has_values) {
+    const size_t row_bytes = size_t{block.dimension} * sizeof(float);
+    upload_copy(device, block.values.data() + block.row_count * row_bytes, rows.values,
+                (to - block.row_count) * row_bytes, row_bytes);
+  }
+  if (has_coarse(block.dimension, block.has_values)) {
+    upload_panels(block.coarse, rows.coarse, coarse_panel_bytes(block.dimension));
+  }
+  block.uploaded.record(device.uploading);
+  block.row_count = to;
 }
 
 }  // namespace sagitta::cuda
@@ -251,7 +300,9 @@ void sagitta_device_close(sagitta_device* device) {
 sagitta_status sagitta_device_describe(sagitta_device* device, sagitta_device_facts* facts) {
   return guarded_on(*device, [&] {
     describe_properties(device->properties, *facts);
-    facts->kernels = device->has_wgmma ? "wgmma" : "mma";
+    facts->kernels = !device->has_wgmma                       ? "mma"
+                     : device->kind == scan_kind::wgmma_ring ? "wgmma-ring"
+                                                             : "wgmma";
     size_t free_bytes = 0;
     size_t total_bytes = 0;
     check(cudaMemGetInfo(&free_bytes, &total_bytes), "free memory");
@@ -264,6 +315,9 @@ sagitta_status sagitta_device_describe(sagitta_device* device, sagitta_device_fa
 uint64_t sagitta_device_block_bytes(uint32_t dimension, uint32_t row_capacity, int has_values) {
   uint64_t bytes = panel_count(row_capacity) * panel_bytes(dimension) + panel_slack_bytes;
   if (has_values != 0) bytes += uint64_t{row_capacity} * dimension * sizeof(float);
+  if (has_coarse(dimension, has_values != 0)) {
+    bytes += panel_count(row_capacity) * coarse_panel_bytes(dimension);
+  }
   return bytes;
 }
 
@@ -301,6 +355,7 @@ sagitta_status sagitta_device_block_reserve(sagitta_device_block* block, uint32_
       // Their upload may still be running.
       block->device->uploading.synchronize("freeing values");
       block->values.release();
+      block->coarse.release();
       block->has_values = false;
     } else if (row_capacity != block->row_capacity || !block->has_values) {
       reserve(*block, row_capacity, wants_values);
@@ -309,20 +364,15 @@ sagitta_status sagitta_device_block_reserve(sagitta_device_block* block, uint32_
   });
 }
 
-sagitta_status sagitta_device_block_extend(sagitta_device_block* block, const float* values,
-                                           const uint8_t* codes, uint32_t to) {
+sagitta_status sagitta_device_block_extend(sagitta_device_block* block, const sagitta_block* rows,
+                                           uint32_t to) {
   return guarded_on(*block->device, [&] {
     if (to < block->row_count || to > block->row_capacity) return SAGITTA_INVALID_ARGUMENT;
     if (to == block->row_count) return SAGITTA_OK;
-    if (values == nullptr && (block->has_values || codes == nullptr)) return SAGITTA_INVALID_ARGUMENT;
-    if (codes == nullptr) {
-      extend_encoded(*block, values, to);
-    } else {
-      const float* const new_values =
-          values == nullptr ? nullptr : values + size_t{block->row_count} * block->dimension;
-      const size_t first_panel = block->row_count / panel_rows;
-      extend_block(*block, new_values, codes + first_panel * panel_bytes(block->dimension), to);
+    if (rows->values == nullptr && (block->has_values || rows->codes == nullptr)) {
+      return SAGITTA_INVALID_ARGUMENT;
     }
+    extend(*block, *rows, to);
     return SAGITTA_OK;
   });
 }

@@ -26,9 +26,9 @@ const char* sagitta_device_error(void);
 sagitta_status sagitta_device_count(uint32_t* count);
 
 /**
- * Opens a device with these kernels: "wgmma" (compute capability 9.0), "mma" (8.0 and later), or NULL
- * for the fastest that passes its check on the device. SAGITTA_UNSUPPORTED_TARGET for kernels that
- * the device cannot run.
+ * Opens a device with these kernels: "wgmma" or "wgmma-ring" (compute capability 9.0), "mma" (8.0 and
+ * later), or NULL for the better of "wgmma" and "mma" for each batch, as far as they pass their check on
+ * the device. SAGITTA_UNSUPPORTED_TARGET for kernels that the device cannot run.
  */
 sagitta_status sagitta_device_open(uint32_t index, const char* kernels, sagitta_device** device);
 /** Frees the device with its blocks. */
@@ -54,7 +54,10 @@ sagitta_status sagitta_device_describe(sagitta_device* device, sagitta_device_fa
 
 /* ── blocks ──────────────────────────────────────────────────────────────────────────────── */
 
-/** Bytes of device memory of a block with room for `row_capacity` rows. */
+/**
+ * Bytes of device memory of a block with room for `row_capacity` rows. With its values, a block also has
+ * coarse codes, from SAGITTA_COARSE_DIMENSION_MIN dimensions on.
+ */
 uint64_t sagitta_device_block_bytes(uint32_t dimension, uint32_t row_capacity, int has_values);
 
 /** Creates a block without rows. */
@@ -72,12 +75,13 @@ sagitta_status sagitta_device_block_reserve(sagitta_device_block* block, uint32_
                                             int has_values);
 
 /**
- * Appends rows until there are `to`; present rows stay. `values` [to, dimension] and `codes` (of the
- * first `to` rows; NULL: encoded by this call) are host memory, which the caller may free after the
- * call. The call waits for free staging memory, not for the end of the upload.
+ * Appends rows until there are `to`; present rows stay. The values, codes and coarse codes of `rows` are
+ * those of the first `to` rows; codes that are NULL are made by this call; nothing else of `rows` is
+ * read. They are host memory, which the caller may free after the call. The call waits for free staging
+ * memory, not for the end of the upload.
  */
-sagitta_status sagitta_device_block_extend(sagitta_device_block* block, const float* values,
-                                           const uint8_t* codes, uint32_t to);
+sagitta_status sagitta_device_block_extend(sagitta_device_block* block, const sagitta_block* rows,
+                                           uint32_t to);
 uint32_t sagitta_device_block_rows(const sagitta_device_block* block);
 
 /* ── search ──────────────────────────────────────────────────────────────────────────────── */
@@ -99,7 +103,10 @@ sagitta_status sagitta_device_search(sagitta_device* device, const sagitta_batch
 sagitta_status sagitta_device_answer_hits(const sagitta_device_answer* answer, uint32_t query,
                                           sagitta_hits* hits);
 
-/** Milliseconds of the phases on the device, measured by CUDA events, and on the host. */
+/**
+ * Milliseconds of the phases on the device, measured by CUDA events, and on the host. For slices of few
+ * queries `scan_ms` is all from the upload to the readback: events between their kernels would cost time.
+ */
 typedef struct sagitta_device_times {
   double upload_ms;
   double scan_ms;
@@ -113,6 +120,11 @@ typedef struct sagitta_device_times {
   /** Queries that were scanned again because a list was too short, and whose rows were all scored. */
   uint64_t repeated_queries;
   uint64_t exhaustive_queries;
+  /** Bytes of the host's buffers that could not be pinned, so that their copies take longer. */
+  uint64_t unpinned_bytes;
+  /** Queries that coarse codes have answered, and those that went on with int8 codes after a part. */
+  uint64_t coarse_queries;
+  uint64_t coarse_abandoned_queries;
 } sagitta_device_times;
 
 sagitta_status sagitta_device_answer_times(const sagitta_device_answer* answer,

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <unordered_map>
 
+#include "../search/rotation.h"
 #include "device.h"
 #include "resources.h"
 #include "tables.h"
@@ -14,28 +16,50 @@ namespace sagitta::cuda {
 
 /** Parameters of the search plan; tests set others. */
 struct tuning {
-  /** Rows of the first pass, unless k needs more. */
+  /** The least rows of the first pass, unless k needs more. */
   uint32_t dense_rows = 2048;
-  /** The factor by which the rows seen grow from pass to pass, for few and for many queries. */
-  uint32_t growth_of_few = 32;
+  /** The largest factor by which the rows seen grow from pass to pass, for few and for many queries. */
+  uint32_t growth_of_few = 64;
   uint32_t growth_of_many = 8;
   /** Capacity of a candidate list: spare_rows + rows_per_k · k. */
   uint32_t spare_rows = 2048;
   uint32_t rows_per_k = 64;
   /** Up to this many queries a slice has few queries. */
   uint32_t few = 128;
+  /** Rows that pass a filter of all queries are packed for so many queries, if at most every so many pass. */
+  uint32_t packing_queries_min = 257;
+  uint32_t packing_share = 4;
   /** How often undecided queries are scanned again, with longer lists each time, before every row is scored. */
   uint32_t repeats_max = 2;
   uint32_t repeat_growth = 8;
   /** Exhaustive slices: rows gathered and scored at a time, and rows kept beside k for ties. */
   uint32_t exhaustive_rows = 32768;
   uint32_t exhaustive_ties = 4096;
+  /**
+   * Coarse codes are used for slices of at most this many queries, when at least so many bytes of int8
+   * codes would be read and so many rows pass for each of the k best; their lists have this many rows.
+   * With fewer bytes, a sample that is rejected would cost more than a tenth of the search.
+   */
+  uint32_t coarse_queries_max = 64;
+  size_t coarse_bytes_min = size_t{640} << 20;
+  uint32_t coarse_rows_per_k = 4000;
+  uint32_t coarse_list_rows = 65536;
   /** The largest group of queries of a wgmma; the check of the kernels sets less. */
   uint32_t wgmma_group_max = 256;
+  /**
+   * The most stages of a warpgroup's ring. Two rings of eight have 128 KiB of codes in flight, six times the
+   * product of latency and bandwidth of an H200. The check of the kernels sets less.
+   */
+  uint32_t ring_stages_max = 8;
+  /** The most thread blocks of a scan; the check of rings sets one, which then takes many tiles. */
+  uint32_t scan_blocks_max = UINT32_MAX;
 };
 
-/** The scan kernels to use: the best for each batch, or always the named ones. */
-enum class scan_kind { best, mma, wgmma };
+/**
+ * The scan kernels to use: the best for each batch, or always the named ones. A ring is not among the best
+ * until it was measured on a device, and where shared memory has no room for one, wgmma does without.
+ */
+enum class scan_kind { best, mma, wgmma, wgmma_ring };
 
 /**
  * Like sagitta_device_open. The device tells `on_progress` about each part of a long call, also while
@@ -43,12 +67,23 @@ enum class scan_kind { best, mma, wgmma };
  */
 sagitta_device* open_device(uint32_t index, const char* kernels, std::function<void()> on_progress);
 
-/**
- * Appends rows until there are `to`: their values, null for a block without values, and the panels from
- * the first one on that is not full yet.
- */
-void extend_block(sagitta_device_block& block, const float* new_values, const uint8_t* new_panels,
-                  uint32_t to);
+/** Rows to append to a block, in host memory. */
+struct new_rows {
+  /** Of the new rows; not read for a block without values. */
+  const float* values;
+  /** From the first panel on that is not full yet. */
+  const uint8_t* panels;
+  /** The same of coarse codes; not read for a block without them. */
+  const uint8_t* coarse;
+};
+
+/** Appends rows until there are `to`. */
+void extend_block(sagitta_device_block& block, const new_rows& rows, uint32_t to);
+
+/** Whether a block has coarse codes: those of few dimensions and those without values have none. */
+inline bool has_coarse(uint32_t dimension, bool has_values) {
+  return has_values && has_coarse_codes(dimension);
+}
 
 }  // namespace sagitta::cuda
 
@@ -60,6 +95,8 @@ struct sagitta_device_block {
   bool has_values = false;
   sagitta::cuda::device_memory panels;
   sagitta::cuda::device_memory values;
+  /** Comes and goes with the values, which rows need that coarse codes leave. */
+  sagitta::cuda::device_memory coarse;
   /** Recorded after its last upload. */
   sagitta::cuda::event uploaded;
 };
@@ -69,6 +106,8 @@ struct sagitta_device {
   cudaDeviceProp properties{};
   sagitta::cuda::scan_kind kind = sagitta::cuda::scan_kind::best;
   bool has_wgmma = false;
+  /** Whether its kernels for coarse codes are right. */
+  bool has_coarse = false;
   sagitta::cuda::tuning tuning;
   /** Bytes of device memory that one slice of a batch may use. */
   size_t workspace_bytes_max = 0;
@@ -76,6 +115,11 @@ struct sagitta_device {
   sagitta::cuda::stream searching;
   sagitta::cuda::stream uploading;
   sagitta::cuda::event phases[6];
+
+  /** The launches of a search: early ones where the device has them. */
+  sagitta::cuda::launch_order launches() const { return {searching, properties.major >= 9}; }
+  /** Thread blocks that run at once, by scan kernel and bytes of dynamic shared memory. */
+  std::map<std::pair<uintptr_t, size_t>, uint32_t> resident_blocks;
 
   /** Uploads alternate between these. */
   sagitta::cuda::pinned_memory staging[2];
@@ -91,6 +135,13 @@ struct sagitta_device {
   sagitta::cuda::device_memory workspace;
   sagitta::cuda::pinned_memory input;
   sagitta::cuda::pinned_memory output;
+  size_t unpinned_bytes() const {
+    return staging[0].unpinned_bytes() + staging[1].unpinned_bytes() + input.unpinned_bytes() +
+           output.unpinned_bytes();
+  }
+
+  /** The rotation of the last dimension that was searched with coarse codes. */
+  sagitta::rotation rotation{};
 
   std::unordered_map<sagitta_device_block*, std::unique_ptr<sagitta_device_block>> blocks;
 };

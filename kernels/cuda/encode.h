@@ -1,7 +1,7 @@
-// Encodes queries on the device, in the layouts that the scan kernels read.
+// Starts a search on the device: encodes queries in the layouts that the scan kernels read, and empties
+// their lists and outcomes.
 #pragma once
 
-#include "platform.h"
 #include "platform.h"
 #include "scan.h"
 
@@ -49,9 +49,12 @@ struct encode_parameters {
   int32_t* offsets;
   scan_weights* weights;
   double* thresholds;
+  /** [query_count] and [real_count]: set to 0. */
+  uint32_t* counts;
+  query_outcome* outcomes;
 };
 
-cudaError_t encode_queries(const encode_parameters& parameters, cudaStream_t stream);
+cudaError_t encode_queries(const encode_parameters& parameters, launch_order order);
 
 /** Loads the kernel; once per device. */
 cudaError_t preload_encoding();

@@ -7,7 +7,10 @@
 
 namespace sagitta::cuda {
 
-/** A failed call: OUT_OF_MEMORY, or DEVICE_LOST for errors after which the device is unusable. */
+/**
+ * A failed call: OUT_OF_MEMORY (of the device), OUT_OF_HOST_MEMORY, or DEVICE_LOST for errors after which
+ * the device is unusable.
+ */
 struct failure {
   sagitta_status status;
   std::string what;

@@ -1,13 +1,20 @@
-// Instructions that CUDA C++ does not expose: loads with cache hints and the tensor cores. On a device
-// they are inline PTX; in tests the emulation implements them.
+// Instructions that CUDA C++ does not expose: loads with cache hints, the tensor cores, mbarriers and bulk
+// copies. On a device they are inline PTX; in tests the emulation implements them.
 //
 // The order for wgmma: write shared memory, fence_async_shared, a barrier; load rows; wgmma_fence;
 // wgmma_u8s8 …; wgmma_commit; wgmma_wait<0>; wgmma_fence_sums. Do not touch sums or rows before.
+//
+// The order for bulk copies: one thread calls mbarrier_init and fence_mbarrier_init, then comes a barrier of
+// the block. For each phase: mbarrier_arrive_expect with all bytes, copy_to_shared …; threads that read what
+// was copied mbarrier_wait for the phase before. Shared memory that threads have written needs
+// fence_async_shared and a barrier before it is copied to; what they have only read does not, but they
+// must have told so, by an mbarrier.
 #pragma once
 
 #include "platform.h"
 
 #if defined(SAGITTA_EMULATE_CUDA)
+#include "../testing/cuda_emulation/mbarriers.h"
 #include "../testing/cuda_emulation/tensor_cores.h"
 #endif
 
@@ -23,6 +30,14 @@ T load_streaming(const T* address, SAGITTA_WHERE) {
 template <class T>
 T load_cached(const T* address, SAGITTA_WHERE) {
   return load_streaming(address, where);
+}
+
+/** As inexact as a device may be: some results are one unit in the last place above or below. */
+inline float approximate_reciprocal(float value) {
+  const float nearest = 1 / value;
+  const uint32_t kind = __float_as_uint(value) % 3;
+  if (kind == 0 || !std::isnormal(nearest)) return nearest;
+  return nextafterf(nearest, kind == 1 ? 0.0f : 2 * nearest);
 }
 
 inline void mma_u8s8(int32_t (&sums)[4], const uint32_t (&rows)[4], uint2 queries, SAGITTA_WHERE) {
@@ -46,6 +61,20 @@ template <int count>
 void wgmma_fence_sums(int32_t (&)[count]) {}
 using emulation::fence_async_shared;
 using emulation::wgmma_descriptor;
+
+/** The emulation does not count registers. */
+template <int count>
+void lower_registers() {}
+template <int count>
+void raise_registers() {}
+
+inline uint32_t load_shared(const uint32_t* address) { return *address; }
+using emulation::copy_to_shared;
+using emulation::fence_mbarrier_init;
+using emulation::mbarrier_arrive;
+using emulation::mbarrier_arrive_expect;
+using emulation::mbarrier_init;
+using emulation::mbarrier_wait;
 
 #else
 
@@ -82,6 +111,13 @@ __device__ __forceinline__ uint4 load_cached(const uint4* address) {
                : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
                : "l"(__cvta_generic_to_global(address)));
   return value;
+}
+
+/** 1 / value within 2^-23 of it; of 0 infinity. */
+__device__ __forceinline__ float approximate_reciprocal(float value) {
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
+  return result;
 }
 
 /**
@@ -212,10 +248,115 @@ __device__ __forceinline__ uint64_t wgmma_descriptor(const void* shared) {
          uint64_t{1} << 62;
 }
 
-/** Required after writing shared memory that wgmma reads, before the barrier. */
+/** Required after writing shared memory that wgmma reads or a bulk copy overwrites, before the barrier. */
 __device__ __forceinline__ void fence_async_shared() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+/** The address of shared memory that instructions take. */
+__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+/** Loads from shared memory. Volatile for the reason of load_cached. */
+__device__ __forceinline__ uint32_t load_shared(const uint32_t* address) {
+  uint32_t value;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(value) : "r"(shared_address(address)));
+  return value;
+}
+
+// Of mbarriers and bulk copies, nothing is done before compute capability 9.0: no kernel that uses them
+// runs there.
+
+/**
+ * Makes an mbarrier of 8 bytes of shared memory, aligned to them. Each of its phases, from phase 0, ends
+ * when `count` arrivals have happened and all bytes that they expect have been copied.
+ */
+__device__ __forceinline__ void mbarrier_init(uint64_t* barrier, uint32_t count) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(count)
+               : "memory");
+#endif
+}
+
+/** Required after mbarrier_init, before the barrier, for copies and other threads to see the mbarrier. */
+__device__ __forceinline__ void fence_mbarrier_init() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+
+/** One arrival. What the thread has read or written before comes before the end of the phase. */
+__device__ __forceinline__ void mbarrier_arrive(uint64_t* barrier) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+#endif
+}
+
+/** One arrival, which adds bytes of copies that the phase waits for: at most 2^20 − 1 in a phase. */
+__device__ __forceinline__ void mbarrier_arrive_expect(uint64_t* barrier, uint32_t byte_count) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                   shared_address(barrier)),
+               "r"(byte_count)
+               : "memory");
+#endif
+}
+
+/**
+ * Waits for the end of the current phase if it has this parity (phase 0 has parity 0), or else not at
+ * all: the phase before it has ended, and before phase 0 counts as one with parity 1. What was copied, and
+ * what came before arrivals, is visible afterwards.
+ */
+__device__ __forceinline__ void mbarrier_wait(uint64_t* barrier, uint32_t parity) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  uint32_t has_ended;
+  do {
+    // Suspends the thread until the phase ends, but no longer than a time that the device chooses.
+    asm volatile(
+        "{\n"
+        ".reg .pred p;\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, p;\n"
+        "}\n"
+        : "=r"(has_ended)
+        : "r"(shared_address(barrier)), "r"(parity)
+        : "memory");
+  } while (has_ended == 0);
+#endif
+}
+
+/**
+ * Copies from device memory to the block's shared memory, asynchronously: the mbarrier's current phase,
+ * which expects these bytes, ends no earlier than the copy. Addresses and length are multiples of 16.
+ */
+__device__ __forceinline__ void copy_to_shared(void* to, const void* from, uint32_t byte_count,
+                                               uint64_t* barrier) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+          shared_address(to)),
+      "l"(__cvta_generic_to_global(from)), "r"(byte_count), "r"(shared_address(barrier))
+      : "memory");
+#endif
+}
+
+/**
+ * Changes the registers of each thread of a warpgroup, all of whose warps call it, to `count`, a multiple
+ * of 8: fewer, or more, for which it waits until other warpgroups of the block have given so many.
+ */
+template <int count>
+__device__ __forceinline__ void lower_registers() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
+#endif
+}
+template <int count>
+__device__ __forceinline__ void raise_registers() {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
 #endif
 }
 

@@ -1,13 +1,17 @@
 #include "kernel_check.h"
 
 #include <algorithm>
-#include <memory>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
 #include "call.h"
+#include "coarse.h"
+#include "code_ring.h"
 #include "device.h"
 #include "encode.h"
+#include "found.h"
+#include "pack.h"
 #include "scan_kernels.h"
 #include "select.h"
 
@@ -18,24 +22,28 @@ void require(sagitta_status status) {
   if (status != SAGITTA_OK) throw failure{status, "check of the kernels: " + last_error()};
 }
 
-/** Pseudo-random rows, the same every time, with queries of every metric; every third has a filter. */
+/** Which queries have a filter: every third one, or all of them the same, which few rows pass. */
+enum class filters { some, shared };
+
+/** Pseudo-random rows, the same every time, with queries of every metric. */
 class check_data {
  public:
-  /** Whole chunks, pairs of steps and tiles, and a rest of each. */
-  static constexpr uint32_t dimension = 136;
+  /** Whole tiles, and a rest. */
   static constexpr uint32_t row_count = 330;
   static constexpr uint32_t query_count = 300;
   static_assert(query_count <= row_count, "queries are rows");
 
-  check_data()
-      : values_(size_t{row_count} * dimension),
+  explicit check_data(uint32_t of_dimension, filters which = filters::some)
+      : dimension(of_dimension),
+        values_(size_t{row_count} * dimension),
         codes_(sagitta_codes_bytes(row_count, dimension)),
         id_offsets_(row_count + 1),
         bitmap_((row_count + 31) / 32) {
     uint32_t state = 1;
     const auto next = [&] { return state = state * 1664525 + 1013904223; };
     for (float& value : values_) value = static_cast<float>(static_cast<int32_t>(next())) * 0x1p-31f;
-    for (uint32_t& word : bitmap_) word = next() ^ next() >> 16;
+    // A quarter of the rows passes a shared filter, so that they are packed.
+    for (uint32_t& word : bitmap_) word = which == filters::shared ? 0x11111111 : next() ^ next() >> 16;
     for (uint32_t row = 0; row < row_count; row++) {
       const std::string id = std::to_string(row);
       id_bytes_.insert(id_bytes_.end(), id.begin(), id.end());
@@ -50,18 +58,18 @@ class check_data {
       query.floor = -unbounded;
       query.metric = static_cast<sagitta_metric>(q % 3);
       query.k = 7;
-      query.first_view = q % 3 == 2 ? 1 : 0;
+      query.first_view = q % 3 == 2 || which == filters::shared ? 1 : 0;
       query.view_count = 1;
       queries_.push_back(query);
     }
   }
   check_data(const check_data&) = delete;
+  const uint32_t dimension;
 
-  const float* values() const { return values_.data(); }
-  const uint8_t* codes() const { return codes_.data(); }
+  const sagitta_block& block() const { return block_; }
   /** A batch of the first `count` queries. */
-  sagitta_batch batch(uint32_t count) const {
-    return {&block_, views_.data(), queries_.data(), 1, 2, count, dimension, 1, SAGITTA_METHOD_AUTO};
+  sagitta_batch batch(uint32_t count, sagitta_method method) const {
+    return {&block_, views_.data(), queries_.data(), 1, 2, count, dimension, 1, method};
   }
 
  private:
@@ -80,12 +88,16 @@ bool is_same(const sagitta_hits& left, const sagitta_hits& right) {
          std::equal(left.scores, left.scores + left.count, right.scores);
 }
 
-/** Whether the device answers all queries of the batch as the CPU does. */
+/**
+ * Whether the device answers all queries of the batch as the CPU does, and by coarse codes if the batch
+ * wants them.
+ */
 bool agrees(sagitta_device& device, const sagitta_batch& batch, sagitta_device_block* resident,
             const sagitta_search* truth) {
   sagitta_device_answer* answer = nullptr;
   require(sagitta_device_search(&device, &batch, &resident, &answer));
-  bool is_right = true;
+  const bool is_coarse = batch.method == SAGITTA_METHOD_COARSE;
+  bool is_right = answer->times.coarse_queries == (is_coarse ? batch.query_count : 0);
   for (uint32_t q = 0; q < batch.query_count && is_right; q++) {
     sagitta_hits expected{};
     sagitta_hits actual{};
@@ -97,44 +109,104 @@ bool agrees(sagitta_device& device, const sagitta_batch& batch, sagitta_device_b
   return is_right;
 }
 
-/** Checks batches of every group size, with several passes and pruned lists. */
-bool is_right(sagitta_device& device, scan_kind kind, const check_data& data) {
-  sagitta_device_block* resident = nullptr;
-  require(sagitta_device_block_create(&device, check_data::dimension, &resident));
-  require(sagitta_device_block_reserve(resident, check_data::row_count, 1));
-  require(sagitta_device_block_extend(resident, data.values(), data.codes(), check_data::row_count));
-  const sagitta_batch all_queries = data.batch(check_data::query_count);
-  sagitta_search* created = nullptr;
-  require(sagitta_search_create(&all_queries, &created));
-  const std::unique_ptr<sagitta_search, decltype(&sagitta_search_destroy)> truth(
-      created, sagitta_search_destroy);
-  int is_done = 0;
-  require(sagitta_search_work(truth.get(), &is_done));
+/** Compares batches with the CPU, in several passes and with pruned lists. */
+class kernel_checker {
+ public:
+  kernel_checker(sagitta_device& device, const check_data& data)
+      : device_(device), data_(data), kind_(device.kind), usual_(device.tuning) {
+    require(sagitta_device_block_create(&device, data.dimension, &resident_));
+    require(sagitta_device_block_reserve(resident_, check_data::row_count, 1));
+    require(sagitta_device_block_extend(resident_, &data.block(), check_data::row_count));
+    const sagitta_batch all_queries = data.batch(check_data::query_count, SAGITTA_METHOD_AUTO);
+    require(sagitta_search_create(&all_queries, &truth_));
+    int is_done = 0;
+    require(sagitta_search_work(truth_, &is_done));
+    device.tuning.dense_rows = 64;
+    device.tuning.growth_of_few = 4;
+    device.tuning.growth_of_many = 4;
+  }
+  kernel_checker(const kernel_checker&) = delete;
+  ~kernel_checker() {
+    device_.kind = kind_;
+    device_.tuning = usual_;
+    sagitta_search_destroy(truth_);
+    sagitta_device_block_destroy(resident_);
+  }
 
-  const scan_kind wanted = device.kind;
-  const tuning usual = device.tuning;
-  device.kind = kind;
-  device.tuning.dense_rows = 64;
-  device.tuning.growth_of_few = 3;
-  device.tuning.growth_of_many = 4;
-  bool all = true;
-  const auto check_batch = [&](uint32_t count) {
-    all = all && agrees(device, data.batch(count), resident, truth.get());
-  };
-  if (kind == scan_kind::mma) {
+  /** All kernels but those of coarse codes and of packing. */
+  bool is_right(scan_kind kind) {
+    device_.kind = kind;
     // Groups of 8, 16, 32, 64, 128 and 256.
-    for (const uint32_t count : {1u, 12u, 24u, 50u, 100u, check_data::query_count}) check_batch(count);
-  } else {
+    if (kind == scan_kind::mma) {
+      return agree({1, 12, 24, 50, 100, check_data::query_count}, SAGITTA_METHOD_TILES);
+    }
+    if (kind == scan_kind::wgmma_ring) return is_ring_right();
     // Groups of 128, 256 and 64, of which the last are otherwise chosen only for dimensions that leave
     // no room for more. Smaller batches use mma in any case.
-    for (const uint32_t count : {100u, check_data::query_count}) check_batch(count);
-    device.tuning.wgmma_group_max = 64;
-    check_batch(100);
+    if (!agree({100, check_data::query_count}, SAGITTA_METHOD_TILES)) return false;
+    device_.tuning.wgmma_group_max = 64;
+    return agree({100}, SAGITTA_METHOD_TILES);
   }
-  device.kind = wanted;
-  device.tuning = usual;
-  sagitta_device_block_destroy(resident);
-  return all;
+
+  /** The kernels that pack rows. */
+  bool is_packing_right() {
+    device_.tuning.packing_queries_min = 1;
+    return agree({24, check_data::query_count}, SAGITTA_METHOD_TILES);
+  }
+
+  /** The kernels of coarse codes, in groups of 8, 16, 32 and 64 queries. */
+  bool is_coarse_right() { return agree({1, 12, 24, 50}, SAGITTA_METHOD_COARSE); }
+
+ private:
+  /**
+   * Groups of 64, 128 and 256. In one block with the shortest rings, stages are used again and again, as
+   * in a search of many rows.
+   */
+  bool is_ring_right() {
+    if (!agree({50, 100, check_data::query_count}, SAGITTA_METHOD_TILES)) return false;
+    device_.tuning.ring_stages_max = ring_stages_min;
+    device_.tuning.scan_blocks_max = 1;
+    return agree({50, 100, check_data::query_count}, SAGITTA_METHOD_TILES);
+  }
+
+  bool agree(std::initializer_list<uint32_t> query_counts, sagitta_method method) {
+    return std::all_of(query_counts.begin(), query_counts.end(), [&](uint32_t count) {
+      return agrees(device_, data_.batch(count, method), resident_, truth_);
+    });
+  }
+
+  sagitta_device& device_;
+  const check_data& data_;
+  scan_kind kind_;
+  tuning usual_;
+  sagitta_device_block* resident_ = nullptr;
+  sagitta_search* truth_ = nullptr;
+};
+
+/** With dimensions of whole chunks, pairs of steps and tiles, and a rest of each. */
+bool is_right(sagitta_device& device, scan_kind kind) {
+  const check_data data(136);
+  return kernel_checker(device, data).is_right(kind);
+}
+
+/** Of kernels without which the device cannot be used as it was asked to be. */
+[[noreturn]] void refuse(const char* kernels) {
+  throw failure{SAGITTA_UNSUPPORTED_TARGET, "the " + std::string(kernels) +
+                                                " of this device do not give the answers of the CPU"};
+}
+
+bool is_packing_right(sagitta_device& device) {
+  const check_data data(136, filters::shared);
+  return kernel_checker(device, data).is_packing_right();
+}
+
+/** With less than a quad, and with a quad and a rest. */
+bool is_coarse_right(sagitta_device& device) {
+  for (const uint32_t dimension : {136u, 328u}) {
+    const check_data data(dimension);
+    if (!kernel_checker(device, data).is_coarse_right()) return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -143,20 +215,25 @@ void prepare_kernels(sagitta_device& device, bool may_wgmma) {
   check(prepare_scans(device.properties.sharedMemPerBlockOptin, may_wgmma), "scan kernels");
   check(prepare_rescoring(), "rescoring kernels");
   check(preload_encoding(), "encoding kernel");
+  check(preload_packing(), "packing kernels");
+  check(prepare_coarse_encoding(device.properties.sharedMemPerBlockOptin), "encoding for coarse codes");
+  check(preload_raising(), "kernel of coarse codes");
   check(preload_pruning(), "pruning kernel");
   check(preload_selection(), "selection kernels");
-  const check_data data;
   device.has_wgmma = may_wgmma && device.kind != scan_kind::mma;
   // As searches will use it: wgmma for large batches, in groups of 64, 128 and 256.
-  if (device.has_wgmma && !is_right(device, scan_kind::best, data)) {
-    if (device.kind == scan_kind::wgmma) {
-      throw failure{SAGITTA_UNSUPPORTED_TARGET, "the wgmma kernels of this device do not give the answers of the CPU"};
-    }
+  if (device.has_wgmma && !is_right(device, scan_kind::best)) {
+    if (device.kind != scan_kind::best) refuse("wgmma kernels");
     device.has_wgmma = false;
   }
-  if (!is_right(device, scan_kind::mma, data)) {
-    throw failure{SAGITTA_UNSUPPORTED_TARGET, "the kernels of this device do not give the answers of the CPU"};
+  // Only where it is asked for: nothing else uses it.
+  if (device.kind == scan_kind::wgmma_ring && !is_right(device, scan_kind::wgmma_ring)) {
+    refuse("wgmma-ring kernels");
   }
+  if (!is_right(device, scan_kind::mma) || !is_packing_right(device)) refuse("kernels");
+  // Searches can do without coarse codes.
+  device.has_coarse = true;
+  device.has_coarse = is_coarse_right(device);
 }
 
 }  // namespace sagitta::cuda

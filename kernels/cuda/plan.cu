@@ -7,7 +7,7 @@
 
 #include "../search/passing.h"
 #include "../target.h"
-#include "tile.h"
+#include "code_ring.h"
 
 namespace sagitta::cuda {
 namespace {
@@ -30,6 +30,20 @@ constexpr double gathered_byte_cost = 2 * sizeof(float);
 /** Queries that can share the reading of codes; beyond, arithmetic bounds the scan. */
 constexpr double sharing_max = 128;
 
+/**
+ * Lists of few queries are longer by this factor: they are few, and the pass after the first one, which
+ * sees 64 times its rows, leaves so many times more candidates.
+ */
+constexpr uint64_t few_list_factor = 8;
+
+/**
+ * Bytes of memory traffic that a row costs which coarse codes leave, relative to those of its values: they
+ * are read row by row, not streamed.
+ */
+constexpr double scored_byte_cost = 1.5;
+/** The estimate of all queries of a slice is counted in 32 bits. */
+constexpr double estimate_limit_max = 1u << 25;
+
 uint32_t power_of_two_from(uint64_t value) {
   uint32_t power = 1;
   while (power < value && power < 1u << 31) power *= 2;
@@ -38,21 +52,55 @@ uint32_t power_of_two_from(uint64_t value) {
 
 uint32_t ceiling(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit; }
 
+uint64_t power(uint64_t base, uint32_t exponent) {
+  uint64_t result = 1;
+  for (uint32_t i = 0; i < exponent; i++) result *= base;
+  return result;
+}
+
+/** Adds rings of as many stages as fit, where that is enough of them. */
+void add_rings(scan_shape& shape, size_t shared_bytes_max, uint32_t stages_max) {
+  uint32_t stages = stages_max;
+  while (stages > 0 && bytes_with_rings(shape.shared_bytes, stages) > shared_bytes_max) stages--;
+  if (stages < ring_stages_min) return;
+  shape.shared_bytes = bytes_with_rings(shape.shared_bytes, stages);
+  shape.ring_stages = stages;
+}
+
 }  // namespace
 
-scan_shape choose_shape(uint32_t query_count, uint32_t dimension, size_t shared_bytes_max,
-                        uint32_t wgmma_group_max) {
-  // Tests, masks and survivor buffers, beside the codes.
-  const auto rest = [](uint32_t group, uint32_t warp_queries) {
-    return size_t{group} * test_bytes + size_t{scan_warps} * warp_queries * sizeof(uint64_t) +
-           scan_warps * sizeof(survivor_buffer);
+std::vector<scan_pass> passes_over(uint32_t tile_count, uint64_t dense_tiles, uint32_t growth_max) {
+  const auto is_enough = [&](uint64_t growth, uint32_t count) {
+    const uint64_t stride = power(growth, count);
+    return (tile_count + stride - 1) / stride <= dense_tiles;
   };
-  if (wgmma_group_max > 0 && query_count > 64) {
+  uint32_t more = 0;
+  while (!is_enough(growth_max, more)) more++;
+  // The number of passes is given by the largest growth; less growth leaves fewer candidates.
+  uint32_t growth = growth_max;
+  while (more > 0 && is_enough(growth - 1, more)) growth--;
+  std::vector<scan_pass> passes;
+  auto stride = static_cast<uint32_t>(power(growth, more));
+  for (uint32_t coarse = 0;; coarse = stride, stride /= growth) {
+    const uint32_t before = coarse == 0 ? 0 : ceiling(tile_count, coarse);
+    passes.push_back({stride, coarse, ceiling(tile_count, stride) - before});
+    if (stride == 1) break;
+  }
+  return passes;
+}
+
+scan_shape choose_shape(uint32_t query_count, uint32_t dimension, size_t shared_bytes_max,
+                        const wgmma_use& wgmma) {
+  if (query_count >= wgmma.queries_min) {
     const uint32_t chunk_count = ceiling(dimension, chunk_dimensions);
-    const uint32_t useful = query_count > 128 ? 256 : 128;
-    for (uint32_t group = std::min(useful, wgmma_group_max); group >= 64; group /= 2) {
-      const size_t bytes = size_t{chunk_count} * chunk_dimensions * group + rest(group, group);
-      if (bytes <= shared_bytes_max) return {true, group, 1, 0, chunk_count, bytes};
+    const uint32_t useful = query_count > 128 ? 256 : query_count > 64 ? 128 : 64;
+    for (uint32_t group = std::min(useful, wgmma.group_max); group >= 64; group /= 2) {
+      const size_t bytes =
+          size_t{chunk_count} * chunk_dimensions * group + bytes_beside_codes(group, group, 1);
+      if (bytes > shared_bytes_max) continue;
+      scan_shape shape{true, group, 1, 0, chunk_count, bytes};
+      add_rings(shape, shared_bytes_max, wgmma.ring_stages_max);
+      return shape;
     }
   }
   const uint32_t pair_count = ceiling(dimension, pair_dimensions);
@@ -60,10 +108,19 @@ scan_shape choose_shape(uint32_t query_count, uint32_t dimension, size_t shared_
     // A larger group would leave half of the columns empty.
     if (group > query_block && query_count <= group / 2) continue;
     const uint32_t warp_queries = std::min(group, 64u);
-    const size_t bytes = size_t{pair_count} * pair_dimensions * group + rest(group, warp_queries);
+    const size_t bytes = size_t{pair_count} * pair_dimensions * group +
+                         bytes_beside_codes(group, warp_queries, tile_panels);
     if (bytes <= shared_bytes_max) return {false, group, group / warp_queries, pair_count, 0, bytes};
   }
   return {};
+}
+
+size_t packed_panel_bytes(uint32_t dimension, uint32_t row_count) {
+  return row_count == 0 ? 0 : panel_count(row_count) * panel_bytes(dimension) + panel_slack_bytes;
+}
+
+size_t packed_bytes(uint32_t dimension, uint32_t row_count) {
+  return packed_panel_bytes(dimension, row_count) + size_t{row_count} * sizeof(uint32_t);
 }
 
 size_t bytes_per_query(uint32_t dimension, uint32_t block_count, uint32_t list_capacity,
@@ -71,6 +128,30 @@ size_t bytes_per_query(uint32_t dimension, uint32_t block_count, uint32_t list_c
   return size_t{dimension} * (sizeof(float) + 2) + size_t{block_count} * sizeof(row_view) +
          size_t{list_capacity} * (sizeof(candidate) + sizeof(candidate_score)) +
          size_t{found_max} * sizeof(found_row) + sizeof(device_query) + sizeof(scan_weights) + 256;
+}
+
+coarse_shape choose_coarse_shape(uint32_t query_count, uint32_t dimension,
+                                 size_t shared_bytes_max) {
+  if (2 * size_t{dimension} * sizeof(float) > shared_bytes_max) return {};
+  const uint32_t quad_count = ceiling(dimension, quad_dimensions);
+  for (uint32_t group = coarse_group_max; group >= query_block; group /= 2) {
+    if (group > query_block && query_count <= group / 2) continue;
+    const size_t bytes = size_t{quad_count} * quad_dimensions * group +
+                         bytes_beside_codes(group, group, tile_panels);
+    if (bytes <= shared_bytes_max) return {group, quad_count, bytes};
+  }
+  return {};
+}
+
+size_t coarse_bytes_per_query(const coarse_plan& plan) {
+  if (!plan.is_used()) return 0;
+  return size_t{plan.list_capacity} * (sizeof(candidate) + sizeof(candidate_score)) +
+         sizeof(bounded_query) + 256;
+}
+
+size_t coarse_bytes_per_padded_query(const coarse_plan& plan) {
+  if (!plan.is_used()) return 0;
+  return plan.shape.padded_dimension() + sizeof(int32_t) + sizeof(scan_weights) + sizeof(uint32_t);
 }
 
 batch_plan::batch_plan(const sagitta_device& device, const sagitta_batch& batch,
@@ -93,6 +174,9 @@ void batch_plan::lay_out_blocks() {
                        block.has_values ? reinterpret_cast<const float*>(block.values.data())
                                         : nullptr,
                        tile_count_, std::max(1u, panel_count(block.row_count))});
+    resident_block coarse = blocks_.back();
+    coarse.panels = block.coarse.data();
+    coarse_blocks_.push_back(coarse);
     // At least one tile, so that a tile number identifies its block.
     tile_count_ += std::max(1u, ceiling(batch_.blocks[b].row_count, tile_rows));
   }
@@ -195,6 +279,7 @@ std::vector<slice> batch_plan::repeated_slices(const std::vector<uint32_t>& quer
     if (query.is_unsupported || !query.is_scannable) continue;
     query.threshold = thresholds[number];
     query.list_rows = power_of_two_from(uint64_t{query.list_rows} * factor);
+    query.is_repeated = true;
     left.push_back(query);
   }
   return cut(std::move(left));
@@ -232,7 +317,11 @@ void batch_plan::complete_exhaustive(slice& made) const {
 bool batch_plan::fits(const slice& made) const {
   const size_t each = bytes_per_query(batch_.dimension, batch_.block_count, made.list_capacity,
                                       made.found_max);
-  return bitmap_bytes(made) + made.padded_count * each <= device_.workspace_bytes_max;
+  const size_t coarse = made.queries.size() * coarse_bytes_per_query(made.coarse) +
+                        made.padded_count * coarse_bytes_per_padded_query(made.coarse);
+  const size_t packed = packed_bytes(batch_.dimension, made.packed_rows);
+  return bitmap_bytes(made) + packed + made.padded_count * each + coarse <=
+         device_.workspace_bytes_max;
 }
 
 /** Bytes of the different bitmaps of a slice. */
@@ -253,13 +342,19 @@ size_t batch_plan::bitmap_bytes(const slice& made) const {
 void batch_plan::complete(slice& made) const {
   const tuning& tuned = device_.tuning;
   const auto count = static_cast<uint32_t>(made.queries.size());
-  const bool is_few = count <= tuned.few;
+  made.is_few = count <= tuned.few;
   const uint64_t all_rows = uint64_t{tile_count_} * tile_rows;
-
-  const uint64_t dense_rows = std::max<uint64_t>(tuned.dense_rows, 4ull * made.k_max);
+  const uint32_t growth_max =
+      std::max(2u, made.is_few ? tuned.growth_of_few : tuned.growth_of_many);
+  const uint64_t usual_rows =
+      uint64_t{made.queries.front().list_rows} * (made.is_few ? few_list_factor : 1);
+  uint64_t dense_rows = std::max<uint64_t>(tuned.dense_rows, 4ull * made.k_max);
+  // One more pass suffices if the first one takes its share of all rows and lists have room for it.
+  if (made.is_few) {
+    dense_rows = std::max(dense_rows, std::min(all_rows / growth_max + tile_rows, usual_rows / 2));
+  }
   const uint64_t list_rows =
-      std::max<uint64_t>(uint64_t{made.queries.front().list_rows} * (is_few ? 4 : 1),
-                         power_of_two_from(dense_rows + tile_rows));
+      std::max<uint64_t>(usual_rows, power_of_two_from(dense_rows + tile_rows));
   made.list_capacity = static_cast<uint32_t>(std::min(list_rows, all_rows));
   const bool is_unscored = !made.queries.front().has_values;
   const uint32_t ties = is_unscored
@@ -268,10 +363,9 @@ void batch_plan::complete(slice& made) const {
   made.found_max =
       static_cast<uint32_t>(std::min<uint64_t>(made.list_capacity, uint64_t{made.k_max} + ties));
 
-  const bool may_wgmma = device_.has_wgmma && device_.kind != scan_kind::mma;
   made.shape = choose_shape(device_.kind == scan_kind::wgmma ? std::max(count, 129u) : count,
                             batch_.dimension, device_.properties.sharedMemPerBlockOptin,
-                            may_wgmma ? tuned.wgmma_group_max : 0);
+                            use_of_wgmma());
   if (made.shape.group == 0) return;
   made.padded_count = ceiling(count, made.shape.group) * made.shape.group;
 
@@ -282,14 +376,104 @@ void batch_plan::complete(slice& made) const {
   }
 
   if (!made.is_scanned) return;
-  const uint32_t growth = std::max(2u, is_few ? tuned.growth_of_few : tuned.growth_of_many);
-  uint32_t stride = 1;
-  while (uint64_t{ceiling(tile_count_, stride)} * tile_rows > dense_rows) stride *= growth;
-  for (uint32_t coarse = 0;; coarse = stride, stride /= growth) {
-    const uint32_t before = coarse == 0 ? 0 : ceiling(tile_count_, coarse);
-    made.passes.push_back({stride, coarse, ceiling(tile_count_, stride) - before});
-    if (stride == 1) break;
+  made.packed_rows = rows_to_pack(made);
+  const uint32_t scanned_tiles =
+      made.packed_rows > 0 ? ceiling(made.packed_rows, tile_rows) : tile_count_;
+  made.passes = passes_over(scanned_tiles, std::max<uint64_t>(1, dense_rows / tile_rows), growth_max);
+  made.coarse = plan_coarse(made);
+  if (made.coarse.is_used() && !fits(made)) made.coarse = {};
+}
+
+wgmma_use batch_plan::use_of_wgmma() const {
+  const scan_kind kind = device_.kind;
+  const tuning& tuned = device_.tuning;
+  return {kind == scan_kind::wgmma_ring ? 1u : 65u,
+          device_.has_wgmma && kind != scan_kind::mma ? tuned.wgmma_group_max : 0,
+          kind == scan_kind::wgmma_ring ? tuned.ring_stages_max : 0};
+}
+
+bool batch_plan::have_same_views(const sagitta_query& left, const sagitta_query& right) const {
+  if (left.view_count != right.view_count) return false;
+  for (uint32_t i = 0; i < left.view_count; i++) {
+    const sagitta_block_view& one = batch_.views[left.first_view + i];
+    const sagitta_block_view& other = batch_.views[right.first_view + i];
+    if (one.block != other.block || one.rows != other.rows || one.row_count != other.row_count) {
+      return false;
+    }
   }
+  return true;
+}
+
+bool batch_plan::may_use_coarse(const slice& made, bool is_forced) const {
+  const tuning& tuned = device_.tuning;
+  // The threshold comes from the passes before the last one.
+  if (!device_.has_coarse || !has_coarse_codes(batch_.dimension) || made.passes.size() < 2) return false;
+  if (made.packed_rows > 0) return false;
+  if (made.queries.size() > tuned.coarse_queries_max || made.k_max > coarse_k_max) return false;
+  for (size_t i = 0; i < made.queries.size(); i++) {
+    const planned_query& query = made.queries[i];
+    if (!query.has_values || query.is_repeated) return false;
+    const uint64_t wanted = uint64_t{tuned.coarse_rows_per_k} * batch_.queries[query.number].k;
+    const bool is_scanned = query.is_scannable && made.is_gathered[i] == 0;
+    if (is_scanned && query.passing < wanted && !is_forced) return false;
+  }
+  return true;
+}
+
+/**
+ * The rows to pack, if all queries that are scanned search the same few rows, and there are so many
+ * queries that products cost more than copying: tiles in which few rows pass are multiplied whole.
+ */
+uint32_t batch_plan::rows_to_pack(const slice& made) const {
+  const tuning& tuned = device_.tuning;
+  if (made.queries.size() < tuned.packing_queries_min) return 0;
+  const planned_query* first = nullptr;
+  for (size_t i = 0; i < made.queries.size(); i++) {
+    const planned_query& query = made.queries[i];
+    if (made.is_gathered[i] != 0 || !query.is_scannable) continue;
+    if (first == nullptr) first = &query;
+    if (!have_same_views(batch_.queries[first->number], batch_.queries[query.number])) return 0;
+  }
+  if (first == nullptr) return 0;
+  const uint64_t all_rows = uint64_t{tile_count_} * tile_rows;
+  const bool is_worth_it = first->passing * tuned.packing_share <= all_rows;
+  const bool has_room =
+      packed_bytes(batch_.dimension, static_cast<uint32_t>(first->passing)) <=
+      device_.workspace_bytes_max / 2;
+  return is_worth_it && has_room ? static_cast<uint32_t>(first->passing) : 0;
+}
+
+coarse_plan batch_plan::plan_coarse(const slice& made) const {
+  const tuning& tuned = device_.tuning;
+  const bool is_forced = batch_.method == SAGITTA_METHOD_COARSE;
+  if (batch_.method == SAGITTA_METHOD_TILES || !may_use_coarse(made, is_forced)) return {};
+  const scan_pass& last = made.passes.back();
+  const double rows = static_cast<double>(last.tile_count) * tile_rows;
+  const double row_bytes = static_cast<double>(panel_bytes(batch_.dimension)) / panel_rows;
+  const double coarse_row_bytes =
+      static_cast<double>(coarse_panel_bytes(batch_.dimension)) / panel_rows;
+  if (!is_forced && rows * row_bytes < static_cast<double>(tuned.coarse_bytes_min)) return {};
+  coarse_plan plan{};
+  plan.shape = choose_coarse_shape(static_cast<uint32_t>(made.queries.size()), batch_.dimension,
+                                   device_.properties.sharedMemPerBlockOptin);
+  if (!plan.is_used()) return {};
+  plan.sample = plan.rest = last;
+  plan.sample.part = scan_pass::part_kind::sample;
+  plan.sample.tile_count = ceiling(last.tile_count, sample_stride);
+  plan.rest.part = scan_pass::part_kind::rest;
+  plan.rest.tile_count = last.tile_count - plan.sample.tile_count;
+  plan.list_capacity = static_cast<uint32_t>(
+      std::min<uint64_t>(tuned.coarse_list_rows, uint64_t{last.tile_count} * tile_rows));
+  const double parts = static_cast<double>(last.tile_count) / plan.sample.tile_count;
+  const double scored_bytes =
+      scored_byte_cost * sizeof(float) * static_cast<double>(batch_.dimension);
+  const double affordable = rows * (row_bytes - coarse_row_bytes) / scored_bytes / parts;
+  plan.estimate_limit = static_cast<uint32_t>(
+      is_forced ? estimate_limit_max : std::min(affordable, estimate_limit_max));
+  // Leaves room: the extrapolation from the sample is not exact.
+  const double room = std::min(plan.list_capacity, made.list_capacity) / 2.0;
+  plan.rows_max = static_cast<uint32_t>(is_forced ? plan.list_capacity : room / parts);
+  return plan;
 }
 
 /** Whether gathering costs less: a scan shares the reading of codes among queries, gathering does not. */

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "coarse.h"
 #include "device_state.h"
 #include "scan.h"
 #include "select.h"
@@ -26,6 +27,23 @@ struct planned_query {
   uint32_t list_rows;
   /** k rows are known to reach this score; −∞ at first. */
   double threshold;
+  /** It was scanned before, with a list that was too short. */
+  bool is_repeated;
+};
+
+/** How a slice uses coarse codes in the place of its last pass. */
+struct coarse_plan {
+  /** Its group is 0 where the slice does without them. */
+  coarse_shape shape;
+  /** The tiles of the last pass: after the sample it is decided how to go on. */
+  scan_pass sample;
+  scan_pass rest;
+  uint32_t list_capacity;
+  /** The rows of all queries, and of one, that the sample may leave: with more, int8 costs less. */
+  uint32_t estimate_limit;
+  uint32_t rows_max;
+
+  bool is_used() const { return shape.group != 0; }
 };
 
 /**
@@ -46,8 +64,13 @@ struct slice {
   bool is_exhaustive;
   /** Exhaustive slices: tiles gathered and scored before lists are shortened. */
   uint32_t tiles_at_once;
+  /** Rows that are packed before they are scanned, since all queries search these and no others; or 0. */
+  uint32_t packed_rows;
   /** Whether any query is scanned. */
   bool is_scanned;
+  /** Few queries: what counts are launches, not candidates. */
+  bool is_few;
+  coarse_plan coarse;
 };
 
 class batch_plan {
@@ -55,6 +78,8 @@ class batch_plan {
   batch_plan(const sagitta_device& device, const sagitta_batch& batch,
              sagitta_device_block* const* residents);
   const std::vector<resident_block>& blocks() const { return blocks_; }
+  /** The same with coarse codes as panels; null where a block has none. */
+  const std::vector<resident_block>& coarse_blocks() const { return coarse_blocks_; }
   const std::vector<slice>& slices() const { return slices_; }
   /**
    * Slices that scan queries again which earlier slices left undecided: with the thresholds
@@ -80,23 +105,43 @@ class batch_plan {
   size_t take(const std::vector<planned_query>& from, size_t at, size_t end, bool is_exhaustive,
               std::vector<slice>& slices) const;
   void complete(slice& made) const;
+  wgmma_use use_of_wgmma() const;
+  coarse_plan plan_coarse(const slice& made) const;
+  bool may_use_coarse(const slice& made, bool is_forced) const;
   void complete_exhaustive(slice& made) const;
   bool fits(const slice& made) const;
   size_t bitmap_bytes(const slice& made) const;
   bool is_gathered(const slice& made, const planned_query& query) const;
+  bool have_same_views(const sagitta_query& left, const sagitta_query& right) const;
+  uint32_t rows_to_pack(const slice& made) const;
 
   const sagitta_device& device_;
   const sagitta_batch& batch_;
   sagitta_device_block* const* residents_;
   std::vector<resident_block> blocks_;
+  std::vector<resident_block> coarse_blocks_;
   std::vector<uint32_t> passing_;
   std::vector<planned_query> queries_;
   std::vector<slice> slices_;
   uint32_t tile_count_ = 0;
 };
 
+/**
+ * The passes over all tiles: the first one takes at most `dense_tiles` of them, and each further one sees
+ * at most `growth_max` times, at least 2, what those before it have seen. As few passes as possible.
+ */
+std::vector<scan_pass> passes_over(uint32_t tile_count, uint64_t dense_tiles, uint32_t growth_max);
+
+/** Bytes of device memory for packed rows: their panels and their batch rows. */
+size_t packed_panel_bytes(uint32_t dimension, uint32_t row_count);
+size_t packed_bytes(uint32_t dimension, uint32_t row_count);
+
 /** Bytes of device memory per query of a slice. */
 size_t bytes_per_query(uint32_t dimension, uint32_t block_count, uint32_t list_capacity,
                        uint32_t found_max);
+
+/** Those that coarse codes add, per query, and per query with those that fill the groups. */
+size_t coarse_bytes_per_query(const coarse_plan& plan);
+size_t coarse_bytes_per_padded_query(const coarse_plan& plan);
 
 }  // namespace sagitta::cuda

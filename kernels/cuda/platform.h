@@ -11,6 +11,8 @@
 
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
+
+#include "launch_order.h"
 #elif defined(SAGITTA_EMULATE_CUDA)
 #include "../testing/cuda_emulation/arithmetic.h"
 #include "../testing/cuda_emulation/launch.h"
@@ -35,14 +37,36 @@ inline constexpr uint32_t warpgroup_threads = 128;
  */
 template <class P>
 cudaError_t launch(void (*kernel)(P), dim3 grid, uint32_t threads, size_t shared_bytes,
-                   cudaStream_t stream, const P& parameters) {
+                   launch_order order, const P& parameters) {
   static_assert(std::is_trivially_copyable_v<P>);
   void* arguments[] = {const_cast<P*>(&parameters)};
-  const cudaError_t error = cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid,
-                                             dim3(threads), arguments, shared_bytes, stream);
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t launched{};
+  launched.gridDim = grid;
+  launched.blockDim = dim3(threads);
+  launched.dynamicSmemBytes = shared_bytes;
+  launched.stream = order.stream;
+  launched.attrs = &early;
+  launched.numAttrs = order.is_early ? 1 : 0;
+  const cudaError_t error =
+      cudaLaunchKernelExC(&launched, reinterpret_cast<const void*>(kernel), arguments);
   // The caller has the error: clear it, or the next call would return it again.
   if (error != cudaSuccess) (void)cudaGetLastError();
   return error;
+}
+
+/**
+ * Waits until the kernels before this one in the stream have ended and their writes are visible, and
+ * lets the next one be launched meanwhile. Every thread of every kernel of a search calls it first: a
+ * kernel that ended without it would end before those that it depends on. Without an early launch it
+ * does nothing.
+ */
+__device__ __forceinline__ void await_earlier_kernels() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 /** The block's dynamic shared memory, aligned to 1024 bytes. */
@@ -54,6 +78,7 @@ __device__ __forceinline__ T* dynamic_shared() {
 
 #else
 
+using emulation::await_earlier_kernels;
 using emulation::dynamic_shared;
 using emulation::launch;
 

@@ -59,7 +59,10 @@ class channel {
   channel& operator=(const channel&) = delete;
   ~channel();
 
-  /** Makes the shared memory at least this large; its address may change. */
+  /**
+   * Makes the shared memory at least this large; its address may change. Throws OUT_OF_HOST_MEMORY with
+   * nothing changed.
+   */
   void require(size_t byte_count);
   uint8_t* data() const;
   /** Bytes of data that this end has mapped. */
@@ -106,7 +109,7 @@ struct remote_block {
 
 /**
  * The service's end. All methods throw `failure`; after DEVICE_LOST the process must be ended, whatever
- * it does.
+ * it does. OUT_OF_HOST_MEMORY leaves the device and its blocks as they were.
  */
 class remote_device {
  public:
@@ -121,7 +124,7 @@ class remote_device {
   /** Throws OUT_OF_MEMORY with the block unchanged. */
   void reserve(remote_block& block, uint32_t row_capacity, bool has_values);
   /** As sagitta_device_block_extend. */
-  void extend(remote_block& block, const float* values, const uint8_t* codes, uint32_t to);
+  void extend(remote_block& block, const sagitta_block& rows, uint32_t to);
   void destroy(const remote_block& block);
   std::unique_ptr<sagitta_device_answer> search(const sagitta_batch& batch,
                                                 const remote_block* const* residents);
@@ -140,12 +143,25 @@ class remote_device {
  */
 void serve_device(int socket, int memory, sagitta_device* opened = nullptr);
 
+/**
+ * The layout of rows to append in shared memory: panels from the first one on that is not full, then, as
+ * far as the block has them, coarse codes of the same rows and values of the new ones. Offsets in bytes.
+ */
+struct packed_rows {
+  size_t coarse;
+  size_t values;
+  size_t byte_count;
+};
+packed_rows lay_out_rows(const remote_block& block, uint32_t to);
+
 /** The layout of a batch in shared memory; offsets in bytes from its start. */
 struct packed_batch {
   uint32_t block_count;
   uint32_t view_count;
   uint32_t query_count;
   uint32_t dimension;
+  uint32_t method;
+  uint32_t unused;
   uint64_t blocks;
   uint64_t views;
   uint64_t queries;

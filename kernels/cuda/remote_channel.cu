@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <new>
 
+#include "device_state.h"
 #include "remote.h"
 
 namespace sagitta::cuda {
@@ -73,6 +73,25 @@ channel_descriptors create_channel() {
 #endif
 }
 
+packed_rows lay_out_rows(const remote_block& block, uint32_t to) {
+  constexpr size_t alignment = 64;
+  size_t used = 0;
+  const auto take = [&](size_t byte_count) {
+    const size_t from = used;
+    used += (byte_count + alignment - 1) / alignment * alignment;
+    return from;
+  };
+  const size_t panels = panel_count(to) - block.row_count / panel_rows;
+  const bool is_coarse = has_coarse(block.dimension, block.has_values);
+  const size_t value_bytes = size_t{block.dimension} * sizeof(float);
+  packed_rows rows{};
+  take(panels * panel_bytes(block.dimension));
+  rows.coarse = take(is_coarse ? panels * coarse_panel_bytes(block.dimension) : 0);
+  rows.values = take(block.has_values ? (to - block.row_count) * value_bytes : 0);
+  rows.byte_count = used;
+  return rows;
+}
+
 channel::channel(int socket, int memory) : socket_(socket), memory_(memory) {
   struct stat status {};
   if (fstat(memory, &status) != 0) fail("shared memory");
@@ -95,7 +114,9 @@ void channel::map(size_t byte_count) {
 void channel::require(size_t byte_count) {
   if (head_bytes + byte_count <= mapped_bytes_) return;
   const size_t grown = head_bytes + byte_count + byte_count / 4;
-  if (ftruncate(memory_, static_cast<off_t>(grown)) != 0) throw std::bad_alloc();
+  if (ftruncate(memory_, static_cast<off_t>(grown)) != 0) {
+    throw failure{SAGITTA_OUT_OF_HOST_MEMORY, std::string("shared memory: ") + std::strerror(errno)};
+  }
   map(grown);
 }
 

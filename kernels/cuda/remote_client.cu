@@ -6,6 +6,7 @@
 
 #include "../layout.h"
 #include "../search/valid.h"
+#include "device_state.h"
 #include "remote.h"
 
 namespace sagitta::cuda {
@@ -31,6 +32,7 @@ struct batch_layout {
     head.view_count = batch.view_count;
     head.query_count = batch.query_count;
     head.dimension = batch.dimension;
+    head.method = batch.method;
     size_t used = aligned(sizeof head);
     const auto take = [&](size_t byte_count) {
       const size_t from = used;
@@ -153,30 +155,44 @@ void remote_device::reserve(remote_block& block, uint32_t row_capacity, bool has
   block.has_values = has_values;
 }
 
-void remote_device::extend(remote_block& block, const float* values, const uint8_t* codes,
-                           uint32_t to) {
+void remote_device::extend(remote_block& block, const sagitta_block& rows, uint32_t to) {
+  const uint32_t dimension = block.dimension;
   if (to < block.row_count || to > block.row_capacity) reject();
   if (to == block.row_count) return;
-  if (values == nullptr && (block.has_values || codes == nullptr)) reject();
+  if (rows.values == nullptr && (block.has_values || rows.codes == nullptr)) reject();
   const uint32_t first_panel = block.row_count / panel_rows;
   const uint32_t first_row = first_panel * panel_rows;
-  const size_t row_bytes = size_t{block.dimension} * sizeof(float);
-  const size_t panels = aligned((panel_count(to) - first_panel) * panel_bytes(block.dimension));
-  const size_t new_values = block.has_values ? (to - block.row_count) * row_bytes : 0;
-  channel_.require(panels + new_values);
-  if (codes != nullptr) {
-    std::memcpy(channel_.data(), codes + first_panel * panel_bytes(block.dimension),
-                (panel_count(to) - first_panel) * panel_bytes(block.dimension));
+  const size_t panels = panel_count(to) - first_panel;
+  const packed_rows layout = lay_out_rows(block, to);
+  channel_.require(layout.byte_count);
+  const auto copy = [&](size_t offset, const void* from, size_t byte_count) {
+    std::memcpy(channel_.data() + offset, from, byte_count);
+  };
+  // The rows of the first panel come again.
+  const auto values_from = [&](uint32_t row) { return rows.values + size_t{row} * dimension; };
+  if (rows.codes != nullptr) {
+    const size_t stride = panel_bytes(dimension);
+    copy(0, rows.codes + first_panel * stride, panels * stride);
   } else {
-    sagitta_encode(values + size_t{first_row} * block.dimension, block.dimension, 0, to - first_row,
-                   channel_.data());
+    sagitta_encode(values_from(first_row), dimension, 0, to - first_row, channel_.data());
+  }
+  if (has_coarse(dimension, block.has_values)) {
+    const size_t stride = coarse_panel_bytes(dimension);
+    if (rows.coarse != nullptr) {
+      copy(layout.coarse, rows.coarse + first_panel * stride, panels * stride);
+    } else {
+      std::vector<uint8_t> refinement(sagitta_refinement_bytes(to - first_row, dimension));
+      sagitta_encode_coarse(values_from(first_row), dimension, 0, to - first_row,
+                            channel_.data() + layout.coarse, refinement.data());
+    }
   }
   if (block.has_values) {
-    std::memcpy(channel_.data() + panels, values + size_t{block.row_count} * block.dimension, new_values);
+    copy(layout.values, values_from(block.row_count),
+         size_t{to - block.row_count} * dimension * sizeof(float));
   }
-  const double copied = static_cast<double>(panels + new_values);
-  call({request_kind::extend, {block.number, to, static_cast<uint32_t>(panels / alignment)}, 0, {}},
-       deadlines_.call_ms + copied / deadlines_.bytes_per_ms, "uploading rows");
+  call({request_kind::extend, {block.number, to, 0}, 0, {}},
+       deadlines_.call_ms + static_cast<double>(layout.byte_count) / deadlines_.bytes_per_ms,
+       "uploading rows");
   block.row_count = to;
 }
 

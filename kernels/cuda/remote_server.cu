@@ -62,7 +62,7 @@ class device_server {
       case request_kind::create_block: return create_block(numbers[0], answer);
       case request_kind::reserve:
         return sagitta_device_block_reserve(block(numbers[0]), numbers[1], static_cast<int>(numbers[2]));
-      case request_kind::extend: return extend(numbers[0], numbers[1], numbers[2]);
+      case request_kind::extend: return extend(numbers[0], numbers[1]);
       case request_kind::destroy_block:
         sagitta_device_block_destroy(block(numbers[0]));
         blocks_.erase(numbers[0]);
@@ -103,13 +103,15 @@ class device_server {
     return found->second;
   }
 
-  /** Rows are in shared memory: panels, and from unit `values_at` on the values, if the block has any. */
-  sagitta_status extend(uint32_t number, uint32_t to, uint32_t values_at) {
+  /** Rows are in shared memory. */
+  sagitta_status extend(uint32_t number, uint32_t to) {
     sagitta_device_block& extended = *block(number);
     return guarded_on(*device_, [&] {
-      const auto* const values =
-          reinterpret_cast<const float*>(channel_.data() + size_t{values_at} * alignment);
-      extend_block(extended, extended.has_values ? values : nullptr, channel_.data(), to);
+      const packed_rows layout = lay_out_rows(
+          {number, extended.dimension, extended.row_count, extended.row_capacity, extended.has_values}, to);
+      const uint8_t* const from = channel_.data();
+      extend_block(extended,
+                   {reinterpret_cast<const float*>(from + layout.values), from, from + layout.coarse}, to);
       return SAGITTA_OK;
     });
   }
@@ -149,7 +151,7 @@ class device_server {
     }
     const sagitta_batch batch{block_table.data(), view_table.data(), query_table.data(),
                               head.block_count,   head.view_count,   head.query_count,
-                              head.dimension,     1,                 SAGITTA_METHOD_AUTO};
+                              head.dimension,     1,                 static_cast<sagitta_method>(head.method)};
     return guarded_on(*device_, [&] {
       if (!has_rows(*device_, batch, residents.data())) return SAGITTA_INVALID_ARGUMENT;
       write(find_rows(*device_, batch, residents.data()));

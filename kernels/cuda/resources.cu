@@ -1,6 +1,20 @@
 #include "resources.h"
 
+#include <cstdlib>
+
 namespace sagitta::cuda {
+namespace {
+
+/** Pageable buffers start at a page, as pinned ones do. */
+constexpr size_t page_bytes = 4096;
+
+void* allocate_pageable(size_t byte_count) {
+  void* const fresh = std::aligned_alloc(page_bytes, (byte_count + page_bytes - 1) / page_bytes * page_bytes);
+  if (fresh == nullptr) throw failure{SAGITTA_OUT_OF_HOST_MEMORY, "host memory: out of memory"};
+  return fresh;
+}
+
+}  // namespace
 
 void check(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
@@ -19,7 +33,14 @@ void memory<kind>::require(size_t byte_count) {
   if constexpr (kind == memory_kind::device) {
     check(cudaMalloc(&fresh, byte_count), "device memory");
   } else {
-    check(cudaMallocHost(&fresh, byte_count), "pinned memory");
+    const cudaError_t error = cudaMallocHost(&fresh, byte_count);
+    if (error == cudaErrorMemoryAllocation) {
+      (void)cudaGetLastError();
+      fresh = allocate_pageable(byte_count);
+      is_pageable_ = true;
+    } else {
+      check(error, "pinned memory");
+    }
   }
   data_ = static_cast<uint8_t*>(fresh);
   byte_count_ = byte_count;
@@ -29,9 +50,11 @@ template <memory_kind kind>
 void memory<kind>::release() {
   // An error here means that the device is lost, and its memory with it.
   if constexpr (kind == memory_kind::device) (void)cudaFree(data_);
+  else if (is_pageable_) std::free(data_);
   else (void)cudaFreeHost(data_);
   data_ = nullptr;
   byte_count_ = 0;
+  is_pageable_ = false;
 }
 
 template class memory<memory_kind::device>;

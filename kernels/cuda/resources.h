@@ -13,7 +13,11 @@ void check(cudaError_t error, const char* what);
 
 enum class memory_kind { device, pinned };
 
-/** A buffer that only grows. */
+/**
+ * A buffer that only grows. A system may refuse to pin memory that it has (a limit on locked memory, or
+ * fragmentation): such a buffer is pageable, which costs its copies time. Only where the host has no
+ * memory at all does a call fail for it, and never as if the device had none.
+ */
 template <memory_kind kind>
 class memory {
  public:
@@ -23,17 +27,24 @@ class memory {
   ~memory() { release(); }
   uint8_t* data() const { return data_; }
   size_t byte_count() const { return byte_count_; }
-  /** Ensures a capacity. Loses the contents when it has to grow. Throws OUT_OF_MEMORY. */
+  /** Bytes that were to be pinned and are pageable. */
+  size_t unpinned_bytes() const { return is_pageable_ ? byte_count_ : 0; }
+  /**
+   * Ensures a capacity. Loses the contents when it has to grow. Throws OUT_OF_MEMORY or, for memory of
+   * the host, OUT_OF_HOST_MEMORY.
+   */
   void require(size_t byte_count);
   void release();
   void swap(memory& other) {
     std::swap(data_, other.data_);
     std::swap(byte_count_, other.byte_count_);
+    std::swap(is_pageable_, other.is_pageable_);
   }
 
  private:
   uint8_t* data_ = nullptr;
   size_t byte_count_ = 0;
+  bool is_pageable_ = false;
 };
 using device_memory = memory<memory_kind::device>;
 using pinned_memory = memory<memory_kind::pinned>;

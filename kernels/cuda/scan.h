@@ -14,12 +14,37 @@ struct scan_pass {
   uint32_t stride;
   uint32_t coarse_stride;
   uint32_t tile_count;
+  /** Of these tiles, all, every sample_stride-th, or the others. */
+  enum class part_kind : uint32_t { all, sample, rest } part = part_kind::all;
 };
 
+/** Enough of a pass to tell how many rows the rest of it will leave. */
+inline constexpr uint32_t sample_stride = 8;
+
 SAGITTA_HOST_DEVICE inline uint32_t tile_at(const scan_pass& pass, uint32_t index) {
+  if (pass.part == scan_pass::part_kind::sample) index *= sample_stride;
+  if (pass.part == scan_pass::part_kind::rest) {
+    index += index / (sample_stride - 1) + 1;
+  }
   if (pass.coarse_stride == 0) return index * pass.stride;
   const uint32_t fine = pass.coarse_stride / pass.stride - 1;
   return index / fine * pass.coarse_stride + (index % fine + 1) * pass.stride;
+}
+
+/**
+ * Makes a kernel depend on an estimate that an earlier kernel has made on the device: it runs only where
+ * the estimate is above its limit, or only where it is not.
+ */
+struct run_condition {
+  /** Null: it always runs. */
+  const uint32_t* estimate;
+  uint32_t limit;
+  bool runs_above;
+};
+
+SAGITTA_HOST_DEVICE inline bool is_skipped(const run_condition& condition) {
+  return condition.estimate != nullptr &&
+         (*condition.estimate > condition.limit) != condition.runs_above;
 }
 
 /**
@@ -38,18 +63,27 @@ struct scan_shape {
   uint32_t chunk_count;
   /** Dynamic shared memory of a thread block. */
   size_t shared_bytes;
+  /** Stages of a warpgroup's ring of codes (wgmma); 0 where codes go from memory to registers. */
+  uint32_t ring_stages = 0;
 
   SAGITTA_HOST_DEVICE uint32_t padded_dimension() const {
     return pair_count * pair_dimensions + chunk_count * chunk_dimensions;
   }
 };
 
-/**
- * The shape for a batch; its group is 0 where shared memory has no room for a group of such queries.
- * Without wgmma, `wgmma_group_max` is 0.
- */
+/** Which batches use wgmma, and how. */
+struct wgmma_use {
+  /** Batches of fewer queries use mma. */
+  uint32_t queries_min;
+  /** The largest group; 0 without wgmma. */
+  uint32_t group_max;
+  /** The most stages of a ring; 0 without rings. */
+  uint32_t ring_stages_max;
+};
+
+/** The shape for a batch; its group is 0 where shared memory has no room for a group of such queries. */
 scan_shape choose_shape(uint32_t query_count, uint32_t dimension, size_t shared_bytes_max,
-                        uint32_t wgmma_group_max);
+                        const wgmma_use& wgmma);
 
 struct scan_parameters {
   const resident_block* blocks;
@@ -62,6 +96,7 @@ struct scan_parameters {
   uint32_t pair_count;
   uint32_t chunk_count;
   uint32_t warps_across;
+  uint32_t ring_stages;
   /** [query_count]: −128·Σq, and the test. */
   const int32_t* offsets;
   const scan_weights* weights;
@@ -72,9 +107,12 @@ struct scan_parameters {
   /** A multiple of the group size. */
   uint32_t query_count;
   scan_pass pass;
-  /** The first pass: every row has a fixed index in the lists, whose entries are `no_row` before. */
+  /** The first pass: every row has a fixed index in the lists, and is `no_row` if it is not searched. */
   bool is_dense;
   candidate_lists lists;
+  /** Bytes of the coarse codes of a row, for scan_coarse. */
+  uint32_t coarse_row_bytes;
+  run_condition condition;
 };
 
 }  // namespace sagitta::cuda

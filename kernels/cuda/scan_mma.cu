@@ -19,10 +19,12 @@ struct row_words {
   uint2 at[tile_panels][4];
 };
 
+/** Loads the words of the panels that are set in `wanted`. */
 __device__ inline void load_words(row_words& words, const uint8_t* const (&panels)[tile_panels],
-                                  uint32_t pair, bool is_shared) {
+                                  uint32_t wanted, uint32_t pair, bool is_shared) {
 #pragma unroll
   for (uint32_t m = 0; m < tile_panels; m++) {
+    if ((wanted >> m & 1) == 0) continue;
     const auto* const from =
         reinterpret_cast<const uint2*>(panels[m] + size_t{pair} * pair_dimensions * panel_rows);
 #pragma unroll
@@ -56,28 +58,34 @@ __device__ void scan_tile_mma(const tile_context& context, const uint4* queries,
   const scan_parameters& p = *context.parameters;
   const uint32_t lane = threadIdx.x % 32;
   const uint8_t* panels[tile_panels];
+  uint32_t wanted = 0;
 #pragma unroll
   for (uint32_t m = 0; m < tile_panels; m++) {
+    wanted |= (context.wants(m) ? 1u : 0u) << m;
     panels[m] = context.panels + size_t{min(m, context.last_panel)} * p.panel_stride + fact_bytes +
                 lane % 4 * step_bytes + lane / 4 * sizeof(uint2);
   }
-  row_words next;
-  load_words(next, panels, 0, is_shared);
   int32_t sums[tile_panels][blocks][4];
-  start_sums(context, sums);
+  row_words next{};
+  // With 64 queries the sums take half of the registers: nothing else may wait in them meanwhile.
+  if (blocks == 8) start_sums(context, sums);
+  load_words(next, panels, wanted, 0, is_shared);
+  if (blocks < 8) start_sums(context, sums);
 #pragma unroll 2
   for (uint32_t pair = 0; pair < p.pair_count; pair++) {
     const row_words words = next;
-    if (pair + 1 < p.pair_count) load_words(next, panels, pair + 1, is_shared);
+    if (pair + 1 < p.pair_count) load_words(next, panels, wanted, pair + 1, is_shared);
     multiply(sums, words, queries + size_t{pair} * 32, p.pair_count);
   }
-  if (p.is_dense) add_all(context, 0, sums);
-  else add_survivors(context, 0, sums);
+  if (p.is_dense) add_all(context, sums);
+  else add_survivors(context, sums);
 }
 
 template <int blocks>
 __global__ __launch_bounds__(scan_threads, blocks <= 2 ? 2 : 1) void scan_mma(
     const __grid_constant__ scan_parameters p) {
+  await_earlier_kernels();
+  if (is_skipped(p.condition)) return;
   constexpr uint32_t warp_queries = query_block * blocks;
   const uint32_t group = warp_queries * p.warps_across;
   const uint32_t group_number = blockIdx.y;
@@ -87,7 +95,8 @@ __global__ __launch_bounds__(scan_threads, blocks <= 2 ? 2 : 1) void scan_mma(
   uint8_t* const shared = dynamic_shared<uint8_t>();
   const size_t query_bytes = size_t{p.pair_count} * pair_dimensions * group;
   const uint32_t first_in_group = warp % p.warps_across * warp_queries;
-  tile_context context = open_block(p, shared, query_bytes, {group, warp_queries, first_in_group});
+  tile_context context = open_block(
+      p, shared, query_bytes, {group, warp_queries, first_in_group, 0, tile_panels});
   __syncthreads();
 
   const auto* const queries = reinterpret_cast<const uint4*>(shared) +
@@ -96,7 +105,10 @@ __global__ __launch_bounds__(scan_threads, blocks <= 2 ? 2 : 1) void scan_mma(
   const uint32_t step = gridDim.x * warps_along;
   for (uint32_t i = blockIdx.x * warps_along + warp / p.warps_across; i < p.pass.tile_count;
        i += step) {
-    if (!open_tile(context, i, group_number, warp_queries)) continue;
+    if (!open_tile(context, i, group_number, warp_queries)) {
+      if (p.is_dense) add_none(context, warp_queries);
+      continue;
+    }
     scan_tile_mma<blocks>(context, queries, p.warps_across > 1 || gridDim.y > 1);
     __syncwarp();
   }

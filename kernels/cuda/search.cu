@@ -106,6 +106,9 @@ batch_found find_rows(sagitta_device& device, const sagitta_batch& batch,
         double& threshold = thresholds[planned.number];
         threshold = std::max(threshold, outcome.threshold);
       }
+      if (one.coarse.is_used() && one.is_gathered[i] == 0 && planned.is_scannable) {
+        (outcome.is_coarse != 0 ? times.coarse_queries : times.coarse_abandoned_queries)++;
+      }
       if (outcome.is_undecided != 0 || !is_searched) continue;
       pending_rows& hits = pending[planned.number];
       hits.rows = rows_of(plan, search, i);
@@ -137,6 +140,7 @@ batch_found find_rows(sagitta_device& device, const sagitta_batch& batch,
   }
   batch_found found = assemble(plan, pending);
   times.finish_ms += milliseconds_since(started);
+  times.unpinned_bytes = device.unpinned_bytes();
   found.times = times;
   return found;
 }

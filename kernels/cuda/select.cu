@@ -59,6 +59,7 @@ __device__ void sort_found(found_row* rows, uint32_t count) {
 
 __global__ __launch_bounds__(select_threads_max) void select_rows(
     const __grid_constant__ select_parameters p) {
+  await_earlier_kernels();
   __shared__ found_row sorted[sorted_max];
   __shared__ uint32_t found_count;
   const uint32_t number = blockIdx.x;
@@ -109,6 +110,7 @@ __global__ __launch_bounds__(select_threads_max) void select_rows(
 
 __global__ __launch_bounds__(select_threads_max) void keep_best_rows(
     const __grid_constant__ batch_state state) {
+  await_earlier_kernels();
   const uint32_t number = blockIdx.x;
   const device_query& query = state.queries[number];
   const candidate_lists& lists = state.lists;
@@ -133,13 +135,13 @@ __global__ __launch_bounds__(select_threads_max) void keep_best_rows(
 
 }  // namespace
 
-cudaError_t keep_best(const batch_state& state, cudaStream_t stream) {
-  return launch(keep_best_rows, dim3(state.query_count), select_threads(state.query_count), 0, stream, state);
+cudaError_t keep_best(const batch_state& state, launch_order order) {
+  return launch(keep_best_rows, dim3(state.query_count), select_threads(state.query_count), 0, order, state);
 }
 
-cudaError_t select_found(const select_parameters& parameters, cudaStream_t stream) {
+cudaError_t select_found(const select_parameters& parameters, launch_order order) {
   const uint32_t list_count = parameters.state.query_count;
-  return launch(select_rows, dim3(list_count), select_threads(list_count), 0, stream, parameters);
+  return launch(select_rows, dim3(list_count), select_threads(list_count), 0, order, parameters);
 }
 
 cudaError_t preload_selection() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "platform.h"
+#include "scan.h"
 #include "tables.h"
 
 namespace sagitta::cuda {
@@ -25,6 +26,9 @@ struct prune_parameters {
   batch_state state;
   /** After the dense pass, the number of list entries it wrote; 0 after other passes. */
   uint32_t dense_count;
+  run_condition condition;
+  /** After the last pass over packed rows (pack.h): their batch rows. Null otherwise. */
+  const uint32_t* batch_rows;
 };
 
 /**
@@ -32,7 +36,7 @@ struct prune_parameters {
  * bound, and drops again. A list that has overflowed makes its query undecided, but the rows that it
  * has raise the threshold, with which the query can be searched again.
  */
-cudaError_t prune_lists(const prune_parameters& parameters, cudaStream_t stream);
+cudaError_t prune_lists(const prune_parameters& parameters, launch_order order);
 
 struct gather_parameters {
   batch_state state;
@@ -45,7 +49,7 @@ struct gather_parameters {
 };
 
 /** Adds the rows of gathered queries to their lists. */
-cudaError_t gather_rows(const gather_parameters& parameters, cudaStream_t stream);
+cudaError_t gather_rows(const gather_parameters& parameters, launch_order order);
 
 struct rescore_parameters {
   batch_state state;
@@ -58,7 +62,7 @@ struct rescore_parameters {
  * values. The grid is sized for `rows_expected` rows per query.
  */
 cudaError_t rescore(const rescore_parameters& parameters, uint32_t rows_expected,
-                    cudaStream_t stream);
+                    launch_order order);
 
 /**
  * Loads the kernels, and allows rescoring the shared memory for a query of any dimension; once per
@@ -73,7 +77,7 @@ cudaError_t preload_selection();
  * Shortens lists of scored rows to the k best and the rows that tie with the last of them or with the
  * query's position, to make room for more rows.
  */
-cudaError_t keep_best(const batch_state& state, cudaStream_t stream);
+cudaError_t keep_best(const batch_state& state, launch_order order);
 
 struct select_parameters {
   batch_state state;
@@ -86,7 +90,7 @@ struct select_parameters {
  * Takes the k best of each list, and the rows that tie with the last of them or with the query's
  * position, which ids have to decide. They are sorted, best first, if they are at most `sorted_max`.
  */
-cudaError_t select_found(const select_parameters& parameters, cudaStream_t stream);
+cudaError_t select_found(const select_parameters& parameters, launch_order order);
 inline constexpr uint32_t sorted_max = 1024;
 
 }  // namespace sagitta::cuda

@@ -1,5 +1,7 @@
 #include "slice_search.h"
 
+#include "pack.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -66,18 +68,43 @@ void slice_search::lay_out() {
   layout_builder all;
   layout_.vectors = all.take(size_t{count_} * batch_.dimension * sizeof(float));
   layout_.queries = all.take(queries * sizeof(device_query));
-  layout_.blocks = all.take(block_count_ * sizeof(resident_block));
+  // The last one is that of packed rows.
+  layout_.blocks = all.take((block_count_ + 1) * sizeof(resident_block));
   layout_.groups = all.take(size_t{group_count_} * block_count_ * sizeof(group_view));
   layout_.views = all.take(block_count_ * queries * sizeof(row_view));
   layout_.bitmaps = all.take(bitmap_bytes_);
+  const coarse_plan& coarse = slice_.coarse;
+  if (coarse.is_used()) {
+    const size_t coarse_groups = queries / coarse.shape.group;
+    layout_.coarse_blocks = all.take(block_count_ * sizeof(resident_block));
+    layout_.coarse_groups = all.take(coarse_groups * block_count_ * sizeof(group_view));
+    layout_.signs = all.take(batch_.dimension);
+  }
   layout_.input_end = all.used();
+  layout_.packed_panels = all.take(packed_panel_bytes(batch_.dimension, slice_.packed_rows));
+  layout_.packed_rows = all.take(slice_.packed_rows * sizeof(uint32_t));
+  layout_.packed_count = all.take(sizeof(uint32_t));
   layout_.packed = all.take(queries * slice_.shape.padded_dimension());
   layout_.offsets = all.take(queries * sizeof(int32_t));
   layout_.weights = all.take(queries * sizeof(scan_weights));
   layout_.thresholds = all.take(queries * sizeof(double));
   layout_.rows = all.take(lists * sizeof(candidate));
   layout_.scores = all.take(lists * sizeof(candidate_score));
+  if (coarse.is_used()) {
+    // Queries that only fill a group match no row.
+    const size_t coarse_lists = size_t{count_} * coarse.list_capacity;
+    layout_.coarse_packed = all.take(queries * coarse.shape.padded_dimension());
+    layout_.coarse_offsets = all.take(queries * sizeof(int32_t));
+    layout_.coarse_weights = all.take(queries * sizeof(scan_weights));
+    layout_.rotated = all.take(size_t{count_} * sizeof(bounded_query));
+    layout_.coarse_rows = all.take(coarse_lists * sizeof(candidate));
+    layout_.coarse_scores = all.take(coarse_lists * sizeof(candidate_score));
+  }
   layout_.counts = all.take(queries * sizeof(uint32_t));
+  if (coarse.is_used()) {
+    layout_.coarse_counts = all.take(queries * sizeof(uint32_t));
+    layout_.estimate = all.take(sizeof(uint32_t));
+  }
   layout_.outcomes = all.take(size_t{count_} * sizeof(query_outcome));
   layout_.found = all.take(size_t{count_} * slice_.found_max * sizeof(found_row));
   layout_.end = all.used();
@@ -109,17 +136,34 @@ void slice_search::write_input() {
     query.is_gathered = slice_.is_gathered[q] != 0;
     query.is_scanned = !query.is_gathered && planned.is_scannable;
   }
-  std::copy_n(plan_.blocks().data(), block_count_,
-              reinterpret_cast<resident_block*>(input + layout_.blocks));
+  auto* const blocks = reinterpret_cast<resident_block*>(input + layout_.blocks);
+  std::copy_n(plan_.blocks().data(), block_count_, blocks);
+  blocks[block_count_] = {at<uint8_t>(layout_.packed_panels), nullptr, 0,
+                          std::max(1u, panel_count(slice_.packed_rows))};
   for (const auto& [rows, known] : bitmaps_) {
     std::memcpy(input + layout_.bitmaps + known.offset, rows, known.words * sizeof(uint32_t));
   }
   write_views(input);
+  if (slice_.coarse.is_used()) write_coarse(input);
+}
+
+void slice_search::write_coarse(uint8_t* input) {
+  std::copy_n(plan_.coarse_blocks().data(), block_count_,
+              reinterpret_cast<resident_block*>(input + layout_.coarse_blocks));
+  write_groups(reinterpret_cast<const row_view*>(input + layout_.views), slice_.coarse.shape.group,
+               reinterpret_cast<group_view*>(input + layout_.coarse_groups));
+  if (device_.rotation.dimension != batch_.dimension) {
+    device_.rotation = create_rotation(batch_.dimension);
+  }
+  const rotation& rotation = device_.rotation;
+  for (uint32_t i = 0; i < batch_.dimension; i++) {
+    input[layout_.signs + i] = static_cast<uint8_t>((rotation.first[i] < 0 ? 1 : 0) |
+                                                    (rotation.second[i] < 0 ? 2 : 0));
+  }
 }
 
 void slice_search::write_views(uint8_t* input) {
   auto* const views = reinterpret_cast<row_view*>(input + layout_.views);
-  auto* const groups = reinterpret_cast<group_view*>(input + layout_.groups);
   std::fill_n(views, size_t{block_count_} * slice_.padded_count, row_view{nullptr, 0});
   for (uint32_t q = 0; q < count_; q++) {
     const planned_query& planned = slice_.queries[q];
@@ -131,15 +175,27 @@ void slice_search::write_views(uint8_t* input) {
                                                              view.row_count};
     }
   }
-  for (uint32_t g = 0; g < group_count_; g++) {
+  write_groups(views, slice_.shape.group,
+               reinterpret_cast<group_view*>(input + layout_.groups));
+}
+
+void slice_search::write_groups(const row_view* views, uint32_t group_size,
+                                group_view* groups) const {
+  const uint32_t group_count = slice_.padded_count / group_size;
+  if (slice_.packed_rows > 0) {
+    std::fill_n(groups, group_count, group_view{nullptr, slice_.packed_rows, 0});
+    return;
+  }
+  for (uint32_t g = 0; g < group_count; g++) {
     for (uint32_t b = 0; b < block_count_; b++) {
       const row_view* const first =
-          views + size_t{b} * slice_.padded_count + size_t{g} * slice_.shape.group;
+          views + size_t{b} * slice_.padded_count + size_t{g} * group_size;
       // Only scanned queries count: the others have no codes and match no row.
       group_view& group = groups[size_t{g} * block_count_ + b];
+      group = {};
       const row_view* common = nullptr;
-      for (uint32_t i = 0; i < slice_.shape.group; i++) {
-        const uint32_t q = g * slice_.shape.group + i;
+      for (uint32_t i = 0; i < group_size; i++) {
+        const uint32_t q = g * group_size + i;
         if (q >= count_ || slice_.is_gathered[q] != 0 || !slice_.queries[q].is_scannable) continue;
         group.row_count = std::max(group.row_count, first[i].row_count);
         if (common == nullptr) common = first + i;
@@ -172,16 +228,23 @@ batch_state slice_search::state() const {
   return state;
 }
 
-void slice_search::launch_scan(const scan_pass& pass, bool is_dense) {
+candidate_lists slice_search::coarse_lists() const {
+  return {at<candidate>(layout_.coarse_rows), at<candidate_score>(layout_.coarse_scores),
+          at<uint32_t>(layout_.coarse_counts), slice_.coarse.list_capacity};
+}
+
+/** The parameters of a scan of int8 codes. */
+scan_parameters slice_search::scan_of(const scan_pass& pass, bool is_dense) const {
   const scan_shape& shape = slice_.shape;
   scan_parameters parameters{};
-  parameters.blocks = at<resident_block>(layout_.blocks);
-  parameters.block_count = block_count_;
+  parameters.blocks = at<resident_block>(layout_.blocks) + scanned_block();
+  parameters.block_count = scanned_block_count();
   parameters.panel_stride = static_cast<uint32_t>(panel_bytes(batch_.dimension));
   parameters.packed = at<uint8_t>(layout_.packed);
   parameters.pair_count = shape.pair_count;
   parameters.chunk_count = shape.chunk_count;
   parameters.warps_across = shape.warps_across;
+  parameters.ring_stages = shape.ring_stages;
   parameters.offsets = at<int32_t>(layout_.offsets);
   parameters.weights = at<scan_weights>(layout_.weights);
   parameters.groups = at<group_view>(layout_.groups);
@@ -190,14 +253,112 @@ void slice_search::launch_scan(const scan_pass& pass, bool is_dense) {
   parameters.pass = pass;
   parameters.is_dense = is_dense;
   parameters.lists = lists();
-  check(scan(device_, shape, parameters), "scan");
+  return parameters;
 }
 
-void slice_search::prune(uint32_t dense_count) {
-  check(prune_lists({state(), dense_count}, device_.searching), "prune");
+void slice_search::pack() {
+  pack_parameters packing{};
+  uint32_t shared = 0;
+  while (slice_.is_gathered[shared] != 0 || !slice_.queries[shared].is_scannable) shared++;
+  packing.views = {at<resident_block>(layout_.blocks), block_count_,
+                   at<row_view>(layout_.views) + shared, slice_.padded_count};
+  packing.tile_count = plan_.tile_count();
+  packing.panel_stride = static_cast<uint32_t>(panel_bytes(batch_.dimension));
+  packing.row_count = slice_.packed_rows;
+  packing.counter = at<uint32_t>(layout_.packed_count);
+  packing.batch_rows = at<uint32_t>(layout_.packed_rows);
+  packing.panels = at<uint8_t>(layout_.packed_panels);
+  check(cudaMemsetAsync(packing.counter, 0, sizeof(uint32_t), device_.searching), "clearing");
+  check(pack_rows(packing, device_.launches()), "packing");
 }
 
-void slice_search::encode() {
+/** Scans int8 codes and prunes the lists. */
+void slice_search::launch_pass(const scan_pass& pass, bool is_dense, bool is_last,
+                               const run_condition& condition) {
+  scan_parameters parameters = scan_of(pass, is_dense);
+  parameters.condition = condition;
+  check(scan(device_, slice_.shape, parameters), "scan");
+  prune_parameters pruning{};
+  pruning.state = state();
+  pruning.state.blocks += scanned_block();
+  pruning.state.block_count = scanned_block_count();
+  pruning.dense_count = is_dense ? pass.tile_count * tile_rows : 0;
+  pruning.condition = condition;
+  if (is_last && slice_.packed_rows > 0) pruning.batch_rows = at<uint32_t>(layout_.packed_rows);
+  check(prune_lists(pruning, device_.launches()), "prune");
+}
+
+/**
+ * The last pass over coarse codes. After a sample of them, the device decides whether they go on, or
+ * int8 codes are scanned.
+ */
+void slice_search::launch_coarse() {
+  const coarse_plan& coarse = slice_.coarse;
+  const uint32_t* const estimate = at<uint32_t>(layout_.estimate);
+  const run_condition if_many{estimate, coarse.estimate_limit, true};
+  const run_condition if_few{estimate, coarse.estimate_limit, false};
+  encode_coarsely();
+  scan_coarsely(coarse.sample, {});
+  raise(false, {});
+  if (coarse.rest.tile_count > 0) scan_coarsely(coarse.rest, if_few);
+  raise(true, if_few);
+  launch_pass(slice_.passes.back(), false, true, if_many);
+}
+
+void slice_search::encode_coarsely() {
+  const rotation& rotation = device_.rotation;
+  coarse_encode_parameters encoding{};
+  encoding.vectors = at<float>(layout_.vectors);
+  encoding.dimension = batch_.dimension;
+  encoding.real_count = count_;
+  encoding.query_count = slice_.padded_count;
+  encoding.quad_count = slice_.coarse.shape.quad_count;
+  encoding.signs = at<uint8_t>(layout_.signs);
+  encoding.block = rotation.block;
+  encoding.stride = rotation.stride;
+  encoding.unit = rotation.unit;
+  encoding.queries = at<device_query>(layout_.queries);
+  encoding.thresholds = at<double>(layout_.thresholds);
+  encoding.rotated = at<bounded_query>(layout_.rotated);
+  encoding.packed = at<uint32_t>(layout_.coarse_packed);
+  encoding.offsets = at<int32_t>(layout_.coarse_offsets);
+  encoding.weights = at<scan_weights>(layout_.coarse_weights);
+  encoding.counts = at<uint32_t>(layout_.coarse_counts);
+  encoding.estimate = at<uint32_t>(layout_.estimate);
+  check(encode_coarse(encoding, device_.launches()), "encoding for coarse codes");
+}
+
+void slice_search::scan_coarsely(const scan_pass& pass, const run_condition& condition) {
+  scan_parameters parameters = scan_of(pass, false);
+  parameters.blocks = at<resident_block>(layout_.coarse_blocks);
+  parameters.panel_stride = static_cast<uint32_t>(coarse_panel_bytes(batch_.dimension));
+  parameters.packed = at<uint8_t>(layout_.coarse_packed);
+  parameters.offsets = at<int32_t>(layout_.coarse_offsets);
+  parameters.weights = at<scan_weights>(layout_.coarse_weights);
+  parameters.groups = at<group_view>(layout_.coarse_groups);
+  parameters.lists = coarse_lists();
+  parameters.coarse_row_bytes = coarse_row_bytes(batch_.dimension);
+  parameters.condition = condition;
+  check(scan_coarse(device_, slice_.coarse.shape, parameters), "scan of coarse codes");
+}
+
+void slice_search::raise(bool is_last, const run_condition& condition) {
+  raise_parameters raising{};
+  raising.state = state();
+  raising.blocks = at<resident_block>(layout_.coarse_blocks);
+  raising.panel_stride = static_cast<uint32_t>(coarse_panel_bytes(batch_.dimension));
+  raising.vectors = at<float>(layout_.vectors);
+  raising.rotated = at<bounded_query>(layout_.rotated);
+  raising.weights = at<scan_weights>(layout_.coarse_weights);
+  raising.lists = coarse_lists();
+  raising.estimate = is_last ? nullptr : at<uint32_t>(layout_.estimate);
+  raising.estimate_limit = slice_.coarse.estimate_limit;
+  raising.rows_max = slice_.coarse.rows_max;
+  raising.condition = condition;
+  check(raise_thresholds(raising, device_.launches()), "raising thresholds");
+}
+
+void slice_search::start() {
   encode_parameters encoding{};
   encoding.vectors = at<float>(layout_.vectors);
   encoding.dimension = batch_.dimension;
@@ -209,7 +370,9 @@ void slice_search::encode() {
   encoding.offsets = at<int32_t>(layout_.offsets);
   encoding.weights = at<scan_weights>(layout_.weights);
   encoding.thresholds = at<double>(layout_.thresholds);
-  check(encode_queries(encoding, device_.searching), "encoding");
+  encoding.counts = at<uint32_t>(layout_.counts);
+  encoding.outcomes = at<query_outcome>(layout_.outcomes);
+  check(encode_queries(encoding, device_.launches()), "encoding");
 }
 
 void slice_search::gather(uint32_t first_tile, uint32_t end_tile) {
@@ -219,7 +382,7 @@ void slice_search::gather(uint32_t first_tile, uint32_t end_tile) {
   gathering.view_count = slice_.padded_count;
   gathering.first_tile = first_tile;
   gathering.end_tile = end_tile;
-  check(gather_rows(gathering, device_.searching), "gathering");
+  check(gather_rows(gathering, device_.launches()), "gathering");
 }
 
 /** Gathers and scores as many tiles at a time as the lists have room for, and keeps the best rows. */
@@ -227,9 +390,9 @@ void slice_search::score_all_rows() {
   const uint32_t tile_count = plan_.tile_count();
   for (uint32_t from = 0; from < tile_count; from += slice_.tiles_at_once) {
     gather(from, std::min(tile_count, from + slice_.tiles_at_once));
-    check(rescore({state(), at<float>(layout_.vectors)}, slice_.list_capacity, device_.searching),
+    check(rescore({state(), at<float>(layout_.vectors)}, slice_.list_capacity, device_.launches()),
           "rescoring");
-    check(keep_best(state(), device_.searching), "keeping the best");
+    check(keep_best(state(), device_.launches()), "keeping the best");
     // This may take long: whoever watches the device must see that it goes on.
     device_.searching.synchronize("scoring all rows");
     device_.note_progress();
@@ -247,42 +410,64 @@ size_t slice_search::output_bytes(uint32_t ranks) const {
   return layout_.found - layout_.outcomes + size_t{count_} * ranks * sizeof(found_row);
 }
 
+void slice_search::mark(phase at) {
+  const bool is_between = at == phase::scanned || at == phase::rescored;
+  if (slice_.is_few && is_between) return;
+  device_.phases[static_cast<size_t>(at)].record(device_.searching);
+}
+
 void slice_search::launch_all() {
   const cudaStream_t stream = device_.searching;
-  const auto clear = [&](size_t from, size_t to, int value) {
-    check(cudaMemsetAsync(at<uint8_t>(from), value, to - from, stream), "clearing");
-  };
-  device_.phases[0].record(stream);
+  mark(phase::begun);
   check(cudaMemcpyAsync(device_.workspace.data(), device_.input.data(), layout_.input_end,
                         cudaMemcpyHostToDevice, stream),
         "queries");
-  clear(layout_.counts, layout_.found, 0);
-  device_.phases[1].record(stream);
-  if (slice_.is_scanned) encode();
+  mark(phase::uploaded);
+  if (slice_.packed_rows > 0) pack();
+  start();
   for (size_t i = 0; i < slice_.passes.size(); i++) {
     const scan_pass& pass = slice_.passes[i];
-    // The dense pass writes searched rows only: mark all entries as empty (no_row) before.
-    if (i == 0) clear(layout_.rows, layout_.scores, 0xff);
-    launch_scan(pass, i == 0);
-    prune(i == 0 ? pass.tile_count * tile_rows : 0);
+    const bool is_last = i + 1 == slice_.passes.size();
+    if (is_last && slice_.coarse.is_used()) launch_coarse();
+    else launch_pass(pass, i == 0, is_last, {});
   }
-  device_.phases[2].record(stream);
+  mark(phase::scanned);
   if (slice_.is_exhaustive) {
     score_all_rows();
   } else {
     if (has_gathered_) gather(0, plan_.tile_count());
-    // Scanned rows have been pruned to some hundred.
-    const uint32_t expected = has_gathered_ ? slice_.list_capacity : 512;
-    check(rescore({state(), at<float>(layout_.vectors)}, expected, stream), "rescoring");
+    // Scanned rows have been pruned to some hundred, to some thousand by coarse codes.
+    const uint32_t scanned = slice_.coarse.is_used() ? 2048 : 512;
+    const uint32_t expected = has_gathered_ ? slice_.list_capacity : scanned;
+    check(rescore({state(), at<float>(layout_.vectors)}, expected, device_.launches()), "rescoring");
   }
-  device_.phases[3].record(stream);
-  check(select_found({state(), at<found_row>(layout_.found), slice_.found_max}, stream),
+  mark(phase::rescored);
+  check(select_found({state(), at<found_row>(layout_.found), slice_.found_max}, device_.launches()),
         "selecting");
-  device_.phases[4].record(stream);
+  mark(phase::selected);
   check(cudaMemcpyAsync(device_.output.data(), at<uint8_t>(layout_.outcomes),
                         output_bytes(ranks_at_once()), cudaMemcpyDeviceToHost, stream),
         "readback");
-  device_.phases[5].record(stream);
+  mark(phase::read_back);
+}
+
+void slice_search::add_times(sagitta_device_times& times) const {
+  const auto between = [&](phase from, phase to) {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, device_.phases[static_cast<size_t>(from)],
+                               device_.phases[static_cast<size_t>(to)]),
+          "timing");
+    return static_cast<double>(milliseconds);
+  };
+  times.upload_ms += between(phase::begun, phase::uploaded);
+  times.total_ms += between(phase::begun, phase::read_back);
+  if (slice_.is_few) {
+    times.scan_ms += between(phase::uploaded, phase::selected);
+    return;
+  }
+  times.scan_ms += between(phase::uploaded, phase::scanned);
+  times.rescore_ms += between(phase::scanned, phase::rescored);
+  times.select_ms += between(phase::rescored, phase::selected);
 }
 
 void slice_search::prepare() {
@@ -298,16 +483,7 @@ void slice_search::run(sagitta_device_times& times) {
   outcomes_ = reinterpret_cast<const query_outcome*>(device_.output.data());
   found_ = reinterpret_cast<const found_row*>(device_.output.data() +
                                               (layout_.found - layout_.outcomes));
-  const auto between = [&](uint32_t from, uint32_t to) {
-    float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, device_.phases[from], device_.phases[to]), "timing");
-    return static_cast<double>(milliseconds);
-  };
-  times.upload_ms += between(0, 1);
-  times.scan_ms += between(1, 2);
-  times.rescore_ms += between(2, 3);
-  times.select_ms += between(3, 4);
-  times.total_ms += between(0, 5);
+  add_times(times);
   const uint32_t ranks = ranks_at_once();
   uint32_t ranks_needed = ranks;
   for (uint32_t q = 0; q < count_; q++) {

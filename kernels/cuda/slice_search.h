@@ -26,7 +26,13 @@ class slice_search {
   /** Byte offsets in the workspace; the input comes first. */
   struct layout {
     size_t vectors, queries, blocks, groups, views, bitmaps, input_end;
+    size_t packed_panels, packed_rows, packed_count;
     size_t packed, offsets, weights, thresholds, counts, rows, scores;
+    /** With coarse codes: the input, and the rest. */
+    size_t coarse_blocks, coarse_groups, signs;
+    size_t coarse_packed, coarse_offsets, coarse_weights, rotated, coarse_rows, coarse_scores;
+    /** Of all queries, and the estimate of the rows that are left. */
+    size_t coarse_counts, estimate;
     size_t outcomes, found, end;
   };
 
@@ -34,17 +40,39 @@ class slice_search {
   void lay_out();
   void write_input();
   void write_views(uint8_t* input);
+  void write_groups(const row_view* views, uint32_t group_size, group_view* groups) const;
+  void write_coarse(uint8_t* input);
   uint32_t ranks_at_once() const;
   /** Bytes of the outcomes and of `ranks` rows per query. */
   size_t output_bytes(uint32_t ranks) const;
   void launch_all();
-  void encode();
+  /** Encodes the queries and empties their lists. */
+  void start();
+  /** What the events of a slice mark the end of. */
+  enum class phase { begun, uploaded, scanned, rescored, selected, read_back };
+  /**
+   * Records the event of a phase. Few queries have none between kernels: an event there would keep the
+   * next kernel from being launched early.
+   */
+  void mark(phase at);
+  void add_times(sagitta_device_times& times) const;
   void gather(uint32_t first_tile, uint32_t end_tile);
   void score_all_rows();
-  void launch_scan(const scan_pass& pass, bool is_dense);
+  /** Copies the rows that all queries search. */
+  void pack();
+  scan_parameters scan_of(const scan_pass& pass, bool is_dense) const;
+  void launch_pass(const scan_pass& pass, bool is_dense, bool is_last,
+                   const run_condition& condition);
+  void launch_coarse();
+  void encode_coarsely();
+  void scan_coarsely(const scan_pass& pass, const run_condition& condition);
+  void raise(bool is_last, const run_condition& condition);
   batch_state state() const;
+  /** The blocks that scans read, in the input and on the device: those of the batch, or packed rows. */
+  uint32_t scanned_block() const { return slice_.packed_rows > 0 ? block_count_ : 0; }
+  uint32_t scanned_block_count() const { return slice_.packed_rows > 0 ? 1 : block_count_; }
   candidate_lists lists() const;
-  void prune(uint32_t dense_count);
+  candidate_lists coarse_lists() const;
 
   template <class T>
   T* at(size_t offset) const {

@@ -75,12 +75,19 @@ struct candidate {
 /** The batch row of an empty entry. */
 inline constexpr uint32_t no_row = 0xffffffffu;
 
-/** Bounds of a candidate's score, rounded outwards; rescoring replaces them by the score. */
+/**
+ * Bounds of a candidate's score, rounded outwards; rescoring replaces them by the score. In lists of
+ * coarse codes, the middle of the bounds, which is a good estimate, and the upper bound.
+ */
 union candidate_score {
   struct {
     float lower;
     float upper;
   } bounds;
+  struct {
+    float middle;
+    float upper;
+  } estimate;
   double score;
 };
 static_assert(sizeof(candidate_score) == sizeof(double));
@@ -98,7 +105,8 @@ struct query_outcome {
   uint32_t rescored_count;
   /** Not 0: more rows are too close together than a list has room for. Ignore the rows found. */
   uint32_t is_undecided;
-  uint32_t unused;
+  /** Not 0: coarse codes have chosen its candidates. */
+  uint32_t is_coarse;
   /** A scanned query: k rows reach this score, also where a list was too short. */
   double threshold;
 };

@@ -61,6 +61,7 @@ void require_ok(Napi::Env env, sagitta_status status, const char* what) {
   switch (status) {
     case SAGITTA_OK: return;
     case SAGITTA_OUT_OF_MEMORY:
+    case SAGITTA_OUT_OF_HOST_MEMORY:
       throw Napi::Error::New(env, std::string(what) + ": out of memory");
     case SAGITTA_UNSUPPORTED_TARGET:
       throw Napi::RangeError::New(env, std::string(what) + ": not available on this machine");

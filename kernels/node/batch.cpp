@@ -27,7 +27,7 @@ sagitta_batch batch_tables::view() const {
           static_cast<uint32_t>(queries.size()),
           dimension,
           worker_count,
-          SAGITTA_METHOD_AUTO};
+          method};
 }
 
 namespace {
@@ -131,13 +131,20 @@ std::vector<sagitta_query> read_queries(const Napi::Object& batch, uint32_t dime
   return queries;
 }
 
+sagitta_method read_method(const Napi::Object& from) {
+  if (!from.Get("method").IsNumber()) return SAGITTA_METHOD_AUTO;
+  const uint32_t method = number_of(from, "method");
+  require(from.Env(), method <= SAGITTA_METHOD_COARSE, "method");
+  return static_cast<sagitta_method>(method);
+}
+
 }  // namespace
 
 batch_tables read_batch(const Napi::Object& from) {
   const uint32_t dimension = number_of(from, "dimension");
   require(from.Env(), dimension > 0, "dimension");
   return {read_blocks(from.Get("blocks").As<Napi::Array>(), dimension), read_views(from),
-          read_queries(from, dimension), dimension, number_of(from, "workerCount")};
+          read_queries(from, dimension), dimension, number_of(from, "workerCount"), read_method(from)};
 }
 
 Napi::Object columns_of(Napi::Env env, const std::vector<sagitta_hits>& all) {

@@ -45,6 +45,7 @@ struct batch_tables {
   std::vector<sagitta_query> queries;
   uint32_t dimension;
   uint32_t worker_count;
+  sagitta_method method;
 
   /** A batch that points into these tables, which must not move meanwhile. */
   sagitta_batch view() const;

@@ -25,6 +25,9 @@ namespace {
                           : Napi::Error::New(env, message);
   if (status == SAGITTA_DEVICE_LOST) error.Set("code", Napi::String::New(env, "DEVICE_LOST"));
   if (status == SAGITTA_OUT_OF_MEMORY) error.Set("code", Napi::String::New(env, "OUT_OF_MEMORY"));
+  if (status == SAGITTA_OUT_OF_HOST_MEMORY) {
+    error.Set("code", Napi::String::New(env, "OUT_OF_HOST_MEMORY"));
+  }
   throw error;
 }
 
@@ -40,7 +43,7 @@ auto rethrown(Napi::Env env, Work work) {
   } catch (const failure& failed) {
     throw_status(env, failed.status, failed.what);
   } catch (const std::bad_alloc&) {
-    throw_status(env, SAGITTA_OUT_OF_MEMORY, "out of host memory");
+    throw_status(env, SAGITTA_OUT_OF_HOST_MEMORY, "out of host memory");
   }
 }
 
@@ -208,23 +211,28 @@ Napi::Value reserve(const Napi::CallbackInfo& info) {
   }
 }
 
-/** extend(block, values, codes or null, to) */
+/** extend(block, {values, codes or null, coarse or null}, to) */
 void extend(const Napi::CallbackInfo& info) {
   resident_block& resident = block_argument(info);
   const uint32_t dimension = resident.block.dimension;
-  const auto values = array_from<Napi::Float32Array>(info[1], "values");
-  const uint32_t to = argument(info, 3);
+  const auto from = info[1].As<Napi::Object>();
+  const auto values = array_from<Napi::Float32Array>(from.Get("values"), "values");
+  const uint32_t to = argument(info, 2);
   require(info.Env(), values.ElementLength() / dimension >= to,
           "extend: there are fewer values than rows");
-  const uint8_t* codes = nullptr;
-  if (info[2].IsTypedArray()) {
-    const auto bytes = array_from<Napi::Uint8Array>(info[2], "codes");
-    require(info.Env(), bytes.ElementLength() >= sagitta_codes_bytes(to, dimension),
+  const auto codes_from = [&](const char* name, size_t byte_count) -> const uint8_t* {
+    if (!from.Get(name).IsTypedArray()) return nullptr;
+    const auto bytes = array_from<Napi::Uint8Array>(from.Get(name), name);
+    require(info.Env(), bytes.ElementLength() >= byte_count,
             "extend: there are fewer codes than rows");
-    codes = bytes.Data();
-  }
+    return bytes.Data();
+  };
+  sagitta_block rows{};
+  rows.values = values.Data();
+  rows.codes = codes_from("codes", sagitta_codes_bytes(to, dimension));
+  rows.coarse = codes_from("coarse", sagitta_coarse_bytes(to, dimension));
   rethrown(info.Env(), [&] {
-    device_with(info.Env(), resident.device).extend(resident.block, values.Data(), codes, to);
+    device_with(info.Env(), resident.device).extend(resident.block, rows, to);
   });
 }
 
@@ -271,7 +279,10 @@ Napi::Object times_of(Napi::Env env, const sagitta_device_answer* answer) {
   columns.Set("finishMs", times.finish_ms);
   columns.Set("repeatedQueryCount", static_cast<double>(times.repeated_queries));
   columns.Set("exhaustiveQueryCount", static_cast<double>(times.exhaustive_queries));
+  columns.Set("coarseQueryCount", static_cast<double>(times.coarse_queries));
+  columns.Set("coarseAbandonedQueryCount", static_cast<double>(times.coarse_abandoned_queries));
   columns.Set("readbackBytes", static_cast<double>(times.readback_bytes));
+  columns.Set("unpinnedBytes", static_cast<double>(times.unpinned_bytes));
   return columns;
 }
 

@@ -6,6 +6,7 @@
 #include "cuda_remote_test.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -85,7 +86,7 @@ class served {
 /** Rows and queries; uploads in two steps and searches. */
 class workload {
  public:
-  explicit workload(uint64_t seed) : random_(seed), data_(random_, kind::clustered, 400, 40) {
+  explicit workload(uint64_t seed) : random_(seed), data_(random_, kind::clustered, 400, 72) {
     batch_.add_block(data_);
     batch_.bitmaps.push_back(random_bitmap(random_, data_.row_count, 0.6));
     for (uint32_t q = 0; q < 20; q++) {
@@ -100,12 +101,13 @@ class workload {
 
   /** Whether the values are on the device, and whether its codes are made by the call. */
   void run(remote_device& device, bool has_values, bool has_codes) const {
-    const uint8_t* const codes = has_codes ? data_.codes : nullptr;
+    sagitta_block rows = data_.block();
+    if (!has_codes) rows.codes = rows.coarse = nullptr;
     remote_block block = device.create_block(data_.dimension);
     device.reserve(block, data_.row_count / 2, has_values);
-    device.extend(block, data_.values.data(), codes, data_.row_count / 2 - 3);
+    device.extend(block, rows, data_.row_count / 2 - 3);
     device.reserve(block, data_.row_count, has_values);
-    device.extend(block, data_.values.data(), codes, data_.row_count);
+    device.extend(block, rows, data_.row_count);
     const remote_block* const residents[] = {&block};
     const sagitta_batch view = batch_.view(1);
     const auto answer = device.search(view, residents);
@@ -134,6 +136,47 @@ void test_answers(uint64_t seed) {
     for (const bool has_codes : {true, false}) workload(seed).run(*process.device, has_values, has_codes);
   }
   require(WEXITSTATUS(process.hang_up()) == 0, "the process did not end with the service");
+}
+
+/** Files of this process cannot grow for as long as this lives: nor can shared memory. */
+class without_growth {
+ public:
+  without_growth() : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none{1, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &none);
+  }
+  without_growth(const without_growth&) = delete;
+  ~without_growth() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
+};
+
+/** Missing memory of the host is not taken for missing memory of the device, and changes nothing. */
+void test_host_memory(uint64_t seed) {
+  served process(nullptr, patient, [] {});
+  process.device->open(0, "mma");
+  random_source random(seed);
+  // More bytes than a new channel has room for.
+  const rows data(random, kind::clustered, 360, 16'384);
+  const sagitta_block uploaded = data.block();
+  remote_block block = process.device->create_block(data.dimension);
+  process.device->reserve(block, data.row_count, true);
+  try {
+    const without_growth limit;
+    process.device->extend(block, uploaded, data.row_count);
+    require(false, "shared memory grew beyond the limit");
+  } catch (const failure& failed) {
+    require(failed.status == SAGITTA_OUT_OF_HOST_MEMORY, "no host memory: " + failed.what);
+  }
+  require(block.row_count == 0, "no host memory: rows were uploaded");
+  process.device->extend(block, uploaded, data.row_count);
+  workload(seed).run(*process.device, true, true);
 }
 
 #if defined(SAGITTA_EMULATE_CUDA)
@@ -199,6 +242,7 @@ void test_faults(uint64_t seed) {
 
 void test_remote_device(uint64_t seed) {
   test_answers(seed);
+  test_host_memory(seed);
 #if defined(SAGITTA_EMULATE_CUDA)
   test_faults(seed);
 #endif

@@ -15,6 +15,7 @@
 #include "check.h"
 #include "test_batch.h"
 #include "test_json.h"
+#include "test_term_vectors.h"
 
 namespace {
 
@@ -180,6 +181,7 @@ int main(int argc, char** argv) {
   test_arguments();
   random_source texts(seed);
   check::test_json(texts);
+  check::test_term_vectors(texts);
   for (size_t i = 0; i < sagitta_target_count(); i++) {
     const char* const name = sagitta_target_name(i);
     require(sagitta_select_target(name) == SAGITTA_OK, "select");

@@ -8,5 +8,5 @@ rows=10000000 dimension=768 batches=4096,64,1
 if [ -n "$small" ]; then
   rows=1000 dimension=64 batches=9,1 measured_seconds=0
 fi
-scan scan-10m 330 "$rows" "$dimension" "$batches" 10 100
-torch_scan torch-10m 240 "$rows" "$dimension" "$batches" 10 100
+scan scan-10m 330 clustered "$rows" "$dimension" "$batches" 10 100
+torch_scan torch-10m 240 clustered "$rows" "$dimension" "$batches" 10 100

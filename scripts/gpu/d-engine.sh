@@ -1,14 +1,11 @@
 #!/usr/bin/env bash
 # Call D, under ten minutes: the engine of an unpacked bundle on the GPU: what it finds and chooses, the
 # contract of all engines, and queries over REST.
-#
-#   GPU_BUNDLE   the folder of the bundle (default: sagitta-*-linux-* beside the scripts)
 set -u
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 begin d-engine 590
 
-bundle="${GPU_BUNDLE:-}"
-if [ -z "$bundle" ]; then bundle="$(ls -d "$here"/sagitta-*-linux-*/ 2> /dev/null | head -n 1)"; fi
+bundle="$(find_bundle)"
 sagitta="$bundle/bin/sagitta"
 selftest=() bench=(--full) engine=cuda
 if [ -n "$small" ]; then

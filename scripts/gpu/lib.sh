@@ -1,10 +1,11 @@
 # What the calls of a first session on a GPU share: steps with timeouts, all of which are run whatever
-# fails, and their outcome as JSON and as a Markdown table. Needs bash, coreutils and awk only.
+# fails, and their outcome as JSON and as a Markdown table. Needs bash, coreutils, gzip and awk only.
 #
 # The server refuses settings named SAGITTA_… that it does not know, hence the other prefix.
 #
 #   GPU_OUT        folder for results (default: ./gpu-results)
-#   GPU_PROGRAMS   folder of platform-test, cuda-test and cuda-bench (default: that of the scripts)
+#   GPU_PROGRAMS   folder of the programs, such as cuda-bench (default: that of the scripts)
+#   GPU_BUNDLE     folder of an unpacked bundle (default: sagitta-*-linux-* beside the scripts)
 #   GPU_BUDGET     seconds for the whole call; later steps get what is left
 #   GPU_SMALL      not empty: sizes for an emulated GPU, which only check the scripts
 #   GPU_PATIENCE   factor of all timeouts, for slow machines (default: 1)
@@ -19,13 +20,15 @@ if [ ! -x "$programs/cuda-bench" ] && [ -x "$here/../../build/kernels/cuda-bench
 fi
 torch_script="$here/torch_topk.py"
 [ -f "$torch_script" ] || torch_script="$here/../../bench/cuda/torch_topk.py"
+wordnet_terms="$here/wordnet-terms.gz"
+[ -f "$wordnet_terms" ] || wordnet_terms="$here/../../bench/data/wordnet-terms.gz"
 
 # Exit codes of the programs, and of `timeout`.
 absent=77
 timed_out=124
 killed=137
 
-# begin NAME SECONDS: a call, with the time it may take.
+# begin NAME SECONDS: a call, with the time it may take. The folder $scratch is removed at its end.
 begin() {
   call="$1"
   budget="${GPU_BUDGET:-$2}"
@@ -33,6 +36,7 @@ begin() {
   mkdir -p "$out"
   rm -f "$out"/*.out "$out"/*.err "$out"/steps.jsonl
   started=$SECONDS
+  scratch="$(mktemp -d)"
   trap finish EXIT
 }
 
@@ -66,6 +70,15 @@ step() {
     "$name" "$outcome" "$code" "$seconds" "$limit" "$(escaped "$message")" >> "$out/steps.jsonl"
   echo "$call/$name: $outcome, $seconds s${message:+: $message}"
   write_report
+}
+
+# The folder of an unpacked bundle, empty if there is none: $GPU_BUNDLE, or beside the scripts.
+find_bundle() {
+  if [ -n "${GPU_BUNDLE:-}" ]; then
+    echo "$GPU_BUNDLE"
+  else
+    ls -d "$here"/sagitta-*-linux-*/ 2> /dev/null | head -n 1
+  fi
 }
 
 # skip NAME REASON: a step that cannot be run here.
@@ -114,18 +127,20 @@ write_report() {
 finish() {
   local code=$?
   trap - EXIT
+  rm -rf "$scratch"
   write_report
   echo "$call: results in $out/report.json and $out/report.md"
   if [ "$code" -eq 0 ] && grep -Eq '"outcome":"(failed|timed out)"' "$out/steps.jsonl"; then code=1; fi
   exit "$code"
 }
 
-# scan NAME SECONDS ROWS DIMENSION BATCHES KS FILTERS: our kernels; torch_scan: torch on the same.
+# scan NAME SECONDS DATA ROWS DIMENSION BATCHES KS FILTERS [KERNELS]: our kernels, the best or the named ones;
+# torch_scan: torch on the same. DATA and KERNELS are those of cuda-bench.
 scan() {
-  step "$1" "$2" "$programs/cuda-bench" --json --seconds "${measured_seconds:-1}" --rows "$3" --dimension "$4" \
-    --batches "$5" --ks "$6" --filters "$7" scan
+  step "$1" "$2" "$programs/cuda-bench" --json --seconds "${measured_seconds:-1}" --data "$3" --rows "$4" \
+    --dimension "$5" --batches "$6" --ks "$7" --filters "$8" ${9:+--kernels "$9"} scan
 }
 torch_scan() {
-  step "$1" "$2" "$python" "$torch_script" --seconds "${measured_seconds:-1}" --rows "$3" --dimension "$4" \
-    --batches "$5" --ks "$6" --filters "$7"
+  step "$1" "$2" "$python" "$torch_script" --seconds "${measured_seconds:-1}" --data "$3" --rows "$4" \
+    --dimension "$5" --batches "$6" --ks "$7" --filters "$8"
 }

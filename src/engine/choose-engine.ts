@@ -149,6 +149,12 @@ function gaugesOf(engine: CudaEngine): EngineGauge[] {
       'exhaustiveQueryCount',
       'Queries of which a GPU scored every row in float64, the last resort.',
     ),
+    gauge('coarse_queries', 'coarseQueryCount', 'Queries that a GPU answered by coarse codes.'),
+    gauge(
+      'coarse_abandoned_queries',
+      'coarseAbandonedQueryCount',
+      'Queries for which coarse codes would have excluded too few rows.',
+    ),
     gauge('uploaded_bytes', 'uploadedBytes', 'Bytes of rows uploaded to GPUs.'),
     gauge('losses', 'lossCount', 'Times that a GPU was lost.'),
   ];
@@ -185,6 +191,19 @@ function logCudaEvent(logger: Logger, event: CudaEvent): void {
     case 'out of memory': {
       const { device, budgetBytes } = event;
       logger.warn({ device, budgetBytes }, 'the GPU has less memory than expected for vectors');
+      break;
+    }
+    case 'out of host memory': {
+      const message = 'the host has no memory for a call of the GPU; the fallback engine answers';
+      logger.warn({ device: event.device }, message);
+      break;
+    }
+    case 'host memory not pinned': {
+      const { device, bytes } = event;
+      const message =
+        'the system refuses to pin memory for copies to and from the GPU, which take longer; ' +
+        'its limit on locked memory may be too low';
+      logger.warn({ device, bytes }, message);
       break;
     }
   }

@@ -39,34 +39,38 @@ interface Drawn {
   readonly filter?: number;
   readonly ms: number;
   readonly undecided?: number;
+  readonly repeated?: number;
+  readonly exhaustive?: number;
 }
 
 /** As bench.cpp prints a case of 1 000 000 × 768 on the device above. */
-function kernelLine({ queries, filter = 100, ms, undecided = 0 }: Drawn): string {
+function kernelLine(drawn: Drawn): string {
+  const { queries, filter = 100, ms, undecided = 0, repeated = 0, exhaustive = 0 } = drawn;
   const copy = (((1e6 * 768) / ms) * 1e3) / 4e12;
   const int8 = (2e6 * 768 * queries * 1e3) / ms / 1.6e15;
   return (
-    `{"rows":1000000,"dimension":768,"queries":${queries},"k":10,"filter_percent":${filter},` +
+    `{"data":"clustered","seed":1,"rows":1000000,"dimension":768,"queries":${queries},"k":10,` +
+    `"filter_percent":${filter},` +
     `"device_ms_p50":${ms.toFixed(4)},"wall_ms_p50":${ms.toFixed(4)},"scan_ms":0.2000,` +
     '"rescore_ms":0.0100,"select_ms":0.0100,"upload_ms":0.0100,"prepare_ms":0.0100,' +
     `"finish_ms":0.0100,"queries_per_s":${((queries / ms) * 1e3).toFixed(1)},` +
     `"share_of_copy":${copy.toFixed(4)},"share_of_int8":${int8.toFixed(4)},` +
-    `"rescored_per_query":73.2,"undecided":${undecided},"exact":true}`
+    `"rescored_per_query":73.2,"repeated":${repeated},"exhaustive":${exhaustive},"undecided":${undecided},"exact":true}`
   );
 }
 
 /** As torch_topk.py prints one. */
 function torchLine(precision: string, { queries, filter = 100, ms }: Drawn): string {
   return (
-    `{"rows": 1000000, "dimension": 768, "queries": ${queries}, "k": 10, "filter_percent": ` +
-    `${filter.toFixed(1)}, "precision": "${precision}", "device_ms_p50": ${ms}, "wall_ms_p50": ` +
+    `{"data": "clustered", "rows": 1000000, "dimension": 768, "queries": ${queries}, "k": 10, ` +
+    `"filter_percent": ${filter.toFixed(1)}, "precision": "${precision}", "device_ms_p50": ${ms}, "wall_ms_p50": ` +
     `${ms}, "chunks": 2, "recall": ${precision === 'bf16' ? 0.875 : null}}`
   );
 }
 
 const KERNELS = [
   kernelLine({ queries: 1, ms: 0.24 }),
-  kernelLine({ queries: 16, ms: 0.384, undecided: 2 }),
+  kernelLine({ queries: 16, ms: 0.384, undecided: 2, repeated: 5, exhaustive: 3 }),
   kernelLine({ queries: 4096, ms: 16 }),
   kernelLine({ queries: 128, filter: 10, ms: 0.5 }),
 ];
@@ -81,15 +85,24 @@ const TORCH = [
 test('the parsers match the lines that the programs print', () => {
   const cpp = readFileSync(join(ROOT, 'kernels/cuda/bench/bench.cpp'), 'utf8');
   const printed = new Set([...cpp.matchAll(/\\"(\w+)\\":/g)].map(([, name]) => name));
-  for (const name of ['device', 'kernels', 'exact', ...DEVICE_NUMBERS, ...KERNEL_NUMBERS]) {
+  for (const name of ['device', 'kernels', 'data', 'exact', ...DEVICE_NUMBERS, ...KERNEL_NUMBERS]) {
     assert.ok(printed.has(name), `bench.cpp prints no ${name}`);
   }
   const python = readFileSync(SCRIPT, 'utf8');
-  const names = ['torch', 'cuda', 'precision', 'recall', 'failure', ...PRECISIONS];
+  const names = ['torch', 'cuda', 'data', 'precision', 'recall', 'failure', ...PRECISIONS];
   for (const name of [...names, ...TORCH_DEVICE_NUMBERS, ...TORCH_NUMBERS]) {
     assert.match(python, new RegExp(`"${name}":|\\b${name}=`), `torch_topk.py prints no ${name}`);
   }
-  for (const option of ['rows', 'dimension', 'batches', 'ks', 'filters', 'seconds']) {
+  for (const option of [
+    'data',
+    'seed',
+    'rows',
+    'dimension',
+    'batches',
+    'ks',
+    'filters',
+    'seconds',
+  ]) {
     assert.ok(cpp.includes(`"--${option}"`), `bench.cpp takes no --${option}`);
     assert.ok(python.includes(`"--${option}"`), `torch_topk.py takes no --${option}`);
   }
@@ -135,10 +148,11 @@ describe('the report', () => {
   it('shows undecided queries and missed goals', () => {
     assert.equal(
       rowOf(whole, 'batch of 16, k = 10')!.at(-1),
-      'of copy missed: 50 %; undecided queries are left to the CPU, not timed',
+      'of copy missed: 50 %; 5 queries scanned again; all rows of 3 queries scored; ' +
+        'undecided queries are left to the CPU, not timed',
     );
     assert.match(whole, /70 % of the copy bandwidth \| 1 of 2 cases \| 50 %: .* batch of 16/);
-    assert.match(whole, /with a filter: 3 × as fast as torch.* \| 1 of 1 cases \| 4\.00 ×/);
+    assert.match(whole, /with a filter: 3 × as fast as torch.* \| 1 of 1 cases \| 8\.00 ×/);
   });
 
   it('shows the device, its peaks and the recall of torch', () => {
@@ -177,8 +191,16 @@ test('the full plan starts with the goals and skips steps that exceed the memory
   const steps = planSteps(true);
   assert.equal(nameOf(steps[0]!), '1000000 × 768, k = 10, no filter');
   const sizes = new Set(steps.map(({ rowCount, dimension }) => `${rowCount} × ${dimension}`));
-  const expected = ['1000000 × 768', '10000000 × 768', '1000000 × 128', '1000000 × 1536'];
+  const deep = ['1000000 × 1536', '1000000 × 1024', '1000000 × 3072'];
+  const expected = ['1000000 × 768', '113000 × 768', ...deep, '10000000 × 768', '1000000 × 128'];
   assert.deepEqual([...sizes], expected);
+  const names = steps.map(nameOf).filter((name) => /isotropic|wordnet/.test(name));
+  assert.deepEqual(
+    names,
+    ['113000 × 768, wordnet', ...deep.map((size) => `${size}, isotropic`)].map(
+      (start) => `${start}, k = 10 and 100, no filter`,
+    ),
+  );
   const largest = steps.find(({ rowCount }) => rowCount === 10_000_000)!;
   const roomy = { hostBytes: 128e9, deviceBytes: 140e9 };
   assert.equal(findShortage(largest, roomy, null), null);
@@ -327,8 +349,9 @@ function findings({ withTorch }: { withTorch: boolean }): Findings {
     if (line.kind === 'case') section.torchCases.push(line);
   }
   const [rows, dimension, queries, k, filter_percent] = [1_000_000, 768, 1, 10, 100];
-  const shape = { rows, dimension, queries, k, filter_percent };
-  assert.deepEqual(Object.keys(shape), [...CASE_NUMBERS]);
+  const numbers = { rows, dimension, queries, k, filter_percent };
+  assert.deepEqual(Object.keys(numbers), [...CASE_NUMBERS]);
+  const shape = { data: 'clustered', ...numbers };
   const times = { p50_ms: 0.54, p99_ms: 0.8, queries_per_s: 1800 };
   return {
     isFull: true,
@@ -336,7 +359,16 @@ function findings({ withTorch }: { withTorch: boolean }): Findings {
     device,
     driver: parseDriver('580.65.06, 143771, 143250, 700.00'),
     sections: [section],
-    engine: [{ kind: 'engine', ...shape, ...times, rescored_per_query: 90, fallback_queries: 0 }],
+    engine: [
+      {
+        kind: 'engine',
+        engine: 'cuda',
+        ...shape,
+        ...times,
+        rescored_per_query: 90,
+        fallback_queries: 0,
+      },
+    ],
     notes: [],
     plannedCount: 9,
     isFinished: true,

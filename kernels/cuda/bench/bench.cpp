@@ -1,16 +1,19 @@
 // Benchmarks the GPU kernels without Node: the peak rates of a device, and the share that searches reach.
 //
-//   cuda-bench [--device N] [--kernels mma|wgmma] [--json] peaks
-//   cuda-bench … scan [--rows N] [--dimension D] [--batches 1,16,128] [--ks 10,100]
-//                     [--filters 100,10,1] [--seconds S] [--host-values]
+//   cuda-bench [--device N] [--kernels mma|wgmma|wgmma-ring] [--json] peaks
+//   cuda-bench … scan [--data clustered|isotropic|FILE] [--seed N] [--rows N] [--dimension D]
+//                     [--batches 1,16,128] [--ks 10,100] [--filters 100,10,1] [--seconds S] [--host-values]
 //
-// Filters are percentages of rows that pass; all queries of a batch have the same filter. Answers are
-// compared with the CPU kernels before timing; a wrong answer exits with 1. Times are medians of CUDA
-// events; the data are clustered unit vectors from a fixed seed. Exits with 77 without a device.
+// Data are unit vectors from a seed, around 256 centers or in all directions alike (which no bound prunes
+// well), or those of a file, row-major [rows, dimension] float32: its last rows are the queries, and
+// --rows is a limit. Filters are percentages of rows that pass; all queries of a batch have the same
+// filter. Answers are compared with the CPU kernels before timing; a wrong answer exits with 1. Times are
+// medians of CUDA events. Exits with 77 without a device, with 2 where the data do not fit.
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
@@ -31,6 +34,9 @@ constexpr uint32_t checked_queries = 4;
 struct options {
   uint32_t device = 0;
   const char* kernels = nullptr;
+  /** clustered, isotropic, or the name of a file. */
+  std::string data = "clustered";
+  uint64_t seed = 1;
   uint32_t rows = 100'000;
   uint32_t dimension = 768;
   std::vector<uint32_t> batches = {1, 16, 128, 1024, 4096};
@@ -47,17 +53,36 @@ void require_ok(sagitta_status status, const char* what) {
   std::exit(status == SAGITTA_OUT_OF_MEMORY ? 2 : 1);
 }
 
-/** Rows with codes, created on all cores, because there may be tens of gigabytes. */
+[[noreturn]] void end_without_room(const std::string& why) {
+  std::fprintf(stderr, "cuda-bench: %s\n", why.c_str());
+  std::exit(2);
+}
+
+/** The file's name without folder and ending, as lines show it. */
+std::string name_of(const std::string& data) {
+  const size_t from = data.rfind('/') + 1;
+  return data.substr(from, data.find('.', from) - from);
+}
+
+/** Rows with codes, created on all cores, because there may be tens of gigabytes; and queries. */
 struct data {
   explicit data(const options& wanted)
-      : dimension(wanted.dimension),
-        centers(create_centers(wanted.dimension)),
-        values(size_t{wanted.rows} * wanted.dimension),
-        codes(sagitta_codes_bytes(wanted.rows, wanted.dimension)),
-        id_offsets(wanted.rows + size_t{1}),
-        row_count(wanted.rows) {
+      : name(name_of(wanted.data)), seed(wanted.seed), dimension(wanted.dimension) {
     const uint32_t threads = std::max(1u, std::thread::hardware_concurrency());
-    fill_clustered(values, row_count, dimension, centers, threads);
+    const uint32_t query_count = *std::max_element(wanted.batches.begin(), wanted.batches.end());
+    if (wanted.data == "clustered" || wanted.data == "isotropic") {
+      const std::vector<float> centers =
+          wanted.data == "clustered" ? create_centers(dimension) : std::vector<float>();
+      row_count = wanted.rows;
+      values.resize(size_t{row_count} * dimension);
+      queries.resize(size_t{query_count} * dimension);
+      fill_unit_vectors(values, row_count, dimension, centers, seed * rows_seed, threads);
+      fill_unit_vectors(queries, query_count, dimension, centers, seed * queries_seed, threads);
+    } else {
+      read(wanted.data, wanted.rows, query_count);
+    }
+    codes.resize(sagitta_codes_bytes(row_count, dimension));
+    id_offsets.resize(row_count + size_t{1});
     const uint32_t panels = (row_count + 15) / 16;
     on_threads(threads, [&](uint32_t t) {
       const auto from = static_cast<uint32_t>(uint64_t{panels} * t / threads) * 16;
@@ -71,13 +96,40 @@ struct data {
             nullptr,
             nullptr};
   }
+  std::string name;
+  uint64_t seed;
   uint32_t dimension;
-  std::vector<float> centers;
+  uint32_t row_count = 0;
+  /** [rows, dimension] */
   std::vector<float> values;
+  /** [the largest batch, dimension] */
+  std::vector<float> queries;
   std::vector<uint8_t> codes;
   /** All ids are empty, so row numbers break ties. */
   std::vector<int32_t> id_offsets;
-  uint32_t row_count;
+
+ private:
+  void read(const std::string& path, uint32_t row_limit, uint32_t query_count) {
+    std::ifstream file(path, std::ios::binary | std::ios::ate);
+    if (!file) end_without_room(path + " cannot be read");
+    const size_t row_bytes = dimension * sizeof(float);
+    const auto byte_count = static_cast<size_t>(file.tellg());
+    const size_t all = byte_count / row_bytes;
+    if (byte_count % row_bytes != 0 || all <= query_count) {
+      end_without_room(path + ": expected rows of " + std::to_string(dimension) +
+                       " float32 numbers, more than the largest batch");
+    }
+    row_count = static_cast<uint32_t>(std::min<size_t>(row_limit, all - query_count));
+    values.resize(size_t{row_count} * dimension);
+    queries.resize(size_t{query_count} * dimension);
+    const auto read_into = [&](std::vector<float>& to, size_t first_row) {
+      file.seekg(static_cast<std::streamoff>(first_row * row_bytes));
+      file.read(reinterpret_cast<char*>(to.data()), static_cast<std::streamsize>(to.size() * sizeof(float)));
+    };
+    read_into(values, 0);
+    read_into(queries, all - query_count);
+    if (!file) end_without_room(path + " cannot be read");
+  }
 };
 
 struct batch_case {
@@ -93,8 +145,8 @@ class searcher {
     require_ok(sagitta_device_block_create(device, from.dimension, &block_), "block");
     const auto start = steady_clock::now();
     require_ok(sagitta_device_block_reserve(block_, from.row_count, wanted.has_values ? 1 : 0), "rows");
-    require_ok(sagitta_device_block_extend(block_, from.values.data(), from.codes.data(), from.row_count),
-               "rows");
+    const sagitta_block rows = from.block();
+    require_ok(sagitta_device_block_extend(block_, &rows, from.row_count), "rows");
     staged_seconds = seconds_since(start);
   }
   searcher(const searcher&) = delete;
@@ -157,8 +209,6 @@ void searcher::check_answers(const sagitta_batch& batch, const sagitta_device_an
 }
 
 void searcher::run(const batch_case& what, const sagitta::cuda::device_peaks& peaks) {
-  std::vector<float> vectors(size_t{what.queries} * data_.dimension);
-  fill_clustered(vectors, what.queries, data_.dimension, data_.centers, 1);
   check::random_source random(7);
   std::vector<uint32_t> bitmap;
   if (what.filter < 100) bitmap = check::random_bitmap(random, data_.row_count, what.filter / 100);
@@ -166,7 +216,7 @@ void searcher::run(const batch_case& what, const sagitta::cuda::device_peaks& pe
   const sagitta_block_view view{bitmap.empty() ? nullptr : bitmap.data(), 0, data_.row_count};
   std::vector<sagitta_query> queries(what.queries);
   for (uint32_t q = 0; q < what.queries; q++) {
-    queries[q].vector = vectors.data() + size_t{q} * data_.dimension;
+    queries[q].vector = data_.queries.data() + size_t{q} * data_.dimension;
     queries[q].floor = -INFINITY;
     queries[q].metric = SAGITTA_COSINE;
     queries[q].k = what.k;
@@ -208,24 +258,29 @@ void searcher::print(const batch_case& what, const sagitta::cuda::device_peaks& 
       std::max(peaks.mma_operations_per_second, peaks.wgmma_operations_per_second);
   const double of_copy = code_bytes / ms * 1e3 / peaks.copy_bytes_per_second;
   const double of_matrix = 2 * code_bytes * what.queries / ms * 1e3 / best;
+  const unsigned long long repeated = times.repeated_queries;
+  const unsigned long long exhaustive = times.exhaustive_queries;
   if (options_.as_json) {
     std::printf(
-        "{\"rows\":%u,\"dimension\":%u,\"queries\":%u,\"k\":%u,\"filter_percent\":%g,"
+        "{\"scan\":\"%s\",\"data\":\"%s\",\"seed\":%llu,\"rows\":%u,\"dimension\":%u,\"queries\":%u,\"k\":%u,\"filter_percent\":%g,"
         "\"device_ms_p50\":%.4f,\"wall_ms_p50\":%.4f,\"scan_ms\":%.4f,\"rescore_ms\":%.4f,"
         "\"select_ms\":%.4f,\"upload_ms\":%.4f,\"prepare_ms\":%.4f,\"finish_ms\":%.4f,"
         "\"queries_per_s\":%.1f,\"share_of_copy\":%.4f,\"share_of_int8\":%.4f,"
-        "\"rescored_per_query\":%.1f,\"undecided\":%u,\"exact\":true}\n",
-        data_.row_count, data_.dimension, what.queries, what.k, what.filter, ms, median(wall_ms),
+        "\"rescored_per_query\":%.1f,\"repeated\":%llu,\"exhaustive\":%llu,\"undecided\":%u,\"exact\":true}\n",
+        options_.kernels == nullptr ? "best" : options_.kernels, data_.name.c_str(),
+        static_cast<unsigned long long>(data_.seed), data_.row_count, data_.dimension, what.queries,
+        what.k, what.filter, ms, median(wall_ms),
         times.scan_ms, times.rescore_ms, times.select_ms, times.upload_ms, times.prepare_ms,
         times.finish_ms, what.queries / median(wall_ms) * 1e3, of_copy, of_matrix, rescored,
-        undecided);
+        repeated, exhaustive, undecided);
   } else {
     std::printf(
-        "%u × %u, %4u queries, k %3u, %5.4g %% pass: %9.3f ms (wall %9.3f), scan %.3f, rescore %.3f, "
-        "select %.3f; %5.1f %% of copy, %5.1f %% of int8; %.1f rescored per query, %u undecided, exact\n",
-        data_.row_count, data_.dimension, what.queries, what.k, what.filter, ms, median(wall_ms),
+        "%s, %u × %u, %4u queries, k %3u, %5.4g %% pass: %9.3f ms (wall %9.3f), scan %.3f, rescore %.3f, "
+        "select %.3f; %5.1f %% of copy, %5.1f %% of int8; %.1f rescored per query, %llu scanned again, "
+        "%llu scored in full, %u undecided, exact\n",
+        data_.name.c_str(), data_.row_count, data_.dimension, what.queries, what.k, what.filter, ms, median(wall_ms),
         times.scan_ms, times.rescore_ms, times.select_ms, 100 * of_copy, 100 * of_matrix, rescored,
-        undecided);
+        repeated, exhaustive, undecided);
   }
   std::fflush(stdout);
 }
@@ -262,11 +317,14 @@ int main(int argc, char** argv) {
     else if (name == "--filters") wanted.filters = numbers_of<double>(argv[++i]);
     else if (name == "--seconds") wanted.seconds = std::strtod(argv[++i], nullptr);
     else if (name == "--device") wanted.device = numbers_of<uint32_t>(argv[++i])[0];
+    else if (name == "--data") wanted.data = argv[++i];
+    else if (name == "--seed") wanted.seed = std::strtoull(argv[++i], nullptr, 10);
     else if (name == "--rows") wanted.rows = numbers_of<uint32_t>(argv[++i])[0];
     else if (name == "--dimension") wanted.dimension = numbers_of<uint32_t>(argv[++i])[0];
     else return usage(("unknown option " + name).c_str());
   }
   if (command != "peaks" && command != "scan") return usage("expected peaks or scan");
+  if (wanted.batches.empty()) return usage("--batches needs a number of queries");
   uint32_t device_count = 0;
   if (sagitta_device_count(&device_count) != SAGITTA_OK || device_count == 0) {
     std::fprintf(stderr, "cuda-bench: skipped, no device: %s\n",
@@ -291,7 +349,10 @@ int main(int argc, char** argv) {
   if (command == "scan") {
     const data made(wanted);
     searcher searching(wanted, device, made);
-    if (!wanted.as_json) std::printf("uploaded in %.2f s\n", searching.staged_seconds);
+    if (!wanted.as_json) {
+      std::printf("%s, seed %llu, uploaded in %.2f s\n", made.name.c_str(),
+                  static_cast<unsigned long long>(made.seed), searching.staged_seconds);
+    }
     for (const double filter : wanted.filters) {
       for (const uint32_t k : wanted.ks) {
         for (const uint32_t queries : wanted.batches) searching.run({queries, k, filter}, peaks);

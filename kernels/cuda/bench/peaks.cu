@@ -116,7 +116,7 @@ device_peaks measure_peaks(bool may_wgmma) {
   const rate_parameters parameters{reinterpret_cast<int32_t*>(memory.data())};
   const uint32_t blocks = 4 * multiprocessors;
   const double mma_ms = milliseconds(on, [&] {
-    check(launch(run_mma, dim3(blocks), threads, 0, on, parameters), "mma");
+    check(launch(run_mma, dim3(blocks), threads, 0, cudaStream_t{on}, parameters), "mma");
   });
   peaks.mma_operations_per_second =
       static_cast<double>(blocks) * (threads / 32) * rounds * independent * mma_operations / mma_ms * 1e3;
@@ -125,7 +125,8 @@ device_peaks measure_peaks(bool may_wgmma) {
   check(cudaFuncSetAttribute(run_wgmma, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
         "wgmma");
   const double wgmma_ms = milliseconds(on, [&] {
-    check(launch(run_wgmma, dim3(multiprocessors), threads, shared_bytes, on, parameters), "wgmma");
+    check(launch(run_wgmma, dim3(multiprocessors), threads, shared_bytes, cudaStream_t{on}, parameters),
+          "wgmma");
   });
   peaks.wgmma_operations_per_second =
       static_cast<double>(multiprocessors) * (threads / 128) * rounds * wgmma_operations / wgmma_ms * 1e3;

@@ -1,7 +1,9 @@
-// The running block: its warps, which lanes are runnable, and what the others wait for.
+// Resident blocks: their warps, which lanes are runnable, and what the others wait for.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "fiber.h"
@@ -33,8 +35,16 @@ struct warp {
   location locations[lane_count];
 };
 
+struct mbarrier_state;
+struct tensor_core_state;
+struct race_state;
+
+inline constexpr size_t shared_bytes_max = 227 << 10;
+
+/** A resident block. Its place is reused for the blocks that follow. */
 struct block {
   const grid_launch* launch = nullptr;
+  uint3 index;
   uint32_t thread_count = 0;
   uint32_t exited_count = 0;
   warp warps[warp_count_max];
@@ -47,9 +57,42 @@ struct block {
   location barrier_location;
   /** The result of the last barrier. */
   int barrier_result = 0;
+  /** The number of barriers that the block has passed. */
+  uint32_t barriers_passed = 0;
+
+  /** [lane_count * warp_count_max] */
+  std::vector<fiber> fibers;
+  /** Dynamic shared memory, [shared_bytes_max]; never freed. */
+  unsigned char* dynamic_shared = nullptr;
+  /** The variables of `__shared__` while other blocks run; see types.h. */
+  std::vector<unsigned char> static_shared;
+  /** Which threads have waited for the kernels before an early launch; see early_launch.h. */
+  std::bitset<lane_count * warp_count_max> has_awaited;
+  std::shared_ptr<tensor_core_state> tensor_cores;
+  std::shared_ptr<mbarrier_state> mbarriers;
+  /** Null unless races are looked for. */
+  std::shared_ptr<race_state> races;
 };
 
+/** The block whose thread runs. */
 block& block_in_use();
+/** Whether the calling OS thread runs a thread of a block. */
+bool is_in_kernel();
+/** Lets any other thread or block run first, once in so many calls on average. */
+void yield_far(uint32_t one_in);
+/** The running thread waits for this until it is resumed; another thread of the running block. */
+void suspend(const char* what, const location& where);
+void resume(uint32_t thread);
+
+struct memory_range {
+  unsigned char* start;
+  size_t bytes;
+  bool contains(const void* address) const {
+    return static_cast<size_t>(static_cast<const unsigned char*>(address) - start) < bytes;
+  }
+};
+/** The memory of all variables of `__shared__`, and of others that belong to the OS thread. */
+const memory_range& static_shared_memory();
 
 /** Describes a thread of the running block: kernel, block and thread; without the thread for ~0u. */
 std::string name_of_thread(uint32_t thread);

@@ -7,6 +7,9 @@
 #include <type_traits>
 
 #include "runtime.h"
+#include "threads.h"
+
+#include "../../cuda/launch_order.h"
 
 namespace sagitta::cuda::emulation {
 
@@ -19,11 +22,12 @@ struct grid_launch {
   size_t shared_bytes;
   /** Runs one thread. */
   std::function<void()> run;
+  bool is_early;
 };
 
 cudaError_t put_launch(grid_launch launch, cudaStream_t stream);
 
-/** Runs all blocks, one after another, in random order. */
+/** Runs all blocks, several at a time, in random order. */
 void run_grid(const grid_launch& launch);
 
 /** The kernel's name, if symbols are available, and the location of its launch, for messages. */
@@ -31,12 +35,15 @@ std::string name_of(const grid_launch& launch);
 
 template <class P>
 cudaError_t launch(void (*kernel)(P), dim3 grid, uint32_t threads, size_t shared_bytes,
-                   cudaStream_t stream, const P& parameters,
+                   launch_order order, const P& parameters,
                    std::source_location where = std::source_location::current()) {
   static_assert(std::is_trivially_copyable_v<P>);
   return put_launch({reinterpret_cast<const void*>(kernel), where, grid, threads, shared_bytes,
-                     [kernel, parameters] { kernel(parameters); }},
-                    stream);
+                     [kernel, parameters] { kernel(parameters); }, order.is_early},
+                    order.stream);
 }
+
+/** The device's wait of early launches; see early_launch.h. */
+void await_earlier_kernels(SAGITTA_WHERE);
 
 }  // namespace sagitta::cuda::emulation

@@ -32,6 +32,10 @@ struct operation {
 
 struct device;
 
+inline constexpr int multiprocessor_count = 2;
+/** How many blocks of a launch a multiprocessor holds at a time. */
+int blocks_per_multiprocessor(int threads, size_t shared_bytes);
+
 }  // namespace sagitta::cuda::emulation
 
 struct CUstream_st {
@@ -68,6 +72,9 @@ struct machine {
   machine();
   std::vector<std::unique_ptr<device>> devices;
   std::map<const unsigned char*, allocation> memory;
+  /** Bytes of each allocation of pinned memory of the host, and of all of them. */
+  std::map<const void*, size_t> pinned;
+  uint64_t pinned_bytes = 0;
   std::set<CUevent_st*> events;
   uint64_t launch_count = 0;
   uint64_t call_count = 0;

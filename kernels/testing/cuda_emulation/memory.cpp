@@ -82,14 +82,27 @@ cudaError_t cudaMallocHost(void** pointer, size_t bytes) {
   if (here.error() != cudaSuccess) return here.error();
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
-  if (posix_memalign(pointer, 4096, bytes) != 0) return here.fails(cudaErrorMemoryAllocation);
+  machine& machine = machine_in_use();
+  const uint64_t limit = current_settings().pinned_bytes;
+  if (machine.pinned_bytes > limit || bytes > limit - machine.pinned_bytes ||
+      posix_memalign(pointer, 4096, bytes) != 0) {
+    return here.fails(cudaErrorMemoryAllocation);
+  }
   memset(*pointer, fresh, bytes);
+  machine.pinned[*pointer] = bytes;
+  machine.pinned_bytes += bytes;
   return cudaSuccess;
 }
 
 // Does not wait for copies: ASan reports a copy after its memory was freed.
 cudaError_t cudaFreeHost(void* pointer) {
-  const call here;
+  call here;
+  if (pointer == nullptr) return here.error();
+  machine& machine = machine_in_use();
+  const auto found = machine.pinned.find(pointer);
+  if (found == machine.pinned.end()) return here.fails(cudaErrorInvalidValue);
+  machine.pinned_bytes -= found->second;
+  machine.pinned.erase(found);
   free(pointer);
   return here.error();
 }

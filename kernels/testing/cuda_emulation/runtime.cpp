@@ -66,6 +66,12 @@ void forget_machine() {
 
 int& device_of_thread() { return device_index; }
 
+int blocks_per_multiprocessor(int threads, size_t shared_bytes) {
+  constexpr size_t reserved_bytes = 1 << 10;
+  return std::min(multiprocessor_threads / threads,
+                  static_cast<int>(shared_bytes_multiprocessor / (shared_bytes + reserved_bytes)));
+}
+
 void hang() {
   for (;;) pause();
 }
@@ -205,7 +211,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->maxThreadsPerMultiProcessor = multiprocessor_threads;
   properties->major = settings.capability / 10;
   properties->minor = settings.capability % 10;
-  properties->multiProcessorCount = 2;
+  properties->multiProcessorCount = multiprocessor_count;
   properties->l2CacheSize = 1 << 20;
   return cudaSuccess;
 }
@@ -356,10 +362,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* block_count, cons
   const call here;
   if (here.error() != cudaSuccess) return here.error();
   if (threads < 1 || threads > 1024) return here.fails(cudaErrorInvalidValue);
-  constexpr size_t reserved_bytes = 1 << 10;
-  *block_count =
-      std::min(multiprocessor_threads / threads,
-               static_cast<int>(shared_bytes_multiprocessor / (shared_bytes + reserved_bytes)));
+  *block_count = blocks_per_multiprocessor(threads, shared_bytes);
   return cudaSuccess;
 }
 

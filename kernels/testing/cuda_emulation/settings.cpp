@@ -76,9 +76,15 @@ settings settings_of_environment() {
   wanted.device_count = static_cast<int>(number_of_environment("SAGITTA_EMULATED_DEVICES", 1));
   wanted.capability = static_cast<int>(number_of_environment("SAGITTA_EMULATED_CAPABILITY", 90));
   wanted.memory_bytes = number_of_environment("SAGITTA_EMULATED_MEMORY", wanted.memory_bytes);
+  wanted.pinned_bytes = number_of_environment("SAGITTA_EMULATED_PINNED_MEMORY", wanted.pinned_bytes);
   wanted.kind = fault_of_environment();
   wanted.fault_at_call = number_of_environment("SAGITTA_EMULATED_FAULT_AT_CALL", 0);
   wanted.fault_after = number_of_environment("SAGITTA_EMULATED_FAULT_AFTER", 0);
+  wanted.resident_blocks_max = static_cast<uint32_t>(
+      number_of_environment("SAGITTA_EMULATED_BLOCKS", wanted.resident_blocks_max));
+  wanted.accesses_per_yield = static_cast<uint32_t>(
+      number_of_environment("SAGITTA_EMULATED_ACCESSES", wanted.accesses_per_yield));
+  wanted.finds_races = number_of_environment("SAGITTA_EMULATED_RACES", 1) != 0;
   wanted.seed = number_of_environment("SAGITTA_EMULATION_SEED", std::random_device()());
   return wanted;
 }
@@ -92,6 +98,11 @@ void arm_fault(fault kind, uint64_t launch, uint64_t call) {
   now().in_force.kind = kind;
   now().in_force.fault_after = launch;
   now().in_force.fault_at_call = call;
+}
+
+void limit_pinned(uint64_t bytes) {
+  const std::lock_guard guard(lock());
+  now().in_force.pinned_bytes = bytes;
 }
 
 void read_fault_file() {

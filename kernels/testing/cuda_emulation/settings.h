@@ -3,6 +3,7 @@
 //   SAGITTA_EMULATED_DEVICES      number of devices (1); 0 is a machine without a device
 //   SAGITTA_EMULATED_CAPABILITY   90 for compute capability 9.0 (90)
 //   SAGITTA_EMULATED_MEMORY       bytes of each device (256 MiB)
+//   SAGITTA_EMULATED_PINNED_MEMORY   bytes that the host lets be pinned at a time (all)
 //   SAGITTA_EMULATED_FAULT        what happens then: lost (default), lost-in-kernel, memory, hang,
 //                                 hang-in-kernel, killed
 //   SAGITTA_EMULATED_FAULT_AFTER  the launch, counted from 1, at which it happens (0: never)
@@ -11,6 +12,11 @@
 //   SAGITTA_EMULATED_FAULT_FILE   a file that a test writes when a fault is to happen, as
 //                                 "hang launch 3" or "killed call 1", counted from then on; the
 //                                 process of an open device that reads it removes it
+//   SAGITTA_EMULATED_BLOCKS       how many blocks of a grid are resident at most (4), within what the
+//                                 multiprocessors have room for; 1 runs one block after another
+//   SAGITTA_EMULATED_ACCESSES     in programs whose kernels are instrumented (races.h): after how many
+//                                 accesses of memory, on average, another thread may run (24); 0: never
+//   SAGITTA_EMULATED_RACES        0: races are not looked for there (1)
 //   SAGITTA_EMULATION_SEED        seed of every random order (random); failures print it
 #pragma once
 
@@ -26,10 +32,14 @@ struct settings {
   int device_count = 1;
   int capability = 90;
   uint64_t memory_bytes = uint64_t{256} << 20;
+  uint64_t pinned_bytes = UINT64_MAX;
   fault kind = fault::lost;
   /** The numbers of the launch and of the call at which it happens; 0 for never. */
   uint64_t fault_after = 0;
   uint64_t fault_at_call = 0;
+  uint32_t resident_blocks_max = 4;
+  uint32_t accesses_per_yield = 24;
+  bool finds_races = true;
   uint64_t seed = 0;
 };
 
@@ -41,6 +51,8 @@ const settings& current_settings();
 
 /** Makes the fault happen at that launch or call, counted from now on; 0 for never. */
 void arm_fault(fault kind, uint64_t launch, uint64_t call);
+/** Limits the bytes that can be pinned from now on. */
+void limit_pinned(uint64_t bytes);
 /** Arms the fault of the file, if there is one; at each call. */
 void read_fault_file();
 /** Launches and calls since the start or the last `arm_fault`. */

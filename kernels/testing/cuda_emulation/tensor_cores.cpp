@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "block.h"
+#include "early_launch.h"
 #include "fragments.h"
 #include "machine.h"
+#include "races.h"
 #include "settings.h"
 
 namespace sagitta::cuda::emulation {
@@ -81,17 +83,35 @@ struct likeness {
   bool keep;
 };
 
-warp_state warps[warp_count_max];
-/** The calls of the first warp of each warpgroup. */
-std::vector<likeness> sequences[warp_count_max / 4];
-
 struct last_read {
   uint64_t hash;
-  uint64_t fence_count;
+  uint32_t fence_count;
 };
-/** What the last wgmma read by each descriptor, and the number of fences before it. */
-std::map<uint64_t, last_read> last_reads;
-uint64_t fence_count = 0;
+
+}  // namespace
+
+/** What a block's tensor cores have to do. */
+struct tensor_core_state {
+  warp_state warps[warp_count_max];
+  /** The calls of the first warp of each warpgroup. */
+  std::vector<likeness> sequences[warp_count_max / 4];
+  /** What the last wgmma read by each descriptor, and the fences before the barrier before it. */
+  std::map<uint64_t, last_read> last_reads;
+  /** Fences so far, and those before the barrier before the last one. */
+  uint32_t fence_count = 0;
+  uint32_t barriers_of_last_fence = 0;
+  uint32_t fence_count_before = 0;
+};
+
+namespace {
+
+tensor_core_state& state() { return *block_in_use().tensor_cores; }
+
+/** The number of fences that a barrier has followed. */
+uint32_t fences_before_barrier() {
+  const bool has_barrier = state().barriers_of_last_fence < block_in_use().barriers_passed;
+  return has_barrier ? state().fence_count : state().fence_count_before;
+}
 
 struct wgmma_operands {
   int32_t* sums;
@@ -107,8 +127,12 @@ struct wgmma_operands {
        where.line());
 }
 
-/** Reads columns [columns, depth] by the descriptor: K-major with the 128-byte swizzle. */
-std::vector<int8_t> read_columns(uint64_t descriptor, uint32_t column_count, const location& where) {
+/**
+ * Calls `visit(column, k, offset)` for each 16 bytes of columns [columns, depth]: K-major with the 128-byte
+ * swizzle.
+ */
+template <class Visit>
+void visit_columns(uint64_t descriptor, uint32_t column_count, const location& where, Visit visit) {
   const uint32_t start = static_cast<uint32_t>(descriptor & 0x3fff) << 4;
   const uint32_t stride = static_cast<uint32_t>(descriptor >> 32 & 0x3fff) << 4;
   if (descriptor >> 62 != 1) wrong(where, "a descriptor without the 128-byte swizzle");
@@ -117,21 +141,34 @@ std::vector<int8_t> read_columns(uint64_t descriptor, uint32_t column_count, con
   if (start % atom_bytes >= swizzled_row_bytes || start % depth != 0) {
     wrong(where, "columns do not start at a multiple of 1024 bytes plus 0, 32, 64 or 96");
   }
-  std::vector<int8_t> columns(size_t{column_count} * depth);
-  const unsigned char* const memory = dynamic_shared_memory();
   for (uint32_t column = 0; column < column_count; column++) {
     const uint32_t row_start = start + column / 8 * stride + column % 8 * swizzled_row_bytes;
     for (uint32_t k = 0; k < depth; k += 16) {
-      const uint32_t address = (row_start + k) ^ ((row_start + k) >> 7 & 7) << 4;
-      if (address + 16 > dynamic_shared_bytes()) wrong(where, "columns end beyond shared memory");
-      memcpy(&columns[size_t{column} * depth + k], memory + address, 16);
+      const uint32_t offset = (row_start + k) ^ ((row_start + k) >> 7 & 7) << 4;
+      if (offset + 16 > dynamic_shared_bytes()) wrong(where, "columns end beyond shared memory");
+      visit(column, k, offset);
     }
   }
+}
+
+std::vector<int8_t> read_columns(uint64_t descriptor, uint32_t column_count, const location& where) {
+  std::vector<int8_t> columns(size_t{column_count} * depth);
+  const unsigned char* const memory = dynamic_shared_memory();
+  visit_columns(descriptor, column_count, where, [&](uint32_t column, uint32_t k, uint32_t offset) {
+    memcpy(&columns[size_t{column} * depth + k], memory + offset, 16);
+  });
   return columns;
 }
 
-/** Checks for data written without a fence before it is read, which may be stale on a device. */
+/**
+ * Checks for data written without a fence before it is read, which may be stale on a device: by thread
+ * where kernels are instrumented, elsewhere whether any thread has called it before the last barrier.
+ */
 void check_fences(uint64_t descriptor, const std::vector<int8_t>& columns, const location& where) {
+  visit_columns(descriptor, static_cast<uint32_t>(columns.size() / depth), where,
+                [&](uint32_t, uint32_t, uint32_t offset) {
+                  check_async_access("wgmma", dynamic_shared_memory() + offset, 16, where);
+                });
   uint64_t hash = 0xcbf29ce484222325u;
   for (size_t i = 0; i < columns.size(); i += 8) {
     uint64_t word;
@@ -139,12 +176,15 @@ void check_fences(uint64_t descriptor, const std::vector<int8_t>& columns, const
     hash = (hash ^ word) * 0x100000001b3u;
     hash ^= hash >> 29;
   }
-  if (fence_count == 0) wrong(where, "wgmma without fence_async_shared before it");
-  const auto [found, is_first] = last_reads.try_emplace(descriptor, last_read{hash, fence_count});
-  if (!is_first && found->second.hash != hash && found->second.fence_count == fence_count) {
-    wrong(where, "shared memory has changed without fence_async_shared before wgmma");
+  if (state().fence_count == 0) wrong(where, "wgmma without fence_async_shared before it");
+  const uint32_t fences = fences_before_barrier();
+  if (fences == 0) wrong(where, "wgmma without a barrier after fence_async_shared");
+  const last_read now = {hash, fences};
+  const auto [found, is_first] = state().last_reads.try_emplace(descriptor, now);
+  if (!is_first && found->second.hash != hash && found->second.fence_count == fences) {
+    wrong(where, "shared memory was changed without fence_async_shared before the barrier");
   }
-  found->second = {hash, fence_count};
+  found->second = now;
 }
 
 void check_poison(const accumulators& sums, const location& where) {
@@ -159,8 +199,8 @@ void check_poison(const accumulators& sums, const location& where) {
 
 /** Checks that the warps of a warpgroup make the same calls in the same order. */
 void check_likeness(uint32_t warp, const wgmma_operands& own) {
-  std::vector<likeness>& sequence = sequences[warp / 4];
-  const uint64_t number = warps[warp].begun++;
+  std::vector<likeness>& sequence = state().sequences[warp / 4];
+  const uint64_t number = state().warps[warp].begun++;
   if (number == sequence.size()) {
     sequence.push_back({own.column_count, own.descriptor, own.keep});
     return;
@@ -196,7 +236,7 @@ std::shared_ptr<accumulators> accumulators_of(warp_state& warp, void* const* ope
 void run_wgmma(unsigned, void* const* operands) {
   const uint32_t index = threadIdx.x / lane_count;
   const auto& first = *static_cast<const wgmma_operands*>(operands[0]);
-  warp_state& warp = warps[index];
+  warp_state& warp = state().warps[index];
   if (!warp.is_fenced) wrong(*first.where, "wgmma without wgmma_fence before it");
   for (uint32_t lane = 1; lane < lane_count; lane++) {
     const auto& own = *static_cast<const wgmma_operands*>(operands[lane]);
@@ -227,6 +267,9 @@ void complete(issued& done, const location& where) {
   accumulators& sums = *done.sums;
   const uint32_t sum_count = sums.column_count / 2;
   if (!done.columns) done.columns = read_columns(done.descriptor, sums.column_count, where);
+  visit_columns(done.descriptor, sums.column_count, where, [](uint32_t, uint32_t, uint32_t offset) {
+    note_async_read(dynamic_shared_memory() + offset, 16);
+  });
   for (uint32_t column = 0; column < sums.column_count; column++) {
     for (uint32_t k = 0; k < depth; k++) {
       columns_now.pairs[k / 2][column][k % 2] = (*done.columns)[size_t{column} * depth + k];
@@ -249,10 +292,12 @@ void complete(issued& done, const location& where) {
   }
 }
 
-void run_fence(unsigned, void* const*) { warps[threadIdx.x / lane_count].is_fenced = true; }
+void run_fence(unsigned, void* const*) {
+  state().warps[threadIdx.x / lane_count].is_fenced = true;
+}
 
 void run_commit(unsigned, void* const*) {
-  warp_state& warp = warps[threadIdx.x / lane_count];
+  warp_state& warp = state().warps[threadIdx.x / lane_count];
   warp.committed++;
   for (issued& each : warp.queue) {
     if (each.group == 0) each.group = warp.committed;
@@ -265,7 +310,7 @@ struct wait_operands {
 };
 
 void run_wait(unsigned, void* const* operands) {
-  warp_state& warp = warps[threadIdx.x / lane_count];
+  warp_state& warp = state().warps[threadIdx.x / lane_count];
   const auto& first = *static_cast<const wait_operands*>(operands[0]);
   while (!warp.queue.empty() && warp.queue.front().group != 0 &&
          warp.queue.front().group + first.groups_left <= warp.committed) {
@@ -296,20 +341,12 @@ void require_warps(const char* what, uint32_t threads, bool is_there, const loca
 
 }  // namespace
 
-void start_tensor_cores() {
-  for (warp_state& warp : warps) {
-    warp.queue.clear();
-    warp.committed = 0;
-    warp.is_fenced = false;
-    warp.begun = 0;
-  }
-  for (auto& sequence : sequences) sequence.clear();
-  last_reads.clear();
-  fence_count = 0;
+void start_tensor_cores(block& block) {
+  block.tensor_cores = std::make_shared<tensor_core_state>();
 }
 
 void end_warp(uint32_t warp) {
-  if (!warps[warp].queue.empty()) {
+  if (!state().warps[warp].queue.empty()) {
     fail("%s: its warp has returned without waiting for its wgmma",
          name_of_thread(threadIdx.x).c_str());
   }
@@ -347,9 +384,18 @@ uint64_t wgmma_descriptor(const void* shared) {
          uint64_t{atom_bytes >> 4} << 32 | uint64_t{1} << 62;
 }
 
-void fence_async_shared() { fence_count++; }
+void fence_async_shared() {
+  tensor_core_state& own = state();
+  if (own.barriers_of_last_fence != block_in_use().barriers_passed) {
+    own.fence_count_before = own.fence_count;
+    own.barriers_of_last_fence = block_in_use().barriers_passed;
+  }
+  own.fence_count++;
+  fence_async_writes();
+}
 
 void check_global(const void* pointer, size_t bytes, const location& where) {
+  require_awaited("a load", where);
   if (reinterpret_cast<uintptr_t>(pointer) % bytes == 0 && is_device_memory(pointer, bytes)) return;
   fail("%s loads %zu bytes at %p, which is not aligned or not device memory, at %s:%u",
        name_of_thread(threadIdx.x).c_str(), bytes, pointer, where.file_name(), where.line());

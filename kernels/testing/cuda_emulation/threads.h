@@ -1,5 +1,5 @@
 // What the threads of a block share: indexes, barriers, exchanges between the lanes of a warp, and atomics.
-// At every synchronisation other threads may run, in random order. A deadlock ends the process with a
+// At every synchronisation other threads and blocks may run, in random order. A deadlock ends the process with a
 // message of where each thread waits.
 #pragma once
 
@@ -37,6 +37,11 @@ int meet_block(barrier barrier, bool predicate, const location& where);
 
 /** Sometimes lets other threads run first, where a device might. */
 void maybe_yield();
+
+/** The start of an atomic operation: may yield, and is told from a plain access (races.h). */
+void begin_atomic(const void* address, size_t bytes);
+/** __threadfence and __threadfence_block. */
+void fence_memory();
 
 [[noreturn]] void trap(const location& where);
 
@@ -81,11 +86,22 @@ template <class T>
 concept atomic = std::same_as<T, int> || std::same_as<T, unsigned> ||
                  std::same_as<T, unsigned long long>;
 
+// Not among the accesses of a kernel that are instrumented (races.h).
+template <class T>
+__attribute__((noinline, no_sanitize("thread"))) T load_atomically(const T* address) {
+  return *address;
+}
+template <class T>
+__attribute__((noinline, no_sanitize("thread"))) void store_atomically(T* address, T value) {
+  *address = value;
+}
+
+// Inlined, so that messages tell where the kernel calls it.
 template <class T, class F>
-T replace(T* address, F next) {
-  maybe_yield();
-  const T old = *address;
-  *address = next(old);
+__forceinline__ T replace(T* address, F next) {
+  begin_atomic(address, sizeof(T));
+  const T old = load_atomically(address);
+  store_atomically(address, next(old));
   return old;
 }
 
@@ -171,38 +187,38 @@ inline unsigned __reduce_or_sync(unsigned mask, unsigned value, SAGITTA_WHERE) {
                                             where);
 }
 
-// Threads switch only at synchronisations, so plain updates are atomic.
+// Threads do not switch between the read and the write, so plain updates are atomic.
 template <sagitta::cuda::emulation::atomic T>
-T atomicAdd(T* address, std::type_identity_t<T> value) {
+__forceinline__ T atomicAdd(T* address, std::type_identity_t<T> value) {
   return sagitta::cuda::emulation::replace(address, [value](T old) {
     using wrapping = std::make_unsigned_t<T>;
     return static_cast<T>(static_cast<wrapping>(old) + static_cast<wrapping>(value));
   });
 }
 template <sagitta::cuda::emulation::atomic T>
-T atomicMax(T* address, std::type_identity_t<T> value) {
+__forceinline__ T atomicMax(T* address, std::type_identity_t<T> value) {
   return sagitta::cuda::emulation::replace(address,
                                            [value](T old) { return old > value ? old : value; });
 }
 template <sagitta::cuda::emulation::atomic T>
-T atomicMin(T* address, std::type_identity_t<T> value) {
+__forceinline__ T atomicMin(T* address, std::type_identity_t<T> value) {
   return sagitta::cuda::emulation::replace(address,
                                            [value](T old) { return old < value ? old : value; });
 }
 template <sagitta::cuda::emulation::atomic T>
-T atomicOr(T* address, std::type_identity_t<T> value) {
+__forceinline__ T atomicOr(T* address, std::type_identity_t<T> value) {
   return sagitta::cuda::emulation::replace(address, [value](T old) { return old | value; });
 }
 template <sagitta::cuda::emulation::atomic T>
-T atomicAnd(T* address, std::type_identity_t<T> value) {
+__forceinline__ T atomicAnd(T* address, std::type_identity_t<T> value) {
   return sagitta::cuda::emulation::replace(address, [value](T old) { return old & value; });
 }
 template <sagitta::cuda::emulation::atomic T>
-T atomicExch(T* address, std::type_identity_t<T> value) {
+__forceinline__ T atomicExch(T* address, std::type_identity_t<T> value) {
   return sagitta::cuda::emulation::replace(address, [value](T) { return value; });
 }
 template <sagitta::cuda::emulation::atomic T>
-T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
+__forceinline__ T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
   return sagitta::cuda::emulation::replace(
       address, [expected, value](T old) { return old == expected ? value : old; });
 }
@@ -212,6 +228,6 @@ T __ldg(const T* address) {
   return *address;
 }
 
-inline void __threadfence() { sagitta::cuda::emulation::maybe_yield(); }
-inline void __threadfence_block() { sagitta::cuda::emulation::maybe_yield(); }
+inline void __threadfence() { sagitta::cuda::emulation::fence_memory(); }
+inline void __threadfence_block() { sagitta::cuda::emulation::fence_memory(); }
 [[noreturn]] inline void __trap(SAGITTA_WHERE) { sagitta::cuda::emulation::trap(where); }

@@ -14,8 +14,11 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(bytes) __attribute__((aligned(bytes)))
-/** One block runs at a time, so its shared variables can be static. */
-#define __shared__ static
+/**
+ * Variables of the OS thread, which lie together in memory: their values are exchanged when another
+ * block goes on.
+ */
+#define __shared__ static thread_local
 
 struct alignas(8) uint2 {
   unsigned x, y;

@@ -68,7 +68,7 @@ export function renderGpuReport(report: GpuReport): string[] {
     for (const { kernels, outcome, reason, seconds } of checks) {
       const details = [seconds === null ? '' : formatSeconds(seconds), printable(reason ?? '')];
       lines.push(
-        `  ${kernels.padEnd(6)}  ${[outcome, ...details].filter((part) => part !== '').join(', ')}`,
+        `  ${kernels.padEnd(10)}  ${[outcome, ...details].filter((part) => part !== '').join(', ')}`,
       );
     }
     lines.push(chosen === null ? `  not used: ${why}` : `  uses ${chosen}: ${why}`);

@@ -25,6 +25,8 @@ export interface KernelBatch {
   readonly dimension: number;
   /** The number of threads that may work on it at once. */
   readonly workerCount: number;
+  /** For tests: 0 chooses by cost, the default, 1 uses tiles only, 2 coarse codes where there are any. */
+  readonly method?: 0 | 1 | 2;
   readonly blocks: readonly KernelBlock[];
   readonly bitmaps: readonly Uint32Array[];
   /** Row-major [views, 3]: block, row count, and 1 + the index of the bitmap, or 0 for all rows. */

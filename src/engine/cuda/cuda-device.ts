@@ -31,6 +31,14 @@ export type CudaEvent =
       readonly device: number;
       /** The new budget for blocks. */
       readonly budgetBytes: number;
+    }
+  /** Once, until the device has answered again; the budget for blocks stays. */
+  | { readonly kind: 'out of host memory'; readonly device: number }
+  | {
+      /** Once per opening: the system refuses to pin memory, and copies take longer. */
+      readonly kind: 'host memory not pinned';
+      readonly device: number;
+      readonly bytes: number;
     };
 
 interface DeviceOptions {
@@ -80,6 +88,8 @@ export class CudaDevice {
   #retryAtMs: number | null = null;
   #uploadedBytes = 0;
   #lossCount = 0;
+  #isHostShort = false;
+  #isUnpinnedKnown = false;
   #isClosed = false;
 
   constructor(options: DeviceOptions) {
@@ -204,6 +214,8 @@ export class CudaDevice {
     this.#facts = facts;
     this.#initialBudgetBytes = budgetBytes;
     this.#openedAtMs = now();
+    this.#isHostShort = false;
+    this.#isUnpinnedKnown = false;
     this.#placement = new DevicePlacement({ budgetBytes, blockBytes, now, idleMs });
   }
 
@@ -228,6 +240,12 @@ export class CudaDevice {
       const isCurrent = this.#placement.find(resident.key) === resident;
       const left = this.#placement.usedBytes - resident.bytes;
       this.#shrink(left, isCurrent ? resident.key : null);
+    } else if (reply.outcome === 'out of host memory') {
+      this.#noteHostShort();
+      // The next search that needs the block uploads it again.
+      if (this.#placement.find(resident.key) === resident) {
+        this.execute(this.#placement.forget(resident.key));
+      }
     }
     upload.settle();
   }
@@ -239,7 +257,26 @@ export class CudaDevice {
       const least = this.#initialBudgetBytes * BUDGET_SHARE_MIN;
       this.#shrink(Math.max(least, this.#placement.budgetBytes * SEARCH_SHRINK), null);
     }
-    settle?.(typeof answer === 'string' ? null : answer);
+    if (answer === 'out of host memory') this.#noteHostShort();
+    if (typeof answer === 'string') {
+      settle?.(null);
+      return;
+    }
+    this.#isHostShort = false;
+    this.#noteUnpinned(answer.times.unpinnedBytes);
+    settle?.(answer);
+  }
+
+  #noteHostShort(): void {
+    if (this.#isHostShort) return;
+    this.#isHostShort = true;
+    this.#options.onEvent({ kind: 'out of host memory', device: this.index });
+  }
+
+  #noteUnpinned(bytes: number): void {
+    if (bytes === 0 || this.#isUnpinnedKnown) return;
+    this.#isUnpinnedKnown = true;
+    this.#options.onEvent({ kind: 'host memory not pinned', device: this.index, bytes });
   }
 
   #shrink(budgetBytes: number, forgottenKey: string | null): void {

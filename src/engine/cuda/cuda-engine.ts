@@ -60,6 +60,10 @@ export interface CudaStats {
   readonly repeatedQueryCount: number;
   /** Queries of which a device scored every row, because that did not help. */
   readonly exhaustiveQueryCount: number;
+  /** Queries that a device answered by coarse codes. */
+  readonly coarseQueryCount: number;
+  /** Queries for which a device tried coarse codes, which would have excluded too few rows. */
+  readonly coarseAbandonedQueryCount: number;
   readonly uploadedBytes: number;
   readonly deviceBytes: number;
   /** Times that a device was lost. */
@@ -146,6 +150,8 @@ class DevicesEngine implements CudaEngine {
   #undecidedQueryCount = 0;
   #repeatedQueryCount = 0;
   #exhaustiveQueryCount = 0;
+  #coarseQueryCount = 0;
+  #coarseAbandonedQueryCount = 0;
   #isClosed = false;
 
   constructor(
@@ -201,7 +207,11 @@ class DevicesEngine implements CudaEngine {
     const repeatedQueryCount = this.#repeatedQueryCount;
     const exhaustiveQueryCount = this.#exhaustiveQueryCount;
     const hard = { undecidedQueryCount, repeatedQueryCount, exhaustiveQueryCount };
-    return { fallbackQueryCount, ...hard, uploadedBytes, deviceBytes, lossCount };
+    const coarse = {
+      coarseQueryCount: this.#coarseQueryCount,
+      coarseAbandonedQueryCount: this.#coarseAbandonedQueryCount,
+    };
+    return { fallbackQueryCount, ...hard, ...coarse, uploadedBytes, deviceBytes, lossCount };
   }
 
   describe(): string {
@@ -278,6 +288,8 @@ class DevicesEngine implements CudaEngine {
         : null;
       this.#repeatedQueryCount += answer?.times.repeatedQueryCount ?? 0;
       this.#exhaustiveQueryCount += answer?.times.exhaustiveQueryCount ?? 0;
+      this.#coarseQueryCount += answer?.times.coarseQueryCount ?? 0;
+      this.#coarseAbandonedQueryCount += answer?.times.coarseAbandonedQueryCount ?? 0;
       for (const [i, index] of slice.entries()) {
         if (answer?.isDecided[i] === 1) {
           onAnswered(origins[index]!, sliceHits(answer, i));

@@ -4,7 +4,7 @@
 // numbers, valid in the thread that created them.
 
 import { addonPath, buildCommand, loadAddon } from '../../platform/native-addon.js';
-import type { KernelBatch, KernelHits } from '../core/kernel-batch.js';
+import type { KernelBatch, KernelBlock, KernelHits } from '../core/kernel-batch.js';
 
 export interface DeviceFacts {
   /** The product name. */
@@ -34,6 +34,11 @@ interface DeviceTimes {
   /** Queries that were scanned again with longer lists, and whose rows were all scored. */
   readonly repeatedQueryCount: number;
   readonly exhaustiveQueryCount: number;
+  /** Bytes of the host's buffers that could not be pinned, so that their copies take longer. */
+  readonly unpinnedBytes: number;
+  /** Queries that coarse codes have answered, and those that went on with int8 codes after a part. */
+  readonly coarseQueryCount: number;
+  readonly coarseAbandonedQueryCount: number;
 }
 
 export interface DeviceHits extends KernelHits {
@@ -44,7 +49,8 @@ export interface DeviceHits extends KernelHits {
 
 /**
  * All functions throw Errors with the message of the device or its driver. Their `code` is
- * 'DEVICE_LOST' when the device is unusable, and 'OUT_OF_MEMORY' when a smaller request may succeed.
+ * 'DEVICE_LOST' when the device is unusable, 'OUT_OF_MEMORY' when a smaller request may succeed, and
+ * 'OUT_OF_HOST_MEMORY' when the host has no memory for the call, which leaves the device as it was.
  */
 export interface CudaKernels {
   /** Returns a ticket. `kernels` is null for the fastest that pass their check on the device. */
@@ -54,13 +60,13 @@ export interface CudaKernels {
   ping(device: number): void;
   /** Forgets the device and its blocks; whoever has started its process ends it. */
   close(device: number): void;
-  /** Bytes of device memory of a block; the same on every device. */
+  /** Bytes of device memory of a block; the same on every device. Coarse codes go with the values. */
   blockBytes(dimension: number, rowCapacity: number, hasValues: boolean): number;
   createBlock(device: number, dimension: number): number;
   /** Sets the capacity of a block. False, with the block unchanged, when there is no memory. */
   reserve(block: number, rowCapacity: number, hasValues: boolean): boolean;
-  /** Appends rows until there are `to`; both arrays start with row 0. */
-  extend(block: number, values: Float32Array, codes: Uint8Array | null, to: number): void;
+  /** Appends rows until there are `to`; all arrays start with row 0. Codes that are null are made. */
+  extend(block: number, rows: Pick<KernelBlock, 'values' | 'codes' | 'coarse'>, to: number): void;
   destroyBlock(block: number): void;
   /** `residents` has a ticket per block of the batch, with at least the rows that its views search. */
   search(device: number, batch: KernelBatch, residents: Uint32Array): DeviceHits;
@@ -123,8 +129,10 @@ export function loadCudaAddon(path: string = cudaAddonPath()): CudaAddon {
   );
 }
 
+const FAILURE_CODES = ['DEVICE_LOST', 'OUT_OF_MEMORY', 'OUT_OF_HOST_MEMORY'] as const;
+
 /** The code of an error of the kernels. */
-export function failureCode(error: unknown): 'DEVICE_LOST' | 'OUT_OF_MEMORY' | null {
+export function failureCode(error: unknown): (typeof FAILURE_CODES)[number] | null {
   const code = error instanceof Error && 'code' in error ? error.code : null;
-  return code === 'DEVICE_LOST' || code === 'OUT_OF_MEMORY' ? code : null;
+  return FAILURE_CODES.find((known) => known === code) ?? null;
 }

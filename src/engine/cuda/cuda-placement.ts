@@ -11,7 +11,7 @@ export interface ResidentBlock {
   readonly dimension: number;
   /** Rows that fit. */
   rowCapacity: number;
-  /** Whether its values are on the device; if not, the host rescores its rows. */
+  /** Whether its values and coarse codes are on the device; if not, the host rescores its rows. */
   hasValues: boolean;
   bytes: number;
   /** Rows on the device, and rows whose upload was started. */

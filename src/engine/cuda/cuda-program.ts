@@ -24,7 +24,7 @@ export type DeviceRequest =
       /** Urgent uploads go before others. */
       readonly isUrgent: boolean;
     }
-  /** Frees the values of the block and keeps its codes. */
+  /** Frees the values of the block, and its coarse codes, and keeps its int8 codes. */
   | { readonly kind: 'drop values'; readonly block: number }
   | { readonly kind: 'unload'; readonly block: number }
   /** Fails, and so ends the thread, when the device or its process is lost. */
@@ -39,6 +39,9 @@ export type DeviceRequest =
       readonly abandoned: Int32Array;
     };
 
+/** Which memory was missing: the device's, or the host's, of which the device need not have less. */
+type MissingMemory = 'out of memory' | 'out of host memory';
+
 export type DeviceReply =
   | { readonly kind: 'ready'; readonly facts: DeviceFacts }
   | {
@@ -46,15 +49,17 @@ export type DeviceReply =
       readonly uploadId: number;
       /** Rows on the device now. */
       readonly rowCount: number;
-      readonly outcome: 'done' | 'out of memory' | 'given up';
+      readonly outcome: UploadOutcome;
       /** Bytes uploaded since the last such reply, for any block. */
       readonly bytes: number;
     }
   | {
       readonly kind: 'answer';
       readonly searchId: number;
-      readonly answer: DeviceHits | 'out of memory' | 'given up';
+      readonly answer: DeviceHits | MissingMemory | 'given up';
     };
+
+type UploadOutcome = 'done' | MissingMemory | 'given up';
 
 interface DeviceProgramOptions {
   readonly kernels: CudaKernels;
@@ -144,8 +149,9 @@ export class DeviceProgram {
     try {
       reply({ kind: 'answer', searchId, answer: kernels.search(this.#device, batch, residents) });
     } catch (error) {
-      if (failureCode(error) !== 'OUT_OF_MEMORY') throw error;
-      reply({ kind: 'answer', searchId, answer: 'out of memory' });
+      const missing = missingMemory(error);
+      if (missing === null) throw error;
+      reply({ kind: 'answer', searchId, answer: missing });
     }
   }
 
@@ -190,6 +196,16 @@ export class DeviceProgram {
 
   /** Uploads a slice. True when the upload has ended. */
   #advance(upload: Upload): boolean {
+    try {
+      return this.#uploadSlice(upload);
+    } catch (error) {
+      if (missingMemory(error) !== 'out of host memory') throw error;
+      this.#finish(upload, 'out of host memory', this.#blocks.get(upload.block)?.rowCount ?? 0);
+      return true;
+    }
+  }
+
+  #uploadSlice(upload: Upload): boolean {
     const block = this.#blocks.get(upload.block) ?? this.#create(upload);
     const { view } = upload;
     if (view.rowCount > block.view.rowCount) block.view = view;
@@ -203,10 +219,9 @@ export class DeviceProgram {
     const sliceRows = Math.max(1, Math.floor(SLICE_BYTES / rowBytes / PANEL_ROWS)) * PANEL_ROWS;
     const to = Math.min(view.rowCount, block.rowCount + sliceRows);
     if (to > block.rowCount) {
-      kernels.extend(block.ticket, view.values, view.codes, to);
-      const valueBytes = block.hasValues ? (to - block.rowCount) * rowBytes : 0;
-      const codeBytes = kernels.blockBytes(block.dimension, to - block.rowCount, false);
-      this.#uploadedBytes += codeBytes + valueBytes;
+      kernels.extend(block.ticket, view, to);
+      const { dimension, hasValues } = block;
+      this.#uploadedBytes += kernels.blockBytes(dimension, to - block.rowCount, hasValues);
       block.rowCount = to;
     }
     if (block.rowCount < view.rowCount) return false;
@@ -231,11 +246,17 @@ export class DeviceProgram {
     return true;
   }
 
-  #finish({ uploadId }: Upload, outcome: 'done' | 'out of memory' | 'given up', rowCount: number) {
+  #finish({ uploadId }: Upload, outcome: UploadOutcome, rowCount: number) {
     const bytes = this.#uploadedBytes;
     this.#uploadedBytes = 0;
     this.#options.reply({ kind: 'uploaded', uploadId, rowCount, outcome, bytes });
   }
+}
+
+function missingMemory(error: unknown): MissingMemory | null {
+  const code = failureCode(error);
+  if (code === 'OUT_OF_MEMORY') return 'out of memory';
+  return code === 'OUT_OF_HOST_MEMORY' ? 'out of host memory' : null;
 }
 
 function viewOf({ view }: Block): KernelBlock {

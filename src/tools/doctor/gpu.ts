@@ -10,8 +10,11 @@ import {
 import { connectProcess, listDevices } from '../../engine/cuda/cuda-link.js';
 import { buildCommand } from '../../platform/native-addon.js';
 
-/** The kernels of a device, fastest first; wgmma needs exactly compute capability 9.0. */
-const KERNELS = ['wgmma', 'mma'] as const;
+/**
+ * The kernels of a device, those that searches prefer first; all but mma need exactly compute capability
+ * 9.0. No search uses wgmma-ring: it is checked to know whether it may be measured.
+ */
+const KERNELS = ['wgmma', 'mma', 'wgmma-ring'] as const;
 type KernelsName = (typeof KERNELS)[number];
 const CAPABILITY_MIN = 80;
 const CAPABILITY_OF_WGMMA = 90;
@@ -127,7 +130,8 @@ async function examineDevice(
   }
   // Small batches use mma in any case, so that wgmma alone is not enough.
   const passed = checks.filter(({ outcome }) => outcome === 'passed').map((check) => check.kernels);
-  const chosen = passed.includes('mma') ? passed[0]! : null;
+  const used = passed.includes('wgmma') ? 'wgmma' : 'mma';
+  const chosen = passed.includes('mma') ? used : null;
   return {
     index,
     facts: { ...facts, freeBytes },
@@ -138,8 +142,8 @@ async function examineDevice(
 }
 
 function isFor(kernels: KernelsName, { computeCapability }: DeviceFacts): boolean {
-  if (kernels === 'wgmma') return computeCapability === CAPABILITY_OF_WGMMA;
-  return computeCapability >= CAPABILITY_MIN;
+  if (kernels === 'mma') return computeCapability >= CAPABILITY_MIN;
+  return computeCapability === CAPABILITY_OF_WGMMA;
 }
 
 function reasonFor(
@@ -151,7 +155,7 @@ function reasonFor(
   if (computeCapability < CAPABILITY_MIN) return `compute capability ${version} is below 8.0`;
   if (chosen === null) return 'the mma kernels, which every search needs, failed their check';
   if (chosen === 'wgmma') return 'both kernels answer as the CPU does, and wgmma is faster';
-  const hasFailed = checks.some(({ outcome }) => outcome === 'failed');
+  const hasFailed = checks.some((it) => it.kernels === 'wgmma' && it.outcome === 'failed');
   return hasFailed
     ? 'the wgmma kernels failed their check'
     : `wgmma needs compute capability 9.0, this GPU has ${version}`;

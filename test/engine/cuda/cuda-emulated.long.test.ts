@@ -6,9 +6,10 @@ import { createEngine } from '../../../src/engine/choose-engine.js';
 import type { Engine } from '../../../src/engine/core/engine.js';
 import { createReferenceEngine } from '../../../src/engine/core/reference-engine.js';
 import { type CudaEngine, createCudaEngine } from '../../../src/engine/cuda/cuda-engine.js';
-import type { CudaKernels } from '../../../src/engine/cuda/cuda-kernels.js';
+import type { CudaKernels, DeviceHits } from '../../../src/engine/cuda/cuda-kernels.js';
 import { createSimdEngine } from '../../../src/engine/simd/simd-engine.js';
 import { createInlinePool } from '../../../src/platform/pool.js';
+import { createRandom } from '../../../src/tools/selftest/blocks.js';
 import { CONTRACT } from '../../../src/tools/selftest/contract.js';
 import { createContext } from '../../../src/tools/selftest/contract-case.js';
 import { withCodes } from '../../../src/tools/selftest/encoding-engine.js';
@@ -81,6 +82,8 @@ function testChoice(): void {
       sagitta_device_undecided_queries_total: 0,
       sagitta_device_repeated_queries_total: 0,
       sagitta_device_exhaustive_queries_total: 0,
+      sagitta_device_coarse_queries_total: 0,
+      sagitta_device_coarse_abandoned_queries_total: 0,
       sagitta_device_losses_total: 0,
     });
   });
@@ -108,12 +111,19 @@ function testKernels(): void {
       const other = others.open(1, null);
       const block = kernels.createBlock(device, 4);
       assert.equal(kernels.reserve(block, 10, true), true);
-      assert.throws(() => kernels.extend(block, new Float32Array(39), null, 10), /fewer values/);
-      const few = new Uint8Array(10);
-      assert.throws(() => kernels.extend(block, new Float32Array(40), few, 10), /fewer codes/);
-      const bytes = new Uint8Array(400) as unknown as Float32Array;
-      assert.throws(() => kernels.extend(block, bytes, null, 10), TypeError);
-      kernels.extend(block, new Float32Array(40), null, 10);
+      const rows = { values: new Float32Array(40), codes: null, coarse: null };
+      const fewValues = { ...rows, values: new Float32Array(39) };
+      assert.throws(() => kernels.extend(block, fewValues, 10), /fewer values/);
+      const fewCodes = { ...rows, codes: new Uint8Array(10) };
+      assert.throws(() => kernels.extend(block, fewCodes, 10), /fewer codes/);
+      const bytes = { ...rows, values: new Uint8Array(400) as unknown as Float32Array };
+      assert.throws(() => kernels.extend(block, bytes, 10), TypeError);
+      const wide = kernels.createBlock(device, 64);
+      kernels.reserve(wide, 10, true);
+      const fewCoarse = { ...rows, values: new Float32Array(640), coarse: new Uint8Array(10) };
+      assert.throws(() => kernels.extend(wide, fewCoarse, 10), /fewer codes/);
+      kernels.destroyBlock(wide);
+      kernels.extend(block, rows, 10);
 
       const batch = createBatch(10);
       const residents = Uint32Array.of(block);
@@ -136,13 +146,54 @@ function testKernels(): void {
       const device = kernels.open(0, null);
       const block = kernels.createBlock(device, 4);
       assert.equal(kernels.reserve(block, 10, true), true);
-      kernels.extend(block, new Float32Array(40), null, 10);
+      kernels.extend(block, { values: new Float32Array(40), codes: null, coarse: null }, 10);
       const { freeBytes } = kernels.describe(device);
       const rowCount = Math.ceil(freeBytes / 16);
       assert.ok(kernels.blockBytes(4, rowCount, true) > freeBytes);
       assert.equal(kernels.reserve(block, rowCount, true), false);
       const hits = kernels.search(device, createBatch(10), Uint32Array.of(block));
       assert.deepEqual([...hits.rows], [0]);
+      kernels.close(device);
+    });
+
+    it('finds the same rows by coarse codes, which go up with the values', (t) => {
+      const { kernels, end } = connectEmulated();
+      t.after(end);
+      const device = kernels.open(0, null);
+      const dimension = 64;
+      const rowCount = 3000;
+      const random = createRandom(SEED);
+      const values = Float32Array.from({ length: rowCount * dimension }, () => random() - 0.5);
+      const block = kernels.createBlock(device, dimension);
+      assert.equal(kernels.reserve(block, rowCount, true), true);
+      kernels.extend(block, { values, codes: null, coarse: null }, rowCount);
+      const panels = Math.ceil(rowCount / 16);
+      assert.ok(
+        kernels.blockBytes(dimension, rowCount, true) >=
+          kernels.blockBytes(dimension, rowCount, false) + 4 * values.length + 512 * panels,
+      );
+      const queries = 3;
+      const zeros = createBatch(rowCount);
+      const batch = {
+        ...zeros,
+        dimension,
+        blocks: zeros.blocks.map((each) => ({ ...each, values })),
+        vectors: values.slice(0, queries * dimension),
+        metrics: Uint8Array.of(0, 1, 2),
+        ks: Uint32Array.of(5, 5, 5),
+        views: Uint32Array.of(0, rowCount, 0, 0, rowCount, 0, 0, rowCount, 0),
+        viewOffsets: Uint32Array.of(0, 1, 2, 3),
+        floors: new Float64Array(queries).fill(Number.NEGATIVE_INFINITY),
+        afterScores: new Float64Array(queries),
+        afterOffsets: new Uint32Array(queries + 1),
+      };
+      const [byTiles, byCoarse] = ([1, 2] as const).map((method) =>
+        kernels.search(device, { ...batch, method }, Uint32Array.of(block)),
+      ) as [DeviceHits, DeviceHits];
+      assert.deepEqual([byTiles.times.coarseQueryCount, byCoarse.times.coarseQueryCount], [0, 3]);
+      assert.equal(byTiles.rows[0], 0);
+      assert.deepEqual([...byCoarse.rows], [...byTiles.rows]);
+      assert.deepEqual([...byCoarse.scores], [...byTiles.scores]);
       kernels.close(device);
     });
   });

@@ -314,6 +314,7 @@ describe('the cuda engine when a device fails', () => {
     const { fallbackQueryCount, undecidedQueryCount, ...stats } = engine.stats();
     assert.deepEqual([fallbackQueryCount, undecidedQueryCount], [1, 1]);
     assert.deepEqual([stats.repeatedQueryCount, stats.exhaustiveQueryCount], [1, 1]);
+    assert.deepEqual([stats.coarseQueryCount, stats.coarseAbandonedQueryCount], [0, 1]);
   });
 
   it('uses the fallback when a device is lost, and reopens it after a pause', async () => {
@@ -447,6 +448,28 @@ describe('the cuda engine when a device fails', () => {
     assert.equal(last.kind === 'out of memory' && last.budgetBytes, 9_000);
     await check(engine, [c]);
     assert.equal(fallback.queryCount, 9);
+  });
+
+  it('uses the fallback and keeps the budget while the host has no memory', async () => {
+    const { device, events, fallback, engine } = await createCase([20_000]);
+    const [a, b] = createBlocks(2) as [VectorBlock, VectorBlock];
+    await check(engine, [a]);
+    device.faults.push('OUT_OF_HOST_MEMORY', 'OUT_OF_HOST_MEMORY');
+    device.uploadFaults.push('OUT_OF_HOST_MEMORY');
+    for (let i = 0; i < 2; i++) await check(engine, [a]);
+    await check(engine, [b]);
+    assert.equal(fallback.queryCount, 3);
+    assert.equal(engine.bytesUsed(b.key).deviceBytes, 0);
+    // All of it is one event, until the device answers again.
+    const kinds = () => events.map(({ kind }) => kind);
+    assert.deepEqual(kinds(), ['out of host memory']);
+    for (const block of [a, b]) await check(engine, [block]);
+    assert.equal(fallback.queryCount, 3);
+    assert.equal(engine.stats().deviceBytes, 10_000);
+    device.faults.push('OUT_OF_HOST_MEMORY');
+    await check(engine, [a]);
+    assert.deepEqual(kinds(), ['out of host memory', 'out of host memory']);
+    assert.equal(device.openCount, 1);
   });
 
   it('answers searches under way when it is closed', async () => {

@@ -145,6 +145,19 @@ describe('a GPU that fails', { skip: MISSING_ADDON }, () => {
     assert.deepEqual([engine.stats().lossCount, kinds()], [0, ['out of memory']]);
   });
 
+  it('of a host that pins no memory answers from pageable memory, with the budget unchanged', async (t) => {
+    process.env.SAGITTA_EMULATED_PINNED_MEMORY = '0';
+    t.after(() => delete process.env.SAGITTA_EMULATED_PINNED_MEMORY);
+    const { engine, events } = await createCase(t);
+    for (let i = 0; i < 2; i++) await check(engine, 'without pinned memory');
+    assert.deepEqual([engine.stats().fallbackQueryCount, engine.stats().lossCount], [0, 0]);
+    // A smaller budget would be another event.
+    const [event, ...others] = events;
+    assert.deepEqual(others, []);
+    assert.ok(event?.kind === 'host memory not pinned', JSON.stringify(events));
+    assert.ok(event.bytes >= 2 * 8 * 2 ** 20, 'at least both buffers of uploads');
+  });
+
   it('while nobody searches is noticed by the heartbeat', async (t) => {
     const faults = createFaultFile(t);
     const { engine, kinds } = await createCase(t, { heartbeatMs: 20 });

@@ -10,7 +10,8 @@ import type { ConnectDevice, DeviceLink } from '../../../src/engine/cuda/cuda-li
 import { DeviceProgram, type DeviceRequest } from '../../../src/engine/cuda/cuda-program.js';
 import { bruteForce } from '../blocks.js';
 
-type Fault = 'DEVICE_LOST' | 'OUT_OF_MEMORY' | 'undecided';
+type MemoryFault = 'OUT_OF_MEMORY' | 'OUT_OF_HOST_MEMORY';
+type Fault = 'DEVICE_LOST' | MemoryFault | 'undecided';
 
 interface FakeBlock {
   readonly device: number;
@@ -29,6 +30,8 @@ interface FakeDevice {
   readonly calls: string[];
   /** The outcomes of the next searches, in order. */
   readonly faults: Fault[];
+  /** Those of the next calls of `extend`. */
+  readonly uploadFaults: MemoryFault[];
   /** The messages with which the next calls of `open` fail. */
   readonly openFaults: string[];
   usedBytes: number;
@@ -54,7 +57,14 @@ export function createFakeDevices(memoryBytes: readonly number[], scale = 1): Fa
   const blockBytes = fakeBlockBytes(scale);
   const devices = memoryBytes.map((bytes): FakeDevice => {
     const nothing = { openCount: 0, searchCount: 0, usedBytes: 0 };
-    return { memoryBytes: bytes, calls: [], faults: [], openFaults: [], ...nothing };
+    return {
+      memoryBytes: bytes,
+      calls: [],
+      faults: [],
+      uploadFaults: [],
+      openFaults: [],
+      ...nothing,
+    };
   });
   const blocks = new Map<number, FakeBlock>();
   const opened = new Map<number, number>();
@@ -115,10 +125,12 @@ export function createFakeDevices(memoryBytes: readonly number[], scale = 1): Fa
       Object.assign(block, { rowCapacity, hasValues });
       return true;
     },
-    extend(ticket, values, codes, to) {
+    extend(ticket, { values, codes }, to) {
       const block = blockOf(ticket);
       assert.ok(to <= block.rowCapacity && to >= block.rowCount, 'there is room for the rows');
       assert.ok(codes === null || codes.length > 0);
+      const fault = deviceOf(block.device).uploadFaults.shift();
+      if (fault !== undefined) fail(fault);
       deviceOf(block.device).calls.push(`${block.rowCount}..${to}`);
       const grown = new Float32Array(to * block.dimension);
       grown.set(block.values);
@@ -134,9 +146,7 @@ export function createFakeDevices(memoryBytes: readonly number[], scale = 1): Fa
       device.searchCount++;
       device.calls.push('search');
       const fault = device.faults.shift();
-      if (fault === 'DEVICE_LOST' || fault === 'OUT_OF_MEMORY') {
-        throw Object.assign(new Error(`${fault} for a test`), { code: fault });
-      }
+      if (fault !== undefined && fault !== 'undecided') fail(fault);
       return searchFake(batch, [...residents].map(blockOf), ticket, fault === 'undecided');
     },
   };
@@ -149,6 +159,10 @@ export function createFakeDevices(memoryBytes: readonly number[], scale = 1): Fa
     connect: (index, on) => connectFake(fake, index, on),
   };
   return fake;
+}
+
+function fail(code: string): never {
+  throw Object.assign(new Error(`${code} for a test`), { code });
 }
 
 /** A fake thread: messages are cloned and handled later, in order. */
@@ -251,6 +265,9 @@ function searchFake(
       readbackBytes: 0,
       repeatedQueryCount: isUndecided ? 1 : 0,
       exhaustiveQueryCount: isUndecided ? 1 : 0,
+      unpinnedBytes: 0,
+      coarseQueryCount: isUndecided ? 0 : 1,
+      coarseAbandonedQueryCount: isUndecided ? 1 : 0,
     },
   };
 }

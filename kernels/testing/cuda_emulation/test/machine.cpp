@@ -121,6 +121,23 @@ void test_memory() {
   require_success(cudaFree(second), "cudaFree");
 }
 
+void test_pinned_memory() {
+  emulation::settings wanted = with_seed(5);
+  wanted.pinned_bytes = 1 << 20;
+  emulation::restart(wanted);
+  unsigned char* first = nullptr;
+  unsigned char* second = nullptr;
+  require_success(cudaMallocHost(&first, 700 << 10), "cudaMallocHost");
+  require(cudaMallocHost(&second, 400 << 10) == cudaErrorMemoryAllocation, "more than can be pinned");
+  require(cudaGetLastError() == cudaErrorMemoryAllocation, "the last error");
+  require_success(cudaFreeHost(first), "cudaFreeHost");
+  require(cudaFreeHost(first) == cudaErrorInvalidValue, "what is free is freed again");
+  require_success(cudaMallocHost(&second, 400 << 10), "what is free can be pinned again");
+  emulation::limit_pinned(0);
+  require(cudaMallocHost(&first, 1) == cudaErrorMemoryAllocation, "a lower limit");
+  require_success(cudaFreeHost(second), "cudaFreeHost");
+}
+
 void test_launch_errors() {
   emulation::restart(with_seed(3));
   const add_parameters nothing = {nullptr, 0};
@@ -177,6 +194,7 @@ void test_machine() {
   test_laziness();
   test_order();
   test_memory();
+  test_pinned_memory();
   test_launch_errors();
   test_devices();
   emulation::restart(emulation::settings_of_environment());

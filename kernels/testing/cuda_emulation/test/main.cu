@@ -12,10 +12,14 @@ int main(int argument_count, char** arguments) {
   }
   platform_test::test_threads();
   platform_test::test_tensor_cores();
+  platform_test::test_bulk_copies();
+  platform_test::test_published_layout();
   platform_test::test_block_select();
 #if defined(SAGITTA_EMULATE_CUDA)
   platform_test::test_machine();
+  platform_test::test_resident_blocks();
   platform_test::test_mistakes();
+  platform_test::test_races();
 #endif
   if (argument_count > 1 && strcmp(arguments[1], "--time") == 0) platform_test::time_emulation();
   printf("the platform behaves like CUDA\n");

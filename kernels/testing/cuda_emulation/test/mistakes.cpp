@@ -2,25 +2,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <string>
-
 #include "../../../cuda/intrinsics.h"
-#include "../settings.h"
-#include "test.h"
+#include "mistakes.h"
 
 namespace platform_test {
 namespace {
 
 using namespace sagitta::cuda;
 
-struct mistake {
-  uint32_t* values;
-};
-
 __global__ void miss_a_barrier(mistake p) {
   if (threadIdx.x < 32) __syncthreads();
   if (threadIdx.x >= 32) __syncwarp(threadIdx.x == 40 ? 0x300u : ~0u);
-  p.values[0] = 1;
+  p.values[blockIdx.x * 128 + threadIdx.x] = 1;
 }
 __global__ void meet_at_other_barriers(mistake) {
   if (threadIdx.x < 32) {
@@ -31,10 +24,10 @@ __global__ void meet_at_other_barriers(mistake) {
 }
 __global__ void leave_a_warp(mistake p) {
   if (threadIdx.x == 5) return;
-  p.values[0] = __ballot_sync(~0u, 1);
+  p.values[blockIdx.x * 128 + threadIdx.x] = __ballot_sync(~0u, 1);
 }
 __global__ void forget_own_lane(mistake) { __syncwarp(1); }
-__global__ void write_beyond_shared(mistake) { dynamic_shared<uint32_t>()[64] = 1; }
+[[maybe_unused]] __global__ void write_beyond_shared(mistake) { dynamic_shared<uint32_t>()[64] = 1; }
 [[maybe_unused]] __global__ void write_beyond_global(mistake p) { p.values[256] = 1; }
 __global__ void load_from_host(mistake) {
   static uint2 of_host;
@@ -49,8 +42,9 @@ __global__ void misuse_wgmma(mistake) {
   int32_t sums[32] = {};
   const uint32_t rows[4] = {};
   uint8_t* const shared = dynamic_shared<uint8_t>();
-  if (which != 0) fence_async_shared();
+  if (which != 0 && which != 7) fence_async_shared();
   __syncthreads();
+  if (which == 7) fence_async_shared();
   if (which != 1) wgmma_fence();
   wgmma_u8s8<64>(sums, rows, wgmma_descriptor(shared) + (which == 2 ? 1 : 0), true);
   if (which == 3) sums[3]++;
@@ -65,8 +59,122 @@ __global__ void misuse_wgmma(mistake) {
   if (which == 6) wgmma_u8s8<64>(sums, rows, wgmma_descriptor(shared), true);
 }
 
-/** Runs the kernel in a process. Returns its output, and whether it ended normally. */
-std::string last_words(void (*kernel)(mistake), uint64_t seed) {
+enum class copy_mistake {
+  none,
+  no_init,
+  no_fence,
+  no_barrier,
+  odd_length,
+  odd_source,
+  odd_target,
+  from_host,
+  beyond_shared,
+  more_bytes,
+  fewer_bytes,
+  same_place,
+  same_parity,
+  many_arrivals,
+  no_end,
+  overwritten,
+};
+
+/** Thread 0 copies three times, the others read; without mistakes except for one. */
+template <copy_mistake made>
+__global__ void misuse_copies(mistake p) {
+  alignas(16) static uint32_t of_host[64];
+  uint8_t* const shared = dynamic_shared<uint8_t>();
+  auto* const full = reinterpret_cast<uint64_t*>(shared);
+  uint64_t* const empty = full + 1;
+  constexpr uint32_t byte_count = made == copy_mistake::odd_length ? 248 : 256;
+  const uint32_t at = made == copy_mistake::beyond_shared ? usual_shared_bytes - 16 : 128;
+  auto* const to = reinterpret_cast<uint32_t*>(shared + at) + (made == copy_mistake::odd_target ? 2 : 0);
+  const uint32_t* const from = made == copy_mistake::from_host
+                                   ? of_host
+                                   : p.values + (made == copy_mistake::odd_source ? 1 : 0);
+  if (threadIdx.x == 0) {
+    mbarrier_init(full, 1);
+    if (made != copy_mistake::no_init) mbarrier_init(empty, 127);
+    if (made != copy_mistake::no_fence) fence_mbarrier_init();
+  }
+  if (made != copy_mistake::no_barrier) __syncthreads();
+  else __syncwarp();
+  // Other warps would come to the mbarrier before it is there.
+  if (made == copy_mistake::no_barrier && threadIdx.x >= 32) return;
+  for (uint32_t round = 0; round < 3; round++) {
+    if (threadIdx.x == 0) {
+      if (made == copy_mistake::overwritten && round == 1) *full = 0;
+      mbarrier_wait(empty, round % 2 ^ 1);
+      const uint32_t expected = made == copy_mistake::more_bytes    ? byte_count - 16
+                                : made == copy_mistake::fewer_bytes ? byte_count + 16
+                                : made == copy_mistake::same_place  ? byte_count * 2
+                                                                    : byte_count;
+      mbarrier_arrive_expect(full, expected);
+      if (made == copy_mistake::many_arrivals) mbarrier_arrive_expect(full, 0);
+      copy_to_shared(to, from, byte_count, full);
+      if (made == copy_mistake::same_place) copy_to_shared(to, from, byte_count, full);
+    } else if (made != copy_mistake::no_end || round < 2) {
+      mbarrier_wait(full, made == copy_mistake::same_parity ? 0 : round % 2);
+      atomicAdd(&p.values[128], load_shared(to + threadIdx.x % 60));
+      mbarrier_arrive(empty);
+    }
+  }
+}
+
+/** Nobody waits for the copy. */
+[[maybe_unused]] __global__ void read_without_wait(mistake p) {
+  uint8_t* const shared = dynamic_shared<uint8_t>();
+  auto* const full = reinterpret_cast<uint64_t*>(shared);
+  auto* const words = reinterpret_cast<uint32_t*>(shared + 128);
+  if (threadIdx.x == 0) {
+    mbarrier_init(full, 1);
+    fence_mbarrier_init();
+    mbarrier_arrive_expect(full, 256);
+    copy_to_shared(words, p.values, 256, full);
+  }
+  __syncthreads();
+  atomicAdd(&p.values[128], load_shared(words + threadIdx.x % 64));
+}
+
+void test_copy_mistakes() {
+  if (emulation::settings_of_environment().capability < 90) return;
+  using enum copy_mistake;
+  emulation::settings wanted;
+  for (wanted.seed = 1; wanted.seed < 4; wanted.seed++) {
+    const std::string said = last_words(misuse_copies<none>, wanted);
+    require(said.starts_with("nothing was found"), said.c_str(), wanted.seed);
+  }
+  expect(misuse_copies<no_init>, "without mbarrier_init");
+  expect(misuse_copies<no_fence>, "without fence_mbarrier_init before it");
+  expect(misuse_copies<no_barrier>, "without a barrier after fence_mbarrier_init");
+  expect(misuse_copies<odd_length>, "a bulk copy of 248 bytes");
+  expect(misuse_copies<odd_source>, "a bulk copy whose addresses are not multiples of 16");
+  expect(misuse_copies<odd_target>, "a bulk copy whose addresses are not multiples of 16");
+  expect(misuse_copies<from_host>, "a bulk copy of what is not device memory");
+  expect(misuse_copies<beyond_shared>, "a bulk copy to what is not dynamic shared memory");
+  expect(misuse_copies<more_bytes>, "a bulk copy of more bytes than mbarrier_arrive_expect has told");
+  expect(misuse_copies<fewer_bytes>, "lacks 0 of 1 arrivals and 16 bytes in phase 0");
+  expect(misuse_copies<same_place>, "a second bulk copy to the same place");
+  expect(misuse_copies<same_parity>, "twice for the same parity");
+  expect(misuse_copies<many_arrivals>, "more arrivals than a phase of the mbarrier counts");
+  expect(misuse_copies<no_end>, "nothing has waited for a bulk copy of 256 bytes");
+  expect(misuse_copies<overwritten>, "an mbarrier was written to");
+#if defined(__SANITIZE_ADDRESS__)
+  expect(read_without_wait, "AddressSanitizer: use-after-poison");
+#endif
+}
+
+/** Launched early: without a wait, with one behind a barrier, and with one behind a write. */
+template <int which>
+__global__ void wait_late(mistake p) {
+  if (which == 1) __syncthreads();
+  if (which == 2) p.values[0] = 1;
+  if (which > 0) await_earlier_kernels();
+}
+
+}  // namespace
+
+std::string last_words(void (*kernel)(mistake), const emulation::settings& wanted,
+                       size_t shared_bytes, bool is_early) {
   int ends[2];
   require(pipe(ends) == 0, "a pipe");
   fflush(stdout);
@@ -74,13 +182,11 @@ std::string last_words(void (*kernel)(mistake), uint64_t seed) {
   require(child >= 0, "a process");
   if (child == 0) {
     dup2(ends[1], 2);
-    emulation::settings wanted;
-    wanted.seed = seed;
     emulation::restart(wanted);
     uint32_t* values = nullptr;
     require_success(cudaMalloc(&values, 1024), "cudaMalloc");
-    require_success(launch(kernel, dim3(2), 128, kernel == write_beyond_shared ? 256 : 8192,
-                           nullptr, mistake{values}),
+    require_success(cudaMemsetAsync(values, 0, 1024), "cudaMemsetAsync");
+    require_success(launch(kernel, dim3(2), 128, shared_bytes, {nullptr, is_early}, mistake{values}),
                     "launch");
     cudaDeviceSynchronize();
     _exit(0);
@@ -97,9 +203,11 @@ std::string last_words(void (*kernel)(mistake), uint64_t seed) {
   return status == 0 ? "nothing was found\n" + said : said;
 }
 
-void expect(void (*kernel)(mistake), const char* words) {
+void expect(void (*kernel)(mistake), const char* words, size_t shared_bytes, bool is_early) {
   for (uint64_t seed = 1; seed < 4; seed++) {
-    const std::string said = last_words(kernel, seed);
+    emulation::settings wanted;
+    wanted.seed = seed;
+    const std::string said = last_words(kernel, wanted, shared_bytes, is_early);
     if (said.find(words) != std::string::npos &&
         said.find("SAGITTA_EMULATION_SEED=" + std::to_string(seed)) != std::string::npos) {
       continue;
@@ -108,8 +216,6 @@ void expect(void (*kernel)(mistake), const char* words) {
     std::exit(1);
   }
 }
-
-}  // namespace
 
 void test_mistakes() {
   expect(miss_a_barrier, "is deadlocked");
@@ -124,9 +230,14 @@ void test_mistakes() {
   expect(misuse_wgmma<3>, "sums were written to while wgmma added to them");
   expect(misuse_wgmma<4>, "wgmma with different operands");
   expect(misuse_wgmma<5>, "returned without waiting for its wgmma");
-  expect(misuse_wgmma<6>, "changed without fence_async_shared");
+  expect(misuse_wgmma<6>, "without fence_async_shared before the barrier");
+  expect(misuse_wgmma<7>, "without a barrier after fence_async_shared");
+  test_copy_mistakes();
+  expect(wait_late<0>, "comes to its end", usual_shared_bytes, true);
+  expect(wait_late<1>, "comes to __syncthreads", usual_shared_bytes, true);
 #if defined(__SANITIZE_ADDRESS__)
-  expect(write_beyond_shared, "AddressSanitizer: use-after-poison");
+  expect(wait_late<2>, "AddressSanitizer: use-after-poison", usual_shared_bytes, true);
+  expect(write_beyond_shared, "AddressSanitizer: use-after-poison", 256);
   expect(write_beyond_global, "AddressSanitizer: heap-buffer-overflow");
 #else
   printf("skipped: writes out of bounds, which only AddressSanitizer detects\n");

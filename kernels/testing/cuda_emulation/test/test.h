@@ -60,10 +60,14 @@ class device_array {
 /** Tests of kernels, emulated or on a device. */
 void test_threads();
 void test_tensor_cores();
+void test_bulk_copies();
+void test_published_layout();
 void test_block_select();
-/** Tests of the emulation only: streams, memory, lost devices, and kernels with mistakes. */
+/** Tests of the emulation only: streams, memory, lost devices, resident blocks, and kernels with mistakes. */
 void test_machine();
+void test_resident_blocks();
 void test_mistakes();
+void test_races();
 /** Prints the speed of the emulation. */
 void time_emulation();
 

@@ -170,7 +170,7 @@ __global__ void count_atomically(atomics_parameters p) {
   atomicMin(&p.counters[2], 5000 - index);
   atomicMax(&p.longs[0], static_cast<unsigned long long>(mixed(index)));
   atomicMin(&p.longs[1], ~static_cast<unsigned long long>(mixed(index)));
-  unsigned seen = p.counters[4];
+  unsigned seen = atomicAdd(&p.counters[4], 0);
   for (;;) {
     const unsigned old = atomicCAS(&p.counters[4], seen, seen + 2);
     if (old == seen) break;

@@ -1,0 +1,175 @@
+// Turns the survivors of a scan of coarse codes into thresholds and candidates, one thread block per
+// query.
+//
+// Shapes: lists [query_count, capacity] of (batch row, sum of coarse codes), with estimates in their
+// scores; each row is in a list once, and none of them is in the lists of candidates before the end.
+
+#include "block_select.h"
+#include "coarse.h"
+#include "row_score.h"
+
+namespace sagitta::cuda {
+namespace {
+
+/** Whether the row may be in the answer; sets its estimate if so. */
+__device__ bool may_match(const raise_parameters& p, uint32_t number, double threshold,
+                          candidate row, candidate_score& score) {
+  const bounded_query& query = p.rotated[number];
+  const uint32_t tile = row.batch_row / tile_rows;
+  const resident_block& block = p.blocks[block_of(p.blocks, p.state.block_count, tile)];
+  const uint32_t its_row = row.batch_row - block.first_tile * tile_rows;
+  const auto& facts = *reinterpret_cast<const panel_facts*>(
+      block.panels + size_t{its_row / panel_rows} * p.panel_stride);
+  const score_bounds bounds = bounds_of(query, row.sum, facts, its_row % panel_rows);
+  if (bounds.upper < threshold) return false;
+  if (query.has_after && bounds.lower > query.after_score) return false;
+  const bool is_unbounded = bounds.upper > double{FLT_MAX};
+  const double middle = (bounds.lower + bounds.upper) / 2;
+  score.estimate = {is_unbounded ? __builtin_huge_valf() : static_cast<float>(middle),
+                    is_unbounded ? __builtin_huge_valf() : round_up(bounds.upper)};
+  return true;
+}
+
+/** Rows to score, in shared memory. */
+struct scored_rows {
+  uint32_t count;
+  uint32_t batch_rows[scored_estimates_max];
+  double scores[scored_estimates_max];
+};
+
+/** Takes the rows with the best estimates. All threads of the block must call it. */
+__device__ void take_best_estimates(const device_query& query, const candidate* rows,
+                                    const candidate_score* scores, uint32_t count,
+                                    scored_rows& best) {
+  // Rows that are probably before the position would not raise the threshold.
+  const auto key_at = [&](uint32_t i, uint32_t& key) {
+    const float middle = scores[i].estimate.middle;
+    key = ordered(middle);
+    return !(query.has_after && static_cast<double>(middle) > query.after_score);
+  };
+  uint32_t usable = 0;
+  for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+    uint32_t key;
+    if (key_at(i, key)) usable++;
+  }
+  usable = sum_before(usable).total;
+  const uint32_t wanted = scored_estimates(query.k);
+  const uint32_t least = usable > wanted ? kth_largest<uint32_t>(count, wanted, key_at) : 0;
+  if (threadIdx.x == 0) best.count = 0;
+  __syncthreads();
+  for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+    uint32_t key;
+    if (!key_at(i, key) || key < least) continue;
+    // Equal estimates may be more than there is room for.
+    const uint32_t at = atomicAdd(&best.count, 1u);
+    if (at < scored_estimates_max) best.batch_rows[at] = rows[i].batch_row;
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) best.count = min(best.count, scored_estimates_max);
+  __syncthreads();
+}
+
+/** The k-th best score of these rows, or −∞. All threads of the block must call it. */
+__device__ double score_best(const raise_parameters& p, uint32_t number, scored_rows& best) {
+  const device_query& query = p.state.queries[number];
+  const float* const vector = p.vectors + size_t{number} * p.state.dimension;
+  const uint32_t count = best.count;
+  // Rounded up to whole warps, whose lanes all take part in the sums.
+  constexpr uint32_t rows_per_warp = warp_threads / lanes_per_row;
+  const uint32_t whole = (count + rows_per_warp - 1) / rows_per_warp * rows_per_warp;
+  for (uint32_t i = threadIdx.x / lanes_per_row; i < whole; i += blockDim.x / lanes_per_row) {
+    const uint32_t batch_row = best.batch_rows[min(i, count - 1)];
+    const float* const values =
+        values_of(p.blocks, p.state.block_count, batch_row, p.state.dimension);
+    const double score = score_row(query, vector, values, p.state.dimension);
+    if (threadIdx.x % lanes_per_row == 0 && i < count) best.scores[i] = score;
+  }
+  __syncthreads();
+  // Only rows that certainly come after the position prove anything about the k-th best.
+  const auto key_at = [&](uint32_t i, uint64_t& key) {
+    key = ordered(best.scores[i]);
+    return !query.has_after || best.scores[i] < query.after_score;
+  };
+  uint32_t proving = 0;
+  for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+    uint64_t key;
+    if (key_at(i, key)) proving++;
+  }
+  proving = sum_before(proving).total;
+  if (proving < query.k) return -__builtin_huge_val();
+  return value_of(kth_largest<uint64_t>(count, query.k, key_at));
+}
+
+/** Appends the rows that are left to the query's candidates, of which it drops some before. */
+__device__ void append_candidates(const raise_parameters& p, uint32_t number, uint32_t count,
+                                  double threshold) {
+  const candidate_lists& to = p.state.lists;
+  candidate* const rows = to.rows + size_t{number} * to.capacity;
+  candidate_score* const scores = to.scores + size_t{number} * to.capacity;
+  const uint32_t before = min(to.counts[number], to.capacity);
+  // All threads have read the count before one of them writes.
+  __syncthreads();
+  const uint32_t kept = shorten(rows, scores, before, [&](uint32_t, const candidate_score& score) {
+    return static_cast<double>(score.bounds.upper) >= threshold;
+  });
+  const candidate* const from = p.lists.rows + size_t{number} * p.lists.capacity;
+  const uint32_t taken = min(count, to.capacity - kept);
+  for (uint32_t i = threadIdx.x; i < taken; i += blockDim.x) rows[kept + i] = from[i];
+  if (threadIdx.x != 0) return;
+  to.counts[number] = kept + taken;
+  query_outcome& outcome = p.state.outcomes[number];
+  outcome.is_coarse = 1;
+  if (taken < count) outcome.is_undecided = 1;
+}
+
+__global__ __launch_bounds__(select_threads_max) void raise(
+    const __grid_constant__ raise_parameters p) {
+  await_earlier_kernels();
+  __shared__ scored_rows best;
+  if (is_skipped(p.condition)) return;
+  const uint32_t number = blockIdx.x;
+  const device_query& query = p.state.queries[number];
+  if (!query.is_scanned) return;
+  candidate* const rows = p.lists.rows + size_t{number} * p.lists.capacity;
+  candidate_score* const scores = p.lists.scores + size_t{number} * p.lists.capacity;
+  const uint32_t added = p.lists.counts[number];
+  double threshold = p.state.thresholds[number];
+  // All threads have read the count and the threshold before one of them writes.
+  __syncthreads();
+  const bool is_full = added > p.lists.capacity;
+  uint32_t kept =
+      shorten(rows, scores, min(added, p.lists.capacity), [&](uint32_t i, candidate_score& score) {
+        return may_match(p, number, threshold, rows[i], score);
+      });
+  take_best_estimates(query, rows, scores, kept, best);
+  const double proven = score_best(p, number, best);
+  if (proven > threshold) {
+    threshold = proven;
+    kept = shorten(rows, scores, kept, [&](uint32_t, const candidate_score& score) {
+      return static_cast<double>(score.estimate.upper) >= threshold;
+    });
+  }
+  const bool is_last = p.estimate == nullptr;
+  if (is_last) append_candidates(p, number, kept, threshold);
+  if (threadIdx.x != 0) return;
+  if (is_last && is_full) p.state.outcomes[number].is_undecided = 1;
+  // A list that was too short has lost rows: the slice goes on with int8 codes.
+  if (!is_last) {
+    atomicAdd(p.estimate, is_full || kept > p.rows_max ? p.estimate_limit + 1 : kept);
+  }
+  p.lists.counts[number] = kept;
+  p.state.thresholds[number] = threshold;
+  tighten(query, threshold, p.state.weights[number]);
+  tighten(p.rotated[number], threshold, p.weights[number]);
+}
+
+}  // namespace
+
+cudaError_t raise_thresholds(const raise_parameters& parameters, launch_order order) {
+  const uint32_t list_count = parameters.state.query_count;
+  return launch(raise, dim3(list_count), select_threads(list_count), 0, order, parameters);
+}
+
+cudaError_t preload_raising() { return preload(raise); }
+
+}  // namespace sagitta::cuda

@@ -1,0 +1,29 @@
+// Runs kernels with deliberate mistakes, each in a process of its own, which must end with a message.
+#pragma once
+
+#include <string>
+
+#include "../settings.h"
+#include "test.h"
+
+namespace platform_test {
+
+struct mistake {
+  /** [256], and nothing else. */
+  uint32_t* values;
+};
+
+inline constexpr size_t usual_shared_bytes = 8192;
+
+/**
+ * Runs two blocks of 128 threads in a process, launched early if told so. Returns what it wrote; "nothing was
+ * found" is in front if it ended normally.
+ */
+std::string last_words(void (*kernel)(mistake), const sagitta::cuda::emulation::settings& wanted,
+                       size_t shared_bytes = usual_shared_bytes, bool is_early = false);
+
+/** Requires these words and the seed in the last words, for several seeds. */
+void expect(void (*kernel)(mistake), const char* words, size_t shared_bytes = usual_shared_bytes,
+            bool is_early = false);
+
+}  // namespace platform_test

@@ -1,0 +1,64 @@
+// Reads what nvcc says about kernels: cubins, which are ELF files with a section .text.SYMBOL for each
+// kernel, and the figures that `ptxas -v` prints.
+
+const INSTRUCTION_BYTES = 16;
+/** The operation of an instruction: its lowest twelve bits. */
+const OPERATION_MASK = 0xfff;
+const NOP = 0x918;
+const SECTION_PREFIX = '.text.';
+
+/**
+ * The kernels of a cubin with their instructions, without the NOPs at the end.
+ *
+ * @param {Buffer} file
+ * @returns {{ symbol: string, instructions: number }[]}
+ */
+export function kernelsOfCubin(file) {
+  if (file.subarray(0, 5).toString('latin1') !== '\x7fELF\x02') {
+    throw new Error('a cubin is a 64-bit ELF file; this is not one');
+  }
+  const tableAt = Number(file.readBigUInt64LE(0x28));
+  const headerBytes = file.readUInt16LE(0x3a);
+  const sectionCount = file.readUInt16LE(0x3c);
+  const sections = Array.from({ length: sectionCount }, (_, i) => {
+    const at = tableAt + i * headerBytes;
+    const from = Number(file.readBigUInt64LE(at + 0x18));
+    const byteCount = Number(file.readBigUInt64LE(at + 0x20));
+    return { nameAt: file.readUInt32LE(at), bytes: file.subarray(from, from + byteCount) };
+  });
+  const names = sections[file.readUInt16LE(0x3e)].bytes;
+  return sections.flatMap(({ nameAt, bytes }) => {
+    const name = names.toString('latin1', nameAt, names.indexOf(0, nameAt));
+    if (!name.startsWith(SECTION_PREFIX)) return [];
+    return [{ symbol: name.slice(SECTION_PREFIX.length), instructions: instructionCount(bytes) }];
+  });
+}
+
+function instructionCount(code) {
+  let count = code.length / INSTRUCTION_BYTES;
+  while (count > 0 && operationAt(code, count - 1) === NOP) count--;
+  return count;
+}
+
+function operationAt(code, index) {
+  return code.readUInt16LE(index * INSTRUCTION_BYTES) & OPERATION_MASK;
+}
+
+/**
+ * The figures of each kernel, by symbol, in what `ptxas -v` has printed.
+ *
+ * @param {string} log
+ * @returns {Map<string, { registers: number, spilledBytes: number, sharedBytes: number }>}
+ */
+export function kernelsOfLog(log) {
+  const figures = new Map();
+  for (const part of log.split("Compiling entry function '").slice(1)) {
+    const number = (pattern) => Number(pattern.exec(part)?.[1] ?? 0);
+    figures.set(part.slice(0, part.indexOf("'")), {
+      registers: number(/Used (\d+) registers/),
+      spilledBytes: number(/(\d+) bytes spill stores/),
+      sharedBytes: number(/(\d+) bytes smem/),
+    });
+  }
+  return figures;
+}
