@@ -38,12 +38,14 @@ export const ERROR_TITLES = {
   alias_not_found: 'The alias does not exist',
   vector_not_found: 'The vector does not exist',
   key_not_found: 'The API key does not exist',
+  node_not_found: 'The cluster has no such node',
   would_lock_out: 'Nobody could manage the service any more',
   backup_exists: 'The backup already exists',
   vector_exists: 'The vector already exists',
   precondition_failed: 'The precondition failed',
   idempotency_in_flight: 'A request with this idempotency key is in progress',
   idempotency_key_reused: 'The idempotency key was used with a different payload',
+  collections_apart: 'No node holds both collections',
   embedding_not_configured: 'The collection has no usable embedding endpoint',
   // the state of the service
   collection_unavailable: 'The collection is unavailable',
@@ -52,6 +54,8 @@ export const ERROR_TITLES = {
   embedding_failed: 'The embedding endpoint gave an unusable reply',
   embedding_unavailable: 'The embedding endpoint is unavailable',
   overloaded: 'The service is overloaded',
+  no_leader: 'No node can write at the moment',
+  no_holder: 'No node that holds the collection answers',
   starting: 'The service is starting',
   stopping: 'The service is stopping',
   deadline_exceeded: 'The request took too long',
@@ -165,6 +169,15 @@ export function overloadedError(
   return new SagittaError('overloaded', `${detail} Retry after ${retryAfterSeconds} s.`, {
     retryAfterSeconds,
   });
+}
+
+/** For a write in a cluster while no node leads, or while this one does not know which does. */
+export function noLeaderError(cause?: unknown): SagittaError {
+  return new SagittaError(
+    'no_leader',
+    'No node can write at the moment: the one that did has stopped or lost its connection, and another one is about to take over. Nothing was written. Retry after 1 s.',
+    { cause, retryAfterSeconds: 1 },
+  );
 }
 
 /**

@@ -70,6 +70,11 @@ export type FilterNode =
   | { readonly kind: 'or'; readonly children: readonly FilterNode[] }
   | { readonly kind: 'not'; readonly child: FilterNode };
 
+/** True where all of them are. */
+export function allOf(children: readonly FilterNode[]): FilterNode {
+  return children.length === 1 ? children[0]! : { kind: 'and', children };
+}
+
 /** The path of the vector's id. No metadata has it, since names that begin with "$" are rejected. */
 export const ID_PATH = '$id';
 

@@ -7,6 +7,7 @@ import type { Limits } from '../common/limits.js';
 import { isJsonObject } from '../common/metadata-path.js';
 import type { Json, JsonObject } from '../common/types.js';
 import {
+  allOf,
   ELEMENT_PATH,
   type ElementFilter,
   type FilterNode,
@@ -285,10 +286,6 @@ class Parser implements OperandContext {
     const expected = known.join(', ');
     this.issues.add(position, { code: 'invalid_filter', detail, expected, actual: name });
   }
-}
-
-function allOf(children: readonly FilterNode[]): FilterNode {
-  return children.length === 1 ? children[0] : { kind: 'and', children };
 }
 
 /** Whether the object has operators of a field, as opposed to fields; `$not` may hold either. */

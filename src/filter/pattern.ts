@@ -37,6 +37,8 @@ export function checkPattern(
 }
 
 const REPETITION = /\{(\d+)(?:,(\d*))?\}/y;
+/** Flags, and a quotation of nothing: a repetition behind them is one of what is before them. */
+const NOTHING = /\(\?[a-zA-Z-]*\)|\\Q\\E/y;
 
 /**
  * About the number of characters and classes of a pattern, repetitions written out: a program has at most a
@@ -47,6 +49,11 @@ export function countParts(source: string): number {
   const groups = [{ all: 0, last: 0 }];
   let at = 0;
   while (at < source.length) {
+    NOTHING.lastIndex = at;
+    if (NOTHING.test(source)) {
+      at = NOTHING.lastIndex;
+      continue;
+    }
     const end = partEnd(source, at);
     const group = groups.at(-1)!;
     REPETITION.lastIndex = at;

@@ -13,27 +13,15 @@ import {
   toSchema,
 } from '../formats/arrow/ipc-writer.js';
 import type { ArrowField, ArrowSchema } from '../formats/arrow/schema.js';
-import { sparseFields } from '../formats/arrow/sparse-fields.js';
 import { expectFields, type StoredBatch } from '../formats/arrow/stored-arrow.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
 import type { Task } from '../platform/pool.js';
-import {
-  type MultiShape,
-  multiFields,
-  multiOfField,
-  readMulti,
-  writeMulti,
-} from './multi-columns.js';
+import { multiOfField, readMulti } from './multi-columns.js';
 import { multiBytes } from './multi-field.js';
-import {
-  bitmapOfFlags,
-  columnOfName,
-  namedFields,
-  nameOfColumn,
-  readValues,
-} from './named-columns.js';
+import { bitmapOfFlags, columnOfName, nameOfColumn, readValues } from './named-columns.js';
+import { type RowShape, rowColumns, rowFields, writeRows } from './row-columns.js';
 import { decodeSealedStream, encodeSealedStream } from './sealed-stream.js';
-import { readSparse, sparseNames, writeSparse } from './sparse-columns.js';
+import { readSparse, sparseNames } from './sparse-columns.js';
 import { elementBytes } from './sparse-field.js';
 
 export type LogRecord =
@@ -54,9 +42,17 @@ const DELETE_FIELDS: readonly FieldToWrite[] = [{ name: 'id', type: 'utf8' }];
 const DELETE_SCHEMA = schemaOf('delete', DELETE_FIELDS);
 const DELETE_ALL_SCHEMA = schemaOf('deleteAll', []);
 
-/** Schemas by the names and dimensions of the vectors, kept because creating one costs more than the rest of a one-row record. */
-const writeSchemas = new Map<string, Schema>();
-const WRITE_SCHEMAS_MAX = 256;
+interface WriteFormat {
+  readonly columns: ReturnType<typeof rowColumns>;
+  readonly schema: Schema;
+}
+
+/** By the names and dimensions of the vectors, kept because a schema costs more than the rest of a one-row record. */
+const writeFormats = new Map<string, WriteFormat>();
+const WRITE_FORMATS_MAX = 256;
+
+/** Rows of a record have no sequences of their own: all have that of the record. */
+const NO_SEQUENCES = new Float64Array();
 
 /** Encodes a record. `take` provides the bytes for records of rows; new ones by default. */
 export function encodeLogRecord(
@@ -67,27 +63,20 @@ export function encodeLogRecord(
   const metadata = new Map([[TIME_KEY, String(record.timeMs)]]);
   switch (record.kind) {
     case 'write': {
-      const {
-        count,
-        ids,
-        values,
-        metadata: json,
-        named = [],
-        multi = [],
-        sparse = [],
-      } = record.batch;
+      const { count, values, named = [], multi = [], sparse = [] } = record.batch;
       const dimension = values.length / count;
       assert(Number.isInteger(dimension), `${values.length} values for ${count} rows`);
-      body.utf8(ids, 0, count);
-      if (dimension > 0) body.vectors(values, count);
-      body.utf8(json, 0, count);
-      for (const vectors of named) {
-        body.vectors(vectors.values, count, bitmapOfFlags(vectors.presence));
-      }
-      for (const column of multi) writeMulti(body, column, count);
-      for (const column of sparse) writeSparse(body, column, count);
-      const sparseOfRows = sparse.map(({ name }) => name);
-      const schema = writeSchema({ dimension, named, multi, sparse: sparseOfRows });
+      const namesOfSparse = sparse.map(({ name }) => name);
+      const { columns, schema } = writeFormat({ dimension, named, multi, sparse: namesOfSparse });
+      writeRows(columns, body, {
+        ...record.batch,
+        named: named.map((vectors) => {
+          return { values: vectors.values, presence: bitmapOfFlags(vectors.presence) };
+        }),
+        multi,
+        sparse,
+        insertedSequences: NO_SEQUENCES,
+      });
       return encodeSealedStream(schema, count, body, metadata, take);
     }
     case 'delete':
@@ -178,12 +167,14 @@ function readBatch({ schema, rowCount, columns }: StoredBatch): VectorBatch {
   });
   const namesOfSparse = sparseNames(fields.map(({ name }) => name));
   checkFields(schema, 'write', () =>
-    writeFields({
-      dimension,
-      named: vectorsOfRows,
-      multi: shapesOfMulti,
-      sparse: namesOfSparse,
-    }),
+    rowFields(
+      columnsOf({
+        dimension,
+        named: vectorsOfRows,
+        multi: shapesOfMulti,
+        sparse: namesOfSparse,
+      }),
+    ),
   );
   const byName = new Map(fields.map(({ name }, i) => [name, columns[i]!]));
   const named = vectorsOfRows.map((vector) => {
@@ -217,47 +208,25 @@ function readNamed(vector: NamedShape, { length, validity, children }: Column): 
 
 type NamedShape = Pick<NamedVectors, 'name' | 'dimension'>;
 
-/** The vectors of the rows of a record. */
-interface VectorsOfRows {
-  /** Of the unnamed vector; 0 without it. */
-  readonly dimension: number;
-  readonly named: readonly NamedShape[];
-  readonly multi: readonly MultiShape[];
-  /** The names of the sparse vectors. */
-  readonly sparse: readonly string[];
-}
+type Vectors = Omit<RowShape, 'hasSequences'>;
 
-function writeSchema(vectors: VectorsOfRows): Schema {
+function writeFormat(vectors: Vectors): WriteFormat {
   const { dimension, named, multi, sparse } = vectors;
   const describe = (shape: NamedShape) => `${shape.name}:${shape.dimension}`;
   const ofMulti = multi.map((shape) => `${describe(shape)}*`);
-  const key = [dimension, ...named.map(describe), ...ofMulti, ...sparse];
-  let schema = writeSchemas.get(key.join());
-  if (schema === undefined) {
-    schema = schemaOf('write', writeFields(vectors));
-    if (writeSchemas.size >= WRITE_SCHEMAS_MAX) writeSchemas.clear();
-    writeSchemas.set(key.join(), schema);
+  const key = [dimension, ...named.map(describe), ...ofMulti, ...sparse].join();
+  let format = writeFormats.get(key);
+  if (format === undefined) {
+    const columns = columnsOf(vectors);
+    format = { columns, schema: schemaOf('write', rowFields(columns)) };
+    if (writeFormats.size >= WRITE_FORMATS_MAX) writeFormats.clear();
+    writeFormats.set(key, format);
   }
-  return schema;
+  return format;
 }
 
-function writeFields({ dimension, named, multi, sparse }: VectorsOfRows): readonly FieldToWrite[] {
-  return [
-    ...unnamedFields(dimension),
-    ...namedFields(named),
-    ...multiFields(multi),
-    ...sparseFields(sparse),
-  ];
-}
-
-/** Without `values` in a collection without the unnamed vector, whose dimension is 0. */
-function unnamedFields(dimension: number): readonly FieldToWrite[] {
-  const values = { name: 'values', type: { vectorOf: dimension } } as const;
-  return [
-    { name: 'id', type: 'utf8' },
-    ...(dimension === 0 ? [] : [values]),
-    { name: 'metadata', type: 'utf8' },
-  ];
+function columnsOf(vectors: Vectors) {
+  return rowColumns({ ...vectors, hasSequences: false });
 }
 
 function schemaOf(kind: LogRecord['kind'], fields: readonly FieldToWrite[]): Schema {

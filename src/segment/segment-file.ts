@@ -19,23 +19,22 @@ import type { Column } from '../formats/arrow/columns.js';
 import {
   BodyWriter,
   FILE_ALIGNMENT,
-  type FieldToWrite,
   type Layout,
   layOutArrowFile,
   toField,
 } from '../formats/arrow/ipc-writer.js';
-import { sparseFields } from '../formats/arrow/sparse-fields.js';
 import { decodeArrowFile, expectFields, type StoredFile } from '../formats/arrow/stored-arrow.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
 import type { Task } from '../platform/pool.js';
 import { checksumOf, verifyChecksum } from './checksum.js';
 import { MetadataFields } from './metadata-fields.js';
 import { readMetadataColumns } from './metadata-reader.js';
-import { type MultiShape, multiFields, readMulti, writeMulti } from './multi-columns.js';
-import { bitmapOfValidity, columnOfName, namedFields, readValues } from './named-columns.js';
+import { type MultiShape, readMulti } from './multi-columns.js';
+import { bitmapOfValidity, columnOfName, readValues } from './named-columns.js';
+import { type RowShape, rowColumns, rowFields, writeRows } from './row-columns.js';
 import { Segment } from './segment.js';
 import type { NamedColumn, SegmentData, SegmentIdentity } from './segment-data.js';
-import { readSparse, writeSparse } from './sparse-columns.js';
+import { readSparse } from './sparse-columns.js';
 
 /** From this size of the values on, the buffers of a segment are worth a garbage collection. */
 const COLLECTED_BYTES_MIN = 4 * 1024 * 1024;
@@ -99,12 +98,10 @@ interface SegmentParts {
 function layOutSegment(data: SegmentData): Layout {
   const { dimension, rowCount, named, multi, sparse } = data;
   const sparseNames = sparse.map(({ name }) => name);
+  const columns = columnsOf({ dimension, named, multi, sparse: sparseNames });
   const metadata = new MetadataFields(data.columns, rowCount);
   const schema = new Schema(
-    [
-      ...fixedFields({ dimension, named, multi, sparse: sparseNames }).map(toField),
-      ...metadata.fields,
-    ],
+    [...rowFields(columns).map(toField), ...metadata.fields],
     new Map([
       [FORMAT_KEY, formatOf(data)],
       [DIMENSION_KEY, String(dimension)],
@@ -118,16 +115,12 @@ function layOutSegment(data: SegmentData): Layout {
     ]),
   );
   const body = new BodyWriter(FILE_ALIGNMENT);
-  body.utf8(data.ids, 0, rowCount);
-  if (dimension > 0) body.vectors(data.values.subarray(0, rowCount * dimension), rowCount);
-  body.utf8(data.json, 0, rowCount);
-  body.node(rowCount);
-  body.noNulls();
-  body.buffer(int64Of(data.insertedSequences));
-  for (const { values, presence } of named) body.vectors(values, rowCount, presence);
-  // In the order of `fixedFields`.
-  for (const column of multi) writeMulti(body, column, rowCount);
-  for (const column of sparse) writeSparse(body, column, rowCount);
+  writeRows(columns, body, {
+    ...data,
+    count: rowCount,
+    values: data.values.subarray(0, rowCount * dimension),
+    metadata: data.json,
+  });
   metadata.write(body);
   return layOutArrowFile({
     schema,
@@ -229,7 +222,7 @@ function decodeData(
   const named = readNamedDescriptions(file);
   const multi = readMultiShapes(file);
   const sparseNames = readSparseNames(file);
-  const fixed = fixedFields({ dimension, named, multi, sparse: sparseNames });
+  const fixed = rowFields(columnsOf({ dimension, named, multi, sparse: sparseNames }));
   expectFields(schema.fields.slice(0, fixed.length), fixed);
   const byName = new Map(fixed.map(({ name }, i) => [name, columns[i]!]));
   const codes = readCodes(file, [
@@ -357,28 +350,8 @@ function readNamed(
   return { name, dimension, values, codes, presence: bitmapOfValidity(validity, length) };
 }
 
-function fixedFields({
-  dimension,
-  named,
-  multi,
-  sparse,
-}: {
-  readonly dimension: number;
-  readonly named: readonly Pick<NamedColumn, 'name' | 'dimension'>[];
-  readonly multi: readonly MultiShape[];
-  /** The names of the sparse vectors. */
-  readonly sparse: readonly string[];
-}): FieldToWrite[] {
-  const values = { name: 'values', type: { vectorOf: dimension } } as const;
-  return [
-    { name: 'id', type: 'utf8' },
-    ...(dimension === 0 ? [] : [values]),
-    { name: 'metadata', type: 'utf8' },
-    { name: 'inserted_sequence', type: 'int64' },
-    ...namedFields(named),
-    ...multiFields(multi),
-    ...sparseFields(sparse),
-  ];
+function columnsOf(vectors: Omit<RowShape, 'hasSequences'>) {
+  return rowColumns({ ...vectors, hasSequences: true });
 }
 
 function readSequences(column: Column): Float64Array {
@@ -394,16 +367,6 @@ function readSequences(column: Column): Float64Array {
     previous = sequence;
   }
   return sequences;
-}
-
-/** int64 as little-endian pairs of words. A BigInt64Array would create an object per row. */
-function int64Of(sequences: Float64Array): Uint32Array {
-  const words = new Uint32Array(sequences.length * 2);
-  for (let row = 0; row < sequences.length; row++) {
-    words[row * 2] = sequences[row]! % 2 ** 32;
-    words[row * 2 + 1] = Math.floor(sequences[row]! / 2 ** 32);
-  }
-  return words;
 }
 
 /** The bytes themselves if they are shared and aligned, else a copy that is. */

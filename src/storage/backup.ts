@@ -154,11 +154,13 @@ function requireOutside(directory: string, folder: string): void {
 /**
  * Makes a data directory as a copy of a backup. Throws `configuration_invalid` if that is not a finished
  * backup, `backup_exists` if there is something at `directory`, and `storage_full`; nothing is then left
- * there. The content of the files is not checked.
+ * there. The content of the files is not checked. `complete` adds to the data directory
+ * before it gets its name, and returns the number of bytes.
  */
 export async function restoreBackup(
   backup: string,
   directory: string,
+  complete: (staging: string) => Promise<number> = async () => 0,
 ): Promise<{ byteLength: number }> {
   await requireBackup(backup);
   const names = await listFiles(backup);
@@ -172,7 +174,7 @@ export async function restoreBackup(
         await mkdir(dirname(join(staging, name)), { recursive: true });
         byteLength += await copier.copy(join(backup, name), join(staging, name));
       }
-      return { byteLength };
+      return { byteLength: byteLength + (await complete(staging)) };
     });
   } catch (error) {
     throw translateDiskError(error, dirname(directory));

@@ -1,7 +1,7 @@
 // Named blobs as files: written under a temporary name, fsynced, renamed, and the folder fsynced, so
 // that a name always refers to a complete blob.
 
-import { constants } from 'node:fs';
+import { constants, renameSync, rmSync } from 'node:fs';
 import {
   copyFile,
   type FileHandle,
@@ -18,11 +18,13 @@ import { dirname, join } from 'node:path';
 import { assert, SagittaError } from '../common/errors.js';
 import type { FileMapping } from '../common/types.js';
 import {
+  CALL_BYTES_MAX,
   makeFolder,
   REMOVAL_SPACE_BYTES,
   requireFreeSpace,
   syncFolder,
   translateDiskError,
+  writeSyncedFile,
 } from './disk.js';
 import { FileMapper, type MappingRule } from './file-mapper.js';
 
@@ -30,8 +32,12 @@ import { FileMapper, type MappingRule } from './file-mapper.js';
 const TEMPORARY_SUFFIX = '.unfinished';
 /** `<folder>/<file>` in plain characters, so that no name leads outside the directory. */
 const NAME_PATTERN = /^[A-Za-z0-9_-]+\/[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
-/** A system call writes less than 2 GiB; shorter ones let other requests use the disk in between. */
-const CALL_BYTES_MAX = 64 * 1024 * 1024;
+
+/** The files of blobs as they were at a moment, to be copied and not changed. */
+export interface RetainedFiles {
+  pathOf(name: string): string;
+  read(name: string): Promise<Uint8Array | undefined>;
+}
 
 export class BlobFiles {
   /** Whether there were no blobs when the directory was opened. */
@@ -39,8 +45,11 @@ export class BlobFiles {
   readonly #directory: string;
   readonly #mapper: FileMapper | null;
   readonly #writing = new Set<Promise<void>>();
-  /** Names removed while a backup needs their files; null when no backup is running. */
-  #retainedNames: Set<string> | null = null;
+  /** For each that needs files as they were when it began: where those are whose names were used again, by name. */
+  readonly #retaining = new Set<Map<string, string>>();
+  /** Names that were removed meanwhile, whose files are still there. */
+  readonly #retainedNames = new Set<string>();
+  readonly #movedPaths = new Set<string>();
   #writeCount = 0;
 
   private constructor(directory: string, wasEmpty: boolean, mapper: FileMapper | null) {
@@ -71,7 +80,7 @@ export class BlobFiles {
   }
 
   write(name: string, parts: Iterable<Uint8Array>): Promise<void> {
-    return this.#track(this.#put(name, (path) => writeFile(path, parts)));
+    return this.#track(this.#put(name, (path) => writeSyncedFile(path, parts)));
   }
 
   copy(from: string, to: string): Promise<void> {
@@ -94,8 +103,8 @@ export class BlobFiles {
       await mkdir(dirname(path), { recursive: true });
       await make(temporary);
       requireFreeSpace(this.#directory, REMOVAL_SPACE_BYTES);
+      if (this.#retainedNames.has(name)) this.#setAside(name, path);
       await rename(temporary, path);
-      this.#retainedNames?.delete(name);
       await syncFolder(dirname(path));
       // Also if another write has just made the folder, which may not be synced yet.
       await syncFolder(this.#directory);
@@ -105,59 +114,53 @@ export class BlobFiles {
     }
   }
 
+  #setAside(name: string, path: string): void {
+    const aside = `${path}.${++this.#writeCount}${TEMPORARY_SUFFIX}`;
+    renameSync(path, aside);
+    this.#movedPaths.add(aside);
+    this.#retainedNames.delete(name);
+    for (const moved of this.#retaining) if (!moved.has(name)) moved.set(name, aside);
+  }
+
   async read(name: string): Promise<Uint8Array | undefined> {
     const path = this.#pathOf(name);
-    if (this.#retainedNames?.has(name)) return undefined;
-    let file: FileHandle;
-    try {
-      file = await open(path, 'r');
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-      throw error;
-    }
-    try {
-      return await readWholeBlob(file);
-    } catch (error) {
-      throw new SagittaError(
-        'data_corrupt',
-        `The file ${path} cannot be read: ${(error as Error).message}.`,
-        { cause: error },
-      );
-    } finally {
-      await file.close();
-    }
+    return this.#retainedNames.has(name) ? undefined : readFileOf(path);
   }
 
   /** Null when there is no such blob, or when it is to be read. */
   async map(name: string): Promise<FileMapping | null> {
     const path = this.#pathOf(name);
-    if (this.#mapper === null || this.#retainedNames?.has(name)) return null;
+    if (this.#mapper === null || this.#retainedNames.has(name)) return null;
     const status = await stat(path).catch(() => null);
     return status === null ? null : this.#mapper.map(path, status.size);
   }
 
   async remove(name: string): Promise<void> {
     const path = this.#pathOf(name);
-    if (this.#retainedNames === null) await rm(path, { force: true });
+    if (this.#retaining.size === 0) await rm(path, { force: true });
     else this.#retainedNames.add(name);
   }
 
-  /** Until `work` settles, removed blobs are invisible to readers, but their files stay. One call at a time. */
-  async retainWhile<Result>(work: () => Promise<Result>): Promise<Result> {
-    assert(this.#retainedNames === null, 'one backup at a time');
-    this.#retainedNames = new Set();
+  /**
+   * Until `work` settles, removed blobs are invisible to other readers, but their files stay, also when their names
+   * are used again.
+   */
+  async retainWhile<Result>(work: (files: RetainedFiles) => Promise<Result>): Promise<Result> {
+    const moved = new Map<string, string>();
+    this.#retaining.add(moved);
+    const pathOf = (name: string) => moved.get(name) ?? this.#pathOf(name);
     try {
-      return await work();
+      return await work({ pathOf, read: (name) => readFileOf(pathOf(name)) });
     } finally {
-      const names = this.#retainedNames;
-      this.#retainedNames = null;
-      for (const name of names) await rm(this.#pathOf(name), { force: true });
+      this.#retaining.delete(moved);
+      // At once: what is written under one of the names must not be removed.
+      if (this.#retaining.size === 0) {
+        const paths = [...this.#retainedNames].map((name) => this.#pathOf(name));
+        for (const path of [...paths, ...this.#movedPaths]) rmSync(path, { force: true });
+        this.#retainedNames.clear();
+        this.#movedPaths.clear();
+      }
     }
-  }
-
-  /** The file of a blob, to be copied and not changed. */
-  pathOf(name: string): string {
-    return this.#pathOf(name);
   }
 
   async list(prefix: string): Promise<string[]> {
@@ -174,7 +177,7 @@ export class BlobFiles {
     }
     return names
       .filter((name) => name.startsWith(prefix) && !name.endsWith(TEMPORARY_SUFFIX))
-      .filter((name) => !this.#retainedNames?.has(name))
+      .filter((name) => !this.#retainedNames.has(name))
       .sort();
   }
 
@@ -212,21 +215,6 @@ async function filesIn(folder: string): Promise<string[]> {
   }
 }
 
-async function writeFile(path: string, parts: Iterable<Uint8Array>): Promise<void> {
-  const file = await open(path, 'w');
-  try {
-    for (const part of parts) {
-      for (let at = 0; at < part.byteLength; ) {
-        const length = Math.min(part.byteLength - at, CALL_BYTES_MAX);
-        at += (await file.write(part, at, length)).bytesWritten;
-      }
-    }
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-}
-
 /** A blob is never written to, so two names may share one file. */
 async function linkOrCopy(from: string, to: string): Promise<void> {
   try {
@@ -254,4 +242,26 @@ export async function readWholeBlob(file: FileHandle): Promise<Uint8Array> {
     at += bytesRead;
   }
   return bytes.subarray(0, at);
+}
+
+/** Undefined when there is no such file. Throws `data_corrupt`. */
+async function readFileOf(path: string): Promise<Uint8Array | undefined> {
+  let file: FileHandle;
+  try {
+    file = await open(path, 'r');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+  try {
+    return await readWholeBlob(file);
+  } catch (error) {
+    throw new SagittaError(
+      'data_corrupt',
+      `The file ${path} cannot be read: ${(error as Error).message}.`,
+      { cause: error },
+    );
+  } finally {
+    await file.close();
+  }
 }

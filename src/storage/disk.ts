@@ -6,6 +6,9 @@ import { constants } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { SagittaError } from '../common/errors.js';
 
+/** A system call writes less than 2 GiB; shorter ones let other requests use the disk in between. */
+export const CALL_BYTES_MAX = 64 * 1024 * 1024;
+
 const DISK_FULL = /ENOSPC|EDQUOT|MDB_MAP_FULL|No space left|quota exceeded/i;
 /** lmdb reports a write that fit only in part as this. */
 const INPUT_OUTPUT = /EIO|Input\/output error/i;
@@ -93,6 +96,22 @@ export async function syncFolder(folder: string): Promise<void> {
     await handle.sync();
   } finally {
     await handle.close();
+  }
+}
+
+/** Writes the parts one after another and syncs the file. */
+export async function writeSyncedFile(path: string, parts: Iterable<Uint8Array>): Promise<void> {
+  const file = await open(path, 'w');
+  try {
+    for (const part of parts) {
+      for (let at = 0; at < part.byteLength; ) {
+        const length = Math.min(part.byteLength - at, CALL_BYTES_MAX);
+        at += (await file.write(part, at, length)).bytesWritten;
+      }
+    }
+    await file.sync();
+  } finally {
+    await file.close();
   }
 }
 

@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Transaction } from 'lmdb';
 import { SagittaError } from '../common/errors.js';
 import { requireNoBackup } from './backup-marker.js';
 import { BlobFiles } from './blob-files.js';
@@ -39,7 +40,7 @@ import {
 import { firstHead, type StoreHead, writeOfHead } from './store-head.js';
 import { compareMark, MARK_FILE, type Mark, MarkFile, readMark } from './store-mark.js';
 import { upgradeTables } from './store-upgrade.js';
-import { type TableEntry, TableStore, type Tables } from './table-store.js';
+import { type TableEntry, type TableReader, TableStore, type Tables } from './table-store.js';
 
 /** Entries per read. Between two reads no snapshot is open, which would keep old pages from reuse. */
 const PAGE_ENTRIES_MAX = 256;
@@ -190,6 +191,7 @@ class LmdbTables implements Tables {
   readonly #environment: Environment;
   #failure: SagittaError | undefined;
   #copying: Promise<void> | undefined;
+  #readerCount = 0;
   /** Whether pages may have become free since the last release of free pages began. */
   #hasUnreleased = true;
   /** Since `startRelease`, until there is nothing more to release. */
@@ -236,6 +238,28 @@ class LmdbTables implements Tables {
   }
 
   readPage(table: TableName, range: KeyRange): TableEntry[] {
+    return this.#readPage(table, range);
+  }
+
+  openReader(): TableReader {
+    const { root } = this.#environment;
+    // So that it is a transaction of now.
+    root.resetReadTxn();
+    const transaction = this.#read(() => root.useReadTransaction());
+    this.#readerCount++;
+    return {
+      readPage: (table, range) => this.#readPage(table, { ...range, transaction }),
+      close: () => {
+        this.#readerCount--;
+        transaction.done();
+      },
+    };
+  }
+
+  #readPage(
+    table: TableName,
+    range: KeyRange & { readonly transaction?: Transaction },
+  ): TableEntry[] {
     return this.#read(() => {
       const page: TableEntry[] = [];
       let byteCount = 0;
@@ -283,8 +307,9 @@ class LmdbTables implements Tables {
 
   async releasePart(): Promise<boolean> {
     const release = this.#release;
-    // A copy reads pages that were freed since it began.
-    if (release === undefined || this.#copying !== undefined) return false;
+    // They read pages that were freed since they began.
+    const isRead = () => this.#copying !== undefined || this.#readerCount > 0;
+    if (release === undefined || isRead()) return false;
     try {
       if (!this.#isReleaseBegun && hasFreeSpace(this.#directory, BATCH_OVERHEAD_BYTES)) {
         // Another transaction, since the pages that the last one freed belong to the state before it.
@@ -293,7 +318,7 @@ class LmdbTables implements Tables {
         this.#hasUnreleased = false;
       }
       this.#environment.root.resetReadTxn();
-      if (this.#isReleaseBegun && release.releasePart()) return true;
+      if (this.#isReleaseBegun && !isRead() && release.releasePart()) return true;
     } catch {
       // The pages keep their space, and the next write finds out what is wrong with the disk or the file.
     }

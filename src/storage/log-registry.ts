@@ -83,6 +83,11 @@ export class LogRegistry {
     state.byteLength += byteLength;
   }
 
+  /** Of a log that was dropped and of which nothing is left: its name can be used again. */
+  forget(log: string): void {
+    this.#dropped.delete(log);
+  }
+
   #append(log: string, link: ChainLink, byteLength: number): void {
     if (!this.#states.has(log)) this.enter(log, { last: CHAIN_START, trimmedThrough: 0 });
     this.#states.get(log)!.last = link;

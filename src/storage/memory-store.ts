@@ -6,7 +6,7 @@ import { assertBlobName } from './blob-files.js';
 import { CommitPlan } from './commit-plan.js';
 import { CHAIN_START } from './log-chain.js';
 import { LogRegistry } from './log-registry.js';
-import type { LogEntry, Store, StoreKey, StoreOperation } from './store.js';
+import type { LogEntry, Store, StoreKey, StoreOperation, StoreSnapshot } from './store.js';
 
 export interface MemoryState {
   /** By key, as JSON of its parts. */
@@ -106,6 +106,30 @@ class MemoryStore implements Store {
 
   async listBlobs(prefix = ''): Promise<string[]> {
     return [...this.#state.blobs.keys()].filter((name) => name.startsWith(prefix)).sort();
+  }
+
+  async eraseLog(log: string): Promise<void> {
+    await this.commit([{ kind: 'dropLog', log }]);
+    this.#registry.forget(log);
+  }
+
+  async withSnapshot<Result>(use: (snapshot: StoreSnapshot) => Promise<Result>): Promise<Result> {
+    await this.#lastCommit;
+    const { values, logs, lastSequences, blobs } = this.#state;
+    const state: MemoryState = {
+      values: new Map(values),
+      logs: new Map([...logs].map(([log, entries]) => [log, [...entries]])),
+      lastSequences: new Map(lastSequences),
+      blobs: new Map(blobs),
+    };
+    const reader = new MemoryStore({ state });
+    return use({
+      get: (key) => reader.get(key),
+      list: (prefix) => reader.list(prefix),
+      readLog: (log, after) => reader.readLog(log, after),
+      readBlob: (name) => reader.readBlob(name),
+      endEntries() {},
+    });
   }
 
   async close(): Promise<void> {

@@ -58,8 +58,24 @@ export interface Store {
   /** The names of all blobs that start with `prefix`, sorted. Unfinished writes are not included. */
   listBlobs(prefix?: string): Promise<string[]>;
 
-  /** Waits for running commits. The store must not be used afterwards. */
+  /** Drops a log so that its name can be used again, from the first sequence on, when this resolves. */
+  eraseLog(log: string): Promise<void>;
+  /**
+   * Calls `use` with the state of one moment after the call, which has every commit that resolved before it. Commits
+   * and blobs continue meanwhile.
+   */
+  withSnapshot<Result>(use: (snapshot: StoreSnapshot) => Promise<Result>): Promise<Result>;
+
+  /** Waits for running commits and snapshots. The store must not be used afterwards. */
   close(): Promise<void>;
+}
+
+/** What can be read of a state: of the present one, or of that of a moment. */
+export type StateReader = Pick<Store, 'get' | 'list' | 'readLog' | 'readBlob'>;
+
+export interface StoreSnapshot extends StateReader {
+  /** Ends reading but of blobs. Until then the space of what is removed is not used again. */
+  endEntries(): void;
 }
 
 /** Lists entries of the moment that a backup has, in key order. */

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { assert, SagittaError } from '../common/errors.js';
 import type { FileMapping } from '../common/types.js';
-import { anotherBackup, writeBackup } from './backup.js';
-import type { BlobFiles } from './blob-files.js';
+import { anotherBackup, type BackupSource, writeBackup } from './backup.js';
+import type { BlobFiles, RetainedFiles } from './blob-files.js';
 import { CommitPlan, type PlannedWrite } from './commit-plan.js';
 import type { DirectoryLock } from './directory-lock.js';
 import { isDiskLow } from './disk.js';
@@ -15,7 +15,7 @@ import { ChainReader, decodeStoredLog, splitRecord } from './log-chain.js';
 import { LogRegistry } from './log-registry.js';
 import type { NewDirectory } from './new-directory.js';
 import { damagedEntry, openValue, storedChecksum } from './sealed-entry.js';
-import type { DiskStore, LogEntry, StoreKey, StoreOperation } from './store.js';
+import type { DiskStore, LogEntry, StoreKey, StoreOperation, StoreSnapshot } from './store.js';
 import {
   DROPPED,
   decodeKey,
@@ -42,6 +42,10 @@ interface OpenedEntry extends TableEntry {
   readonly checksum: number;
 }
 
+export interface TableReader extends Pick<Tables, 'readPage'> {
+  close(): void;
+}
+
 /** Values are stored as they are given; only this file seals and opens them. */
 export interface Tables {
   /** Writes all or nothing. On disk, and seen by every read, when it resolves. One call at a time. */
@@ -52,11 +56,13 @@ export interface Tables {
   /** The first entries of the range, as many as can be read without blocking the event loop; at least one if there are any. */
   readPage(table: TableName, range: KeyRange): TableEntry[];
   readKeys(table: TableName, range: KeyRange, countMax: number): Buffer[];
+  /** Reads the state of now until it is closed. */
+  openReader(): TableReader;
   /** The next parts give the space of all that was removed until now back to the file system. */
   startRelease(): void;
   /**
    * Gives a part of the space back, without blocking the event loop for long. Returns whether there may be
-   * more. Not during a write; does nothing during a copy. Never throws.
+   * more. Not during a write; does nothing during a copy, or while a reader is open. Never throws.
    */
   releasePart(): Promise<boolean>;
   /** Writes the tables as of one moment to a new file, while writes continue. */
@@ -70,10 +76,20 @@ const GROUP_BYTES_MAX = 64 * 1024 * 1024;
 const SWEEP_RECORDS_MAX = 500;
 const SEQUENCE_MAX = Number.MAX_SAFE_INTEGER - 1;
 
-interface WaitingCommit {
-  readonly operations: readonly StoreOperation[];
+interface Waiting {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
+}
+
+interface WaitingCommit extends Waiting {
+  readonly operations: readonly StoreOperation[];
+}
+
+/** Removals of trimmed and dropped records. */
+interface Sweep {
+  readonly writes: readonly PlannedWrite[];
+  /** The log of which nothing is left afterwards; null for none. */
+  readonly erased: string | null;
 }
 
 export class TableStore implements DiskStore {
@@ -96,8 +112,11 @@ export class TableStore implements DiskStore {
   #sweptLogs: 'none' | 'trimmed' | 'dropped' = 'none';
   /** Space is being released, part by part. */
   #isReleasing = false;
-  /** Nothing is released meanwhile. */
-  #isCopying = false;
+  /** Copies and snapshots under way, during which nothing is released. */
+  #readerCount = 0;
+  readonly #snapshots = new Set<Promise<unknown>>();
+  /** Logs of which nothing is to be left, with those who wait for that. */
+  readonly #erasing = new Map<string, Waiting>();
   /** Commits wait for the sweep: they do not fit on the disk before it. */
   #mustSweepFirst = false;
   /** This many commits are written one by one: together they did not fit on the disk. */
@@ -130,7 +149,7 @@ export class TableStore implements DiskStore {
     this.#newDirectory = options.newDirectory;
     this.#onFailure = options.onFailure;
     this.#head = this.#readHead();
-    for (const { key, value } of this.#entriesUnder('logs', rangeUnder([]))) {
+    for (const { key, value } of this.#entriesUnder(this.#tables, 'logs', rangeUnder([]))) {
       const log = decodeKey(key)[0]!;
       const stored = decodeStoredLog(value);
       if (stored === undefined) throw damagedEntry(this.#path, placeOf('logs', key));
@@ -155,8 +174,15 @@ export class TableStore implements DiskStore {
     return value && this.#open('values', { key: encoded, value }).value;
   }
 
-  *list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }> {
-    for (const { key, value } of this.#entriesUnder('values', rangeUnder(prefix))) {
+  list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }> {
+    return this.#list(this.#tables, prefix);
+  }
+
+  *#list(
+    reader: Pick<Tables, 'readPage'>,
+    prefix: StoreKey,
+  ): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }> {
+    for (const { key, value } of this.#entriesUnder(reader, 'values', rangeUnder(prefix))) {
       yield { key: decodeKey(key), value };
     }
   }
@@ -168,17 +194,33 @@ export class TableStore implements DiskStore {
       { last: this.#logs.lastOf(log), trimmedThrough: this.#logs.trimmedThrough(log) },
       after,
     );
+    // Of records that are trimmed while the caller reads, some may be removed already.
+    const isTrimmed = () => this.#logs.trimmedThrough(log) > after;
+    for (const entry of this.#records(this.#tables, log, { after, chain, isTrimmed })) {
+      this.#logs.count(log, entry.sequence, entry.record.byteLength);
+      yield entry;
+    }
+  }
+
+  /** Throws `data_corrupt` for a chain that is broken, unless the log has been trimmed meanwhile. */
+  *#records(
+    reader: Pick<Tables, 'readPage'>,
+    log: string,
+    {
+      after,
+      chain,
+      isTrimmed,
+    }: { readonly after: number; readonly chain: ChainReader; readonly isTrimmed: () => boolean },
+  ): Iterable<LogEntry> {
     const requireIntact = (problem: string | undefined) => {
-      // Of records that are trimmed while the caller reads, some may be removed already.
-      if (problem === undefined || this.#logs.trimmedThrough(log) > after) return;
-      throw brokenChain(this.#path, log, problem);
+      if (problem !== undefined && !isTrimmed()) throw brokenChain(this.#path, log, problem);
     };
-    for (const entry of this.#entriesUnder('records', recordRange(log, after + 1, SEQUENCE_MAX))) {
+    const range = recordRange(log, after + 1, SEQUENCE_MAX);
+    for (const entry of this.#entriesUnder(reader, 'records', range)) {
       const sequence = sequenceOf(entry.key);
       const split = splitRecord(entry.value);
       if (split === undefined) throw damagedEntry(this.#path, placeOf('records', entry.key));
       requireIntact(chain.accept(sequence, split.previous, entry.checksum));
-      this.#logs.count(log, sequence, split.record.byteLength);
       yield { sequence, record: split.record };
     }
     requireIntact(chain.end());
@@ -218,15 +260,96 @@ export class TableStore implements DiskStore {
     folder: string,
     choose: Parameters<DiskStore['backup']>[1],
   ): ReturnType<DiskStore['backup']> {
+    return this.#backUp((source) => writeBackup(source, folder, choose));
+  }
+
+  async eraseLog(log: string): Promise<void> {
+    // Without a record it can be used.
+    if (!this.#logs.isDropped(log) && this.#logs.lastOf(log).sequence === 0) return;
+    await this.commit([{ kind: 'dropLog', log }]);
+    await new Promise<void>((resolve, reject) => {
+      this.#erasing.set(log, { resolve, reject });
+      this.#isSweepPaused = false;
+      this.#running ??= this.#run();
+    });
+  }
+
+  async withSnapshot<Result>(use: (snapshot: StoreSnapshot) => Promise<Result>): Promise<Result> {
+    assert(!this.#isClosing, 'no snapshot after close');
+    const using = this.#blobs.retainWhile((files) => this.#useSnapshot(files, use));
+    const ended = using.catch(() => {});
+    this.#snapshots.add(ended);
+    try {
+      return await using;
+    } finally {
+      this.#snapshots.delete(ended);
+    }
+  }
+
+  async #useSnapshot<Result>(
+    files: RetainedFiles,
+    use: (snapshot: StoreSnapshot) => Promise<Result>,
+  ): Promise<Result> {
+    const reader = this.#tables.openReader();
+    this.#readerCount++;
+    let isOpen = true;
+    const endEntries = () => {
+      if (!isOpen) return;
+      isOpen = false;
+      reader.close();
+      this.#endReading();
+    };
+    try {
+      return await use({
+        get: (key) => this.#get(reader, key),
+        list: (prefix) => this.#list(reader, prefix),
+        readLog: (log, after) => this.#readSnapshotLog(reader, log, after),
+        readBlob: (name) => files.read(name),
+        endEntries,
+      });
+    } finally {
+      endEntries();
+    }
+  }
+
+  #endReading(): void {
+    this.#readerCount--;
+    if (this.#mayRelease()) this.#running ??= this.#run();
+  }
+
+  #get(reader: Pick<Tables, 'readPage'>, key: StoreKey): Uint8Array | undefined {
+    const start = encodeKey(key);
+    const [found] = reader.readPage('values', { start, end: keyAfter(start) });
+    return found && this.#open('values', found).value;
+  }
+
+  *#readSnapshotLog(
+    reader: Pick<Tables, 'readPage'>,
+    log: string,
+    afterSequence: number,
+  ): Iterable<LogEntry> {
+    const key = encodeKey([log]);
+    const [found] = reader.readPage('logs', { start: key, end: keyAfter(key) });
+    if (found === undefined) return;
+    const stored = decodeStoredLog(this.#open('logs', found).value);
+    if (stored === undefined) throw damagedEntry(this.#path, placeOf('logs', key));
+    if (stored.trimmedThrough === DROPPED) return;
+    const after = Math.max(afterSequence, stored.trimmedThrough);
+    const chain = new ChainReader(stored, after);
+    yield* this.#records(reader, log, { after, chain, isTrimmed: () => false });
+  }
+
+  async #backUp<Result>(make: (source: BackupSource) => Promise<Result>): Promise<Result> {
     assert(!this.#isClosing, 'no backup after close');
     if (this.#backup !== undefined) throw anotherBackup();
-    const source = {
-      directory: this.#directory,
-      copyTables: (path: string) => this.#copyTables(path),
-      blobPath: (name: string) => this.#blobs.pathOf(name),
-      isStopping: () => this.#isClosing,
-    };
-    const making = this.#blobs.retainWhile(() => writeBackup(source, folder, choose));
+    const making = this.#blobs.retainWhile((files) =>
+      make({
+        directory: this.#directory,
+        copyTables: (path) => this.#copyTables(path),
+        blobPath: files.pathOf,
+        isStopping: () => this.#isClosing,
+      }),
+    );
     this.#backup = making.catch(() => {});
     try {
       return await making;
@@ -236,12 +359,11 @@ export class TableStore implements DiskStore {
   }
 
   async #copyTables(path: string): Promise<void> {
-    this.#isCopying = true;
+    this.#readerCount++;
     try {
       await this.#tables.copyTo(path);
     } finally {
-      this.#isCopying = false;
-      if (this.#mayRelease()) this.#running ??= this.#run();
+      this.#endReading();
     }
   }
 
@@ -261,7 +383,9 @@ export class TableStore implements DiskStore {
   async #closeFiles(): Promise<void> {
     this.#isClosing = true;
     await this.#backup;
+    await Promise.all(this.#snapshots);
     await this.#running;
+    this.#endErasing(closed());
     await this.#blobs.close();
     await this.#tables.close();
     await this.#mark.close();
@@ -282,14 +406,17 @@ export class TableStore implements DiskStore {
   }
 
   /** Reads page by page, so that no read transaction is open while the caller handles an entry. */
-  *#entriesUnder(table: TableName, range: KeyRange): Iterable<OpenedEntry> {
+  *#entriesUnder(
+    reader: Pick<Tables, 'readPage'>,
+    table: TableName,
+    range: KeyRange,
+  ): Iterable<OpenedEntry> {
     let rest = range;
     while (true) {
-      const page = this.#tables.readPage(table, rest);
+      const page = reader.readPage(table, rest);
       if (page.length === 0) return;
       for (const entry of page) yield this.#open(table, entry);
-      // Continue with the smallest key after the last one read.
-      rest = { start: Buffer.concat([page.at(-1)!.key, Buffer.of(0)]), end: range.end };
+      rest = { start: keyAfter(page.at(-1)!.key), end: range.end };
     }
   }
 
@@ -302,12 +429,17 @@ export class TableStore implements DiskStore {
       const group = this.#isSweepingFirst() ? [] : this.#takeGroup(plan);
       const sweep = this.#planSweep();
       try {
-        await this.#write([...plan.writes, ...sweep]);
+        await this.#write([...plan.writes, ...sweep.writes]);
       } catch (error) {
-        if (!this.#mayRetry(group, sweep, error)) for (const { reject } of group) reject(error);
+        if (sweep.erased !== null) this.#unswept.set(sweep.erased, DROPPED);
+        if (!this.#mayRetry(group, sweep.writes, error)) {
+          for (const { reject } of group) reject(error);
+          this.#endErasing(error);
+        }
         this.#noticeFailure();
         continue;
       }
+      if (sweep.erased !== null) this.#noteErased(sweep.erased);
       if (group.length > 0) this.#isSweepPaused = false;
       for (const change of plan.changes) {
         this.#logs.apply(change);
@@ -332,6 +464,20 @@ export class TableStore implements DiskStore {
     await this.#tables.write([...writes, writeOfHead(head)]);
     this.#head = head;
     await this.#mark.write(head);
+  }
+
+  /** Nobody who has not asked for it uses the name again. */
+  #noteErased(log: string): void {
+    const waiting = this.#erasing.get(log);
+    if (waiting === undefined) return;
+    this.#erasing.delete(log);
+    this.#logs.forget(log);
+    waiting.resolve();
+  }
+
+  #endErasing(error: unknown): void {
+    for (const { reject } of this.#erasing.values()) reject(error);
+    this.#erasing.clear();
   }
 
   /** After a failure of the disk, nothing more is written: it would be built on a state that may not be there. */
@@ -395,7 +541,7 @@ export class TableStore implements DiskStore {
   }
 
   #mayRelease(): boolean {
-    return this.#isReleasing && !this.#isCopying;
+    return this.#isReleasing && this.#readerCount === 0;
   }
 
   /**
@@ -421,19 +567,36 @@ export class TableStore implements DiskStore {
   }
 
   /** Removes some trimmed records and, after the last one of a dropped log, its mark. */
-  #planSweep(): PlannedWrite[] {
-    if (!this.#maySweep()) return [];
+  #planSweep(): Sweep {
+    if (!this.#maySweep()) return NO_SWEEP;
     for (const [log, through] of this.#unswept) {
       const range = recordRange(log, 0, Math.min(through, SEQUENCE_MAX));
       const keys = this.#tables.readKeys('records', range, SWEEP_RECORDS_MAX);
-      if (keys.length > 0) return keys.map((key) => ({ table: 'records', key, value: undefined }));
+      if (keys.length > 0) {
+        const writes = keys.map((key) => ({ table: 'records', key, value: undefined }) as const);
+        return { writes, erased: null };
+      }
       this.#unswept.delete(log);
       if (through === DROPPED) this.#sweptLogs = 'dropped';
       else if (this.#sweptLogs === 'none') this.#sweptLogs = 'trimmed';
-      if (through === DROPPED) return [{ table: 'logs', key: encodeKey([log]), value: undefined }];
+      if (through === DROPPED) {
+        const write = { table: 'logs', key: encodeKey([log]), value: undefined } as const;
+        return { writes: [write], erased: log };
+      }
     }
-    return [];
+    return NO_SWEEP;
   }
+}
+
+const NO_SWEEP: Sweep = { writes: [], erased: null };
+
+/** The smallest key after another one. */
+function keyAfter(key: Buffer): Buffer {
+  return Buffer.concat([key, Buffer.of(0)]);
+}
+
+function closed(): SagittaError {
+  return new SagittaError('stopping', 'The store was closed before the log was removed.');
 }
 
 function placeOf(table: TableName, key: Buffer): string {

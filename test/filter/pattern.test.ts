@@ -28,6 +28,8 @@ test('a pattern within the limit has the size of its program', () => {
 test('repetitions that are too large are found without compiling them', () => {
   for (const [pattern, least] of [
     ['a{1000}'.repeat(100), 100_000],
+    [`(?:${'a'.repeat(50)}){30}(?i){30}`, 45_000],
+    [`(?:${'a'.repeat(50)}){30}\\Q\\E(?s-i){30}`, 45_000],
     ['((a|b)?){500}'.repeat(60), 150_000],
     ['(x[)(\\]{2}]y){500}z{900}', 2_400],
     ['(?:\\Q(((\\E|[]]){400}', 2_000],
@@ -51,7 +53,7 @@ test('random patterns compile to at most eight instructions for each part that i
   // biome-ignore format: a list
   const parts = [
     'a', '.', '\\d', '\\pL', '[^x]', '[])(]', '[[:digit:](]', '(', '(', ')', ')', '|', '*', '+?', '{7}', '{2,9}', '{30}',
-    '^', '\\b', '(?i)', '(?:', '\\Q(\\E', '\\(', '\\x{41}', '(?P<n>', '[\\]{5}]', '{', '\\',
+    '^', '\\b', '(?i)', '(?:', '\\Q(\\E', '\\Q\\E', '\\(', '\\x{41}', '(?P<n>', '[\\]{5}]', '{', '\\',
   ];
   let compiledCount = 0;
   for (let i = 0; i < 20_000; i++) {

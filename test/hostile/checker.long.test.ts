@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import { testSeed } from '../database/harness.js';
-import { type FaultName, runChecker } from './checker/checker.js';
-import { findFaketime } from './checker/service.js';
+import { runChecker } from './checker/checker.js';
+import { type FaultName, findFaketime } from './checker/service.js';
 
 it('all replies are explained by one order of the writes, whatever happens to the process', async (t) => {
   const seed = testSeed();

@@ -337,6 +337,63 @@ export function storeContract(name: string, harness: StoreHarness): void {
         return again;
       }));
 
+    it('erases a log, whose name can be used again from the first sequence on', () =>
+      withStore(async (store) => {
+        await store.commit([append('other', 1), append('l', 7)]);
+        for (let i = 0; i < 1_200; i += 100) {
+          await store.commit(Array.from({ length: 100 }, (_, j) => append('l', 8 + i + j)));
+        }
+        await store.eraseLog('l');
+        assert.deepEqual(sequencesOf(store, 'l'), []);
+        await store.commit([append('l', 2)]);
+        await store.eraseLog('never there');
+        await store.commit([append('l', 3), append('never there', 1)]);
+        assert.deepEqual(sequencesOf(store, 'l'), [2, 3]);
+        // Also one that was dropped before.
+        await store.commit([{ kind: 'dropLog', log: 'never there' }]);
+        await store.eraseLog('never there');
+        await store.commit([append('never there', 1)]);
+        const again = await harness.reopen(store);
+        assert.deepEqual(sequencesOf(again, 'l'), [2, 3]);
+        assert.deepEqual(sequencesOf(again, 'never there'), [1]);
+        assert.deepEqual(sequencesOf(again, 'other'), [1]);
+        return again;
+      }));
+
+    it('gives a snapshot of one moment, while it is written to', () =>
+      withStore(async (store) => {
+        const put = (text: string) =>
+          ({ kind: 'put', key: ['k'], value: Buffer.from(text) }) as const;
+        await store.writeBlob('f/1', [Buffer.from('one')]);
+        await store.commit([put('one'), append('l', 1), append('l', 2)]);
+        await store.withSnapshot(async (snapshot) => {
+          await store.commit([put('two'), append('l', 3), trim('l', 2)]);
+          await store.removeBlob('f/1');
+          await store.writeBlob('f/1', [Buffer.from('two')]);
+          const textOf = (bytes: Uint8Array | undefined) => Buffer.from(bytes!).toString();
+          const sequences = [...snapshot.readLog('l', 0)].map(({ sequence }) => sequence);
+          assert.deepEqual(sequences, [1, 2]);
+          assert.equal(textOf(snapshot.get(['k'])), 'one');
+          assert.equal(snapshot.get(['none']), undefined);
+          assert.deepEqual(
+            [...snapshot.list(['k'])].map(({ value }) => textOf(value)),
+            ['one'],
+          );
+          assert.deepEqual([...snapshot.readLog('none', 0)], []);
+          await store.withSnapshot(async (later) => {
+            assert.equal(textOf(later.get(['k'])), 'two');
+            assert.equal(textOf(await later.readBlob('f/1')), 'two');
+          });
+          snapshot.endEntries();
+          await store.commit([put('three')]);
+          assert.equal(textOf(await snapshot.readBlob('f/1')), 'one');
+        });
+        assert.equal(Buffer.from((await store.readBlob('f/1'))!).toString(), 'two');
+        assert.deepEqual(sequencesOf(store, 'l'), [3]);
+        assert.deepEqual(await store.listBlobs(), ['f/1']);
+        return store;
+      }));
+
     it('reads a log while records are appended and trimmed', () =>
       withStore(async (store) => {
         for (let i = 0; i < 600; i += 100) {

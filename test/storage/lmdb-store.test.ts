@@ -198,6 +198,7 @@ describe('lmdb store: disk space', () => {
         open: () => openIn(directory),
         reopen: lmdbHarness.reopen,
         stepCount: 300,
+        failuresMin: 1,
         recordBytesMax: 800_000,
         mayFail: (error) => (error as { code?: string }).code === 'storage_full',
         makeRoom: async () => resize(++megabytes),

@@ -8,6 +8,8 @@ export interface HistoryOptions {
   readonly open: () => Promise<Store>;
   readonly reopen: (store: Store) => Promise<Store>;
   readonly stepCount: number;
+  /** With fewer failed commits after that, it goes on, for at most twenty times as many steps. */
+  readonly failuresMin?: number;
   readonly recordBytesMax: number;
   /** Says whether a commit may fail so; the model then stays as it is. */
   readonly mayFail?: (error: unknown) => boolean;
@@ -62,7 +64,10 @@ export async function liveRandomly(
     record: filled(10, nextSequence - 1),
   });
 
-  for (let step = 0; step < options.stepCount; step++) {
+  const { stepCount, failuresMin = 0 } = options;
+  const isWanted = (step: number) =>
+    step < stepCount || (failedCount < failuresMin && step < 20 * stepCount);
+  for (let step = 0; isWanted(step); step++) {
     const commits = Array.from({ length: 1 + below(4) }, () => {
       const operations = Array.from({ length: 1 + below(4) }, operation);
       const dropped = operations.filter(({ kind }) => kind === 'dropLog').map(logOf);

@@ -31,6 +31,7 @@ async function openOver(write: (fail: (error: SagittaError) => void) => Promise<
     },
     get: (_, key) => (key.equals(HEAD_KEY) ? head : undefined),
     readPage: () => [],
+    openReader: () => ({ readPage: () => [], close() {} }),
     readKeys: () => [],
     startRelease: () => {},
     releasePart: async () => false,

@@ -1,6 +1,6 @@
 // One request over HTTP, without hidden retries: when it began, when it ended, and what is known about it.
 
-import { Agent, request } from 'node:http';
+import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 
 export interface Call {
   readonly method: string;
@@ -9,6 +9,9 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string>>;
   /** The connection is closed by the client after so many bytes of the body. */
   readonly cutAfterBytes?: number;
+  /** Of a cluster: the node to ask, and whether the reply must have what any node has acknowledged; else any. */
+  readonly node?: string;
+  readonly isStrong?: boolean;
 }
 
 export interface Attempt {
@@ -18,6 +21,18 @@ export interface Attempt {
   readonly reply: AttemptReply | null;
   /** False if no byte of the request can have reached the service. */
   readonly mayHaveArrived: boolean;
+  /** Of a cluster: the node that was asked. */
+  readonly node?: string;
+  /** Whether the reply need only have what this node has replied before, as default reads of a cluster. */
+  readonly mayLag?: boolean;
+}
+
+/** Sends requests to the service, or to one of its nodes. */
+export interface Sender {
+  /** Those of a cluster. */
+  readonly nodes: readonly string[];
+  send(call: Call): Promise<Attempt>;
+  close(): void;
 }
 
 export interface AttemptReply {
@@ -27,14 +42,22 @@ export interface AttemptReply {
 }
 
 /** Keeps connections; a request that has no reply after `waitMsMax` is given up, and its connection closed. */
-export class Connections {
+export class Connections implements Sender {
+  readonly nodes = [];
   readonly #url: string;
   readonly #waitMsMax: number;
   readonly #agent: Agent;
+  readonly #onReply: (headers: IncomingHttpHeaders) => void;
 
-  constructor(url: string, waitMsMax: number) {
+  /** `onReply`: called before an attempt ends that has a reply. */
+  constructor(
+    url: string,
+    waitMsMax: number,
+    onReply: (headers: IncomingHttpHeaders) => void = () => {},
+  ) {
     this.#url = url;
     this.#waitMsMax = waitMsMax;
+    this.#onReply = onReply;
     this.#agent = new Agent({ keepAlive: true });
   }
 
@@ -63,7 +86,8 @@ export class Connections {
         const chunks: Buffer[] = [];
         incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
         incoming.on('error', () => resolve({ reply: null, mayHaveArrived: true }));
-        incoming.on('end', () =>
+        incoming.on('end', () => {
+          this.#onReply(incoming.headers);
           resolve({
             reply: {
               status: incoming.statusCode!,
@@ -71,8 +95,8 @@ export class Connections {
               text: Buffer.concat(chunks).toString(),
             },
             mayHaveArrived: true,
-          }),
-        );
+          });
+        });
       });
       if (cutAfterBytes === undefined) outgoing.end(payload);
       else {

@@ -28,6 +28,7 @@ import {
   explainQuery,
   explainRefusal,
 } from './reads.js';
+import { placeWithin } from './streams.js';
 
 const FILTER = { kind: 'tag', tag: 'red' } as const;
 
@@ -76,9 +77,10 @@ class Story {
     title: string,
     explain: History['reads'][number]['explain'],
     sequence: number | null = null,
+    asked: Pick<History['reads'][number], 'node' | 'mayLag' | 'minSequence'> = {},
   ): void {
     const times = { startedAt: ++this.now, endedAt: ++this.now };
-    this.history.reads.push({ title, explain, sequence, seen: [], ...times });
+    this.history.reads.push({ title, explain, sequence, seen: [], ...asked, ...times });
   }
 
   /** Reads rows as they are in this state. */
@@ -161,6 +163,16 @@ describe('the checker accepts', () => {
       endedAt: write.endedAt,
     }));
     story.history.reads.splice(0, 2, ...reads);
+    story.dump();
+    assert.deepEqual(story.faults(), []);
+  });
+
+  it('a node of a cluster that has not heard of what another one has acknowledged', () => {
+    const story = new Story();
+    story.upsert(['a']).node = 'n1';
+    story.read('default', () => null, 0, { node: 'n2', mayLag: true });
+    const empty = explainFetch(['a'], { vectors: [], not_found: ['a'] });
+    story.read('without a sequence', empty, null, { node: 'n2', mayLag: true });
     story.dump();
     assert.deepEqual(story.faults(), []);
   });
@@ -256,6 +268,48 @@ describe('the checker reports', () => {
     story.read('second', () => null, 1);
     story.dump();
     assertFault(story, 'stale read', /^second: read at sequence 1, but .* had seen 2 before/);
+  });
+
+  it('a strong read on a node that has not heard of what another one has acknowledged', () => {
+    const story = new Story();
+    story.upsert(['a']).node = 'n1';
+    story.read('strong', () => null, 0, { node: 'n2' });
+    story.dump();
+    assertFault(story, 'stale read', /^strong: read at sequence 0, but w1 had seen 1 before/);
+  });
+
+  it('a node that goes back behind what it has acknowledged or shown', () => {
+    const story = new Story();
+    story.upsert(['a']).node = 'n1';
+    const before = story.copy();
+    story.upsert(['a']).node = 'n2';
+    const lagging = (node: string) => ({ node, mayLag: true });
+    story.read('its own write', () => null, 1, lagging('n2'));
+    story.read('shown', () => null, 2, lagging('n1'));
+    const old = explainFetch(['a'], {
+      vectors: [...before.values()].map(shown),
+      not_found: [],
+    });
+    story.read('hidden again', old, null, lagging('n1'));
+    story.dump();
+    assertFault(
+      story,
+      'stale read',
+      /^its own write: read at sequence 1, but w2 had seen 2 before/,
+    );
+    assertFault(
+      story,
+      'stale read',
+      /^hidden again: the state at sequence 1, but shown had seen 2/,
+    );
+  });
+
+  it('a read from before the sequence that it asked for', () => {
+    const story = new Story();
+    story.upsert(['a']);
+    story.read('query', () => null, 0, { node: 'n2', mayLag: true, minSequence: 1 });
+    story.dump();
+    assertFault(story, 'stale read', /^query: read at sequence 0, but its min_sequence had seen 1/);
   });
 
   it('two reads without a sequence that see writes in turn', () => {
@@ -467,4 +521,13 @@ describe('the checker reports', () => {
     story.history.dumps.push({ title: 'dump', at: ++story.now, sequence: 1, rows });
     assertFault(story, 'lost write', /row 0 in order of arrival is "b", expected "a"/);
   });
+});
+
+it('streams end early within a row, wherever they are cut', () => {
+  const rows = Buffer.from('{"id":"a","values":[1]}\n{"id":"b","values":[2]}\n{"id":"c"}\n');
+  for (let share = 0.01; share < 1; share += 0.003) {
+    const lines = rows.subarray(0, placeWithin(rows, share)).toString().split('\n');
+    assert.throws(() => JSON.parse(lines.at(-1)!), SyntaxError);
+    assert.notEqual(placeWithin(new Uint8Array(64), share) % 8, 0);
+  }
 });

@@ -39,26 +39,32 @@ export function checkHistory(history: History): Fault[] {
 /** Sequences that were known at a time. */
 class Bounds {
   /** By the end of the operation that told the sequence, with the highest so far. */
-  readonly #ended: readonly (readonly [at: number, sequence: number])[];
+  readonly #ended: Ended;
+  /** What each node of a cluster has told. */
+  readonly #endedOn = new Map<string, Ended>();
   /** By the start of an acknowledged write, with the lowest from there on. */
   readonly #started: readonly (readonly [at: number, sequence: number])[];
 
   constructor({ writes, reads, dumps }: History) {
-    const acknowledged = writes.flatMap(({ outcome, startedAt, endedAt }) =>
-      outcome.kind === 'acknowledged' ? [{ startedAt, endedAt, sequence: outcome.sequence }] : [],
+    const acknowledged = writes.flatMap(({ outcome, startedAt, endedAt, node }) =>
+      outcome.kind === 'acknowledged'
+        ? [{ startedAt, at: endedAt, sequence: outcome.sequence, node }]
+        : [],
     );
-    const ended = [
-      ...acknowledged.map(({ endedAt, sequence }) => [endedAt, sequence] as const),
-      ...reads.flatMap(({ endedAt, sequence }) =>
-        sequence === null ? [] : [[endedAt, sequence] as const],
+    // A dump is of all nodes.
+    const ended: { at: number; sequence: number; node?: string | undefined }[] = [
+      ...acknowledged,
+      ...reads.flatMap(({ endedAt, sequence, node }) =>
+        sequence === null ? [] : [{ at: endedAt, sequence, node }],
       ),
-      ...dumps.map(({ at, sequence }) => [at, sequence] as const),
-    ].sort(([a], [b]) => a - b);
-    let highest = 0;
-    this.#ended = ended.map(([at, sequence]) => {
-      highest = Math.max(highest, sequence);
-      return [at, highest];
-    });
+      ...dumps,
+    ].sort((a, b) => a.at - b.at);
+    this.#ended = highestSoFar(ended);
+    for (const name of new Set(ended.map(({ node }) => node))) {
+      if (name === undefined) continue;
+      const told = ended.filter(({ node }) => node === undefined || node === name);
+      this.#endedOn.set(name, highestSoFar(told));
+    }
     const started = [
       ...acknowledged.map(({ startedAt, sequence }) => [startedAt, sequence - 1] as const),
       ...dumps.map(({ at, sequence }) => [at, sequence] as const),
@@ -74,8 +80,13 @@ class Bounds {
 
   /** What begins at this time sees at least this sequence. */
   floor(at: number): number {
-    const count = countBelow(this.#ended, at);
-    return count === 0 ? 0 : this.#ended[count - 1]![1];
+    return lastBelow(this.#ended, at);
+  }
+
+  /** The same for a read. */
+  floorOfRead({ startedAt, node, mayLag, minSequence = 0 }: ReadRecord): number {
+    const ended = mayLag === true ? (this.#endedOn.get(node!) ?? []) : this.#ended;
+    return Math.max(minSequence, lastBelow(ended, startedAt));
   }
 
   /** What has ended at this time has seen at most this sequence. */
@@ -83,6 +94,22 @@ class Bounds {
     const next = countBelow(this.#started, at, true);
     return this.#started[next]?.[1] ?? Number.POSITIVE_INFINITY;
   }
+}
+
+/** Ascending in both. */
+type Ended = readonly (readonly [at: number, sequence: number])[];
+
+function highestSoFar(ended: readonly { at: number; sequence: number }[]): Ended {
+  let highest = 0;
+  return ended.map(({ at, sequence }) => {
+    highest = Math.max(highest, sequence);
+    return [at, highest];
+  });
+}
+
+function lastBelow(ended: Ended, at: number): number {
+  const count = countBelow(ended, at);
+  return count === 0 ? 0 : ended[count - 1]![1];
 }
 
 /** How many of the ascending times are below `at`, or with `isInclusive` not above it. */
@@ -149,7 +176,7 @@ function spanOf(
   for (const read of reads) {
     const { sequence, startedAt, endedAt } = read;
     if (startedAt > to.at || startedAt < (fromDump?.at ?? 0)) continue;
-    const low = sequence ?? Math.max(fromSequence, bounds.floor(startedAt));
+    const low = sequence ?? Math.max(fromSequence, bounds.floorOfRead(read));
     const high = sequence ?? Math.min(to.sequence, bounds.ceiling(endedAt));
     for (let at = low; at <= high; at++) {
       readsAt.set(at, [...(readsAt.get(at) ?? []), { read, high }]);
@@ -186,16 +213,22 @@ function checkSpan(
       if (best === null || faults.length < best.faults.length) best = { order, faults };
       if (faults.length === 0 || ++count === ORDERS_MAX) break;
     }
-    if (best !== null) return { order: best.order, faults: [...doubles, ...best.faults] };
+    if (best !== null) {
+      // That no order explained all reads was not proven if the search for one had given up.
+      const doubts = isExhausted && best.faults.length > 0 ? [undecided(span)] : [];
+      return { order: best.order, faults: [...doubles, ...doubts, ...best.faults] };
+    }
     isExhausted ||= search.isExhausted;
   }
   const { order, faults } = forceOrder(span);
   const all = [...doubles, ...faults, ...findWrongReads(history, span, order, fromAt)];
-  if (isExhausted) {
-    const detail = `${span.to.title}: the order of ${span.open.length} writes was not found in time; other faults may come from a wrong one`;
-    all.unshift({ kind: 'undecided', detail });
-  }
+  if (isExhausted) all.unshift(undecided(span));
   return { order, faults: all };
+}
+
+function undecided({ to, open }: Span): Fault {
+  const detail = `${to.title}: the order of ${open.length} writes was not found in time; other faults may come from a wrong one`;
+  return { kind: 'undecided', detail };
 }
 
 function findDoubles({ writes }: History, { known }: Span): Fault[] {
@@ -253,17 +286,14 @@ function findWrongReads(history: History, span: Span, order: Order, fromAt: numb
   const byEnd = [...steps].sort((a, b) => a.endedAt - b.endedAt);
   const seenBy = new Map<Step, number>();
   const faults: Fault[] = [];
-  let floor = span.fromSequence;
-  let floorTitle = 'the dump before';
+  const floors = new Floors(span.fromSequence);
   let ended = 0;
   for (const step of steps) {
     while (ended < byEnd.length && byEnd[ended]!.endedAt < step.startedAt) {
       const other = byEnd[ended++]!;
-      const seen = seenBy.get(other) ?? 0;
-      if (seen <= floor) continue;
-      floor = seen;
-      floorTitle = (other.read ?? other.write)!.title;
+      floors.raise(seenBy.get(other) ?? 0, (other.read ?? other.write)!);
     }
+    const { floor, floorTitle } = floors.of(step.read);
     if (step.write !== null) {
       const sequence = sequenceOf.get(step.write)!;
       // A write without a reply has told nobody its sequence.
@@ -281,6 +311,39 @@ function findWrongReads(history: History, span: Span, order: Order, fromAt: numb
     if (fault !== null) faults.push(fault);
   }
   return faults;
+}
+
+interface Floor {
+  readonly floor: number;
+  /** What had seen it. */
+  readonly floorTitle: string;
+}
+
+/** The sequences that had been seen so far, of all nodes and of each node. */
+class Floors {
+  readonly #first: Floor;
+  readonly #byNode = new Map<string | undefined, Floor>();
+
+  constructor(sequence: number) {
+    this.#first = { floor: sequence, floorTitle: 'the dump before' };
+  }
+
+  raise(seen: number, { title, node }: Pick<ReadRecord, 'title' | 'node'>): void {
+    for (const of of new Set([undefined, node])) {
+      if (seen > this.#at(of).floor) this.#byNode.set(of, { floor: seen, floorTitle: title });
+    }
+  }
+
+  /** What a read, or a write, must have. */
+  of(read: ReadRecord | null): Floor {
+    const found = this.#at(read?.mayLag === true ? read.node : undefined);
+    const least = read?.minSequence ?? 0;
+    return least > found.floor ? { floor: least, floorTitle: 'its min_sequence' } : found;
+  }
+
+  #at(node: string | undefined): Floor {
+    return this.#byNode.get(node) ?? this.#first;
+  }
 }
 
 function timesOf({ startedAt, endedAt }: { startedAt: number; endedAt: number }) {
@@ -305,10 +368,7 @@ function ceilings(
 }
 
 /** What a read may have seen. */
-interface Range {
-  readonly floor: number;
-  /** What had seen the floor. */
-  readonly floorTitle: string;
+interface Range extends Floor {
   readonly ceiling: number;
   /** Of the first state. */
   readonly first: number;

@@ -6,18 +6,22 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRandom } from '../../database/harness.js';
-import type { Connections } from './attempt.js';
+import type { Call, Sender } from './attempt.js';
 import { checkHistory } from './check.js';
 import { Client, DIMENSION, rowsOfLines } from './client.js';
 import type { Walk } from './cursor-walks.js';
 import type { Dump, Fault } from './history.js';
 import type { Metric } from './model.js';
 import type { ReadRow } from './reads.js';
-import { type Counters, createCounters, parse, Recorder } from './recorder.js';
-import { findFaketime, type Marks, Service } from './service.js';
+import { type Counters, createCounters, isInFlight, parse, Recorder } from './recorder.js';
+import {
+  type FaultName,
+  type Marks,
+  Service,
+  type ServiceOptions,
+  type TestedService,
+} from './service.js';
 import { sendStream } from './streams.js';
-
-export type FaultName = 'kill' | 'stop' | 'clock';
 
 export interface CheckerOptions {
   readonly clientCount: number;
@@ -29,6 +33,8 @@ export interface CheckerOptions {
    * go on after restarts if it is long.
    */
   readonly retentionMs: number;
+  /** One process by default. */
+  readonly createService?: (options: ServiceOptions) => TestedService;
   /** The run goes on until then, on a machine that is busy up to ten times as long as asked for. */
   readonly isEnough?: (report: Pick<CheckerReport, 'counters' | 'marks'>) => boolean;
   /** Told after each round, and of each fault. */
@@ -49,13 +55,7 @@ const COLLECTIONS: readonly (readonly [metric: Metric, hasStreams: boolean])[] =
 ];
 /** Then what was written down is checked and forgotten. */
 const ROUND_MS_MAX = 60_000;
-/** What clients do from a start to the next end, so that a slow machine is killed under as much load. */
-const LIFE_ACTIONS = { min: 20, max: 1_200 };
-const LIFE_MS_MAX = 10_000;
 const POLL_MS = 10;
-/** Of a fault, per second of load. */
-const HALTS_PER_SECOND = 0.2;
-const JUMPS_PER_SECOND = 0.3;
 /** The share of the lives in which a fault happens at all: cursors do not outlive jumps of the clock. */
 const FAULT_SHARE = 0.5;
 const RETRY_MS = 20;
@@ -64,10 +64,10 @@ const RETRIES_MAX = 3_000;
 
 export async function runChecker(options: CheckerOptions): Promise<CheckerReport> {
   const { seed, durationMs, faults, retentionMs, isEnough = () => true } = options;
+  const { createService = (given: ServiceOptions) => new Service(given) } = options;
   const directory = mkdtempSync(join(tmpdir(), 'sagitta-checker-'));
   const random = createRandom(seed);
-  const faketime = faults.has('clock') ? findFaketime() : undefined;
-  const service = new Service({ directory, random, faketime, retentionMs });
+  const service = createService({ directory, random, faults, retentionMs });
   const counters = createCounters();
   const found: CheckerReport['faults'][number][] = [];
   const startedAt = performance.now();
@@ -103,16 +103,16 @@ export async function runChecker(options: CheckerOptions): Promise<CheckerReport
 
 class Round {
   readonly recorders: readonly Recorder[];
-  readonly #service: Service;
+  readonly #service: TestedService;
   readonly #random: () => number;
   readonly #faults: ReadonlySet<FaultName>;
   readonly #clients: readonly Client[];
-  #connections!: Connections;
+  #sender!: Sender;
   #isUnderLoad = false;
 
   constructor(
     options: CheckerOptions & {
-      readonly service: Service;
+      readonly service: TestedService;
       readonly counters: Counters;
       readonly random: () => number;
       readonly number: number;
@@ -156,23 +156,26 @@ class Round {
   }
 
   async #start(): Promise<void> {
-    this.#connections = await this.#service.start(this.#faults.has('kill'));
-    for (const recorder of this.recorders) recorder.connect(this.#connections);
+    this.#sender = await this.#service.start(this.#faults.has('kill'));
+    for (const recorder of this.recorders) recorder.connect(this.#sender);
   }
 
-  async #create({ collection, history }: Recorder): Promise<void> {
+  async #create({ collection, path, history }: Recorder): Promise<void> {
     await this.#require({
       method: 'POST',
       path: '/v1/collections',
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', 'idempotency-key': collection },
       body: JSON.stringify({ id: collection, dimension: DIMENSION, metric: history.metric }),
     });
+    for (const node of this.#sender.nodes) {
+      await this.#require({ method: 'GET', path, node, isStrong: true });
+    }
   }
 
   /** All clients, until the service ends under them. */
   async #load(isRoundOver: () => boolean): Promise<void> {
-    const endAt = performance.now() + LIFE_MS_MAX;
-    const { min, max } = LIFE_ACTIONS;
+    const endAt = performance.now() + this.#service.lifeMsMax;
+    const { min, max } = this.#service.lifeActions;
     let actionsLeft = min + (max - min) * this.#random();
     this.#isUnderLoad = true;
     const clients = this.#clients.map(async (client) => {
@@ -200,26 +203,44 @@ class Round {
   }
 
   async #disturb(isOver: () => boolean): Promise<void> {
-    const isIn = (fault: FaultName) => this.#faults.has(fault) && this.#random() < FAULT_SHARE;
-    const [mayHalt, mayJump] = [isIn('stop'), isIn('clock')];
+    const disturbances = this.#service.disturbances.filter(() => this.#random() < FAULT_SHARE);
     let at = performance.now();
     while (!isOver()) {
       await sleep(POLL_MS);
       const seconds = (performance.now() - at) / 1_000;
       at = performance.now();
-      const happens = (perSecond: number) => this.#random() < perSecond * seconds;
-      if (mayHalt && happens(HALTS_PER_SECOND)) await this.#service.halt();
-      if (mayJump && happens(JUMPS_PER_SECOND)) this.#service.jump();
+      for (const { perSecond, happen } of disturbances) {
+        if (this.#random() < perSecond * seconds) await happen();
+      }
     }
   }
 
   async #dumpAll(): Promise<void> {
-    for (const recorder of this.recorders) recorder.history.dumps.push(await this.#dump(recorder));
+    for (const recorder of this.recorders) {
+      const { nodes } = this.#sender;
+      const [first, ...others] = nodes.length === 0 ? [undefined] : nodes;
+      const dump = await this.#dump(recorder, first);
+      for (const node of others) {
+        const other = await this.#dump(recorder, node);
+        const [a, b] = [dump, other].map(({ sequence, rows }) =>
+          JSON.stringify({ sequence, rows }),
+        );
+        if (a === b) continue;
+        const detail = `${dump.title}: ${first} has ${a}, but ${node} has ${b}`;
+        recorder.fault('different node', detail);
+      }
+      recorder.history.dumps.push({ ...dump, at: performance.now() });
+    }
   }
 
-  async #dump({ path, history, life }: Recorder): Promise<Dump> {
+  async #dump({ path, history, life }: Recorder, node: string | undefined): Promise<Dump> {
     const title = `the dump of life ${life}`;
-    const exported = await this.#require({ method: 'GET', path: `${path}/export?format=ndjson` });
+    const asked = { isStrong: true, ...(node === undefined ? {} : { node }) };
+    const exported = await this.#require({
+      ...asked,
+      method: 'GET',
+      path: `${path}/export?format=ndjson`,
+    });
     const rows = rowsOfLines(exported.text);
     const fetched =
       rows.length === 0
@@ -228,6 +249,7 @@ class Round {
             parse(
               (
                 await this.#require({
+                  ...asked,
                   method: 'POST',
                   path: `${path}/vectors/fetch`,
                   headers: { 'content-type': 'application/json' },
@@ -236,7 +258,7 @@ class Round {
               ).text,
             ) as { vectors: ReadRow[] }
           ).vectors as readonly ReadRow[]);
-    const record = parse((await this.#require({ method: 'GET', path })).text);
+    const record = parse((await this.#require({ ...asked, method: 'GET', path })).text);
     const sequence = Number(exported.headers['sagitta-sequence']);
     if (record.sequence !== sequence || record.vector_count !== rows.length) {
       const detail = `${title}: ${rows.length} rows at sequence ${sequence}, but the collection says ${record.vector_count} at ${record.sequence}`;
@@ -274,11 +296,13 @@ class Round {
     }
   }
 
-  async #require(call: Parameters<Connections['send']>[0]) {
+  async #require(call: Call) {
     for (let attempt = 0; attempt < RETRIES_MAX; attempt++) {
-      const { reply } = await this.#connections.send(call);
-      if (reply?.status === 200) return reply;
-      if (reply !== null && reply.status < 500)
+      const { reply } = await this.#sender.send(call);
+      // An attempt to delete may have taken effect without a reply.
+      const isGone = call.method === 'DELETE' && reply?.status === 404 && attempt > 0;
+      if (reply?.status === 200 || isGone) return reply!;
+      if (reply !== null && reply.status < 500 && !isInFlight(reply))
         throw new Error(`${call.method} ${call.path}: ${reply.status} ${reply.text}`);
       await sleep(RETRY_MS);
     }
@@ -297,5 +321,8 @@ async function answerAll(recorder: Recorder, attemptsMax: number): Promise<void>
     if (unanswered.size === 0 && openStreams.size === 0) return;
     if (attemptsMax > 1) await sleep(RETRY_MS);
   }
-  if (attemptsMax > 1) throw new Error(`${collection}: writes remain without a reply`);
+  if (attemptsMax === 1) return;
+  throw new Error(
+    `${collection}: ${unanswered.size} writes and ${openStreams.size} streams remain without a reply; the last exchange was ${recorder.lastExchange}`,
+  );
 }

@@ -391,15 +391,16 @@ export class Client {
   async #query() {
     const { body, besides, explainedBy } = this.#question();
     const title = `query by ${besides ?? 'vector'}`;
-    const attempt = await this.#send('/query', body);
+    const minSequence = this.#random() < 0.3 ? this.#recorder.sequence : 0;
+    const attempt = await this.#send('/query', { ...body, min_sequence: minSequence });
     if (besides !== null && attempt.reply?.status === 404) {
-      this.#note(title, attempt, { explain: explainMissing(besides) });
+      this.#note(title, attempt, { explain: explainMissing(besides), minSequence });
       return;
     }
     const json = this.#replyOf(title, attempt);
     if (json === null) return;
     const explain = explainedBy(json as unknown as MatchesReply);
-    this.#note(title, attempt, { explain, sequence: json.sequence as number });
+    this.#note(title, attempt, { explain, minSequence, sequence: json.sequence as number });
   }
 
   async #queryBatch() {
@@ -476,16 +477,18 @@ export class Client {
 
   #note(
     title: string,
-    { startedAt, endedAt }: Attempt,
+    { startedAt, endedAt, node, mayLag }: Attempt,
     read: {
       readonly explain: Explain;
+      readonly minSequence?: number | undefined;
       readonly sequence?: number;
       readonly rows?: readonly ReadRow[];
     },
   ): void {
-    const { explain, sequence = null, rows = [] } = read;
+    const { explain, minSequence, sequence = null, rows = [] } = read;
     const seen = rows.map((row) => ({ tag: row.metadata!.w, sequence: row.sequence! }));
-    this.#recorder.history.reads.push({ title, startedAt, endedAt, sequence, explain, seen });
+    const asked = { title, startedAt, endedAt, node, mayLag, minSequence };
+    this.#recorder.history.reads.push({ ...asked, sequence, explain, seen });
     this.#recorder.counters.reads++;
   }
 }

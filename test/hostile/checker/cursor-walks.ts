@@ -13,12 +13,15 @@ interface Page {
 }
 
 export interface Walk {
-  readonly title: string;
+  /** With the node of each page in a cluster, and the life in which it was read. */
+  title: string;
   /** Of a query; null for a list. */
   readonly isQuery: boolean;
   readonly pages: Page[];
   readonly openedAt: number;
   readonly life: number;
+  /** Of a cluster, that replied with the first page. */
+  readonly node: string | undefined;
 }
 
 export async function startWalk(
@@ -47,20 +50,25 @@ export async function startWalk(
       });
   const body = bodyOf(recorder, title, attempt);
   if (body === null) return null;
-  const { startedAt, endedAt } = attempt;
+  const { startedAt, endedAt, node, mayLag } = attempt;
   const walk: Walk = {
-    title,
+    title: `${title}${placeOf(recorder, attempt)}`,
     isQuery,
     pages: [{ cursor: null, body }],
     openedAt: startedAt,
     life: recorder.life,
+    node,
   };
   const bodies = () => walk.pages.map((page) => page.body);
   const search = { metric, filter, besides: null };
   recorder.history.reads.push({
-    title,
+    get title() {
+      return walk.title;
+    },
     startedAt,
     endedAt,
+    node,
+    mayLag,
     sequence: isQuery ? (body.sequence as number) : null,
     explain: isQuery
       ? explainQuery(
@@ -103,6 +111,7 @@ export async function walkFurther(
   const body = bodyOf(recorder, title, attempt);
   if (body === null) return false;
   if (walk.life !== recorder.life) recorder.counters.pagesAfterRestart++;
+  if (walk.node !== attempt.node) recorder.counters.pagesOfOtherNodes++;
   const known = pages.find((page) => page.cursor === cursor);
   if (known !== undefined) {
     recorder.counters.pagesAgain++;
@@ -118,7 +127,12 @@ export async function walkFurther(
     recorder.fault('different page', detail);
   }
   pages.push({ cursor, body });
+  walk.title += placeOf(recorder, attempt);
   return body.has_more !== true;
+}
+
+function placeOf({ life }: Recorder, { node, startedAt }: Attempt): string {
+  return node === undefined ? '' : `, ${node} in life ${life} at ${startedAt.toFixed(0)} ms`;
 }
 
 /** Without the cursor, which is encrypted anew each time. */

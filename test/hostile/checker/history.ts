@@ -21,6 +21,8 @@ export interface WriteRecord {
   /** When it was first acknowledged, or when it could not take effect any more. */
   endedAt: number;
   outcome: Outcome;
+  /** The node of a cluster that has acknowledged it. */
+  node?: string | undefined;
   /** The part of the same stream that comes before it. */
   readonly after: WriteRecord | null;
 }
@@ -32,6 +34,12 @@ export interface ReadRecord {
   readonly title: string;
   readonly startedAt: number;
   readonly endedAt: number;
+  /** The node of a cluster that was asked. */
+  readonly node?: string | undefined;
+  /** Whether it need only have what this node has replied before; by default all that had been replied. */
+  readonly mayLag?: boolean | undefined;
+  /** That the request has asked for. */
+  readonly minSequence?: number | undefined;
   /** That the reply names; null if it names none. */
   readonly sequence: number | null;
   readonly explain: Explain;
@@ -39,7 +47,7 @@ export interface ReadRecord {
   readonly seen: readonly { readonly tag: string; readonly sequence: number }[];
 }
 
-/** Everything in the collection while no client was there. */
+/** Everything in the collection while no client was there, on all nodes of a cluster. */
 export interface Dump {
   readonly title: string;
   readonly at: number;
@@ -76,6 +84,7 @@ export type FaultKind =
   | 'order'
   | 'different replay'
   | 'different page'
+  | 'different node'
   | 'unexpected reply'
   | 'undecided';
 

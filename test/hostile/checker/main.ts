@@ -2,8 +2,8 @@
 // [--retention 10000]
 
 import { parseArgs } from 'node:util';
-import { type FaultName, runChecker } from './checker.js';
-import { findFaketime } from './service.js';
+import { runChecker } from './checker.js';
+import { type FaultName, findFaketime } from './service.js';
 
 const FAULTS: readonly FaultName[] = ['kill', 'stop', 'clock'];
 

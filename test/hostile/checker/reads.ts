@@ -113,7 +113,9 @@ export function explainQuery(question: QuestionOf, pages: () => readonly Matches
         differs('matches', found, matches) ??
         differs('has_more', page.has_more, (i + 1) * limit < expected.length) ??
         (page.total === undefined ? null : differs('total', page.total, all.length));
-      if (difference !== null) return `page ${i + 1}: ${difference}`;
+      if (difference !== null) {
+        return `page ${i + 1} of ${expected.map(({ id }) => id).join(', ')}: ${difference}`;
+      }
     }
     return null;
   };

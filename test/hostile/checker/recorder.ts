@@ -1,6 +1,6 @@
 // Sends the requests of all clients to one collection, and writes down what they were and what came back.
 
-import type { Attempt, AttemptReply, Call, Connections } from './attempt.js';
+import type { Attempt, AttemptReply, Call, Sender } from './attempt.js';
 import { createHistory, type FaultKind, type History, type WriteRecord } from './history.js';
 import type { Change, Counts, Metric } from './model.js';
 import { explainCounts, explainRefusal } from './reads.js';
@@ -20,8 +20,8 @@ export interface KeyedWrite {
 
 /** Replies that say that the write had no effect because of the state. */
 const REFUSALS = new Set(['vector_exists', 'vector_not_found', 'precondition_failed']);
-/** What clients must expect at any time; the write had no effect. */
-const BUSY = new Set([429, 503]);
+/** What clients must expect at any time. Unless `mayHaveEffect`, the write had none. */
+const BUSY = new Set([429, 503, 504]);
 /** Keyed writes that are kept to be sent again. */
 const KEYED_MAX = 300;
 
@@ -34,6 +34,7 @@ export interface Counters {
   /** Of pages: read again, after a restart, and refused because the snapshot is too old. */
   pagesAgain: number;
   pagesAfterRestart: number;
+  pagesOfOtherNodes: number;
   cursorsExpired: number;
   streams: number;
   streamsResumed: number;
@@ -49,6 +50,7 @@ export function createCounters(): Counters {
     replays: 0,
     pagesAgain: 0,
     pagesAfterRestart: 0,
+    pagesOfOtherNodes: 0,
     cursorsExpired: 0,
     streams: 0,
     streamsResumed: 0,
@@ -64,9 +66,13 @@ export class Recorder {
   readonly answered: KeyedWrite[] = [];
   /** To be sent again until they are complete. */
   readonly openStreams = new Set<OpenStream>();
+  /** For messages. */
+  lastExchange = 'nothing was sent';
   /** How often the service has been started. */
   life = 0;
-  #connections!: Connections;
+  /** The highest that was acknowledged. */
+  sequence = 0;
+  #sender!: Sender;
   #nextNumber = 1;
   #unsettled: WriteRecord[] = [];
 
@@ -84,8 +90,8 @@ export class Recorder {
   }
 
   /** A new life of the service. */
-  connect(connections: Connections): void {
-    this.#connections = connections;
+  connect(sender: Sender): void {
+    this.#sender = sender;
     this.life++;
   }
 
@@ -93,8 +99,12 @@ export class Recorder {
     return `${this.collection}-${this.#nextNumber++}`;
   }
 
-  send(call: Call): Promise<Attempt> {
-    return this.#connections.send(call);
+  async send(call: Call): Promise<Attempt> {
+    const attempt = await this.#sender.send(call);
+    const { reply } = attempt;
+    const said = reply === null ? 'no reply' : `${reply.status} ${reply.text.slice(0, 300)}`;
+    this.lastExchange = `${call.method} ${call.path}: ${said}`;
+    return attempt;
   }
 
   fault(kind: FaultKind, detail: string): void {
@@ -210,12 +220,22 @@ export class Recorder {
     }
     if (BUSY.has(reply.status)) {
       this.counters.busy++;
-      record.outcome = { kind: 'none' };
+      if (!mayHaveEffect(reply)) record.outcome = { kind: 'none' };
       return;
     }
     const json = parse(reply.text);
     const { title, change, startedAt } = record;
-    const read = { title, startedAt, endedAt, seen: [] };
+    const isLagging = isDryRun && attempt.mayLag === true;
+    const read = {
+      title,
+      startedAt,
+      endedAt,
+      // A default dry run in a cluster tells what the node that leads has applied, which may be less than others have
+      // shown: no other reply tells what that is.
+      node: isLagging ? title : attempt.node,
+      mayLag: isLagging,
+      seen: [],
+    };
     if (reply.status === 200) {
       const { sequence, ...members } = json as Counts & { sequence: number };
       const counts = onlyCounts(members);
@@ -224,6 +244,8 @@ export class Recorder {
       if (!hasNothingToDo && !isDryRun) {
         record.outcome = { kind: 'acknowledged', sequence, counts };
         record.endedAt = endedAt;
+        record.node = attempt.node;
+        this.sequence = Math.max(this.sequence, sequence);
         return;
       }
       record.outcome = { kind: 'none' };
@@ -252,6 +274,17 @@ export function isInFlight({ status, text }: AttemptReply): boolean {
 
 export function isBusy({ status }: AttemptReply): boolean {
   return BUSY.has(status);
+}
+
+/**
+ * Whether a write that was answered so may have taken effect: a node that does not know says so, and what was out of
+ * time may be carried out all the same.
+ */
+export function mayHaveEffect({ status, text }: AttemptReply): boolean {
+  if (status === 504) return true;
+  const { code, detail } = parse(text);
+  if (code !== 'no_leader') return false;
+  return !/Nothing was written|^The write was not committed/.test(String(detail));
 }
 
 export function parse(text: string): Record<string, unknown> {

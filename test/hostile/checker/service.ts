@@ -6,12 +6,16 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type ServerProcess, startServerProcess } from '../../support/server-process.js';
-import { Connections } from './attempt.js';
+import { Connections, type Sender } from './attempt.js';
 
 const KEEP_ALIVE_MS = 1_000;
 /** A client gives a request up after this time: less than a halt of the service may take. */
 const WAIT_MS_MAX = 2_500;
 const HALT_MS_MAX = 4_000;
+const LIFE_MS_MAX = 10_000;
+/** Of a fault, per second of load. */
+const HALTS_PER_SECOND = 0.2;
+const JUMPS_PER_SECOND = 0.3;
 /** Two hours at most apart: idempotency keys are remembered for a day. */
 const CLOCK_OFFSETS_S = [-3_600, -600, -5, 0, 5, 600, 3_600];
 
@@ -23,6 +27,41 @@ const FAKETIME = [
 /** The library that changes the clock of a process; undefined where it is not installed. */
 export function findFaketime(): string | undefined {
   return FAKETIME.find((path) => existsSync(path));
+}
+
+export type FaultName = 'kill' | 'stop' | 'clock';
+
+/** What happens to a service while clients use it. */
+export interface Disturbance {
+  readonly perSecond: number;
+  happen(): Promise<void> | void;
+}
+
+/** A service of one process, or a cluster. */
+export interface TestedService {
+  readonly marks: Marks;
+  /** From a start to the next end, at most. */
+  readonly lifeMsMax: number;
+  /** What clients do meanwhile, at most, so that a slow machine is killed under as much load. */
+  readonly lifeActions: { readonly min: number; readonly max: number };
+  readonly disturbances: readonly Disturbance[];
+  /** @param mayKill whether it may be killed while it starts; then it is started again. */
+  start(mayKill: boolean): Promise<Sender>;
+  /** SIGKILL. When it resolves, nothing that was sent to it can take effect any more. */
+  kill(): Promise<void>;
+  /** SIGTERM. */
+  stop(): Promise<void>;
+  /** Ends it, whatever state it is in. */
+  close(): Promise<void>;
+  /** Counts what maintenance has done in this life. */
+  noteMaintenance(): Promise<void>;
+}
+
+export interface ServiceOptions {
+  readonly directory: string;
+  readonly random: () => number;
+  readonly faults: ReadonlySet<FaultName>;
+  readonly retentionMs: number;
 }
 
 export interface Marks {
@@ -40,8 +79,8 @@ export interface Marks {
   clockSkewSecondsMax: number;
 }
 
-export class Service {
-  readonly marks: Marks = {
+export function createMarks(): Marks {
+  return {
     kills: 0,
     killsWhileStarting: 0,
     stops: 0,
@@ -53,6 +92,32 @@ export class Service {
     segmentFilesMax: 0,
     clockSkewSecondsMax: 0,
   };
+}
+
+/** So that all of it happens in runs of seconds. */
+export function settingsOf({
+  random,
+  retentionMs,
+}: Pick<ServiceOptions, 'random' | 'retentionMs'>): Readonly<Record<string, string>> {
+  return {
+    SAGITTA_SEGMENT_ROWS_MAX: '64',
+    SAGITTA_THREADS: '2',
+    SAGITTA_LOG_LEVEL: 'error',
+    SAGITTA_RETENTION_MS: String(retentionMs),
+    SAGITTA_KEEP_ALIVE_MS: String(KEEP_ALIVE_MS),
+    SAGITTA_READ_RATE_MAX: '0',
+    SAGITTA_WRITE_RATE_MAX: '0',
+    // Small files are mapped as well in half of the runs.
+    SAGITTA_VALUES: random() < 0.5 ? 'mapped' : 'memory',
+  };
+}
+
+/** One process. */
+export class Service implements TestedService {
+  readonly marks = createMarks();
+  readonly lifeMsMax = LIFE_MS_MAX;
+  readonly lifeActions = { min: 20, max: 1_200 };
+  readonly disturbances: readonly Disturbance[];
   readonly #dataDirectory: string;
   readonly #clockFile: string | null;
   readonly #settings: Readonly<Record<string, string>>;
@@ -60,28 +125,21 @@ export class Service {
   #server: ServerProcess | null = null;
   #connections: Connections | null = null;
 
-  /** @param faketime the library for clock jumps; undefined for none. */
-  constructor(options: {
-    readonly directory: string;
-    readonly random: () => number;
-    readonly faketime: string | undefined;
-    readonly retentionMs: number;
-  }) {
-    const { directory, random, faketime, retentionMs } = options;
+  constructor(options: ServiceOptions) {
+    const { directory, random, faults } = options;
+    const faketime = faults.has('clock') ? findFaketime() : undefined;
     this.#random = random;
+    this.disturbances = [
+      ...(faults.has('stop') ? [{ perSecond: HALTS_PER_SECOND, happen: () => this.#halt() }] : []),
+      ...(faketime !== undefined
+        ? [{ perSecond: JUMPS_PER_SECOND, happen: () => this.#jump() }]
+        : []),
+    ];
     this.#dataDirectory = join(directory, 'data');
     this.#clockFile = faketime === undefined ? null : join(directory, 'clock');
     if (this.#clockFile !== null) writeFileSync(this.#clockFile, '+0');
     this.#settings = {
-      SAGITTA_SEGMENT_ROWS_MAX: '64',
-      SAGITTA_THREADS: '2',
-      SAGITTA_LOG_LEVEL: 'error',
-      SAGITTA_RETENTION_MS: String(retentionMs),
-      SAGITTA_KEEP_ALIVE_MS: String(KEEP_ALIVE_MS),
-      SAGITTA_READ_RATE_MAX: '0',
-      SAGITTA_WRITE_RATE_MAX: '0',
-      // Small files are mapped as well in half of the runs.
-      SAGITTA_VALUES: random() < 0.5 ? 'mapped' : 'memory',
+      ...settingsOf(options),
       ...(faketime === undefined
         ? {}
         : {
@@ -93,8 +151,7 @@ export class Service {
     };
   }
 
-  /** @param mayKill whether it may be killed while it starts; then it is started again. */
-  async start(mayKill: boolean): Promise<Connections> {
+  async start(mayKill: boolean): Promise<Sender> {
     for (;;) {
       const isKilled = mayKill && this.#random() < 0.3;
       const server = await this.#tryStart(isKilled ? 1_500 * this.#random() : null);
@@ -139,7 +196,6 @@ export class Service {
     this.#forget();
   }
 
-  /** SIGTERM. */
   async stop(): Promise<void> {
     this.marks.stops++;
     await this.#server!.stop();
@@ -151,7 +207,6 @@ export class Service {
     this.#server = null;
   }
 
-  /** Ends it, whatever state it is in. */
   async close(): Promise<void> {
     if (this.#server === null) return;
     await this.#server.kill();
@@ -159,7 +214,7 @@ export class Service {
   }
 
   /** SIGSTOP, and SIGCONT after connections and requests have timed out; not if it has ended meanwhile. */
-  async halt(): Promise<void> {
+  async #halt(): Promise<void> {
     const { child } = this.#server!;
     this.marks.halts++;
     child.kill('SIGSTOP');
@@ -171,28 +226,32 @@ export class Service {
   }
 
   /** Its time of day jumps; its monotonic clock goes on. */
-  jump(): void {
+  #jump(): void {
     const seconds = CLOCK_OFFSETS_S[Math.floor(this.#random() * CLOCK_OFFSETS_S.length)]!;
     writeFileSync(this.#clockFile!, seconds < 0 ? String(seconds) : `+${seconds}`);
     this.marks.clockJumps++;
   }
 
-  /** Counts what maintenance has done in this life. */
   async noteMaintenance(): Promise<void> {
     const { reply } = await this.#connections!.send({ method: 'GET', path: '/metrics' });
     if (reply?.status !== 200) return;
-    const sumOf = (name: string) =>
-      [...reply.text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? ([0-9.e+]+)$`, 'gm'))].reduce(
-        (sum, [, value]) => sum + Number(value),
-        0,
-      );
-    this.marks.checkpoints += sumOf('sagitta_checkpoint_seconds_count');
-    this.marks.compactions += sumOf('sagitta_compaction_seconds_count');
-    this.marks.rowsCompacted += sumOf('sagitta_rows_compacted_total');
+    addMaintenance(this.marks, reply.text);
     const skewSeconds = Math.abs(Date.parse(String(reply.headers.date)) - Date.now()) / 1_000;
     this.marks.clockSkewSecondsMax = Math.max(this.marks.clockSkewSecondsMax, skewSeconds);
     const files = readdirSync(this.#dataDirectory, { recursive: true, encoding: 'utf8' });
     const segments = files.filter((name) => name.endsWith('.arrow')).length;
     this.marks.segmentFilesMax = Math.max(this.marks.segmentFilesMax, segments);
   }
+}
+
+/** Of metrics in text format. */
+export function addMaintenance(marks: Marks, metrics: string): void {
+  const sumOf = (name: string) =>
+    [...metrics.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? ([0-9.e+]+)$`, 'gm'))].reduce(
+      (sum, [, value]) => sum + Number(value),
+      0,
+    );
+  marks.checkpoints += sumOf('sagitta_checkpoint_seconds_count');
+  marks.compactions += sumOf('sagitta_compaction_seconds_count');
+  marks.rowsCompacted += sumOf('sagitta_rows_compacted_total');
 }

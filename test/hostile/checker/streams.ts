@@ -5,7 +5,7 @@ import { arrowStream, linesOf } from '../../server/ingest/streams.js';
 import type { Call } from './attempt.js';
 import type { WriteRecord } from './history.js';
 import type { Row } from './model.js';
-import { isBusy, isInFlight, parse, type Recorder, withKey } from './recorder.js';
+import { isBusy, isInFlight, mayHaveEffect, parse, type Recorder, withKey } from './recorder.js';
 
 /** A stream that has to be sent again. */
 export interface OpenStream {
@@ -62,6 +62,18 @@ export function openStream(
   return stream;
 }
 
+/**
+ * About so far into a stream, and neither between two lines of NDJSON nor between two messages of Arrow, which are
+ * aligned to 8 bytes: up to there it would be a whole stream, and half of the rows would be accepted.
+ */
+export function placeWithin(stream: Uint8Array, share: number): number {
+  const LINE_END = 0x0a;
+  let at = Math.floor(stream.length * share) | 1;
+  while (stream[at - 1] === LINE_END || stream[at] === LINE_END) at += 2;
+  // The last row is not whole without its last three bytes.
+  return Math.min(at, stream.length - 3);
+}
+
 /** Sends it once. Returns whether it is complete. */
 export async function sendStream(
   recorder: Recorder,
@@ -70,7 +82,7 @@ export async function sendStream(
   share: number,
 ): Promise<boolean> {
   const body = Buffer.from(stream.call.body!);
-  const byteCount = Math.floor(body.length * share);
+  const byteCount = placeWithin(body, share);
   const call =
     end === 'whole'
       ? stream.call
@@ -86,12 +98,13 @@ export async function sendStream(
   const json = parse(reply.text);
   if (reply.status === 200) {
     if (end !== 'whole') recorder.fault('wrong reply', `${stream.title}: half of it was accepted`);
-    complete(recorder, stream, json, endedAt);
+    const isReplay = reply.headers['idempotent-replayed'] === 'true';
+    complete(recorder, stream, { json, isReplay, endedAt });
     return true;
   }
   if (typeof json.committed_count === 'number') {
     noteCommitted(recorder, stream, json, endedAt);
-  } else if (!isBusy(reply)) {
+  } else if (!isBusy(reply) || mayHaveEffect(reply)) {
     stream.isUncertain = true;
   }
   if (end === 'whole' && !isBusy(reply)) recorder.unexpected(stream.title, reply);
@@ -124,15 +137,25 @@ function noteCommitted(
 function complete(
   recorder: Recorder,
   stream: OpenStream,
-  json: Record<string, unknown>,
-  endedAt: number,
+  {
+    json,
+    isReplay,
+    endedAt,
+  }: {
+    readonly json: Record<string, unknown>;
+    readonly isReplay: boolean;
+    readonly endedAt: number;
+  },
 ): void {
   const { parts, title } = stream;
   const resumedRows = json.resumed_count as number;
   const isPrefix = partsOf(stream, resumedRows) !== null;
-  const isRight = stream.isUncertain
-    ? resumedRows >= stream.committedRows
-    : resumedRows === stream.committedRows;
+  // A replay is the reply to an attempt without a reply, which may have resumed less than was durable later.
+  const isRight =
+    isReplay ||
+    (stream.isUncertain
+      ? resumedRows >= stream.committedRows
+      : resumedRows === stream.committedRows);
   if (!isPrefix || !isRight) {
     const detail = `${title}: resumed_count is ${resumedRows}, but ${stream.committedRows} rows had been called durable`;
     recorder.fault('wrong reply', detail);

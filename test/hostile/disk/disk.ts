@@ -17,7 +17,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { restoreBackup, verifyDirectory } from '../../../src/offline.js';
+import { verifyDirectory } from '../../../src/offline.js';
+import { restoreBackup } from '../../../src/storage/backup.js';
 import {
   createCaller,
   type ServerProcess,
@@ -194,7 +195,9 @@ export class FaultyServer {
     this.disk.disarm();
     const { fired } = this.disk;
     const end = status === 0 ? null : (signal ?? stderr.trim());
-    if (status === 0) await this.#verify(target, command);
+    // A command that is killed after its last step has made all of it.
+    if (status === 0 || (signal !== null && existsSync(target)))
+      await this.#verify(target, command);
     else if (existsSync(target)) this.model.violate(`${command} failed, but left ${target}`);
     if (signal !== null && !mayBeKilled) this.model.violate(`${command} was ended by ${signal}`);
     if (signal === null && end === '') this.model.violate(`${command} failed without a message`);

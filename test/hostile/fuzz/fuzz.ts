@@ -2,6 +2,7 @@
 // server, and checks every reply, a probe of `/livez` beside them, the log, and the memory afterwards.
 
 import { Worker } from 'node:worker_threads';
+import { OPERATIONS_OF_CLUSTERS } from '../../server/openapi-document.js';
 import { ReplyCheck } from './check.js';
 import { type ApiDocument, loadDocument, type Operation } from './document.js';
 import { type Draft, DraftMaker, encodeDraft } from './drafts.js';
@@ -9,7 +10,7 @@ import { describeExchange, type Fault, Faults, shrink } from './faults.js';
 import { mutateDraft } from './mutations.js';
 import type { ProbeInput, ProbeMessage } from './probe.js';
 import { Random } from './random.js';
-import { type FuzzedServer, startFuzzedServer } from './server.js';
+import { type FuzzedServer, type Memory, startFuzzedServer } from './server.js';
 import { Connection, ConnectionLost, type WireReply, type WireRequest } from './wire.js';
 import { World } from './world.js';
 
@@ -17,6 +18,8 @@ export interface FuzzOptions {
   readonly seed: number;
   readonly clientCount: number;
   readonly durationMs: number;
+  /** The memory is measured, without collections, so many times in this duration. */
+  readonly rounds: number;
   /** How long clients work before the memory is measured the first time. */
   readonly warmUpMs: number;
   /** Waits of `/livez` beyond this are reported with the requests of that time. */
@@ -33,8 +36,8 @@ export interface FuzzReport {
   readonly probe: { readonly count: number; readonly longestMs: number };
   /** Each with the requests that were in flight. */
   readonly slowProbes: readonly string[];
-  /** After the warm-up and at the end, without collections; NaN where the system does not tell. */
-  readonly memoryBytes: { readonly before: number; readonly after: number };
+  /** Without collections: after the warm-up, and after each round. */
+  readonly memory: readonly Memory[];
 }
 
 /** Of requests that are damaged. */
@@ -47,14 +50,17 @@ export async function runFuzz(options: FuzzOptions): Promise<FuzzReport> {
     await run.tour();
     await run.work(options.warmUpMs);
     await run.empty();
-    const before = server.memoryBytes();
+    const memory = [await server.memory()];
     const probe = startProbe(
       { url: server.url, processId: server.processId, reportedMs: options.probeMs },
       run,
     );
-    await run.work(options.durationMs);
+    for (let round = 0; round < options.rounds && server.exit === null; round++) {
+      await run.work(options.durationMs / options.rounds);
+      await run.empty();
+      if (server.exit === null) memory.push(await server.memory());
+    }
     const probed = await probe.stop();
-    await run.empty();
     run.checkServer();
     return {
       requestCount: run.requestCount,
@@ -62,7 +68,7 @@ export async function runFuzz(options: FuzzOptions): Promise<FuzzReport> {
       coverage: run.coverage,
       probe: probed,
       slowProbes: run.slowProbes,
-      memoryBytes: { before, after: server.memoryBytes() },
+      memory,
     };
   } finally {
     await server.close();
@@ -259,12 +265,13 @@ function isSuccess(status: number): boolean {
   return status === 200 || status === 304;
 }
 
-/** Operations that no request of the run succeeded at, or that refused none. */
+/** Operations that no request of the run succeeded at, although some could, or that refused none. */
 export function findGaps(coverage: Coverage): string[] {
   return [...coverage].flatMap(([id, counts]) => {
     const statuses = [...counts.keys()];
     const gaps: string[] = [];
-    if (!statuses.some(isSuccess)) gaps.push(`${id}: no success`);
+    if (!OPERATIONS_OF_CLUSTERS.has(id) && !statuses.some(isSuccess))
+      gaps.push(`${id}: no success`);
     if (!statuses.some((status) => status >= 400)) gaps.push(`${id}: no refusal`);
     return gaps;
   });

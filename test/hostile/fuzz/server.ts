@@ -15,13 +15,20 @@ export interface FuzzedServer {
   readonly authorization: string;
   /** Null while it runs. */
   readonly exit: string | null;
-  /** Bytes of memory that are no copies of files. */
-  memoryBytes(): number;
+  memory(): Promise<Memory>;
   /** Deletes all aliases and collections, and waits until the service has given their memory back. */
   empty(): Promise<void>;
   /** Lines of the log that a healthy service does not write. */
   alarms(): string[];
   close(): Promise<void>;
+}
+
+export interface Memory {
+  /** Resident memory that is no copy of files; NaN where the system does not tell. */
+  readonly anonymousBytes: number;
+  /** Of the main thread: its JavaScript heap, and buffers outside it. */
+  readonly heapBytes: number;
+  readonly externalBytes: number;
 }
 
 /** Lists, their members, and what items of them are deleted by. */
@@ -78,7 +85,15 @@ export async function startFuzzedServer(): Promise<FuzzedServer> {
       const { exitCode, signalCode } = child;
       return exitCode === null && signalCode === null ? null : `${signalCode ?? exitCode}`;
     },
-    memoryBytes,
+    async memory() {
+      const { text } = await caller.call('GET', '/metrics', undefined, headers);
+      const gauge = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1]);
+      return {
+        anonymousBytes: memoryBytes(),
+        heapBytes: gauge('nodejs_heap_used_bytes'),
+        externalBytes: gauge('nodejs_external_memory_bytes'),
+      };
+    },
     async empty() {
       // An alias keeps its collection from being deleted.
       for (const [list, member, key] of DELETED) {

@@ -2,7 +2,8 @@
 // what it answers, and how it goes on after further writes. Damage may end the process, which its parent notices.
 
 import { rmSync } from 'node:fs';
-import { restoreBackup, verifyDirectory } from '../../../src/offline.js';
+import { verifyDirectory } from '../../../src/offline.js';
+import { restoreBackup } from '../../../src/storage/backup.js';
 import { type Examination, failureOf, type Verdict } from './examination.js';
 import { examineStore } from './examine-store.js';
 import { ask, type OpenSample, openSample, writeMore } from './sample.js';

@@ -31,17 +31,21 @@ export interface SoakOptions {
 export interface SoakReport {
   readonly seed: number;
   readonly load: number;
-  /** Of each process: requests per second that it could do after its start. */
+  /** Requests per second that could be done: after each start, and whenever requests fell behind. */
   readonly capacities: readonly number[];
   readonly samples: readonly Sample[];
-  /** Requests that were due while `OUTSTANDING_MAX` were under way. */
-  readonly delayedCount: number;
+  /** How often requests fell behind, since the machine or the server became slower. */
+  readonly behindCount: number;
   readonly faults: readonly string[];
 }
 
 const CALIBRATION_CLIENTS = 8;
 const CONNECTIONS = 32;
-const OUTSTANDING_MAX = 512;
+/**
+ * When a request has waited this long for its reply, all are behind: the machine gives less than it did, and the
+ * capacity is measured again. A queue that only grows would say nothing about the server.
+ */
+const BEHIND_MS = 10_000;
 const FAULTS_MAX = 100;
 
 export async function runSoak(options: SoakOptions): Promise<SoakReport> {
@@ -71,8 +75,7 @@ class Soak {
   #readyAtMs = 0;
   #startedAtMs = 0;
   #requestCount = 0;
-  #outstanding = 0;
-  #delayedCount = 0;
+  #behindCount = 0;
   /** Acknowledged last. */
   #acknowledged = 0;
 
@@ -98,10 +101,11 @@ class Soak {
     const capacities: number[] = [];
     for (let isKilled = false; performance.now() < endMs; isKilled = !isKilled) {
       const restartAtMs = Math.min(endMs, performance.now() + restartMs);
-      // Anew for each process, since the machine may have other work.
-      const capacity = await this.#calibrate();
-      capacities.push(capacity);
-      await this.#work(capacity * load, restartAtMs);
+      while (performance.now() < restartAtMs) {
+        const capacity = await this.#calibrate();
+        capacities.push(capacity);
+        await this.#work(capacity * load, restartAtMs);
+      }
       if (performance.now() < endMs) await this.#restart(isKilled);
     }
     await this.#server!.stop();
@@ -111,7 +115,7 @@ class Soak {
       load,
       capacities,
       samples: this.#samples,
-      delayedCount: this.#delayedCount,
+      behindCount: this.#behindCount,
       faults: this.#faults,
     };
   }
@@ -159,7 +163,7 @@ class Soak {
     return count / ((performance.now() - startMs) / 1000);
   }
 
-  /** Sends at the rate, whether replies come or not, until the time. */
+  /** Sends at the rate, whether replies come or not, until the time or until requests are behind. */
   async #work(rate: number, endMs: number): Promise<void> {
     let isEnding = false;
     const sampling = (async () => {
@@ -171,20 +175,22 @@ class Soak {
     const acknowledging = (async () => {
       while (!isEnding) await this.#acknowledge();
     })();
-    const under = new Set<Promise<void>>();
+    /** Requests under way, with the times when they were due, which ascend. */
+    const under = new Map<Promise<void>, number>();
     let dueMs = performance.now();
     while (dueMs < endMs) {
       dueMs -= Math.log(1 - this.#random()) * (1000 / rate);
       const waitMs = dueMs - performance.now();
       if (waitMs > 1) await sleep(waitMs);
-      if (this.#outstanding >= OUTSTANDING_MAX) {
-        this.#delayedCount++;
-        await Promise.race(under);
+      const [oldestMs = dueMs] = under.values();
+      if (performance.now() - oldestMs > BEHIND_MS) {
+        this.#behindCount++;
+        break;
       }
       const sending: Promise<void> = this.#send(dueMs).finally(() => under.delete(sending));
-      under.add(sending);
+      under.set(sending, dueMs);
     }
-    await Promise.all(under);
+    await Promise.all(under.keys());
     isEnding = true;
     await Promise.all([sampling, acknowledging]);
   }
@@ -192,7 +198,6 @@ class Soak {
   /** Latency counts from the time when the request was due. */
   async #send(dueMs = performance.now()): Promise<void> {
     const { kind, run } = this.#workload.next();
-    this.#outstanding++;
     this.#requestCount++;
     try {
       await run(this.#call);
@@ -201,8 +206,6 @@ class Soak {
       tookMs.push(performance.now() - dueMs);
     } catch (error) {
       this.#fault(`${kind}: ${(error as Error).message}`);
-    } finally {
-      this.#outstanding--;
     }
   }
 
