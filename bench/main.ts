@@ -31,9 +31,11 @@ const NAMES = [
   'batches',
   'loading',
   'pauses',
+  'cluster',
   'console',
   'compare',
   'cuda',
+  'gpu-engines',
 ] as const;
 /** The benches that support --engine. */
 const WITH_ENGINE: readonly string[] = ['engine'];
@@ -63,7 +65,7 @@ const chosen = positionals.length > 0 ? positionals : benchesOf(values.engine);
 // Compiling the GPU kernels takes minutes, so it is done only when that bench is named.
 if (values.build && positionals.includes('cuda')) {
   const script = join(ROOT, 'scripts', 'build-kernels.mjs');
-  spawnSync(process.execPath, [script, 'cuda', 'cuda-bench', '--if-possible'], {
+  spawnSync(process.execPath, [script, 'cuda', 'cuda-bench', 'term-vectors', '--if-possible'], {
     stdio: 'inherit',
   });
 }

@@ -3,11 +3,14 @@
 // connect gets a reply.
 
 import type { AddressInfo } from 'node:net';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pino, { type Logger as PinoLogger } from 'pino';
+import type { Blobs } from './cluster/blobs/blobs.js';
+import type { ClusterNode } from './cluster/nodes/cluster-node.js';
 import { systemClock } from './common/clock.js';
-import { SagittaError } from './common/errors.js';
+import { assert, SagittaError } from './common/errors.js';
 import { packageVersion } from './common/package-version.js';
 import type { Tracer } from './common/trace.js';
 import { Backups } from './database/backup.js';
@@ -23,9 +26,12 @@ import { createApp, stopApp } from './server/app.js';
 import { Authenticator } from './server/auth/authenticator.js';
 import { openSecurity, type Security } from './server/auth/security.js';
 import type { CorsSettings } from './server/cors.js';
+import { Forwarding } from './server/forwarding.js';
+import { PeerSearches } from './server/peer-searches.js';
 import { ControlSocket } from './server/transport/control-socket.js';
 import { diskBytesOf, diskSpace } from './storage/disk.js';
 import { openLmdbStore } from './storage/lmdb-store.js';
+import type { DiskStore } from './storage/store.js';
 import { STORE_FILE } from './storage/store-format.js';
 
 export interface RunningServer {
@@ -74,7 +80,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
     const security = await openSecurity(config, { clock: systemClock, logger });
     closers.push(() => security.close());
     const opened = await openDatabase(config, logger, closers);
-    const { url, isCredentialRequired } = await listen(config, {
+    const { url, address, isCredentialRequired } = await listen(config, {
       ...opened,
       security,
       logger,
@@ -83,6 +89,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
     logger.info(
       {
         url,
+        address,
         credentials: isCredentialRequired
           ? 'required'
           : 'none configured: every request has full access',
@@ -90,7 +97,9 @@ export async function startServer(config: Config): Promise<RunningServer> {
       },
       'listening',
     );
-    const { loaded } = opened.database;
+    const { database, node } = opened;
+    const { loaded } = database;
+    node?.serve(config.clusterUrl ?? url);
     loaded.then(() => logger.info({ milliseconds: elapsedMs() }, 'ready'));
     return {
       url,
@@ -99,6 +108,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
       failed: opened.failed,
       async stop() {
         logger.info({}, 'stopping');
+        await node?.leave(LEAVE_MS_MAX);
         await closeAll(false);
         logger.info({}, 'stopped');
       },
@@ -111,6 +121,9 @@ export async function startServer(config: Config): Promise<RunningServer> {
 
 interface OpenedDatabase {
   readonly database: Database;
+  /** Of the cluster; null for a process that is alone. */
+  readonly node: ClusterNode | null;
+  readonly forwarding: Forwarding | null;
   readonly backups: Backups;
   readonly failed: Promise<SagittaError>;
   readonly pool: ThreadPool;
@@ -135,6 +148,7 @@ async function openDatabase(
       'the data file could not be written; the service ends, since what is on the disk is not known',
     ),
   );
+  const blobs = await openBlobStore(config);
   const store = await openLmdbStore({
     directory: config.dataDir,
     mapping: config.values,
@@ -142,6 +156,7 @@ async function openDatabase(
     onFailure,
   });
   closers.push((isFailed) => (isFailed ? store.closeAndRemoveIfNew() : store.close()));
+  const node = blobs === null ? null : await joinCluster(config, { store, blobs, logger, closers });
   const pool = createThreadPool({
     workerUrl: new URL('./worker.js', import.meta.url),
     waitingMax: config.limits.queuedTasksMax,
@@ -157,8 +172,15 @@ async function openDatabase(
   });
   closers.push(() => engine.close());
   logger.info({ engine: engine.name, reason }, 'engine chosen');
+  const secret = () => Database.secretIn(store)!;
+  const forwarding = node && new Forwarding({ cluster: node, secret, metrics, logger });
+  closers.push(() => forwarding?.close());
+  const valuesMin = config.clusterScatterValues;
+  const peers = forwarding && new PeerSearches({ forwarding, metrics, valuesMin });
   const database = await Database.open({
     store,
+    ...(node && { logs: node }),
+    ...(peers && { peers }),
     engine,
     engineReason: reason,
     pool,
@@ -168,6 +190,14 @@ async function openDatabase(
     observer: createDatabaseMetrics(metrics),
   });
   closers.push(() => database.close());
+  if (node !== null) {
+    await database.loaded;
+    // Before the database is closed, so that it no longer follows.
+    closers.push(() => node.close());
+    await node.attach(database);
+    const { addClusterGauges } = await import('./cluster/nodes/cluster-metrics.js');
+    addClusterGauges(metrics, node);
+  }
   metrics.addInfo('sagitta_build_info', 'Versions and engine, as labels.', {
     version: packageVersion(),
     node: process.version,
@@ -182,8 +212,74 @@ async function openDatabase(
   addStorageGauges(metrics, database);
   addDiskGauges(metrics, config.dataDir);
   const backups = new Backups({ store, directory: config.backupDir, logger });
-  return { database, backups, failed, pool, engine: { name: engine.name, reason }, metrics };
+  const chosen = { name: engine.name, reason };
+  return { database, node, forwarding, backups, failed, pool, engine: chosen, metrics };
 }
+
+/** What the nodes of a cluster share; null for a process that is alone. */
+async function openBlobStore({ cluster, blobStore }: Config): Promise<Blobs | null> {
+  if (cluster === null || blobStore === null) return null;
+  const { openBlobs } = await import('./cluster/blobs/open-blobs.js');
+  return openBlobs(blobStore);
+}
+
+/** Brings the store up to date with the cluster. Its packages are loaded only then. */
+async function joinCluster(
+  config: Config,
+  parts: { store: DiskStore; blobs: Blobs; logger: PinoLogger; closers: Closers },
+): Promise<ClusterNode> {
+  const { NatsService, API_LEVEL_MIN } = await import('./cluster/nodes/nats-service.js');
+  const { NatsDurability } = await import('./cluster/upkeep/nats-durability.js');
+  const { ClusterNode: Node } = await import('./cluster/nodes/cluster-node.js');
+  const { store, blobs, logger, closers } = parts;
+  const { cluster, clusterName, clusterNode, clusterReplicas: replicas } = config;
+  assert(cluster !== null, 'the configuration names NATS servers');
+  const service = await NatsService.connect({
+    urls: cluster,
+    cluster: clusterName,
+    replicas,
+    logger,
+  });
+  closers.push(() => service.close());
+  const durability = await NatsDurability.open({
+    monitors: config.clusterMonitors,
+    replicas,
+    apiLevelMin: API_LEVEL_MIN,
+    connectedServerId: () => service.serverId,
+    logger,
+  });
+  closers.push(() => durability.close());
+  await service.requireReplicas();
+  const name = clusterNode ?? hostname();
+  const node = await Node.open({
+    service,
+    node: name,
+    zone: config.clusterZone ?? '',
+    version: packageVersion(),
+    store,
+    blobs,
+    layout: Database.storeLayout,
+    checkpointBytes: config.clusterCheckpointBytes,
+    timing: { silentMsMax: config.clusterSilentMs, replaceMs: config.clusterReplaceMs },
+    durability: () => durability.current,
+    ...(config.clusterFound &&
+      Database.secretIn(store) !== null && {
+        founding: { collections: Database.collectionsIn(store) },
+      }),
+    logger,
+  });
+  closers.push(() => node.close());
+  logger.info({ node: name }, 'joining the cluster');
+  await node.catchUp({
+    incarnationsIn: () => Database.incarnationsIn(store),
+    isFounded: () => Database.secretIn(store) !== null,
+    foundation: Database.foundation,
+  });
+  return node;
+}
+
+/** How long a stop waits for another node to take over. */
+const LEAVE_MS_MAX = 5_000;
 
 function addDiskGauges(metrics: Metrics, directory: string): void {
   metrics.addGauge(
@@ -211,8 +307,8 @@ async function listen(
     readonly logger: PinoLogger;
     readonly closers: Closers;
   },
-): Promise<{ url: string; isCredentialRequired: boolean }> {
-  const { database, backups, pool, metrics, security, logger, closers } = parts;
+): Promise<{ url: string; address: string; isCredentialRequired: boolean }> {
+  const { database, forwarding, backups, pool, metrics, security, logger, closers } = parts;
   const tracer = await openTracer(config, logger);
   closers.push(() => tracer?.close());
   const control = new ControlSocket(config.dataDir);
@@ -236,6 +332,7 @@ async function listen(
     tracer,
     slowQueryMs: config.slowQueryMs,
     authenticator,
+    forwarding,
     tls: security.tls,
     trustedProxies: config.trustedProxies,
     cors: corsOf(config),
@@ -258,8 +355,10 @@ async function listen(
   await app.listen({ host: config.host, port: config.port }).catch((error: unknown) => {
     throw explainListenError(error, config);
   });
+  const address = app.server.address() as AddressInfo;
   return {
-    url: urlOf(app.server.address() as AddressInfo, security.tls !== null),
+    url: urlOf(address, { tls: security.tls, hostNames: config.hostNames }),
+    address: address.address,
     isCredentialRequired: authenticator.isRequired,
   };
 }
@@ -316,8 +415,19 @@ function createLogger({ logLevel, logFormat }: Config): PinoLogger {
   return pino({ level: logLevel, base: null }, destination);
 }
 
-function urlOf({ address, family, port }: AddressInfo, isPrivate: boolean): string {
-  return `${isPrivate ? 'https' : 'http'}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+const WILDCARD_ADDRESSES = ['0.0.0.0', '::'];
+
+/** A URL that a browser on this machine can open: a server that listens on all addresses has no address to name. */
+function urlOf({ address, family, port }: AddressInfo, { tls, hostNames }: UrlParts): string {
+  let host = family === 'IPv6' ? `[${address}]` : address;
+  if (WILDCARD_ADDRESSES.includes(address)) host = hostNames[0] ?? 'localhost';
+  return `${tls === null ? 'http' : 'https'}://${host}:${port}`;
+}
+
+interface UrlParts {
+  readonly tls: Security['tls'];
+  /** Of the configuration; the first is the one that certificates are likely to name. */
+  readonly hostNames: readonly string[];
 }
 
 function explainListenError(error: unknown, { host, port }: Config): unknown {

@@ -1,10 +1,13 @@
 // The composition root for commands that work on a data directory without a server: the store and the
 // services that need nothing else. The directory lock keeps such a command and a server apart.
 
+import { completeFrom, newestCatalogue } from './cluster/checkpoints/backup-of-nodes.js';
 import { systemClock } from './common/clock.js';
+import { SagittaError } from './common/errors.js';
 import { silentLogger } from './common/logger.js';
 import { ApiKeys } from './database/api-keys.js';
 import { type BackupRecord, Backups } from './database/backup.js';
+import { Database } from './database/database.js';
 import { apiKeyInput, apiKeyMembers } from './server/key-members.js';
 import { requireRestorable, restoreBackup } from './storage/backup.js';
 import { openLmdbStore } from './storage/lmdb-store.js';
@@ -66,5 +69,64 @@ export async function verifyDirectory(
   }
 }
 
+export interface RestoredBackups {
+  readonly byteLength: number;
+  /** By id: collections that were taken from another backup than the others. */
+  readonly added: readonly { readonly id: string; readonly backup: string }[];
+  /** The ids of collections whose rows are in none of the backups. */
+  readonly missing: readonly string[];
+}
+
+/** Throws `data_corrupt` when its tables are damaged: what cannot be read of them would be missing. */
+async function openIntact(backup: string): Promise<StoreInspection> {
+  const damage: string[] = [];
+  const inspection = await StoreInspection.open(backup, ({ severity, where, what }) => {
+    if (severity === 'error') damage.push(`${where}: ${what}`);
+  });
+  if (damage.length === 0) return inspection;
+  await inspection.close();
+  throw new SagittaError(
+    'data_corrupt',
+    `${backup} is damaged (${damage[0]}) and cannot be restored together with others. Leave it out; what no other backup has is then missing.`,
+  );
+}
+
+/** Makes a data directory of a backup, or of those of the nodes of a cluster together. Throws as `restoreBackup`. */
+export async function restoreBackups(
+  backups: readonly string[],
+  directory: string,
+): Promise<RestoredBackups> {
+  // It is copied as it is, also when it is damaged.
+  if (backups.length === 1) {
+    return { ...(await restoreBackup(backups[0]!, directory)), added: [], missing: [] };
+  }
+  const opened: StoreInspection[] = [];
+  try {
+    for (const backup of backups) opened.push(await openIntact(backup));
+    const layout = Database.storeLayout;
+    const first = newestCatalogue(opened, layout);
+    const others = opened.filter((_, i) => i !== first);
+    let found: Omit<RestoredBackups, 'byteLength'> = { added: [], missing: [] };
+    const { byteLength } = await restoreBackup(backups[first]!, directory, (staging) =>
+      withDataDirectory(staging, async (store) => {
+        const collections = Database.collectionsIn(store);
+        const incarnations = collections.map(({ incarnation }) => incarnation);
+        const completion = await completeFrom(store, others, layout, incarnations);
+        const { added, missing } = completion;
+        const idOf = (wanted: string) =>
+          collections.find(({ incarnation }) => incarnation === wanted)!.id;
+        found = {
+          added: added.map(({ incarnation, backup }) => ({ id: idOf(incarnation), backup })),
+          missing: missing.map(idOf),
+        };
+        return completion.byteLength;
+      }),
+    );
+    return { byteLength, ...found };
+  } finally {
+    for (const inspection of opened) await inspection.close();
+  }
+}
+
 export type { VerifyReport };
-export { apiKeyInput, apiKeyMembers, requireRestorable, restoreBackup };
+export { apiKeyInput, apiKeyMembers, requireRestorable };

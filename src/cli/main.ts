@@ -8,6 +8,7 @@ import { addAliasesCommand } from './commands/aliases.js';
 import { addAuditCommand } from './commands/audit.js';
 import { addBackupCommand } from './commands/backup.js';
 import { addBenchCommand } from './commands/bench.js';
+import { addClusterCommand } from './commands/cluster.js';
 import { addCollectionsCommand } from './commands/collections.js';
 import { addCompletionCommand } from './commands/completion.js';
 import { addDemoCommand } from './commands/demo.js';
@@ -65,6 +66,7 @@ function createProgram(): Command {
   addAuditCommand(program);
   addBackupCommand(program);
   addRestoreCommand(program);
+  addClusterCommand(program);
   addVerifyCommand(program);
   addSelftestCommand(program);
   addDoctorCommand(program);

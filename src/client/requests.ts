@@ -33,7 +33,7 @@ export interface Requests {
   postOnce<Body>(path: string, body: object, options?: CallOptions): Promise<Body>;
   /** A PUT, PATCH or DELETE request, of which only some are idempotent. */
   change<Body>(
-    method: 'PUT' | 'PATCH' | 'DELETE',
+    method: 'POST' | 'PUT' | 'PATCH' | 'DELETE',
     path: string,
     rest: {
       readonly body?: object;
@@ -68,7 +68,7 @@ export function createRequests(transport: Transport): Requests {
       return transport.send({ ...request, query: { ...query }, ...callOptions(options) });
     },
     async change<Body>(
-      method: 'PUT' | 'PATCH' | 'DELETE',
+      method: 'POST' | 'PUT' | 'PATCH' | 'DELETE',
       path: string,
       rest: { readonly body?: object; readonly isIdempotent: boolean },
       options?: CallOptions,

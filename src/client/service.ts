@@ -20,7 +20,11 @@ import type {
   AuditPage,
   AuditRequest,
   BackupRecord,
+  Cluster,
+  ClusterFiles,
+  ClusterNode,
   CollectionClone,
+  CollectionDigest,
   CollectionInput,
   CollectionPage,
   CollectionRecord,
@@ -50,6 +54,15 @@ export interface Collections {
   pages(request?: { limit?: number }, options?: CallOptions): AsyncIterable<CollectionPage>;
   /** Every collection, in id order, one at a time. `limit` is the page size. */
   all(request?: { limit?: number }, options?: CallOptions): AsyncIterable<CollectionRecord>;
+  /**
+   * A digest of what a collection has at a sequence, by default the last one; with `all_nodes` also of the other nodes of
+   * a cluster. Reads all rows; there is no timeout.
+   */
+  digest(
+    id: string,
+    request?: { sequence?: number; all_nodes?: boolean },
+    options?: CallOptions,
+  ): Promise<CollectionDigest>;
   /** One page of its segments, in the order of their numbers: rows, memory and files. */
   segments(
     id: string,
@@ -72,6 +85,8 @@ export interface Collections {
       /** Replaces the schema. Throws `invalid_metadata` when a vector does not fit. */
       schema?: DeclaredTypes | null;
       embedding?: EmbeddingInput | null;
+      /** How many nodes of a cluster hold the collection; null for all. */
+      replication_factor?: number | null;
     },
     options?: CallOptions,
   ): Promise<CollectionRecord>;
@@ -82,6 +97,15 @@ export interface Collections {
   clone(id: string, input?: CollectionClone, options?: WriteOptions): Promise<CollectionRecord>;
   /** Gives the collection another id. Throws `collection_exists`. */
   rename(id: string, newId: string, options?: WriteOptions): Promise<CollectionRecord>;
+  /**
+   * Moves the collection from one node of a cluster to another one. The record has `move` until that is done. Not
+   * retried when the connection breaks: `get` shows the outcome. Throws `node_not_found`.
+   */
+  move(
+    id: string,
+    nodes: { from: string; to: string },
+    options?: CallOptions,
+  ): Promise<CollectionRecord>;
   /**
    * Deletes the collection with all its vectors. Throws `collection_aliased` while it has aliases. Not
    * retried when the connection breaks, since a new collection of the same id may exist by then. After
@@ -162,6 +186,17 @@ export interface Service {
   live(options?: CallOptions): Promise<{ readonly status: 'live' }>;
   /** The readiness of the server; starting and stopping are not errors here. */
   ready(options?: CallOptions): Promise<Readiness>;
+  /** The cluster as one of its nodes sees it. Requires the scope `metrics:read` where keys are required. */
+  cluster(options?: CallOptions): Promise<Cluster>;
+  /** Reads the logs and the shared files of the cluster, and tells what is wrong. There is no timeout. Requires `admin`. */
+  verifyFiles(options?: CallOptions): Promise<ClusterFiles>;
+  /**
+   * Prepares a node of the cluster for being stopped: another one takes over from it. `cluster` shows when it is drained.
+   * Requires the scope `admin`. Throws `node_not_found`.
+   */
+  drain(node: string, options?: CallOptions): Promise<ClusterNode>;
+  /** Ends what `drain` began. Requires the scope `admin`. Throws `node_not_found`. */
+  undrain(node: string, options?: CallOptions): Promise<ClusterNode>;
   /** Metrics in the Prometheus text format. Requires the scope `metrics:read` where keys are required. */
   metrics(options?: CallOptions): Promise<string>;
   /** The OpenAPI document. */
@@ -214,12 +249,18 @@ export function createServiceMethods(requests: Requests): ServiceMethods {
       isIdempotent: true,
       ...callOptions(options),
     }) as const;
+  const drainOf = (node: string) => `/cluster/nodes/${pathSegment(node)}/drain`;
   const service: Service = {
     info: async (options) => (await transport.send<ServiceInfo>(probe('/', options))).body,
     live: async (options) =>
       (await transport.send<{ status: 'live' }>(probe('/livez', options))).body,
     ready: async (options) =>
       (await transport.send<Readiness>({ ...probe('/readyz', options), alsoStatus: 503 })).body,
+    cluster: (options) => get<Cluster>('/cluster', {}, options),
+    verifyFiles: (options) =>
+      get<ClusterFiles>('/cluster/files', {}, { timeoutMs: Number.POSITIVE_INFINITY, ...options }),
+    drain: (node, options) => change('PUT', drainOf(node), { isIdempotent: true }, options),
+    undrain: (node, options) => change('DELETE', drainOf(node), { isIdempotent: true }, options),
     metrics: async (options) =>
       (
         await transport.sendForText({
@@ -256,6 +297,11 @@ function createCollections({ get, write, change }: Requests): Collections {
     pages: (request = {}, options) => pagesOf(request, (page) => collections.list(page, options)),
     all: (request, options) =>
       itemsOf(collections.pages(request, options), (page) => page.collections),
+    digest: (id, request = {}, options) =>
+      get(`/collections/${pathSegment(id)}/digest`, request, {
+        timeoutMs: Number.POSITIVE_INFINITY,
+        ...options,
+      }),
     segments: (id, request = {}, options) =>
       get(`/collections/${pathSegment(id)}/segments`, request, options),
     allSegments: (id, request = {}, options) =>
@@ -270,6 +316,13 @@ function createCollections({ get, write, change }: Requests): Collections {
       const patient = { timeoutMs: Number.POSITIVE_INFINITY, ...options };
       return (await write<CollectionRecord>(path, input, patient)).body;
     },
+    move: (id, nodes, options) =>
+      change(
+        'POST',
+        `/collections/${pathSegment(id)}/move`,
+        { body: nodes, isIdempotent: false },
+        options,
+      ),
     async rename(id, newId, options = {}) {
       const path = `/collections/${pathSegment(id)}/rename`;
       return (await write<CollectionRecord>(path, { id: newId }, options)).body;

@@ -20,6 +20,7 @@ import {
   retryAfterMsOf,
   sleep,
 } from './retry.js';
+import { Session } from './session.js';
 import {
   type ByteSource,
   blobUpload,
@@ -115,6 +116,7 @@ interface TransportState {
   readonly timeoutMs: number;
   readonly retry: RetryOptions;
   readonly breaker: CircuitBreaker | undefined;
+  readonly session: Session;
   /** Whether uploads are streamed or collected into a Blob. */
   readonly streamsUploads: boolean;
   readonly fetch: typeof globalThis.fetch;
@@ -134,6 +136,7 @@ export function createTransport(options: TransportOptions): Transport {
     timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     retry,
     breaker: breakerOf(options, retry.attemptsMax),
+    session: new Session(),
     streamsUploads:
       options.uploads === undefined ? canStreamUploads() : options.uploads === 'stream',
     fetch: options.fetch ?? globalThis.fetch,
@@ -231,8 +234,9 @@ async function runAttempt<Result>(
       upload = streamsUploads ? streamUpload(source, timer) : await blobUpload(source, signal);
       if (upload.failure !== undefined) throw upload.failure.error;
     }
-    const init = { ...initOf(request, state.apiKey), ...upload?.init, signal: timer.signal };
+    const init = { ...initOf(request, state), ...upload?.init, signal: timer.signal };
     const response = await fetch(url, init);
+    state.session.note(response.headers);
     const isSuccess = response.ok || response.status === request.alsoStatus;
     if (isSuccess) return await read(response, attempt);
     const retryAfterMs = retryAfterMsOf(response.headers, Date.now());
@@ -269,8 +273,15 @@ function breakerOf(options: TransportOptions, attemptsMax: number): CircuitBreak
   );
 }
 
-function initOf(request: EncodedRequest, apiKey: string | undefined): RequestInit {
-  const headers: Record<string, string> = { accept: 'application/json', ...request.headers };
+function initOf(
+  request: EncodedRequest,
+  { apiKey, session }: Pick<TransportState, 'apiKey' | 'session'>,
+): RequestInit {
+  const headers: Record<string, string> = {
+    accept: 'application/json',
+    ...session.headers,
+    ...request.headers,
+  };
   if (apiKey !== undefined) headers.authorization = `Bearer ${apiKey}`;
   const { method, text, stream } = request;
   if (stream !== undefined) headers['content-type'] = stream.contentType;

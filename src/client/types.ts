@@ -17,8 +17,14 @@ export type {
   AuditEvent,
   AuditPage,
   BackupRecord,
+  Cluster,
+  ClusterDurability,
+  ClusterFiles,
+  ClusterNode,
   CollectionClone,
+  CollectionDigest,
   CollectionInput,
+  CollectionMoveUnderWay,
   CollectionNotReady,
   CollectionPage,
   CollectionRecord,
@@ -42,6 +48,7 @@ export type {
   Mmr,
   NamedVectorInput,
   NamedVectorSettings,
+  NodeDigest,
   PatchReply,
   PrincipalRecord,
   ProblemItem,
@@ -63,6 +70,7 @@ export type {
   TextSettingsInput,
   TypeCounts,
   UpdateManyReply,
+  VerifiedFiles,
 } from './wire.js';
 
 /** Numbers, a typed array (sent as base64 of float32), or base64 of little-endian float32. */

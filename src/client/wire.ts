@@ -62,6 +62,12 @@ export interface CollectionInput {
   readonly schema?: DeclaredTypes | null;
   /** What turns texts into its vectors; null or absent for nothing. */
   readonly embedding?: EmbeddingInput | null;
+  /**
+   * How many nodes of a cluster hold the collection; null or absent for all of them. Any node
+   * can be asked for it. While there are fewer nodes, fewer hold it. It is stored, and has no
+   * effect, on a service that is alone.
+   */
+  readonly replication_factor?: number | null;
 }
 
 /** The engine that searches the collection. */
@@ -109,8 +115,20 @@ export interface CollectionRecord {
   readonly schema?: DeclaredTypes;
   /** Absent without an endpoint. */
   readonly embedding?: EmbeddingInput;
-  /** `failed`: the data of this collection is damaged. Other collections are available. */
-  readonly status: 'loading' | 'ready' | 'failed';
+  /** How many nodes of a cluster are to hold it; absent for all of them. */
+  readonly replication_factor?: number;
+  /**
+   * The names of the nodes that hold it; absent where all nodes do, and for a service that is
+   * alone.
+   */
+  readonly nodes?: readonly string[];
+  readonly move?: CollectionMoveUnderWay;
+  /**
+   * `failed`: the data of this collection is damaged. Other collections are available.
+   * `elsewhere`: other nodes of the cluster hold it, and did not tell its counts, which are 0
+   * here.
+   */
+  readonly status: 'loading' | 'ready' | 'failed' | 'elsewhere';
   /** The number of vectors that it has. */
   readonly vector_count: number;
   /** The sequence of the last visible write. */
@@ -126,6 +144,17 @@ export interface CollectionRecord {
    * file system can.
    */
   readonly disk_bytes: number;
+}
+
+/**
+ * The node that takes the place of another one of `nodes` when it has brought the collection
+ * in; absent while there is none.
+ */
+export interface CollectionMoveUnderWay {
+  /** The node that brings the collection in. */
+  readonly to: string;
+  /** Absent for one more node. */
+  readonly from?: string;
 }
 
 /** A page of the collections. */
@@ -1015,6 +1044,105 @@ export interface Readiness {
   readonly collections_not_ready: readonly CollectionNotReady[];
 }
 
+/** A node of the cluster that was heard of lately. */
+export interface ClusterNode {
+  /** The name of the node, as it is configured. */
+  readonly name: string;
+  /** Where the other nodes reach it; empty until requests are answered. */
+  readonly url: string;
+  /** Where the node may fail together with others; empty where that is not configured. */
+  readonly zone: string;
+  /** The version of the program. */
+  readonly version: string;
+  /** `joining`: requests are not answered yet; `leaving`: it is about to stop. */
+  readonly state: 'joining' | 'serving' | 'leaving';
+  /** Of how many collections the node carries out the writes. */
+  readonly collection_count: number;
+  /** How many collections the node holds. */
+  readonly held_count: number;
+  /**
+   * `draining`: it is to be stopped, and other nodes have yet to take over from it; `drained`:
+   * it can be stopped.
+   */
+  readonly drain: 'none' | 'draining' | 'drained';
+}
+
+/** The cluster as one of its nodes sees it. */
+export interface Cluster {
+  /** The name of the node that replies; null for a service that is alone. */
+  readonly node: string | null;
+  /**
+   * The name of the node that creates, changes and deletes collections, aliases and API keys,
+   * as far as this one knows; null for none.
+   */
+  readonly leader: string | null;
+  /** The nodes in the order of their names; empty for a service that is alone. */
+  readonly nodes: readonly ClusterNode[];
+  /** As this node has found it; null for a service that is alone. */
+  readonly durability: ClusterDurability | null;
+}
+
+/** Whether the logs of the cluster keep what was acknowledged. */
+export interface ClusterDurability {
+  /**
+   * `verified`: every NATS server syncs each message before it acknowledges it; `unverified`:
+   * that is not known; `insufficient`: what was acknowledged can be lost.
+   */
+  readonly state: 'verified' | 'unverified' | 'insufficient';
+  /** What was found, and what to do about it. */
+  readonly detail: string;
+}
+
+/** What a node of the cluster has of a collection. */
+export interface NodeDigest {
+  /** The name of the node. */
+  readonly node: string;
+  /** The number of vectors at the sequence. */
+  readonly vector_count?: number;
+  /** 64 hexadecimal digits. */
+  readonly digest?: string;
+  /** Why the node has no digest, or one of less than was committed. */
+  readonly problem?: string;
+}
+
+/** A digest of what a collection has at a sequence. */
+export interface CollectionDigest {
+  /** The sequence of the write up to which the collection was read. */
+  readonly sequence: number;
+  /** The number of vectors at that sequence. */
+  readonly vector_count: number;
+  /** 64 hexadecimal digits. */
+  readonly digest: string;
+  /**
+   * With `all_nodes`: the nodes of the cluster in the order of their names; empty for a service
+   * that is alone.
+   */
+  readonly nodes?: readonly NodeDigest[];
+}
+
+/** What belongs together among the logs and the shared files of a cluster. */
+export interface VerifiedFiles {
+  /**
+   * `log`: the records of a log; `archive`: its chunks among the shared files; `checkpoint`:
+   * what new nodes begin with; `origin`: what a clone had before its first write.
+   */
+  readonly kind: 'log' | 'archive' | 'checkpoint' | 'origin';
+  /** Of the log or the checkpoint. */
+  readonly name: string;
+  /** Records of a log, chunks of an archive, files of the others. */
+  readonly count: number;
+  /** Their bytes. */
+  readonly byte_count: number;
+  /** What is wrong; null when everything is as it was written. */
+  readonly problem: string | null;
+}
+
+/** Whether the logs and the shared files of the cluster are as they were written. */
+export interface ClusterFiles {
+  /** Everything that was read; empty for a service that is alone. */
+  readonly files: readonly VerifiedFiles[];
+}
+
 /** A folder that contains a data directory as of one point in time. */
 export interface BackupRecord {
   /** The name of its folder in the backup directory. */
@@ -1134,6 +1262,7 @@ export interface AuditEvent {
     | 'collection.update'
     | 'collection.clone'
     | 'collection.rename'
+    | 'collection.move'
     | 'collection.delete'
     | 'alias.set'
     | 'alias.change'
@@ -1141,7 +1270,9 @@ export interface AuditEvent {
     | 'key.create'
     | 'key.rotate'
     | 'key.revoke'
-    | 'backup.create';
+    | 'backup.create'
+    | 'node.drain'
+    | 'node.undrain';
   readonly outcome: 'succeeded' | 'refused' | 'failed';
   /** Who: the id that `GET /principal` returns. */
   readonly principal: string;

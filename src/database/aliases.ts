@@ -5,7 +5,7 @@
 import { SagittaError } from '../common/errors.js';
 import type { Store, StoreOperation } from '../storage/store.js';
 import { decodeJson, encodeJson, FORMAT_VERSION } from './collection/manifest.js';
-import { keys } from './keys.js';
+import { changesUnder, keys } from './keys.js';
 
 /** An alias as it is stored. */
 export interface AliasEntry {
@@ -33,7 +33,7 @@ export class Aliases {
   constructor(store: Store) {
     for (const { key, value } of store.list(keys.aliases)) {
       const name = key[1]!;
-      this.#entries.set(name, decodeJson<AliasEntry>(value, `The alias "${name}"`));
+      this.#entries.set(name, decodeAlias(value, name));
     }
   }
 
@@ -82,12 +82,26 @@ export class Aliases {
     return planned;
   }
 
+  /** Applies what another node has committed, and this one has stored. Throws `data_corrupt`. */
+  follow(operations: readonly StoreOperation[]): void {
+    for (const { key, value } of changesUnder(keys.aliases, operations)) {
+      const name = key[1]!;
+      if (value === null) this.#entries.delete(name);
+      else this.#entries.set(name, decodeAlias(value, name));
+    }
+  }
+
   apply(planned: ReadonlyMap<string, AliasEntry | null>): void {
     for (const [name, entry] of planned) {
       if (entry === null) this.#entries.delete(name);
       else this.#entries.set(name, entry);
     }
   }
+}
+
+/** Throws `data_corrupt`. */
+function decodeAlias(value: Uint8Array, name: string): AliasEntry {
+  return decodeJson<AliasEntry>(value, `The alias "${name}"`);
 }
 
 export function aliasOperations(

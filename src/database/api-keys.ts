@@ -22,9 +22,10 @@ import {
   validationError,
 } from '../common/errors.js';
 import { describeBadOrigin, isOrigin } from '../common/origin.js';
+import { type CommitLog, logsOfStore } from '../storage/commit-log.js';
 import type { Store, StoreOperation } from '../storage/store.js';
 import { type ApiKeyEntry, decodeEntry, encodeEntry } from './api-key-entry.js';
-import { keys } from './keys.js';
+import { changesUnder, keys } from './keys.js';
 import { Lock } from './lock.js';
 
 /** All keys are in memory, and the list of them is one reply. */
@@ -97,11 +98,13 @@ interface LiveKey {
 
 export interface ApiKeysOptions {
   readonly store: Store;
+  /** That of the catalogue; by default the store. */
+  readonly log?: CommitLog;
   readonly clock: Clock;
 }
 
 export class ApiKeys {
-  readonly #store: Store;
+  readonly #log: CommitLog;
   readonly #clock: Clock;
   /** By id, in the order of creation. */
   readonly #keys = new Map<string, LiveKey>();
@@ -109,8 +112,8 @@ export class ApiKeys {
   readonly #lock = new Lock();
 
   /** Throws `data_corrupt` naming the key whose record cannot be read. */
-  constructor({ store, clock }: ApiKeysOptions) {
-    this.#store = store;
+  constructor({ store, clock, log = logsOfStore(store).catalogue }: ApiKeysOptions) {
+    this.#log = log;
     this.#clock = clock;
     const entries: ApiKeyEntry[] = [];
     for (const { key, value } of store.list(keys.apiKeys)) {
@@ -270,9 +273,18 @@ export class ApiKeys {
       { kind: 'put', key: keys.apiKey(entry.id), value: encodeEntry(entry) },
     ];
     if (removedId !== undefined) operations.push({ kind: 'remove', key: keys.apiKey(removedId) });
-    await this.#store.commit(operations);
+    await this.#log.commit(operations);
     this.#keys.set(entry.id, toLiveKey(entry));
     if (removedId !== undefined) this.#keys.delete(removedId);
+  }
+
+  /** Applies what another node has committed, and this one has stored. Throws `data_corrupt`. */
+  follow(operations: readonly StoreOperation[]): void {
+    for (const { key, value } of changesUnder(keys.apiKeys, operations)) {
+      const id = key[1]!;
+      if (value === null) this.#keys.delete(id);
+      else this.#keys.set(id, toLiveKey(decodeEntry(value, id)));
+    }
   }
 
   #require(id: string): ApiKeyEntry {

@@ -39,11 +39,13 @@ export interface CollectionInput {
   readonly text?: TextSettings | undefined;
   /** Turns texts into vectors; null or absent for none. */
   readonly embedding?: EmbeddingSource | null | undefined;
+  /** How many nodes of a cluster are to hold it; null or absent for all. Without effect on a service that is alone. */
+  readonly replicationFactor?: number | null | undefined;
 }
 
 /** Absent members stay as they are. */
 export interface CollectionChange
-  extends Pick<CollectionInput, 'ttlSeconds' | 'schema' | 'embedding'>,
+  extends Pick<CollectionInput, 'ttlSeconds' | 'schema' | 'embedding' | 'replicationFactor'>,
     Pick<CloneInput, 'description' | 'labels'> {}
 
 /** Named vectors, which each record may have or lack, by name. */
@@ -100,8 +102,17 @@ export interface CollectionRecord {
   readonly text?: TextSettings | undefined;
   /** Turns texts into vectors; absent without one. */
   readonly embedding?: EmbeddingSource;
-  /** `failed`: its data is damaged. It answers `collection_unavailable`; other collections are not affected. */
-  readonly status: 'loading' | 'ready' | 'failed';
+  /** How many nodes of a cluster are to hold it; absent for all. */
+  readonly replicationFactor?: number;
+  /** The nodes that hold it; absent where all do, and for a service that is alone. */
+  readonly nodes?: readonly string[];
+  /** The node that brings it in, and the one whose place that takes, if any; absent while there is none. */
+  readonly move?: { readonly to: string; readonly from?: string };
+  /**
+   * `failed`: its data is damaged. It answers `collection_unavailable`; other collections are not affected.
+   * `elsewhere`: other nodes hold it, and this one does not know its counts.
+   */
+  readonly status: 'loading' | 'ready' | 'failed' | 'elsewhere';
   /** Why the collection is not ready, without paths of the host; absent when it is ready. */
   readonly statusReason?: string;
   readonly vectorCount: number;
@@ -268,6 +279,8 @@ export interface IdempotencyRequest {
   readonly key: string;
   /** A digest of everything that the reply depends on. */
   readonly payloadDigest: string;
+  /** Of the collection that is written to; absent for a change of the catalogue. */
+  readonly incarnation?: string | undefined;
 }
 
 /** A page of the collections, or of the aliases of collections. */

@@ -12,6 +12,7 @@ import {
   validationError,
 } from '../common/errors.js';
 import { collectGarbageSoon } from '../common/garbage.js';
+import { type CommitLog, MaybeCommittedError } from '../storage/commit-log.js';
 import type { StoreOperation } from '../storage/store.js';
 import { type AliasEntry, Aliases, aliasOperations } from './aliases.js';
 import type {
@@ -26,12 +27,13 @@ import { declareTypes } from './collection/declared-types.js';
 import type { Maintenance } from './collection/maintenance.js';
 import {
   type CollectionDefinition,
-  decodeJson,
+  decodeDefinition,
   encodeJson,
   FORMAT_VERSION,
 } from './collection/manifest.js';
 import { type LoadOptions, type LoadProgress, loadCollection } from './collection/recovery.js';
-import { blobsOf, keys, logName } from './keys.js';
+import { ElsewhereError } from './elsewhere.js';
+import { blobsOf, changesUnder, keys, storedParts } from './keys.js';
 import { Lock } from './lock.js';
 
 export interface CollectionEntry {
@@ -39,8 +41,12 @@ export interface CollectionEntry {
   readonly state:
     | { readonly kind: 'loading'; readonly progress: LoadProgress }
     | { readonly kind: 'ready'; readonly collection: Collection; readonly maintenance: Maintenance }
-    | { readonly kind: 'failed'; readonly error: SagittaError };
+    | { readonly kind: 'failed'; readonly error: SagittaError }
+    /** Other nodes of the cluster hold it. `isNew`: it has no rows yet. */
+    | { readonly kind: 'elsewhere'; readonly isNew: boolean };
 }
+
+const ELSEWHERE = { kind: 'elsewhere', isNew: false } as const;
 
 export interface StorageUse {
   readonly segmentCount: number;
@@ -66,24 +72,36 @@ export class Catalogue {
   /** The entries in id order; null after a change. */
   #sortedEntries: readonly CollectionEntry[] | null = null;
   readonly #lock = new Lock();
+  /** Collections that were unloaded, so that others may have taken the places of their files. */
+  #unloadCount = 0;
+  #isLoaded = false;
 
   constructor(options: LoadOptions) {
     this.#options = options;
     this.#aliases = new Aliases(options.store);
     for (const { key, value } of options.store.list(keys.collections)) {
       const id = key[1]!;
-      const definition = decodeJson<CollectionDefinition>(
-        value,
-        `The catalogue's entry of collection "${id}"`,
-      );
-      const progress = { segmentCount: 0, loadedSegmentCount: 0 };
-      this.#put(id, { definition, state: { kind: 'loading', progress } });
+      const definition = decodeDefinition(value, id);
+      this.#put(id, { definition, state: this.#stateAtStart(definition) });
     }
+    this.#isLoaded = [...this.#entries.values()].every(({ state }) => state.kind !== 'loading');
   }
 
+  #stateAtStart({ id, incarnation }: CollectionDefinition): CollectionEntry['state'] {
+    const { store, logs } = this.#options;
+    if (store.get(keys.absence(incarnation)) === undefined) {
+      return { kind: 'loading', progress: { segmentCount: 0, loadedSegmentCount: 0 } };
+    }
+    return logs.isAlone ? { kind: 'failed', error: absent(id) } : ELSEWHERE;
+  }
+
+  get #log(): CommitLog {
+    return this.#options.logs.catalogue;
+  }
+
+  /** Whether everything was loaded once: a collection may be loaded anew later, while the others are served. */
   get isLoaded(): boolean {
-    for (const { state } of this.#entries.values()) if (state.kind === 'loading') return false;
-    return true;
+    return this.#isLoaded;
   }
 
   /** Sums over the collections that are loaded. */
@@ -112,8 +130,9 @@ export class Catalogue {
   async load(): Promise<void> {
     await this.#removeLeftovers();
     for (const [id, { definition, state }] of this.#entries) {
+      if (state.kind !== 'loading') continue;
       const startedAt = performance.now();
-      const progress = state.kind === 'loading' ? state.progress : undefined;
+      const { progress } = state;
       try {
         const loaded = await loadCollection(definition, this.#loadOptions(definition), progress);
         this.#put(id, { definition, state: { kind: 'ready', ...loaded } });
@@ -129,13 +148,10 @@ export class Catalogue {
           'collection loaded',
         );
       } catch (error) {
-        const failure =
-          error instanceof SagittaError
-            ? error
-            : new SagittaError('internal', 'The collection could not be loaded.', { cause: error });
-        this.#fail(definition, failure);
+        this.#fail(definition, failureOf(error));
       }
     }
+    this.#isLoaded = true;
     collectGarbageSoon();
   }
 
@@ -160,7 +176,7 @@ export class Catalogue {
       // One that is still being loaded fails when it is loaded; one that was deleted is gone.
       if (entry?.state.kind === 'ready') this.#fail(entry.definition, error);
     };
-    return { ...this.#options, onDamaged };
+    return { ...this.#options, onDamaged, generation: this.#unloadCount };
   }
 
   /** The collection with this id, or the one that the alias of this name points to. */
@@ -188,9 +204,23 @@ export class Catalogue {
     );
   }
 
-  /** Throws `starting` while the collection is being loaded, `collection_unavailable` when that failed. */
+  /**
+   * Throws as `requireReady`, and ElsewhereError for a collection that this process brings in, or is about to drop: it
+   * has some of the rows, or a log that may be closed at any moment.
+   */
+  #requireHeld(entry: CollectionEntry): Collection {
+    const { id, incarnation } = entry.definition;
+    if (!this.#options.logs.holds(incarnation)) throw new ElsewhereError([id]);
+    return this.requireReady(entry);
+  }
+
+  /**
+   * Throws `starting` while the collection is being loaded, `collection_unavailable` when that failed, and
+   * ElsewhereError for one that other nodes hold.
+   */
   requireReady({ definition: { id }, state }: CollectionEntry): Collection {
     if (state.kind === 'ready') return state.collection;
+    if (state.kind === 'elsewhere') throw new ElsewhereError([id]);
     if (state.kind === 'loading') {
       throw new SagittaError('starting', `Collection "${id}" is being loaded. Retry after 1 s.`, {
         retryAfterSeconds: 1,
@@ -200,6 +230,13 @@ export class Catalogue {
       'collection_unavailable',
       `Collection "${id}" is unavailable: ${reasonForClients(state.error)}`,
     );
+  }
+
+  /** Throws as `requireReady`, and `collection_not_found`. */
+  requireIncarnation(incarnation: string): Collection {
+    const entry = this.findIncarnation(incarnation);
+    if (entry === undefined) throw collectionNotFound(incarnation);
+    return this.requireReady(entry);
   }
 
   /** The collection with this id or alias now. Throws as `requireReady`, and `collection_not_found`. */
@@ -244,16 +281,29 @@ export class Catalogue {
         ttlSeconds: input.ttlSeconds ?? null,
         schema: input.schema ?? null,
         embedding: input.embedding ?? null,
+        ...(input.replicationFactor == null ? {} : { replicationFactor: input.replicationFactor }),
         createdAtMs: now,
         updatedAtMs: now,
       };
-      const loaded = await loadCollection(definition, this.#loadOptions(definition));
-      const entry: CollectionEntry = { definition, state: { kind: 'ready', ...loaded } };
-      await this.#options.store.commit([
-        { kind: 'put', key: keys.collection(id), value: encodeJson(definition) },
-        ...options.alsoCommit(entry),
-      ]);
-      this.#put(id, entry);
+      const entry = await this.#withLog(definition, { isCopied: false }, async (placing) => {
+        const { incarnation } = definition;
+        const isHeld = this.#options.logs.holds(incarnation);
+        if (!isHeld) await this.#markAbsent(incarnation);
+        const state: CollectionEntry['state'] = isHeld
+          ? {
+              kind: 'ready',
+              ...(await loadCollection(definition, this.#loadOptions(definition))),
+            }
+          : { kind: 'elsewhere', isNew: true };
+        const made: CollectionEntry = { definition, state };
+        await this.#commitMade(made, [
+          { kind: 'put', key: keys.collection(id), value: encodeJson(definition) },
+          ...placing,
+          ...options.alsoCommit(made),
+        ]);
+        return made;
+      });
+      this.#put(id, entry.state.kind === 'elsewhere' ? { ...entry, state: ELSEWHERE } : entry);
       return { entry, created: true };
     });
   }
@@ -292,30 +342,36 @@ export class Catalogue {
   ): Promise<CollectionEntry> {
     const id = input.id ?? randomUUID();
     const incarnation = randomUUID();
-    const maintenance = await this.#lock.run(async () => {
+    const { maintenance, copiedFrom } = await this.#lock.run(async () => {
       const entry = this.requireEntry(source.id, source.incarnation);
-      this.requireReady(entry);
+      const { incarnation: copiedFrom } = this.#requireHeld(entry);
       assert(entry.state.kind === 'ready', 'the collection is ready');
       this.#requireFree(id);
       this.#requireRoom();
       this.#reservedIds.add(id);
-      return entry.state.maintenance;
+      return { maintenance: entry.state.maintenance, copiedFrom };
     });
     try {
+      await this.#options.logs.whenCurrent(copiedFrom);
+      // Of one that has moved away meanwhile, the log may have been closed too early for that.
+      this.#requireHeld(this.requireEntry(source.id, copiedFrom));
       const copied = await maintenance.copyTo(incarnation);
       const definition = this.#cloned(copied, { ...input, id, incarnation });
-      const loaded = await loadCollection(definition, this.#loadOptions(definition));
-      const entry: CollectionEntry = { definition, state: { kind: 'ready', ...loaded } };
-      await this.#lock.run(async () => {
-        await this.#options.store.commit([
-          { kind: 'put', key: keys.collection(id), value: encodeJson(definition) },
-          ...alsoCommit(entry),
-        ]);
-        this.#put(id, entry);
+      return await this.#withLog(definition, { isCopied: true }, async (placing) => {
+        const loaded = await loadCollection(definition, this.#loadOptions(definition));
+        const entry: CollectionEntry = { definition, state: { kind: 'ready', ...loaded } };
+        await this.#lock.run(async () => {
+          await this.#commitMade(entry, [
+            { kind: 'put', key: keys.collection(id), value: encodeJson(definition) },
+            ...placing,
+            ...alsoCommit(entry),
+          ]);
+          this.#put(id, entry);
+        });
+        return entry;
       });
-      return entry;
     } catch (error) {
-      await this.#removeData({ id, incarnation });
+      if (!(error instanceof MaybeCommittedError)) await this.#removeData({ id, incarnation });
       throw error;
     } finally {
       this.#reservedIds.delete(id);
@@ -345,7 +401,7 @@ export class Catalogue {
       const oldId = entry.definition.id;
       const definition = { ...entry.definition, id, updatedAtMs: this.#options.clock.now() };
       const renamed: CollectionEntry = { ...entry, definition };
-      await this.#options.store.commit([
+      await this.#log.commit([
         { kind: 'remove', key: keys.collection(oldId) },
         { kind: 'put', key: keys.collection(id), value: encodeJson(definition) },
         ...alsoCommit(renamed),
@@ -397,7 +453,7 @@ export class Catalogue {
         throw validationError([{ location, code: 'collection_not_found', detail }]);
       });
       const planned = this.#aliases.plan(targets, this.#options.clock.now());
-      await this.#options.store.commit(aliasOperations(planned));
+      await this.#log.commit(aliasOperations(planned));
       this.#aliases.apply(planned);
       return [...planned.values()].filter((entry) => entry !== null);
     });
@@ -427,15 +483,26 @@ export class Catalogue {
         schema: change.schema === undefined ? (entry.definition.schema ?? null) : change.schema,
         embedding:
           change.embedding === undefined ? (entry.definition.embedding ?? null) : change.embedding,
+        ...(change.replicationFactor === undefined
+          ? {}
+          : { replicationFactor: change.replicationFactor }),
         updatedAtMs: this.#options.clock.now(),
       };
       const updated = { ...entry, definition };
+      const { logs } = this.#options;
+      const placing =
+        change.replicationFactor === undefined
+          ? []
+          : logs.replicate(definition.incarnation, change.replicationFactor);
       if (change.schema !== undefined) {
-        const collection = this.requireReady(entry);
-        await collection.write(declareTypes(collection, definition, change.schema));
+        const collection = this.#requireHeld(entry);
+        await logs.acquire(collection.incarnation);
+        const commit = { log: this.#log, alsoCommit: placing };
+        await collection.write(declareTypes(collection, definition, change.schema, commit));
       } else {
-        await this.#options.store.commit([
+        await this.#log.commit([
           { kind: 'put', key: keys.collection(definition.id), value: encodeJson(definition) },
+          ...placing,
         ]);
         if (entry.state.kind === 'ready') entry.state.collection.redefine(definition);
       }
@@ -450,7 +517,7 @@ export class Catalogue {
    */
   delete(name: string, expected: string | undefined): Promise<{ vectorCount: number }> {
     return this.#lock.run(async () => {
-      const entry = this.requireEntry(name, expected);
+      let entry = this.requireEntry(name, expected);
       const { state } = entry;
       const { id, incarnation } = entry.definition;
       if (state.kind === 'loading') this.requireReady(entry);
@@ -459,47 +526,226 @@ export class Catalogue {
       let vectorCount = 0;
       if (state.kind === 'ready') {
         // Writes under way end first, so that every acknowledged write was made; later ones are refused.
-        await state.maintenance.close();
-        await state.collection.closeWriter(
-          new SagittaError('collection_not_found', `Collection "${id}" was deleted.`),
-        );
-        vectorCount = state.collection.rows.liveCount;
+        const { logs } = this.#options;
+        if (logs.holds(incarnation)) await logs.acquire(incarnation);
+        // It may have been loaded anew meanwhile.
+        entry = this.requireEntry(id, incarnation);
+        const { collection, maintenance } = entry.state.kind === 'ready' ? entry.state : state;
+        await maintenance.close();
+        await collection.closeWriter(deleted(id));
+        vectorCount = collection.rows.liveCount;
       }
-      await this.#removeEntry(entry.definition);
-      this.#entries.delete(id);
-      this.#idOf.delete(incarnation);
-      this.#sortedEntries = null;
-      if (state.kind === 'ready') {
-        for (const segment of state.collection.rows.segments) this.#options.unloadSegment(segment);
+      try {
+        await this.#log.commit(this.#removalOf(entry.definition));
+      } catch (error) {
+        // Its writer and its maintenance are closed.
+        await this.#reload(entry);
+        throw error;
       }
-      await this.#removeBlobs(blobsOf(incarnation), () => true);
-      collectGarbageSoon();
+      await this.#forget(entry);
+      await this.#options.logs.drop(incarnation);
       return { vectorCount };
+    });
+  }
+
+  /** Of an entry that was removed from the store: what is in memory and in files. */
+  async #forget({ definition, state }: CollectionEntry): Promise<void> {
+    const { id, incarnation } = definition;
+    // Another one may have the id by now.
+    if (this.#entries.get(id)?.definition.incarnation === incarnation) this.#entries.delete(id);
+    this.#idOf.delete(incarnation);
+    this.#sortedEntries = null;
+    if (state.kind === 'ready') {
+      for (const segment of state.collection.rows.segments) this.#options.unloadSegment(segment);
+    }
+    await this.#removeBlobs(blobsOf(incarnation), () => true);
+    collectGarbageSoon();
+  }
+
+  /** Ends the use of what the store has of a collection: its requests get `starting` until it is loaded again. */
+  async unload(incarnation: string): Promise<void> {
+    const entry = this.findIncarnation(incarnation);
+    if (entry === undefined) return;
+    const { definition, state } = entry;
+    const progress = { segmentCount: 0, loadedSegmentCount: 0 };
+    this.#unloadCount++;
+    this.#put(definition.id, { definition, state: { kind: 'loading', progress } });
+    if (state.kind !== 'ready') return;
+    await state.maintenance.close();
+    await state.collection.closeWriter(loadedAnew(definition.id));
+    for (const segment of state.collection.rows.segments) this.#options.unloadSegment(segment);
+    collectGarbageSoon();
+  }
+
+  /** Reads a collection that was unloaded from the store. Does nothing for one that is gone. */
+  async loadAgain(incarnation: string): Promise<void> {
+    const entry = this.findIncarnation(incarnation);
+    if (entry === undefined) return;
+    const { definition, state } = entry;
+    const progress = state.kind === 'loading' ? state.progress : undefined;
+    let loaded: Awaited<ReturnType<typeof loadCollection>>;
+    try {
+      loaded = await loadCollection(definition, this.#loadOptions(definition), progress);
+    } catch (error) {
+      this.#fail(definition, failureOf(error));
+      return;
+    }
+    // It may have been renamed meanwhile, or deleted.
+    const current = this.findIncarnation(incarnation)?.definition;
+    if (current === undefined) {
+      await loaded.maintenance.close();
+      return;
+    }
+    loaded.collection.redefine(current);
+    this.#put(current.id, { definition: current, state: { kind: 'ready', ...loaded } });
+  }
+
+  /** Reads a collection that stays from the store again. */
+  async #reload({ definition, state }: CollectionEntry): Promise<void> {
+    if (state.kind !== 'ready') return;
+    for (const segment of state.collection.rows.segments) this.#options.unloadSegment(segment);
+    await this.loadAgain(definition.incarnation);
+  }
+
+  #removalOf(definition: Pick<CollectionDefinition, 'id' | 'incarnation'>) {
+    return [...removalOf(definition), ...this.#options.logs.removal(definition.incarnation)];
+  }
+
+  /** Before the catalogue names a collection that other nodes hold: whoever opens the store then knows it. */
+  #markAbsent(incarnation: string): Promise<void> {
+    return this.#options.store.commit([absenceOf(incarnation)]);
+  }
+
+  /** The log is removed again when `make` fails. It gets what is to be committed with the definition. */
+  async #withLog<Made>(
+    { incarnation, replicationFactor = null }: CollectionDefinition,
+    { isCopied }: { readonly isCopied: boolean },
+    make: (placing: readonly StoreOperation[]) => Promise<Made>,
+  ): Promise<Made> {
+    const { logs, logger } = this.#options;
+    try {
+      return await make(await logs.create(incarnation, { isCopied, replicationFactor }));
+    } catch (error) {
+      // The catalogue may name the collection then, which this process finds out when it follows.
+      if (error instanceof MaybeCommittedError) throw error;
+      await logs.drop(incarnation).catch((err: unknown) => {
+        logger.warn({ err, incarnation }, 'the log of a collection that was not made is left');
+      });
+      throw error;
+    }
+  }
+
+  async #commitMade(
+    { state }: CollectionEntry,
+    operations: readonly StoreOperation[],
+  ): Promise<void> {
+    try {
+      await this.#log.commit(operations);
+    } catch (error) {
+      // Where the collection is there nevertheless, it is loaded when the commit is read.
+      if (state.kind === 'ready') await state.maintenance.close();
+      throw error;
+    }
+  }
+
+  /**
+   * Stores and applies what another node has committed to the log of the catalogue: collections that were made,
+   * changed, renamed and deleted, and aliases. Throws `data_corrupt`.
+   */
+  follow(operations: readonly StoreOperation[]): Promise<void> {
+    return this.#lock.run(async () => {
+      const after = new Map<string, CollectionDefinition>();
+      const removed: CollectionEntry[] = [];
+      for (const { key, value } of changesUnder(keys.collections, operations)) {
+        const id = key[1]!;
+        if (value === null) {
+          const entry = this.#entries.get(id);
+          if (entry !== undefined) removed.push(entry);
+          continue;
+        }
+        const definition = decodeDefinition(value, id);
+        after.set(definition.incarnation, definition);
+      }
+      // One that was renamed is removed under one id and stored under another.
+      const gone = removed.filter(({ definition }) => !after.has(definition.incarnation));
+      for (const { definition, state } of gone) {
+        if (state.kind !== 'ready') continue;
+        await state.maintenance.close();
+        await state.collection.closeWriter(deleted(definition.id));
+      }
+      const absences = [...after.keys()].filter(
+        (incarnation) =>
+          this.findIncarnation(incarnation) === undefined && !this.#options.logs.holds(incarnation),
+      );
+      await this.#options.store.commit([...operations, ...absences.map(absenceOf)]);
+      for (const entry of gone) await this.#forget(entry);
+      for (const definition of after.values()) await this.#followDefinition(definition);
+      this.#aliases.follow(operations);
+    });
+  }
+
+  /** Of a collection that another node has made or changed. */
+  async #followDefinition(definition: CollectionDefinition): Promise<void> {
+    const { id, incarnation } = definition;
+    const known = this.findIncarnation(incarnation);
+    if (known === undefined) {
+      if (!this.#options.logs.holds(incarnation)) {
+        this.#put(id, { definition, state: ELSEWHERE });
+        return;
+      }
+      await this.#options.logs.prepare(incarnation);
+      const loaded = await loadCollection(definition, this.#loadOptions(definition));
+      this.#put(id, { definition, state: { kind: 'ready', ...loaded } });
+      return;
+    }
+    if (known.state.kind === 'ready') known.state.collection.redefine(definition);
+    const oldId = known.definition.id;
+    if (this.#entries.get(oldId)?.definition.incarnation === incarnation) {
+      this.#entries.delete(oldId);
+    }
+    this.#put(id, { ...known, definition });
+  }
+
+  /** Loads a collection whose rows this node is to have from now on. Its log brings them in. */
+  takeIn(incarnation: string): Promise<void> {
+    return this.#lock.run(async () => {
+      const entry = this.findIncarnation(incarnation);
+      if (entry?.state.kind !== 'elsewhere') return;
+      const { definition } = entry;
+      await this.#options.store.commit([{ kind: 'remove', key: keys.absence(incarnation) }]);
+      const loaded = await loadCollection(definition, this.#loadOptions(definition));
+      this.#put(definition.id, { definition, state: { kind: 'ready', ...loaded } });
+    });
+  }
+
+  /** For a collection that other nodes hold from now on: the caller then removes what the store has of it. */
+  letGo(incarnation: string): Promise<void> {
+    return this.#lock.run(async () => {
+      const entry = this.findIncarnation(incarnation);
+      if (entry === undefined || entry.state.kind === 'elsewhere') return;
+      const { definition, state } = entry;
+      this.#unloadCount++;
+      this.#put(definition.id, { definition, state: ELSEWHERE });
+      if (state.kind === 'ready') {
+        await state.maintenance.close();
+        await state.collection.closeWriter(new ElsewhereError([definition.id]));
+      }
+      await this.#markAbsent(incarnation);
+      if (state.kind !== 'ready') return;
+      for (const segment of state.collection.rows.segments) this.#options.unloadSegment(segment);
+      collectGarbageSoon();
     });
   }
 
   /** Removes what a clone that failed has stored; what is left after another failure, the next start removes. */
   async #removeData(definition: Pick<CollectionDefinition, 'id' | 'incarnation'>): Promise<void> {
     try {
-      await this.#removeEntry(definition);
+      await this.#options.store.commit(this.#removalOf(definition));
       await this.#removeBlobs(blobsOf(definition.incarnation), () => true);
     } catch (error) {
       const { logger } = this.#options;
       logger.warn({ err: error, collection: definition.id }, 'a clone that failed left data');
     }
-  }
-
-  #removeEntry({
-    id,
-    incarnation,
-  }: Pick<CollectionDefinition, 'id' | 'incarnation'>): Promise<void> {
-    return this.#options.store.commit([
-      { kind: 'remove', key: keys.collection(id) },
-      { kind: 'remove', key: keys.manifest(incarnation) },
-      { kind: 'removeUnder', prefix: keys.deletionsOfCollection(incarnation) },
-      { kind: 'removeUnder', prefix: keys.expiriesOfCollection(incarnation) },
-      { kind: 'dropLog', log: logName(incarnation) },
-    ]);
   }
 
   /** Finishes the writes under way, then checkpoints collections with a long log. */
@@ -518,18 +764,12 @@ export class Catalogue {
 
   /** Removes data of collections that were deleted by a process that died before their files were gone. */
   async #removeLeftovers(): Promise<void> {
-    const incarnations = new Set(
-      [...this.#entries.values()].map(({ definition }) => definition.incarnation),
-    );
+    const held = [...this.#entries.values()].filter(({ state }) => state.kind === 'loading');
+    const incarnations = new Set(held.map(({ definition }) => definition.incarnation));
     for (const { key } of [...this.#options.store.list(keys.manifests)]) {
       const incarnation = key[1]!;
       if (incarnations.has(incarnation)) continue;
-      await this.#options.store.commit([
-        { kind: 'remove', key },
-        { kind: 'removeUnder', prefix: keys.deletionsOfCollection(incarnation) },
-        { kind: 'removeUnder', prefix: keys.expiriesOfCollection(incarnation) },
-        { kind: 'dropLog', log: logName(incarnation) },
-      ]);
+      await this.#options.store.commit(dataRemovalOf(incarnation));
     }
     await this.#removeBlobs('', (name) => !incarnations.has(name.slice(0, name.indexOf('/'))));
   }
@@ -545,6 +785,55 @@ export class Catalogue {
     this.#idOf.set(entry.definition.incarnation, id);
     this.#sortedEntries = null;
   }
+}
+
+function failureOf(error: unknown): SagittaError {
+  if (error instanceof SagittaError) return error;
+  return new SagittaError('internal', 'The collection could not be loaded.', { cause: error });
+}
+
+/** What removes a collection from the store. */
+function removalOf({
+  id,
+  incarnation,
+}: Pick<CollectionDefinition, 'id' | 'incarnation'>): readonly StoreOperation[] {
+  return [
+    { kind: 'remove', key: keys.collection(id) },
+    { kind: 'remove', key: keys.absence(incarnation) },
+    ...dataRemovalOf(incarnation),
+  ];
+}
+
+function dataRemovalOf(incarnation: string): readonly StoreOperation[] {
+  const { prefixes, log } = storedParts(incarnation);
+  return [
+    ...prefixes.map((prefix): StoreOperation => ({ kind: 'removeUnder', prefix })),
+    { kind: 'dropLog', log },
+  ];
+}
+
+function loadedAnew(id: string): SagittaError {
+  return new SagittaError(
+    'starting',
+    `Collection "${id}" is being loaded from a checkpoint of the cluster. Retry after 1 s.`,
+    { retryAfterSeconds: 1 },
+  );
+}
+
+function absenceOf(incarnation: string): StoreOperation {
+  return { kind: 'put', key: keys.absence(incarnation), value: new Uint8Array() };
+}
+
+/** For a service that is alone. */
+function absent(id: string): SagittaError {
+  return new SagittaError(
+    'collection_unavailable',
+    `Its rows are not in this data directory: the node of a cluster that it is from, or was copied from, did not hold the collection "${id}". Restore a backup of a node that did, or delete the collection.`,
+  );
+}
+
+function deleted(id: string): SagittaError {
+  return new SagittaError('collection_not_found', `Collection "${id}" was deleted.`);
 }
 
 /** Why a collection is unavailable. Paths of the host are not shown: the log has them. */

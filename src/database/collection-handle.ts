@@ -33,6 +33,7 @@ import type {
   WriteMode,
   WriteResult,
 } from './api.js';
+import { type CollectionDigest, type DigestRequest, runDigest } from './bulk/digest.js';
 import { type Join, type JoinRequest, runJoin } from './bulk/join.js';
 import { runScan, type Scan, type ScanRequest } from './bulk/scan.js';
 import type { CommitWithEntry } from './catalogue.js';
@@ -54,7 +55,7 @@ import type {
   RecallReply,
   RecallRequest,
 } from './query/query-api.js';
-import { openSession } from './query/query-session.js';
+import { openSession, type SessionOptions } from './query/query-session.js';
 import { runRecall } from './query/recall.js';
 
 export interface WriteOptions {
@@ -196,8 +197,8 @@ export class CollectionHandle {
    * For many batches, of which a failure leaves those before it. The caller closes it. Throws
    * `idempotency_in_flight` and `idempotency_key_reused`.
    */
-  openWriteStream(options: WriteStreamOptions): WriteStream {
-    return new WriteStream(this.#require(), options, this.#services);
+  async openWriteStream(options: WriteStreamOptions): Promise<WriteStream> {
+    return await WriteStream.open(this.#require(), options, this.#services);
   }
 
   /** Throws `vector_not_found`, `precondition_failed`, `limit_exceeded` and `invalid_metadata`. */
@@ -311,8 +312,8 @@ export class CollectionHandle {
   }
 
   /** A page in the order of arrival. Throws `invalid_filter`, `limit_exceeded` and errors of the cursor. */
-  async list(request: ListRequest): Promise<ListReply> {
-    return this.#use((collection) => runList(collection, request, this.#services));
+  async list(request: ListRequest, options: CallOptions = {}): Promise<ListReply> {
+    return this.#use((collection) => runList(collection, request, this.#services, options.signal));
   }
 
   /** The number of vectors that pass the filter; without one, of all. Throws `invalid_filter`. */
@@ -334,9 +335,7 @@ export class CollectionHandle {
    * Opens a session whose queries all read one snapshot, which includes the write `minSequence`.
    * The caller closes the session; the signal closes it as well.
    */
-  async openQuerySession(
-    options: CallOptions & { readonly minSequence?: number | undefined } = {},
-  ): Promise<QuerySession> {
+  async openQuerySession(options: SessionOptions = {}): Promise<QuerySession> {
     return this.#use((collection) => openSession(collection, options, this.#services));
   }
 
@@ -361,6 +360,13 @@ export class CollectionHandle {
   async recall(request: RecallRequest, options: CallOptions = {}): Promise<RecallReply> {
     return this.#use((collection) =>
       runRecall(collection, request, this.#services, options.signal),
+    );
+  }
+
+  /** See `runDigest`. */
+  async digest(request: DigestRequest, options: CallOptions = {}): Promise<CollectionDigest> {
+    return this.#use((collection) =>
+      runDigest(collection, request, this.#services, options.signal),
     );
   }
 

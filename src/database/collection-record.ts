@@ -5,6 +5,7 @@ import { field, validationError } from '../common/errors.js';
 import type { Engine } from '../engine/core/engine.js';
 import type { Segment } from '../segment/segment.js';
 import type { SparseIndexes } from '../sparse/sparse-index.js';
+import type { CollectionPlacement, CommitLogs } from '../storage/commit-log.js';
 import type { TextIndexes } from '../text/text-index.js';
 import type { AliasEntry } from './aliases.js';
 import type {
@@ -27,6 +28,7 @@ interface RecordServices {
   readonly engineReason: string;
   readonly textIndexes: TextIndexes;
   readonly sparseIndexes: SparseIndexes;
+  readonly logs: Pick<CommitLogs, 'placementOf'>;
 }
 
 export function toRecord(
@@ -41,6 +43,7 @@ export function toRecord(
     memory.mappedBytes += used.mappedBytes;
     memory.deviceBytes += used.deviceBytes;
   }
+  const placement = services.logs.placementOf(definition.incarnation);
   const updatedAtMs = Math.max(definition.updatedAtMs, collection?.writtenAtMs ?? 0);
   return {
     id: definition.id,
@@ -54,8 +57,13 @@ export function toRecord(
     ...(definition.ttlSeconds == null ? {} : { ttlSeconds: definition.ttlSeconds }),
     ...(definition.schema == null ? {} : { schema: definition.schema }),
     ...(definition.embedding == null ? {} : { embedding: definition.embedding }),
-    status: state.kind,
-    ...(state.kind === 'ready' ? {} : { statusReason: reasonOf(state) }),
+    ...(definition.replicationFactor == null
+      ? {}
+      : { replicationFactor: definition.replicationFactor }),
+    ...(placement === null ? {} : placementMembers(placement)),
+    // Of a new collection everything is known: it is empty.
+    status: state.kind === 'elsewhere' && state.isNew ? 'ready' : state.kind,
+    ...(state.kind === 'ready' ? {} : { statusReason: reasonOf(state, placement) }),
     vectorCount: collection?.rows.liveCount ?? 0,
     sequence: collection?.sequence ?? 0,
     createdAt: new Date(definition.createdAtMs).toISOString(),
@@ -64,6 +72,11 @@ export function toRecord(
     memory,
     diskBytes: state.kind === 'ready' ? diskBytesOf(state.maintenance) : 0,
   };
+}
+
+function placementMembers({ nodes, joining, leaving }: CollectionPlacement) {
+  if (joining === null) return { nodes };
+  return { nodes, move: { to: joining, ...(leaving === null ? {} : { from: leaving }) } };
 }
 
 /** One page of the segments, in the order of their numbers. Throws `cursor_invalid`. */
@@ -117,7 +130,8 @@ function sumOf(fileBytes: ReadonlyMap<number, number>): number {
   return bytes;
 }
 
-function diskBytesOf({ fileBytes, logBytes }: Maintenance): number {
+/** The files of its segments, and the log that no checkpoint has trimmed. */
+export function diskBytesOf({ fileBytes, logBytes }: Maintenance): number {
   return sumOf(fileBytes) + logBytes;
 }
 
@@ -131,8 +145,14 @@ function vectorsOf({ vectors, multiVectors }: CollectionDefinition): { vectors?:
   return { vectors: { ...vectors, ...Object.fromEntries(multi) } };
 }
 
-function reasonOf(state: Exclude<CollectionEntry['state'], { kind: 'ready' }>): string {
+function reasonOf(
+  state: Exclude<CollectionEntry['state'], { kind: 'ready' }>,
+  placement: CollectionPlacement | null,
+): string {
   if (state.kind === 'failed') return reasonForClients(state.error);
+  if (state.kind === 'elsewhere') {
+    return `It is held by ${placement?.nodes.join(', ') ?? 'other nodes'}.`;
+  }
   const { segmentCount, loadedSegmentCount } = state.progress;
   return segmentCount === 0
     ? 'It is waiting to be loaded, or its log is being read.'

@@ -8,6 +8,7 @@ import type { Engine } from '../engine/core/engine.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Segment } from '../segment/segment.js';
 import type { SparseIndexes } from '../sparse/sparse-index.js';
+import type { CommitLogs } from '../storage/commit-log.js';
 import type { TextIndexes } from '../text/text-index.js';
 import type { ScanStats } from './bulk/scan-stats.js';
 import type { Catalogue } from './catalogue.js';
@@ -16,14 +17,18 @@ import type { DatabaseObserver } from './observer.js';
 import type { RowOrders } from './order/row-orders.js';
 import type { CursorSealer } from './query/cursor.js';
 import type { FilterCache } from './query/filter-cache.js';
+import type { Peers } from './query/peers.js';
 import type { SearchScheduler } from './query/search-scheduler.js';
 
 export interface DatabaseServices {
   readonly catalogue: Catalogue;
+  readonly logs: CommitLogs;
   readonly engine: Engine;
   /** Why this engine was chosen: part of every collection's record. */
   readonly engineReason: string;
   readonly scheduler: SearchScheduler;
+  /** Nodes that search together with this one. */
+  readonly peers: Peers;
   readonly filters: FilterCache;
   readonly rowOrders: RowOrders;
   readonly textIndexes: TextIndexes;

@@ -12,7 +12,8 @@ import { MemoryRelease } from '../platform/memory-release.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Segment } from '../segment/segment.js';
 import { createSparseIndexes } from '../sparse/sparse-index.js';
-import type { Store } from '../storage/store.js';
+import { type CommitLogs, logsOfStore } from '../storage/commit-log.js';
+import type { Store, StoreOperation } from '../storage/store.js';
 import { TextIndexes } from '../text/text-index.js';
 import type { AliasEntry } from './aliases.js';
 import type {
@@ -29,9 +30,13 @@ import { ApiKeys } from './api-keys.js';
 import { AuditLog } from './audit-log.js';
 import { ScanStats } from './bulk/scan-stats.js';
 import { Catalogue, type CollectionEntry, type StorageUse } from './catalogue.js';
+import type { Collection } from './collection/collection.js';
 import { VerificationQueue } from './collection/file-guard.js';
+import { followedWrite } from './collection/follow.js';
+import { decodeDefinition } from './collection/manifest.js';
+import type { Followed } from './collection/writer.js';
 import { CollectionHandle } from './collection-handle.js';
-import { pageOf, toAliasRecord, toRecord } from './collection-record.js';
+import { diskBytesOf, pageOf, toAliasRecord, toRecord } from './collection-record.js';
 import type { DatabaseServices } from './database-services.js';
 import { ExpirySweep } from './expiry-sweep.js';
 import {
@@ -46,15 +51,22 @@ import { RowOrders } from './order/row-orders.js';
 import { CursorSealer } from './query/cursor.js';
 import { FilterCache } from './query/filter-cache.js';
 import { openToken } from './query/paging.js';
+import type { CountRequest, PartHits, Peers, SearchRequest } from './query/peers.js';
+import { countPart, searchPart } from './query/scattered-search.js';
 import { SearchScheduler } from './query/search-scheduler.js';
 import { createWordsColumns } from './query/words-columns.js';
+import { storeLayout } from './store-layout.js';
 
 /** Records that are written to disk at the same time, each at most a body; usually far less. */
 const RECORD_BUFFERS_KEPT_MAX = 4;
 const RECORD_BYTES_KEPT_MAX = 64_000_000;
 
+const NO_PEERS: Peers = { holding: () => [], valuesMin: Number.POSITIVE_INFINITY };
+
 export interface DatabaseOptions {
   readonly store: Store;
+  /** Where commits become durable; by default in the store. */
+  readonly logs?: CommitLogs;
   readonly engine: Engine;
   /** Why this engine: shown in every collection's record. */
   readonly engineReason: string;
@@ -64,6 +76,8 @@ export interface DatabaseOptions {
   readonly logger: Logger;
   /** Absent: nothing is reported. */
   readonly observer?: DatabaseObserver;
+  /** Nodes that search together with this one; absent for a service that is alone. */
+  readonly peers?: Peers;
 }
 
 export class Database {
@@ -79,6 +93,7 @@ export class Database {
 
   private constructor(options: DatabaseOptions, cursorSecret: Uint8Array) {
     const { store, engine, pool, clock, limits, logger, observer = SILENT_OBSERVER } = options;
+    const { logs = logsOfStore(store) } = options;
     this.memory = new MemoryRelease(pool);
     const recordBytes = new BufferPool((byteCount) => new ArrayBuffer(byteCount), {
       countMax: RECORD_BUFFERS_KEPT_MAX,
@@ -94,18 +109,21 @@ export class Database {
       this.memory.soon();
     };
     const encoder = engine.rowEncoder;
-    this.apiKeys = new ApiKeys({ store, clock });
+    this.apiKeys = new ApiKeys({ store, log: logs.catalogue, clock });
     this.audit = new AuditLog({ store, clock, logger, countMax: limits.auditEventsMax });
     this.#services = {
       catalogue: new Catalogue({
         ...options,
+        logs,
         unloadSegment,
         encoder,
         observer,
         verifications: new VerificationQueue(pool),
       }),
+      logs,
       engine,
       engineReason: options.engineReason,
+      peers: options.peers ?? NO_PEERS,
       scheduler: new SearchScheduler({ engine, waitingMax: limits.queuedQueriesMax, observer }),
       filters,
       rowOrders: new RowOrders({ pool, rowsMax: limits.sortedRowsMax }),
@@ -113,7 +131,7 @@ export class Database {
       sparseIndexes: createSparseIndexes(pool),
       pool,
       sealer: new CursorSealer(cursorSecret),
-      idempotencyKeys: new IdempotencyKeys({ store, clock, keptMs: limits.idempotencyMs }),
+      idempotencyKeys: new IdempotencyKeys({ store, logs, clock, keptMs: limits.idempotencyMs }),
       scanStats: new ScanStats(),
       recordBytes,
       limits,
@@ -126,14 +144,38 @@ export class Database {
     this.#sweep.start();
   }
 
+  /** The collections in a store on which no database is open. Their factors are null for all nodes. */
+  static collectionsIn(
+    store: Store,
+  ): { id: string; incarnation: string; replicationFactor: number | null }[] {
+    return [...store.list(keys.collections)].map(({ key, value }) => {
+      const { id, incarnation, replicationFactor = null } = decodeDefinition(value, key[1]!);
+      return { id, incarnation, replicationFactor };
+    });
+  }
+
+  static incarnationsIn(store: Store): string[] {
+    return Database.collectionsIn(store).map(({ incarnation }) => incarnation);
+  }
+
+  /** Where a store has what was committed to which log. */
+  static readonly storeLayout = storeLayout;
+
+  /** What seals cursors, and what else the nodes of a cluster have in common; null in a new store. */
+  static secretIn(store: Store): Uint8Array | null {
+    return store.get(keys.cursorSecret) ?? null;
+  }
+
+  /** What a new store gets before a database is opened on it. */
+  static foundation(): StoreOperation[] {
+    return [{ kind: 'put', key: keys.cursorSecret, value: randomBytes(32) }];
+  }
+
   /** Throws `data_corrupt` when the catalogue or an API key cannot be read. Collections load after it returns. */
   static async open(options: DatabaseOptions): Promise<Database> {
-    let secret = options.store.get(keys.cursorSecret);
-    if (secret === undefined) {
-      secret = randomBytes(32);
-      await options.store.commit([{ kind: 'put', key: keys.cursorSecret, value: secret }]);
-    }
-    return new Database(options, secret);
+    const { store, logs = logsOfStore(store) } = options;
+    if (Database.secretIn(store) === null) await logs.catalogue.commit(Database.foundation());
+    return new Database(options, Database.secretIn(store)!);
   }
 
   get state(): 'starting' | 'ready' | 'stopping' {
@@ -252,6 +294,113 @@ export class Database {
   ): Promise<{ reply: Reply; isReplay: boolean }> {
     const { observer, idempotencyKeys } = this.#services;
     return runIdempotent(idempotencyKeys, observer, request, perform);
+  }
+
+  /**
+   * Stores and applies what another node has committed to the log of the catalogue. In the order of the
+   * calls. Throws `data_corrupt`.
+   */
+  async followCatalogue(operations: readonly StoreOperation[]): Promise<void> {
+    await this.#services.catalogue.follow(operations);
+    this.apiKeys.follow(operations);
+  }
+
+  /**
+   * The same for the log of a collection, which is applied while it is being stored. Throws `collection_not_found` for one that the catalogue does not
+   * have, and what `Catalogue.requireReady` throws.
+   */
+  async followCollection(
+    incarnation: string,
+    operations: readonly StoreOperation[],
+  ): Promise<Followed> {
+    const collection = this.#services.catalogue.requireIncarnation(incarnation);
+    return await collection.follow(followedWrite(collection, operations));
+  }
+
+  /**
+   * Ends the use of what the store has of a collection, before that is replaced or removed. Until `loadCollection` is
+   * called, requests get `starting`.
+   */
+  unloadCollection(incarnation: string): Promise<void> {
+    return this.#services.catalogue.unload(incarnation);
+  }
+
+  /** Loads a collection from the store. One that the catalogue no longer has is left alone. */
+  loadCollection(incarnation: string): Promise<void> {
+    return this.#services.catalogue.loadAgain(incarnation);
+  }
+
+  /** See Catalogue.takeIn. */
+  takeIn(incarnation: string): Promise<void> {
+    return this.#services.catalogue.takeIn(incarnation);
+  }
+
+  /** See Catalogue.letGo. */
+  letGo(incarnation: string): Promise<void> {
+    return this.#services.catalogue.letGo(incarnation);
+  }
+
+  /** Searches a part of a collection for another node. Throws what `Catalogue.requireReady` and `searchPart` throw. */
+  searchPart(part: SearchRequest, signal: AbortSignal): Promise<readonly PartHits[]> {
+    return this.#ofPart(part, (collection) => searchPart(collection, part, this.#services, signal));
+  }
+
+  /** The same for the rows before positions. */
+  countPart(part: CountRequest, signal: AbortSignal): Promise<Float64Array> {
+    return this.#ofPart(part, (collection) => countPart(collection, part, this.#services, signal));
+  }
+
+  async #ofPart<Found>(
+    { incarnation }: { readonly incarnation: string },
+    find: (collection: Collection) => Promise<Found>,
+  ): Promise<Found> {
+    const collection = this.#services.catalogue.requireIncarnation(incarnation);
+    await collection.whenVerified();
+    const found = await find(collection);
+    collection.requireIntact();
+    return found;
+  }
+
+  /** What the data of a collection is stored under; undefined when there is none of that id or alias. */
+  incarnationOf(name: string): string | undefined {
+    return this.#services.catalogue.find(name)?.definition.incarnation;
+  }
+
+  /** The incarnations of all collections. */
+  get incarnations(): readonly string[] {
+    return this.#services.catalogue.entries.map(({ definition }) => definition.incarnation);
+  }
+
+  /** The same of those whose rows this process has. */
+  get heldIncarnations(): readonly string[] {
+    return this.#services.catalogue.entries
+      .filter(({ state }) => state.kind !== 'elsewhere')
+      .map(({ definition }) => definition.incarnation);
+  }
+
+  /** How many bytes those have on disk that are loaded, by incarnation. */
+  get heldBytes(): ReadonlyMap<string, number> {
+    const bytes = new Map<string, number>();
+    for (const { definition, state } of this.#services.catalogue.entries) {
+      if (state.kind !== 'ready') continue;
+      bytes.set(definition.incarnation, diskBytesOf(state.maintenance));
+    }
+    return bytes;
+  }
+
+  /** Whether this process has the rows of the collection with this id or alias, or there is none. */
+  holds(name: string): boolean {
+    return this.#services.catalogue.find(name)?.state.kind !== 'elsewhere';
+  }
+
+  /** The records of collections that this process holds; null for others, also for those that it brings in. */
+  recordsHeld(incarnations: readonly string[]): readonly (CollectionRecord | null)[] {
+    const { catalogue, logs } = this.#services;
+    return incarnations.map((incarnation) => {
+      const entry = catalogue.findIncarnation(incarnation);
+      if (entry === undefined || entry.state.kind === 'elsewhere') return null;
+      return logs.holds(incarnation) ? this.#toRecord(entry) : null;
+    });
   }
 
   /** Deletes the vectors that have expired by now; otherwise they go within about a second. */

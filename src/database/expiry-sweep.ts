@@ -38,18 +38,24 @@ export class ExpirySweep {
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.run(), SWEEP_INTERVAL_MS).unref();
+    this.#timer = setInterval(() => {
+      if (this.#running === undefined) void this.run();
+    }, SWEEP_INTERVAL_MS).unref();
   }
 
-  /** Deletes everything that has expired by now. A run that is under way is not doubled. */
+  /** Deletes everything that has expired by now, after a run that is under way. */
   run(): Promise<void> {
-    this.#running ??= this.#sweepAll().finally(() => {
-      this.#running = undefined;
-    });
-    return this.#running;
+    // The one under way may have passed collections whose vectors have expired since.
+    const run = (this.#running ?? Promise.resolve())
+      .then(() => this.#sweepAll())
+      .finally(() => {
+        if (this.#running === run) this.#running = undefined;
+      });
+    this.#running = run;
+    return run;
   }
 
-  /** Waits for a run that is under way. */
+  /** Waits for the runs that were asked for. */
   async close(): Promise<void> {
     clearInterval(this.#timer);
     await this.#running;
@@ -74,7 +80,8 @@ export class ExpirySweep {
 
   async #sweep(collection: Collection): Promise<void> {
     const options = { clock: this.#clock, countMax: SWEEP_ROWS_MAX };
-    while (collection.expiries.isDue(this.#clock.now())) {
+    // Of several nodes, the one that writes deletes.
+    while (collection.isWritable && collection.expiries.isDue(this.#clock.now())) {
       const { deletedCount } = await collection.write(deleteExpired(collection, options));
       if (deletedCount > 0) this.#observer.vectorsExpired(deletedCount);
     }

@@ -1,11 +1,12 @@
 // Idempotency keys: a request that is sent twice under one key happens once, and its reply is given
 // again. Reply and effect are committed in one transaction, so that no crash can separate them. At most
-// one request at a time claims a key. An entry is stored under a digest of scope and key, and expires;
-// it is for one write (`runIdempotent`) or for a stream of them (collection/write-stream.ts).
+// one request at a time works under a key that has no reply. An entry is stored under a digest of scope and
+// key, and expires; it is for one write (`runIdempotent`) or for a stream of them (collection/write-stream.ts).
 
 import { createHash } from 'node:crypto';
 import type { Clock } from '../common/clock.js';
 import { SagittaError } from '../common/errors.js';
+import type { CommitLog, CommitLogs } from '../storage/commit-log.js';
 import type { Store, StoreOperation } from '../storage/store.js';
 import type { IdempotencyRequest, StreamProgress } from './api.js';
 import { keys } from './keys.js';
@@ -64,7 +65,7 @@ export async function runIdempotent<Reply extends object>(
 ): Promise<{ reply: Reply; isReplay: boolean }> {
   let claim: Claim;
   try {
-    claim = idempotencyKeys.claim(request);
+    claim = await idempotencyKeys.claim(request);
   } catch (error) {
     const code = error instanceof SagittaError ? error.code : '';
     if (code === 'idempotency_in_flight' || code === 'idempotency_key_reused') {
@@ -86,7 +87,7 @@ export async function runIdempotent<Reply extends object>(
           return claim.storeReply(encode(result));
         }),
     );
-    if (!isAttached) await idempotencyKeys.commit(claim.storeReply(reply));
+    if (!isAttached) await idempotencyKeys.commit(claim.storeReply(reply), request.incarnation);
     observer.idempotencyDecided('kept');
     return { reply, isReplay: false };
   } finally {
@@ -96,19 +97,26 @@ export async function runIdempotent<Reply extends object>(
 
 export class IdempotencyKeys {
   readonly #store: Store;
+  readonly #logs: CommitLogs;
   readonly #clock: Clock;
   readonly #keptMs: number;
   readonly #payloadDigestsInFlight = new Map<string, string>();
+  /** The newest claims whose replies the store may not have yet, by digest. */
+  readonly #unstored = new Map<string, Claim>();
 
-  constructor(options: { store: Store; clock: Clock; keptMs: number }) {
+  constructor(options: { store: Store; logs: CommitLogs; clock: Clock; keptMs: number }) {
     this.#store = options.store;
+    this.#logs = options.logs;
     this.#clock = options.clock;
     this.#keptMs = options.keptMs;
   }
 
   /** The caller releases the claim. Throws `idempotency_in_flight` and `idempotency_key_reused`. */
-  claim(request: IdempotencyRequest): Claim {
-    const { key, payloadDigest } = request;
+  async claim(request: IdempotencyRequest): Promise<Claim> {
+    const { key, payloadDigest, incarnation } = request;
+    // What earlier attempts have been told may not be stored yet.
+    const storing = this.#logOf(incarnation).whenStored();
+    if (storing !== undefined) await storing;
     const digest = createHash('sha256')
       .update(JSON.stringify([request.scope, key]))
       .digest('hex');
@@ -123,20 +131,47 @@ export class IdempotencyKeys {
     }
     const stored = this.#read(digest);
     if (stored !== undefined && stored.payloadDigest !== payloadDigest) throw keyReused(key);
-    this.#payloadDigestsInFlight.set(digest, payloadDigest);
-    return new Claim({
+    const isReplay = stored !== undefined && stored.reply !== null;
+    const claim = new Claim({
       stored,
       digest,
       payloadDigest,
       clock: this.#clock,
       keptMs: this.#keptMs,
       removeExpired: (now) => this.#removeExpired(now),
-      onReleased: () => this.#payloadDigestsInFlight.delete(digest),
+      onReleased: () => {
+        if (isReplay) return;
+        this.#payloadDigestsInFlight.delete(digest);
+        void this.#forgetWhenStored(digest, claim, incarnation);
+      },
     });
+    // Any number of requests may be given a stored reply at the same time.
+    if (isReplay) return claim;
+    this.#payloadDigestsInFlight.set(digest, payloadDigest);
+    this.#unstored.set(digest, claim);
+    return claim;
   }
 
-  commit(operations: readonly StoreOperation[]): Promise<void> {
-    return this.#store.commit(operations);
+  async #forgetWhenStored(
+    digest: string,
+    claim: Claim,
+    incarnation: string | undefined,
+  ): Promise<void> {
+    try {
+      await this.#logOf(incarnation).whenStored();
+    } catch {
+      // The log is read again.
+    }
+    if (this.#unstored.get(digest) === claim) this.#unstored.delete(digest);
+  }
+
+  /** Stores a reply alone: in the log of a collection, behind the writes to it, or in that of the catalogue. */
+  commit(operations: readonly StoreOperation[], incarnation: string | undefined): Promise<void> {
+    return this.#logOf(incarnation).commit(operations);
+  }
+
+  #logOf(incarnation: string | undefined): CommitLog {
+    return incarnation === undefined ? this.#logs.catalogue : this.#logs.ofReplies(incarnation);
   }
 
   #read(digest: string): StoredEntry | undefined {
@@ -153,6 +188,8 @@ export class IdempotencyKeys {
       const expiresAtMs = Number(key[2]);
       const digest = key[3]!;
       if (expiresAtMs > now || count++ === EXPIRED_REMOVED_PER_REPLY) break;
+      // It may get a newer reply, in the same commit or before.
+      if (this.#unstored.has(digest)) continue;
       operations.push({ kind: 'remove', key });
       // A key that was used again after it expired has a newer reply, which stays.
       if (this.#read(digest) === undefined) {

@@ -1,7 +1,7 @@
 // The layout of the store: its keys and what is stored under each. Data of a collection is stored by
 // incarnation, not by id, so that a new collection under an old id shares nothing with its predecessor.
 
-import type { StoreKey } from '../storage/store.js';
+import type { StoreKey, StoreOperation } from '../storage/store.js';
 
 /** Digits of the largest sequence: with leading zeros, text order is number order. */
 const SEQUENCE_DIGITS = 16;
@@ -38,6 +38,9 @@ export const keys = {
   allExpiries: ['expiry'] as StoreKey,
   deletionsOfCollection: (incarnation: string): StoreKey => ['deletions', incarnation],
   allDeletions: ['deletions'] as StoreKey,
+  /** Present where this store has no rows of a collection, which other nodes of a cluster hold. */
+  absence: (incarnation: string): StoreKey => ['absent', incarnation],
+  absences: ['absent'] as StoreKey,
   /** 32 random bytes that seal the cursors of this data directory. */
   cursorSecret: ['secret', 'cursor'] as StoreKey,
   /** API keys, without their secrets: an ApiKeyEntry as JSON. */
@@ -65,5 +68,30 @@ export const logName = (incarnation: string): string => incarnation;
 
 export const segmentBlobName = (incarnation: string, segmentNumber: number): string =>
   `${incarnation}/${segmentNumber}.arrow`;
+
+/** The puts and removals of keys below a prefix; `value` is null for a removal. */
+export function* changesUnder(
+  prefix: StoreKey,
+  operations: readonly StoreOperation[],
+): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array | null }> {
+  for (const operation of operations) {
+    if (operation.kind !== 'put' && operation.kind !== 'remove') continue;
+    const { key } = operation;
+    if (!prefix.every((part, i) => key[i] === part)) continue;
+    yield { key, value: operation.kind === 'put' ? operation.value : null };
+  }
+}
+
+/** Where a store has what belongs to one collection, besides its entry in the catalogue. */
+export const storedParts = (incarnation: string) => ({
+  prefixes: [
+    keys.manifest(incarnation),
+    keys.deletionsOfCollection(incarnation),
+    keys.expiriesOfCollection(incarnation),
+  ],
+  log: logName(incarnation),
+  blobPrefix: blobsOf(incarnation),
+  absence: keys.absence(incarnation),
+});
 
 export const blobsOf = (incarnation: string): string => `${incarnation}/`;

@@ -8,6 +8,7 @@ import { memoryOfProcess } from './memory-limit.js';
 import { isServiceVariable } from './service-variables.js';
 import {
   ALL_SETTINGS,
+  type BlobStoreSettings,
   BOUND_NAMES,
   type Config,
   type EmbeddingEndpoint,
@@ -96,6 +97,7 @@ export function loadConfig({
     isConsoleServed: (others as unknown as Config).console === 'on',
     tracesUrl: readTracesUrl(env, problems),
     embedding: readEmbedding(others as unknown as Config, env, problems),
+    blobStore: readBlobStore(others as unknown as Config, env, problems),
     ignoredVariables,
     limits,
   } as unknown as Config;
@@ -215,6 +217,38 @@ function readEmbedding(
   });
 }
 
+/** Messages have no keys. */
+function readBlobStore(
+  { blobs }: Config,
+  env: Environment,
+  problems: Problem[],
+): BlobStoreSettings | null {
+  if (blobs === null) return null;
+  if (!blobs.startsWith('s3:')) return { kind: 'folder', folder: blobs };
+  const refuse = (detail: string) => problems.push({ names: ['blobs'], detail });
+  const found = `${variableOf('blobs')} is ${JSON.stringify(blobs)}`;
+  const url = URL.canParse(blobs) ? new URL(blobs) : null;
+  if (url === null || url.hostname === '') {
+    refuse(`${found}; expected s3://bucket/prefix.`);
+    return null;
+  }
+  const region = url.searchParams.get('region') ?? env.AWS_REGION ?? 'us-east-1';
+  const endpoint = url.searchParams.get('endpoint') ?? `https://s3.${region}.amazonaws.com`;
+  if (!/^https?:/.test(endpoint) || !URL.canParse(endpoint)) {
+    refuse(`${found}; expected an http or https URL as its endpoint.`);
+  }
+  const { AWS_ACCESS_KEY_ID: accessKeyId, AWS_SECRET_ACCESS_KEY: secretAccessKey } = env;
+  if (!accessKeyId || !secretAccessKey) {
+    refuse(`${found}, but AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not both set.`);
+    return null;
+  }
+  const prefix = url.pathname.slice(1).replace(/([^/])$/, '$1/');
+  const { AWS_SESSION_TOKEN: sessionToken } = env;
+  const session = sessionToken ? { sessionToken } : {};
+  const keys = { accessKeyId, secretAccessKey, ...session };
+  return { kind: 's3', endpoint, bucket: url.hostname, prefix, region, ...keys };
+}
+
 function splitAtEquals(text: string): [string, string] {
   const at = text.indexOf('=');
   return [text.slice(0, at), text.slice(at + 1)];
@@ -247,6 +281,8 @@ function contradictions(config: Config): Problem[] {
     ...missingBeside(config, ['tlsCert', 'tlsKey']),
     ...missingBeside(config, ['tlsClientCa', 'tlsPrincipals']),
     ...missingBeside(config, ['jwks', 'jwtIssuer', 'jwtAudience']),
+    ...missingBeside(config, ['cluster', 'blobs']),
+    ...(config.cluster === null ? missingBeside(config, ['clusterMonitors', 'cluster']) : []),
   ];
   if (config.tlsClientCa !== null && config.tlsCert === null) {
     problems.push({

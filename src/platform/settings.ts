@@ -84,6 +84,34 @@ export interface Config {
   readonly slowQueryMs: number;
   /** The directory for backups requested over the API; null disables them. */
   readonly backupDir: string | null;
+  /** URLs of NATS servers; null for a process that is alone. */
+  readonly cluster: readonly string[] | null;
+  /** URLs of the monitoring ports of these servers; null when they are not checked. */
+  readonly clusterMonitors: readonly string[] | null;
+  /** Of streams and messages on these servers. */
+  readonly clusterName: string;
+  /** Where the nodes of a cluster share files, as it is set. */
+  readonly blobs: string | null;
+  /** The same with what belongs to it. */
+  readonly blobStore: BlobStoreSettings | null;
+  /** The name of this node in the cluster; null for the name of the machine. */
+  readonly clusterNode: string | null;
+  /** Where this node may fail together with others; null where that is not known. */
+  readonly clusterZone: string | null;
+  /** Where other nodes reach this one; null for the address that it listens on. */
+  readonly clusterUrl: string | null;
+  /** Of every log. */
+  readonly clusterReplicas: number;
+  /** Whether this node may bring the data that it has into an empty cluster. */
+  readonly clusterFound: boolean;
+  /** A node that was not heard of for so long counts as gone. */
+  readonly clusterSilentMs: number;
+  /** A node that was not heard of for so long is replaced as the holder of collections. */
+  readonly clusterReplaceMs: number;
+  /** Bytes in a log after which a checkpoint of it is made. */
+  readonly clusterCheckpointBytes: number;
+  /** Searches of fewer values are not spread over the nodes. */
+  readonly clusterScatterValues: number;
   /** The OTLP endpoint for traces, from the variables that OpenTelemetry defines; null for none. */
   readonly tracesUrl: string | null;
   /** Names and URLs, separated by `=`; null for none. */
@@ -102,6 +130,22 @@ export interface Config {
   readonly limits: Limits;
 }
 
+/** Where files are shared: a folder, or a bucket of S3. */
+export type BlobStoreSettings =
+  | { readonly kind: 'folder'; readonly folder: string }
+  | {
+      readonly kind: 's3';
+      /** Without the bucket, which becomes the first part of the path. */
+      readonly endpoint: string;
+      readonly bucket: string;
+      /** In front of every name: empty, or ends in a slash. */
+      readonly prefix: string;
+      readonly region: string;
+      readonly accessKeyId: string;
+      readonly secretAccessKey: string;
+      readonly sessionToken?: string;
+    };
+
 /** A service that turns texts into vectors. */
 export interface EmbeddingEndpoint {
   readonly name: string;
@@ -115,7 +159,7 @@ export const EMBEDDING_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 
 type SettingName = Exclude<
   keyof Config,
-  'limits' | 'tracesUrl' | 'embedding' | 'isConsoleServed' | 'ignoredVariables'
+  'limits' | 'tracesUrl' | 'embedding' | 'blobStore' | 'isConsoleServed' | 'ignoredVariables'
 >;
 
 export interface Setting {
@@ -328,6 +372,8 @@ const SETTINGS = {
       'Idempotency-Key',
       'If-Match',
       'If-None-Match',
+      'Sagitta-Consistency',
+      'Sagitta-Session',
       'Traceparent',
       'Tracestate',
       'X-Request-Id',
@@ -348,6 +394,7 @@ const SETTINGS = {
       'Retry-After',
       'Sagitta-Row-Count',
       'Sagitta-Sequence',
+      'Sagitta-Session',
       'Sagitta-With-Sequence',
       'Server-Timing',
       'WWW-Authenticate',
@@ -380,6 +427,101 @@ const SETTINGS = {
     default: null,
     unit: null,
     help: 'The directory in which POST /v1/backups creates backups; without it the route returns an error.',
+  },
+  cluster: {
+    ...list(
+      z.string().regex(/^(nats|tls):\/\/[^\s,]+$/),
+      'URLs of NATS servers (nats://host:4222), separated by commas',
+    ),
+    default: null,
+    unit: null,
+    help: 'The NATS servers, with JetStream, of the cluster that this process is a node of; by default it is alone. docs/cluster.md describes clusters.',
+  },
+  clusterMonitors: {
+    ...list(
+      z.string().regex(/^https?:\/\/[^\s,/]+\/?$/),
+      'URLs of monitoring ports (http://host:8222), separated by commas',
+    ),
+    default: null,
+    unit: null,
+    help: 'The monitoring ports of all NATS servers of the cluster. The node does not start unless they show that the servers sync every message before they acknowledge it; without this setting it starts with a warning.',
+  },
+  clusterName: {
+    schema: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/),
+    expected: 'letters, digits, _ and -, at most 32',
+    default: 'sagitta',
+    unit: null,
+    help: 'The name of the cluster, for several that share NATS servers: streams and messages begin with it.',
+  },
+  blobs: {
+    ...text('s3://bucket/prefix, or the path of a folder that all nodes share'),
+    default: null,
+    unit: null,
+    help: 'Where the nodes of a cluster share files: the path of a folder that all have mounted, or s3://bucket/prefix?endpoint=https://host&region=name. The keys for S3 are in AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.',
+  },
+  clusterNode: {
+    schema: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/),
+    expected: 'letters, digits, _, . and -, at most 64',
+    default: null,
+    unit: null,
+    help: 'The name of this node, which no other node of the cluster has; by default the name of the machine.',
+  },
+  clusterZone: {
+    // Kubernetes gives an empty text for a label that a pod does not have.
+    schema: z
+      .string()
+      .regex(/^([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?$/)
+      .transform((zone) => (zone === '' ? null : zone)),
+    expected: 'letters, digits, _, . and -, at most 64; nothing where it is not known',
+    default: null,
+    unit: null,
+    help: 'Where this node may fail together with others: a rack, a building, a zone of a cloud. Collections with a replication factor are on nodes of as many zones as there are.',
+  },
+  clusterUrl: {
+    schema: z.string().regex(/^https?:\/\/[^\s/]+$/),
+    expected: 'an http or https URL without a path',
+    default: null,
+    unit: null,
+    help: 'Where the other nodes of the cluster reach this one; by default the address that it listens on.',
+  },
+  clusterReplicas: {
+    // Two cannot lose a server any more than one, since most of two are both.
+    schema: integer(1, 5).schema.refine((count) => count !== 2),
+    expected: '1, or an integer from 3 to 5',
+    default: 3,
+    unit: 'servers',
+    help: 'The number of NATS servers that have each log of the cluster. With 1, to try things out, what was acknowledged is lost with that server.',
+  },
+  clusterFound: {
+    schema: z.enum(['yes', 'no']).transform((answer) => answer === 'yes'),
+    expected: 'yes or no',
+    default: false,
+    unit: null,
+    help: 'Whether the node, as the first one, brings the data of its data directory into an empty cluster: that of a service that was alone, or of a restored backup. Where the cluster has been written to, this changes nothing.',
+  },
+  clusterSilentMs: {
+    ...integer(1_000, 3_600_000),
+    default: 1_500,
+    unit: 'milliseconds',
+    help: 'When the node that leads was not heard of for so long, another one takes over. Being wrong costs a pause of writes, and loses nothing.',
+  },
+  clusterReplaceMs: {
+    ...integer(1_000, 604_800_000),
+    default: 600_000,
+    unit: 'milliseconds',
+    help: 'When a node was not heard of for so long, other nodes bring in the collections with a replication factor that it held. Shorter than a restart takes, this copies data for nothing.',
+  },
+  clusterCheckpointBytes: {
+    ...integer(1, 1_099_511_627_776),
+    default: 268_435_456,
+    unit: 'bytes',
+    help: 'When so much has been written to a log since its last checkpoint, its owner copies the state of the collection to SAGITTA_BLOBS, for new nodes to begin with, and the log loses what it has before the checkpoint before.',
+  },
+  clusterScatterValues: {
+    ...integer(1, 100_000_000_000_000),
+    default: 33_554_432,
+    unit: 'values',
+    help: 'Nodes search together for queries that would read at least so many values, queries times rows times dimension: each of them a part of the rows. Smaller ones are answered by the node that gets them.',
   },
   embeddingEndpoints: {
     ...list(

@@ -17,6 +17,7 @@ import type { Authenticator } from './auth/authenticator.js';
 import { Cors, type CorsSettings } from './cors.js';
 import { Embedder, type EmbeddingOptions } from './embedding/embedder.js';
 import { respondToParseError } from './failures.js';
+import type { Forwarding } from './forwarding.js';
 import { addBodyParsers } from './ingest/body-parsers.js';
 import { type EventLoopDelay, EventLoopMonitor } from './limits/event-loop-monitor.js';
 import { NO_PRESSURE } from './limits/memory-budget.js';
@@ -30,7 +31,9 @@ import { aggregateRoutes } from './routes/aggregate.js';
 import { aliasRoutes } from './routes/aliases.js';
 import { auditRoutes } from './routes/audit.js';
 import { backupRoutes } from './routes/backups.js';
+import { clusterRoutes } from './routes/cluster.js';
 import { collectionRoutes } from './routes/collections.js';
+import { digestRoutes } from './routes/digests.js';
 import { exportRoutes } from './routes/exports.js';
 import { infoRoutes } from './routes/info.js';
 import { joinRoutes } from './routes/joins.js';
@@ -66,6 +69,8 @@ export interface AppOptions {
   /** Queries that take at least this long are logged. */
   readonly slowQueryMs: number;
   readonly authenticator: Authenticator;
+  /** Null, the default, for a process that is alone. */
+  readonly forwarding?: Forwarding | null;
   /** No endpoint by default. */
   readonly embedding?: EmbeddingOptions;
   /** Null, the default, for clear text. */
@@ -119,14 +124,24 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   });
   const schemas = createSchemas(limits);
   const embedder = new Embedder(options.embedding ?? NO_EMBEDDING, metrics);
-  const services = { ...options, schemas, embedder, isStopping: () => pipeline.isStopping };
+  const { forwarding = null } = options;
+  const services = {
+    ...options,
+    schemas,
+    embedder,
+    forwarding,
+    isStopping: () => pipeline.isStopping,
+  };
   const consolePages = consoleFolder === null ? null : await readConsole(consoleFolder);
   const routes = createRoutes(services, {
     metrics,
     openApi: () => openApi,
     hasConsole: consolePages !== null,
   });
-  const openApi = describeApi(routes, schemas);
+  const openApi = describeApi(
+    routes.filter(({ isInner }) => isInner !== true),
+    schemas,
+  );
   const pipeline = new RequestPipeline({
     services,
     routes,
@@ -207,6 +222,8 @@ function createRoutes(
     ...principalRoutes(services),
     ...auditRoutes(services),
     ...backupRoutes(services),
+    ...digestRoutes(services),
+    ...clusterRoutes(services),
     ...infoRoutes(options.hasConsole),
     ...serviceRoutes(services, options),
   ];

@@ -56,5 +56,6 @@ function continued(
   const began = database.collectionOfCursor(cursor);
   if (began === undefined || began === id) return id;
   request.authorize(began, { name });
+  request.requireHeld([began]);
   return began;
 }

@@ -4,6 +4,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { SagittaError } from '../common/errors.js';
+import { SESSION } from './consistency.js';
 import type { RouteReply } from './route.js';
 
 export interface CorsSettings {
@@ -18,12 +19,19 @@ export interface CorsSettings {
   readonly maxAgeSeconds: number;
 }
 
+function isSession(name: string): boolean {
+  return name.toLowerCase() === SESSION;
+}
+
 export class Cors {
   readonly #settings: CorsSettings;
   readonly #allowsAll: boolean;
 
   constructor(settings: CorsSettings) {
-    this.#settings = settings;
+    // A client sends back what it is told in this header, which a page may not that is not allowed to.
+    const maySend = settings.headers.some(isSession);
+    const exposedHeaders = settings.exposedHeaders.filter((name) => maySend || !isSession(name));
+    this.#settings = { ...settings, exposedHeaders };
     this.#allowsAll = settings.origins.includes('*');
   }
 

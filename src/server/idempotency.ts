@@ -43,8 +43,14 @@ export async function runWrite<Value>(
 ): Promise<StoredReply> {
   const key = findKey(request, parsed.idempotencyKey, services.limits);
   if (key === undefined) return write(bodyOf(parsed), undefined);
-  const { reply, isReplay } = await services.database.runIdempotent<StoredReply>(
-    idempotencyRequest(request, key, (params, query) => [params, query, parsed.digest ?? '']),
+  const { database } = services;
+  const { writtenCollection } = request;
+  const { reply, isReplay } = await database.runIdempotent<StoredReply>(
+    {
+      ...idempotencyRequest(request, key, (params, query) => [params, query, parsed.digest ?? '']),
+      incarnation:
+        writtenCollection === undefined ? undefined : database.incarnationOf(writtenCollection),
+    },
     async (attach) => {
       try {
         return await write(bodyOf(parsed), attach);

@@ -8,7 +8,7 @@ import { convertSchemas, type JsonSchema } from './json-schemas.js';
 import { rateKindOf } from './limits/rate-limit.js';
 import { JSON_TYPE } from './media-types.js';
 import { BODY_LAYOUT, problemReply, STATUS_OF_CODE } from './problem.js';
-import type { Route } from './route.js';
+import { mayNeedRows, ownerOf, type Route } from './route.js';
 import type { Schemas } from './schemas/all.js';
 
 type Described = Record<string, unknown>;
@@ -54,6 +54,10 @@ const DATA_ERRORS: readonly ErrorCode[] = [
   'stopping',
   'deadline_exceeded',
 ];
+/** In a cluster. */
+const LEADER_ERRORS: readonly ErrorCode[] = ['no_leader'];
+/** In a cluster, of routes that need the rows of a collection. */
+const HOLDER_ERRORS: readonly ErrorCode[] = ['no_holder'];
 const KEY_ERRORS: readonly ErrorCode[] = [
   'idempotency_key_mismatch',
   'idempotency_in_flight',
@@ -140,6 +144,10 @@ const HEADERS = {
   SagittaSequence: header(
     'integer',
     'The sequence of the last write that the reply reflects; pass it as `min_sequence`.',
+  ),
+  SagittaSession: header(
+    'string',
+    'Of a cluster: up to where the client has seen it now, to be sent along with the next requests.',
   ),
   ContentDisposition: header('string', 'A file name made from the id of the collection.'),
   IdempotentReplayed: header('string', '`true` if this is the stored reply of an earlier request.'),
@@ -272,6 +280,18 @@ function describeHeaders(route: Route): Described[] {
   if (route.takesIfMatch === true) {
     add('If-Match', ETAG, 'Write only if the current ETag of the vector is one of these.');
   }
+  if (rateKindOf(route.access) === 'read') {
+    add(
+      'Sagitta-Consistency',
+      'strong',
+      '`strong`: the reply has everything that any node of the cluster acknowledged before the request. By default it has what the node that gets the request has applied.',
+    );
+    add(
+      'Sagitta-Session',
+      'catalogue:18,1d6b0f0e-6e0c-4a50-9c35-9f1e4b7a2c11:42',
+      'What the client has seen: items of this header of earlier replies, the latest of each name. The reply has that, whichever node of the cluster gives it.',
+    );
+  }
   if (route.method === 'GET' && route.sendsETag === true) {
     add('If-None-Match', ETAG, 'Reply with 304 if the current ETag is one of these.');
   }
@@ -315,6 +335,9 @@ function describeReplies(route: Route, components: Components): Described {
         ...(route.sendsSequence === true
           ? { 'Sagitta-Sequence': headerRef('SagittaSequence') }
           : {}),
+        ...(rateKindOf(route.access) === null
+          ? {}
+          : { 'Sagitta-Session': headerRef('SagittaSession') }),
         ...(route.sendsFile === true
           ? { 'Content-Disposition': headerRef('ContentDisposition') }
           : {}),
@@ -362,6 +385,8 @@ function errorsOf(route: Route): ErrorCode[] {
     ...(route.body === null ? unwantedBodyErrors(route) : BODY_ERRORS),
     ...(route.streamTypes === undefined ? [] : STREAM_ERRORS),
     ...(route.isAlwaysServed === true ? [] : DATA_ERRORS),
+    ...(ownerOf(route) === 'any' ? [] : LEADER_ERRORS),
+    ...(mayNeedRows(route) ? HOLDER_ERRORS : []),
     ...(route.takesIdempotencyKey === true ? KEY_ERRORS : []),
     ...route.errors,
   ];

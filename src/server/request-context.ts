@@ -7,6 +7,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal, Scope } from '../common/access.js';
 import { assert, SagittaError } from '../common/errors.js';
 import { authorizeCollection, authorizeCreation, type RouteAccess } from './auth/authorization.js';
+import type { ForwardedRequest } from './forwarding.js';
 import type { BodyReservation } from './limits/body-admission.js';
 import type { Allowance } from './limits/rate-limit.js';
 import type { ReplyReservation } from './limits/reply-admission.js';
@@ -24,6 +25,7 @@ declare module 'fastify' {
     audit?: string | undefined;
     streamTypes?: readonly string[] | undefined;
     isOperational?: boolean | undefined;
+    isInner?: boolean | undefined;
   }
   interface FastifyRequest {
     telemetry: RequestTelemetry;
@@ -37,6 +39,10 @@ declare module 'fastify' {
     issueLayout: IssueLayout;
     /** The id or alias of a collection in the path, as sent; "" for other paths. */
     collectionName: string;
+    /** What another node sends along, which has forwarded the request; null for one of a client. */
+    forwarded: ForwardedRequest | null;
+    /** Of the collections that it reads or writes; null before it is authorized. */
+    incarnations: string[] | null;
   }
 }
 
@@ -62,6 +68,10 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
   readonly #request: FastifyRequest;
   readonly #reply: FastifyReply;
   readonly #reauthorize: () => Promise<void>;
+  /** Ends the handler where another node carries out the writes of the collection. */
+  readonly requireOwned: (collectionId: string) => Promise<void>;
+  /** Ends the handler where another node holds one of the collections: it gets the request. */
+  readonly requireHeld: (collectionIds: readonly string[]) => void;
   #authorizedAtMs = performance.now();
   #controller: AbortController | undefined;
   #abortReason: SagittaError | undefined;
@@ -73,8 +83,16 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
     route: RouteInfo,
     request: FastifyRequest,
     reply: FastifyReply,
-    reauthorize: () => Promise<void>,
+    {
+      reauthorize,
+      requireOwned,
+      requireHeld,
+    }: Pick<RequestContext, 'requireOwned' | 'requireHeld'> & {
+      reauthorize: () => Promise<void>;
+    },
   ) {
+    this.requireOwned = requireOwned;
+    this.requireHeld = requireHeld;
     this.#route = route;
     this.#request = request;
     this.#reply = reply;
@@ -101,6 +119,13 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
   /** The id or alias of a collection in the path, as sent; "" for other paths. */
   get collectionName(): string {
     return this.#request.collectionName;
+  }
+
+  /** The id of the collection in the path whose vectors the route writes; undefined for other routes. */
+  get writtenCollection(): string | undefined {
+    const { access } = this.#route;
+    const isWrite = typeof access === 'object' && access.scope === 'vectors:write';
+    return isWrite && access.on === 'path' ? this.params.id : undefined;
   }
 
   /** The query string before validation, for the digest of an idempotent request. */

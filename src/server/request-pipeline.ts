@@ -3,10 +3,12 @@
 //   1. begin         telemetry, the counts of requests in flight, the reply's memory reservation
 //   2. checkTarget   HTTP version, path and method, Host; preflights of browsers are answered before
 //   3. checkHeaders  state of the server, Accept, preconditions
-//   4. admit         event-loop delay, authentication, rate limit, authorization, memory for the
-//                    reply of a write, memory for the body
+//   4. admit         event-loop delay, authentication, in a cluster the way of a write to the node
+//                    that carries it out (forwarding.ts), rate limit, authorization, memory for
+//                    the reply of a write, memory for the body
 //   5. (Fastify receives the body by the parsers of ingest/body-parsers.ts)
-//   6. handle        for routes with a body, authentication and authorization again; query
+//   6. handle        for routes with a body, authentication and authorization again; in a cluster the
+//                    way of a read to a node that holds the collection; query
 //                    parameters, the route's handler, the deadline
 //   7. send          memory for the reply, its headers, the timeout for slow readers
 //   8. end           undoes step 1 when the reply has been sent, or the client has disconnected
@@ -17,10 +19,13 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { NOBODY } from '../common/access.js';
-import { assert, overloadedError, SagittaError } from '../common/errors.js';
+import { assert, noLeaderError, overloadedError, SagittaError } from '../common/errors.js';
+import { ElsewhereError } from '../database/elsewhere.js';
 import { authorizeRoute, type NamedCollection } from './auth/authorization.js';
+import { type Consistency, consistencyOf } from './consistency.js';
 import type { Cors } from './cors.js';
 import { logFailure, toClientError } from './failures.js';
+import { OwnedElsewhere, READ_MS_MAX } from './forwarding.js';
 import { refuseParameters, validateQuery } from './ingest/validate.js';
 import { BodyAdmission } from './limits/body-admission.js';
 import type { EventLoopDelay } from './limits/event-loop-monitor.js';
@@ -31,7 +36,7 @@ import { chooseType, JSON_TYPE, notAcceptableError } from './media-types.js';
 import { BODY_LAYOUT, problemReply } from './problem.js';
 import { begin, isStream, type ReplyChunks, toReadable } from './replies/reply-stream.js';
 import { NO_QUERY, pathOf, problemContextOf, RequestContext } from './request-context.js';
-import type { Route, RouteReply, RouteServices } from './route.js';
+import { ownerOf, type Route, type RouteReply, type RouteServices, readsPath } from './route.js';
 import { RequestTelemetry, type TelemetryServices } from './telemetry/request-telemetry.js';
 import { BodyStream } from './transport/body-stream.js';
 import {
@@ -65,7 +70,12 @@ interface BoundRoute {
   readonly rateKind: RateKind | null;
   /** Memory for replies beyond the limit. */
   readonly headroomBytes: number;
+  readonly owner: ReturnType<typeof ownerOf>;
+  readonly readsPath: boolean;
 }
+
+/** Where a request is carried out: here, or by the node of a cluster that owns a collection, or with null the catalogue. */
+type Destination = 'here' | { readonly incarnation: string | null };
 
 /**
  * The console makes this origin worth attacking: no reply may be run as a script or shown as a page that
@@ -122,6 +132,8 @@ export class RequestPipeline {
     app.decorateRequest('replyReservation');
     app.decorateRequest('issueLayout');
     app.decorateRequest('collectionName');
+    app.decorateRequest('forwarded');
+    app.decorateRequest('incarnations');
     app.addHook('onRequest', (request, reply, done) => {
       this.begin(request, reply);
       if (this.#cors?.isPreflight(request.method, request.headers)) {
@@ -147,6 +159,8 @@ export class RequestPipeline {
       route,
       rateKind: rateKindOf(route.access),
       headroomBytes: route.isAlwaysServed === true ? OPERATIONAL_HEADROOM_BYTES : 0,
+      owner: ownerOf(route),
+      readsPath: readsPath(route),
     };
     app.route({
       method: route.method,
@@ -156,10 +170,14 @@ export class RequestPipeline {
         audit: route.audit,
         streamTypes: route.streamTypes,
         isOperational: route.isOperational,
+        isInner: route.isInner,
       },
-      onRequest: async (request) => {
+      onRequest: async (request, reply) => {
         this.#checkHeaders(route, request);
-        await this.#admit(bound, request);
+        const destination = await this.#admit(bound, request, reply);
+        if (destination === 'here') return;
+        // Resolves when the reply has ended, so that nothing else is done with the request.
+        await this.#services.forwarding?.forward(request, reply, { ...destination, body: null });
       },
       handler: (request, reply) => this.#handle(bound, request, reply),
     });
@@ -174,6 +192,8 @@ export class RequestPipeline {
     request.replyReservation = this.#replies.open();
     request.issueLayout = BODY_LAYOUT;
     request.collectionName = '';
+    request.forwarded = null;
+    request.incarnations = null;
     reply.header('x-request-id', request.id).headers(BROWSER_HEADERS);
     this.#inFlightCount++;
     this.#eventLoop.begin();
@@ -198,14 +218,25 @@ export class RequestPipeline {
       throw new SagittaError('invalid_request', 'The request line has no HTTP version.');
     }
     if (request.is404) throw this.#unknownRouteError(request, reply);
-    if (this.#services.authenticator.isRequired) return;
+    this.#readForwarded(request);
+    const isInner = request.routeOptions.config.isInner === true;
+    if (isInner && request.forwarded === null) throw this.#unknownRouteError(request, reply);
+    if (request.forwarded !== null || this.#services.authenticator.isRequired) return;
     const { host, ':authority': authority } = request.headers;
     this.#hostNames.check(host ?? (authority as string | undefined));
   }
 
+  #readForwarded(request: FastifyRequest): void {
+    request.forwarded = this.#services.forwarding?.read(request) ?? null;
+    if (request.forwarded !== null) request.telemetry.leaveAuditToOther();
+  }
+
   #unknownRouteError(request: FastifyRequest, reply: FastifyReply): SagittaError {
     const path = pathOf(request);
-    const methods = methodsAt(this.#routes, path);
+    const methods = methodsAt(
+      this.#routes.filter(({ isInner }) => isInner !== true),
+      path,
+    );
     if (methods.length === 0) {
       return new SagittaError(
         'route_not_found',
@@ -230,6 +261,7 @@ export class RequestPipeline {
       throw notAcceptableError(replyTypes, headers.accept);
     }
     if (route.method !== 'GET') checkPreconditions(route, headers);
+    consistencyOf(headers);
   }
 
   #checkState(): void {
@@ -245,21 +277,119 @@ export class RequestPipeline {
     }
   }
 
-  /** Step 4. Throws `overloaded`, `rate_limited`, and the errors of credentials and scopes. */
-  async #admit({ route, rateKind }: BoundRoute, request: FastifyRequest): Promise<void> {
+  /**
+   * Step 4. Another node to which the request is sent does the rest. Throws `overloaded`, `rate_limited`,
+   * `no_leader`, and the errors of credentials and scopes.
+   */
+  async #admit(
+    bound: BoundRoute,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<Destination> {
+    const { route, rateKind } = bound;
     if (route.isAlwaysServed !== true) this.#checkEventLoopDelay();
     await this.#authenticate(route, request);
+    const destination = await this.#destinationOf(bound, request, reply);
+    if (destination !== 'here') return destination;
     // Charged before authorization, since checking a request that lacks a scope is work too.
     // Unauthenticated requests are refused by `authorizeRoute`.
     if (rateKind !== null && request.principal !== NOBODY) {
       request.allowance = this.#rates.allowanceOf(rateKind, request.principal);
       request.allowance?.charge(1);
     }
+    const wanted = rateKind === 'read' ? consistencyOf(request.headers) : null;
+    // First the catalogue, in which the collection is looked up.
+    if (wanted !== null) await this.#waitUntilCurrent(null, wanted, request);
     this.#resolveCollection(route, request);
+    if (wanted !== null) {
+      // Which other ones the body names is not known yet.
+      const id = route.readsSeveral === true ? '' : collectionOf(request).id;
+      await this.#waitUntilCurrent(id, wanted, request);
+    }
     authorizeRoute(route.access, request.principal, collectionOf(request));
+    this.#noteIncarnation(request);
     // A write is refused before it has an effect: afterwards its reply must be sent.
     if (rateKind === 'write') this.#replies.check(request.principal.id, 1, 0);
     this.#openBodyReservation(route, request);
+    return 'here';
+  }
+
+  #noteIncarnation(request: FastifyRequest): void {
+    const { forwarding, database } = this.#services;
+    if (forwarding === null) return;
+    const incarnation = database.incarnationOf(collectionOf(request).id);
+    request.incarnations = incarnation === undefined ? [] : [incarnation];
+  }
+
+  async #destinationOf(
+    { owner, rateKind }: BoundRoute,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<Destination> {
+    const { forwarding, database } = this.#services;
+    const { forwarded } = request;
+    if (forwarding === null) return 'here';
+    if (forwarded !== null) await forwarding.whenReached(forwarded, rateKind === 'read');
+    else if (rateKind === 'write') {
+      // An alias may have been pointed to another collection through another node.
+      const { seen } = consistencyOf(request.headers);
+      await this.#waitUntilCurrent(null, { isStrong: false, seen }, request);
+    }
+    if (owner === 'any' || owner === 'named') return 'here';
+    const { id } = collectionOf(request);
+    // Whether there is a collection of this id, the owner of the catalogue knows.
+    const incarnation = owner === 'collection' ? (database.incarnationOf(id) ?? null) : null;
+    const end = await forwarding.beginWrite(incarnation, forwarded);
+    if (end === null) return { incarnation };
+    onReplyClosed(request.raw, reply.raw, end);
+    return 'here';
+  }
+
+  /** Throws OwnedElsewhere. */
+  async #requireOwned(
+    collectionId: string,
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<void> {
+    const { forwarding, database } = this.#services;
+    if (forwarding === null) return;
+    const incarnation = database.incarnationOf(collectionId) ?? null;
+    if (incarnation !== null) request.incarnations?.push(incarnation);
+    const end = await forwarding.beginWrite(incarnation, request.forwarded);
+    if (end === null) throw new OwnedElsewhere(incarnation);
+    onReplyClosed(request.raw, reply.raw, end);
+  }
+
+  /**
+   * For a collection, with "" for all of them, with null for the catalogue. Throws `deadline_exceeded` when the other
+   * nodes do not answer, and `no_leader` when this node is late and another one can be asked.
+   */
+  async #waitUntilCurrent(
+    id: string | null,
+    { isStrong, seen }: Consistency,
+    { forwarded }: FastifyRequest,
+  ): Promise<void> {
+    const { forwarding, database, limits } = this.#services;
+    if (forwarding === null || (!isStrong && Object.keys(seen).length === 0)) return;
+    const { cluster } = forwarding;
+    const controller = new AbortController();
+    const mayAskOther = forwarded !== null && !isStrong;
+    const timer = mayAskOther
+      ? setTimeout(() => controller.abort(noLeaderError()), READ_MS_MAX)
+      : setTimeout(() => controller.abort(notCurrentError()), limits.requestMsMax);
+    try {
+      const { signal } = controller;
+      if (id === '') {
+        await (isStrong ? cluster.whenAllCurrent(signal) : cluster.whenAllSeen(seen, signal));
+        return;
+      }
+      const incarnation = id === null ? null : database.incarnationOf(id);
+      if (incarnation === undefined) return;
+      if (isStrong) await cluster.whenCurrent(incarnation, signal);
+      else await cluster.whenSeen(incarnation, seen, signal);
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   #checkEventLoopDelay(): void {
@@ -272,6 +402,10 @@ export class RequestPipeline {
   }
 
   async #authenticate(route: Route, request: FastifyRequest): Promise<void> {
+    if (request.forwarded !== null) {
+      request.principal = request.forwarded.principal;
+      return;
+    }
     const { authorization, origin } = request.headers;
     try {
       const socket = connectionOf(request.raw);
@@ -302,8 +436,13 @@ export class RequestPipeline {
     const { route } = bound;
     const reauthorize = () => this.#reauthorize(route, request);
     if (route.body !== null) await reauthorize();
-    const context = new RequestContext(route, request, reply, reauthorize);
+    const requireOwned = (id: string) => this.#requireOwned(id, request, reply);
+    const requireHeld = (ids: readonly string[]) => this.#requireHeld(ids, request, reply);
+    const options = { reauthorize, requireOwned, requireHeld };
+    const context = new RequestContext(route, request, reply, options);
+    const { body } = context;
     const runHandler = () => {
+      if (bound.readsPath) requireHeld([context.params.id!]);
       if (route.body === null && context.body.length > 0) {
         throw new SagittaError('invalid_request', `${context.operation} does not accept a body.`);
       }
@@ -314,14 +453,71 @@ export class RequestPipeline {
     };
     // The reservation of a stream lasts until the request ends: its reply may begin before its end.
     const isStreamed = request.body instanceof BodyStream;
-    const work = isStreamed ? runHandler() : releaseBodyAfter(request, runHandler);
+    const work = isStreamed ? runHandler() : releaseBodyAfter(request, toPromise(runHandler));
     if (!(work instanceof Promise)) return this.#sendChecked(bound, reply, work);
     const hasDeadline = route.mayTakeLong !== true && !isStreamed;
-    const found = await (hasDeadline
+    const finished = hasDeadline
       ? withDeadline(work, context, this.#services.limits.requestMsMax)
-      : work);
+      : work;
+    const found = await finished.catch((error: unknown) => {
+      if (error instanceof OwnedElsewhere || error instanceof ElsewhereError) return error;
+      throw error;
+    });
+    if (found instanceof ElsewhereError) {
+      const sent = this.#forwardToHolder(bound, request, reply, { context, body, error: found });
+      return hasDeadline ? withDeadline(sent, context, this.#services.limits.requestMsMax) : sent;
+    }
+    if (found instanceof OwnedElsewhere) {
+      const { incarnation } = found;
+      return this.#services.forwarding!.forward(request, reply, { incarnation, body });
+    }
     if (!isStream(found.body)) return this.#sendChecked(bound, reply, found);
     return this.#sendStream(reply, { ...found, body: await begin(found.body) });
+  }
+
+  /** The rows stay here until the reply has ended. Throws ElsewhereError. */
+  #requireHeld(ids: readonly string[], request: FastifyRequest, reply: FastifyReply): void {
+    const { forwarding, database } = this.#services;
+    if (forwarding === null) return;
+    for (const id of ids) {
+      const incarnation = database.incarnationOf(id);
+      // Whether there is one, the handler finds out.
+      if (incarnation === undefined) continue;
+      request.incarnations?.push(incarnation);
+      if (!database.holds(id) || !forwarding.cluster.holds(incarnation)) {
+        throw new ElsewhereError(ids);
+      }
+      onReplyClosed(request.raw, reply.raw, forwarding.cluster.beginRead(incarnation));
+    }
+  }
+
+  /** Throws the error where the request cannot be sent on: as a stream it has been read in part. */
+  #forwardToHolder(
+    { owner }: BoundRoute,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    {
+      context,
+      body,
+      error,
+    }: {
+      readonly context: RequestContext;
+      readonly body: Uint8Array;
+      readonly error: ElsewhereError;
+    },
+  ): Promise<FastifyReply> {
+    const { forwarding, database } = this.#services;
+    const isChange = owner === 'catalogue';
+    if (forwarding === null || context.bodyStream !== null || (owner !== 'any' && !isChange)) {
+      throw error;
+    }
+    const incarnations = error.collections.flatMap((id) => database.incarnationOf(id) ?? []);
+    return forwarding.forwardToHolder(request, reply, {
+      incarnations,
+      body,
+      needsRows: isChange,
+      deadline: context.signal,
+    });
   }
 
   /** A body takes minutes to arrive and a stream hours: the credential must still be valid then. */
@@ -388,6 +584,7 @@ export class RequestPipeline {
   #setHeaders(reply: FastifyReply, { status, headers }: RouteReply): void {
     reply.code(status).headers(headers);
     const { allowance, raw } = reply.request;
+    this.#addPositions(reply);
     if (this.#cors !== null) {
       reply.headers(this.#cors.replyHeaders(reply.request.headers.origin));
       const vary = this.#cors.varyOf(headers.vary);
@@ -399,6 +596,17 @@ export class RequestPipeline {
     // HTTP/2 has no such header: the server closes its connections with GOAWAY.
     if (raw.httpVersionMajor === 2) reply.removeHeader('connection');
     else if (this.#isStopping) reply.header('connection', 'close');
+  }
+
+  /** For the node that has forwarded the request, or for the client. */
+  #addPositions(reply: FastifyReply): void {
+    const { forwarding } = this.#services;
+    const { request } = reply;
+    const { forwarded, incarnations } = request;
+    // What there is, it tells only those who may know.
+    if (forwarding === null || (forwarded === null && incarnations === null)) return;
+    if (request.routeOptions.config.isOperational === true) return;
+    reply.headers(forwarding.replyHeaders(request));
   }
 
   /** Replies with the problem document of an error. */
@@ -482,6 +690,13 @@ function checkPreconditions(route: Route, headers: IncomingHttpHeaders): void {
   );
 }
 
+function notCurrentError(): SagittaError {
+  return new SagittaError(
+    'deadline_exceeded',
+    'This node could not find out in time what the other nodes have acknowledged. Without the headers Sagitta-Consistency and Sagitta-Session it answers from what it has.',
+  );
+}
+
 function readQuery(
   route: Route,
   rawQuery: Readonly<Record<string, unknown>>,
@@ -489,6 +704,20 @@ function readQuery(
   if (route.query !== undefined) return validateQuery(route.query, rawQuery);
   refuseParameters(Object.keys(rawQuery), 'This route has no query parameters.');
   return NO_QUERY;
+}
+
+/** The handler of a collection that another node holds throws at once. */
+function toPromise(
+  start: () => RouteReply | Promise<RouteReply>,
+): () => RouteReply | Promise<RouteReply> {
+  return () => {
+    try {
+      return start();
+    } catch (error) {
+      if (error instanceof ElsewhereError) return Promise.reject(error);
+      throw error;
+    }
+  };
 }
 
 /** Releases the body and its memory when the work ends, even if the client has disconnected. */

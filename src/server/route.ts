@@ -11,6 +11,8 @@ import type { WorkerPool } from '../platform/pool.js';
 import type { Authenticator } from './auth/authenticator.js';
 import type { RouteAccess } from './auth/authorization.js';
 import type { Embedder } from './embedding/embedder.js';
+import type { Forwarding } from './forwarding.js';
+import { rateKindOf } from './limits/rate-limit.js';
 import type { StreamType } from './media-types.js';
 import type { StoredReply } from './replies/reply.js';
 import type { ReplyChunks } from './replies/reply-stream.js';
@@ -31,6 +33,8 @@ export interface RouteServices {
   readonly embedder: Embedder;
   /** The collection of requests that name none. */
   readonly defaultCollection: string | null;
+  /** Null for a process that is alone. */
+  readonly forwarding: Forwarding | null;
   /** Whether the service is stopping: long requests should end soon. */
   readonly isStopping: () => boolean;
 }
@@ -75,13 +79,52 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly audit?: AuditOperation;
   /** Error codes beyond those of every route. */
   readonly errors: readonly ErrorCode[];
+  /** Whether, of several nodes, the one that gets the request carries it out, although it is no read. */
+  readonly isOfNode?: boolean;
+  /** Whether the handler names the collections whose rows it needs (`requireHeld`), besides the one in the path. */
+  readonly readsSeveral?: boolean;
   /** Whether the work continues beyond the deadline, and after the client has disconnected. */
   readonly mayTakeLong?: boolean;
   /** Whether the route replies in every state of the service, and under overload. */
   readonly isAlwaysServed?: boolean;
+  /** For other nodes of a cluster: clients do not find it, and it is not described. */
+  readonly isInner?: boolean;
   /** For operators: served without the prefix `/v1` only, and regardless of Accept. */
   readonly isOperational?: boolean;
   handle(request: RequestContext<z.output<QuerySchema>>): RouteReply | Promise<RouteReply>;
+}
+
+/**
+ * Which node of a cluster carries the route out: `any`, the one that owns the `catalogue`, or the one that owns the
+ * `collection` in the path or, with `named`, the one that the handler finds.
+ */
+export function ownerOf({
+  access,
+  method,
+  isOfNode = false,
+}: Route): 'any' | 'catalogue' | 'collection' | 'named' {
+  if (rateKindOf(access) !== 'write' || method === 'GET' || isOfNode) return 'any';
+  if (typeof access === 'string' || access.scope !== 'vectors:write') return 'catalogue';
+  return access.on === 'path' ? 'collection' : 'named';
+}
+
+/** Whether the route reads rows of the collection in the path, and of no other one that a node must hold. */
+export function readsPath({ access, readsSeveral = false }: Route): boolean {
+  return (
+    typeof access === 'object' &&
+    access.scope === 'vectors:read' &&
+    access.on === 'path' &&
+    !readsSeveral
+  );
+}
+
+/** Whether the route may need rows of a collection, which another node may hold. */
+export function mayNeedRows(route: Route): boolean {
+  const { access } = route;
+  if (typeof access === 'string') return false;
+  return (
+    access.scope.startsWith('vectors:') || (ownerOf(route) === 'catalogue' && access.on === 'path')
+  );
 }
 
 /** Types the query of the handler by its schema; the list of routes has no use for the type. */

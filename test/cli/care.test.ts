@@ -154,6 +154,10 @@ describe('backup, verify and restore', () => {
       [[path('b1'), '--data-dir', dataDir], /data already exists/],
       [[dataDir, '--data-dir', path('r2')], /data is not a finished backup/],
       [[path('none'), '--data-dir', path('r2')], /no backup at .*none: it does not exist/],
+      [
+        [path('b1'), path('b2'), '--data-dir', path('r2')],
+        /b1 is not a backup of a node of a cluster/,
+      ],
     ];
     await cp(path('b1'), path('broken'), { recursive: true });
     const [incarnation] = await readdir(join(path('broken'), 'segments'));

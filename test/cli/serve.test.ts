@@ -144,6 +144,21 @@ it('the variables of a Kubernetes Service named sagitta do not stop the server',
   assert.equal((await server.ended).code, 0);
 });
 
+it('names a URL that a browser can open when it listens on all addresses', async () => {
+  for (const [settingsOfHost, expected] of [
+    [{}, /^http:\/\/localhost:\d+$/],
+    [{ SAGITTA_HOST_NAMES: 'vectors.example.org,other' }, /^http:\/\/vectors\.example\.org:\d+$/],
+  ] as const) {
+    const server = start(['serve'], {
+      env: settings({ SAGITTA_HOST: '0.0.0.0', SAGITTA_INSECURE: 'yes', ...settingsOfHost }),
+    });
+    const [, url] = await server.waitFor(LISTENING);
+    assert.match(url!, expected);
+    server.signal('SIGTERM');
+    assert.equal((await server.ended).code, 0);
+  }
+});
+
 const hasTerminal = spawnSync('script', ['--version']).status === 0;
 
 it('logs are text on a terminal and JSON elsewhere, unless the setting says otherwise', {

@@ -57,6 +57,36 @@ it('a write whose reply was lost is retried with the same idempotency key', asyn
   assert.equal(new Set(server.requests.map((request) => request.body)).size, 1);
 });
 
+it('what replies of a cluster tell of goes along with the next requests', async () => {
+  const client = await start([
+    OK,
+    { ...OK, headers: { 'sagitta-session': 'catalogue:3,a:7' } },
+    { ...problem(404, 'vector_not_found'), headers: { 'sagitta-session': 'catalogue:2, b:1' } },
+    { ...OK, headers: { 'sagitta-session': 'a:x,:,b:9007199254740993,c:5' } },
+    { ...OK, headers: { 'sagitta-session': logs(40) } },
+    OK,
+  ]);
+  const docs = client.collection('docs');
+  for (let i = 0; i < 2; i++) await docs.upsert([{ id: 'a', values: [1] }]);
+  await failureOf(docs.get('b'));
+  for (let i = 0; i < 3; i++) await docs.upsert([{ id: 'a', values: [1] }]);
+  const sent = server.requests.map(({ headers }) => headers['sagitta-session']);
+  assert.deepEqual(sent.slice(0, 5), [
+    undefined,
+    undefined,
+    'catalogue:3,a:7',
+    'a:7,catalogue:3,b:1',
+    'a:7,catalogue:3,b:1,c:5',
+  ]);
+  // Of the logs seen last.
+  assert.equal(sent[5], logs(40).split(',').slice(8).join(','));
+  const other = createClient({ baseUrl: server.url });
+  await other.collection('docs').upsert([{ id: 'a', values: [1] }]);
+  assert.equal(server.requests.at(-1)!.headers['sagitta-session'], undefined);
+});
+
+const logs = (count: number) => Array.from({ length: count }, (_, i) => `log-${i}:${i}`).join(',');
+
 it('each write has its own idempotency key, unless the caller passes one', async () => {
   const client = await start([OK]);
   const vectors = client.collection('docs');

@@ -87,13 +87,21 @@ export interface TestServer {
   stop(): Promise<void>;
 }
 
+/** Starts a server with a data directory; the conformance of a cluster has another one. */
+export type StartServer = (config: Config) => Promise<RunningServer>;
+
 export class Servers {
+  readonly #start: StartServer;
   readonly #running = new Map<ProfileName, Promise<TestServer>>();
+
+  constructor(start: StartServer = startServer) {
+    this.#start = start;
+  }
 
   get(name: ProfileName): Promise<TestServer> {
     let server = this.#running.get(name);
     if (server === undefined) {
-      server = startTestServer(PROFILES[name]);
+      server = startTestServer(PROFILES[name], this.#start);
       this.#running.set(name, server);
     }
     return server;
@@ -114,7 +122,10 @@ export class Servers {
   }
 }
 
-export async function startTestServer(profile: Profile): Promise<TestServer> {
+export async function startTestServer(
+  profile: Profile,
+  startOne: StartServer = startServer,
+): Promise<TestServer> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sagitta-conformance-'));
   const backupDir = `${dataDir}-backups`;
   const usual = loadConfig({ env: {} });
@@ -131,7 +142,7 @@ export async function startTestServer(profile: Profile): Promise<TestServer> {
     backupDir: profile.hasBackups === true ? backupDir : null,
   };
   const start = async () => {
-    const running = await startServer(config);
+    const running = await startOne(config);
     await running.loaded;
     return running;
   };

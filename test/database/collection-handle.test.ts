@@ -27,6 +27,7 @@ const OPERATIONS: readonly (readonly [string, (handle: CollectionHandle) => unkn
   ['query', (handle) => handle.query({ vector: Float32Array.of(1, 0) })],
   ['openQuerySession', (handle) => handle.openQuerySession()],
   ['recall', (handle) => handle.recall({ vectors: [Float32Array.of(1, 0)], ids: [['a']] })],
+  ['digest', (handle) => handle.digest({})],
   ['scan', (handle) => handle.scan({ includeValues: false, includeMetadata: false })],
   ['join', (handle) => handle.join({ topK: 1 })],
   ['project', (handle) => handle.project(PROJECTION)],

@@ -77,6 +77,16 @@ describe('a vector that expires', () => {
     await database.close();
   });
 
+  it('is deleted when asked for while a sweep that looked before is under way', async () => {
+    const { database, clock } = await openWith({});
+    await write(database, { a: clock.nowMs + 1 });
+    const before = database.deleteExpired();
+    await pass(database, clock, 1);
+    assert.deepEqual(await idsIn(database), []);
+    await before;
+    await database.close();
+  });
+
   it('stays on the pages of a list that began before', async () => {
     const { database, clock } = await openWith({});
     await write(database, { a: clock.nowMs + 1, b: clock.nowMs + 1, c: clock.nowMs + 1 });

@@ -6,10 +6,12 @@ import { silentLogger } from '../../src/common/logger.js';
 import type { VectorBatch } from '../../src/common/types.js';
 import { Database } from '../../src/database/database.js';
 import type { DatabaseObserver } from '../../src/database/observer.js';
+import type { Peers } from '../../src/database/query/peers.js';
 import type { Engine } from '../../src/engine/core/engine.js';
 import { createReferenceEngine } from '../../src/engine/core/reference-engine.js';
 import { createSimdEngine } from '../../src/engine/simd/simd-engine.js';
 import { createInlinePool, type WorkerPool } from '../../src/platform/pool.js';
+import type { CommitLogs } from '../../src/storage/commit-log.js';
 import {
   createMemoryState,
   createMemoryStore,
@@ -34,14 +36,17 @@ export function createTestClock(): TestClock {
 export async function openDatabase(options: {
   state?: MemoryState;
   store?: Store;
-  clock?: TestClock;
+  logs?: CommitLogs;
+  clock?: Pick<TestClock, 'now'>;
   limits?: Partial<Limits>;
   engine?: Engine;
   observer?: DatabaseObserver;
+  peers?: Peers;
 }): Promise<Database> {
   const pool = createInlinePool();
   const database = await Database.open({
     store: options.store ?? createMemoryStore({ state: options.state ?? createMemoryState() }),
+    ...(options.logs === undefined ? {} : { logs: options.logs }),
     engine: options.engine ?? createTestEngine(pool),
     engineReason: 'test',
     pool,
@@ -49,6 +54,7 @@ export async function openDatabase(options: {
     clock: options.clock ?? createTestClock(),
     logger: silentLogger,
     ...(options.observer === undefined ? {} : { observer: options.observer }),
+    ...(options.peers === undefined ? {} : { peers: options.peers }),
   });
   await database.loaded;
   return database;

@@ -136,6 +136,23 @@ describe('an idempotency key', () => {
     await database.close();
   });
 
+  it('keeps its new reply when it is used again after it expired, beside other keys', async () => {
+    const clock = createTestClock();
+    const database = await openFilled({ clock });
+    const requests = ['k1', 'k2', 'k3'].map((key) => ({ ...REQUEST, key }));
+    const writeAll = () => Promise.all(requests.map((each) => write(database, each.key, each)));
+    await writeAll();
+    clock.nowMs += 24 * 60 * 60 * 1000 + 1;
+    // In one commit, each with the removal of what has expired.
+    const again = await writeAll();
+    const replayed = await writeAll();
+    assert.deepEqual(
+      replayed.map(({ reply, isReplay }) => [reply, isReplay]),
+      again.map(({ reply }) => [reply, true]),
+    );
+    await database.close();
+  });
+
   it('expires, and its entry is removed', async () => {
     const clock = createTestClock();
     const state = createMemoryState();

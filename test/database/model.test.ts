@@ -1,72 +1,24 @@
-// The database against a small model: seeded random operations, with restarts, checkpoints and
-// compactions between them. The database must always agree with the model.
+// The database against a model.
 
-import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { field, SagittaError } from '../../src/common/errors.js';
-import type { JsonObject, VectorBatch } from '../../src/common/types.js';
 import { createMemoryState } from '../../src/storage/memory-store.js';
 import { IS_FULL } from '../support/full.js';
-import {
-  batchOf,
-  createCrashingStore,
-  createRandom,
-  createTestClock,
-  openDatabase,
-  type TestVector,
-  testSeed,
-} from './harness.js';
+import { createCrashingStore, createTestClock, openDatabase, testSeed } from './harness.js';
+import { type ModelledSystem, runAgainstModel } from './model.js';
 
-const DIMENSION = 3;
 const STEPS = 400;
 const ROUNDS = IS_FULL ? 6 : 2;
-
-interface ModelRow extends TestVector {
-  readonly tag: string;
-  readonly count: number;
-  /** Infinity for never. */
-  readonly expiresAtMs: number;
-}
-
-const toBatch = (rows: readonly ModelRow[]): VectorBatch => ({
-  ...batchOf(rows),
-  expiresAtMs: Float64Array.from(rows, ({ expiresAtMs }) => expiresAtMs),
-});
-
-/** Live rows in order of arrival. */
-class Model {
-  readonly rows = new Map<string, ModelRow>();
-
-  write(row: ModelRow): void {
-    this.rows.delete(row.id);
-    this.rows.set(row.id, row);
-  }
-
-  nearest(query: readonly number[], keep: (row: ModelRow) => boolean, k: number): string[] {
-    const scored = [...this.rows.values()].filter(keep).map((row) => ({
-      id: row.id,
-      // Small integers: every product and sum is exact, so that ties are real.
-      score: row.values.reduce((sum, value, i) => sum + value * query[i]!, 0),
-    }));
-    scored.sort(
-      (a, b) => b.score - a.score || Buffer.compare(Buffer.from(a.id), Buffer.from(b.id)),
-    );
-    return scored.slice(0, k).map(({ id }) => id);
-  }
-}
 
 describe('database against a model', () => {
   for (let round = 0; round < ROUNDS; round++) {
     const seed = testSeed() + round;
     it(`agrees after ${STEPS} random operations (seed ${seed})`, async () => {
-      await runRound(seed);
+      await runAgainstModel(await openSystem(), { seed, stepCount: STEPS });
     });
   }
 });
 
-async function runRound(seed: number): Promise<void> {
-  const random = createRandom(seed);
-  const below = (n: number) => Math.floor(random() * n);
+async function openSystem(): Promise<ModelledSystem> {
   const clock = createTestClock();
   const state = createMemoryState();
   let die: () => void;
@@ -76,298 +28,21 @@ async function runRound(seed: number): Promise<void> {
     return openDatabase({ store: mortal.store, clock, limits: { retentionMs: 60_000 } });
   };
   let database = await open();
-  const model = new Model();
-  let sequence = 0;
-  await database.createCollection({
-    id: 'c',
-    dimension: DIMENSION,
-    metric: 'dot',
-    description: null,
-    labels: {},
-  });
-  let name = 'c';
-  const setAlias = (collection: string) =>
-    database.setAliases([{ name: 'alias', collection }], { authorize() {}, locate: () => field() });
-  await setAlias(name);
-
-  const randomRow = (): ModelRow => {
-    const tag = ['red', 'green', 'blue'][below(3)]!;
-    const count = below(20);
-    return {
-      id: `v${below(150)}`,
-      values: Array.from({ length: DIMENSION }, () => below(7) - 3),
-      metadata: JSON.stringify({ tag, nested: { count } }),
-      tag,
-      count,
-      expiresAtMs: random() < 0.2 ? clock.nowMs + 1 + below(300_000) : Number.POSITIVE_INFINITY,
-    };
-  };
-  const randomFilter = (): { json: JsonObject; keep: (row: ModelRow) => boolean } => {
-    const tag = ['red', 'green', 'none'][below(3)]!;
-    const bound = below(20);
-    return [
-      { json: { tag }, keep: (row: ModelRow) => row.tag === tag },
-      { json: { 'nested.count': { $gte: bound } }, keep: (row: ModelRow) => row.count >= bound },
-      {
-        json: { $not: { tag }, 'nested.count': { $lt: bound } },
-        keep: (row: ModelRow) => row.tag !== tag && row.count < bound,
-      },
-    ][below(3)]!;
-  };
-
-  const operations: Record<string, () => Promise<void>> = {
-    async upsert() {
-      const rows = distinct(Array.from({ length: 1 + below(12) }, randomRow));
-      const updated = rows.filter(({ id }) => model.rows.has(id)).length;
-      const result = await database.collection(name).write(toBatch(rows), { mode: 'upsert' });
-      sequence++;
-      assert.deepEqual(result, {
-        insertedCount: rows.length - updated,
-        updatedCount: updated,
-        sequence,
-      });
-      for (const row of rows) model.write(row);
+  return {
+    clock,
+    now: () => clock.now(),
+    get database() {
+      return database;
     },
-    async concurrentUpserts() {
-      const rows = Array.from({ length: 5 }, randomRow);
-      const results = await Promise.all(
-        rows.map((row) => database.collection(name).write(toBatch([row]), { mode: 'upsert' })),
-      );
-      for (const [i, row] of rows.entries()) {
-        assert.equal(results[i]!.updatedCount, model.rows.has(row.id) ? 1 : 0);
-        assert.equal(results[i]!.sequence, ++sequence);
-        model.write(row);
-      }
-    },
-    async insert() {
-      const rows = distinct([randomRow(), randomRow()]);
-      const isTaken = rows.some(({ id }) => model.rows.has(id));
-      const write = database.collection(name).write(toBatch(rows), { mode: 'insert' });
-      if (isTaken) return assert.rejects(write, { code: 'vector_exists' });
-      assert.equal((await write).sequence, ++sequence);
-      for (const row of rows) model.write(row);
-    },
-    async update() {
-      const row = randomRow();
-      const write = database.collection(name).write(toBatch([row]), { mode: 'update' });
-      if (!model.rows.has(row.id)) return assert.rejects(write, { code: 'vector_not_found' });
-      assert.equal((await write).sequence, ++sequence);
-      model.write(row);
-    },
-    async patch() {
-      const row = randomRow();
-      const old = model.rows.get(row.id);
-      const expiresAtMs = random() < 0.3 ? row.expiresAtMs : undefined;
-      const patch = database.collection(name).patch(row.id, {
-        metadata: JSON.stringify({ nested: { count: row.count } }),
-        values: Float32Array.from(row.values),
-        expiresAtMs,
-      });
-      if (old === undefined) return assert.rejects(patch, { code: 'vector_not_found' });
-      assert.equal((await patch).sequence, ++sequence);
-      const metadata = JSON.stringify({ tag: old.tag, nested: { count: row.count } });
-      const { tag } = old;
-      model.write({ ...row, tag, metadata, expiresAtMs: expiresAtMs ?? old.expiresAtMs });
-    },
-    async writeIfUnchanged() {
-      const row = randomRow();
-      const include = { values: false, metadata: false, sequence: true };
-      const { vectors } = await database.collection(name).fetch([row.id], include);
-      const found = vectors[0]?.sequence ?? 0;
-      assert.equal(found > 0, model.rows.has(row.id));
-      const isUnchanged = random() < 0.6;
-      const ifSequences = Float64Array.of(isUnchanged ? found : found + 1);
-      const batch = { ...toBatch([row]), ifSequences };
-      const write = database.collection('alias').write(batch, { mode: 'upsert' });
-      if (!isUnchanged) return assert.rejects(write, { code: 'precondition_failed' });
-      assert.equal((await write).sequence, ++sequence);
-      model.write(row);
-    },
-    async remove() {
-      const ids = Array.from({ length: 1 + below(6) }, () => `v${below(150)}`);
-      const found = new Set(ids.filter((id) => model.rows.has(id)));
-      const result = await database
-        .collection(name)
-        .delete({ kind: 'ids', ids }, { dryRun: false });
-      if (found.size > 0) sequence++;
-      assert.deepEqual(result, { deletedCount: found.size, sequence });
-      for (const id of found) model.rows.delete(id);
-    },
-    async removeMatching() {
-      if (random() > 0.3) return;
-      const { json, keep } = randomFilter();
-      const gone = [...model.rows.values()].filter(keep);
-      const selection = { kind: 'filter', filter: json } as const;
-      const dry = await database.collection(name).delete(selection, { dryRun: true });
-      assert.equal(dry.deletedCount, gone.length);
-      const result = await database.collection(name).delete(selection, { dryRun: false });
-      if (gone.length > 0) sequence++;
-      assert.deepEqual(result, { deletedCount: gone.length, sequence });
-      for (const { id } of gone) model.rows.delete(id);
-    },
-    async updateMatching() {
-      const { json, keep } = randomFilter();
-      const count = below(20);
-      const isPatch = random() < 0.7;
-      const limit = random() < 0.5 ? 1 + below(10) : undefined;
-      const changedBy = (row: ModelRow): ModelRow =>
-        isPatch
-          ? { ...row, count, metadata: JSON.stringify({ tag: row.tag, nested: { count } }) }
-          : { ...row, tag: 'red', count: Number.NaN, metadata: '{"tag":"red"}' };
-      const changed = [...model.rows.values()]
-        .filter((row) => keep(row) && changedBy(row).metadata !== row.metadata)
-        .map(changedBy);
-      const result = await database.collection('alias').updateMetadata(
-        { kind: 'filter', filter: json },
-        {
-          change: isPatch
-            ? { kind: 'patch', text: JSON.stringify({ nested: { count } }) }
-            : { kind: 'replace', text: '{"tag":"red"}' },
-          limit,
-        },
-      );
-      const written = changed.slice(0, limit);
-      if (written.length > 0) sequence++;
-      const hasMore = written.length < changed.length;
-      assert.deepEqual(result, { updatedCount: written.length, hasMore, sequence });
-      for (const row of written) model.write(row);
-    },
-    async rename() {
-      if (random() > 0.3) return;
-      name = name === 'c' ? 'renamed' : 'c';
-      await database.collection('alias').rename(name);
-      assert.equal(database.alias('alias')?.collection, name);
-    },
-    async clone() {
-      if (random() > 0.2) return;
-      const id = `clone-${sequence}`;
-      const copying = database.collection(name).clone({ id });
-      // The clone has the rows of one moment while the collection goes on.
-      await operations.upsert!();
-      const record = await copying;
-      assert.ok(record.sequence === sequence || record.sequence === sequence - 1);
-      await database.collection(id).delete({ kind: 'all' }, { dryRun: false });
-      await database.collection(id).drop();
-    },
-    async replaceByClone() {
-      if (random() > 0.2) return;
-      await database.collection(name).clone({ id: 'next' });
-      await setAlias('next');
-      await database.collection(name).drop();
-      await database.collection('alias').rename(name);
-    },
-    async removeAll() {
-      if (random() > 0.1) return;
-      const result = await database.collection(name).delete({ kind: 'all' }, { dryRun: false });
-      if (model.rows.size > 0) sequence++;
-      assert.deepEqual(result, { deletedCount: model.rows.size, sequence });
-      model.rows.clear();
-    },
+    reader: async () => database,
     async restart() {
-      if (random() > 0.4) return;
       await database.close();
       database = await open();
     },
     async crash() {
-      if (random() > 0.4) return;
-      // Nothing is closed, and maintenance may be under way: only the content of the store survives.
       die();
       database = await open();
     },
-    async wait() {
-      clock.nowMs += below(90_000);
-      const gone = [...model.rows.values()].filter((row) => row.expiresAtMs <= clock.nowMs);
-      await database.deleteExpired();
-      if (gone.length > 0) sequence++;
-      for (const { id } of gone) model.rows.delete(id);
-    },
-    async query() {
-      const query = Array.from({ length: DIMENSION }, () => below(7) - 3);
-      const { json, keep } = randomFilter();
-      const isFiltered = random() < 0.5;
-      const k = 1 + below(40);
-      const reply = await database.collection(name).query({
-        vector: Float32Array.from(query),
-        topK: k,
-        ...(isFiltered ? { filter: json } : {}),
-      });
-      const expected = model.nearest(query, isFiltered ? keep : () => true, k);
-      assert.deepEqual(
-        reply.matches.map(({ id }) => id),
-        expected,
-      );
-    },
-    async list() {
-      const { json, keep } = randomFilter();
-      const isFiltered = random() < 0.5;
-      const expected = [...model.rows.values()].filter(isFiltered ? keep : () => true);
-      const listed: string[] = [];
-      let cursor: string | undefined;
-      do {
-        const page = await database.collection(name).list({
-          limit: 1 + below(30),
-          cursor,
-          ...(isFiltered && cursor === undefined ? { filter: json } : {}),
-        });
-        for (const { id, metadata } of page.vectors) {
-          listed.push(id);
-          assert.equal(metadata, model.rows.get(id)?.metadata);
-        }
-        cursor = page.nextCursor;
-        assert.equal(page.hasMore, cursor !== undefined);
-      } while (cursor !== undefined);
-      assert.deepEqual(
-        listed,
-        expected.map(({ id }) => id),
-      );
-      assert.equal(
-        await database.collection(name).count(isFiltered ? json : undefined),
-        expected.length,
-      );
-    },
-    async get() {
-      const row = randomRow();
-      const old = model.rows.get(row.id);
-      const { vectors, notFound } = await database.collection(name).fetch([row.id], {
-        values: true,
-        metadata: true,
-        expiry: true,
-      });
-      const found = vectors.map(({ id, values, metadata, expiresAt }) => ({
-        id,
-        values: [...values!],
-        metadata,
-        expiresAtMs: expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt),
-      }));
-      const expected = old && {
-        id: old.id,
-        values: [...old.values],
-        metadata: old.metadata,
-        expiresAtMs: old.expiresAtMs,
-      };
-      assert.deepEqual(found, expected === undefined ? [] : [expected]);
-      assert.deepEqual(notFound, old === undefined ? [row.id] : []);
-    },
+    close: () => database.close(),
   };
-  const names = Object.keys(operations);
-  for (let step = 0; step < STEPS; step++) {
-    const operation = names[below(names.length)]!;
-    try {
-      await operations[operation]!();
-      const record = database.collection(random() < 0.5 ? name : 'alias').record();
-      assert.equal(record.vectorCount, model.rows.size);
-      assert.equal(record.sequence, sequence);
-      assert.equal(record.status, 'ready');
-    } catch (error) {
-      const cause = error instanceof SagittaError ? `${error.code}: ${error.message}` : '';
-      throw new Error(`seed ${seed}, step ${step}, operation ${operation} ${cause}`, {
-        cause: error,
-      });
-    }
-  }
-  await database.close();
-}
-
-function distinct(rows: readonly ModelRow[]): ModelRow[] {
-  return [...new Map(rows.map((row) => [row.id, row])).values()];
 }

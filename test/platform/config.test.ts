@@ -62,6 +62,8 @@ describe('the configuration', () => {
         'Idempotency-Key',
         'If-Match',
         'If-None-Match',
+        'Sagitta-Consistency',
+        'Sagitta-Session',
         'Traceparent',
         'Tracestate',
         'X-Request-Id',
@@ -77,6 +79,7 @@ describe('the configuration', () => {
         'Retry-After',
         'Sagitta-Row-Count',
         'Sagitta-Sequence',
+        'Sagitta-Session',
         'Sagitta-With-Sequence',
         'Server-Timing',
         'WWW-Authenticate',
@@ -86,6 +89,20 @@ describe('the configuration', () => {
       insecure: false,
       slowQueryMs: 1_000,
       backupDir: null,
+      blobStore: null,
+      blobs: null,
+      cluster: null,
+      clusterCheckpointBytes: 268_435_456,
+      clusterFound: false,
+      clusterMonitors: null,
+      clusterScatterValues: 33_554_432,
+      clusterName: 'sagitta',
+      clusterNode: null,
+      clusterReplicas: 3,
+      clusterReplaceMs: 600_000,
+      clusterSilentMs: 1_500,
+      clusterUrl: null,
+      clusterZone: null,
       embeddingEndpoints: null,
       embeddingKeys: [],
       embeddingTimeoutMs: 10_000,
@@ -292,13 +309,78 @@ describe('the configuration', () => {
     for (const setting of settings)
       assert.ok(setting.help.endsWith('.') && setting.expected !== '');
     // The endpoint for traces comes from variables that OpenTelemetry defines, others from settings.
-    const { limits, tracesUrl, embedding, isConsoleServed, ignoredVariables, ...others } =
-      loadConfig({ env: {} });
+    const {
+      limits,
+      tracesUrl,
+      embedding,
+      blobStore,
+      isConsoleServed,
+      ignoredVariables,
+      ...others
+    } = loadConfig({ env: {} });
     assert.deepEqual(
-      [tracesUrl, embedding, isConsoleServed, ignoredVariables],
-      [null, [], true, []],
+      [tracesUrl, embedding, blobStore, isConsoleServed, ignoredVariables],
+      [null, [], null, true, []],
     );
     assert.equal(settings.length, Object.keys(others).length + Object.keys(limits).length);
+  });
+
+  it('reads where the nodes of a cluster share files', () => {
+    const cluster = { SAGITTA_CLUSTER: 'nats://a:4222, nats://b:4222' };
+    const keys = { AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret' };
+    const folder = loadConfig({ env: { ...cluster, SAGITTA_BLOBS: '/mnt/blobs' } });
+    assert.deepEqual(folder.cluster, ['nats://a:4222', 'nats://b:4222']);
+    assert.deepEqual(folder.blobStore, { kind: 'folder', folder: '/mnt/blobs' });
+    const s3 = { SAGITTA_BLOBS: 's3://bucket/a/b?endpoint=http://minio:9000&region=eu', ...keys };
+    assert.deepEqual(loadConfig({ env: { ...cluster, ...s3 } }).blobStore, {
+      kind: 's3',
+      endpoint: 'http://minio:9000',
+      bucket: 'bucket',
+      prefix: 'a/b/',
+      region: 'eu',
+      accessKeyId: 'id',
+      secretAccessKey: 'secret',
+    });
+    assert.match(
+      refuse({ env: { SAGITTA_BLOBS: '/mnt/blobs' } }),
+      /requires SAGITTA_CLUSTER to be set/,
+    );
+    assert.match(
+      refuse({ env: { ...cluster, SAGITTA_BLOBS: 's3://bucket' } }),
+      /AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not both set/,
+    );
+    assert.match(
+      refuse({ env: { ...cluster, ...keys, SAGITTA_BLOBS: 's3:bucket' } }),
+      /expected s3:\/\/bucket\/prefix/,
+    );
+    assert.match(refuse({ env: { SAGITTA_CLUSTER: 'a:4222' } }), /expected URLs of NATS servers/);
+    const monitors = { SAGITTA_CLUSTER_MONITORS: 'http://a:8222, http://b:8222' };
+    const checked = loadConfig({ env: { ...cluster, SAGITTA_BLOBS: '/mnt/blobs', ...monitors } });
+    assert.deepEqual(checked.clusterMonitors, ['http://a:8222', 'http://b:8222']);
+    assert.match(refuse({ env: monitors }), /requires SAGITTA_CLUSTER to be set/);
+    assert.match(
+      refuse({ env: { SAGITTA_CLUSTER_MONITORS: 'a:8222' } }),
+      /expected URLs of monitoring ports/,
+    );
+  });
+
+  it('refuses replicas that one server less would leave without most of them', () => {
+    for (const count of [1, 3, 4, 5]) {
+      const { clusterReplicas } = loadConfig({ env: { SAGITTA_CLUSTER_REPLICAS: `${count}` } });
+      assert.equal(clusterReplicas, count);
+    }
+    for (const text of ['0', '2', '6', 'x']) {
+      const env = { SAGITTA_CLUSTER_REPLICAS: text };
+      assert.match(refuse({ env }), /expected 1, or an integer from 3 to 5/);
+    }
+  });
+
+  it('takes an empty zone for one that is not known, as Kubernetes passes it on', () => {
+    const zoneOf = (zone: string) =>
+      loadConfig({ env: { SAGITTA_CLUSTER_ZONE: zone } }).clusterZone;
+    assert.equal(zoneOf(''), null);
+    assert.equal(zoneOf('eu-central-1a'), 'eu-central-1a');
+    assert.match(refuse({ env: { SAGITTA_CLUSTER_ZONE: 'a b' } }), /is "a b"; expected letters/);
   });
 
   it('takes origins in the form in which browsers send them', () => {

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
 import { loadConfig } from '../../src/platform/config.js';
 import { Authenticator } from '../../src/server/auth/authenticator.js';
-import type { CorsSettings } from '../../src/server/cors.js';
+import { Cors, type CorsSettings } from '../../src/server/cors.js';
 import { createFilledService, createService, type OpenApi, type Service } from './harness.js';
 import { openSession, overHttp1, overHttp2, startSecureService } from './secure-service.js';
 
@@ -42,6 +42,16 @@ function assertReadable(headers: Readonly<Record<string, unknown>>, place: strin
   assert.ok(varyOf(headers).includes('origin'), place);
   assert.equal(headers['access-control-allow-credentials'], undefined, place);
 }
+
+it('a page is told of sessions only if it may send them', () => {
+  const settings = settingsOf(PAGE);
+  const exposed = (headers: readonly string[]) =>
+    new Cors({ ...settings, headers }).replyHeaders(PAGE)['access-control-expose-headers']!;
+  assert.match(exposed(settings.headers), /Sagitta-Session/);
+  assert.match(exposed(['sagitta-session']), /Sagitta-Session/);
+  assert.doesNotMatch(exposed(['Authorization']), /Sagitta-Session/);
+  assert.match(exposed(['Authorization']), /Sagitta-Sequence/);
+});
 
 describe('a page of an allowed origin', () => {
   let service: Service;

@@ -2,6 +2,13 @@
 
 import type { OpenApi } from './harness.js';
 
+/** A service that is alone refuses them; tests of clusters (drain, moves, servers) have them carried out. */
+export const OPERATIONS_OF_CLUSTERS: ReadonlySet<string> = new Set([
+  'drainNode',
+  'undrainNode',
+  'moveCollection',
+]);
+
 export interface JsonSchema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];

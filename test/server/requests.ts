@@ -43,6 +43,12 @@ export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
     url: '/collections/catalog-1/rename',
     body: { id: 'catalog-2' },
   },
+  moveCollection: {
+    needs: 'collections:write path',
+    url: '/collections/catalog-1/move',
+    body: { from: 'n1', to: 'n2' },
+    status: 404,
+  },
   listAliases: { needs: 'collections:read visible', url: '/aliases' },
   getAlias: {
     needs: 'collections:read named',
@@ -172,6 +178,11 @@ export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
   getService: { needs: 'public', url: '/' },
   getLiveness: { needs: 'public', url: '/livez' },
   getReadiness: { needs: 'public', url: '/readyz' },
+  getCollectionDigest: { needs: 'vectors:read path', url: '/collections/catalog-1/digest' },
+  verifyClusterFiles: { needs: 'admin service', url: '/cluster/files' },
+  getCluster: { needs: 'metrics:read service', url: '/cluster' },
+  drainNode: { needs: 'admin service', url: '/cluster/nodes/n1/drain', status: 404 },
+  undrainNode: { needs: 'admin service', url: '/cluster/nodes/n1/drain', status: 404 },
   getMetrics: { needs: 'metrics:read service', url: '/metrics' },
   getOpenApi: { needs: 'public', url: '/openapi.json' },
 };

@@ -24,6 +24,7 @@ from sagitta.errors import (
 )
 from sagitta.flow import Effect, Emit, Flow, Read, Reply, Request, Send, Sleep, SourceFailed
 from sagitta.retry import Breaker, Retry, backoff, is_retryable, is_server_failure, retry_after_of
+from sagitta.session import Session
 from sagitta.values import encode_json
 
 T = TypeVar("T")
@@ -50,6 +51,7 @@ class Settings:
     """Random numbers in [0, 1) for the jitter of retries."""
     now: Callable[[], float] = field(default=time.monotonic)
     """A monotonic clock in seconds."""
+    session: Session = field(default_factory=Session)
 
 
 def root_of(url: str) -> str:
@@ -166,7 +168,8 @@ class Core:
         while True:
             attempt += 1
             timeout = self._timeout(request, ends_at, last)
-            send = Send(request.method, url, headers, content, timeout, is_streamed)
+            sent = {**settings.session.headers(), **headers}
+            send = Send(request.method, url, sent, content, timeout, is_streamed)
             try:
                 return (yield from self._attempt(request, send))
             except SourceFailed as failure:
@@ -191,6 +194,7 @@ class Core:
         is_failure: bool | None = None
         try:
             reply: Reply = yield send
+            self.settings.session.note(reply.headers)
             if 200 <= reply.status < 300 or reply.status == request.also_status:
                 is_failure = False
                 return reply

@@ -63,6 +63,18 @@ class CollectionsFlows(Group):
         return members(pages({"limit": limit}, self._list), "collections")
 
     @call
+    def digest(
+        self, id: str, *, sequence: int | None = None, all_nodes: bool | None = None
+    ) -> Flow[wire.CollectionDigest]:
+        """A digest of what a collection has at a sequence, by default the last one.
+
+        `all_nodes` adds the digests of the other nodes of a cluster. Reads all rows."""
+        query = {"sequence": sequence, "all_nodes": all_nodes}
+        path = f"/collections/{segment(id)}/digest"
+        request = Request("GET", path, is_idempotent=True, query=query, is_unlimited=True)
+        return self._core.json(request)
+
+    @call
     def segments(
         self, id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> Flow[wire.SegmentList]:
@@ -77,7 +89,8 @@ class CollectionsFlows(Group):
 
     @call
     def update(self, id: str, **change: Unpack[wire.CollectionUpdate]) -> Flow[wire.Collection]:
-        """Changes what is given of description, labels, ttl_seconds, schema and embedding."""
+        """Changes what is given of description, labels, ttl_seconds, schema, embedding and
+        replication_factor."""
         path = f"/collections/{segment(id)}"
         return self._core.json(Request("PATCH", path, is_idempotent=True, body=change))
 
@@ -101,6 +114,17 @@ class CollectionsFlows(Group):
         """Gives a collection another id."""
         path = f"/collections/{segment(id)}/rename"
         return self._core.write(path, {"id": new_id}, idempotency_key)
+
+    @call
+    def move(self, id: str, *, from_node: str, to_node: str) -> Flow[wire.Collection]:
+        """Moves a collection from one node of a cluster to another one.
+
+        The record has `move` until that is done. Not retried after a lost reply: `get` shows the
+        outcome. Throws `node_not_found`.
+        """
+        path = f"/collections/{segment(id)}/move"
+        body = {"from": from_node, "to": to_node}
+        return self._core.json(Request("POST", path, is_idempotent=False, body=body))
 
     @call
     def delete(self, id: str) -> Flow[wire.CollectionDeleted]:
@@ -242,6 +266,10 @@ class AuditFlows(Group):
         return self._core.get("/audit", page)
 
 
+def drain_path(node: str) -> str:
+    return f"/cluster/nodes/{segment(node)}/drain"
+
+
 class ServiceFlows(Group):
     """Methods for operators."""
 
@@ -259,6 +287,31 @@ class ServiceFlows(Group):
     def ready(self) -> Flow[wire.Readiness]:
         """The readiness of the server; starting and stopping are not errors here."""
         return self._probe("/readyz", also_status=503)
+
+    @call
+    def cluster(self) -> Flow[wire.Cluster]:
+        """The cluster as one of its nodes sees it. May require the scope `metrics:read`."""
+        return self._core.get("/cluster", {})
+
+    @call
+    def verify_files(self) -> Flow[wire.ClusterFiles]:
+        """Reads the logs and shared files of the cluster, and tells what is wrong."""
+        return self._core.json(
+            Request("GET", "/cluster/files", is_idempotent=True, is_unlimited=True)
+        )
+
+    @call
+    def drain(self, node: str) -> Flow[wire.ClusterNode]:
+        """Prepares a node of the cluster for being stopped: another one takes over from it.
+
+        `cluster` shows when it is drained. Requires the scope `admin`. Throws `node_not_found`.
+        """
+        return self._core.json(Request("PUT", drain_path(node), is_idempotent=True))
+
+    @call
+    def undrain(self, node: str) -> Flow[wire.ClusterNode]:
+        """Ends what `drain` began. Requires the scope `admin`. Throws `node_not_found`."""
+        return self._core.json(Request("DELETE", drain_path(node), is_idempotent=True))
 
     @call
     def metrics(self) -> Flow[str]:

@@ -54,12 +54,14 @@ ErrorCode: TypeAlias = Literal[
     "alias_not_found",
     "vector_not_found",
     "key_not_found",
+    "node_not_found",
     "would_lock_out",
     "backup_exists",
     "vector_exists",
     "precondition_failed",
     "idempotency_in_flight",
     "idempotency_key_reused",
+    "collections_apart",
     "embedding_not_configured",
     "collection_unavailable",
     "backups_not_configured",
@@ -67,6 +69,8 @@ ErrorCode: TypeAlias = Literal[
     "embedding_failed",
     "embedding_unavailable",
     "overloaded",
+    "no_leader",
+    "no_holder",
     "starting",
     "stopping",
     "deadline_exceeded",
@@ -253,6 +257,11 @@ class CollectionCreate(TypedDict):
     """Types of metadata by path; null or absent for none."""
     embedding: NotRequired[Embedding | None]
     """What turns texts into its vectors; null or absent for nothing."""
+    replication_factor: NotRequired[int | None]
+    """How many nodes of a cluster hold the collection; null or absent for all of them. Any node can
+    be asked for it. While there are fewer nodes, fewer hold it. It is stored, and has no effect,
+    on a service that is alone.
+    """
     idempotency_key: NotRequired[str]
     """Makes retries safe: requests with the same key and payload take effect once and get the same
     reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
@@ -285,6 +294,20 @@ class TextSettings(TypedDict):
     """BM25: how soon repetitions of a word stop counting."""
     b: float
     """BM25: how much long texts are marked down."""
+
+
+CollectionMoveUnderWay = TypedDict(
+    "CollectionMoveUnderWay",
+    {
+        # The node that brings the collection in.
+        "to": str,
+        # Absent for one more node.
+        "from": NotRequired[str],
+    },
+)
+"""The node that takes the place of another one of `nodes` when it has brought the collection in;
+absent while there is none.
+"""
 
 
 class EngineChoice(TypedDict):
@@ -330,8 +353,18 @@ class Collection(TypedDict):
     """Absent without declared types."""
     embedding: NotRequired[Embedding]
     """Absent without an endpoint."""
-    status: Literal["loading", "ready", "failed"]
-    """`failed`: the data of this collection is damaged. Other collections are available."""
+    replication_factor: NotRequired[int]
+    """How many nodes of a cluster are to hold it; absent for all of them."""
+    nodes: NotRequired[Sequence[str]]
+    """The names of the nodes that hold it; absent where all nodes do, and for a service that is
+    alone.
+    """
+    move: NotRequired[CollectionMoveUnderWay]
+    status: Literal["loading", "ready", "failed", "elsewhere"]
+    """`failed`: the data of this collection is damaged. Other collections are available.
+    `elsewhere`: other nodes of the cluster hold it, and did not tell its counts, which are 0
+    here.
+    """
     vector_count: int
     """The number of vectors that it has."""
     sequence: int
@@ -406,6 +439,11 @@ class CollectionUpdate(TypedDict):
     """
     embedding: NotRequired[Embedding | None]
     """What turns texts into its vectors from now on; null for nothing."""
+    replication_factor: NotRequired[int | None]
+    """How many nodes of a cluster hold the collection from now on; null for all of them. Nodes
+    bring it in, or drop it, one after another. On a service that is alone it is stored, and has
+    no effect.
+    """
 
 
 class CollectionClone(TypedDict):
@@ -430,6 +468,18 @@ class CollectionRename(TypedDict):
     reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
     sent.
     """
+
+
+CollectionMove = TypedDict(
+    "CollectionMove",
+    {
+        # The name of a node that holds the collection.
+        "from": str,
+        # The name of a node that serves and does not hold it. A drained node is none.
+        "to": str,
+    },
+)
+"""The node that gives a collection up, and the one that takes its place."""
 
 
 class CollectionDeleted(TypedDict):
@@ -1852,6 +1902,7 @@ class AuditEvent(TypedDict):
         "collection.update",
         "collection.clone",
         "collection.rename",
+        "collection.move",
         "collection.delete",
         "alias.set",
         "alias.change",
@@ -1860,6 +1911,8 @@ class AuditEvent(TypedDict):
         "key.rotate",
         "key.revoke",
         "backup.create",
+        "node.drain",
+        "node.undrain",
     ]
     """What the operation is about, and what was done with it."""
     outcome: AuditOutcome
@@ -1917,6 +1970,100 @@ class BackupList(TypedDict):
     """All backups."""
     backups: Sequence[Backup]
     """In the order of their names."""
+
+
+class NodeDigest(TypedDict):
+    """What a node of the cluster has of a collection."""
+    node: str
+    """The name of the node."""
+    vector_count: NotRequired[int]
+    """The number of vectors at the sequence."""
+    digest: NotRequired[str]
+    """64 hexadecimal digits."""
+    problem: NotRequired[str]
+    """Why the node has no digest, or one of less than was committed."""
+
+
+class CollectionDigest(TypedDict):
+    """A digest of what a collection has at a sequence."""
+    sequence: int
+    """The sequence of the write up to which the collection was read."""
+    vector_count: int
+    """The number of vectors at that sequence."""
+    digest: str
+    """64 hexadecimal digits."""
+    nodes: NotRequired[Sequence[NodeDigest]]
+    """With `all_nodes`: the nodes of the cluster in the order of their names; empty for a service
+    that is alone.
+    """
+
+
+class ClusterNode(TypedDict):
+    """A node of the cluster that was heard of lately."""
+    name: str
+    """The name of the node, as it is configured."""
+    url: str
+    """Where the other nodes reach it; empty until requests are answered."""
+    zone: str
+    """Where the node may fail together with others; empty where that is not configured."""
+    version: str
+    """The version of the program."""
+    state: Literal["joining", "serving", "leaving"]
+    """`joining`: requests are not answered yet; `leaving`: it is about to stop."""
+    collection_count: int
+    """Of how many collections the node carries out the writes."""
+    held_count: int
+    """How many collections the node holds."""
+    drain: Literal["none", "draining", "drained"]
+    """`draining`: it is to be stopped, and other nodes have yet to take over from it; `drained`: it
+    can be stopped.
+    """
+
+
+class ClusterDurability(TypedDict):
+    """Whether the logs of the cluster keep what was acknowledged."""
+    state: Literal["verified", "unverified", "insufficient"]
+    """`verified`: every NATS server syncs each message before it acknowledges it; `unverified`:
+    that is not known; `insufficient`: what was acknowledged can be lost.
+    """
+    detail: str
+    """What was found, and what to do about it."""
+
+
+class Cluster(TypedDict):
+    """The cluster as one of its nodes sees it."""
+    node: str | None
+    """The name of the node that replies; null for a service that is alone."""
+    leader: str | None
+    """The name of the node that creates, changes and deletes collections, aliases and API keys, as
+    far as this one knows; null for none.
+    """
+    nodes: Sequence[ClusterNode]
+    """The nodes in the order of their names; empty for a service that is alone."""
+    durability: ClusterDurability | None
+    """As this node has found it; null for a service that is alone."""
+
+
+class VerifiedFiles(TypedDict):
+    """What belongs together among the logs and the shared files of a cluster."""
+    kind: Literal["log", "archive", "checkpoint", "origin"]
+    """`log`: the records of a log; `archive`: its chunks among the shared files; `checkpoint`: what
+    new nodes begin with; `origin`: what a clone had before its first write.
+    """
+    name: str
+    """Of the log or the checkpoint."""
+    count: int
+    """Records of a log, chunks of an archive, files of the others."""
+    byte_count: int
+    """Their bytes."""
+    problem: str | None
+    """What is wrong; null when everything is as it was written."""
+
+
+class ClusterFiles(TypedDict):
+    """Whether the logs and the shared files of the cluster are as they were written."""
+    files: Sequence[VerifiedFiles]
+    """Everything that was read; empty for a service that is alone."""
 
 
 class ServiceInfo(TypedDict):

@@ -47,6 +47,7 @@ interface CreateOptions extends CommonOptions {
   readonly textFields?: readonly string[];
   readonly textLanguage?: TextLanguage;
   readonly ttl?: string;
+  readonly replicationFactor?: number;
   readonly schema?: string;
 }
 
@@ -75,6 +76,11 @@ export function addCollectionsCommand(program: Command): void {
     .option('--sparse-vectors <json|@file>', 'sparse vectors: {"words": {}}')
     .option('--description <text>', 'free text')
     .option('--ttl <duration>', 'vectors expire so long after their write, such as 30d')
+    .option(
+      '--replication-factor <n>',
+      'how many nodes of a cluster hold it (default: all)',
+      wholeNumber(1, 1_000),
+    )
     .option('--schema <json|@file>', 'types of metadata by path: {"year": "integer"}')
     .option('--text-fields <names>', 'metadata fields to search by words', splitNames)
     .addOption(
@@ -218,6 +224,9 @@ async function createCollection(id: string, options: CreateOptions): Promise<voi
       text: { fields: textFields, ...(textLanguage !== undefined && { language: textLanguage }) },
     }),
     ...(ttl !== undefined && { ttl_seconds: parseDuration('--ttl', ttl) / 1_000 }),
+    ...(options.replicationFactor !== undefined && {
+      replication_factor: options.replicationFactor,
+    }),
   });
   print(record, options);
 }

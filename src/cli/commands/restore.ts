@@ -1,7 +1,8 @@
-// `sagitta restore`: creates a data directory from a backup, after verifying the backup.
+// `sagitta restore`: creates a data directory from a backup, or from those of the nodes of a cluster, after verifying them.
 
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import type { RestoredBackups } from '../../offline.js';
 import { CliError } from '../failure.js';
 import {
   addDataDirectoryOption,
@@ -16,9 +17,12 @@ const EXAMPLES = `
 Examples:
   $ sagitta restore /mnt/backups/monday --data-dir /var/lib/sagitta
   $ sagitta serve --data-dir /var/lib/sagitta
+  $ sagitta restore /mnt/node-0 /mnt/node-1 --data-dir /var/lib/sagitta
 
 The data directory must be new or empty. It appears under its name when it is
-complete. The backup is not changed.`;
+complete. The backup is not changed. Backups of several nodes of a cluster
+become one data directory with all collections, each as of the newest backup
+that has its rows.`;
 
 interface RestoreOptions extends DataDirectoryOptions {
   readonly verify: boolean;
@@ -29,30 +33,51 @@ export function addRestoreCommand(program: Command): void {
   const command = program
     .command('restore')
     .description('create a data directory from a backup')
-    .argument('<backup>', 'directory created by sagitta backup or POST /v1/backups');
+    .argument(
+      '<backups...>',
+      'directory created by sagitta backup or POST /v1/backups; several are of nodes of one cluster',
+    );
   addDataDirectoryOption(command)
     .option('--no-verify', 'skip the verification of the backup')
     .option('--json', 'print the result as JSON')
     .addHelpText('after', EXAMPLES)
-    .action(async (backup: string, options: RestoreOptions) => {
+    .action(async (backups: readonly string[], options: RestoreOptions) => {
       const directory = dataDirectoryOf(options);
-      const reason = whyNoDirectory(backup);
-      if (reason !== null) throw new CliError(`no backup at ${resolve(backup)}: ${reason}`);
-      const { requireRestorable, restoreBackup } = await import('../../offline.js');
-      await requireRestorable(backup, directory);
-      if (options.verify) {
-        const report = await verifyDataDirectory(backup);
-        if (report.errorCount > 0) {
-          process.stderr.write(`${describeReport(report)}\n`);
-          throw new CliError(
-            `${backup} is damaged and was not restored; use another backup, or --no-verify to restore what is left of it`,
-          );
-        }
+      const { requireRestorable, restoreBackups } = await import('../../offline.js');
+      for (const backup of backups) {
+        const reason = whyNoDirectory(backup);
+        if (reason !== null) throw new CliError(`no backup at ${resolve(backup)}: ${reason}`);
+        await requireRestorable(backup, directory);
       }
-      const { byteLength } = await restoreBackup(backup, directory);
-      const text = options.json
-        ? JSON.stringify({ directory, byte_length: byteLength })
-        : `Restored ${formatBytes(byteLength)} to ${directory}.`;
-      process.stdout.write(`${text}\n`);
+      if (options.verify) for (const backup of backups) await requireIntact(backup);
+      const restored = await restoreBackups(backups, directory);
+      process.stdout.write(
+        options.json ? toJson(restored, directory) : toText(restored, directory),
+      );
     });
+}
+
+async function requireIntact(backup: string): Promise<void> {
+  const report = await verifyDataDirectory(backup);
+  if (report.errorCount === 0) return;
+  process.stderr.write(`${describeReport(report)}\n`);
+  throw new CliError(
+    `${backup} is damaged and was not restored; use another backup, or --no-verify to restore what is left of it`,
+  );
+}
+
+function toJson({ byteLength, added, missing }: RestoredBackups, directory: string): string {
+  return `${JSON.stringify({ directory, byte_length: byteLength, added, missing })}\n`;
+}
+
+function toText({ byteLength, added, missing }: RestoredBackups, directory: string): string {
+  const lines = [
+    `Restored ${formatBytes(byteLength)} to ${directory}.`,
+    ...added.map(({ id, backup }) => `The collection "${id}" is from ${backup}.`),
+    ...missing.map(
+      (id) =>
+        `The rows of the collection "${id}" are in none of the backups; restore those of all nodes together.`,
+    ),
+  ];
+  return `${lines.join('\n')}\n`;
 }

@@ -8,7 +8,9 @@ import { SagittaError } from '../../common/errors.js';
 import type { Metric } from '../../common/types.js';
 import type { Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import type { SegmentView } from '../collection/snapshot.js';
-import type { ScheduledHits, SearchScheduler } from '../query/search-scheduler.js';
+import type { DatabaseServices } from '../database-services.js';
+import { type SharedRows, searchByEngine } from '../query/scattered-search.js';
+import type { ScheduledHits } from '../query/search-scheduler.js';
 import type { SearchTarget } from '../query/search-target.js';
 
 export interface SearchPlan {
@@ -16,6 +18,8 @@ export interface SearchPlan {
   /** The named vector of the rows; null for the unnamed one. */
   readonly using: string | null;
   readonly target: SearchTarget;
+  /** How other nodes find the rows of the target; null for a sample. */
+  readonly shared: SharedRows | null;
   readonly metric: Metric;
   /** Null for all matches that reach the threshold. */
   readonly topK: number | null;
@@ -76,16 +80,16 @@ export interface Group {
 
 export class JoinSearches {
   readonly #plan: SearchPlan;
-  readonly #scheduler: SearchScheduler;
+  readonly #services: DatabaseServices;
   readonly #signal: AbortSignal;
   /** Hits of one row in its first search. */
   readonly #k: number;
   #groupRows: number;
   #hasBegun = false;
 
-  constructor(plan: SearchPlan, scheduler: SearchScheduler, signal: AbortSignal) {
+  constructor(plan: SearchPlan, services: DatabaseServices, signal: AbortSignal) {
     this.#plan = plan;
-    this.#scheduler = scheduler;
+    this.#services = services;
     this.#signal = signal;
     // The row itself may be among the hits.
     this.#k = plan.topK === null ? THRESHOLD_PAGE_FIRST : plan.topK + (plan.excludesSelf ? 1 : 0);
@@ -151,9 +155,10 @@ export class JoinSearches {
   async #submit(queries: readonly SearchQuery[]): Promise<ScheduledHits> {
     const mayFail = !this.#hasBegun;
     this.#hasBegun = true;
+    const searches = queries.map((query) => ({ query, rows: this.#plan.shared }));
     for (;;) {
       try {
-        return await this.#scheduler.search(queries, this.#signal);
+        return await searchByEngine(searches, this.#services, this.#signal);
       } catch (error) {
         const isOverloaded = error instanceof SagittaError && error.code === 'overloaded';
         if (mayFail || !isOverloaded) throw error;

@@ -144,6 +144,16 @@ export async function runJoin(
     views,
     using,
     target,
+    shared:
+      withSample === undefined
+        ? {
+            collection: searched,
+            snapshot: withSnapshot,
+            scoring: { kind: 'vector', using: withUsing },
+            filters: request.withFilter === undefined ? [] : [request.withFilter],
+            target,
+          }
+        : null,
     pairs: request.unorderedPairs ? new UnorderedPairs(views, target.segmentViews) : null,
     metric,
     topK: request.topK ?? null,
@@ -196,7 +206,7 @@ async function* joinChunks(
   const stats = services.scanStats.startJoin(countVisible(plan.views));
   const controller = new AbortController();
   const ignoreAbort = whenAborted(signal, () => controller.abort(signal?.reason));
-  const searches = new JoinSearches(plan, services.scheduler, controller.signal);
+  const searches = new JoinSearches(plan, services, controller.signal);
   const rows = walkRows(plan.views);
   const builder = new JoinChunkBuilder(plan);
   let next: Group | null = null;

@@ -166,10 +166,7 @@ export async function runScan(
   const { dimension = null, vectors = {}, multiVectors = {} } = collection.definition;
   const { sparseVectors = {} } = collection.definition;
   const options = {
-    names: request.includeValues ? Object.keys(vectors) : [],
-    multiNames: request.includeValues ? Object.keys(multiVectors) : [],
-    sparseNames: request.includeValues ? Object.keys(sparseVectors) : [],
-    values: request.includeValues && dimension !== null,
+    ...(request.includeValues ? allVectors(collection) : NO_VECTORS),
     metadata: request.includeMetadata && !hasTyped,
     typedFields,
     bytesMax: request.chunkBytesMax ?? CHUNK_BYTES,
@@ -198,6 +195,34 @@ export async function runScan(
         throw error;
       }
     },
+  };
+}
+
+/** All columns of the rows of views, in the order of `rowsOf`. Throws `data_corrupt`. */
+export function allChunks(
+  collection: Collection,
+  views: readonly SegmentView[],
+): Generator<RowChunk> {
+  return intactChunks(collection, views, {
+    ...allVectors(collection),
+    metadata: true,
+    typedFields: [],
+    bytesMax: CHUNK_BYTES,
+    rowsMax: CHUNK_ROWS_MAX,
+  });
+}
+
+type VectorOptions = Pick<ChunkOptions, 'names' | 'multiNames' | 'sparseNames' | 'values'>;
+
+const NO_VECTORS: VectorOptions = { names: [], multiNames: [], sparseNames: [], values: false };
+
+function allVectors({ definition }: Collection): VectorOptions {
+  const { dimension = null, vectors = {}, multiVectors = {}, sparseVectors = {} } = definition;
+  return {
+    names: Object.keys(vectors),
+    multiNames: Object.keys(multiVectors),
+    sparseNames: Object.keys(sparseVectors),
+    values: dimension !== null,
   };
 }
 

@@ -4,9 +4,10 @@
 
 import type { Clock } from '../../common/clock.js';
 import { type IssueLocation, SagittaError, validationError } from '../../common/errors.js';
+import { Milestones } from '../../common/milestones.js';
 import type { VectorShape } from '../../common/types.js';
-import { whenAborted } from '../../common/when-aborted.js';
 import type { Segment } from '../../segment/segment.js';
+import type { CommitLog } from '../../storage/commit-log.js';
 import type { Store } from '../../storage/store.js';
 import { type CommitTimings, type Include, unnamedShape, type VectorRecord } from '../api.js';
 import type { DatabaseObserver } from '../observer.js';
@@ -15,7 +16,7 @@ import type { FileGuard } from './file-guard.js';
 import type { CollectionDefinition } from './manifest.js';
 import type { RowAddress, Rows } from './rows.js';
 import { type Snapshot, takeSnapshot } from './snapshot.js';
-import { type Write, Writer } from './writer.js';
+import { type Followed, type RecordMark, type Write, Writer } from './writer.js';
 
 /** The vectors of a row. */
 type VectorsOfRow = Pick<VectorRecord, 'values' | 'vectors' | 'sparseVectors'>;
@@ -30,10 +31,11 @@ export class Collection {
   readonly expiries: Expiries;
   readonly #guard: FileGuard;
   readonly #clock: Clock;
+  readonly #log: CommitLog;
   readonly #writer: Writer;
   readonly #history: SequenceHistory;
   readonly #onCommitted: () => void;
-  readonly #sequenceWaiters = new Set<{ sequence: number; resolve: () => void }>();
+  readonly #visible: Milestones;
   readonly #pins = new Set<{ readonly sequence: number }>();
   #definition: CollectionDefinition;
   #sequence: number;
@@ -45,6 +47,7 @@ export class Collection {
     rows: Rows;
     expiries: Expiries;
     guard: FileGuard;
+    log: CommitLog;
     store: Store;
     clock: Clock;
     retentionMs: number;
@@ -64,17 +67,20 @@ export class Collection {
     this.rows = options.rows;
     this.expiries = options.expiries;
     this.#guard = options.guard;
+    this.#log = options.log;
     this.#clock = options.clock;
     this.#sequence = options.sequence;
+    this.#visible = new Milestones(options.sequence);
     this.#horizonSequence = options.horizonSequence;
     this.#writtenAtMs = options.writtenAtMs;
     this.#onCommitted = options.onCommitted;
     this.#history = new SequenceHistory(options.retentionMs);
     this.#history.note(this.#clock.now(), this.#sequence);
     this.#writer = new Writer({
+      log: options.log,
       store: options.store,
       sequence: options.sequence,
-      onApplied: (sequence) => this.#advance(sequence),
+      onApplied: (last) => this.#advance(last),
       waitingMax: options.queuedWritesMax,
       observer: options.observer,
       requireIntact: () => this.requireIntact(),
@@ -155,6 +161,26 @@ export class Collection {
     return this.#writer.submit(write, onCommitted);
   }
 
+  /** Resolves when the writes that were submitted before the call, if any, are visible or refused. */
+  async whenVisible(): Promise<void> {
+    await this.#writer.submit(NO_WRITE);
+  }
+
+  /** Whether this process may write at the moment; otherwise another node does. */
+  get isWritable(): boolean {
+    return this.#log.isWritable;
+  }
+
+  /** See `CommitLog.whenStored`. */
+  whenStored(): Promise<void> | undefined {
+    return this.#log.whenStored();
+  }
+
+  /** Stores and applies what another node has committed to the log (follow.ts), in the order of the calls. */
+  follow(committed: Write<void>): Promise<Followed> {
+    return this.#writer.submitCommitted(committed);
+  }
+
   /** Finishes the writes under way; later ones reject with `reason`. */
   closeWriter(reason: Error): Promise<void> {
     return this.#writer.close(reason);
@@ -165,23 +191,8 @@ export class Collection {
   }
 
   /** Resolves when a write with this sequence is visible; rejects with the signal's reason. */
-  async waitForSequence(sequence: number, signal: AbortSignal | undefined): Promise<void> {
-    if (sequence <= this.#sequence) return;
-    signal?.throwIfAborted();
-    await new Promise<void>((resolve, reject) => {
-      const waiter = {
-        sequence,
-        resolve: () => {
-          ignoreAbort();
-          resolve();
-        },
-      };
-      const ignoreAbort = whenAborted(signal, () => {
-        this.#sequenceWaiters.delete(waiter);
-        reject(signal?.reason);
-      });
-      this.#sequenceWaiters.add(waiter);
-    });
+  waitForSequence(sequence: number, signal: AbortSignal | undefined): Promise<void> {
+    return this.#visible.wait(sequence, signal);
   }
 
   find(id: string): RowAddress | undefined {
@@ -303,20 +314,21 @@ export class Collection {
     }
   }
 
-  #advance(sequence: number): void {
-    // A commit of replies alone has written nothing.
-    if (sequence === this.#sequence) return;
+  #advance({ sequence, timeMs }: RecordMark): void {
     this.#sequence = sequence;
-    this.#writtenAtMs = this.#clock.now();
-    this.#history.note(this.#writtenAtMs, sequence);
-    for (const waiter of this.#sequenceWaiters) {
-      if (waiter.sequence > sequence) continue;
-      this.#sequenceWaiters.delete(waiter);
-      waiter.resolve();
-    }
+    this.#writtenAtMs = timeMs;
+    // Rows are kept by the clock of this node, which may not be the one that wrote.
+    this.#history.note(this.#clock.now(), sequence);
+    this.#visible.reach(sequence);
     this.#onCommitted();
   }
 }
+
+const NO_WRITE: Write<void> = {
+  mayFollow: () => true,
+  endsCommit: false,
+  prepare: () => ({ operations: [], result: undefined, apply() {} }),
+};
 
 /** The members by those of the names that the row has. */
 function present<Value>(

@@ -5,6 +5,8 @@ import { type FieldPath, field, validationError } from '../../common/errors.js';
 import { isJsonObject, resolvePath } from '../../common/metadata-path.js';
 import type { DeclaredType, DeclaredTypes, Json, JsonObject } from '../../common/types.js';
 import { parseInstant } from '../../filter/instant.js';
+import type { CommitLog } from '../../storage/commit-log.js';
+import type { StoreOperation } from '../../storage/store.js';
 import { keys } from '../keys.js';
 import type { Collection } from './collection.js';
 import { type CollectionDefinition, encodeJson } from './manifest.js';
@@ -68,12 +70,14 @@ const YIELD_ROWS = 1_024;
 
 /**
  * The write that puts a definition with other types into effect. Writes before it are checked as existing
- * vectors, writes after it against the types. Throws `invalid_metadata` for a vector that does not fit.
+ * vectors, writes after it against the types. It is committed to `log`, that of the catalogue. Throws
+ * `invalid_metadata` for a vector that does not fit.
  */
 export function declareTypes(
   collection: Collection,
   definition: CollectionDefinition,
   types: DeclaredTypes | null,
+  { log, alsoCommit }: { readonly log: CommitLog; readonly alsoCommit: readonly StoreOperation[] },
 ): Write<void> {
   return {
     // It reads every row.
@@ -83,8 +87,8 @@ export function declareTypes(
       if (types !== null) await checkRows(collection, types);
       const key = keys.collection(definition.id);
       return {
-        takesSequence: false,
-        operations: [{ kind: 'put', key, value: encodeJson(definition) }],
+        operations: [{ kind: 'put', key, value: encodeJson(definition) }, ...alsoCommit],
+        log,
         result: undefined,
         apply: () => collection.redefine(definition),
       };

@@ -5,7 +5,7 @@
 import type { VectorBatch } from '../../common/types.js';
 import { decodeExpiries, type ExpiryTimes, encodeExpiries } from '../../segment/expiries.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
-import { keys } from '../keys.js';
+import { changesUnder, keys } from '../keys.js';
 import type { RowAddress, Rows } from './rows.js';
 
 /** For `VectorBatch.expiresAtMs`: a vector that stays, also where the collection has a time to live. */
@@ -69,6 +69,15 @@ export class Expiries {
       operations: [{ kind: 'put', key, value: encodeExpiries(times) }],
       apply: () => this.#add(sequence, times),
     };
+  }
+
+  /** Applies what another node has stored and removed. */
+  follow(operations: readonly StoreOperation[]): void {
+    const prefix = keys.expiriesOfCollection(this.#incarnation);
+    for (const { key, value } of changesUnder(prefix, operations)) {
+      if (value === null) this.#remove(Number(key[2]));
+      else this.#add(Number(key[2]), decodeExpiries(value));
+    }
   }
 
   /** When the vector in this live row expires; NEVER if it does not. */

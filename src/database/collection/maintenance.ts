@@ -150,6 +150,7 @@ export class Maintenance {
       // The log then has only the writes that arrive meanwhile.
       collection.rows.sealActive();
       await this.#checkpoint();
+      await collection.whenStored();
       const { sequence, definition } = collection;
       const source = { incarnation: collection.incarnation, manifest: this.#manifest, sequence };
       await copyStored(store, source, incarnation);
@@ -378,6 +379,8 @@ export class Maintenance {
   async #commitManifest(manifest: Manifest, operations: readonly StoreOperation[]): Promise<void> {
     const { store, collection } = this.#options;
     const next: Manifest = { ...manifest, formatVersion: FORMAT_VERSION };
+    // The files have what was applied to memory.
+    await collection.whenStored();
     await store.commit([
       { kind: 'put', key: keys.manifest(collection.incarnation), value: encodeJson(next) },
       ...operations,

@@ -34,6 +34,8 @@ export interface CollectionDefinition {
   readonly text?: TextSettings | undefined;
   /** Turns texts into vectors; null or absent for none. */
   readonly embedding?: EmbeddingSource | null;
+  /** How many nodes of a cluster hold it; null or absent for all. */
+  readonly replicationFactor?: number | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
 }
@@ -71,6 +73,11 @@ export const EMPTY_MANIFEST: Manifest = {
   writtenAtMs: 0,
   segments: [],
 };
+
+/** Throws `data_corrupt`. */
+export function decodeDefinition(bytes: Uint8Array, id: string): CollectionDefinition {
+  return decodeJson<CollectionDefinition>(bytes, `The catalogue's entry of collection "${id}"`);
+}
 
 export function encodeJson<T extends { readonly formatVersion: number }>(value: T): Uint8Array {
   return Buffer.from(JSON.stringify(value));

@@ -11,6 +11,7 @@ import { decodeDeletions } from '../../segment/deletions.js';
 import { decodeLogRecord, type LogRecord } from '../../segment/log-record.js';
 import { SEGMENT_BYTES_MAX, type Segment } from '../../segment/segment.js';
 import { decodeSegment } from '../../segment/segment-file.js';
+import type { CommitLogs } from '../../storage/commit-log.js';
 import type { Store } from '../../storage/store.js';
 import { type NamedShapes, valuesPerRow } from '../api.js';
 import { keys, logName, segmentBlobName } from '../keys.js';
@@ -37,6 +38,7 @@ import { applyLogRecord } from './writes.js';
 
 export interface LoadOptions {
   readonly store: Store;
+  readonly logs: CommitLogs;
   readonly pool: WorkerPool;
   readonly limits: Limits;
   readonly clock: Clock;
@@ -61,7 +63,11 @@ export interface LoadProgress {
  */
 export async function loadCollection(
   definition: CollectionDefinition,
-  options: LoadOptions & { readonly onDamaged: (error: SagittaError) => void },
+  options: LoadOptions & {
+    readonly onDamaged: (error: SagittaError) => void;
+    /** Different for each time that other files may have taken the place of those of the collection. */
+    readonly generation: number;
+  },
   progress: LoadProgress = { segmentCount: 0, loadedSegmentCount: 0 },
 ): Promise<{ collection: Collection; maintenance: Maintenance }> {
   const { store, clock, limits, encoder, onDamaged } = options;
@@ -73,6 +79,7 @@ export async function loadCollection(
   const segmentBytesMax = segmentBytesOf(definition, limits);
   const rows = new Rows({
     incarnation,
+    generation: options.generation,
     dimension,
     named: dimensionsOf(definition.vectors),
     multi: dimensionsOf(definition.multiVectors),
@@ -104,6 +111,7 @@ export async function loadCollection(
     rows,
     expiries,
     guard,
+    log: options.logs.ofCollection(incarnation),
     store,
     clock,
     retentionMs: limits.retentionMs,

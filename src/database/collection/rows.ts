@@ -14,6 +14,8 @@ export interface RowAddress {
 
 export interface RowsOptions {
   readonly incarnation: string;
+  /** Tells segments apart that have had the same number at different times; 0 for the first ones. */
+  readonly generation?: number;
   /** Of the unnamed vector; 0 for a collection without it. */
   readonly dimension: number;
   /** The dimensions of the named vectors, by name. */
@@ -204,7 +206,8 @@ export class Rows {
   }
 
   segmentKey(number: number): string {
-    return `${this.#options.incarnation}/${number}`;
+    const { incarnation, generation = 0 } = this.#options;
+    return generation === 0 ? `${incarnation}/${number}` : `${incarnation}/${number}~${generation}`;
   }
 
   #activeSegment(): Segment {

@@ -51,18 +51,28 @@ export class WriteStream {
   #failure: { readonly error: unknown } | undefined;
 
   /** Throws `idempotency_in_flight` and `idempotency_key_reused`. */
-  constructor(
+  static async open(
     collection: Collection,
     { mode, idempotency }: WriteStreamOptions,
     services: DatabaseServices,
+  ): Promise<WriteStream> {
+    if (idempotency === undefined) return new WriteStream(collection, mode, services, null);
+    const { incarnation } = collection;
+    const claim = await services.idempotencyKeys.claim({ ...idempotency, incarnation });
+    const keyed = new KeyedStream(claim, idempotency.key, collection);
+    return new WriteStream(collection, mode, services, keyed);
+  }
+
+  private constructor(
+    collection: Collection,
+    mode: WriteMode,
+    services: DatabaseServices,
+    keyed: KeyedStream | null,
   ) {
     this.#collection = collection;
     this.#mode = mode;
     this.#services = services;
-    this.#keyed =
-      idempotency === undefined
-        ? null
-        : new KeyedStream(services.idempotencyKeys.claim(idempotency), idempotency.key, collection);
+    this.#keyed = keyed;
     this.#resumed = this.#keyed?.earlier ?? NO_PROGRESS;
     this.#prepared = this.#resumed;
     this.#durable = this.#resumed;
@@ -111,8 +121,10 @@ export class WriteStream {
     const kept = this.#keyed?.end();
     if (kept != null) return { reply: kept as Reply, isReplay: true };
     const reply = encode(this.#durable);
-    if (this.#keyed !== null)
-      await this.#services.idempotencyKeys.commit(this.#keyed.storeReply(reply, this.#durable));
+    if (this.#keyed !== null) {
+      const operations = this.#keyed.storeReply(reply, this.#durable);
+      await this.#services.idempotencyKeys.commit(operations, this.#collection.incarnation);
+    }
     return { reply, isReplay: false };
   }
 

@@ -1,25 +1,42 @@
-// The single writer of a collection. Writes that wait while a commit is being written to disk become
-// the next commit together (group commit): no timer, no delay when idle, one fsync for many writes
-// under load. Each write is prepared against the state that the writes before it will leave,
-// committed, and only then applied to memory: what a reader sees is always on disk. A write that is refused
-// because of writes before it is told so when they are on disk, too.
+// The single writer of a collection. Writes that wait while a commit is being written to disk become the next
+// commit together (group commit): no timer, no delay when idle. Each write is prepared against the state that the
+// writes before it will leave, committed, and only then applied to memory: what a reader sees is always on disk, here or
+// in a shared log. A write that is refused because of writes before it is told so when they are committed, too. What
+// another node has committed takes the same way, but is only stored here.
 
 import { overloadedError } from '../../common/errors.js';
 import type { VectorBatch } from '../../common/types.js';
+import type { CommitLog } from '../../storage/commit-log.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import type { CommitTimings } from '../api.js';
 import type { DatabaseObserver } from '../observer.js';
 
+export interface RecordMark {
+  readonly sequence: number;
+  /** When it was written, by the clock of the node that wrote it. */
+  readonly timeMs: number;
+}
+
 /** A write that has been assigned its sequence. */
 export interface PreparedWrite<Result> {
-  /** Whether it uses the sequence that it was offered. */
-  readonly takesSequence: boolean;
+  /** The last of its records, which take sequences from the one that it was offered; absent when it has none. */
+  readonly last?: RecordMark;
   readonly operations: readonly StoreOperation[];
+  /** Where the operations are committed, if not to the log of the collection. */
+  readonly log?: CommitLog;
   /** The rows that it adds, if any. */
-  readonly batch?: VectorBatch;
+  readonly batches?: readonly VectorBatch[];
   readonly result: Result;
-  /** Changes memory; runs when the operations are on disk, in order, and must not throw. */
+  /** Changes memory; runs when the operations are committed, in order, and must not throw. */
   apply(): void;
+  /** Runs when the store of this process has the operations, too: their memory may be used again. */
+  release?(): void;
+}
+
+/** What another node has committed, and is applied to memory here. */
+export interface Followed {
+  /** Rejects when the store could not take it. */
+  readonly stored: Promise<void>;
 }
 
 /**
@@ -47,6 +64,8 @@ export interface Write<Result> {
 
 interface PendingWrite {
   readonly write: Write<unknown>;
+  /** Whether another node has committed it. */
+  readonly isCommitted: boolean;
   readonly submittedAtMs: number;
   readonly onCommitted: ((timings: CommitTimings) => void) | undefined;
   readonly resolve: (result: unknown) => void;
@@ -57,8 +76,9 @@ interface PendingWrite {
 const COMMIT_BYTES_MAX = 32 * 1024 * 1024;
 
 export class Writer {
+  readonly #log: CommitLog;
   readonly #store: Store;
-  readonly #onApplied: (sequence: number) => void;
+  readonly #onApplied: (last: RecordMark) => void;
   readonly #waitingMax: number;
   readonly #observer: DatabaseObserver;
   readonly #requireIntact: () => void;
@@ -70,11 +90,13 @@ export class Writer {
   #closedWith: Error | undefined;
 
   constructor(options: {
+    log: CommitLog;
+    /** Gets what other nodes have committed. */
     store: Store;
     /** The last sequence in use. */
     sequence: number;
-    /** Called when a commit has been applied, with the last sequence that is now visible. */
-    onApplied: (sequence: number) => void;
+    /** Called when a commit has been applied, with the last record that is now visible. Not for one without records. */
+    onApplied: (last: RecordMark) => void;
     /** Writes that may wait. Nothing else bounds writes without a body, such as deletes. */
     waitingMax: number;
     observer: DatabaseObserver;
@@ -88,6 +110,7 @@ export class Writer {
      */
     stage: (batches: readonly VectorBatch[]) => Promise<void> | undefined;
   }) {
+    this.#log = options.log;
     this.#store = options.store;
     this.#sequence = options.sequence;
     this.#onApplied = options.onApplied;
@@ -108,11 +131,27 @@ export class Writer {
       write.failed?.(error);
       return Promise.reject(error);
     }
+    return this.#enqueue(write, { isCommitted: false, onCommitted });
+  }
+
+  /** For a write that another node has committed: it is applied while it is being stored. */
+  submitCommitted(write: Write<void>): Promise<Followed> {
+    if (this.#closedWith !== undefined) return Promise.reject(this.#closedWith);
+    return this.#enqueue<unknown>(write, {
+      isCommitted: true,
+      onCommitted: undefined,
+    }) as Promise<Followed>;
+  }
+
+  #enqueue<Result>(
+    write: Write<Result>,
+    options: Pick<PendingWrite, 'isCommitted' | 'onCommitted'>,
+  ): Promise<Result> {
     return new Promise<Result>((resolve, reject) => {
       this.#waiting.push({
         write,
+        ...options,
         submittedAtMs: performance.now(),
-        onCommitted,
         resolve: resolve as (result: unknown) => void,
         reject,
       });
@@ -146,16 +185,20 @@ export class Writer {
     const accepted: { pendingWrite: PendingWrite; prepared: PreparedWrite<unknown> }[] = [];
     const refused: { pendingWrite: PendingWrite; error: unknown }[] = [];
     const operations: StoreOperation[] = [];
-    let sequence = this.#sequence;
+    const { isCommitted } = this.#waiting[0]!;
+    let log = this.#log;
+    let last: RecordMark | undefined;
     let byteCount = 0;
     while (this.#waiting.length > 0 && byteCount < COMMIT_BYTES_MAX) {
       const next = this.#waiting[0]!;
+      if (next.isCommitted !== isCommitted) break;
       if (accepted.length > 0 && !next.write.mayFollow(pending)) break;
       this.#waiting.shift();
       try {
-        const preparing = next.write.prepare(sequence + 1, pending);
+        const preparing = next.write.prepare((last?.sequence ?? this.#sequence) + 1, pending);
         const prepared = preparing instanceof Promise ? await preparing : preparing;
-        if (prepared.takesSequence) sequence++;
+        last = prepared.last ?? last;
+        log = prepared.log ?? log;
         accepted.push({ pendingWrite: next, prepared });
         for (const operation of prepared.operations) {
           operations.push(operation);
@@ -170,12 +213,14 @@ export class Writer {
       }
       if (next.write.endsCommit) break;
     }
-    const batches = accepted.flatMap(({ prepared }) => prepared.batch ?? []);
+    const batches = accepted.flatMap(({ prepared }) => prepared.batches ?? []);
     const staging = this.#stage(batches);
     const startedAtMs = performance.now();
+    let stored: Promise<void> | undefined;
     try {
       this.#requireIntact();
-      if (operations.length > 0) await this.#store.commit(operations);
+      if (isCommitted) stored = this.#store.commit(operations);
+      else if (operations.length > 0) await log.commit(operations);
     } catch (error) {
       // The caller may use the memory of its batch again when the write has failed.
       await staging;
@@ -191,15 +236,35 @@ export class Writer {
     if (staging !== undefined) await this.#stage(batches);
     if (operations.length > 0) this.#observer.writesCommitted(accepted.length, commitMs);
     for (const { prepared } of accepted) prepared.apply();
-    this.#sequence = sequence;
-    this.#onApplied(sequence);
+    if (last !== undefined) {
+      this.#sequence = last.sequence;
+      this.#onApplied(last);
+    }
+    stored ??= log.whenStored();
+    void releaseWhen(
+      stored,
+      accepted.map(({ prepared }) => prepared),
+    );
     for (const { pendingWrite, prepared } of accepted) {
       const { submittedAtMs, onCommitted, resolve } = pendingWrite;
       onCommitted?.({ submittedAtMs, waitMs: startedAtMs - submittedAtMs, commitMs });
-      resolve(prepared.result);
+      resolve(isCommitted ? { stored } : prepared.result);
     }
     for (const { pendingWrite, error } of refused) pendingWrite.reject(error);
   }
+}
+
+async function releaseWhen(
+  stored: Promise<void> | undefined,
+  writes: readonly PreparedWrite<unknown>[],
+): Promise<void> {
+  try {
+    if (stored !== undefined) await stored;
+  } catch {
+    // The store may still read it.
+    return;
+  }
+  for (const write of writes) write.release?.();
 }
 
 function fail({ write, reject }: PendingWrite, error: unknown): void {

@@ -440,7 +440,6 @@ export function withoutEffect<Result>(
   alsoCommit: CommitTogether<Result> | undefined,
 ): PreparedWrite<Result> {
   return {
-    takesSequence: false,
     operations: alsoCommit?.(result) ?? [],
     result,
     apply() {},
@@ -468,15 +467,16 @@ export function logged<Result extends { readonly sequence: number }>(
     record: encoded,
   };
   return {
-    takesSequence: true,
+    last: { sequence: result.sequence, timeMs: record.timeMs },
     operations: [append, ...(companion?.operations ?? []), ...(alsoCommit?.(result) ?? [])],
-    ...(record.kind === 'write' && { batch: record.batch }),
+    ...(record.kind === 'write' && { batches: [record.batch] }),
     result,
     apply() {
-      // The commit has ended, so the store no longer reads the record.
-      pooled?.recordBytes.release(encoded);
       applyLogRecord(collection.rows, record, result.sequence);
       companion?.apply();
+    },
+    release() {
+      pooled?.recordBytes.release(encoded);
     },
   };
 }

@@ -226,10 +226,11 @@ async function* findNeighbors(plan: Plan, rowsMax: number): AsyncGenerator<RowsO
     metric: neighborMetric,
     topK: neighborCount,
     scoreMin: null,
+    shared: null,
     excludesSelf: true,
     mayLackDirection: false,
   };
-  const searches = new JoinSearches(search, services.scheduler, controller.signal);
+  const searches = new JoinSearches(search, services, controller.signal);
   const stats = services.scanStats.startJoin(countVisible(views));
   const remaining = walkRows(views);
   const builder = new NeighborsBuilder(search, rowsMax);

@@ -15,7 +15,7 @@ import { observeCursorError, observeCursors } from '../observer.js';
 import type { ListSortKey } from '../order/order-rows.js';
 import type { ListCursor } from './cursor.js';
 import type { FilterCache } from './filter-cache.js';
-import { findLimitIssues, mismatch, openCursor, sameJson } from './paging.js';
+import { findLimitIssues, mismatch, openCursor, reachCursors, sameJson } from './paging.js';
 
 interface ListPlan {
   readonly sequence: number;
@@ -47,9 +47,13 @@ export async function runList(
   collection: Collection,
   request: ListRequest,
   services: DatabaseServices,
+  signal: AbortSignal | undefined,
 ): Promise<ListReply> {
-  const { observer } = services;
+  const { observer, sealer } = services;
   try {
+    if (request.cursor !== undefined) {
+      await reachCursors(collection, [request.cursor], sealer, signal);
+    }
     const reply = await findPage(collection, request, services);
     observeCursors(observer, request, reply);
     return reply;

@@ -2,10 +2,9 @@
 // with the same filter and vector share the views, by which engines and caches recognize them.
 
 import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
+import type { JsonObject } from '../../common/types.js';
 import { countBefore } from '../../engine/core/count-before.js';
-import { searchByExamples } from '../../engine/core/example-search.js';
-import { searchByMaxSim } from '../../engine/core/max-sim.js';
-import { type FilterNode, filterTests } from '../../filter/filter-node.js';
+import { allOf, type FilterNode, filterTests } from '../../filter/filter-node.js';
 import type { Segment } from '../../segment/segment.js';
 import {
   amongRows,
@@ -13,28 +12,35 @@ import {
   type SegmentView,
   type Snapshot,
   uniteViews,
-  viewsOfMulti,
-  viewsOfNamed,
 } from '../collection/snapshot.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import { FusedSource } from './fusion/fused-source.js';
 import { RankedPart } from './fusion/ranked-part.js';
+import type { Scoring } from './peers.js';
 import type { Prefetch } from './prefetch.js';
 import type { QueryPlan } from './query-plan.js';
 import {
+  type ExampleRanking,
   type FusedRanking,
   type MultiRanking,
   type Ranking,
   type SingleRanking,
-  searchedName,
   searchedVector,
   shownScore,
+  type VectorRanking,
 } from './ranking.js';
+import {
+  countTogether,
+  type SharedRows,
+  searchByEngine,
+  searchTogether,
+} from './scattered-search.js';
 import { type RankedSource, rankedSource, type SearchSource } from './search-source.js';
 import { type SearchTarget, searchTarget, toHits, withoutIds } from './search-target.js';
 import { openSparseSearch } from './sparse-query.js';
 import { openTextSearch } from './text-query.js';
+import { searchHere, viewsScoredBy } from './vector-search.js';
 
 interface OpenRanking<Source extends SearchSource = SearchSource> {
   /** With only the rows that it ranks. */
@@ -43,6 +49,8 @@ interface OpenRanking<Source extends SearchSource = SearchSource> {
   readonly visibleCount: number;
   /** Null for the engine, which searches for many queries together. */
   readonly source: Source | null;
+  /** How other nodes find the same rows; null where they cannot. */
+  readonly shared: SharedRows | null;
 }
 
 /** Of a ranking that a fusion can have as a part. */
@@ -56,11 +64,21 @@ export interface OpenPlan extends OpenRanking {
 
 type Views = readonly SegmentView[];
 
-/** Filters, each of which may be null. */
-type Filters = readonly (FilterNode | null)[];
+/** Both null for none. */
+interface Filter {
+  readonly filter: JsonObject | null;
+  readonly filterNode: FilterNode | null;
+}
 
-/** Narrows the rows that the filters of a query let pass. */
-type Restrict = (views: Views) => Views;
+/** Rows that pass filters. */
+interface Passing {
+  readonly views: Views;
+  /** The filters, if they are all that was chosen by; else null. */
+  readonly filters: readonly JsonObject[] | null;
+}
+
+/** Narrows the rows that the filters of a query let pass; null for not at all. */
+type Restrict = ((views: Views) => Views) | null;
 
 /** One a plan, in order. Rejects with `overloaded` and with the signal's reason. */
 export async function openPlans(
@@ -73,13 +91,13 @@ export async function openPlans(
   const opening = plans.map(({ sequence }) => {
     let open = snapshots.get(sequence);
     if (open === undefined) {
-      open = new OpenSnapshot(view.snapshot(sequence), services, signal);
+      open = new OpenSnapshot(view, sequence, services, signal);
       snapshots.set(sequence, open);
     }
     return open;
   });
   // At once: equal filters are evaluated once, and different ones side by side.
-  await Promise.all(plans.map(({ filterNode }, i) => opening[i]!.filter([filterNode])));
+  await Promise.all(plans.map((plan, i) => opening[i]!.filter([plan])));
   const opened: OpenPlan[] = [];
   // One after another, so that a batch does not occupy the main thread.
   for (const [i, plan] of plans.entries()) {
@@ -95,22 +113,29 @@ export async function openPlans(
 
 class OpenSnapshot {
   readonly snapshot: Snapshot;
+  readonly #view: SnapshotView;
   readonly #services: DatabaseServices;
   readonly #signal: AbortSignal | undefined;
   readonly #passing = new Map<FilterNode | null, Promise<Views>>();
-  /** What the engine searches, by the views that pass and the name of the vector. */
-  readonly #searched = new WeakMap<Views, Map<string | null, OpenSingle>>();
+  /** The rows that searches by vectors score, by the views that pass and the name of the vector. */
+  readonly #searched = new WeakMap<Views, Map<string, OpenRanking>>();
 
-  constructor(snapshot: Snapshot, services: DatabaseServices, signal: AbortSignal | undefined) {
-    this.snapshot = snapshot;
+  constructor(
+    view: SnapshotView,
+    sequence: number,
+    services: DatabaseServices,
+    signal: AbortSignal | undefined,
+  ) {
+    this.snapshot = view.snapshot(sequence);
+    this.#view = view;
     this.#services = services;
     this.#signal = signal;
   }
 
   /** The views with only the rows that pass the filters. */
-  filter(filters: Filters): Promise<Views> {
-    const children = filters.filter((node) => node !== null);
-    const node = children.length > 1 ? ({ kind: 'and', children } as const) : (children[0] ?? null);
+  filter(filters: readonly Filter[]): Promise<Views> {
+    const children = filters.flatMap(({ filterNode }) => filterNode ?? []);
+    const node = children.length === 0 ? null : allOf(children);
     let passing = this.#passing.get(node);
     if (passing === undefined) {
       passing = this.#services.filters.filter(this.snapshot.views, node, this.#signal);
@@ -119,83 +144,91 @@ class OpenSnapshot {
     return passing;
   }
 
-  async open({ ranking, prefetch, filterNode }: QueryPlan): Promise<OpenRanking> {
-    if (prefetch === null) return this.#open(ranking, [filterNode], (views) => views);
-    const first = await this.#prefetch(prefetch, filterNode);
-    return this.#open(ranking, [filterNode], (views) => amongRows(views, first));
+  async open(plan: QueryPlan): Promise<OpenRanking> {
+    const { ranking, prefetch } = plan;
+    if (prefetch === null) return this.#open(ranking, [plan], null);
+    const first = await this.#prefetch(prefetch, plan);
+    return this.#open(ranking, [plan], (views) => amongRows(views, first));
   }
 
-  async #open(ranking: Ranking, filters: Filters, restrict: Restrict): Promise<OpenRanking> {
+  async #open(
+    ranking: Ranking,
+    filters: readonly Filter[],
+    restrict: Restrict,
+  ): Promise<OpenRanking> {
     if (ranking.kind === 'fusion') return this.#openFusion(ranking, filters, restrict);
-    return this.#openSingle(ranking, restrict(await this.filter(filters)));
+    return this.#openSingle(ranking, await this.#choose(filters, restrict));
   }
 
-  async #openSingle(ranking: SingleRanking, passing: Views): Promise<OpenSingle> {
-    const { pool } = this.#services;
+  async #choose(filters: readonly Filter[], restrict: Restrict): Promise<Passing> {
+    const views = await this.filter(filters);
+    if (restrict !== null) return { views: restrict(views), filters: null };
+    return { views, filters: filters.flatMap(({ filter }) => (filter === null ? [] : [filter])) };
+  }
+
+  async #openSingle(ranking: SingleRanking, passing: Passing): Promise<OpenSingle> {
     const signal = this.#signal;
     if (ranking.kind === 'text') {
       const { views: visible } = this.snapshot;
-      const found = await openTextSearch(ranking.text, visible, passing, this.#services, signal);
+      const services = this.#services;
+      const found = await openTextSearch(ranking.text, visible, passing.views, services, signal);
       return describe(found.views, found.source);
     }
     if (ranking.kind === 'sparse') {
-      const found = await openSparseSearch(ranking, passing, this.#services, signal);
+      const found = await openSparseSearch(ranking, passing.views, this.#services, signal);
       return describe(found.views, found.source);
     }
-    if (ranking.kind === 'multi') return this.#openMulti(ranking, passing);
-    const searched = this.#searchedViews(passing, searchedName(ranking));
-    if (ranking.kind === 'vector') return searched;
-    const { formula } = ranking;
-    const search: SearchSource['search'] = (query) =>
-      searchByExamples(pool, { ...query, formula }, signal === undefined ? {} : { signal });
-    return { ...searched, source: rankedSource(search) };
+    const scored = this.#scoredRows(ranking, passing.views);
+    const shared = passing.filters && {
+      collection: this.#view.collection,
+      snapshot: this.snapshot,
+      scoring: scoringOf(ranking),
+      filters: passing.filters,
+      target: scored.target,
+    };
+    if (ranking.kind === 'vector') return { ...scored, source: null, shared };
+    const here = searchHere(ranking, scored.target, this.#services, signal);
+    const search: SearchSource['search'] = async (query) => {
+      const searches = shared && [{ query, rows: shared }];
+      const found = searches && (await searchTogether(searches, here, this.#services, signal));
+      return (found ?? (await here([query])))[0]!;
+    };
+    return { ...scored, source: rankedSource(search), shared };
   }
 
-  #openMulti({ using }: MultiRanking, passing: Views): OpenSingle {
-    const views = viewsOfMulti(passing, using);
-    const columns = new Map(
-      views.map(({ segment, block }) => [block.key, segment.multiColumn(using)]),
-    );
-    const options = this.#signal === undefined ? {} : { signal: this.#signal };
-    const search: SearchSource['search'] = (query) =>
-      searchByMaxSim(this.#services.pool, { ...query, columns }, options);
-    return describe(views, rankedSource(search));
-  }
-
-  #searchedViews(passing: Views, name: string | null): OpenSingle {
-    let byName = this.#searched.get(passing);
-    if (byName === undefined) {
-      byName = new Map();
-      this.#searched.set(passing, byName);
+  #scoredRows(scoring: Scoring, passing: Views): OpenRanking {
+    let known = this.#searched.get(passing);
+    if (known === undefined) {
+      known = new Map();
+      this.#searched.set(passing, known);
     }
-    let searched = byName.get(name);
-    if (searched === undefined) {
-      searched = describe<RankedSource>(
-        name === null ? passing : viewsOfNamed(passing, name),
-        null,
-      );
-      byName.set(name, searched);
+    const key = JSON.stringify([scoring.kind === 'multi', scoring.using]);
+    let rows = known.get(key);
+    if (rows === undefined) {
+      rows = describe(viewsScoredBy(scoring, passing), null);
+      known.set(key, rows);
     }
-    return searched;
+    return rows;
   }
 
   async #openFusion(
     { parts, method }: FusedRanking,
-    filters: Filters,
+    filters: readonly Filter[],
     restrict: Restrict,
   ): Promise<OpenRanking> {
     const opened: OpenSingle[] = [];
-    for (const { ranking, filterNode, limit } of parts) {
-      const passing = restrict(await this.filter([...filters, filterNode]));
-      const part = await this.#openSingle(ranking, passing);
-      opened.push(limit === null ? part : await this.#cut(ranking, part, limit));
+    for (const part of parts) {
+      const { ranking, limit } = part;
+      const passing = await this.#choose([...filters, part], restrict);
+      const whole = await this.#openSingle(ranking, passing);
+      opened.push(limit === null ? whole : await this.#cut(ranking, whole, limit));
     }
-    const ranked = opened.map(({ views, source }, i) => {
+    const ranked = opened.map((part, i) => {
       const { ranking, weight } = parts[i]!;
       return new RankedPart({
-        source: source ?? this.#engineSource(),
+        source: part.source ?? this.#engineSource(part),
         query: searchedVector(ranking),
-        views,
+        target: part.target,
         weight,
         shownScore: (score) => shownScore(ranking, score),
       });
@@ -208,11 +241,9 @@ class OpenSnapshot {
   }
 
   /** The first rows of its ranking, by their segments. */
-  async #prefetch(
-    { ranking, filterNode, limit }: Prefetch,
-    queryFilter: FilterNode | null,
-  ): Promise<ReadonlyMap<Segment, Bitmap>> {
-    const opened = await this.#open(ranking, [queryFilter, filterNode], (views) => views);
+  async #prefetch(prefetch: Prefetch, queryFilter: Filter): Promise<ReadonlyMap<Segment, Bitmap>> {
+    const { ranking, limit } = prefetch;
+    const opened = await this.#open(ranking, [queryFilter, prefetch], null);
     // Vectors that it names by id are not wanted in the second stage either.
     return this.#firstRows(ranking, opened, limit, ranking.excludedIds);
   }
@@ -226,14 +257,15 @@ class OpenSnapshot {
   /** The first rows of a ranking without some, by their segments. */
   async #firstRows(
     ranking: Ranking,
-    { target, source }: OpenRanking,
+    opened: OpenRanking,
     limit: number,
     ids: readonly string[],
   ): Promise<ReadonlyMap<Segment, Bitmap>> {
     const rowsOfSegments = new Map<Segment, Bitmap>();
+    const { target, source } = opened;
     if (target.segmentViews.length === 0) return rowsOfSegments;
     const excludedIds = ids.map((id) => Buffer.from(id));
-    const found = await (source ?? this.#engineSource()).search({
+    const found = await (source ?? this.#engineSource(opened)).search({
       ...searchedVector(ranking),
       k: limit + excludedIds.length,
       views: target.blockViews,
@@ -252,16 +284,19 @@ class OpenSnapshot {
   }
 
   /** Searches one query at a time, which the scheduler batches with those of others. */
-  #engineSource(): RankedSource {
-    const { scheduler } = this.#services;
+  #engineSource({ shared: rows }: OpenRanking): RankedSource {
+    const services = this.#services;
     const signal = this.#signal;
     const options = signal === undefined ? {} : { signal };
     return {
       async search(query) {
-        const { hits } = await scheduler.search([query], signal);
+        const { hits } = await searchByEngine([{ query, rows }], services, signal);
         return hits[0]!;
       },
-      countBefore: (query, positions) => countBefore(this.#services, query, positions, options),
+      async countBefore(query, positions) {
+        const counts = rows && (await countTogether(rows, query, positions, services, signal));
+        return counts ?? (await countBefore(services, query, positions, options));
+      },
     };
   }
 }
@@ -270,5 +305,13 @@ function describe<Source extends SearchSource>(
   views: Views,
   source: Source | null,
 ): OpenRanking<Source> {
-  return { views, target: searchTarget(views), visibleCount: countVisible(views), source };
+  const target = searchTarget(views);
+  return { views, target, visibleCount: countVisible(views), source, shared: null };
+}
+
+/** Without the vectors. */
+function scoringOf(ranking: VectorRanking | ExampleRanking | MultiRanking): Scoring {
+  if (ranking.kind === 'multi') return { kind: ranking.kind, using: ranking.using };
+  const { kind, using } = ranking;
+  return kind === 'vector' ? { kind, using } : { kind, using, formula: ranking.formula };
 }

@@ -80,6 +80,34 @@ export function openCursor<Kind extends Cursor['kind']>(
   return cursor as Extract<Cursor, { kind: Kind }>;
 }
 
+/**
+ * Waits until this process has the snapshots of cursors that another node of a cluster has issued. Those of cursors
+ * that are not valid are not waited for. Rejects with the signal's reason.
+ */
+export async function reachCursors(
+  collection: Collection,
+  tokens: readonly string[],
+  sealer: CursorSealer,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  for (const token of tokens) {
+    const sequence = sequenceOf(token, collection, sealer);
+    if (sequence <= collection.sequence) continue;
+    // Whoever writes has every sequence, but others may have applied a commit before it has.
+    if (collection.isWritable) await collection.whenVisible();
+    else await collection.waitForSequence(sequence, signal);
+  }
+}
+
+function sequenceOf(token: string, { incarnation }: Collection, sealer: CursorSealer): number {
+  try {
+    const cursor = sealer.open(token);
+    return cursor.incarnation === incarnation ? cursor.sequence : 0;
+  } catch {
+    return 0;
+  }
+}
+
 /** Throws `cursor_invalid`. */
 export function openToken(token: string, sealer: CursorSealer): Cursor {
   try {

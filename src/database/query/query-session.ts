@@ -18,6 +18,7 @@ import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import { type DatabaseObserver, observeCursorError, observeReplies } from '../observer.js';
 import { matchBytesOf } from './match-bytes.js';
+import { reachCursors } from './paging.js';
 import { answerPlans } from './query.js';
 import type { PreparedQueries, QueryRequest, QuerySession } from './query-api.js';
 import { createFilterParser, type PlanContext, planQuery, type QueryPlan } from './query-plan.js';
@@ -31,14 +32,21 @@ const GROUP_QUERIES_MAX = 256;
 const GROUP_BYTES_MAX = 32 * 1024 * 1024;
 const GROUP_SHARE = 1 / 16;
 
-/** Waits until the write `minSequence` is visible. Rejects with the signal's reason. */
+export interface SessionOptions extends CallOptions {
+  readonly minSequence?: number | undefined;
+  /** Those of the queries to come. */
+  readonly cursors?: readonly string[];
+}
+
+/** Waits until the write `minSequence` and the snapshots of cursors are visible. Rejects with the signal's reason. */
 export async function openSession(
   collection: Collection,
-  { minSequence = 0, signal }: CallOptions & { readonly minSequence?: number | undefined },
+  { minSequence = 0, cursors = [], signal }: SessionOptions,
   services: DatabaseServices,
 ): Promise<QuerySession> {
   const { catalogue, observer, limits, sealer, clock } = services;
   await collection.waitForSequence(minSequence, signal);
+  await reachCursors(collection, cursors, sealer, signal);
   const view = new SnapshotView(collection, () => catalogue.isServing(collection));
   const ignoreAbort = whenAborted(signal, () => view.close());
   const close = () => {

@@ -19,6 +19,7 @@ import { GroupedSearch } from './grouped-search.js';
 import { matchBytesOf } from './match-bytes.js';
 import { type OpenPlan, openPlans } from './open-ranking.js';
 import { type PageHit, PageSearch, type PageSteps } from './page-search.js';
+import { reachCursors } from './paging.js';
 import type {
   Explain,
   Match,
@@ -36,9 +37,9 @@ import {
   type QueryPlan,
 } from './query-plan.js';
 import { scoringMetric, shownScore } from './ranking.js';
+import { searchByEngine } from './scattered-search.js';
 import { findScoreStats, type ScoredQuery } from './score-stats.js';
 import type { ScheduledHits } from './search-scheduler.js';
-import type { SearchSource } from './search-source.js';
 import { toFloat32 } from './search-target.js';
 
 export interface QueryOptions extends CallOptions {
@@ -56,6 +57,9 @@ export async function runQuery(
   const { catalogue, limits, sealer, clock, observer } = services;
   if (request.minSequence !== undefined && request.cursor === undefined) {
     await collection.waitForSequence(request.minSequence, signal);
+  }
+  if (request.cursor !== undefined) {
+    await reachCursors(collection, [request.cursor], sealer, signal);
   }
   const view = new SnapshotView(collection, () => catalogue.isServing(collection));
   try {
@@ -104,7 +108,7 @@ export async function answerPlans(
   });
   const [waitMs, aggregations] = await Promise.all([
     searchPages(
-      pages.map((page, i) => ({ page, source: opened[i]!.source })),
+      pages.map((page, i) => ({ page, plan: plans[i]!, opened: opened[i]! })),
       services,
       signal,
     ),
@@ -177,16 +181,15 @@ async function aggregateAll(
   );
 }
 
-/** A page, and what searches for it: null for the engine. */
 interface SearchedPage {
   readonly page: PageSteps;
-  readonly source: SearchSource | null;
+  readonly plan: QueryPlan;
+  readonly opened: OpenPlan;
 }
 
 /** One search of a page. */
-interface PageQuery {
+interface PageQuery extends SearchedPage {
   readonly query: SearchQuery;
-  readonly source: SearchSource | null;
 }
 
 /**
@@ -215,15 +218,17 @@ async function searchPages(
 /** The hits of each search, in order: those of the engine in one batch, the others beside it. */
 async function searchAll(
   searches: readonly PageQuery[],
-  { scheduler }: DatabaseServices,
+  services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<ScheduledHits> {
-  const engineQueries = searches.flatMap(({ query, source }) => (source === null ? [query] : []));
-  if (engineQueries.length === searches.length) return scheduler.search(engineQueries, signal);
-  const [scheduled, hits] = await Promise.all([
-    scheduler.search(engineQueries, signal),
-    searchSources(searches),
-  ]);
+  const ofEngine = searches.filter(({ opened }) => opened.source === null);
+  const searching = searchByEngine(
+    ofEngine.map(({ query, opened: { shared: rows } }) => ({ query, rows })),
+    services,
+    signal,
+  );
+  if (ofEngine.length === searches.length) return searching;
+  const [scheduled, hits] = await Promise.all([searching, searchSources(searches)]);
   const engineHits = scheduled.hits.values();
   return {
     hits: hits.map((found) => found ?? engineHits.next().value!),
@@ -241,7 +246,9 @@ async function searchSources(
   const hits: (SearchHits | undefined)[] = [];
   for (let from = 0; from < searches.length; from += SOURCE_SEARCHES) {
     const some = searches.slice(from, from + SOURCE_SEARCHES);
-    hits.push(...(await Promise.all(some.map(({ query, source }) => source?.search(query)))));
+    hits.push(
+      ...(await Promise.all(some.map(({ query, opened: { source } }) => source?.search(query)))),
+    );
   }
   return hits;
 }

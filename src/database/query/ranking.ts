@@ -347,11 +347,6 @@ export function unsealSparse({ indices, values }: SealedSparse): SparseVector {
   return { indices: Uint32Array.from(indices), values };
 }
 
-/** The named vector that a ranking searches; null for the unnamed one, and where it searches none. */
-export function searchedName(ranking: Ranking): string | null {
-  return 'using' in ranking ? ranking.using : null;
-}
-
 /** The metric whose scores a ranking has; null where they are made in another way. */
 export function scoringMetric(ranking: Ranking): Metric | null {
   return ranking.kind === 'vector' ? ranking.metric : null;

@@ -5,16 +5,19 @@
 import { type Bitmap, createBitmap, hasBit, setBit } from '../../common/bitmap.js';
 import { cutByWeight } from '../../common/cut-by-weight.js';
 import { field } from '../../common/errors.js';
+import type { JsonObject } from '../../common/types.js';
 import type { BlockView, SearchQuery } from '../../engine/core/engine.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { Collection } from '../collection/collection.js';
 import type { RowAddress } from '../collection/rows.js';
-import { type SegmentView, viewsOfNamed } from '../collection/snapshot.js';
+import type { SegmentView } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import type { RecallReply, RecallRequest } from './query-api.js';
+import { type SharedRows, searchByEngine } from './scattered-search.js';
 import { type Hit, type SearchTarget, searchTarget, toHits } from './search-target.js';
+import { viewsScoredBy } from './vector-search.js';
 
 /** Bounds the bitmaps of the rows that are compared with the k-th nearest. */
 const GROUP_QUERIES_MAX = 128;
@@ -37,8 +40,9 @@ export async function runRecall(
     for (const [i, vector] of vectors.entries()) {
       collection.checkQueryVector(vector, { ...shape, metric, using }, field('vectors', i));
     }
-    const filter =
-      request.filter === undefined ? null : parseFilter(request.filter, services.limits);
+    const { filter = null } = request;
+    const filterNode = filter && parseFilter(filter, services.limits);
+    const chosen = { filter, filterNode, using };
     const recalls: number[] = [];
     const queries = vectors.map((vector, i): GradedQuery => {
       const given = ids[i]!;
@@ -50,7 +54,7 @@ export async function runRecall(
       weightOf: ({ given }) => given.length,
     });
     for (const group of groups) {
-      recalls.push(...(await gradeGroup(view, group, { filter, using }, services, signal)));
+      recalls.push(...(await gradeGroup(view, group, chosen, services, signal)));
     }
     return { recalls, sequence: view.sequence };
   } finally {
@@ -66,27 +70,43 @@ interface GradedQuery {
   readonly given: readonly string[];
 }
 
+interface ChosenRows {
+  readonly filter: JsonObject | null;
+  readonly filterNode: FilterNode | null;
+  readonly using: string | null;
+}
+
 /** Grades queries that are searched together. */
 async function gradeGroup(
   view: SnapshotView,
   group: readonly GradedQuery[],
-  { filter, using }: { readonly filter: FilterNode | null; readonly using: string | null },
-  { filters, scheduler, observer }: DatabaseServices,
+  { filter, filterNode, using }: ChosenRows,
+  services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<readonly number[]> {
   const startedAtMs = performance.now();
-  const { views } = view.snapshot();
+  const { filters, scheduler, observer } = services;
+  const snapshot = view.snapshot();
   // Looked up before the filter is awaited: rows may move meanwhile.
   const given = group.map((graded) => findRows(view, graded.given));
   const queries = group.map(({ query }) => query);
-  const passing = await filters.filter(views, filter, signal);
-  const target = searchTarget(using === null ? passing : viewsOfNamed(passing, using));
+  const passing = await filters.filter(snapshot.views, filterNode, signal);
+  const scoring = { kind: 'vector', using } as const;
+  const target = searchTarget(viewsScoredBy(scoring, passing));
+  const rows: SharedRows = {
+    collection: view.collection,
+    snapshot,
+    scoring,
+    filters: filter === null ? [] : [filter],
+    target,
+  };
   const filteredAtMs = performance.now();
   const isEmpty = target.segmentViews.length === 0;
-  const nearest = await scheduler.search(
-    isEmpty ? [] : queries.map((query) => ({ ...query, views: target.blockViews })),
-    signal,
-  );
+  const searches = queries.map((query) => ({
+    query: { ...query, views: target.blockViews },
+    rows,
+  }));
+  const nearest = await searchByEngine(isEmpty ? [] : searches, services, signal);
   const grades = queries.map(({ k }, i) =>
     gradeIds(given[i]!, isEmpty ? [] : toHits(target, nearest.hits[i]!), k, target),
   );

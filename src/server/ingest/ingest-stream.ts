@@ -39,7 +39,7 @@ export async function ingest(
   const collection = services.database.collection(request.params.id!);
   const { shape } = collection;
   const idempotency = idempotencyOf(services, request);
-  const stream = collection.openWriteStream({ mode, idempotency });
+  const stream = await collection.openWriteStream({ mode, idempotency });
   const reserved = { buffered: 0, inFlight: 0 };
   let reservedMax = 0;
   let isOver = false;

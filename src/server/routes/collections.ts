@@ -8,6 +8,13 @@ import type { TextSettings } from '../../common/text-settings.js';
 import type { EmbeddingSource } from '../../common/types.js';
 import type { CollectionInput, CollectionRecord, NamedShapes } from '../../database/api.js';
 import { applyIfNoneMatch, etagOf } from '../conditional.js';
+import { consistencyOf } from '../consistency.js';
+import {
+  completeRecord,
+  completeRecords,
+  recordElsewhere,
+  withRowsOf,
+} from '../elsewhere-records.js';
 import { runWrite } from '../idempotency.js';
 import { isObject, type JsonBody, type ParsedBody } from '../ingest/json-body.js';
 import { parseJsonBody, readJsonBody } from '../ingest/parse-request.js';
@@ -18,6 +25,7 @@ import { CACHE_RECORD, jsonReply } from '../replies/reply.js';
 import type { RequestContext } from '../request-context.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 import type { Schemas } from '../schemas/all.js';
+import { requireNode } from './cluster.js';
 
 export function collectionRoutes(services: RouteServices): Route[] {
   return [
@@ -28,6 +36,7 @@ export function collectionRoutes(services: RouteServices): Route[] {
     updateCollection(services),
     cloneCollection(services),
     renameCollection(services),
+    moveCollection(services),
     deleteCollection(services),
   ];
 }
@@ -81,10 +90,12 @@ function createCollection(services: RouteServices): Route {
             ttlSeconds: body.ttl_seconds,
             schema: body.schema,
             embedding: body.embedding && toSource(body.embedding),
+            replicationFactor: body.replication_factor,
           },
           { ifNotExists: request.query.if_not_exists, attachedReply: attach?.(createdReply) },
         );
-        return created ? createdReply(record) : jsonReply(writeRecord(record));
+        if (created) return createdReply(record);
+        return jsonReply(writeRecord(await completeRecord(services, record)));
       });
     },
   });
@@ -138,10 +149,12 @@ function listCollections(services: RouteServices): Route {
     reply: collections.list,
     sendsETag: true,
     errors: ['cursor_invalid', 'limit_exceeded'],
-    handle({ query, headers, principal }) {
+    async handle({ query, headers, principal }) {
       const isVisible = (id: string) => holdsScopeOn(principal, 'collections:read', id);
       const page = database.listCollections({ ...query, isVisible });
-      return applyIfNoneMatch(taggedReply(writePage(page)), headers['if-none-match']);
+      const collections = await completeRecords(services, page.collections, consistencyOf(headers));
+      const text = writePage({ ...page, collections });
+      return applyIfNoneMatch(taggedReply(text), headers['if-none-match']);
     },
   });
 }
@@ -161,8 +174,16 @@ function getCollection(services: RouteServices): Route {
     reply: collections.record,
     sendsETag: true,
     errors: ['collection_not_found'],
-    handle({ params, headers }) {
-      const text = writeRecord(database.collection(params.id).record());
+    async handle({ params, headers }) {
+      const wanted = consistencyOf(headers);
+      const known = database.collection(params.id).record();
+      const record = await completeRecord(services, known, wanted);
+      const incarnation = database.incarnationOf(params.id) ?? '';
+      const mustTell = wanted.isStrong || Object.hasOwn(wanted.seen, incarnation);
+      if (mustTell && record.status === 'elsewhere') {
+        throw services.forwarding!.noHolder([incarnation]);
+      }
+      const text = writeRecord(record);
       return applyIfNoneMatch(taggedReply(text), headers['if-none-match']);
     },
   });
@@ -200,7 +221,8 @@ function updateCollection(services: RouteServices): Route {
     operationId: 'updateCollection',
     audit: 'collection.update',
     tag: 'Collections',
-    summary: 'Change the description, labels, time to live, schema or embedding of a collection',
+    summary:
+      'Change the description, labels, time to live, schema, embedding or replication factor of a collection',
     access: { scope: 'collections:write', on: 'path' },
     body: collections.update,
     reply: collections.record,
@@ -214,10 +236,15 @@ function updateCollection(services: RouteServices): Route {
     ],
     async handle(request) {
       const body = await readJsonBody(services, request, collections.update);
-      const { ttl_seconds: ttlSeconds, embedding, ...rest } = body;
-      const change = { ...rest, ttlSeconds, embedding: embedding && toSource(embedding) };
+      const { ttl_seconds, embedding, replication_factor, ...rest } = body;
+      const change = {
+        ...rest,
+        ttlSeconds: ttl_seconds,
+        embedding: embedding && toSource(embedding),
+        replicationFactor: replication_factor,
+      };
       const record = await database.collection(request.params.id).update(change);
-      return jsonReply(writeRecord(record));
+      return jsonReply(writeRecord(await completeRecord(services, record)));
     },
   });
 }
@@ -289,10 +316,43 @@ function renameCollection(services: RouteServices): Route {
       authorizeCopy(request, idIn(parsed));
       return runWrite(services, request, parsed, async (json, attach) => {
         const { id } = validateBody(collections.rename, json);
-        const encode = (record: CollectionRecord) => newCollectionReply(record, writeRecord);
-        const record = await database.collection(request.params.id).rename(id, attach?.(encode));
+        const collection = database.collection(request.params.id);
+        // The reply is stored with the new id, so what only other nodes know is asked for before.
+        const known = await recordElsewhere(services, collection.record());
+        const encode = (record: CollectionRecord) =>
+          newCollectionReply(known === null ? record : withRowsOf(known, record), writeRecord);
+        const record = await collection.rename(id, attach?.(encode));
         return encode(record);
       });
+    },
+  });
+}
+
+function moveCollection(services: RouteServices): Route {
+  const { database, forwarding } = services;
+  const { collections } = services.schemas;
+  const writeRecord = createRecordWriter(collections.record);
+  return defineRoute({
+    method: 'POST',
+    path: '/collections/{id}/move',
+    operationId: 'moveCollection',
+    audit: 'collection.move',
+    tag: 'Collections',
+    summary: 'Move a collection from one node of a cluster to another one',
+    description:
+      'For a collection with a replication factor. The reply is sent when the move has begun: the record has `move` until the other node has brought the collection in and takes the place of the first one. Reads and writes go on meanwhile.',
+    access: { scope: 'collections:write', on: 'path' },
+    body: collections.move,
+    reply: collections.record,
+    errors: ['collection_not_found', 'node_not_found', 'storage_full'],
+    async handle(request) {
+      const nodes = await readJsonBody(services, request, collections.move);
+      const collection = database.collection(request.params.id);
+      collection.requireExists();
+      const { id } = collection;
+      for (const node of [nodes.from, nodes.to]) requireNode(forwarding?.cluster, node);
+      await forwarding!.cluster.move(database.incarnationOf(id)!, nodes);
+      return jsonReply(writeRecord(await completeRecord(services, collection.record())));
     },
   });
 }
@@ -315,8 +375,12 @@ function deleteCollection(services: RouteServices): Route {
     errors: ['collection_not_found', 'collection_aliased', 'storage_full'],
     async handle({ params }) {
       const id = params.id;
-      const { vectorCount } = await database.collection(id).drop();
-      return jsonReply(JSON.stringify({ id, deleted: true, vector_count: vectorCount }));
+      const collection = database.collection(id);
+      // What only other nodes know is asked for before it is gone.
+      const known = await recordElsewhere(services, collection.record());
+      const { vectorCount } = await collection.drop();
+      const count = known?.vectorCount ?? vectorCount;
+      return jsonReply(JSON.stringify({ id, deleted: true, vector_count: count }));
     },
   });
 }

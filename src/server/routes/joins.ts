@@ -29,12 +29,14 @@ export function joinRoutes(services: RouteServices): Route[] {
     reply: schemas.scans.bytes,
     replyTypes: TYPES,
     sendsSequence: true,
+    readsSeveral: true,
     errors: [
       'collection_not_found',
       'collection_unavailable',
       'dimension_mismatch',
       'invalid_filter',
       'limit_exceeded',
+      'collections_apart',
     ],
     async handle(request) {
       const body = await readJsonBody(services, request, schemas.scans.join);
@@ -42,6 +44,8 @@ export function joinRoutes(services: RouteServices): Route[] {
       if (body.with !== undefined) {
         request.authorize(database.resolve(body.with), { name: body.with });
       }
+      const searched = body.with === undefined ? [] : [database.resolve(body.with)];
+      request.requireHeld([params.id!, ...searched]);
       const found = await database.collection(params.id).join(
         {
           with: body.with,

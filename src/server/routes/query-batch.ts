@@ -131,6 +131,7 @@ async function answerJson(
   );
   const session = await collection.openQuerySession({
     minSequence: leastSequence(queries),
+    cursors: queries.flatMap(({ cursor }) => cursor ?? []),
     signal,
   });
   return answerIn(session, async () => {

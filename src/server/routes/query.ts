@@ -98,6 +98,7 @@ function queryAnywhere(services: RouteServices, answer: Answer): Route {
         inQuery: query.collection,
         cursor: body.cursor ?? query.cursor,
       });
+      request.requireHeld([id]);
       return answer(request, id, body);
     },
   });

@@ -116,7 +116,8 @@ function collectionsNotReady(database: Database, principal: Principal) {
   const found: { id: string; status: 'loading' | 'failed'; reason: string }[] = [];
   for (const record of database.listCollections({ ...ALL, isVisible }).collections) {
     const { id, status, statusReason = '' } = record;
-    if (status === 'ready') continue;
+    // What other nodes hold says nothing about this one.
+    if (status === 'ready' || status === 'elsewhere') continue;
     found.push({ id, status, reason: statusReason });
     if (found.length === COLLECTIONS_LISTED_MAX) break;
   }

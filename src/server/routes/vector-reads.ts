@@ -47,15 +47,18 @@ function listRoutes(services: RouteServices): Route[] {
     if (query.include_values) request.charge(query.limit ?? limits.pageLimitDefault);
     // The first page sorts by a column of all vectors for each key.
     if (query.sort !== undefined && query.cursor === undefined) request.charge(query.sort.length);
-    const reply = await database.collection(collectionId).list({
-      limit: query.limit,
-      offset: query.offset,
-      cursor: query.cursor,
-      filter: query.filter,
-      sort: query.sort,
-      includeValues: query.include_values,
-      includeMetadata: query.include_metadata,
-    });
+    const reply = await database.collection(collectionId).list(
+      {
+        limit: query.limit,
+        offset: query.offset,
+        cursor: query.cursor,
+        filter: query.filter,
+        sort: query.sort,
+        includeValues: query.include_values,
+        includeMetadata: query.include_metadata,
+      },
+      { signal: request.signal },
+    );
     return jsonReply(await writePage(reply, (count) => request.reserveReply(count)));
   }
 
@@ -90,7 +93,9 @@ function listRoutes(services: RouteServices): Route[] {
     handle(request) {
       const { collection: inQuery, cursor } = request.query;
       const named = { inBody: undefined, inQuery, cursor };
-      return listPage(request, chooseCollection(services, request, named));
+      const id = chooseCollection(services, request, named);
+      request.requireHeld([id]);
+      return listPage(request, id);
     },
   });
 

@@ -187,6 +187,7 @@ async function replaceVector(
   }
   const inQuery = request.query.collection;
   const id = collectionId ?? chooseCollection(services, request, { inBody, inQuery });
+  if (collectionId === undefined) await request.requireOwned(id);
   const collection = database.collection(id);
   const { shape } = collection;
   const context = { embedder: services.embedder, collection, signal: request.signal };

@@ -6,6 +6,7 @@ import { aliasSchemas } from './aliases.js';
 import { auditSchemas } from './audit.js';
 import { backupSchemas } from './backups.js';
 import { basicSchemas } from './basics.js';
+import { clusterSchemas } from './cluster.js';
 import { collectionSchemas } from './collections.js';
 import { keySchemas } from './keys.js';
 import { principalSchemas } from './principal.js';
@@ -30,6 +31,7 @@ export function createSchemas(limits: Limits) {
     audit: auditSchemas(limits, basics),
     backups: backupSchemas,
     service: serviceSchemas,
+    cluster: clusterSchemas,
   };
 }
 

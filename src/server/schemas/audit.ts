@@ -10,6 +10,7 @@ const AUDIT_OPERATIONS = [
   'collection.update',
   'collection.clone',
   'collection.rename',
+  'collection.move',
   'collection.delete',
   'alias.set',
   'alias.change',
@@ -18,11 +19,13 @@ const AUDIT_OPERATIONS = [
   'key.rotate',
   'key.revoke',
   'backup.create',
+  'node.drain',
+  'node.undrain',
 ] as const;
 export type AuditOperation = (typeof AUDIT_OPERATIONS)[number];
 
 /** They select all operations on one kind of object. */
-const KINDS = ['collection', 'alias', 'key', 'backup'] as const;
+const KINDS = ['collection', 'alias', 'key', 'backup', 'node'] as const;
 
 const OUTCOMES = ['succeeded', 'refused', 'failed'] as const;
 export type AuditOutcome = (typeof OUTCOMES)[number];

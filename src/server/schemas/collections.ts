@@ -10,6 +10,9 @@ import { describeKind } from '../ingest/describe-kind.js';
 import { type BasicSchemas, count, deleted, page } from './basics.js';
 import { textSchemas } from './text.js';
 
+/** More nodes than a cluster has. */
+const REPLICATION_FACTOR_MAX = 1_000;
+const NODE_NAME_CHARACTERS_MAX = 64;
 /** 100 years: longer than any vector is of use. */
 const TTL_SECONDS_MAX = 100 * 366 * 86_400;
 
@@ -156,6 +159,8 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         'Turns texts into vectors: vectors and queries may then have `embed`, a text, in place of values.',
       examples: [{ endpoint: 'local', model: 'bge-small-en-v1.5' }],
     });
+  const replicationFactor = z.int().min(1).max(REPLICATION_FACTOR_MAX).nullable();
+  const nodeName = z.string().min(1).max(NODE_NAME_CHARACTERS_MAX);
   const create = z
     .strictObject({
       id: basics.collectionId.optional().meta({ description: 'Generated when absent.' }),
@@ -179,6 +184,11 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       }),
       embedding: embedding.nullable().optional().meta({
         description: 'What turns texts into its vectors; null or absent for nothing.',
+      }),
+      replication_factor: replicationFactor.optional().meta({
+        description:
+          'How many nodes of a cluster hold the collection; null or absent for all of them. Any node can be asked for it. While there are fewer nodes, fewer hold it. It is stored, and has no effect, on a service that is alone.',
+        examples: [2],
       }),
       idempotency_key: basics.idempotencyKey,
     })
@@ -207,6 +217,11 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       embedding: embedding.nullable().optional().meta({
         description: 'What turns texts into its vectors from now on; null for nothing.',
       }),
+      replication_factor: replicationFactor.optional().meta({
+        description:
+          'How many nodes of a cluster hold the collection from now on; null for all of them. Nodes bring it in, or drop it, one after another. On a service that is alone it is stored, and has no effect.',
+        examples: [3],
+      }),
     })
     .meta({
       id: 'CollectionUpdate',
@@ -231,6 +246,18 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       id: 'CollectionRename',
       description: 'The new id of a collection.',
       examples: [{ id: 'articles-2025' }],
+    });
+  const move = z
+    .strictObject({
+      from: nodeName.meta({ description: 'The name of a node that holds the collection.' }),
+      to: nodeName.meta({
+        description: 'The name of a node that serves and does not hold it. A drained node is none.',
+      }),
+    })
+    .meta({
+      id: 'CollectionMove',
+      description: 'The node that gives a collection up, and the one that takes its place.',
+      examples: [{ from: 'sagitta-0', to: 'sagitta-1' }],
     });
   const memory = z
     .object({
@@ -299,9 +326,32 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       ).optional(),
       schema: types.optional().meta({ description: 'Absent without declared types.' }),
       embedding: embedding.optional().meta({ description: 'Absent without an endpoint.' }),
-      status: z.enum(['loading', 'ready', 'failed']).meta({
+      replication_factor: count(
+        'How many nodes of a cluster are to hold it; absent for all of them.',
+      ).optional(),
+      nodes: z
+        .array(z.string())
+        .optional()
+        .meta({
+          description:
+            'The names of the nodes that hold it; absent where all nodes do, and for a service that is alone.',
+          examples: [['sagitta-0', 'sagitta-2']],
+        }),
+      move: z
+        .object({
+          to: z.string().meta({ description: 'The node that brings the collection in.' }),
+          from: z.string().optional().meta({ description: 'Absent for one more node.' }),
+        })
+        .optional()
+        .meta({
+          id: 'CollectionMoveUnderWay',
+          description:
+            'The node that takes the place of another one of `nodes` when it has brought the collection in; absent while there is none.',
+          examples: [{ from: 'sagitta-0', to: 'sagitta-1' }],
+        }),
+      status: z.enum(['loading', 'ready', 'failed', 'elsewhere']).meta({
         description:
-          '`failed`: the data of this collection is damaged. Other collections are available.',
+          '`failed`: the data of this collection is damaged. Other collections are available. `elsewhere`: other nodes of the cluster hold it, and did not tell its counts, which are 0 here.',
       }),
       vector_count: count('The number of vectors that it has.'),
       sequence: count('The sequence of the last visible write.'),
@@ -335,6 +385,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     update,
     clone,
     rename,
+    move,
     record,
     segments: z
       .object({

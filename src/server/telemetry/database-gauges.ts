@@ -17,9 +17,13 @@ export function addDatabaseGauges(metrics: Metrics, database: Database): void {
   };
   const add = (name: string, help: string, sum: keyof ReturnType<typeof sumCollections>) =>
     metrics.addGauge(name, help, read(sum));
-  add('sagitta_collections', 'Collections.', 'collections');
+  add(
+    'sagitta_collections',
+    'Collections, with those that other nodes of a cluster hold.',
+    'collections',
+  );
   add('sagitta_collections_failed', 'Collections that could not be loaded.', 'failed');
-  add('sagitta_vectors', 'Vectors in all collections.', 'vectors');
+  add('sagitta_vectors', 'Vectors in all collections that this process holds.', 'vectors');
   add('sagitta_host_bytes', 'Host memory of all collections.', 'hostBytes');
   add('sagitta_mapped_bytes', 'Mapped files of all collections.', 'mappedBytes');
   add('sagitta_device_bytes', 'Device memory of all collections.', 'deviceBytes');

@@ -41,6 +41,7 @@ export class RequestTelemetry {
   #target: string | null = null;
   #errorCode: string | undefined;
   #isWorkStarted = false;
+  #isAudited = true;
 
   constructor(services: TelemetryServices, request: FastifyRequest) {
     this.#services = services;
@@ -75,6 +76,23 @@ export class RequestTelemetry {
   /** The first members of every log line about this request. */
   get details(): { readonly request_id: string; readonly trace_id: string | undefined } {
     return { request_id: this.#request.id, trace_id: this.#traceId };
+  }
+
+  /** The target in the audit log line; null for none. */
+  get auditTarget(): string | null {
+    return this.#target;
+  }
+
+  /** For a request that another node has forwarded, which writes the audit log line. */
+  leaveAuditToOther(): void {
+    this.#isAudited = false;
+  }
+
+  /** Writes the audit log line of a request that another node has carried out. */
+  carriedOut(status: number, target: string | null): void {
+    this.#isWorkStarted = true;
+    if (target !== null) this.setAuditTarget(target);
+    this.#audit(status);
   }
 
   /** Sets the target in the audit log line, if the path does not contain it. */
@@ -145,7 +163,7 @@ export class RequestTelemetry {
 
   #audit(status: number): void {
     const { audit } = this.#config;
-    if (audit === undefined) return;
+    if (audit === undefined || !this.#isAudited) return;
     const isUnauthenticated = this.#request.principal === NOBODY;
     const unlogged = isUnauthenticated ? this.#services.auditLogLimiter.next() : 0;
     if (unlogged === null) return;

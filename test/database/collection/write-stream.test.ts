@@ -72,7 +72,7 @@ const codesOf = (settled: readonly PromiseSettledResult<void>[]) =>
 describe('a stream of writes', () => {
   it('writes its batches in their order and counts what is durable', async () => {
     const database = await openFilled();
-    const stream = database.collection('c').openWriteStream({ mode: 'upsert' });
+    const stream = await database.collection('c').openWriteStream({ mode: 'upsert' });
     await Promise.all([stream.write(rows('a', 'b')), stream.write(rows('b', 'd'))]);
     const sequence = database.collection('c').record().sequence;
     const expected = { batchCount: 2, rowCount: 4, insertedCount: 3, updatedCount: 1, sequence };
@@ -86,7 +86,7 @@ describe('a stream of writes', () => {
   it('writes nothing after a batch that is rejected', async () => {
     const database = await openFilled();
     await database.collection('c').write(rows('b'), { mode: 'insert' });
-    const stream = database.collection('c').openWriteStream({ mode: 'insert' });
+    const stream = await database.collection('c').openWriteStream({ mode: 'insert' });
     const writing = [rows('a'), rows('b'), rows('d')].map((batch) => stream.write(batch));
     assert.deepEqual(codesOf(await Promise.allSettled(writing)), [
       'ok',
@@ -105,7 +105,7 @@ describe('a stream of writes', () => {
   it('writes nothing after a commit that fails, even when the next one would succeed', async () => {
     const { store, gate, open, shut } = createGatedStore();
     const database = await openFilled({ store });
-    const stream = database.collection('c').openWriteStream({ mode: 'upsert' });
+    const stream = await database.collection('c').openWriteStream({ mode: 'upsert' });
     open();
     await stream.write(rows('a'));
     shut();
@@ -129,7 +129,7 @@ describe('a stream of writes', () => {
 
   it('belongs to the collection that it was opened on, not to the next one under its id', async () => {
     const database = await openFilled();
-    const stream = database.collection('c').openWriteStream({ mode: 'upsert' });
+    const stream = await database.collection('c').openWriteStream({ mode: 'upsert' });
     await stream.write(rows('a'));
     await database.collection('c').drop();
     await createCollection(database);
@@ -142,7 +142,7 @@ describe('a stream of writes', () => {
   it('reuses the memory of its log records without changing what is on disk', async () => {
     const state = createMemoryState();
     const database = await openFilled({ state, limits: { segmentRowsMax: 100_000 } });
-    const stream = database.collection('c').openWriteStream({ mode: 'upsert' });
+    const stream = await database.collection('c').openWriteStream({ mode: 'upsert' });
     const wide = (batch: number, count: number) =>
       batchOf(
         Array.from({ length: count }, (_, i) => ({
@@ -173,14 +173,14 @@ describe('a stream of writes under an idempotency key', () => {
   it('continues after what an earlier attempt has made durable, also after a crash', async () => {
     const state = createMemoryState();
     const database = await openFilled({ state });
-    const first = open(database);
+    const first = await open(database);
     await Promise.all([
       first.write(rows('a', 'b'), { digest: '1' }),
       first.write(rows('d'), { digest: '2' }),
     ]);
     // Not closed: only what was committed survives.
     const again = await openDatabase({ state });
-    const second = open(again);
+    const second = await open(again);
     assert.equal(second.resumed.rowCount, 3);
     // Generated ids, for example, differ from those of the first attempt.
     await second.write(rows('x', 'y'), { digest: '1' });
@@ -206,7 +206,7 @@ describe('a stream of writes under an idempotency key', () => {
     });
     const database = await openFilled({ store });
     commits.length = 0;
-    const stream = open(database);
+    const stream = await open(database);
     await stream.write(rows('a'), { digest: '1' });
     await stream.write(rows('b'), { digest: '2' });
     assert.deepEqual(commits, [
@@ -219,7 +219,7 @@ describe('a stream of writes under an idempotency key', () => {
   it('replays the reply of a complete stream, and rejects another stream', async () => {
     const database = await openFilled();
     const run = async (digests: readonly string[]) => {
-      const stream = open(database);
+      const stream = await open(database);
       try {
         for (const digest of digests) await stream.write(rows(`id-${digest}`), { digest });
         return await stream.end(encode);
@@ -240,12 +240,12 @@ describe('a stream of writes under an idempotency key', () => {
 
   it('rejects a stream that differs from the durable prefix, and writes none of it', async () => {
     const database = await openFilled();
-    const first = open(database);
+    const first = await open(database);
     await first.write(rows('a'), { digest: '1' });
     await first.write(rows('b'), { digest: '2' });
     first.close();
     for (const digests of [['1', '3', '4'], ['2', '1', '4'], ['1']]) {
-      const stream = open(database);
+      const stream = await open(database);
       const writing = digests.map((digest) => stream.write(rows(`new-${digest}`), { digest }));
       const settled = await Promise.allSettled([...writing, stream.end(encode).then(() => {})]);
       assert.ok(codesOf(settled).includes('idempotency_key_reused'), digests.join());
@@ -257,21 +257,18 @@ describe('a stream of writes under an idempotency key', () => {
 
   it('is claimed by one attempt at a time, and apart from other requests with the key', async () => {
     const database = await openFilled();
-    const first = open(database);
-    const codeOf = (work: () => unknown): ErrorCode | null => {
+    const first = await open(database);
+    const codeOf = async (work: () => Promise<unknown>): Promise<ErrorCode | null> => {
       try {
-        work();
+        await work();
         return null;
       } catch (error) {
         return (error as SagittaError).code;
       }
     };
+    assert.equal(await codeOf(() => open(database)), 'idempotency_in_flight');
     assert.equal(
-      codeOf(() => open(database)),
-      'idempotency_in_flight',
-    );
-    assert.equal(
-      codeOf(() => open(database, { ...KEY, payloadDigest: 'other' })),
+      await codeOf(() => open(database, { ...KEY, payloadDigest: 'other' })),
       'idempotency_key_reused',
     );
     await first.write(rows('a'), { digest: '1' });
@@ -281,18 +278,18 @@ describe('a stream of writes under an idempotency key', () => {
       database.runIdempotent(other, async () => encode(first.progress)),
       { code: 'idempotency_key_reused' },
     );
-    open(database).close();
+    (await open(database)).close();
     await database.close();
   });
 
   it('starts from the beginning in a collection that replaced the one it had written to', async () => {
     const database = await openFilled();
-    const first = open(database);
+    const first = await open(database);
     await first.write(rows('a'), { digest: '1' });
     first.close();
     await database.collection('c').drop();
     await createCollection(database);
-    const second = open(database);
+    const second = await open(database);
     assert.equal(second.resumed.rowCount, 0);
     await second.write(rows('a'), { digest: '1' });
     await second.end(encode);
@@ -305,20 +302,20 @@ describe('a stream of writes under an idempotency key', () => {
     const clock = createTestClock();
     const state = createMemoryState();
     const database = await openFilled({ clock, state });
-    const first = open(database);
+    const first = await open(database);
     for (let part = 0; part < 4; part++) {
       await first.write(rows(`a${part}`), { digest: `${part}` });
       clock.nowMs += 0.6 * DAY_MS;
     }
     first.close();
-    const second = open(database);
+    const second = await open(database);
     assert.equal(second.resumed.rowCount, 4);
     second.close();
     const entries = () =>
       [...state.values.values()].filter(({ key }) => key[0] === 'idempotency').length;
     assert.equal(entries(), 2, 'an entry, and when it expires');
     clock.nowMs += DAY_MS;
-    const third = open(database);
+    const third = await open(database);
     assert.equal(third.resumed.rowCount, 0);
     third.close();
     await database.runIdempotent({ ...KEY, key: 'k2' }, async () => encode(first.progress));

@@ -11,7 +11,8 @@ describe('the writer of a collection', () => {
     const { promise: disk, resolve: finish } = withResolvers();
     const applied: number[] = [];
     const writer = new Writer({
-      store: { commit: () => disk } as unknown as Store,
+      log: { commit: () => disk, whenStored: () => undefined, isWritable: true },
+      store: {} as Store,
       sequence: 0,
       onApplied() {},
       waitingMax: 2,
@@ -24,7 +25,7 @@ describe('the writer of a collection', () => {
       mayFollow: () => true,
       endsCommit: true,
       prepare: (sequence) => ({
-        takesSequence: true,
+        last: { sequence, timeMs: 0 },
         operations: [{ kind: 'put', key: [`${sequence}`], value: new Uint8Array(1) }],
         result: sequence,
         apply: () => applied.push(sequence),
@@ -50,7 +51,8 @@ describe('the writer of a collection', () => {
     function submitBoth(disk: Promise<void>) {
       const events: string[] = [];
       const writer = new Writer({
-        store: { commit: () => disk } as unknown as Store,
+        log: { commit: () => disk, whenStored: () => undefined, isWritable: true },
+        store: {} as Store,
         sequence: 0,
         onApplied: () => events.push('applied'),
         waitingMax: 2,
@@ -63,7 +65,7 @@ describe('the writer of a collection', () => {
         mayFollow: () => true,
         endsCommit: false,
         prepare: (sequence) => ({
-          takesSequence: true,
+          last: { sequence, timeMs: 0 },
           operations: [{ kind: 'put', key: ['a'], value: new Uint8Array(1) }],
           result: sequence,
           apply() {},

@@ -201,7 +201,7 @@ describe('the slow query log', () => {
     const log = captureLog('info');
     const service = await createFilledService({ logger: log.logger, slowQueryMs: 0 });
     // Three groups, which the database executes one after the other.
-    const queries = new Array(600).fill({ vector: [7.25, 0, 0], top_k: 2 });
+    const queries = new Array(600).fill({ vector: [7.251953125, 0, 0], top_k: 2 });
     const batch = (options: { accept?: string } = {}) =>
       service.call('POST', '/collections/c/query/batch', { body: { queries }, headers: options });
     await batch();
@@ -215,7 +215,7 @@ describe('the slow query log', () => {
       })),
       [{ query_count: 600, collection: 'c', rows_scanned: 1_800, code: undefined }],
     );
-    assert.ok(!log.text.includes('7.25'));
+    assert.ok(!log.text.includes('7.251953125'));
     log.clear();
     let count = 0;
     service.hooks.beforeSearch = async () => {

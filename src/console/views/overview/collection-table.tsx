@@ -22,7 +22,12 @@ interface CollectionTableProps {
 const sequences = createStore<readonly Sequences[]>([]);
 let addedAtMs = 0;
 
-const TONES = { ready: 'success', loading: 'warning', failed: 'danger' } as const;
+const TONES = {
+  ready: 'success',
+  loading: 'warning',
+  failed: 'danger',
+  elsewhere: 'warning',
+} as const;
 
 export function CollectionTable({ collections, updatedAtMs }: CollectionTableProps) {
   useEffect(() => {

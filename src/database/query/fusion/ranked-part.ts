@@ -19,7 +19,7 @@ export interface RankedPartOptions {
   /** What is searched for; of it only the vector and the metric are used. */
   readonly query: Pick<SearchQuery, 'vector' | 'metric'>;
   /** The rows that it ranks. */
-  readonly views: readonly SegmentView[];
+  readonly target: SearchTarget;
   readonly weight: number;
   /** The score that replies show, unrounded. */
   readonly shownScore: (score: number) => number;
@@ -42,12 +42,12 @@ export class RankedPart {
   scannedCount = 0;
   rescoredCount = 0;
 
-  constructor({ source, query, views, weight, shownScore }: RankedPartOptions) {
+  constructor({ source, query, target, weight, shownScore }: RankedPartOptions) {
     this.#source = source;
     this.#query = query;
     this.weight = weight;
     this.shownScore = shownScore;
-    this.#target = searchTarget(views);
+    this.#target = target;
     this.#viewOf = new Map(this.#target.segmentViews.map((view) => [view.segment, view]));
     this.isExhausted = this.#target.segmentViews.length === 0;
   }

@@ -175,11 +175,11 @@ describe('a search of a fused ranking', () => {
       }));
       const source = new FusedSource(
         parts.map(({ ranking, weight }) => {
-          const views = viewsOf(ranking, segments);
+          const target = searchTarget(viewsOf(ranking, segments));
           const query = { vector: new Float32Array(0), metric: 'dot' } as const;
           const shownScore = (score: number) => score;
           const ranked = sourceOf(ranking, segments);
-          return new RankedPart({ source: ranked, query, views, weight, shownScore });
+          return new RankedPart({ source: ranked, query, target, weight, shownScore });
         }),
         method,
         1 + Math.floor(random() * 6),

@@ -1,0 +1,561 @@
+// A cluster of server processes on three NATS servers, all on this machine, beside a single server: the latency
+// of writes, the rate of bulk loading beside that of the log alone, pauses of writes when nodes and NATS servers go, and
+// queries by one node and by several, each held to a part of a core, or to less memory than the collection has.
+//
+//   node dist/bench/cluster.js                 smoke parameters: only checks the bench
+//   node dist/bench/cluster.js --full          as docs/performance.md quotes it: some six minutes
+//   node dist/bench/cluster.js --out FILE      also writes the table as Markdown
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { JetStreamStream } from '../src/cluster/logs/jetstream-stream.js';
+import { NatsServers, natsMissing } from '../test/cluster/nats-servers.js';
+import { NodeProcesses } from '../test/cluster/node-processes.js';
+import { GeneratedRows, streamRows } from '../test/durability/generated-rows.js';
+import { createCaller, startServerProcess } from '../test/support/server-process.js';
+import { ControlGroup, forgetFiles } from './cluster/control-group.js';
+import { cpuMsOf } from './cluster/cpu-time.js';
+import { COMMAND_SETTINGS, describeMachine } from './engine/machine.js';
+import { quantile } from './engine/timing.js';
+
+const SMOKE = {
+  writeRounds: 2,
+  writesPerRound: 5,
+  bulkRows: 2_500,
+  bulkRounds: 1,
+  faultRounds: 1,
+  searchedRows: 2_500,
+  largeRows: 2_500,
+  queries: 3,
+};
+const FULL = {
+  writeRounds: 10,
+  writesPerRound: 50,
+  bulkRows: 20_000,
+  bulkRounds: 3,
+  faultRounds: 5,
+  searchedRows: 60_000,
+  largeRows: 120_000,
+  queries: 150,
+};
+const DIMENSION = 768;
+/** Of a core, for each node. */
+const QUOTA = 0.25;
+/** Of memory, for each node: less than 120 000 vectors have with their codes, and more than a third of that. */
+const MEMORY_BYTES = 400_000_000;
+const NODES = ['n1', 'n2', 'n3'];
+const MESSAGE_BYTES = 512 * 1024;
+/** Messages of one atomic batch of the raw log: as many bytes as the node commits at once. */
+const BATCH_MESSAGES = 15;
+/** Of searches, for nodes that are not to search together. */
+const VALUES_MAX = '100000000000000';
+/** After a load, until it is archived. */
+const ARCHIVED_MS = 3_000;
+/** After a load, until most rows are in files. */
+const SEALED_MS_PER_ROW = 0.1;
+/** Acknowledged writes before an event, and after it. */
+const WRITES_AROUND = 20;
+
+const { values: args } = parseArgs({
+  options: { full: { type: 'boolean', default: false }, out: { type: 'string' } },
+});
+const sizes = args.full ? FULL : SMOKE;
+const rows = new GeneratedRows(DIMENSION);
+const lines: string[] = [];
+const missing = natsMissing();
+if (missing !== undefined) {
+  console.log(`skipped: ${missing}`);
+} else {
+  const folder = await mkdtemp(join(tmpdir(), 'sagitta-bench-'));
+  const nats = await NatsServers.start();
+  try {
+    await beside(nats, folder);
+    await together(nats, folder);
+    await beyondMemory(nats, folder);
+  } finally {
+    await nats.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+  const table = [
+    `Cluster bench, ${args.full ? 'full' : 'smoke'} parameters, three NATS servers that sync always`,
+    describeMachine(),
+    '',
+    '| what | measured | goal |',
+    '| --- | --- | --- |',
+    ...lines,
+    '',
+  ].join('\n');
+  console.log(table);
+  if (args.out !== undefined) await writeFile(args.out, table);
+}
+
+function add(what: string, measured: string, goal = ''): void {
+  lines.push(`| ${what} | ${measured} | ${goal} |`);
+}
+
+function settingsOf(name: string, natsServers: NatsServers, folder: string) {
+  return {
+    ...COMMAND_SETTINGS.settings,
+    SAGITTA_WRITE_RATE_MAX: '0',
+    SAGITTA_READ_RATE_MAX: '0',
+    SAGITTA_CLUSTER: natsServers.urls.join(','),
+    SAGITTA_CLUSTER_NAME: name,
+    SAGITTA_BLOBS: join(folder, `${name}-blobs`),
+    SAGITTA_LOG_LEVEL: 'error',
+  };
+}
+
+/** Three nodes with all of the machine, beside a single server. */
+async function beside(natsServers: NatsServers, folder: string): Promise<void> {
+  const single = await startServerProcess({
+    dataDirectory: join(folder, 'single'),
+    settings: {
+      ...COMMAND_SETTINGS.settings,
+      SAGITTA_WRITE_RATE_MAX: '0',
+      SAGITTA_LOG_LEVEL: 'error',
+    },
+  });
+  const nodes = new NodeProcesses({
+    names: NODES,
+    folder: join(folder, 'beside'),
+    settings: settingsOf('beside', natsServers, folder),
+  });
+  try {
+    await Promise.all(NODES.map((node) => nodes.start(node)));
+    const owner = await nodes.whenLed();
+    const other = NODES.find((node) => node !== owner)!;
+    // The leader makes it, and owns it for a while.
+    for (const url of [single.url, nodes.urlOf(owner)!]) await createCollection(url, 'c');
+    await writes([
+      ['a single server', single.url],
+      ['a cluster, through the owner of the collection', nodes.urlOf(owner)!],
+      ['a cluster, through another node', nodes.urlOf(other)!],
+    ]);
+    await bulk(natsServers, { singleUrl: single.url, ownerUrl: nodes.urlOf(owner)!, nodes });
+    await single.stop();
+    await pauses(natsServers, nodes);
+  } finally {
+    await single.kill();
+    await nodes.killAll();
+  }
+}
+
+async function createCollection(url: string, id: string): Promise<void> {
+  const { call, close } = createCaller(url, 1);
+  const made = await call('POST', '/v1/collections', {
+    id,
+    dimension: DIMENSION,
+    metric: 'cosine',
+  });
+  assert.equal(made.status, 200, made.text);
+  close();
+}
+
+/** Of one row at a time, in turns. */
+async function writes(targets: readonly (readonly [string, string])[]): Promise<void> {
+  const measured = targets.map(([what, url]) => ({
+    what,
+    ...createCaller(url, 1),
+    ms: [] as number[],
+  }));
+  let row = 0;
+  for (let round = -1; round < sizes.writeRounds; round++) {
+    for (const { call, ms } of measured) {
+      for (let i = 0; i < sizes.writesPerRound; i++) {
+        const vectors = [{ id: rows.idOf(row), values: [...rows.vector(row++)] }];
+        const startedAt = performance.now();
+        const reply = await call('POST', '/v1/collections/c/vectors', { vectors });
+        assert.equal(reply.status, 200, reply.text);
+        if (round >= 0) ms.push(performance.now() - startedAt);
+      }
+    }
+  }
+  const singleMs = quantile(measured[0]!.ms, 0.5);
+  for (const [i, { what, ms, close }] of measured.entries()) {
+    const [p50, p99] = [quantile(ms, 0.5), quantile(ms, 0.99)];
+    const goal = i === 0 ? '' : `${(singleMs + 4).toFixed(1)} ms, 25 ms`;
+    add(
+      `write of one row to ${what}, p50, p99 of ${ms.length}`,
+      `${p50.toFixed(1)} ms, ${p99.toFixed(1)} ms`,
+      goal,
+    );
+    close();
+  }
+}
+
+/** A stream of rows, beside the same bytes in the log alone. */
+async function bulk(
+  natsServers: NatsServers,
+  {
+    singleUrl,
+    ownerUrl,
+    nodes,
+  }: { readonly singleUrl: string; readonly ownerUrl: string; readonly nodes: NodeProcesses },
+): Promise<void> {
+  const bytes = sizes.bulkRows * DIMENSION * 4;
+  const rates = { single: [] as number[], cluster: [] as number[], raw: [] as number[] };
+  const cpu = { nodes: [] as number[], nats: [] as number[], rawNats: [] as number[] };
+  const usedBy = (pids: readonly number[]) => cpuMsOf(pids) ?? Number.NaN;
+  for (let round = 0; round < sizes.bulkRounds; round++) {
+    rates.single.push(bytes / (await load(singleUrl, `single-${round}`)));
+    const [nodesMs, natsMs] = [usedBy(nodes.pids), usedBy(natsServers.pids)];
+    rates.cluster.push(bytes / (await load(ownerUrl, `bulk-${round}`)));
+    // The other nodes store it, too, and it is archived.
+    await whenEqual(
+      NODES.map((node) => nodes.urlOf(node)!),
+      `bulk-${round}`,
+    );
+    await sleep(ARCHIVED_MS);
+    cpu.nodes.push(usedBy(nodes.pids) - nodesMs);
+    cpu.nats.push(usedBy(natsServers.pids) - natsMs);
+    const beforeMs = usedBy(natsServers.pids);
+    rates.raw.push(bytes / (await rawBatches(natsServers, bytes)));
+    cpu.rawNats.push(usedBy(natsServers.pids) - beforeMs);
+  }
+  const rateOf = (found: readonly number[]) => quantile(found, 0.5) / 1_000;
+  const [single, cluster, raw] = [rates.single, rates.cluster, rates.raw].map(rateOf) as [
+    number,
+    number,
+    number,
+  ];
+  const what = `bulk load, ${sizes.bulkRows} × ${DIMENSION}`;
+  add(`${what}, a single server`, `${single.toFixed(0)} MB/s`);
+  add(
+    `${what}, a cluster`,
+    `${cluster.toFixed(0)} MB/s, ${((100 * cluster) / raw).toFixed(0)} % of the raw batches`,
+    '80 %',
+  );
+  add('atomic batches of the same bytes, nobody reading', `${raw.toFixed(0)} MB/s`);
+  const perMb = (ms: readonly number[]) => (quantile(ms, 0.5) / (bytes / 1e6)).toFixed(0);
+  add(
+    'processor time for each MB of a bulk load: three nodes, three NATS servers; of the batches',
+    `${perMb(cpu.nodes)}, ${perMb(cpu.nats)} ms; ${perMb(cpu.rawNats)} ms`,
+  );
+}
+
+/** Milliseconds. */
+async function load(url: string, id: string): Promise<number> {
+  await createCollection(url, id);
+  const startedAt = performance.now();
+  await streamRows(`${url}/v1/collections/${id}/vectors`, rows, [0, sizes.bulkRows]);
+  return performance.now() - startedAt;
+}
+
+async function rawBatches(natsServers: NatsServers, byteCount: number): Promise<number> {
+  const connection = await natsServers.connect();
+  const stream = new JetStreamStream(connection, `raw-${randomUUID()}`);
+  await stream.create({ replicas: 3, messageBytesMax: 8_000_000 });
+  const bytes = new Uint8Array(MESSAGE_BYTES).map((_, i) => (i * 2_654_435_761) >>> 24);
+  let head = 0;
+  const startedAt = performance.now();
+  for (let sent = 0; sent < byteCount; sent += BATCH_MESSAGES * MESSAGE_BYTES) {
+    const parts = Array.from({ length: BATCH_MESSAGES }, () => ({ channel: 0, bytes }));
+    const end = { channel: 'chain' as const, bytes: bytes.subarray(0, 500) };
+    head = await stream.publish([...parts, end], head);
+  }
+  const ms = performance.now() - startedAt;
+  await stream.drop();
+  await connection.close();
+  return ms;
+}
+
+/** The longest time without an acknowledged write through a node that stays. */
+async function pauses(natsServers: NatsServers, nodes: NodeProcesses): Promise<void> {
+  const connection = await natsServers.connect();
+  const events = [
+    ['the owner of the collection is asked to leave', '1 s', (node: string) => nodes.stop(node)],
+    ['the owner of the collection is killed', '3 s', (node: string) => nodes.kill(node)],
+  ] as const;
+  try {
+    for (const [what, goal, end] of events) {
+      const gaps: number[] = [];
+      for (let round = 0; round < sizes.faultRounds; round++) {
+        const id = `pause-${randomUUID()}`;
+        const leader = await nodes.whenLed();
+        await createCollection(nodes.urlOf(leader)!, id);
+        const stays = NODES.find((node) => node !== leader)!;
+        gaps.push(await longestGap(nodes.urlOf(stays)!, id, () => end(leader)));
+        await nodes.start(leader);
+      }
+      addPause(what, gaps, goal);
+    }
+    const gaps: number[] = [];
+    for (let round = 0; round < sizes.faultRounds; round++) {
+      const id = `nats-${randomUUID()}`;
+      const leader = await nodes.whenLed();
+      const streams = async () => {
+        const names = new Set<string>();
+        for await (const { config } of connection.manager.streams.list()) names.add(config.name);
+        return names;
+      };
+      const before = await streams();
+      await createCollection(nodes.urlOf(leader)!, id);
+      const stream = [...(await streams())].find((name) => !before.has(name));
+      const info = await connection.manager.streams.info(stream!);
+      const index = Number(info.cluster!.leader!.slice(1));
+      gaps.push(await longestGap(nodes.urlOf(leader)!, id, () => natsServers.kill(index)));
+      await natsServers.restart(index);
+      while (!(await natsServers.areInSync())) await sleep(200);
+    }
+    addPause('the NATS server that leads its log is killed', gaps, '10 s');
+  } finally {
+    await connection.close();
+  }
+}
+
+function addPause(what: string, gaps: readonly number[], goal: string): void {
+  const [median, longest] = [quantile(gaps, 0.5), Math.max(...gaps)];
+  add(
+    `no writes while ${what}, median and longest of ${gaps.length}`,
+    `${(median / 1_000).toFixed(2)} s, ${(longest / 1_000).toFixed(2)} s`,
+    goal,
+  );
+}
+
+async function longestGap(url: string, id: string, event: () => Promise<void>): Promise<number> {
+  const { call, close } = createCaller(url, 1);
+  const write = async (row: number) => {
+    const vectors = [{ id: rows.idOf(row), values: [...rows.vector(row)] }];
+    const reply = await call('POST', `/v1/collections/${id}/vectors`, { vectors }).catch(
+      () => null,
+    );
+    return reply?.status === 200;
+  };
+  for (let row = 0; row < WRITES_AROUND; ) if (await write(row)) row++;
+  let lastAt = performance.now();
+  let gap = 0;
+  let isOver = false;
+  const ending = event().then(() => {
+    isOver = true;
+  });
+  for (let afterwards = 0; afterwards < WRITES_AROUND; ) {
+    if (!(await write(WRITES_AROUND))) {
+      await sleep(10);
+      continue;
+    }
+    gap = Math.max(gap, performance.now() - lastAt);
+    lastAt = performance.now();
+    if (isOver) afterwards++;
+  }
+  await ending;
+  close();
+  return gap;
+}
+
+/** Queries of nodes that have a part of a core each. */
+async function together(natsServers: NatsServers, folder: string): Promise<void> {
+  const names = ['q1', 'q2', 'q3', 'q4'];
+  const quotas = names.map((name) => ControlGroup.ofCpu(name, QUOTA));
+  if (quotas.includes(null)) {
+    add('queries by several nodes', 'skipped: control groups cannot be made');
+    return;
+  }
+  const settings = settingsOf('together', natsServers, folder);
+  const servers = new Map<string, Awaited<ReturnType<typeof startServerProcess>>>();
+  const start = async (name: string, others: Readonly<Record<string, string>>) => {
+    const server = await startServerProcess({
+      dataDirectory: join(folder, 'together', name),
+      prefix: quotas[names.indexOf(name)]!.prefix,
+      settings: {
+        ...settings,
+        SAGITTA_CLUSTER_NODE: name,
+        SAGITTA_THREADS: '1',
+        SAGITTA_CLUSTER_SILENT_MS: '60000',
+        ...others,
+      },
+    });
+    servers.set(name, server);
+  };
+  const stopAll = async () => {
+    await Promise.all([...servers.values()].map((server) => server.kill()));
+    servers.clear();
+  };
+  try {
+    const alone = { SAGITTA_CLUSTER_SCATTER_VALUES: VALUES_MAX };
+    const scattered = { SAGITTA_CLUSTER_SCATTER_VALUES: '1' };
+    await Promise.all(names.map((name) => start(name, alone)));
+    const urls = () => names.flatMap((name) => servers.get(name)?.url ?? []);
+    await createCollection(urls()[0]!, 'c');
+    await streamRows(`${urls()[0]}/v1/collections/c/vectors`, rows, [0, sizes.searchedRows]);
+    await whenEqual(urls());
+    const rates: number[] = [];
+    for (const count of [1, 2, 4]) {
+      const rate = await rateOf(urls().slice(0, count));
+      rates.push(rate);
+      const efficiency = rate / rates[0]! / count;
+      const goal = count === 1 ? '' : count === 2 ? '0.9' : '0.8';
+      add(
+        `queries of ${sizes.searchedRows} × ${DIMENSION} by ${count} of 4 nodes with ${QUOTA} cores each`,
+        `${rate.toFixed(1)}/s${count === 1 ? '' : `, efficiency ${efficiency.toFixed(2)}`}`,
+        goal,
+      );
+    }
+    await stopAll();
+    const p50: number[] = [];
+    for (const count of [4, 2, 1]) {
+      await Promise.all(names.slice(0, count).map((name) => start(name, scattered)));
+      await whenEqual(urls());
+      p50.unshift(await medianOf(urls()[0]!));
+      await stopAll();
+    }
+    for (const [i, count] of [1, 2, 4].entries()) {
+      const speedup = p50[0]! / p50[i]!;
+      add(
+        `one query at a time that ${count} such nodes answer together, p50`,
+        `${p50[i]!.toFixed(0)} ms${count === 1 ? '' : `, ${speedup.toFixed(2)} times as fast`}`,
+      );
+    }
+  } finally {
+    await stopAll();
+    for (const quota of quotas) await quota?.remove();
+  }
+  await overhead(natsServers, folder);
+}
+
+/** Queries of a collection that is larger than the memory of each node, through all nodes in turn. */
+async function beyondMemory(natsServers: NatsServers, folder: string): Promise<void> {
+  const groups = NODES.map((name) => ControlGroup.ofMemory(name, MEMORY_BYTES));
+  const what = `one query at a time of ${sizes.largeRows} × ${DIMENSION}`;
+  const nodes = new NodeProcesses({
+    names: NODES,
+    folder: join(folder, 'memory'),
+    settings: { ...settingsOf('memory', natsServers, folder), SAGITTA_CLUSTER_SILENT_MS: '60000' },
+  });
+  const urls = () => NODES.map((node) => nodes.urlOf(node)!);
+  try {
+    await Promise.all(NODES.map((node) => nodes.start(node)));
+    await nodes.whenLed();
+    await createCollection(urls()[0]!, 'c');
+    await streamRows(`${urls()[0]}/v1/collections/c/vectors`, rows, [0, sizes.largeRows]);
+    await whenEqual(urls());
+    await sleep(sizes.largeRows * SEALED_MS_PER_ROW);
+    for (const isLimited of [false, true]) {
+      for (const values of [VALUES_MAX, '1']) {
+        await Promise.all(NODES.map((node) => nodes.stop(node)));
+        if (isLimited && (groups.includes(null) || !forgetFiles())) {
+          add(what, 'skipped: memory cannot be limited');
+          return;
+        }
+        await Promise.all(
+          NODES.map((node, i) =>
+            nodes.start(node, {
+              settings: { SAGITTA_CLUSTER_SCATTER_VALUES: values },
+              ...(isLimited && { prefix: groups[i]!.prefix }),
+            }),
+          ),
+        );
+        await whenEqual(urls());
+        await medianThrough(urls());
+        const ms = await medianThrough(urls());
+        const by = values === '1' ? 'three nodes together' : 'one of three nodes';
+        const memory = isLimited ? `, ${MEMORY_BYTES / 1e6} MB of memory each` : '';
+        add(`${what} by ${by}${memory}, p50`, `${ms.toFixed(1)} ms`);
+      }
+    }
+  } finally {
+    await nodes.killAll();
+    for (const group of groups) await group?.remove();
+  }
+}
+
+/** Of queries through one node after another. */
+async function medianThrough(urls: readonly string[]): Promise<number> {
+  const callers = urls.map((url) => createCaller(url, 1));
+  const times: number[] = [];
+  for (let i = 0; i < sizes.queries; i++) {
+    const startedAt = performance.now();
+    await query(callers[i % callers.length]!.call, (i * 31) % 500);
+    times.push(performance.now() - startedAt);
+  }
+  for (const { close } of callers) close();
+  return quantile(times, 0.5);
+}
+
+/** What asking others costs, for a search that takes no time. */
+async function overhead(natsServers: NatsServers, folder: string): Promise<void> {
+  const found: number[] = [];
+  for (const values of [VALUES_MAX, '1']) {
+    const name = `overhead-${values.length}`;
+    const nodes = new NodeProcesses({
+      names: NODES,
+      folder: join(folder, name),
+      settings: {
+        ...settingsOf(name, natsServers, folder),
+        SAGITTA_CLUSTER_SCATTER_VALUES: values,
+      },
+    });
+    try {
+      await Promise.all(NODES.map((node) => nodes.start(node)));
+      const leader = await nodes.whenLed();
+      const url = nodes.urlOf(leader)!;
+      await createCollection(url, 'c');
+      await streamRows(`${url}/v1/collections/c/vectors`, rows, [0, 500]);
+      await whenEqual(NODES.map((node) => nodes.urlOf(node)!));
+      await medianOf(url, 2 * sizes.queries);
+      found.push(await medianOf(url, 2 * sizes.queries));
+    } finally {
+      await nodes.killAll();
+    }
+  }
+  add(
+    'what it adds to a query of 500 rows that three nodes answer together, p50',
+    `${(found[1]! - found[0]!).toFixed(2)} ms (${found[0]!.toFixed(2)} alone)`,
+    '1.5 ms',
+  );
+}
+
+async function query(call: ReturnType<typeof createCaller>['call'], row: number): Promise<void> {
+  const reply = await call('POST', '/v1/collections/c/query', {
+    vector: [...rows.vector(row)],
+    top_k: 10,
+  });
+  assert.equal(reply.status, 200, reply.text);
+  const { matches } = reply.json<{ matches: { id: string }[] }>();
+  assert.equal(matches[0]!.id, rows.idOf(row), 'a row is nearest to itself');
+}
+
+/** Of queries a second, two at a time on each node. */
+async function rateOf(urls: readonly string[]): Promise<number> {
+  const callers = urls.flatMap((url) => [createCaller(url, 1), createCaller(url, 1)]);
+  for (const { call } of callers) await query(call, 0);
+  const startedAt = performance.now();
+  await Promise.all(
+    callers.map(async ({ call, close }, i) => {
+      for (let k = 0; k < sizes.queries; k++) await query(call, (i + k * 31) % 500);
+      close();
+    }),
+  );
+  return (callers.length * sizes.queries * 1_000) / (performance.now() - startedAt);
+}
+
+async function medianOf(url: string, count = sizes.queries): Promise<number> {
+  const { call, close } = createCaller(url, 1);
+  const ms: number[] = [];
+  for (let i = -2; i < count; i++) {
+    const startedAt = performance.now();
+    await query(call, Math.abs(i * 31) % 500);
+    if (i >= 0) ms.push(performance.now() - startedAt);
+  }
+  close();
+  return quantile(ms, 0.5);
+}
+
+/** Resolves when every node has all rows. */
+async function whenEqual(urls: readonly string[], collection = 'c'): Promise<void> {
+  for (;;) {
+    const sequences = await Promise.all(
+      urls.map(async (url) => {
+        const reply = await fetch(`${url}/v1/collections/${collection}`);
+        return ((await reply.json()) as { sequence?: number }).sequence ?? -1;
+      }),
+    );
+    const [first] = sequences;
+    if (first! > 0 && sequences.every((sequence) => sequence === first)) break;
+    await sleep(100);
+  }
+}

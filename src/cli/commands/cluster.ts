@@ -1,0 +1,321 @@
+// `sagitta cluster`: status, drain, move, verify.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Command } from 'commander';
+import type { Client } from '../../client/client.js';
+import type {
+  Cluster,
+  CollectionDigest,
+  CollectionRecord,
+  NodeDigest,
+  VerifiedFiles,
+} from '../../client/types.js';
+import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
+import { CliError, EXIT_CODES } from '../failure.js';
+import { tableForStdout } from '../table.js';
+import { formatBytes, formatCount, pluralize } from '../units.js';
+
+const EXAMPLES = `
+Examples:
+  $ sagitta cluster status
+  $ sagitta cluster status --url http://sagitta-1:8484 --json
+  $ sagitta cluster status articles
+  $ sagitta cluster move articles --from sagitta-0 --to sagitta-1
+  $ sagitta cluster drain sagitta-1
+  $ sagitta cluster drain sagitta-1 --undo
+  $ sagitta cluster verify`;
+
+/** Between looks at whether a node is drained. */
+const WATCH_MS = 200;
+/** How long a command waits until the node hands over something more; the node goes on draining. */
+const DRAIN_MS_MAX = 60_000;
+
+const VERIFY_HELP = `
+Reads everything and changes nothing: all rows on every node, compared at the
+same sequence, the logs, and the shared files. It takes as long as that takes.
+Writes may go on meanwhile. Of each log, the replica that answers is read.
+
+Exit codes: ${EXIT_CODES.success} everything is as it should be, ${EXIT_CODES.failure} something differs or is damaged,
+${EXIT_CODES.unreachable} the node could not be reached.`;
+
+interface CommonOptions extends ConnectionOptions {
+  readonly json?: boolean;
+}
+
+interface ComparedCollection extends CollectionDigest {
+  readonly collection: string;
+  /** What differs or could not be compared; empty when nothing does. */
+  readonly problems: readonly string[];
+}
+
+export function addClusterCommand(program: Command): void {
+  const command = program
+    .command('cluster')
+    .description('look at the nodes of a cluster, drain them, and move collections')
+    .addHelpText('after', EXAMPLES);
+  addDrainCommand(command);
+  addMoveCommand(command);
+  const status = command
+    .command('status')
+    .description('list the nodes, or those that hold a collection')
+    .argument('[collection]', 'the id or an alias of a collection')
+    .option('--json', 'print the result as JSON');
+  addConnectionOptions(status).action(showStatus);
+  const verify = command
+    .command('verify')
+    .description('compare the nodes, and check the logs and the shared files')
+    .option('--json', 'print the result as JSON')
+    .addHelpText('after', VERIFY_HELP);
+  addConnectionOptions(verify).action(verifyCluster);
+}
+
+async function showStatus(collection: string | undefined, options: CommonOptions): Promise<void> {
+  const client = connect(options);
+  const cluster = await client.service.cluster();
+  if (collection !== undefined && cluster.node !== null) {
+    await showCollection(await client.collections.get(collection), cluster, options);
+    return;
+  }
+  if (options.json) {
+    write(JSON.stringify(cluster, null, 2));
+    return;
+  }
+  if (cluster.node === null) {
+    write('The service is not a node of a cluster.');
+    return;
+  }
+  const columns = [
+    { title: 'node' },
+    { title: 'state' },
+    { title: 'drain' },
+    { title: 'zone' },
+    { title: 'holds collections', align: 'right' } as const,
+    { title: 'writes to', align: 'right' } as const,
+    { title: 'version' },
+    { title: 'url' },
+  ];
+  const rows = cluster.nodes.map(
+    ({ name, state, drain, zone, held_count: held, collection_count: owned, version, url }) => [
+      name,
+      state,
+      drain,
+      zone,
+      String(held),
+      String(owned),
+      version,
+      url,
+    ],
+  );
+  write(tableForStdout(columns, rows));
+  write(
+    cluster.leader === null
+      ? `No node leads, as far as ${cluster.node} knows: changes of collections wait for one.`
+      : `${cluster.leader} leads: it creates, changes and deletes collections, aliases and API keys.`,
+  );
+  if (cluster.durability !== null) {
+    const { state, detail } = cluster.durability;
+    write(`Durability ${state}: ${detail}`);
+  }
+}
+
+async function showCollection(
+  record: CollectionRecord,
+  { nodes: all }: Cluster,
+  options: CommonOptions,
+): Promise<void> {
+  const { id, replication_factor: factor, nodes, move } = record;
+  if (options.json) {
+    write(JSON.stringify(record, null, 2));
+    return;
+  }
+  if (nodes === undefined) {
+    write(`All nodes hold "${id}".`);
+    return;
+  }
+  const stateOf = (name: string) => all.find((node) => node.name === name)?.state ?? 'not there';
+  const rows = nodes.map((name) => [name, stateOf(name), name === move?.from ? 'leaves' : 'holds']);
+  if (move !== undefined) rows.push([move.to, stateOf(move.to), 'is bringing it in']);
+  write(tableForStdout([{ title: 'node' }, { title: 'state' }, { title: 'collection' }], rows));
+  write(
+    factor === undefined
+      ? 'All nodes are to hold it.'
+      : `${pluralize(factor, 'node')} ${factor === 1 ? 'is' : 'are'} to hold it.`,
+  );
+}
+
+interface MoveOptions extends ConnectionOptions {
+  readonly from: string;
+  readonly to: string;
+}
+
+function addMoveCommand(command: Command): void {
+  const move = command
+    .command('move')
+    .description('move a collection from one node to another one, and wait until it is there')
+    .argument('<collection>', 'the id or an alias of a collection with a replication factor')
+    .requiredOption('--from <node>', 'a node that holds the collection')
+    .requiredOption('--to <node>', 'a node that does not');
+  addConnectionOptions(move).action(async (collection: string, options: MoveOptions) => {
+    const { collections } = connect(options);
+    const { from, to } = options;
+    let record = await collections.move(collection, { from, to });
+    while (record.move?.to === to) {
+      await sleep(WATCH_MS);
+      record = await collections.get(record.id);
+    }
+    if (record.nodes === undefined || record.nodes.includes(to)) {
+      write(`${to} holds "${record.id}" now, in the place of ${from}.`);
+      return;
+    }
+    throw new CliError(
+      `"${record.id}" was not moved: ${to} stopped, or was drained, before it had brought it in; it is on ${record.nodes.join(', ')}.`,
+    );
+  });
+}
+
+async function verifyCluster(options: CommonOptions): Promise<void> {
+  const client = connect(options);
+  const { node, nodes } = await client.service.cluster();
+  if (node === null) throw new CliError('the service is not a node of a cluster');
+  const collections: ComparedCollection[] = [];
+  for await (const { id } of client.collections.all()) {
+    collections.push(await compare(client, id));
+  }
+  const { files } = await client.service.verifyFiles();
+  const problems = [
+    ...collections.flatMap((compared) => compared.problems),
+    ...files.flatMap((found) =>
+      found.problem === null ? [] : [`${found.kind} ${found.name}: ${found.problem}`],
+    ),
+  ];
+  write(
+    options.json
+      ? JSON.stringify({ nodes, collections, files, problems }, null, 2)
+      : describe(collections, files, problems),
+  );
+  if (problems.length === 0) return;
+  throw new CliError(
+    `the cluster is not as it should be: ${pluralize(problems.length, 'problem')} found`,
+  );
+}
+
+async function compare(client: Client, collection: string): Promise<ComparedCollection> {
+  const found = await client.collections.digest(collection, { all_nodes: true });
+  const { nodes = [], sequence } = found;
+  const where = `collection "${collection}" at sequence ${sequence}`;
+  const problems = nodes.flatMap(({ node, problem }) =>
+    problem === undefined ? [] : [`${where}, node ${node}: ${problem}`],
+  );
+  const digests = new Map<string, NodeDigest[]>();
+  for (const entry of nodes) {
+    if (entry.digest === undefined) continue;
+    digests.set(entry.digest, [...(digests.get(entry.digest) ?? []), entry]);
+  }
+  if (digests.size > 1) {
+    const groups = [...digests].map(
+      ([digest, alike]) =>
+        `${alike.map(({ node }) => node).join(', ')}: ${pluralize(alike[0]!.vector_count ?? 0, 'vector')} with the digest ${digest}`,
+    );
+    problems.push(`${where} differs between nodes; ${groups.join('; ')}`);
+  }
+  return { collection, ...found, problems };
+}
+
+function describe(
+  collections: readonly ComparedCollection[],
+  files: readonly VerifiedFiles[],
+  problems: readonly string[],
+): string {
+  const tables: string[] = [];
+  if (collections.length > 0) {
+    const columns = [
+      { title: 'collection' },
+      { title: 'sequence', align: 'right' } as const,
+      { title: 'vectors', align: 'right' } as const,
+      { title: 'nodes', align: 'right' } as const,
+      { title: 'digest' },
+      { title: 'result' },
+    ];
+    const rows = collections.map((compared) => [
+      compared.collection,
+      String(compared.sequence),
+      formatCount(compared.vector_count),
+      String(compared.nodes?.length ?? 0),
+      compared.digest.slice(0, DIGITS_SHOWN),
+      compared.problems.length === 0 ? 'the same' : 'see below',
+    ]);
+    tables.push(tableForStdout(columns, rows));
+  }
+  const columns = [
+    { title: 'shared' },
+    { title: 'name' },
+    { title: 'count', align: 'right' } as const,
+    { title: 'size', align: 'right' } as const,
+    { title: 'result' },
+  ];
+  const rows = files.map(({ kind, name, count, byte_count, problem }) => [
+    kind,
+    name,
+    formatCount(count),
+    formatBytes(byte_count),
+    problem === null ? 'intact' : 'see below',
+  ]);
+  tables.push(tableForStdout(columns, rows));
+  const end = problems.length === 0 ? ['No difference and no damage found.'] : problems;
+  return [...tables, end.join('\n')].join('\n\n');
+}
+
+/** Of a digest: enough to compare two by eye. */
+const DIGITS_SHOWN = 16;
+
+interface DrainOptions extends ConnectionOptions {
+  readonly undo?: boolean;
+}
+
+function addDrainCommand(command: Command): void {
+  const drain = command
+    .command('drain')
+    .description('let other nodes take over from a node, and wait until it can be stopped')
+    .argument('<node>', 'the name of the node')
+    .option('--undo', 'let the node take part in everything again');
+  addConnectionOptions(drain).action(async (name: string, options: DrainOptions) => {
+    const client = connect(options);
+    if (options.undo) {
+      await client.service.undrain(name);
+      write(`${name} takes part in everything again.`);
+      return;
+    }
+    await client.service.drain(name);
+    if (await waitUntilDrained(client, name)) {
+      write(
+        `${name} is drained: it can be stopped. sagitta cluster drain ${name} --undo ends that.`,
+      );
+      return;
+    }
+    throw new CliError(
+      `${name} is not drained yet, since no other node has taken over all writes and collections from it; sagitta cluster status shows when it is.`,
+    );
+  });
+}
+
+async function waitUntilDrained(client: Client, name: string): Promise<boolean> {
+  let remaining = Number.POSITIVE_INFINITY;
+  let deadlineMs = 0;
+  for (;;) {
+    const { nodes } = await client.service.cluster();
+    // One that is gone has nothing to hand over.
+    const found = nodes.find((node) => node.name === name);
+    if (found === undefined || found.drain === 'drained') return true;
+    const held = found.collection_count + found.held_count;
+    if (held < remaining) {
+      remaining = held;
+      deadlineMs = performance.now() + DRAIN_MS_MAX;
+    }
+    if (performance.now() > deadlineMs) return false;
+    await sleep(WATCH_MS);
+  }
+}
+
+function write(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

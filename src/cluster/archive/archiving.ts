@@ -1,0 +1,119 @@
+// When a node archives the logs that it owns: every few seconds, and sooner when much has been written.
+
+import { forEachAtOnce } from '../../common/for-each-at-once.js';
+import type { Logger } from '../../common/logger.js';
+import { isDamage, type LogLink } from '../logs/collection-log.js';
+import type { Archiver } from './archiver.js';
+
+/** How often, and how much is written until it is done sooner. */
+const INTERVAL_MS = 2_000;
+const BYTES_MAX = 8 * 1024 * 1024;
+/** After an attempt that failed. */
+const RETRY_MS = 10_000;
+/** Logs that are archived at the same time. Each may have a chunk and what is read ahead in memory. */
+const LOGS_AT_ONCE_MAX = 4;
+
+interface AppliedLog {
+  readonly name: string;
+  /** To the last record that this node has applied. */
+  readonly link: LogLink;
+}
+
+export interface ArchivingOptions {
+  readonly archiver: Archiver;
+  /** Those that this node owns. */
+  readonly logs: () => readonly AppliedLog[];
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+}
+
+export class Archiving {
+  readonly #options: ArchivingOptions;
+  #running: Promise<void> | null = null;
+  #nextMs = 0;
+  /** Written since the last pass began. */
+  #byteCount = 0;
+  /** What was applied before this moment is archived. */
+  #archivedAtMs = performance.now();
+  #failure: string | null = null;
+
+  constructor(options: ArchivingOptions) {
+    this.#options = options;
+  }
+
+  /** For how long what this node has committed has not been archived; 0 when all is. */
+  get lagSeconds(): number {
+    const { logs, archiver } = this.#options;
+    const isBehind = logs().some(
+      ({ name, link }) => link.position > (archiver.positionOf(name) ?? 0),
+    );
+    return isBehind ? (performance.now() - this.#archivedAtMs) / 1_000 : 0;
+  }
+
+  noteCommitted(byteCount: number): void {
+    this.#byteCount += byteCount;
+  }
+
+  /** Called again and again. */
+  run(): void {
+    const { signal, logger } = this.#options;
+    const isDue = performance.now() >= this.#nextMs || this.#byteCount >= BYTES_MAX;
+    if (!isDue || this.#running !== null || signal.aborted) return;
+    this.#start()
+      .then(() => {
+        if (this.#failure !== null) logger.info({}, 'the logs are archived again');
+        this.#failure = null;
+      })
+      .catch((err: unknown) => {
+        this.#nextMs = performance.now() + RETRY_MS;
+        const { message } = err as Error;
+        if (signal.aborted || message === this.#failure) return;
+        this.#failure = message;
+        const text = 'a log could not be archived; it is tried again, and the log is kept';
+        if (isDamage(err)) logger.error({ err }, text);
+        else logger.warn({ err }, text);
+      });
+  }
+
+  /** Archives what was committed before the call. */
+  async now(): Promise<void> {
+    await this.settled();
+    await this.#start();
+  }
+
+  /** Called when this node takes over a log: another one may have archived meanwhile. */
+  begin(log: string): void {
+    this.#options.archiver.forget(log);
+  }
+
+  /** Resolves when nothing is being archived. */
+  async settled(): Promise<void> {
+    while (this.#running !== null) await this.#running;
+  }
+
+  #start(): Promise<void> {
+    const pass = this.#archive();
+    this.#running = pass
+      .catch(() => {})
+      .finally(() => {
+        this.#running = null;
+      });
+    return pass;
+  }
+
+  async #archive(): Promise<void> {
+    const { archiver, signal } = this.#options;
+    const startedAtMs = performance.now();
+    this.#nextMs = startedAtMs + INTERVAL_MS;
+    this.#byteCount = 0;
+    const errors: unknown[] = [];
+    await forEachAtOnce([...this.#options.logs()], LOGS_AT_ONCE_MAX, ({ name, link }) =>
+      archiver.archive(name, link, signal).catch((error: unknown) => {
+        errors.push(error);
+      }),
+    );
+    // One that cannot be archived does not keep the others from it.
+    if (errors.length > 0) throw errors[0];
+    this.#archivedAtMs = startedAtMs;
+  }
+}

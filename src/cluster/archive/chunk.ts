@@ -1,0 +1,114 @@
+// A chunk of the archive: consecutive messages of a log, from one record of its chain to a later one, as a blob. Its
+// name has the positions of the two records and the digest of its bytes, so that two nodes that archive the same log
+// never write different bytes under one name.
+
+import { hash } from 'node:crypto';
+import { assert, SagittaError } from '../../common/errors.js';
+import type { LogLink } from '../logs/collection-log.js';
+import type { Channel, StreamMessage } from '../logs/message-stream.js';
+
+export interface Chunk {
+  /** Names the log. */
+  readonly log: string;
+  /** The record before the first message. */
+  readonly after: LogLink;
+  /** The record that is the last message. */
+  readonly end: LogLink;
+  /** Every message in between: the first one is at `after.position + 1`. */
+  readonly messages: readonly StreamMessage[];
+}
+
+/** What the name of a chunk tells. */
+export interface ChunkName {
+  readonly name: string;
+  readonly afterPosition: number;
+  readonly endPosition: number;
+  /** SHA-256 of the blob, in hexadecimal digits. */
+  readonly digest: string;
+}
+
+interface ChunkHeader {
+  readonly formatVersion: 1;
+  readonly log: string;
+  readonly after: LogLink;
+  readonly end: LogLink;
+  /** The channel and the bytes of each message. */
+  readonly messages: readonly (readonly [Channel, number])[];
+}
+
+const FOLDER = 'archive/';
+const LENGTH_BYTES = 4;
+/** Digits of the largest position: with leading zeros, text order is number order. */
+const POSITION_DIGITS = 16;
+const NAME_PATTERN = /\/(\d{16})-(\d{16})-([0-9a-f]{64})$/;
+
+/** The folder of blobs with the archive of a log. */
+export function archiveOf(log: string): string {
+  return `${FOLDER}${log}`;
+}
+
+/** Undefined for a blob that is no chunk. */
+export function parseChunkName(name: string): ChunkName | undefined {
+  const [, after, end, digest] = NAME_PATTERN.exec(name) ?? [];
+  if (digest === undefined) return undefined;
+  return { name, afterPosition: Number(after), endPosition: Number(end), digest };
+}
+
+export function encodeChunk({ log, after, end, messages }: Chunk): {
+  readonly name: string;
+  readonly bytes: Uint8Array;
+} {
+  assert(
+    messages.every(({ position }, i) => position === after.position + 1 + i) &&
+      messages.at(-1)?.position === end.position,
+    `${log} has every position from ${after.position} to ${end.position}`,
+  );
+  const header: ChunkHeader = {
+    formatVersion: 1,
+    log,
+    after,
+    end,
+    messages: messages.map(({ channel, bytes }) => [channel, bytes.length]),
+  };
+  const json = Buffer.from(JSON.stringify(header));
+  const length = Buffer.allocUnsafe(LENGTH_BYTES);
+  length.writeUInt32LE(json.length);
+  const bytes = Buffer.concat([length, json, ...messages.map((message) => message.bytes)]);
+  const positions = [after, end].map(({ position }) =>
+    String(position).padStart(POSITION_DIGITS, '0'),
+  );
+  return { name: `${archiveOf(log)}/${positions.join('-')}-${hash('sha256', bytes)}`, bytes };
+}
+
+/** Throws `data_corrupt` unless the bytes are those that the name tells. `bytes` undefined: the blob is missing. */
+export function decodeChunk(
+  { name, digest, afterPosition }: ChunkName,
+  bytes: Uint8Array | undefined,
+): Chunk {
+  if (bytes === undefined) throw damaged(name, 'it is missing');
+  if (hash('sha256', bytes) !== digest) {
+    throw damaged(name, `its ${bytes.length} bytes do not have the digest in its name`);
+  }
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let at = LENGTH_BYTES + view.getUint32(0, true);
+  const json = Buffer.from(bytes.subarray(LENGTH_BYTES, at)).toString();
+  const { formatVersion, messages, ...rest } = JSON.parse(json) as ChunkHeader;
+  if (formatVersion !== 1) {
+    throw damaged(name, `its format is ${formatVersion}, and this version of Sagitta reads 1`);
+  }
+  return {
+    ...rest,
+    messages: messages.map(([channel, byteCount], i) => {
+      at += byteCount;
+      return {
+        channel,
+        position: afterPosition + 1 + i,
+        bytes: bytes.subarray(at - byteCount, at),
+      };
+    }),
+  };
+}
+
+function damaged(name: string, what: string): SagittaError {
+  return new SagittaError('data_corrupt', `The chunk ${name} of the archive is damaged: ${what}.`);
+}

@@ -1,0 +1,154 @@
+// The archive of one log as readers see it: the records of its chunks, verified by the chain from a place that the
+// reader knows. Chunks may overlap, since two nodes may have archived the same records; a damaged one does no harm where
+// another one has its records.
+
+import type { Logger } from '../../common/logger.js';
+import type { Blobs } from '../blobs/blobs.js';
+import { ChainedLog } from '../logs/chained-log.js';
+import {
+  isDamage,
+  type LogLink,
+  type LogRecord,
+  type ReadOptions,
+} from '../logs/collection-log.js';
+import type { MessageStream, StreamMessage } from '../logs/message-stream.js';
+import { archiveOf, type Chunk, type ChunkName, decodeChunk, parseChunkName } from './chunk.js';
+
+export type LinkedRecord = Exclude<LogRecord, { kind: 'barrier' }>;
+
+export class LogArchive {
+  readonly name: string;
+  readonly #blobs: Blobs;
+  readonly #logger: Logger;
+
+  /** `name`: of the log. */
+  constructor(name: string, { blobs, logger }: { readonly blobs: Blobs; readonly logger: Logger }) {
+    this.name = name;
+    this.#blobs = blobs;
+    this.#logger = logger;
+  }
+
+  /** In the order of their positions. */
+  async list(): Promise<ChunkName[]> {
+    const names: ChunkName[] = [];
+    for await (const name of this.#blobs.list(`${archiveOf(this.name)}/`)) {
+      const parsed = parseChunkName(name);
+      if (parsed !== undefined) names.push(parsed);
+    }
+    return names;
+  }
+
+  /** Up to where there are chunks; 0 for none. */
+  async endPosition(): Promise<number> {
+    return Math.max(0, ...(await this.list()).map(({ endPosition }) => endPosition));
+  }
+
+  /** Throws `data_corrupt`. */
+  async load(name: ChunkName): Promise<Chunk> {
+    return decodeChunk(name, await this.#blobs.get(name.name));
+  }
+
+  /** The last record of the newest chunk that is not damaged; null where there is none. */
+  async end(): Promise<LogLink | null> {
+    const names = (await this.list()).sort((a, b) => b.endPosition - a.endPosition);
+    for (const name of names) {
+      const chunk = await this.#loadIfWhole(name);
+      if (chunk !== null) return chunk.end;
+    }
+    return null;
+  }
+
+  /** Of a log that is gone. Nothing is archived meanwhile. */
+  async removeAll(): Promise<void> {
+    for await (const name of this.#blobs.list(`${archiveOf(this.name)}/`)) {
+      await this.#blobs.remove(name);
+    }
+  }
+
+  /** The records after a place, as far as they are archived. Ends without an error where the chain breaks. */
+  async *read(after: LogLink, options: ReadOptions): AsyncIterable<LinkedRecord> {
+    const archived = new ChainedLog(new ArchivedStream(this, (name) => this.#loadIfWhole(name)));
+    try {
+      for await (const record of archived.read(after, options)) {
+        if (record.kind !== 'barrier') yield record;
+      }
+    } catch (err) {
+      if (!isDamage(err)) throw err;
+      this.#logger.error({ log: this.name, err }, 'the archive of the log does not fit the log');
+    }
+  }
+
+  /** Null for a chunk that is damaged. */
+  async #loadIfWhole(name: ChunkName): Promise<Chunk | null> {
+    try {
+      return await this.load(name);
+    } catch (err) {
+      if (!isDamage(err)) throw err;
+      this.#logger.error({ log: this.name, err }, 'a chunk of the archive is not used');
+      return null;
+    }
+  }
+}
+
+/** The messages of the chunks, to be read only. */
+class ArchivedStream implements MessageStream {
+  readonly name: string;
+  readonly #archive: LogArchive;
+  readonly #load: (name: ChunkName) => Promise<Chunk | null>;
+
+  constructor(archive: LogArchive, load: (name: ChunkName) => Promise<Chunk | null>) {
+    this.name = `the archive of ${archive.name}`;
+    this.#archive = archive;
+    this.#load = load;
+  }
+
+  async *read(
+    afterPosition: number,
+    { shards, signal }: { shards: readonly number[] | undefined; signal: AbortSignal },
+  ): AsyncIterable<StreamMessage> {
+    const names = await this.#archive.list();
+    let after = afterPosition;
+    for (;;) {
+      // The one that reaches farthest.
+      const found = names
+        .filter((name) => name.afterPosition <= after && name.endPosition > after)
+        .sort((a, b) => b.endPosition - a.endPosition);
+      let chunk: Chunk | null = null;
+      for (const name of found) chunk ??= await this.#load(name);
+      if (chunk === null) return;
+      for (const message of chunk.messages) {
+        if (signal.aborted) return;
+        const { channel, position } = message;
+        if (position <= after) continue;
+        if (typeof channel !== 'number' || shards === undefined || shards.includes(channel)) {
+          yield message;
+        }
+      }
+      after = chunk.end.position;
+    }
+  }
+
+  async firstPosition(): Promise<number | null> {
+    return (await this.#archive.list())[0]?.afterPosition ?? null;
+  }
+
+  publish(): Promise<number> {
+    throw readOnly();
+  }
+
+  announce(): Promise<number> {
+    throw readOnly();
+  }
+
+  trimBefore(): Promise<void> {
+    throw readOnly();
+  }
+
+  drop(): Promise<void> {
+    throw readOnly();
+  }
+}
+
+function readOnly(): Error {
+  return new Error('An archive is written chunk by chunk.');
+}

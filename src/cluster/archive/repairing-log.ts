@@ -1,0 +1,194 @@
+// A log whose readers go on where it is damaged. They read once more, since another replica may answer; then the
+// records come from the archive, verified by the chain, and what follows them from the log again. When neither has
+// the next record, the reader fails as it would without the archive: nothing is ever skipped.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from '../../common/logger.js';
+import { logDamaged } from '../logs/chain-record.js';
+import {
+  type CollectionLog,
+  isDamage,
+  type LogLink,
+  type LogRecord,
+  LogTrimmedError,
+  type LogWriter,
+  type ReadOptions,
+} from '../logs/collection-log.js';
+import type { LinkedRecord, LogArchive } from './log-archive.js';
+
+/** Reads that fail until the archive is asked. Each may be answered by another replica. */
+const ATTEMPTS_MAX = 3;
+const RETRY_MS = 100;
+/** Taking over does not wait longer to learn how far the archive reaches. */
+const ARCHIVE_END_MS_MAX = 2_000;
+
+export interface RepairingLogOptions {
+  readonly log: CollectionLog;
+  readonly archive: LogArchive;
+  readonly logger: Logger;
+  /** Told how many records have come from the archive. */
+  readonly onRepaired: (recordCount: number) => void;
+}
+
+export class RepairingLog implements CollectionLog {
+  readonly #options: RepairingLogOptions;
+  readonly #log: CollectionLog;
+  readonly #archive: LogArchive;
+
+  constructor(options: RepairingLogOptions) {
+    this.#options = options;
+    this.#log = options.log;
+    this.#archive = options.archive;
+  }
+
+  async takeOver(options: Parameters<CollectionLog['takeOver']>[0]): Promise<LogWriter> {
+    await this.#requireWholeEnd();
+    let { after } = options;
+    const onRecord = (record: LogRecord) => {
+      if (record.kind !== 'barrier') after = record.link;
+      options.onRecord(record);
+    };
+    for (let attempt = 1; ; attempt++) {
+      const before = after;
+      try {
+        return await this.#log.takeOver({ ...options, after, onRecord });
+      } catch (error) {
+        if (!isDamage(error)) throw error;
+        if (after !== before) attempt = 1;
+        if (attempt < ATTEMPTS_MAX && !(error instanceof LogTrimmedError)) {
+          await sleep(RETRY_MS * attempt, undefined, { signal: options.signal });
+          continue;
+        }
+        const { position } = after;
+        for await (const record of this.#readArchive(after, options, error)) onRecord(record);
+        if (after.position === position) throw error;
+        attempt = 1;
+      }
+    }
+  }
+
+  barrier(): Promise<number> {
+    return this.#log.barrier();
+  }
+
+  read(after: LogLink, options: ReadOptions): AsyncIterable<LogRecord> {
+    return this.#read(after, options, (link) => this.#log.read(link, options));
+  }
+
+  readToEnd(after: LogLink, options: ReadOptions): AsyncIterable<LogRecord> {
+    return this.#read(after, options, (link) => this.#log.readToEnd(link, options));
+  }
+
+  trimBefore(position: number): Promise<void> {
+    return this.#log.trimBefore(position);
+  }
+
+  drop(): Promise<void> {
+    return this.#log.drop();
+  }
+
+  async *#read(
+    after: LogLink,
+    options: ReadOptions,
+    readLog: (link: LogLink) => AsyncIterable<LogRecord>,
+  ): AsyncIterable<LogRecord> {
+    let link = after;
+    for (let attempt = 1; ; attempt++) {
+      let failure: unknown;
+      try {
+        for await (const record of readLog(link)) {
+          if (record.kind !== 'barrier') {
+            link = record.link;
+            attempt = 1;
+          }
+          yield record;
+        }
+        return;
+      } catch (error) {
+        if (!isDamage(error)) throw error;
+        failure = error;
+      }
+      if (attempt < ATTEMPTS_MAX && !(failure instanceof LogTrimmedError)) {
+        await sleep(RETRY_MS * attempt, undefined, { signal: options.signal });
+        continue;
+      }
+      const { position } = link;
+      for await (const record of this.#readArchive(link, options, failure)) {
+        link = record.link;
+        yield record;
+      }
+      if (options.signal.aborted) return;
+      if (link.position === position) throw failure;
+      attempt = 0;
+    }
+  }
+
+  async *#readArchive(
+    after: LogLink,
+    options: ReadOptions,
+    failure: unknown,
+  ): AsyncIterable<LinkedRecord> {
+    const { logger, onRepaired } = this.#options;
+    const log = this.#archive.name;
+    let recordCount = 0;
+    let last = after;
+    try {
+      for await (const record of this.#archive.read(after, options)) {
+        recordCount++;
+        last = record.link;
+        yield record;
+      }
+    } catch (err) {
+      logger.error({ log, err }, 'the archive of the log cannot be read');
+    } finally {
+      if (recordCount > 0) {
+        onRepaired(recordCount);
+        logger.warn(
+          {
+            log,
+            afterPosition: after.position,
+            lastPosition: last.position,
+            records: recordCount,
+            err: failure,
+          },
+          'records that the log does not have were read from the archive',
+        );
+      }
+    }
+  }
+
+  /**
+   * Throws `data_corrupt` for a log that ends before the archive does: replicas that have lost the end of the log
+   * have elected a leader, and whoever wrote there would overwrite what was acknowledged.
+   */
+  async #requireWholeEnd(): Promise<void> {
+    const { logger } = this.#options;
+    const log = this.#archive.name;
+    let archivedPosition: number;
+    try {
+      archivedPosition = await within(ARCHIVE_END_MS_MAX, this.#archive.endPosition());
+    } catch (err) {
+      logger.warn({ log, err }, 'how far the archive reaches is not known; this node takes over');
+      return;
+    }
+    if (archivedPosition === 0) return;
+    const end = await this.#log.barrier();
+    if (end > archivedPosition) return;
+    throw logDamaged(
+      `The end of ${log}`,
+      `a new message got position ${end}, and the archive reaches to ${archivedPosition}; messages at its end are missing, or SAGITTA_BLOBS has the archive of another cluster`,
+    );
+  }
+}
+
+async function within<Result>(msMax: number, promise: Promise<Result>): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`There was no answer within ${msMax} ms.`)), msMax);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,218 @@
+// Checkpoints of one log as blobs: what a store has of the log at a place. An index, written last, names the blobs, some
+// of which an earlier checkpoint may have uploaded. The name of a blob has its digest, and a part that is different for
+// each upload: what is to be removed is never what somebody else uploads again.
+
+import { hash, randomUUID } from 'node:crypto';
+import { assert } from '../../common/errors.js';
+import type { Store, StoreOperation, StoreSnapshot } from '../../storage/store.js';
+import type { Blobs } from '../blobs/blobs.js';
+import { type BlobDigest, getIndex, getVerified } from '../blobs/verified-blobs.js';
+import { readPlace } from '../logs/place.js';
+import { decodeOperations, encodeOperations } from '../nodes/operations.js';
+import type { NamedCheckpoint } from './checkpoint-record.js';
+import { CATALOGUE, piecesOf, type StoreLayout, stateOf } from './log-state.js';
+
+interface CheckpointBlob extends BlobDigest {
+  readonly blob: string;
+}
+
+interface StoredFile extends CheckpointBlob {
+  /** Of the blob in the store. */
+  readonly name: string;
+}
+
+export interface CheckpointIndex {
+  readonly formatVersion: 1;
+  readonly log: string;
+  /** Operations that write the entries, the records and, in the last one, the place. */
+  readonly state: readonly CheckpointBlob[];
+  readonly files: readonly StoredFile[];
+}
+
+const FOLDER = 'checkpoints/';
+/** Digits of the largest position: with leading zeros, text order is number order. */
+const POSITION_DIGITS = 16;
+const NAME_PATTERN = /^(\d{16})-([A-Za-z0-9]+)\.json$/;
+
+/** The folder of blobs with the checkpoints of a log. */
+export function checkpointsOf(log: string): string {
+  return `${FOLDER}${log}`;
+}
+
+/** The logs of which there are checkpoints. */
+export async function logsWithCheckpoints(blobs: Blobs): Promise<string[]> {
+  const logs = new Set<string>();
+  for await (const name of blobs.list(FOLDER)) logs.add(name.split('/')[1]!);
+  return [...logs];
+}
+
+export interface UploadOptions {
+  readonly store: Store;
+  readonly layout: StoreLayout;
+  /** The checkpoint whose blobs may be used again: what the log says stays. Null for none. */
+  readonly base: string | null;
+  /** Part of the name, and of those of new blobs. */
+  readonly unique?: string;
+  /** Throws when the upload is to stop. */
+  readonly check: () => void;
+}
+
+export class CheckpointFiles {
+  readonly #blobs: Blobs;
+  readonly #log: string;
+  /** Of files in the store, by name and version. */
+  #digests = new Map<string, BlobDigest>();
+
+  constructor(blobs: Blobs, log: string) {
+    this.#blobs = blobs;
+    this.#log = log;
+  }
+
+  /** Uploads what the store has of the log at a moment after the call. Blobs of one that fails are removed. */
+  async upload(options: UploadOptions): Promise<NamedCheckpoint> {
+    const { store, base, check } = options;
+    const unique = options.unique ?? randomUUID().slice(0, 8);
+    const index = base === null ? undefined : await this.#readUsable(base);
+    const known = new Map<string, CheckpointBlob>(
+      [...(index?.state ?? []), ...(index?.files ?? [])].map((blob) => [blob.digest, blob]),
+    );
+    const uploaded: string[] = [];
+    const put = async (found: BlobDigest, read: () => Promise<Uint8Array>) => {
+      check();
+      let blob = known.get(found.digest);
+      if (blob === undefined) {
+        const name = `${checkpointsOf(this.#log)}/files/${found.digest}-${unique}`;
+        blob = { ...found, blob: name };
+        uploaded.push(name);
+        await this.#blobs.put(name, [await read()]);
+        known.set(found.digest, blob);
+      }
+      const { blob: name, byteCount, digest } = blob;
+      return { blob: name, byteCount, digest };
+    };
+    try {
+      return await store.withSnapshot(async (snapshot) => {
+        const { position } = readPlace(snapshot, this.#log);
+        const state: CheckpointBlob[] = [];
+        for (const piece of piecesOf(stateOf(snapshot, options.layout, this.#log))) {
+          const bytes = encodeOperations(piece);
+          state.push(await put(digestOf(bytes), async () => bytes));
+        }
+        const files = this.#log === CATALOGUE ? [] : options.layout.blobsOf(snapshot, this.#log);
+        snapshot.endEntries();
+        const stored: StoredFile[] = [];
+        const digests = new Map<string, BlobDigest>();
+        for (const { name, version } of files) {
+          const key = `${name} ${version}`;
+          const read = () => readFile(snapshot, name);
+          const bytes = this.#digests.has(key) ? null : await read();
+          const digest = this.#digests.get(key) ?? digestOf(bytes!);
+          digests.set(key, digest);
+          stored.push({ name, ...(await put(digest, async () => bytes ?? (await read()))) });
+        }
+        this.#digests = digests;
+        const name = `${String(position).padStart(POSITION_DIGITS, '0')}-${unique}`;
+        const made: CheckpointIndex = { formatVersion: 1, log: this.#log, state, files: stored };
+        check();
+        // It may be there although this fails.
+        uploaded.length = 0;
+        await this.#blobs.put(this.#indexOf(name), [Buffer.from(JSON.stringify(made))]);
+        return { name, position };
+      });
+    } catch (error) {
+      // No index names them, and nobody else uploads under these names.
+      for (const name of uploaded) await this.#blobs.remove(name).catch(() => {});
+      throw error;
+    }
+  }
+
+  /** Complete ones, oldest first. */
+  async list(): Promise<NamedCheckpoint[]> {
+    const folder = `${checkpointsOf(this.#log)}/`;
+    const found: NamedCheckpoint[] = [];
+    for await (const blob of this.#blobs.list(folder)) {
+      const [, position, unique] = NAME_PATTERN.exec(blob.slice(folder.length)) ?? [];
+      if (position === undefined) continue;
+      found.push({ name: `${position}-${unique}`, position: Number(position) });
+    }
+    return found.sort((a, b) => (a.name < b.name ? -1 : 1));
+  }
+
+  /** The blobs of the log that none of these checkpoints has. */
+  async blobsBeside(names: readonly string[]): Promise<string[]> {
+    const kept = new Set<string>();
+    for (const name of names) {
+      kept.add(this.#indexOf(name));
+      const index = await this.#readUsable(name);
+      for (const { blob } of [...(index?.state ?? []), ...(index?.files ?? [])]) kept.add(blob);
+    }
+    const beside: string[] = [];
+    for await (const blob of this.#blobs.list(`${checkpointsOf(this.#log)}/`)) {
+      if (!kept.has(blob)) beside.push(blob);
+    }
+    return beside;
+  }
+
+  /** Throws `data_corrupt`, also for one that is missing. */
+  async read(name: string): Promise<CheckpointIndex> {
+    const index = await getIndex<CheckpointIndex>(this.#blobs, this.#indexOf(name));
+    if (index === undefined) {
+      // The same error as for a blob that it names.
+      await getVerified(this.#blobs, this.#indexOf(name), { byteCount: 0, digest: '' });
+    }
+    assert(index !== undefined, 'the index is there');
+    return index;
+  }
+
+  /** The operations of each commit. Throws `data_corrupt`. */
+  async *readState(index: CheckpointIndex): AsyncIterable<StoreOperation[]> {
+    for (const piece of index.state) {
+      yield decodeOperations(await getVerified(this.#blobs, piece.blob, piece), piece.blob);
+    }
+  }
+
+  /** Throws `data_corrupt`. */
+  readFile(file: CheckpointIndex['files'][number]): Promise<Uint8Array> {
+    return getVerified(this.#blobs, file.blob, file);
+  }
+
+  /** Reads all blobs, and tells the size of each. Throws `data_corrupt` for the first that is not what was uploaded. */
+  async verify(name: string, onBlob: (byteCount: number) => void): Promise<void> {
+    const index = await this.read(name);
+    for (const blob of [...index.state, ...index.files]) {
+      await getVerified(this.#blobs, blob.blob, blob);
+      onBlob(blob.byteCount);
+    }
+  }
+
+  /** Removes all checkpoints of the log. */
+  async removeAll(): Promise<void> {
+    // First what makes them complete.
+    for (const { name } of await this.list()) await this.#blobs.remove(this.#indexOf(name));
+    for (const blob of await this.blobsBeside([])) await this.#blobs.remove(blob);
+  }
+
+  /** Undefined for an index that is damaged or missing: the checkpoint cannot be used, nor its blobs again. */
+  async #readUsable(name: string): Promise<CheckpointIndex | undefined> {
+    try {
+      return await this.read(name);
+    } catch (error) {
+      if ((error as { code?: unknown }).code === 'data_corrupt') return undefined;
+      throw error;
+    }
+  }
+
+  #indexOf(name: string): string {
+    return `${checkpointsOf(this.#log)}/${name}.json`;
+  }
+}
+
+function digestOf(bytes: Uint8Array): BlobDigest {
+  return { byteCount: bytes.length, digest: hash('sha256', bytes, 'hex') };
+}
+
+async function readFile(snapshot: StoreSnapshot, name: string): Promise<Uint8Array> {
+  const bytes = await snapshot.readBlob(name);
+  if (bytes === undefined) throw new Error(`The file ${name} of the store is missing.`);
+  return bytes;
+}

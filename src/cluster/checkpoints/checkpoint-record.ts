@@ -1,0 +1,32 @@
+// What the log of the catalogue, or of a collection, says about its newest checkpoint. Its owner commits it, so that
+// only an owner removes anything: the commit fails when another node owns the log.
+
+import type { StateReader, StoreOperation } from '../../storage/store.js';
+import { checkpointKey } from './log-state.js';
+
+export interface NamedCheckpoint {
+  readonly name: string;
+  /** Up to where it has the log. */
+  readonly position: number;
+}
+
+export interface CheckpointRecord extends NamedCheckpoint {
+  /** The one before, which stays, with what it needs: a node may have begun with it. Null for the first one. */
+  readonly previous: NamedCheckpoint | null;
+  /** Blobs that neither of the two needs. Whoever has committed the record removes them. */
+  readonly removed: readonly string[];
+}
+
+export function checkpointOperation(log: string, record: CheckpointRecord): StoreOperation {
+  return { kind: 'put', key: checkpointKey(log), value: Buffer.from(JSON.stringify(record)) };
+}
+
+export function readCheckpointRecord(
+  store: Pick<StateReader, 'get'>,
+  log: string,
+): CheckpointRecord | null {
+  const value = store.get(checkpointKey(log));
+  return value === undefined
+    ? null
+    : (JSON.parse(Buffer.from(value).toString()) as CheckpointRecord);
+}

@@ -1,0 +1,119 @@
+// The records of a chain as bytes: the length of a header, the header as JSON, a summary, and the SHA-256 of all
+// that. The header has the digest of the record before it, and those of the parts of a commit, which precede it in
+// the log as messages of their own.
+
+import { hash } from 'node:crypto';
+import { SagittaError } from '../../common/errors.js';
+import type { Commit, CommitPart, LogLink } from './collection-log.js';
+import type { FormatHeader } from './record-format.js';
+
+const DIGEST_BYTES = 32;
+const LENGTH_BYTES = 4;
+
+/** A part of a commit, as its record describes it. */
+export interface PartDescription {
+  readonly shard: number;
+  readonly byteCount: number;
+  /** Messages that it was cut into. They precede the record, in the order of the parts. */
+  readonly messageCount: number;
+  readonly digest: string;
+}
+
+interface ChainHeader extends FormatHeader {
+  /** A mark takes a place in the chain, so that what was sent for that place earlier can no longer take it. */
+  readonly kind: 'commit' | 'epoch' | 'mark';
+  readonly epoch: number;
+  /** Unique, so that a writer recognises what it has sent. */
+  readonly id: string;
+  readonly previous: { readonly position: number; readonly digest: string };
+  readonly owner?: string;
+  readonly firstSequence?: number;
+  readonly lastSequence?: number;
+  readonly parts?: readonly PartDescription[];
+}
+
+export interface ChainRecord extends ChainHeader {
+  readonly summary: Uint8Array;
+}
+
+export function encodeChainRecord({ summary, ...header }: ChainRecord): Uint8Array {
+  const json = Buffer.from(JSON.stringify(header));
+  const bytes = Buffer.allocUnsafe(LENGTH_BYTES + json.length + summary.length + DIGEST_BYTES);
+  bytes.writeUInt32LE(json.length);
+  bytes.set(json, LENGTH_BYTES);
+  bytes.set(summary, LENGTH_BYTES + json.length);
+  const end = bytes.length - DIGEST_BYTES;
+  bytes.set(digestOf(bytes.subarray(0, end)), end);
+  return bytes;
+}
+
+/** Throws `data_corrupt`. `where` names the record in messages. */
+export function decodeChainRecord(bytes: Uint8Array, where: string): ChainRecord {
+  const end = bytes.length - DIGEST_BYTES;
+  const found = digestOf(bytes.subarray(0, Math.max(0, end)));
+  if (end < LENGTH_BYTES || !found.equals(bytes.subarray(end))) {
+    throw logDamaged(where, `its digest is not that of its ${bytes.length} bytes`);
+  }
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const headerEnd = LENGTH_BYTES + view.getUint32(0, true);
+  const json = Buffer.from(bytes.subarray(LENGTH_BYTES, headerEnd)).toString();
+  return { ...(JSON.parse(json) as ChainHeader), summary: bytes.subarray(headerEnd, end) };
+}
+
+/** The digest by which the next record names an encoded one. */
+export function digestOfRecord(encoded: Uint8Array): string {
+  return Buffer.from(encoded.subarray(encoded.length - DIGEST_BYTES)).toString('hex');
+}
+
+/** The link to an encoded record, whose digest is checked. Throws `data_corrupt`. `where` names it in messages. */
+export function linkToRecord(position: number, encoded: Uint8Array, where: string): LogLink {
+  const { epoch } = decodeChainRecord(encoded, where);
+  return { position, digest: digestOfRecord(encoded), epoch };
+}
+
+/** `pieces`: the messages that each part was cut into. */
+export function commitRecord(
+  { firstSequence, lastSequence, parts, summary }: Commit,
+  pieces: readonly (readonly Uint8Array[])[],
+  { epoch, id, previous }: { epoch: number; id: string; previous: LogLink },
+): ChainRecord {
+  return {
+    kind: 'commit',
+    epoch,
+    id,
+    previous: { position: previous.position, digest: previous.digest },
+    firstSequence,
+    lastSequence,
+    parts: parts.map(({ shard, bytes }, i) => ({
+      shard,
+      byteCount: bytes.length,
+      messageCount: pieces[i]!.length,
+      digest: digestOf(bytes).toString('hex'),
+    })),
+    summary,
+  };
+}
+
+/** Joins the messages of a part. Throws `data_corrupt` unless they are what was committed. */
+export function joinPart(
+  { shard, byteCount, digest }: PartDescription,
+  messages: readonly Uint8Array[],
+  where: string,
+): CommitPart {
+  const bytes = messages.length === 1 ? messages[0]! : Buffer.concat(messages);
+  if (bytes.length !== byteCount || digestOf(bytes).toString('hex') !== digest) {
+    throw logDamaged(where, `the part of shard ${shard} is not the one that was committed`);
+  }
+  return { shard, bytes };
+}
+
+export function logDamaged(where: string, what: string): SagittaError {
+  return new SagittaError(
+    'data_corrupt',
+    `${where} is damaged: ${what}. The records from there on must come from another replica or from the archive.`,
+  );
+}
+
+function digestOf(bytes: Uint8Array): Buffer {
+  return hash('sha256', bytes, 'buffer');
+}

@@ -1,0 +1,467 @@
+// The log of a collection on a stream of messages. A commit is one atomic batch: the parts of the shards, and a
+// record of the chain, which is accepted only where the writer knows the chain to end. Whoever appends a record first
+// therefore decides what the others can no longer append: this, not a clock, fences writers of earlier epochs, and
+// settles what became of a commit whose reply was lost. A claim can be appended anywhere, and moves the head: it stops
+// a writer that would otherwise always be faster than the one that wants to take over.
+
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { assert } from '../../common/errors.js';
+import {
+  type ChainRecord,
+  commitRecord,
+  decodeChainRecord,
+  digestOfRecord,
+  encodeChainRecord,
+  joinPart,
+  logDamaged,
+} from './chain-record.js';
+import {
+  type AppendOutcome,
+  type CollectionLog,
+  type Commit,
+  type CommitPart,
+  isDamage,
+  type LogLink,
+  type LogRecord,
+  LogTrimmedError,
+  type LogWriter,
+  type ReadOptions,
+  type SettledOutcome,
+  SUMMARY_BYTES_MAX,
+} from './collection-log.js';
+import type { MessageStream, OutgoingMessage, StreamMessage } from './message-stream.js';
+import { formatHeader, ONE_VERSION, type RecordFormats, requireReadable } from './record-format.js';
+
+/** Pauses between attempts while the stream does not answer, or while others append to it. */
+const RETRY_MS_MIN = 20;
+const RETRY_MS_MAX = 1_000;
+const NO_BYTES = new Uint8Array();
+
+/** A record as read, with what only writers look at. */
+interface ReadRecord {
+  readonly kind: 'record';
+  readonly record: ChainRecord;
+  readonly link: LogLink;
+  readonly parts: readonly CommitPart[];
+}
+
+/** Whoever wants to write, and the epoch that is to begin. */
+interface Claim {
+  readonly epoch: number;
+  readonly owner: string;
+}
+
+type ReadItem =
+  | ReadRecord
+  | { readonly kind: 'claim'; readonly position: number; readonly claim: Claim }
+  | { readonly kind: 'barrier'; readonly position: number };
+
+export interface ChainedLogOptions {
+  /** Parts are cut into messages of at most so many bytes. */
+  readonly messageBytesMax?: number;
+  /** By default, all processes have this version. */
+  readonly formats?: RecordFormats;
+  /** Told what this process has appended, without others in between, and the position of the last one. */
+  readonly onPublished?: (messages: readonly OutgoingMessage[], position: number) => void;
+}
+
+export class ChainedLog implements CollectionLog {
+  readonly #stream: MessageStream;
+  readonly #messageBytesMax: number;
+  readonly #formats: RecordFormats;
+  readonly #onPublished: NonNullable<ChainedLogOptions['onPublished']>;
+
+  constructor(
+    stream: MessageStream,
+    {
+      messageBytesMax = 512 * 1024,
+      formats = ONE_VERSION,
+      onPublished = () => {},
+    }: ChainedLogOptions = {},
+  ) {
+    this.#stream = stream;
+    this.#messageBytesMax = messageBytesMax;
+    this.#formats = formats;
+    this.#onPublished = onPublished;
+  }
+
+  async takeOver({
+    owner,
+    after,
+    onRecord,
+    signal,
+  }: Parameters<CollectionLog['takeOver']>[0]): Promise<LogWriter> {
+    const id = randomUUID();
+    let link = after;
+    let headPosition = after.position;
+    let claimedEpoch = 0;
+    for (let attempt = 0; ; attempt++) {
+      for await (const item of this.#readChain(link, { toEnd: true, signal })) {
+        if (item.kind === 'barrier') continue;
+        if (item.kind === 'claim') {
+          headPosition = item.position;
+          continue;
+        }
+        link = item.link;
+        headPosition = link.position;
+        const record = toLogRecord(item);
+        if (record !== null) onRecord(record);
+        if (item.record.id === id) return new ChainedWriter(this, link, owner);
+      }
+      try {
+        const epoch = link.epoch + 1;
+        if (claimedEpoch < epoch) {
+          const bytes = encodeClaim({ epoch, owner });
+          const position = await this.#stream.announce('claim', bytes);
+          this.#onPublished([{ channel: 'claim', bytes }], position);
+          claimedEpoch = epoch;
+          continue;
+        }
+        const record = recordOf('epoch', { epoch, id, owner, previous: link });
+        link = await this.publishRecord(record, headPosition);
+        onRecord({ kind: 'epoch', link, owner });
+        return new ChainedWriter(this, link, owner);
+      } catch {
+        // It may be there nevertheless, or another writer was faster: reading on tells.
+        await pause(attempt, signal);
+      }
+    }
+  }
+
+  barrier(): Promise<number> {
+    return this.#stream.announce('barrier', NO_BYTES);
+  }
+
+  read(after: LogLink, options: ReadOptions): AsyncIterable<LogRecord> {
+    return this.#read(after, { ...options, toEnd: false });
+  }
+
+  readToEnd(after: LogLink, options: ReadOptions): AsyncIterable<LogRecord> {
+    return this.#read(after, { ...options, toEnd: true });
+  }
+
+  trimBefore(position: number): Promise<void> {
+    return this.#stream.trimBefore(position);
+  }
+
+  drop(): Promise<void> {
+    return this.#stream.drop();
+  }
+
+  /** Appends a commit with its parts. Like `publishRecord`. */
+  async publishCommit(
+    commit: Commit,
+    place: { epoch: number; id: string; previous: LogLink },
+    headPosition: number,
+  ): Promise<LogLink> {
+    const pieces = commit.parts.map(({ bytes }) => this.#cut(bytes));
+    const messages = commit.parts.flatMap(({ shard }, i) =>
+      pieces[i]!.map((piece): OutgoingMessage => ({ channel: shard, bytes: piece })),
+    );
+    return await this.publishRecord(commitRecord(commit, pieces, place), headPosition, messages);
+  }
+
+  /** The link to a record after it has been appended, behind `before`. Rejects when it may not be there. */
+  async publishRecord(
+    record: ChainRecord,
+    headPosition: number,
+    before: readonly OutgoingMessage[] = [],
+  ): Promise<LogLink> {
+    const encoded = encodeChainRecord({ ...formatHeader(this.#formats), ...record });
+    const messages = [...before, { channel: 'chain', bytes: encoded } as const];
+    const position = await this.#stream.publish(messages, headPosition);
+    this.#onPublished(messages, position);
+    return { position, digest: digestOfRecord(encoded), epoch: record.epoch };
+  }
+
+  /** The records of the chain up to now, without the parts of commits, and claims. */
+  readHeads(after: LogLink, signal: AbortSignal): AsyncIterable<ReadItem> {
+    return this.#readChain(after, { toEnd: true, shards: [], signal });
+  }
+
+  #cut(bytes: Uint8Array): Uint8Array[] {
+    const pieces: Uint8Array[] = [];
+    for (let at = 0; at === 0 || at < bytes.length; at += this.#messageBytesMax) {
+      pieces.push(bytes.subarray(at, at + this.#messageBytesMax));
+    }
+    return pieces;
+  }
+
+  async *#read(
+    after: LogLink,
+    options: ReadOptions & { readonly toEnd: boolean },
+  ): AsyncIterable<LogRecord> {
+    for await (const item of this.#readChain(after, options)) {
+      if (item.kind === 'barrier' && !options.toEnd) yield item;
+      const record = item.kind === 'record' ? toLogRecord(item) : null;
+      if (record !== null) yield record;
+    }
+  }
+
+  async *#readChain(
+    after: LogLink,
+    { shards, signal, toEnd }: ReadOptions & { readonly toEnd: boolean },
+  ): AsyncIterable<ReadItem> {
+    const end = toEnd ? await this.barrier() : Number.POSITIVE_INFINITY;
+    if (end <= after.position) {
+      throw logDamaged(
+        `The end of ${this.#stream.name}`,
+        `a new message got position ${end}, and there was a record at ${after.position} before; the log is another one, or messages at its end are missing`,
+      );
+    }
+    const wanted = shards === undefined ? undefined : new Set(shards);
+    let head = after;
+    /** Of the last message that is accounted for. Parts that are not read are counted by the record of their commit. */
+    let lastPosition = after.position;
+    /** Messages of parts since the last record, by shard. */
+    let pieces = new Map<number, StreamMessage[]>();
+    for await (const message of this.#stream.read(after.position, { shards, signal })) {
+      const { channel, position } = message;
+      const where = `Position ${position} of ${this.#stream.name}`;
+      if (typeof channel === 'number') {
+        const ofShard = pieces.get(channel) ?? [];
+        pieces.set(channel, ofShard);
+        ofShard.push(message);
+        continue;
+      }
+      const record = channel === 'chain' ? decodeChainRecord(message.bytes, where) : null;
+      if (record !== null) requireReadable(record, this.#formats, where);
+      const ownCount = 1 + messageCountOf(record);
+      if (position - ownCount !== lastPosition)
+        await this.#explainGap(lastPosition, ownCount, where);
+      lastPosition = position;
+      if (channel === 'barrier') {
+        yield { kind: 'barrier', position };
+      } else if (channel === 'claim') {
+        yield { kind: 'claim', position, claim: decodeClaim(message.bytes) };
+      } else if (record !== null) {
+        requirePrevious(record, head, where);
+        const parts = partsOf(record, { pieces, position, wanted, where });
+        pieces = new Map();
+        head = { position, digest: digestOfRecord(message.bytes), epoch: record.epoch };
+        yield { kind: 'record', record, link: head, parts };
+      }
+      if (position >= end) return;
+    }
+    // A read of everything that ends early would be taken for the whole.
+    if (toEnd) signal.throwIfAborted();
+  }
+
+  async #explainGap(lastPosition: number, ownCount: number, where: string): Promise<never> {
+    const first = await this.#stream.firstPosition();
+    if (first !== null && first > lastPosition + 1) {
+      throw new LogTrimmedError(this.#stream.name, lastPosition, first);
+    }
+    throw logDamaged(
+      where,
+      `it and the ${ownCount - 1} messages that belong to it do not follow position ${lastPosition}, so messages are missing`,
+    );
+  }
+}
+
+function messageCountOf(record: ChainRecord | null): number {
+  return (record?.parts ?? []).reduce((sum, part) => sum + part.messageCount, 0);
+}
+
+/** Throws `data_corrupt`. */
+function requirePrevious({ previous }: ChainRecord, head: LogLink, where: string): void {
+  if (previous.position === head.position && previous.digest === head.digest) return;
+  throw logDamaged(
+    where,
+    `it follows a record at ${previous.position} with the digest ${previous.digest}, and the one found before it is at ${head.position} with ${head.digest}`,
+  );
+}
+
+class ChainedWriter implements LogWriter {
+  readonly epoch: number;
+  readonly #log: ChainedLog;
+  readonly #owner: string;
+  #head: LogLink;
+  /** Of the last record or claim known. */
+  #headPosition: number;
+  /** The id of the commit whose outcome is not known. */
+  #unknownId: string | null = null;
+  #isAppending = false;
+
+  constructor(log: ChainedLog, head: LogLink, owner: string) {
+    this.#log = log;
+    this.#head = head;
+    this.#headPosition = head.position;
+    this.#owner = owner;
+    this.epoch = head.epoch;
+  }
+
+  get head(): LogLink {
+    return this.#head;
+  }
+
+  async append(commit: Commit): Promise<AppendOutcome> {
+    assert(!this.#isAppending, 'one commit at a time');
+    assert(this.#unknownId === null, 'settle comes before the next commit');
+    assert(
+      commit.summary.length <= SUMMARY_BYTES_MAX,
+      `a summary of ${commit.summary.length} bytes`,
+    );
+    this.#isAppending = true;
+    const id = randomUUID();
+    const place = { epoch: this.epoch, id, previous: this.#head };
+    try {
+      this.#advance(await this.#log.publishCommit(commit, place, this.#headPosition));
+      return { kind: 'committed', link: this.#head };
+    } catch (error) {
+      this.#unknownId = id;
+      return { kind: 'unknown', cause: error as Error };
+    } finally {
+      this.#isAppending = false;
+    }
+  }
+
+  async settle(signal: AbortSignal): Promise<SettledOutcome> {
+    const wanted = this.#unknownId;
+    assert(wanted !== null, 'there is a commit to settle');
+    for (let attempt = 0; ; attempt++) {
+      signal.throwIfAborted();
+      try {
+        const outcome = await this.#readOutcome(wanted, signal);
+        if (outcome !== null) {
+          this.#unknownId = null;
+          return outcome;
+        }
+        // When this is in the log, the commit, which expects the same head, can no longer come.
+        const place = { epoch: this.epoch, id: markOf(wanted), owner: this.#owner };
+        const mark = recordOf('mark', { ...place, previous: this.#head });
+        this.#advance(await this.#log.publishRecord(mark, this.#headPosition));
+        this.#unknownId = null;
+        return absent();
+      } catch (error) {
+        if (isLasting(error)) throw error;
+        await pause(attempt, signal);
+      }
+    }
+  }
+
+  /** What the records after the head tell of the commit; null when it may still come. */
+  async #readOutcome(wanted: string, signal: AbortSignal): Promise<SettledOutcome | null> {
+    let committed: LogLink | null = null;
+    let isMarked = false;
+    for await (const item of this.#log.readHeads(this.#head, signal)) {
+      if (item.kind === 'barrier') continue;
+      const { epoch, owner = '' } = item.kind === 'claim' ? item.claim : item.record;
+      if (epoch > this.epoch) {
+        return committed === null
+          ? { kind: 'fenced', epoch, owner }
+          : { kind: 'committed', link: committed };
+      }
+      this.#headPosition = item.kind === 'claim' ? item.position : item.link.position;
+      if (item.kind === 'claim') continue;
+      this.#head = item.link;
+      if (item.record.id === wanted) committed = item.link;
+      if (item.record.id === markOf(wanted)) isMarked = true;
+    }
+    if (committed !== null) return { kind: 'committed', link: committed };
+    return isMarked ? absent() : null;
+  }
+
+  #advance(head: LogLink): void {
+    this.#head = head;
+    this.#headPosition = head.position;
+  }
+}
+
+/** The id of the mark that settles a commit. */
+function markOf(commitId: string): string {
+  return `mark of ${commitId}`;
+}
+
+function absent(): SettledOutcome {
+  return { kind: 'absent', cause: new Error('The log did not accept the commit.') };
+}
+
+function encodeClaim(claim: Claim): Uint8Array {
+  return Buffer.from(JSON.stringify(claim));
+}
+
+/** A claim that cannot be read counts as one of the next epoch: writers stop, and somebody takes over. */
+function decodeClaim(bytes: Uint8Array): Claim {
+  try {
+    const { epoch, owner } = JSON.parse(Buffer.from(bytes).toString()) as Partial<Claim>;
+    if (Number.isInteger(epoch) && typeof owner === 'string') return { epoch: epoch!, owner };
+  } catch {}
+  return { epoch: Number.POSITIVE_INFINITY, owner: 'a damaged claim' };
+}
+
+function recordOf(
+  kind: 'epoch' | 'mark',
+  place: { epoch: number; id: string; owner: string; previous: LogLink },
+): ChainRecord {
+  const { position, digest } = place.previous;
+  return { ...place, kind, previous: { position, digest }, summary: NO_BYTES };
+}
+
+/** The parts of a commit that are wanted. Throws `data_corrupt` when a message of them is missing or damaged. */
+function partsOf(
+  record: ChainRecord,
+  {
+    pieces,
+    position,
+    wanted,
+    where,
+  }: {
+    pieces: ReadonlyMap<number, readonly StreamMessage[]>;
+    position: number;
+    wanted: ReadonlySet<number> | undefined;
+    where: string;
+  },
+): CommitPart[] {
+  let first = position - messageCountOf(record);
+  const found: CommitPart[] = [];
+  for (const part of record.parts ?? []) {
+    const at = first;
+    first += part.messageCount;
+    if (wanted !== undefined && !wanted.has(part.shard)) continue;
+    const messages = pieces.get(part.shard) ?? [];
+    const isWhole =
+      messages.length === part.messageCount &&
+      messages.every((message, i) => message.position === at + i);
+    if (!isWhole) {
+      throw logDamaged(
+        where,
+        `shard ${part.shard} has messages at ${messages.map((message) => message.position).join(', ') || 'no position'}, expected ${part.messageCount} from ${at} on`,
+      );
+    }
+    found.push(
+      joinPart(
+        part,
+        messages.map(({ bytes }) => bytes),
+        where,
+      ),
+    );
+  }
+  return found;
+}
+
+/** Null for records that only writers need. */
+function toLogRecord({ record, link, parts }: ReadRecord): LogRecord | null {
+  switch (record.kind) {
+    case 'commit': {
+      const { firstSequence = 0, lastSequence = 0, summary } = record;
+      return { kind: 'commit', link, commit: { firstSequence, lastSequence, parts, summary } };
+    }
+    case 'epoch':
+      return { kind: 'epoch', link, owner: record.owner ?? '' };
+    case 'mark':
+      return null;
+  }
+}
+
+/** Trying again does not help. */
+function isLasting(error: unknown): boolean {
+  return isDamage(error) || (error as { code?: unknown }).code === 'configuration_invalid';
+}
+
+async function pause(attempt: number, signal: AbortSignal): Promise<void> {
+  const ms = Math.min(RETRY_MS_MAX, RETRY_MS_MIN * 2 ** Math.min(attempt, 10));
+  // Writers that wait for each other do not wait equally long.
+  await sleep(ms * (0.5 + Math.random()), undefined, { signal });
+}

@@ -1,0 +1,238 @@
+// A stream of messages on NATS JetStream. The channels are subjects: `<name>.head.chain`, `<name>.head.claim`,
+// `<name>.barrier` and `<name>.shard.<number>`. A publication is an atomic batch, whose last message expects the
+// sequence of the last message below `<name>.head`.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type {
+  Consumer,
+  ConsumerMessages,
+  JetStreamClient,
+  JetStreamManager,
+} from '@nats-io/jetstream';
+import {
+  headers,
+  type Msg,
+  type MsgHdrs,
+  type NatsConnection,
+  nuid,
+  RequestError,
+  TimeoutError,
+} from '@nats-io/nats-core';
+import { assert } from '../../common/errors.js';
+import { whenAborted } from '../../common/when-aborted.js';
+import {
+  type Channel,
+  HeadMovedError,
+  isHead,
+  type MessageStream,
+  type OutgoingMessage,
+  type StreamMessage,
+} from './message-stream.js';
+
+/** How JetStream numbers the refusal of an expected sequence. */
+const WRONG_LAST_SEQUENCE = [10070, 10071, 10164];
+const PUBLISH_MS_MAX = 5_000;
+/** A message to a leader that is gone gets no reply: one that may be sent twice is, the first time after so long. */
+const ANNOUNCE_MS_MIN = 500;
+const NO_RESPONDERS_MS = 50;
+/** A reader that gets nothing for so long asks anew. */
+const STALL_MS = 3_000;
+/** Messages that the server sends ahead. */
+const AHEAD_BYTES_MAX = 32 * 1024 * 1024;
+
+export interface StreamSettings {
+  /** 3 for a cluster: a message is durable when most of the replicas have synced it. */
+  readonly replicas: number;
+  readonly messageBytesMax: number;
+}
+
+export interface JetStreamConnection {
+  readonly connection: NatsConnection;
+  readonly client: JetStreamClient;
+  readonly manager: JetStreamManager;
+}
+
+export class JetStreamStream implements MessageStream {
+  readonly name: string;
+  readonly #jetStream: JetStreamConnection;
+  readonly #publishMsMax: number;
+
+  /** `name`: letters, digits, - and _. */
+  constructor(
+    jetStream: JetStreamConnection,
+    name: string,
+    { publishMsMax = PUBLISH_MS_MAX }: { readonly publishMsMax?: number } = {},
+  ) {
+    assert(/^[\w-]+$/.test(name), `the name of a stream: ${name}`);
+    this.name = name;
+    this.#jetStream = jetStream;
+    this.#publishMsMax = publishMsMax;
+  }
+
+  /** Makes the stream, unless it is there with the same settings. */
+  async create({ replicas, messageBytesMax }: StreamSettings): Promise<void> {
+    await this.#jetStream.manager.streams.add({
+      name: this.name,
+      subjects: [`${this.name}.>`],
+      storage: 'file',
+      num_replicas: replicas,
+      allow_atomic: true,
+      // A full stream refuses new messages; by default it would remove old ones.
+      discard: 'new',
+      deny_delete: true,
+      max_msg_size: messageBytesMax,
+      // A message is sent again as another record of the chain, which only one of them can be.
+      duplicate_window: 0,
+    });
+  }
+
+  async publish(messages: readonly OutgoingMessage[], expectedHead: number): Promise<number> {
+    const { connection } = this.#jetStream;
+    const batchId = nuid.next();
+    const last = messages.length - 1;
+    const headersOf = (index: number) => {
+      const batch = headers();
+      batch.set('Nats-Batch-Id', batchId);
+      batch.set('Nats-Batch-Sequence', String(index + 1));
+      return batch;
+    };
+    // Only the last message is answered: it commits the batch or reports why there is none.
+    for (const [index, { channel, bytes }] of messages.slice(0, last).entries()) {
+      connection.publish(this.#subjectOf(channel), bytes, { headers: headersOf(index) });
+    }
+    const commit = messages.length === 1 ? headers() : headersOf(last);
+    if (messages.length > 1) commit.set('Nats-Batch-Commit', '1');
+    commit.set('Nats-Expected-Last-Subject-Sequence', String(expectedHead));
+    commit.set('Nats-Expected-Last-Subject-Sequence-Subject', `${this.name}.head.*`);
+    const { channel, bytes } = messages[last]!;
+    try {
+      return await this.#request(channel, bytes, commit, this.#publishMsMax);
+    } catch (error) {
+      if (!(error instanceof RefusedError) || !WRONG_LAST_SEQUENCE.includes(error.number))
+        throw error;
+      throw new HeadMovedError(this.name, expectedHead, { cause: error });
+    }
+  }
+
+  async announce(channel: 'claim' | 'barrier', bytes: Uint8Array): Promise<number> {
+    const deadlineMs = performance.now() + this.#publishMsMax;
+    for (let waitMs = ANNOUNCE_MS_MIN; ; ) {
+      const leftMs = Math.max(1, deadlineMs - performance.now());
+      // The last attempt gets all of the time that is left.
+      const msMax = 3 * waitMs > leftMs ? leftMs : waitMs;
+      try {
+        return await this.#request(channel, bytes, headers(), msMax);
+      } catch (error) {
+        if (performance.now() >= deadlineMs) throw error;
+        if (error instanceof TimeoutError) waitMs *= 2;
+        // Nobody listens to a stream that is new or elects its leader.
+        else if (error instanceof RequestError && error.isNoResponders())
+          await sleep(NO_RESPONDERS_MS);
+        else throw error;
+      }
+    }
+  }
+
+  async *read(
+    afterPosition: number,
+    { shards, signal }: { shards: readonly number[] | undefined; signal: AbortSignal },
+  ): AsyncIterable<StreamMessage> {
+    let after = afterPosition;
+    while (!signal.aborted) {
+      const messages = await this.#consume(after, shards);
+      // A consumer rarely hangs, for tens of seconds; whether there is nothing or it hangs, only a new one tells.
+      const watchdog = setInterval(() => messages.stop(), STALL_MS);
+      const stopWaiting = whenAborted(signal, () => messages.stop());
+      try {
+        if (signal.aborted) return;
+        for await (const { seq, subject, data } of messages) {
+          watchdog.refresh();
+          if (seq <= after) continue;
+          after = seq;
+          yield { position: seq, channel: this.#channelOf(subject), bytes: data };
+        }
+      } finally {
+        clearInterval(watchdog);
+        stopWaiting();
+        messages.stop();
+      }
+    }
+  }
+
+  async firstPosition(): Promise<number | null> {
+    const { state } = await this.#jetStream.manager.streams.info(this.name);
+    return state.messages === 0 ? null : state.first_seq;
+  }
+
+  async trimBefore(position: number): Promise<void> {
+    try {
+      await this.#jetStream.manager.streams.purge(this.name, { seq: position });
+    } catch (error) {
+      // Servers that have lost a replica may do it and not reply, again and again.
+      if (!(error instanceof TimeoutError) || !(await this.#isTrimmedBefore(position))) throw error;
+    }
+  }
+
+  async drop(): Promise<void> {
+    await this.#jetStream.manager.streams.delete(this.name);
+  }
+
+  async #isTrimmedBefore(position: number): Promise<boolean> {
+    const first = await this.firstPosition();
+    return first === null || first >= position;
+  }
+
+  async #consume(after: number, shards: readonly number[] | undefined): Promise<ConsumerMessages> {
+    const channels: Channel[] = ['chain', 'claim', 'barrier', ...(shards ?? [])];
+    const subjects = channels.map((channel) => this.#subjectOf(channel));
+    const consumer: Consumer = await this.#jetStream.client.consumers.get(this.name, {
+      filter_subjects: shards === undefined ? [`${this.name}.>`] : subjects,
+      deliver_policy: 'by_start_sequence',
+      opt_start_seq: after + 1,
+    });
+    return consumer.consume({ max_bytes: AHEAD_BYTES_MAX });
+  }
+
+  /** The position of the message. Throws RefusedError when the stream refuses it. */
+  async #request(
+    channel: Channel,
+    bytes: Uint8Array,
+    sent: MsgHdrs,
+    msMax: number,
+  ): Promise<number> {
+    const { connection } = this.#jetStream;
+    const reply: Msg = await connection.request(this.#subjectOf(channel), bytes, {
+      headers: sent,
+      timeout: msMax,
+    });
+    const { error, seq } = reply.json<{
+      seq?: number;
+      error?: { err_code?: number; description?: string };
+    }>();
+    if (error !== undefined) {
+      throw new RefusedError(this.name, error.err_code ?? 0, error.description ?? 'no reason');
+    }
+    assert(typeof seq === 'number', `a sequence in ${reply.string()}`);
+    return seq;
+  }
+
+  #subjectOf(channel: Channel): string {
+    if (typeof channel === 'number') return `${this.name}.shard.${channel}`;
+    return `${this.name}.${isHead(channel) ? 'head.' : ''}${channel}`;
+  }
+
+  #channelOf(subject: string): Channel {
+    const last = subject.slice(subject.lastIndexOf('.') + 1);
+    return last === 'chain' || last === 'claim' || last === 'barrier' ? last : Number(last);
+  }
+}
+
+class RefusedError extends Error {
+  /** As JetStream numbers its errors. */
+  readonly number: number;
+
+  constructor(stream: string, number: number, description: string) {
+    super(`The stream ${stream} refused a message: ${description} (error ${number}).`);
+    this.number = number;
+  }
+}

@@ -1,0 +1,107 @@
+// A stream of messages in memory with the same contract, for tests and models.
+
+import { EventEmitter, once } from 'node:events';
+import {
+  HeadMovedError,
+  isHead,
+  type MessageStream,
+  type OutgoingMessage,
+  type StreamMessage,
+} from './message-stream.js';
+
+export interface MemoryStreamOptions {
+  readonly name?: string;
+  /**
+   * Runs before each publication, and may keep it from happening (`refuse`), let it happen and lose the reply
+   * (`forget`), or do so only when the next one has been judged (`delay`).
+   */
+  readonly fault?: () => 'refuse' | 'forget' | 'delay' | null;
+}
+
+export class MemoryStream implements MessageStream {
+  readonly name: string;
+  readonly #fault: NonNullable<MemoryStreamOptions['fault']>;
+  readonly #changed = new EventEmitter().setMaxListeners(0);
+  #messages: StreamMessage[] = [];
+  #lastPosition = 0;
+  #head = 0;
+  #delayed: (() => void)[] = [];
+
+  constructor({ name = 'memory', fault = () => null }: MemoryStreamOptions = {}) {
+    this.name = name;
+    this.#fault = fault;
+  }
+
+  async publish(messages: readonly OutgoingMessage[], expectedHead: number): Promise<number> {
+    const copies = messages.map(({ channel, bytes }) => ({
+      channel,
+      bytes: new Uint8Array(bytes),
+    }));
+    const fault = this.#fault();
+    if (fault === 'refuse') throw new Error('a refusal for the test');
+    if (fault === 'delay') {
+      this.#delayed.push(() => {
+        if (this.#head === expectedHead) this.#append(copies);
+      });
+      throw new Error('a lost reply for the test');
+    }
+    const delayed = this.#delayed.splice(0);
+    if (this.#head !== expectedHead) {
+      for (const publish of delayed) publish();
+      throw new HeadMovedError(this.name, expectedHead);
+    }
+    const position = this.#append(copies);
+    for (const publish of delayed) publish();
+    if (fault === 'forget') throw new Error('a lost reply for the test');
+    return position;
+  }
+
+  async announce(channel: 'claim' | 'barrier', bytes: Uint8Array): Promise<number> {
+    return this.#append([{ channel, bytes }]);
+  }
+
+  async *read(
+    afterPosition: number,
+    { shards, signal }: { shards: readonly number[] | undefined; signal: AbortSignal },
+  ): AsyncIterable<StreamMessage> {
+    let after = afterPosition;
+    while (!signal.aborted) {
+      const next = this.#messages.find(({ position }) => position > after);
+      if (next === undefined) {
+        await once(this.#changed, 'change', { signal }).catch(() => {});
+        continue;
+      }
+      after = next.position;
+      const { channel } = next;
+      if (typeof channel !== 'number' || shards === undefined || shards.includes(channel))
+        yield next;
+    }
+  }
+
+  async firstPosition(): Promise<number | null> {
+    return this.#messages[0]?.position ?? null;
+  }
+
+  async trimBefore(position: number): Promise<void> {
+    this.#messages = this.#messages.filter((message) => message.position >= position);
+  }
+
+  async drop(): Promise<void> {
+    this.#messages = [];
+    this.#changed.emit('change');
+  }
+
+  /** Lets a test damage the stream. */
+  change(change: (messages: StreamMessage[]) => StreamMessage[]): void {
+    this.#messages = change(this.#messages);
+  }
+
+  #append(messages: readonly OutgoingMessage[]): number {
+    for (const message of messages) {
+      this.#messages.push({ ...message, position: ++this.#lastPosition });
+      if (isHead(message.channel)) this.#head = this.#lastPosition;
+    }
+    this.#changed.emit('change');
+    return this.#lastPosition;
+  }
+}

@@ -1,0 +1,178 @@
+// NATS as what the nodes of a cluster share: a stream of JetStream for each log, and announcements over plain
+// messages.
+
+import { type JetStreamManager, jetstream, jetstreamManager } from '@nats-io/jetstream';
+import { type NatsConnection, TimeoutError } from '@nats-io/nats-core';
+import { connect } from '@nats-io/transport-node';
+import { SagittaError } from '../../common/errors.js';
+import type { Logger } from '../../common/logger.js';
+import { type JetStreamConnection, JetStreamStream } from '../logs/jetstream-stream.js';
+import type { SharedService } from './shared-service.js';
+
+/** Of a server that does not say. */
+const MESSAGE_BYTES_MAX = 1_000_000;
+/** Of JetStream's API: the first that has atomic batches. */
+export const API_LEVEL_MIN = 2;
+const RECONNECT_MS = 200;
+const PING_MS = 2_000;
+/** Pings without an answer until the connection counts as lost. */
+const PINGS_LOST_MAX = 2;
+const CONNECT_MS_MAX = 10_000;
+/** The log of the catalogue, and those of incarnations, which are UUIDs. */
+const LOG_NAME = /^(catalogue|[\da-f]{8}-[\da-f]{4}-.*)$/;
+/** Until servers of JetStream that have just started must have a leader. */
+const ELECTION_MS_MAX = 60_000;
+
+export interface NatsServiceOptions {
+  readonly urls: readonly string[];
+  /** Of the cluster: several can share the servers. */
+  readonly cluster: string;
+  /** Of every log. A cluster of three servers or more has three; one server for trying things out has one. */
+  readonly replicas: number;
+  readonly logger: Logger;
+}
+
+export class NatsService implements SharedService {
+  readonly #connection: NatsConnection;
+  readonly #jetStream: JetStreamConnection;
+  readonly #cluster: string;
+  readonly #replicas: number;
+
+  private constructor(
+    jetStream: JetStreamConnection,
+    { cluster, replicas }: Pick<NatsServiceOptions, 'cluster' | 'replicas'>,
+  ) {
+    this.#jetStream = jetStream;
+    this.#connection = jetStream.connection;
+    this.#cluster = cluster;
+    this.#replicas = replicas;
+  }
+
+  /** Throws `configuration_invalid` when there is no server, or one that cannot be used. */
+  static async connect(options: NatsServiceOptions): Promise<NatsService> {
+    const { urls, logger } = options;
+    const connection = await connect({
+      servers: [...urls],
+      timeout: CONNECT_MS_MAX,
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: RECONNECT_MS,
+      pingInterval: PING_MS,
+      maxPingOut: PINGS_LOST_MAX,
+    }).catch((cause: unknown) => {
+      throw unusable(urls, `cannot be reached: ${(cause as Error).message}`, cause);
+    });
+    try {
+      void logConnection(connection, logger);
+      const manager = await jetstreamManager(connection, { checkAPI: false });
+      const { api } = await accountInfo(manager, logger);
+      // The types of the client are older than this member.
+      const { level = 0 } = api as { level?: number };
+      if (level < API_LEVEL_MIN) {
+        throw unusable(
+          urls,
+          `has JetStream with API level ${level}; expected ${API_LEVEL_MIN} or later, which NATS 2.12 has`,
+        );
+      }
+      return new NatsService({ connection, manager, client: jetstream(connection) }, options);
+    } catch (error) {
+      await connection.close();
+      if (error instanceof SagittaError) throw error;
+      throw unusable(urls, `has no JetStream: ${(error as Error).message}`, error);
+    }
+  }
+
+  /** Of the server that this process is connected to. */
+  get serverId(): string | undefined {
+    return this.#connection.info?.server_id;
+  }
+
+  /** Throws `configuration_invalid` for logs that were made with fewer replicas than are configured now. */
+  async requireReplicas(): Promise<void> {
+    const found: { name: string; replicas: number }[] = [];
+    for await (const { config } of this.#jetStream.manager.streams.list()) {
+      if (config.num_replicas >= this.#replicas || !this.#isLog(config.name)) continue;
+      found.push({ name: config.name, replicas: config.num_replicas });
+    }
+    const [first] = found;
+    if (first === undefined) return;
+    const others = found.length === 1 ? '' : ` and ${found.length - 1} other logs`;
+    throw new SagittaError(
+      'configuration_invalid',
+      `The log ${first.name}${others} in JetStream: found ${first.replicas} replicas, expected ${this.#replicas} (SAGITTA_CLUSTER_REPLICAS). Add them with: nats stream edit ${first.name} --replicas ${this.#replicas}${others === '' ? '' : ', likewise for the others (nats stream ls)'}.`,
+    );
+  }
+
+  openStream(name: string): JetStreamStream {
+    return new JetStreamStream(this.#jetStream, `${this.#cluster}-${name}`);
+  }
+
+  async createLog(name: string): Promise<void> {
+    const stream = this.openStream(name);
+    const messageBytesMax = this.#connection.info?.max_payload ?? MESSAGE_BYTES_MAX;
+    try {
+      await stream.create({ replicas: this.#replicas, messageBytesMax });
+    } catch (cause) {
+      throw new SagittaError(
+        'no_leader',
+        `NATS did not make the log ${stream.name} with ${this.#replicas} replicas: ${(cause as Error).message}. So many servers with JetStream must be there, with free space; SAGITTA_CLUSTER_REPLICAS is the number.`,
+        { cause, retryAfterSeconds: 1 },
+      );
+    }
+  }
+
+  announce(bytes: Uint8Array): void {
+    // Without a connection, nobody would hear it.
+    if (!this.#connection.isClosed()) this.#connection.publish(this.#announcements, bytes);
+  }
+
+  onAnnouncement(listener: (bytes: Uint8Array) => void): void {
+    this.#connection.subscribe(this.#announcements, {
+      callback: (error, message) => {
+        if (error === null) listener(message.data);
+      },
+    });
+  }
+
+  close(): Promise<void> {
+    return this.#connection.close();
+  }
+
+  get #announcements(): string {
+    return `${this.#cluster}-nodes`;
+  }
+
+  /** Whether a stream is one of this cluster, and not of another one whose name begins alike. */
+  #isLog(stream: string): boolean {
+    const prefix = `${this.#cluster}-`;
+    return stream.startsWith(prefix) && LOG_NAME.test(stream.slice(prefix.length));
+  }
+}
+
+/** Waits for servers that were all started a moment ago, and elect a leader before they answer. */
+async function accountInfo(manager: JetStreamManager, logger: Logger) {
+  const deadlineMs = performance.now() + ELECTION_MS_MAX;
+  for (;;) {
+    try {
+      return await manager.getAccountInfo();
+    } catch (err) {
+      // A server without JetStream says so at once.
+      if (!(err instanceof TimeoutError) || performance.now() > deadlineMs) throw err;
+      logger.warn({ err }, 'JetStream does not answer; it is asked again');
+    }
+  }
+}
+
+async function logConnection(connection: NatsConnection, logger: Logger): Promise<void> {
+  for await (const { type } of connection.status()) {
+    if (type === 'disconnect') logger.warn({}, 'the connection to NATS is lost');
+    else if (type === 'reconnect') {
+      logger.info({ server: connection.getServer() }, 'connected to NATS again');
+    }
+  }
+}
+
+function unusable(urls: readonly string[], what: string, cause?: unknown): SagittaError {
+  return new SagittaError('configuration_invalid', `NATS at ${urls.join(', ')} ${what}.`, {
+    cause,
+  });
+}

@@ -1,0 +1,174 @@
+// Whether what the nodes of a cluster share is as it was written: the chain of each log, the chunks of its archive and
+// whether they belong to the log, and the files of checkpoints and clones by their digests. Everything is read,
+// and nothing is changed. What a reader would get is checked, so of each log the replica that answers.
+
+import type { Logger } from '../../common/logger.js';
+import type { ChunkName } from '../archive/chunk.js';
+import { LogArchive } from '../archive/log-archive.js';
+import type { Blobs } from '../blobs/blobs.js';
+import { CheckpointFiles } from '../checkpoints/checkpoint-files.js';
+import { ChainedLog } from '../logs/chained-log.js';
+import { byteCountOf, type LogLink } from '../logs/collection-log.js';
+import { firstLinkOf } from '../logs/first-link.js';
+import type { SharedService } from './shared-service.js';
+
+export interface VerifiedFiles {
+  readonly kind: 'log' | 'archive' | 'checkpoint' | 'origin';
+  /** Of the log or the checkpoint. */
+  readonly name: string;
+  /** Records of a log, chunks of an archive, files of the others. */
+  readonly count: number;
+  readonly byteCount: number;
+  /** Null when everything is as it was written. */
+  readonly problem: string | null;
+}
+
+/** Counts while something is read, so that a problem tells how far that came. */
+interface Counts {
+  count: number;
+  byteCount: number;
+}
+
+interface VerificationOptions {
+  readonly blobs: Blobs;
+  readonly service: SharedService;
+  /** The names of the logs. */
+  readonly logs: readonly string[];
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+}
+
+/** A log that delivers nothing for so long is one that does not answer. */
+const READ_MS_MAX = 30_000;
+
+export async function verifyShared(options: VerificationOptions): Promise<VerifiedFiles[]> {
+  const { blobs, logs, logger, signal } = options;
+  const verified: VerifiedFiles[] = [];
+  const verify = async (
+    kind: VerifiedFiles['kind'],
+    name: string,
+    read: (counts: Counts) => Promise<void>,
+  ) => {
+    signal.throwIfAborted();
+    const counts: Counts = { count: 0, byteCount: 0 };
+    const problem = await read(counts).then(
+      () => null,
+      (error: unknown) => (error as Error).message,
+    );
+    signal.throwIfAborted();
+    if (problem !== null || counts.count > 0) verified.push({ kind, name, ...counts, problem });
+  };
+  for (const name of logs) {
+    const archive = new LogArchive(name, { blobs, logger });
+    await verify('log', name, (counts) => verifyLog(archive, options, counts));
+    await verify('archive', name, (counts) => verifyArchive(archive, counts, signal));
+    const files = new CheckpointFiles(blobs, name);
+    for (const checkpoint of await files.list()) {
+      // What a collection had before its first record: a clone, or one that came with the first node.
+      const kind = checkpoint.position === 0 ? 'origin' : 'checkpoint';
+      await verify(kind, `${name}/${checkpoint.name}`, async (counts) => {
+        try {
+          await files.verify(checkpoint.name, (byteCount) => add(counts, byteCount));
+        } catch (error) {
+          // It may have been removed since it was listed.
+          const listed = await files.list();
+          if (listed.some((other) => other.name === checkpoint.name)) throw error;
+        }
+      });
+    }
+  }
+  return verified;
+}
+
+function add(counts: Counts, byteCount: number): void {
+  counts.count++;
+  counts.byteCount += byteCount;
+}
+
+/** The records from the first one on. Where the archive ends within the log, the two must agree. */
+async function verifyLog(
+  archive: LogArchive,
+  { service, signal }: VerificationOptions,
+  counts: Counts,
+): Promise<void> {
+  const stream = service.openStream(archive.name);
+  const first = await firstLinkOf(stream);
+  const archived = await archive.end();
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(tooLate()), READ_MS_MAX);
+  let last = first;
+  requireSame(first, archived);
+  try {
+    const options = { signal: AbortSignal.any([signal, late.signal]) };
+    for await (const record of new ChainedLog(stream).readToEnd(first, options)) {
+      timer.refresh();
+      if (record.kind === 'barrier') continue;
+      add(counts, byteCountOf(record));
+      last = record.link;
+      requireSame(last, archived);
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+  if (archived !== null && archived.position > last.position) {
+    throw new Error(
+      `Its last record is at position ${last.position}, and the archive has one at ${archived.position}: the end of the log is missing, or the archive is that of another log.`,
+    );
+  }
+}
+
+function requireSame(found: LogLink, archived: LogLink | null): void {
+  if (archived === null || found.position !== archived.position) return;
+  if (found.digest === archived.digest) return;
+  throw new Error(
+    `Its record at position ${found.position} has the digest ${found.digest}, and the archive has another one there, with ${archived.digest}.`,
+  );
+}
+
+/** Each chunk by its digest, and the chain through all of them. */
+async function verifyArchive(
+  archive: LogArchive,
+  counts: Counts,
+  signal: AbortSignal,
+): Promise<void> {
+  const names = await archive.list();
+  const problems: string[] = [];
+  let first: LogLink | null = null;
+  for (const name of names) {
+    try {
+      const chunk = await archive.load(name);
+      first ??= chunk.after;
+      add(
+        counts,
+        chunk.messages.reduce((sum, { bytes }) => sum + bytes.length, 0),
+      );
+    } catch (error) {
+      // It may have been removed since it was listed.
+      if (!(await archive.list()).some((listed) => listed.name === name.name)) continue;
+      add(counts, 0);
+      problems.push((error as Error).message);
+    }
+  }
+  const end = first === null ? null : await lastReadable(archive, first, signal);
+  const endPosition = Math.max(0, ...names.map((name: ChunkName) => name.endPosition));
+  if (end !== null && end.position < endPosition) {
+    problems.push(
+      `The records after position ${end.position} cannot be read from it; its newest chunk reaches to ${endPosition}.`,
+    );
+  }
+  if (problems.length > 0) throw new Error(problems.join(' '));
+}
+
+async function lastReadable(
+  archive: LogArchive,
+  first: LogLink,
+  signal: AbortSignal,
+): Promise<LogLink> {
+  let last = first;
+  for await (const { link } of archive.read(first, { signal })) last = link;
+  return last;
+}
+
+function tooLate(): Error {
+  return new Error(`It delivered nothing for ${READ_MS_MAX / 1_000} s.`);
+}

@@ -1,0 +1,99 @@
+// Which nodes hold which collection, as the log of the catalogue has it: one record for each collection that has a
+// replication factor. A collection without a record is on all nodes. The records are kept in memory, too.
+
+import type { Store, StoreKey, StoreOperation } from '../../storage/store.js';
+
+export interface Placement {
+  /** The names of the nodes that hold the collection and answer requests about it. */
+  readonly nodes: readonly string[];
+  /** How many there are to be; null for all. */
+  readonly factor: number | null;
+  /** The node that brings the collection in; null for none. It answers nothing about it yet. */
+  readonly joining: string | null;
+  /** The node whose place it takes; null for none. It goes on until then. */
+  readonly leaving: string | null;
+  /** Tells the move from earlier ones to the same node; null while there is none. */
+  readonly moveId: string | null;
+}
+
+export const PLACEMENTS: StoreKey = ['placement'];
+
+function keyOf(incarnation: string): StoreKey {
+  return [...PLACEMENTS, incarnation];
+}
+
+export function placementOperation(incarnation: string, placement: Placement): StoreOperation {
+  const value = Buffer.from(JSON.stringify(placement));
+  return { kind: 'put', key: keyOf(incarnation), value };
+}
+
+export function placementRemoval(incarnation: string): StoreOperation {
+  return { kind: 'remove', key: keyOf(incarnation) };
+}
+
+/** While nothing moves. */
+export function placedOn(nodes: readonly string[], factor: number | null): Placement {
+  return { nodes: [...nodes].sort(), factor, joining: null, leaving: null, moveId: null };
+}
+
+/** The nodes that have the rows of a collection, or are to have them. */
+export function nodesWanting({ nodes, joining }: Placement): readonly string[] {
+  return joining === null ? nodes : [...nodes, joining];
+}
+
+export class Placements {
+  readonly #byIncarnation = new Map<string, Placement>();
+
+  constructor(store: Store) {
+    for (const { key, value } of store.list(PLACEMENTS)) {
+      this.#byIncarnation.set(key[1]!, decode(value));
+    }
+  }
+
+  /** Null for a collection that is on all nodes. */
+  of(incarnation: string): Placement | null {
+    return this.#byIncarnation.get(incarnation) ?? null;
+  }
+
+  get entries(): Iterable<readonly [incarnation: string, placement: Placement]> {
+    return this.#byIncarnation;
+  }
+
+  /** Whether a node is to have the rows of a collection: it holds it, or brings it in. */
+  wants(node: string, incarnation: string): boolean {
+    const placement = this.of(incarnation);
+    return placement === null || nodesWanting(placement).includes(node);
+  }
+
+  /** Whether a node holds a collection. */
+  holds(node: string, incarnation: string): boolean {
+    return this.of(incarnation)?.nodes.includes(node) ?? true;
+  }
+
+  /** How many collections are being moved, and how many fewer of the nodes that serve hold than are to. */
+  countsAmong(serving: readonly string[]): { readonly moving: number; readonly short: number } {
+    let moving = 0;
+    let short = 0;
+    for (const { nodes, factor, joining } of this.#byIncarnation.values()) {
+      if (joining !== null) moving++;
+      const wanted = factor ?? serving.length;
+      if (nodes.filter((node) => serving.includes(node)).length < wanted) short++;
+    }
+    return { moving, short };
+  }
+
+  /** Told what is committed to the log of the catalogue. */
+  follow(operations: readonly StoreOperation[]): void {
+    for (const operation of operations) {
+      if (operation.kind !== 'put' && operation.kind !== 'remove') continue;
+      const [prefix, incarnation] = operation.key;
+      if (prefix !== PLACEMENTS[0] || incarnation === undefined) continue;
+      if (operation.kind === 'remove') this.#byIncarnation.delete(incarnation);
+      else this.#byIncarnation.set(incarnation, decode(operation.value));
+    }
+  }
+}
+
+function decode(value: Uint8Array): Placement {
+  return JSON.parse(Buffer.from(value).toString()) as Placement;
+}

@@ -1,0 +1,148 @@
+// A digest of what a collection has at one sequence: the same wherever the same writes were applied, in whatever
+// segments. It is the sum of the digests of the rows, modulo 2^256, so that the digests of parts of a collection add
+// up to that of the whole. Expiries are not part of it: what has ended loses them.
+
+import { hash } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { hasBit } from '../../common/bitmap.js';
+import { SagittaError } from '../../common/errors.js';
+import type { Utf8Column } from '../../common/types.js';
+import type { Collection } from '../collection/collection.js';
+import { rowsOf } from '../collection/snapshot.js';
+import type { DatabaseServices } from '../database-services.js';
+import { allChunks, type RowChunk } from './scan.js';
+
+export interface DigestRequest {
+  /** Absent: that of the last write. The digest waits for a later one. */
+  readonly sequence?: number | undefined;
+}
+
+export interface CollectionDigest {
+  readonly sequence: number;
+  readonly vectorCount: number;
+  /** 64 hexadecimal digits. */
+  readonly digest: string;
+}
+
+/** Other requests are answered after so much work. */
+const TURN_MS = 10;
+const WORDS = 8;
+
+/**
+ * Throws `deadline_exceeded` when the sequence is not there within the duration of a request, and `invalid_request`
+ * when it is so old that rows it had are gone.
+ */
+export async function runDigest(
+  collection: Collection,
+  { sequence = collection.sequence }: DigestRequest,
+  { limits }: Pick<DatabaseServices, 'limits'>,
+  signal: AbortSignal | undefined,
+): Promise<CollectionDigest> {
+  const timeout = AbortSignal.timeout(limits.requestMsMax);
+  const waiting = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
+  await collection.waitForSequence(sequence, waiting).catch((error: unknown) => {
+    throw timeout.aborted ? tooLate(collection, sequence) : error;
+  });
+  if (sequence < collection.horizonSequence) throw tooOld(collection, sequence);
+  const unpin = collection.pin(sequence);
+  try {
+    const { views } = collection.snapshot(sequence);
+    const addresses = rowsOf(views);
+    const sum = new RowSum();
+    let turnEndMs = performance.now() + TURN_MS;
+    for (const chunk of allChunks(collection, views)) {
+      for (let row = 0; row < chunk.count; row++) {
+        const { segment, row: segmentRow } = addresses.next().value!;
+        sum.add(chunk, row, segment.insertedSequence(segmentRow));
+        if (row % 64 !== 0 || performance.now() < turnEndMs) continue;
+        await nextTurn();
+        signal?.throwIfAborted();
+        turnEndMs = performance.now() + TURN_MS;
+      }
+    }
+    return { sequence, vectorCount: sum.count, digest: sum.digest() };
+  } finally {
+    unpin();
+  }
+}
+
+class RowSum {
+  count = 0;
+  readonly #sum = new Uint32Array(WORDS);
+  #scratch = Buffer.alloc(64 * 1024);
+  #length = 0;
+
+  /** Every variable part of the row is preceded by its length. */
+  add(chunk: RowChunk, row: number, sequence: number): void {
+    this.#length = 0;
+    this.#addNumber(sequence);
+    this.#addText(chunk.ids, row);
+    if (chunk.values !== null) {
+      const dimension = chunk.values.length / chunk.count;
+      this.#addBytes(chunk.values.subarray(row * dimension, (row + 1) * dimension));
+    }
+    for (const { vectors, presence, dimension } of chunk.named) {
+      const length = hasBit(presence, row) ? dimension : 0;
+      this.#addBytes(vectors.subarray(row * dimension, row * dimension + length));
+    }
+    for (const { starts, indices, values } of chunk.sparse) {
+      const [from, to] = [starts[row]!, starts[row + 1]!];
+      this.#addBytes(indices.subarray(from, to));
+      this.#addBytes(values.subarray(from, to));
+    }
+    for (const { starts, values, dimension } of chunk.multi) {
+      this.#addBytes(values.subarray(starts[row]! * dimension, starts[row + 1]! * dimension));
+    }
+    if (chunk.metadata !== null) this.#addText(chunk.metadata, row);
+    const digest = hash('sha256', this.#scratch.subarray(0, this.#length), 'buffer');
+    let carry = 0;
+    for (let word = 0; word < WORDS; word++) {
+      const total = this.#sum[word]! + digest.readUInt32LE(4 * word) + carry;
+      this.#sum[word] = total;
+      carry = total > 0xffffffff ? 1 : 0;
+    }
+    this.count++;
+  }
+
+  digest(): string {
+    return Buffer.from(this.#sum.buffer).toString('hex');
+  }
+
+  #addText({ offsets, bytes }: Utf8Column, row: number): void {
+    this.#addBytes(bytes.subarray(offsets[row], offsets[row + 1]));
+  }
+
+  #addNumber(value: number): void {
+    this.#reserve(8);
+    this.#length = this.#scratch.writeDoubleLE(value, this.#length);
+  }
+
+  #addBytes({ buffer, byteOffset, byteLength }: ArrayBufferView): void {
+    this.#addNumber(byteLength);
+    this.#reserve(byteLength);
+    this.#scratch.set(new Uint8Array(buffer, byteOffset, byteLength), this.#length);
+    this.#length += byteLength;
+  }
+
+  #reserve(byteLength: number): void {
+    const needed = this.#length + byteLength;
+    if (needed <= this.#scratch.length) return;
+    const larger = Buffer.alloc(2 * needed);
+    larger.set(this.#scratch.subarray(0, this.#length));
+    this.#scratch = larger;
+  }
+}
+
+function tooLate({ definition, sequence }: Collection, wanted: number): SagittaError {
+  return new SagittaError(
+    'deadline_exceeded',
+    `The collection "${definition.id}" is at sequence ${sequence} here, and did not reach ${wanted} in time.`,
+  );
+}
+
+function tooOld({ definition, horizonSequence }: Collection, wanted: number): SagittaError {
+  return new SagittaError(
+    'invalid_request',
+    `The collection "${definition.id}" no longer has all rows of sequence ${wanted}, but those from ${horizonSequence} on.`,
+  );
+}

@@ -1,0 +1,74 @@
+// What another node has committed to the log of a collection, as a write that is stored and applied here.
+
+import { SagittaError } from '../../common/errors.js';
+import { decodeLogRecord } from '../../segment/log-record.js';
+import type { StoreOperation } from '../../storage/store.js';
+import { logName } from '../keys.js';
+import type { Collection } from './collection.js';
+import type { Write } from './writer.js';
+import { applyLogRecord } from './writes.js';
+
+/** All operations of one commit. When it is prepared it throws `data_corrupt` where records are missing. */
+export function followedWrite(
+  collection: Collection,
+  operations: readonly StoreOperation[],
+): Write<void> {
+  return {
+    mayFollow: () => true,
+    endsCommit: false,
+    prepare(firstSequence) {
+      const fresh = withoutApplied(operations, collection, firstSequence);
+      const records = recordsIn(fresh, collection).map(({ sequence, record }) => ({
+        sequence,
+        record: decodeLogRecord(record),
+      }));
+      for (const [i, { sequence }] of records.entries()) {
+        if (sequence !== firstSequence + i)
+          throw outOfOrder(collection, sequence, firstSequence + i);
+      }
+      const last = records.at(-1);
+      return {
+        ...(last !== undefined && {
+          last: { sequence: last.sequence, timeMs: last.record.timeMs },
+        }),
+        operations,
+        batches: records.flatMap(({ record }) => (record.kind === 'write' ? record.batch : [])),
+        result: undefined,
+        apply() {
+          for (const { record, sequence } of records) {
+            applyLogRecord(collection.rows, record, sequence);
+          }
+          collection.expiries.follow(fresh);
+        },
+      };
+    },
+  };
+}
+
+type Append = Extract<StoreOperation, { kind: 'append' }>;
+
+function recordsIn(operations: readonly StoreOperation[], { incarnation }: Collection): Append[] {
+  const log = logName(incarnation);
+  return operations.filter(
+    (operation): operation is Append => operation.kind === 'append' && operation.log === log,
+  );
+}
+
+/** Memory has the first records already if they were applied when the store could not take them. */
+function withoutApplied(
+  operations: readonly StoreOperation[],
+  collection: Collection,
+  firstSequence: number,
+): readonly StoreOperation[] {
+  const records = recordsIn(operations, collection);
+  if (records.every(({ sequence }) => sequence >= firstSequence)) return operations;
+  const next = records.find(({ sequence }) => sequence >= firstSequence);
+  return next === undefined ? [] : operations.slice(operations.indexOf(next));
+}
+
+function outOfOrder({ definition }: Collection, found: number, expected: number): SagittaError {
+  return new SagittaError(
+    'data_corrupt',
+    `The log of collection "${definition.id}" has a record with sequence ${found}; expected ${expected}. This node must load the collection anew.`,
+  );
+}

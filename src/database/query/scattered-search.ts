@@ -1,0 +1,552 @@
+// Searches that the nodes of a cluster make together. Every node that holds the collection has all its rows, and each searches
+// those that were written between two sequences: rows are in the order of their writes in every segment of every node,
+// whatever its segments are. The node that was asked merges what the others find, by unrounded score and id, so that the answer
+// is the one that it would find alone. It searches itself what another node does not answer in time.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type Bitmap,
+  countBitsBetween,
+  createBitmap,
+  createFullBitmap,
+  hasBit,
+} from '../../common/bitmap.js';
+import { SagittaError } from '../../common/errors.js';
+import { countBefore } from '../../engine/core/count-before.js';
+import type { BlockView, Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
+import { allOf } from '../../filter/filter-node.js';
+import { parseFilter } from '../../filter/parse.js';
+import type { Segment } from '../../segment/segment.js';
+import type { Collection } from '../collection/collection.js';
+import { countVisible, type SegmentView, type Snapshot } from '../collection/snapshot.js';
+import { SnapshotView } from '../collection/snapshot-view.js';
+import type { DatabaseServices } from '../database-services.js';
+import {
+  type CountRequest,
+  NOT_NEEDED,
+  type PartHits,
+  type PartQuery,
+  type Peer,
+  type Peers,
+  type RankedRows,
+  type SearchRequest,
+  type SequenceRange,
+  TOO_LATE,
+} from './peers.js';
+import type { ScheduledHits } from './search-scheduler.js';
+import { type SearchTarget, searchTarget } from './search-target.js';
+import { type SearchHere, searchHere, viewsScoredBy } from './vector-search.js';
+
+/** To send a hit takes about as long as to score so many values; so many are sent in any case. */
+const VALUES_PER_HIT = 8_192;
+const HITS_MIN = 4_096;
+/** Another node may take several times as long as this one for its part, and so long at least. */
+const PATIENCE = 4;
+const PATIENCE_MS_MIN = 50;
+/** Rows of a write that are looked for one by one, before they are indexed. */
+const INDEXED_AFTER = 8;
+/** A part may be smaller or larger by this fraction, to begin with a segment. */
+const UNEVENNESS_MAX = 0.1;
+
+/** Rows of a snapshot that other nodes find, too, and so can search a part of. */
+export interface SharedRows extends RankedRows {
+  readonly collection: Collection;
+  readonly snapshot: Snapshot;
+  readonly target: SearchTarget;
+}
+
+/** A search of the engine; `rows` is null where its rows were chosen here. */
+interface EngineSearch {
+  readonly query: SearchQuery;
+  readonly rows: SharedRows | null;
+}
+
+/** Searches of the engine, by this node or by several together, in order. Rejects as `SearchScheduler.search`. */
+export async function searchByEngine(
+  searches: readonly EngineSearch[],
+  services: DatabaseServices,
+  signal: AbortSignal | undefined,
+): Promise<ScheduledHits> {
+  const queries = searches.map(({ query }) => query);
+  const shared = searches.flatMap(({ query, rows }) => (rows === null ? [] : { query, rows }));
+  if (shared.length === searches.length) {
+    const here: SearchHere = async (some) => (await services.scheduler.search(some, signal)).hits;
+    const hits = await searchTogether(shared, here, services, signal);
+    if (hits !== null) return { hits, waitMs: 0 };
+  }
+  return services.scheduler.search(queries, signal);
+}
+
+/**
+ * One result a search, in order; null when this node had better search alone. `here` searches views of the targets on this
+ * node.
+ */
+export async function searchTogether(
+  searches: readonly { readonly query: SearchQuery; readonly rows: SharedRows }[],
+  here: SearchHere,
+  services: Pick<DatabaseServices, 'peers'>,
+  signal: AbortSignal | undefined,
+): Promise<readonly SearchHits[] | null> {
+  const [first] = searches;
+  if (first === undefined) return null;
+  const { collection, snapshot } = first.rows;
+  // What a search has narrowed meanwhile, other nodes do not know.
+  const isShared = searches.every(
+    ({ query, rows }) =>
+      query.views === rows.target.blockViews && rows.snapshot.sequence === snapshot.sequence,
+  );
+  const hitCount = searches.reduce((sum, { query }) => sum + query.k, 0);
+  const nodes = isShared ? chooseNodes(searches, hitCount, services.peers) : [];
+  if (nodes.length < 2) return null;
+  const queries = searches.map(({ query, rows }) => ({ ...toPartQuery(query), ...rankedIn(rows) }));
+  const part = { kind: 'search', ...placeOf(first.rows), queries } as const;
+  const targets = searches.map(({ rows: { target } }) => target);
+  const asked = searches.map(({ query }) => query);
+  const rowIndexes = new RowIndexes(collection);
+  const found = await shareOut<readonly SearchHits[]>(nodes, snapshot.views, signal, {
+    here: (range) => searchRange(asked, targets, range, here),
+    async ask(peer, range, aborted) {
+      const hits = await peer.search({ ...part, ...range }, aborted);
+      const located = hits.map((ofQuery, q) => rowIndexes.locate(ofQuery, targets[q]!));
+      return located.some((ofQuery) => ofQuery === null) ? null : (located as SearchHits[]);
+    },
+  });
+  return asked.map((query, q) =>
+    merge(
+      found.map((ofPart) => ofPart[q]!),
+      query,
+    ),
+  );
+}
+
+/** The number of the rows that come before each position; null when this node had better count alone. */
+export async function countTogether(
+  rows: SharedRows,
+  query: SearchQuery,
+  positions: readonly Position[],
+  services: DatabaseServices,
+  signal: AbortSignal | undefined,
+): Promise<Float64Array | null> {
+  const isShared = query.views === rows.target.blockViews;
+  const nodes = isShared ? chooseNodes([{ query, rows }], positions.length, services.peers) : [];
+  if (nodes.length < 2) return null;
+  const { target, snapshot } = rows;
+  const { vector, metric } = query;
+  const counted = { vector, metric, ...rankedIn(rows) };
+  const part = { kind: 'count', ...placeOf(rows), query: counted, positions } as const;
+  const found = await shareOut<Float64Array>(nodes, snapshot.views, signal, {
+    here: (range) => countRange(query, target, range, positions, services, signal),
+    ask: (peer, range, aborted) => peer.count({ ...part, ...range }, aborted),
+  });
+  return Float64Array.from(positions, (_, i) => found.reduce((sum, counts) => sum + counts[i]!, 0));
+}
+
+function placeOf({ collection: { incarnation }, snapshot: { sequence } }: SharedRows) {
+  return { incarnation, sequence };
+}
+
+function rankedIn({ scoring, filters }: SharedRows): RankedRows {
+  return { scoring, filters };
+}
+
+function toPartQuery({ views: _views, ...query }: SearchQuery): Omit<SearchQuery, 'views'> {
+  return query;
+}
+
+/** None when the searches are too small, or find too much; this node is null. */
+function chooseNodes(
+  searches: readonly { readonly query: SearchQuery; readonly rows: SharedRows }[],
+  hitCount: number,
+  peers: Peers,
+): readonly (Peer | null)[] {
+  if (peers.valuesMin === Number.POSITIVE_INFINITY) return [];
+  let valueCount = 0;
+  for (const { query, rows } of searches) {
+    valueCount += countVisible(rows.target.segmentViews) * query.vector.length;
+  }
+  const hitsMax = Math.max(HITS_MIN, valueCount / VALUES_PER_HIT);
+  const isWorthIt = valueCount >= peers.valuesMin && hitCount <= hitsMax;
+  // Who is there is looked up only for searches that are worth it.
+  return isWorthIt ? peers.holding(searches[0]!.rows.collection.incarnation) : [];
+}
+
+/** What the parts of the rows have led to, in order: of this node, and of others as far as they answer in time. */
+async function shareOut<Found>(
+  nodes: readonly (Peer | null)[],
+  views: readonly SegmentView[],
+  signal: AbortSignal | undefined,
+  {
+    here,
+    ask,
+  }: {
+    readonly here: (range: SequenceRange) => Promise<Found>;
+    /** Null where its answer cannot be used. */
+    readonly ask: (peer: Peer, range: SequenceRange, signal: AbortSignal) => Promise<Found | null>;
+  },
+): Promise<readonly Found[]> {
+  // The same node gets about the same rows in every search, whichever node is asked: it needs those in memory only.
+  const ranges = cutEvenly(views, nodes.length);
+  const ended = new AbortController();
+  const aborted = AbortSignal.any([ended.signal, ...(signal === undefined ? [] : [signal])]);
+  const startedAtMs = performance.now();
+  const answers = nodes.map((node, i) =>
+    node === null ? null : ask(node, ranges[i]!, aborted).catch(() => null),
+  );
+  let reason = NOT_NEEDED;
+  try {
+    const own = await here(ranges[nodes.indexOf(null)]!);
+    const ownMs = performance.now() - startedAtMs;
+    const patience = sleep(Math.max(PATIENCE_MS_MIN, PATIENCE * ownMs), null, {
+      signal: ended.signal,
+    }).catch(() => null);
+    const found: Found[] = [];
+    for (const [i, answer] of answers.entries()) {
+      if (answer === null) {
+        found.push(own);
+        continue;
+      }
+      const part = await Promise.race([answer, patience]);
+      signal?.throwIfAborted();
+      found.push(part ?? (await here(ranges[i]!)));
+    }
+    reason = TOO_LATE;
+    return found;
+  } finally {
+    ended.abort(reason);
+  }
+}
+
+/** Ranges of sequences with about as many visible rows each, which begin with a segment where that is near. */
+function cutEvenly(views: readonly SegmentView[], count: number): readonly SequenceRange[] {
+  const share = countVisible(views) / count;
+  const tolerance = UNEVENNESS_MAX * share;
+  const starts = [0];
+  let visibleBefore = 0;
+  for (const [i, { segment, rowCount, visibleCount }] of views.entries()) {
+    const following = views[i + 1]?.segment;
+    while (starts.length < count && starts.length * share <= visibleBefore + visibleCount) {
+      const wanted = starts.length * share - visibleBefore;
+      if (wanted <= tolerance) starts.push(segment.insertedSequence(0));
+      else if (visibleCount - wanted <= tolerance && following !== undefined) {
+        starts.push(following.insertedSequence(0));
+      } else {
+        const row = Math.floor((wanted / visibleCount) * rowCount);
+        starts.push(segment.insertedSequence(Math.min(row, rowCount - 1)));
+      }
+    }
+    visibleBefore += visibleCount;
+  }
+  while (starts.length < count) starts.push(Number.MAX_SAFE_INTEGER);
+  return starts.map((from, i) => ({ from, to: starts[i + 1] ?? Number.MAX_SAFE_INTEGER }));
+}
+
+/** The searches in the rows of a range, by this node. The hits are of the views of the whole targets. */
+async function searchRange(
+  searches: readonly SearchQuery[],
+  targets: readonly SearchTarget[],
+  range: SequenceRange,
+  here: SearchHere,
+): Promise<SearchHits[]> {
+  const narrowed = new Map<SearchTarget, RangeTarget>();
+  for (const target of targets) {
+    if (!narrowed.has(target)) narrowed.set(target, narrow(target, range));
+  }
+  const rangeOf = (i: number) => narrowed.get(targets[i]!)!;
+  const queries = searches.map((query, i) => ({ ...query, views: rangeOf(i).views }));
+  const hits = await here(queries.filter(({ views }) => views.length > 0));
+  const found = hits.values();
+  return queries.map(({ views }, i) => {
+    if (views.length === 0) return NO_HITS;
+    const ofQuery = found.next().value!;
+    const { indexes } = rangeOf(i);
+    return { ...ofQuery, viewIndexes: ofQuery.viewIndexes.map((index) => indexes[index]!) };
+  });
+}
+
+async function countRange(
+  query: SearchQuery,
+  target: SearchTarget,
+  range: SequenceRange,
+  positions: readonly Position[],
+  services: Pick<DatabaseServices, 'engine' | 'pool'>,
+  signal: AbortSignal | undefined,
+): Promise<Float64Array> {
+  const { views } = narrow(target, range);
+  const options = signal === undefined ? {} : { signal };
+  return await countBefore(services, { ...query, views }, positions, options);
+}
+
+const NO_HITS: SearchHits = {
+  viewIndexes: new Uint32Array(),
+  rows: new Uint32Array(),
+  scores: new Float64Array(),
+  scannedCount: 0,
+  rescoredCount: 0,
+};
+
+interface RangeTarget {
+  readonly views: readonly BlockView[];
+  /** Their indexes in the whole target. */
+  readonly indexes: readonly number[];
+}
+
+/** The views with only the rows of a range, without those that then have none. */
+function narrow(
+  { segmentViews, blockViews }: SearchTarget,
+  { from, to }: SequenceRange,
+): RangeTarget {
+  const views: BlockView[] = [];
+  const indexes: number[] = [];
+  for (const [index, view] of segmentViews.entries()) {
+    const first = firstRowSince(view, from);
+    const end = firstRowSince(view, to);
+    if (first >= end) continue;
+    const { block } = blockViews[index]!;
+    const rows = first === 0 ? view.rows : rowsFrom(view, first);
+    if (rows !== null && countBitsBetween(rows, first, end) === 0) continue;
+    views.push({ block, rowCount: end, rows });
+    indexes.push(index);
+  }
+  return { views, indexes };
+}
+
+/** The first row that the write with this sequence, or a later one, has inserted. */
+function firstRowSince({ segment, rowCount }: SegmentView, sequence: number): number {
+  let low = 0;
+  let high = rowCount;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (segment.insertedSequence(middle) < sequence) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The visible rows from one on. */
+function rowsFrom({ rows, rowCount }: SegmentView, first: number): Bitmap {
+  const kept = rows === null ? createFullBitmap(rowCount) : createBitmap(rowCount);
+  if (rows !== null) kept.words.set(rows.words.subarray(0, kept.words.length));
+  kept.words.fill(0, 0, first >>> 5);
+  kept.words[first >>> 5]! &= 0xffffffff << (first & 31);
+  return kept;
+}
+
+/** Finds rows of other nodes among those of this one. */
+class RowIndexes {
+  readonly #collection: Collection;
+  readonly #ofTargets = new Map<
+    SearchTarget,
+    { readonly indexes: ReadonlyMap<Segment, number>; readonly inserted: InsertedRows }
+  >();
+
+  constructor(collection: Collection) {
+    this.#collection = collection;
+  }
+
+  /** Null when one of them is not here, or is not to be found: then the nodes do not mean the same. */
+  locate({ ids, sequences, ...rest }: PartHits, target: SearchTarget): SearchHits | null {
+    const viewIndexes = new Uint32Array(ids.length);
+    const rows = new Uint32Array(ids.length);
+    const { indexes, inserted } = this.#indexesIn(target);
+    for (const [i, id] of ids.entries()) {
+      const sequence = sequences[i]!;
+      const live = this.#collection.find(id);
+      const index = live && indexes.get(live.segment);
+      // A vector that was written again, or moved by a compaction, has another row in the snapshot.
+      const isSame = index !== undefined && live!.segment.insertedSequence(live!.row) === sequence;
+      const address = isSame ? ([index, live!.row] as const) : inserted.find(sequence, id);
+      if (address === null || !isInView(target, address)) return null;
+      [viewIndexes[i], rows[i]] = address;
+    }
+    return { ...rest, viewIndexes, rows };
+  }
+
+  #indexesIn(target: SearchTarget) {
+    let found = this.#ofTargets.get(target);
+    if (found === undefined) {
+      const indexes = new Map(target.segmentViews.map(({ segment }, index) => [segment, index]));
+      found = { indexes, inserted: new InsertedRows(target) };
+      this.#ofTargets.set(target, found);
+    }
+    return found;
+  }
+}
+
+/** A view and a row of it. */
+type Address = readonly [viewIndex: number, row: number];
+
+function isInView({ segmentViews }: SearchTarget, [viewIndex, row]: Address): boolean {
+  const { rows, rowCount } = segmentViews[viewIndex]!;
+  return row < rowCount && (rows === null || hasBit(rows, row));
+}
+
+/** Rows by the writes that inserted them. A write has thousands, of which a long join may look for all. */
+class InsertedRows {
+  readonly #target: SearchTarget;
+  readonly #searchCounts = new Map<number, number>();
+  readonly #indexed = new Map<number, ReadonlyMap<string, Address>>();
+
+  constructor(target: SearchTarget) {
+    this.#target = target;
+  }
+
+  find(sequence: number, id: string): Address | null {
+    const searchCount = (this.#searchCounts.get(sequence) ?? 0) + 1;
+    this.#searchCounts.set(sequence, searchCount);
+    if (searchCount > INDEXED_AFTER) return this.#indexOf(sequence).get(id) ?? null;
+    const bytes = Buffer.from(id);
+    for (const [index, row, { segment }] of this.#rowsOf(sequence)) {
+      if (segment.idEquals(row, bytes)) return [index, row];
+    }
+    return null;
+  }
+
+  #indexOf(sequence: number): ReadonlyMap<string, Address> {
+    let rows = this.#indexed.get(sequence);
+    if (rows === undefined) {
+      const found = new Map<string, Address>();
+      for (const [index, row, { segment }] of this.#rowsOf(sequence)) {
+        found.set(segment.id(row), [index, row]);
+      }
+      rows = found;
+      this.#indexed.set(sequence, rows);
+    }
+    return rows;
+  }
+
+  *#rowsOf(sequence: number): Generator<readonly [number, number, SegmentView]> {
+    for (const [index, view] of this.#target.segmentViews.entries()) {
+      const end = firstRowSince(view, sequence + 1);
+      for (let row = firstRowSince(view, sequence); row < end; row++) yield [index, row, view];
+    }
+  }
+}
+
+/** The best rows of all parts, in the order of answers. */
+function merge(parts: readonly SearchHits[], { k, views }: SearchQuery): SearchHits {
+  const rows = parts.flatMap(({ viewIndexes, rows: rowNumbers, scores }) =>
+    Array.from(scores, (score, i) => ({ score, view: viewIndexes[i]!, row: rowNumbers[i]! })),
+  );
+  const idOf = ({ view, row }: { readonly view: number; readonly row: number }) => {
+    const { offsets, bytes } = views[view]!.block.ids;
+    return bytes.subarray(offsets[row]!, offsets[row + 1]!);
+  };
+  rows.sort((a, b) => b.score - a.score || Buffer.compare(idOf(a), idOf(b)));
+  const best = rows.slice(0, k);
+  const sum = (countOf: (part: SearchHits) => number) =>
+    parts.reduce((total, part) => total + countOf(part), 0);
+  return {
+    viewIndexes: Uint32Array.from(best, ({ view }) => view),
+    rows: Uint32Array.from(best, ({ row }) => row),
+    scores: Float64Array.from(best, ({ score }) => score),
+    scannedCount: sum(({ scannedCount }) => scannedCount),
+    rescoredCount: sum(({ rescoredCount }) => rescoredCount),
+  };
+}
+
+/**
+ * Searches a part for another node. Throws `cursor_expired` when the snapshot can no longer be read, and
+ * `overloaded`; rejects with the signal's reason when the snapshot is not there in time.
+ */
+export async function searchPart(
+  collection: Collection,
+  { sequence, from, to, queries }: SearchRequest,
+  services: DatabaseServices,
+  signal: AbortSignal,
+): Promise<readonly PartHits[]> {
+  return await inSnapshot(collection, sequence, services, signal, async (targetOf) => {
+    const targets = await Promise.all(queries.map(targetOf));
+    const found: PartHits[] = [];
+    for (const indexes of groupForEngine(queries)) {
+      const first = indexes[0]!;
+      const here = searchHere(queries[first]!.scoring, targets[first]!, services, signal);
+      const searches = indexes.map((q) => toSearch(queries[q]!, targets[q]!));
+      const searched = indexes.map((q) => targets[q]!);
+      const hits = await searchRange(searches, searched, { from, to }, here);
+      for (const [i, q] of indexes.entries()) found[q] = toPartHits(hits[i]!, targets[q]!);
+    }
+    return found;
+  });
+}
+
+/** The indexes of queries: of those that the engine searches together, and of each of the others. */
+function groupForEngine(queries: readonly PartQuery[]): readonly (readonly number[])[] {
+  const ofEngine: number[] = [];
+  const others: number[][] = [];
+  for (const [q, { scoring }] of queries.entries()) {
+    if (scoring.kind === 'vector') ofEngine.push(q);
+    else others.push([q]);
+  }
+  return ofEngine.length === 0 ? others : [ofEngine, ...others];
+}
+
+/** The same for the number of rows before positions. */
+export async function countPart(
+  collection: Collection,
+  { sequence, from, to, query, positions }: CountRequest,
+  services: DatabaseServices,
+  signal: AbortSignal,
+): Promise<Float64Array> {
+  return await inSnapshot(collection, sequence, services, signal, async (targetOf) => {
+    const target = await targetOf(query);
+    const search = toSearch({ ...query, k: 1, after: null, scoreMin: null }, target);
+    return await countRange(search, target, { from, to }, positions, services, signal);
+  });
+}
+
+function toSearch(
+  { vector, metric, k, after, scoreMin }: PartQuery,
+  { blockViews }: SearchTarget,
+): SearchQuery {
+  return { vector, metric, k, after, scoreMin, views: blockViews };
+}
+
+function toPartHits(
+  { viewIndexes, rows, ...rest }: SearchHits,
+  { segmentViews }: SearchTarget,
+): PartHits {
+  const segments = Array.from(viewIndexes, (index) => segmentViews[index]!.segment);
+  return {
+    ...rest,
+    ids: segments.map((segment, i) => segment.id(rows[i]!)),
+    sequences: segments.map((segment, i) => segment.insertedSequence(rows[i]!)),
+  };
+}
+
+/** Uses the snapshot of another node, which is kept meanwhile. */
+async function inSnapshot<Result>(
+  collection: Collection,
+  sequence: number,
+  services: DatabaseServices,
+  signal: AbortSignal,
+  use: (targetOf: (rows: RankedRows) => Promise<SearchTarget>) => Promise<Result>,
+): Promise<Result> {
+  await collection.waitForSequence(sequence, signal);
+  if (sequence < collection.horizonSequence) {
+    throw new SagittaError(
+      'cursor_expired',
+      `The snapshot at sequence ${sequence} of "${collection.definition.id}" can no longer be read; the oldest is at ${collection.horizonSequence}.`,
+    );
+  }
+  const view = new SnapshotView(collection, () => services.catalogue.isServing(collection));
+  try {
+    view.pin(sequence);
+    const { views } = view.snapshot(sequence);
+    const open = async ({ scoring, filters }: RankedRows) => {
+      const children = filters.map((filter) => parseFilter(filter, services.limits));
+      const node = children.length === 0 ? null : allOf(children);
+      const passing = await services.filters.filter(views, node, signal);
+      return searchTarget(viewsScoredBy(scoring, passing));
+    };
+    const targets = new Map<string, Promise<SearchTarget>>();
+    return await use((rows) => {
+      const { kind, using } = rows.scoring;
+      const key = JSON.stringify([rows.filters, kind === 'multi', using]);
+      const opening = targets.get(key) ?? open(rows);
+      targets.set(key, opening);
+      return opening;
+    });
+  } finally {
+    view.close();
+  }
+}

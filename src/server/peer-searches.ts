@@ -1,0 +1,188 @@
+// Parts of searches between the nodes of a cluster (database/query/scattered-search.ts), as requests that only nodes
+// can make. Numbers that decide the order of rows travel as bytes.
+
+import { OPERATOR } from '../common/access.js';
+import {
+  type CountRequest,
+  type PartHits,
+  type PartQuery,
+  type Peer,
+  type Peers,
+  type SearchRequest,
+  TOO_LATE,
+} from '../database/query/peers.js';
+import type { Metrics } from '../platform/metrics.js';
+import type { ClusterMember, Forwarding } from './forwarding.js';
+import { STATUS_OF_CODE } from './problem.js';
+
+/** Another path when requests or replies change, so that a node of another version refuses them. */
+export const SEARCH_PATH = '/cluster/parts';
+/** A node that has failed to answer is not asked for so long. */
+const REST_MS = 5_000;
+
+type PartRequest = SearchRequest | CountRequest;
+
+type Position = CountRequest['positions'][number];
+
+interface EncodedPosition {
+  readonly score: string;
+  readonly id: string;
+}
+
+type EncodedCount = Omit<CountRequest, 'query' | 'positions'> & {
+  readonly query: Omit<CountRequest['query'], 'vector'> & { readonly vector: string };
+  readonly positions: readonly EncodedPosition[];
+};
+
+type EncodedSearch = Omit<SearchRequest, 'queries'> & {
+  readonly queries: readonly (Omit<PartQuery, 'vector' | 'after'> & {
+    readonly vector: string;
+    readonly after: EncodedPosition | null;
+  })[];
+};
+
+type EncodedHits = Omit<PartHits, 'scores'> & { readonly scores: string };
+
+export class PeerSearches implements Peers {
+  readonly valuesMin: number;
+  readonly #forwarding: Forwarding;
+  /** By instance, by `performance.now`. */
+  readonly #restsUntilMs = new Map<string, number>();
+  readonly #count: ReturnType<Metrics['addCounter']>;
+
+  constructor(options: {
+    readonly forwarding: Forwarding;
+    readonly metrics: Metrics;
+    readonly valuesMin: number;
+  }) {
+    this.#forwarding = options.forwarding;
+    this.valuesMin = options.valuesMin;
+    this.#count = options.metrics.addCounter(
+      'sagitta_cluster_search_parts_total',
+      'Parts of searches that this node has asked others for, by whether they were found in time.',
+      { name: 'outcome', values: ['found', 'failed'] },
+    );
+  }
+
+  holding(incarnation: string): readonly (Peer | null)[] {
+    const { self } = this.#forwarding.cluster;
+    const nowMs = performance.now();
+    const others = this.#forwarding
+      .holdersOf([incarnation])
+      .filter(
+        ({ instance, version }) =>
+          version === self.version && (this.#restsUntilMs.get(instance) ?? 0) <= nowMs,
+      );
+    // By names, which stay when a node starts again.
+    return [self, ...others]
+      .sort((a, b) => (a.node < b.node ? -1 : 1))
+      .map((member) => (member === self ? null : this.#peer(member)));
+  }
+
+  #peer(member: ClusterMember): Peer {
+    return {
+      search: async (part, signal) => decodeHits(await this.#ask(member, part, signal)),
+      count: async (part, signal) => decodeCounts(await this.#ask(member, part, signal)),
+    };
+  }
+
+  async #ask(member: ClusterMember, part: PartRequest, signal: AbortSignal): Promise<string> {
+    const request = { method: 'POST', path: SEARCH_PATH, body: encodePart(part) } as const;
+    let isSnapshotGone = false;
+    try {
+      const found = await this.#forwarding.ask(member, { ...request, principal: OPERATOR }, signal);
+      isSnapshotGone = found.status === STATUS_OF_CODE.cursor_expired;
+      if (found.status !== 200) throw new Error(`${member.node} replied: ${found.text}`);
+      this.#count(1, { outcome: 'found' });
+      return found.text;
+    } catch (error) {
+      // Otherwise nobody waits for the query any more.
+      if (!signal.aborted || signal.reason === TOO_LATE) {
+        this.#count(1, { outcome: 'failed' });
+        // It goes on answering for newer snapshots.
+        if (!isSnapshotGone) {
+          this.#restsUntilMs.set(member.instance, performance.now() + REST_MS);
+        }
+      }
+      throw error;
+    }
+  }
+}
+
+/** Numbers of vectors, and scores of positions, as bytes. */
+function encodePart(part: PartRequest): string {
+  if (part.kind === 'count') {
+    const { query, positions } = part;
+    return JSON.stringify({
+      ...part,
+      query: { ...query, vector: toBase64(query.vector) },
+      positions: positions.map(encodePosition),
+    });
+  }
+  const queries = part.queries.map(({ vector, after, ...query }) => ({
+    ...query,
+    vector: toBase64(vector),
+    after: after && encodePosition(after),
+  }));
+  return JSON.stringify({ ...part, queries });
+}
+
+/** Of what `encodePart` has made. */
+export function decodePart(body: Readonly<Record<string, unknown>>): PartRequest {
+  if (body.kind === 'count') {
+    const { query, positions, ...rest } = body as unknown as EncodedCount;
+    return {
+      ...rest,
+      query: { ...query, vector: new Float32Array(fromBase64(query.vector)) },
+      positions: positions.map(decodePosition),
+    };
+  }
+  const { queries, ...rest } = body as unknown as EncodedSearch;
+  return {
+    ...rest,
+    queries: queries.map(({ vector, after, ...query }) => ({
+      ...query,
+      vector: new Float32Array(fromBase64(vector)),
+      after: after && decodePosition(after),
+    })),
+  };
+}
+
+function encodePosition({ score, id }: Position): EncodedPosition {
+  return { score: toBase64(Float64Array.of(score)), id: Buffer.from(id).toString('base64') };
+}
+
+function decodePosition({ score, id }: EncodedPosition): Position {
+  return { score: new Float64Array(fromBase64(score))[0]!, id: Buffer.from(id, 'base64') };
+}
+
+export function encodeHits(hits: readonly PartHits[]): string {
+  return JSON.stringify(
+    hits.map(({ scores, ...rest }): EncodedHits => ({ ...rest, scores: toBase64(scores) })),
+  );
+}
+
+function decodeHits(text: string): readonly PartHits[] {
+  return (JSON.parse(text) as readonly EncodedHits[]).map(({ scores, ...rest }) => ({
+    ...rest,
+    scores: new Float64Array(fromBase64(scores)),
+  }));
+}
+
+/** Counts are whole numbers. */
+export function encodeCounts(counts: Float64Array): string {
+  return JSON.stringify([...counts]);
+}
+
+function decodeCounts(text: string): Float64Array {
+  return Float64Array.from(JSON.parse(text) as readonly number[]);
+}
+
+function toBase64({ buffer, byteOffset, byteLength }: Float32Array | Float64Array): string {
+  return Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength).toString('base64');
+}
+
+/** In a buffer of their own, so that they are aligned. */
+function fromBase64(text: string): ArrayBuffer {
+  return Uint8Array.from(Buffer.from(text, 'base64')).buffer;
+}

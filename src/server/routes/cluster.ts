@@ -1,0 +1,204 @@
+// The nodes of the cluster, and what they share: list, verify, drain.
+
+import { z } from 'zod';
+import { SagittaError } from '../../common/errors.js';
+import { RECORDS_PATH, type RecordsReply, type RecordsRequest } from '../elsewhere-records.js';
+import type { Cluster, ClusterMemberStatus } from '../forwarding.js';
+import { bodyOf } from '../idempotency.js';
+import { parseJsonBody, readJsonBody } from '../ingest/parse-request.js';
+import { decodePart, encodeCounts, encodeHits, SEARCH_PATH } from '../peer-searches.js';
+import { jsonReply } from '../replies/reply.js';
+import { defineRoute, type Route, type RouteServices } from '../route.js';
+
+export function clusterRoutes(services: RouteServices): Route[] {
+  return [
+    ...(services.forwarding === null ? [] : [searchRoute(services), recordsRoute(services)]),
+    getCluster(services),
+    verifyFiles(services),
+    drainNode(services),
+    undrainNode(services),
+  ];
+}
+
+function getCluster({ forwarding, schemas }: RouteServices): Route {
+  return defineRoute({
+    method: 'GET',
+    path: '/cluster',
+    operationId: 'getCluster',
+    tag: 'Service',
+    summary: 'List the nodes of the cluster, and which of them carry out writes',
+    access: { scope: 'metrics:read', on: 'service' },
+    body: null,
+    reply: schemas.cluster.cluster,
+    errors: [],
+    isAlwaysServed: true,
+    handle() {
+      if (forwarding === null) {
+        return jsonReply(JSON.stringify({ node: null, leader: null, nodes: [], durability: null }));
+      }
+      const { self, leader, members, durability } = forwarding.cluster.status;
+      const nodes = members.map(toWire);
+      const reply = { node: self.node, leader: leader?.node ?? null, nodes, durability };
+      return jsonReply(JSON.stringify(reply));
+    },
+  });
+}
+
+function verifyFiles({ forwarding, schemas }: RouteServices): Route {
+  return defineRoute({
+    method: 'GET',
+    path: '/cluster/files',
+    operationId: 'verifyClusterFiles',
+    tag: 'Service',
+    summary: 'Read the logs and the shared files of the cluster, and tell what is wrong with them',
+    description:
+      'Reads all of them and changes nothing. Of each log, the replica that answers is read.',
+    access: { scope: 'admin', on: 'service' },
+    body: null,
+    reply: schemas.cluster.files,
+    errors: [],
+    mayTakeLong: true,
+    async handle({ signal }) {
+      const verified = (await forwarding?.cluster.verifyFiles(signal)) ?? [];
+      const files = verified.map(({ byteCount: byte_count, ...rest }) => ({
+        ...rest,
+        byte_count,
+      }));
+      return jsonReply(JSON.stringify({ files }));
+    },
+  });
+}
+
+const DRAIN = {
+  path: '/cluster/nodes/{node}/drain',
+  tag: 'Service',
+  access: { scope: 'admin', on: 'service' },
+  body: null,
+  errors: ['node_not_found', 'storage_full'],
+} as const;
+
+function drainNode({ forwarding, schemas }: RouteServices): Route {
+  return defineRoute({
+    ...DRAIN,
+    method: 'PUT',
+    operationId: 'drainNode',
+    summary: 'Prepare a node of the cluster for being stopped',
+    description:
+      'Other nodes take over all writes from it, and it takes over none as long as another node can. `GET /cluster` shows when it is `drained`: it can then be stopped without a pause of writes. It goes on answering requests. It stays drained after a restart, until `DELETE` on the same path. If all nodes are drained, those that carry out writes go on.',
+    reply: schemas.cluster.node,
+    audit: 'node.drain',
+    handle: ({ params }) => drain(forwarding?.cluster, params.node!, true),
+  });
+}
+
+function undrainNode({ forwarding, schemas }: RouteServices): Route {
+  return defineRoute({
+    ...DRAIN,
+    method: 'DELETE',
+    operationId: 'undrainNode',
+    summary: 'Let a node of the cluster that was drained take part in everything again',
+    reply: schemas.cluster.node,
+    audit: 'node.undrain',
+    handle: ({ params }) => drain(forwarding?.cluster, params.node!, false),
+  });
+}
+
+async function drain(cluster: Cluster | undefined, node: string, isOn: boolean) {
+  const found = await cluster?.drain(node, isOn);
+  if (found == null) throw nodeNotFound(cluster, node);
+  return jsonReply(JSON.stringify(toWire(found)));
+}
+
+/** Throws `node_not_found`. */
+export function requireNode(cluster: Cluster | undefined, node: string): void {
+  const isThere = cluster?.present.some((member) => member.node === node) ?? false;
+  if (!isThere) throw nodeNotFound(cluster, node);
+}
+
+function nodeNotFound(cluster: Cluster | undefined, node: string): SagittaError {
+  const names = cluster?.present.map((member) => member.node).join(', ');
+  const known =
+    names === undefined ? 'this service is not a node of a cluster' : `there are ${names}`;
+  return new SagittaError('node_not_found', `No node is named ${JSON.stringify(node)}: ${known}.`);
+}
+
+function toWire({ node: name, collectionCount, heldCount, ...member }: ClusterMemberStatus) {
+  const { url, zone, version, state, drain } = member;
+  return {
+    name,
+    url,
+    zone,
+    version,
+    state,
+    collection_count: collectionCount,
+    held_count: heldCount,
+    drain,
+  };
+}
+
+/** For the other nodes. */
+function recordsRoute(services: RouteServices): Route {
+  const schema = z.object({
+    incarnations: z.array(z.string()),
+    isStrong: z.boolean(),
+    // A node of an earlier version does not send it.
+    seen: z.record(z.string(), z.number()).default({}),
+  });
+  return defineRoute({
+    method: 'POST',
+    path: RECORDS_PATH,
+    operationId: 'readRecords',
+    tag: 'Service',
+    summary: 'Read the records of collections that this node holds',
+    access: 'anyone',
+    body: schema,
+    reply: z.unknown(),
+    errors: [],
+    isOfNode: true,
+    isInner: true,
+    async handle(request) {
+      const { database, forwarding } = services;
+      const { incarnations, isStrong, seen }: RecordsRequest = await readJsonBody(
+        services,
+        request,
+        schema,
+      );
+      const { cluster } = forwarding!;
+      const { signal } = request;
+      await Promise.all(
+        incarnations.map((each) =>
+          isStrong ? cluster.whenCurrent(each, signal) : cluster.whenSeen(each, seen, signal),
+        ),
+      );
+      const records = database.recordsHeld(incarnations);
+      const reply: RecordsReply = { records, positions: cluster.positionsOf(incarnations) };
+      return jsonReply(JSON.stringify(reply));
+    },
+  });
+}
+
+/** For the other nodes. */
+function searchRoute(services: RouteServices): Route {
+  return defineRoute({
+    method: 'POST',
+    path: SEARCH_PATH,
+    operationId: 'searchPart',
+    tag: 'Service',
+    summary: 'Search a part of a collection',
+    access: 'anyone',
+    body: z.unknown(),
+    reply: z.unknown(),
+    errors: [],
+    isOfNode: true,
+    isInner: true,
+    async handle(request) {
+      const part = decodePart(bodyOf(await parseJsonBody(services, request)));
+      const { database } = services;
+      const { signal } = request;
+      if (part.kind === 'count') {
+        return jsonReply(encodeCounts(await database.countPart(part, signal)));
+      }
+      return jsonReply(encodeHits(await database.searchPart(part, signal)));
+    },
+  });
+}

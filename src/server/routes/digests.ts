@@ -1,0 +1,117 @@
+// Digests of collections, by which nodes of a cluster, or a service and its backup, are compared.
+
+import { z } from 'zod';
+import type { CollectionDigest } from '../../database/bulk/digest.js';
+import { jsonReply } from '../replies/reply.js';
+import type { RequestContext } from '../request-context.js';
+import { defineRoute, type Route, type RouteServices } from '../route.js';
+
+/** How long it is waited for what other nodes have committed before the call. */
+const CURRENT_MS_MAX = 10_000;
+
+interface NodeDigest {
+  readonly node: string;
+  readonly vector_count?: number;
+  readonly digest?: string;
+  readonly problem?: string;
+}
+
+export function digestRoutes(services: RouteServices): Route[] {
+  const { database, forwarding, schemas } = services;
+  return [
+    defineRoute({
+      method: 'GET',
+      path: '/collections/{id}/digest',
+      operationId: 'getCollectionDigest',
+      tag: 'Collections',
+      summary: 'A digest of what a collection has at a sequence',
+      description:
+        'Covers ids, sequences, vectors and metadata of all rows, and reads all of them. It is the sum of the SHA-256 of the rows, modulo 2^256: the same wherever the same writes were applied, and the digests of parts of a collection add up to that of the whole.',
+      access: { scope: 'vectors:read', on: 'path' },
+      query: z.strictObject({
+        sequence: z
+          .int()
+          .min(0)
+          .optional()
+          .meta({
+            description:
+              'That of a write, which is waited for. Rows that were deleted later are covered while cursors could read them. By default the last write.',
+            examples: [33],
+          }),
+        all_nodes: z
+          .boolean()
+          .default(false)
+          .meta({
+            description:
+              'Whether every node of the cluster that holds the collection is asked, and the reply has `nodes`. Each reads all rows.',
+            examples: [true],
+          }),
+      }),
+      body: null,
+      reply: schemas.cluster.digest,
+      errors: ['collection_not_found', 'collection_unavailable', 'deadline_exceeded'],
+      mayTakeLong: true,
+      async handle(request) {
+        const id = request.params.id!;
+        const { sequence, all_nodes: areAllAsked } = request.query;
+        const problem =
+          areAllAsked && sequence === undefined ? await catchUp(services, id) : undefined;
+        const collection = database.collection(id);
+        const own = await collection.digest({ sequence }, { signal: request.signal });
+        const reply = { ...toReply(own), sequence: own.sequence };
+        if (!areAllAsked) return jsonReply(JSON.stringify(reply));
+        const nodes = forwarding === null ? [] : await askOthers(services, request, own);
+        const self = forwarding?.cluster.self.node;
+        if (self !== undefined)
+          nodes.push({ node: self, ...toReply(own), ...(problem !== undefined && { problem }) });
+        nodes.sort((a, b) => (a.node < b.node ? -1 : 1));
+        return jsonReply(JSON.stringify({ ...reply, nodes }));
+      },
+    }),
+  ];
+}
+
+/** The digest is to have what any node has acknowledged. Returns why it may not. */
+async function catchUp(
+  { database, forwarding }: RouteServices,
+  id: string,
+): Promise<string | undefined> {
+  try {
+    const signal = AbortSignal.timeout(CURRENT_MS_MAX);
+    await forwarding?.cluster.whenCurrent(database.incarnationOf(id) ?? null, signal);
+    return undefined;
+  } catch {
+    return `This node does not have what was committed: it waited ${CURRENT_MS_MAX / 1_000} s for it.`;
+  }
+}
+
+async function askOthers(
+  { database, forwarding }: RouteServices,
+  request: RequestContext<unknown>,
+  { sequence }: CollectionDigest,
+): Promise<NodeDigest[]> {
+  const incarnation = database.incarnationOf(request.params.id!);
+  const others = incarnation === undefined ? [] : forwarding!.holdersOf([incarnation]);
+  const path = `/v1/collections/${encodeURIComponent(request.params.id!)}/digest?sequence=${sequence}`;
+  const { principal, signal } = request;
+  const id = request.problemContext.requestId;
+  return await Promise.all(
+    others.map(async (member): Promise<NodeDigest> => {
+      const { node } = member;
+      try {
+        const asked = { method: 'GET', path, principal, id } as const;
+        const { status, text } = await forwarding!.ask(member, asked, signal);
+        const json: unknown = JSON.parse(text);
+        if (status !== 200) return { node, problem: (json as { detail: string }).detail };
+        const { vector_count, digest } = json as Required<NodeDigest>;
+        return { node, vector_count, digest };
+      } catch (error) {
+        return { node, problem: `It did not answer: ${(error as Error).message}` };
+      }
+    }),
+  );
+}
+
+function toReply({ vectorCount, digest }: CollectionDigest) {
+  return { vector_count: vectorCount, digest };
+}

@@ -1,0 +1,212 @@
+// Memory of a node that is ahead of its store: what the log has is acknowledged and shown while it is being stored, and
+// a store that cannot take it gets it later.
+
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import type { Store, StoreOperation } from '../../src/storage/store.js';
+import { batchOf, overrideStore } from '../database/harness.js';
+import { idsIn, MemoryCluster, SHAPE, type TestNode, waitFor } from './memory-cluster.js';
+
+const NODES = ['n1', 'n2'] as const;
+
+/** Stores whose commits of some operations wait or fail, by the names of the nodes. */
+class Disks {
+  readonly #before = new Map<string, (operation: StoreOperation) => Promise<void>>();
+
+  change(name: string): (store: Store) => Store {
+    return (store) =>
+      overrideStore(store, {
+        commit: async (operations) => {
+          for (const operation of operations) await this.#before.get(name)?.(operation);
+          await store.commit(operations);
+        },
+      });
+  }
+
+  /** Records wait until the returned function is called. */
+  hold(name: string): () => void {
+    let release!: () => void;
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    this.#before.set(name, (operation) => (isRecord(operation) ? held : Promise.resolve()));
+    return release;
+  }
+
+  /** The next operations of a kind fail, so many times. */
+  fail(name: string, count: number, isOfKind = isRecord): void {
+    let left = count;
+    this.#before.set(name, async (operation) => {
+      if (isOfKind(operation) && left-- > 0) throw new Error('no space for the test');
+    });
+  }
+}
+
+function isRecord({ kind }: StoreOperation): boolean {
+  return kind === 'append';
+}
+
+function isDefinition(operation: StoreOperation): boolean {
+  return operation.kind === 'put' && operation.key[0] === 'collection';
+}
+
+function rowOf(id: string) {
+  return batchOf([{ id, values: [1, 1], metadata: '{}' }]);
+}
+
+async function write({ database }: TestNode, ...ids: string[]): Promise<void> {
+  for (const id of ids) await database.collection('c').write(rowOf(id), { mode: 'insert' });
+}
+
+describe('a node whose memory is ahead of its store', () => {
+  let cluster: MemoryCluster;
+  let disks: Disks;
+  let owner: TestNode;
+  let follower: TestNode;
+
+  beforeEach(async () => {
+    disks = new Disks();
+    cluster = new MemoryCluster();
+    await Promise.all(NODES.map((name) => cluster.add(name, { change: disks.change(name) })));
+    await (await cluster.leader()).database.createCollection({ id: 'c', ...SHAPE });
+    await cluster.settle();
+    owner = await cluster.ownerOf('c');
+    follower = cluster.nodes.find((node) => node !== owner)!;
+    await write(owner, 'a');
+    await cluster.settle();
+  });
+  afterEach(() => cluster.stop());
+
+  it('acknowledges and shows what its log has, and the next write waits for the store', async () => {
+    const release = disks.hold(owner.name);
+    await write(owner, 'b');
+    assert.deepEqual(await idsIn(owner), ['a', 'b']);
+    let isWritten = false;
+    const writing = write(owner, 'c').then(() => {
+      isWritten = true;
+    });
+    await waitFor('both writes', async () => (await idsIn(follower)).length === 3 || undefined);
+    assert.equal(isWritten, false);
+    release();
+    await writing;
+    assert.deepEqual(await idsIn(owner), ['a', 'b', 'c']);
+  });
+
+  it('shows what others have written while it is being stored', async () => {
+    const release = disks.hold(follower.name);
+    await write(owner, 'b');
+    await waitFor('the write', async () => (await idsIn(follower)).length === 2 || undefined);
+    release();
+  });
+
+  it('gives the stored reply again, to several at once, when its store has it', async () => {
+    const release = disks.hold(owner.name);
+    const request = {
+      scope: 'test',
+      key: 'k',
+      payloadDigest: 'd',
+      incarnation: owner.database.incarnationOf('c')!,
+    };
+    const perform = () =>
+      owner.database.runIdempotent<{ sequence: number }>(request, async (attach) =>
+        owner.database.collection('c').write(rowOf('once'), {
+          mode: 'insert',
+          attachedReply: attach(({ sequence }: { sequence: number }) => ({ sequence })),
+        }),
+      );
+    const first = await perform();
+    const repeated = [perform(), perform(), perform()];
+    release();
+    for (const { reply, isReplay } of await Promise.all(repeated)) {
+      assert.equal(isReplay, true);
+      assert.deepEqual(reply, { sequence: first.reply.sequence });
+    }
+  });
+
+  it('continues a stream after what was acknowledged', async () => {
+    const release = disks.hold(owner.name);
+    const idempotency = { scope: 'test', key: 'stream', payloadDigest: 'd' };
+    const open = () =>
+      owner.database.collection('c').openWriteStream({ mode: 'insert', idempotency });
+    const first = await open();
+    await first.write(rowOf('b'), { digest: '1' });
+    first.close();
+    const second = open();
+    release();
+    assert.equal((await second).resumed.rowCount, 1);
+    (await second).close();
+  });
+
+  it('does not store what comes after a record that it could not store', async () => {
+    const log = owner.node.ofCollection(owner.database.incarnationOf('c')!);
+    const deliver = follower.service.hold();
+    await write(owner, 'b');
+    // A commit without a record, which could be stored on its own.
+    await log.commit([]);
+    disks.fail(follower.name, 1);
+    deliver();
+    await cluster.settle();
+    await follower.kill();
+    follower = await cluster.add(follower.name);
+    await cluster.settle();
+    assert.deepEqual(await idsIn(follower), ['a', 'b']);
+  });
+
+  it('leaves the log to another node as long as its store fails', async () => {
+    disks.fail(owner.name, Number.POSITIVE_INFINITY);
+    await write(owner, 'b');
+    const incarnation = follower.database.incarnationOf('c')!;
+    await waitFor('the next owner', () => follower.node.owns(incarnation) || undefined);
+    await write(follower, 'c');
+    assert.deepEqual(await idsIn(follower), ['a', 'b', 'c']);
+  });
+
+  it('has a collection that the log names although the store failed when it was made', async () => {
+    const leader = await cluster.leader();
+    disks.fail(leader.name, 1, isDefinition);
+    await assert.rejects(leader.database.createCollection({ id: 'new', ...SHAPE }), {
+      code: 'no_leader',
+    });
+    await waitFor('the collection', () =>
+      cluster.nodes.every(({ database }) => database.incarnationOf('new') !== undefined)
+        ? true
+        : undefined,
+    );
+    const { database } = await cluster.ownerOf('new');
+    await database.collection('new').write(rowOf('x'), { mode: 'insert' });
+    await cluster.settle();
+    for (const node of cluster.nodes) {
+      const { vectors } = await node.database.collection('new').list({ limit: 10 });
+      assert.deepEqual(
+        vectors.map(({ id }) => id),
+        ['x'],
+      );
+    }
+  });
+
+  for (const role of ['owner', 'follower'] as const) {
+    it(`has everything after a restart although its store failed (${role})`, async () => {
+      const failing = role === 'owner' ? owner : follower;
+      disks.fail(failing.name, 2);
+      await write(owner, 'b');
+      await waitFor('a write after the failure', async () => {
+        try {
+          await write(await cluster.ownerOf('c'), 'c');
+          return true;
+        } catch (error) {
+          assert.equal((error as { code?: string }).code, 'no_leader');
+          return undefined;
+        }
+      }).catch((error: unknown) => {
+        // It may have taken effect before it failed.
+        if ((error as { code?: string }).code !== 'conflict') throw error;
+      });
+      await cluster.settle();
+      await failing.kill();
+      const again = await cluster.add(failing.name);
+      await cluster.settle();
+      for (const node of cluster.nodes) assert.deepEqual(await idsIn(node), ['a', 'b', 'c']);
+      assert.equal(again.database.collection('c').record().sequence, 3);
+    });
+  }
+});

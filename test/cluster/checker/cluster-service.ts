@@ -1,0 +1,289 @@
+// A cluster of three processes on three NATS servers as the service that the checker of histories tests: clients send
+// to all nodes, while nodes and NATS servers are killed and halted, and disks of nodes are lost.
+
+import type { IncomingHttpHeaders } from 'node:http';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Session } from '../../../src/client/session.js';
+import {
+  type Attempt,
+  type Call,
+  Connections,
+  type Sender,
+} from '../../hostile/checker/attempt.js';
+import {
+  addMaintenance,
+  createMarks,
+  type Disturbance,
+  type Marks,
+  type ServiceOptions,
+  settingsOf,
+  type TestedService,
+} from '../../hostile/checker/service.js';
+import type { NatsServers } from '../nats-servers.js';
+import { NodeProcesses } from '../node-processes.js';
+
+const NODES = ['n1', 'n2', 'n3'];
+const SERVERS = 3;
+/** Longer than it takes to take over, so that a client that waits sees that. */
+const WAIT_MS_MAX = 8_000;
+const LIFE_MS_MAX = 20_000;
+/** Longer than the time after which another node takes over. */
+const HALT_MS_MAX = 5_000;
+const DOWN_MS_MAX = 2_000;
+/** Of each fault, per second of load. */
+const PER_SECOND = 0.3;
+const DISKS_LOST_PER_SECOND = 0.1;
+/** Several checkpoints in a run of half a minute. */
+const CHECKPOINT_BYTES = 500_000;
+
+export interface ClusterMarks extends Marks {
+  nodeKills: number;
+  nodeHalts: number;
+  disksLost: number;
+  natsKills: number;
+  natsHalts: number;
+  /** All nodes and servers killed at once. */
+  powerLosses: number;
+  /** How often another node led than before. */
+  leaderChanges: number;
+}
+
+export class ClusterService implements TestedService {
+  readonly marks: ClusterMarks = {
+    ...createMarks(),
+    nodeKills: 0,
+    nodeHalts: 0,
+    disksLost: 0,
+    natsKills: 0,
+    natsHalts: 0,
+    powerLosses: 0,
+    leaderChanges: 0,
+  };
+  readonly lifeMsMax = LIFE_MS_MAX;
+  readonly lifeActions = { min: 300, max: 3_000 };
+  readonly disturbances: readonly Disturbance[];
+  readonly #servers: NatsServers;
+  readonly #nodes: NodeProcesses;
+  readonly #random: () => number;
+  #sender: NodeSender | null = null;
+  #leader = '';
+
+  constructor(servers: NatsServers, options: ServiceOptions) {
+    const { directory, random, faults } = options;
+    this.#servers = servers;
+    this.#random = random;
+    this.#nodes = new NodeProcesses({
+      names: NODES,
+      folder: directory,
+      settings: {
+        ...settingsOf(options),
+        SAGITTA_THREADS: '1',
+        SAGITTA_ENGINE: 'reference',
+        SAGITTA_CLUSTER: servers.urls.join(','),
+        // Several runs can have the same servers.
+        SAGITTA_CLUSTER_NAME: `checker-${process.pid}`,
+        SAGITTA_CLUSTER_CHECKPOINT_BYTES: String(CHECKPOINT_BYTES),
+        SAGITTA_BLOBS: join(directory, 'blobs'),
+      },
+    });
+    const perSecond = PER_SECOND;
+    this.disturbances = [
+      ...(faults.has('kill')
+        ? [
+            { perSecond, happen: () => this.#killNode() },
+            { perSecond, happen: () => this.#killServer() },
+            { perSecond: DISKS_LOST_PER_SECOND, happen: () => this.#loseDisk() },
+          ]
+        : []),
+      ...(faults.has('stop')
+        ? [
+            { perSecond, happen: () => this.#haltNode() },
+            { perSecond, happen: () => this.#haltServer() },
+          ]
+        : []),
+    ];
+  }
+
+  /** Of nodes and servers, one at a time, while clients sent requests. */
+  get faultCount(): number {
+    const { nodeKills, nodeHalts, disksLost, natsKills, natsHalts } = this.marks;
+    return nodeKills + nodeHalts + disksLost + natsKills + natsHalts;
+  }
+
+  async start(mayKill: boolean): Promise<Sender> {
+    await Promise.all(NODES.map((node) => this.#start(node, mayKill && this.#random() < 0.1)));
+    await this.#noteLeader();
+    this.#sender = new NodeSender(this.#nodes, this.#random);
+    return this.#sender;
+  }
+
+  async #start(node: string, isKilled: boolean): Promise<void> {
+    if (isKilled) {
+      const afterMs = 2_500 * this.#random();
+      let timer: NodeJS.Timeout | undefined;
+      let isDone = false;
+      try {
+        await this.#nodes.start(node, {
+          onSpawned: (child) => {
+            timer = setTimeout(() => {
+              isDone = true;
+              child.kill('SIGKILL');
+            }, afterMs);
+          },
+        });
+      } catch (error) {
+        if (!isDone) throw error;
+      } finally {
+        clearTimeout(timer);
+      }
+      if (!isDone) return;
+      this.marks.killsWhileStarting++;
+    }
+    await this.#nodes.start(node);
+  }
+
+  /** All nodes, and sometimes all servers of the logs. */
+  async kill(): Promise<void> {
+    this.marks.kills++;
+    await this.#nodes.killAll();
+    if (this.#random() < 0.3) {
+      for (let server = 0; server < SERVERS; server++) await this.#servers.kill(server);
+      for (let server = 0; server < SERVERS; server++) await this.#servers.restart(server);
+      this.marks.powerLosses++;
+    }
+    this.#forget();
+  }
+
+  async stop(): Promise<void> {
+    this.marks.stops++;
+    await Promise.all(NODES.map((node) => this.#nodes.stop(node)));
+    this.#forget();
+  }
+
+  async close(): Promise<void> {
+    await this.#nodes.killAll();
+    this.#forget();
+  }
+
+  async noteMaintenance(): Promise<void> {
+    await this.#noteLeader();
+    for (const node of NODES) {
+      const { reply } = await this.#sender!.send({ method: 'GET', path: '/metrics', node });
+      if (reply?.status === 200) addMaintenance(this.marks, reply.text);
+    }
+  }
+
+  #forget(): void {
+    this.#sender?.close();
+    this.#sender = null;
+  }
+
+  async #noteLeader(): Promise<void> {
+    const leader = await this.#nodes.whenLed();
+    if (leader !== this.#leader && this.#leader !== '') this.marks.leaderChanges++;
+    this.#leader = leader;
+  }
+
+  #node(): string {
+    return NODES[Math.floor(this.#random() * NODES.length)]!;
+  }
+
+  #server(): number {
+    return Math.floor(this.#random() * SERVERS);
+  }
+
+  async #killNode(): Promise<void> {
+    this.marks.nodeKills++;
+    const node = this.#node();
+    await this.#nodes.kill(node);
+    await sleep(DOWN_MS_MAX * this.#random());
+    await this.#nodes.start(node);
+    await this.#noteLeader();
+  }
+
+  /** It begins again with the newest checkpoint. */
+  async #loseDisk(): Promise<void> {
+    this.marks.disksLost++;
+    const node = this.#node();
+    await this.#nodes.kill(node);
+    await this.#nodes.removeData(node);
+    await this.#nodes.start(node);
+    await this.#noteLeader();
+  }
+
+  async #haltNode(): Promise<void> {
+    this.marks.nodeHalts++;
+    const node = this.#node();
+    this.#nodes.signal(node, 'SIGSTOP');
+    try {
+      await sleep(HALT_MS_MAX * this.#random());
+    } finally {
+      this.#nodes.signal(node, 'SIGCONT');
+    }
+  }
+
+  async #killServer(): Promise<void> {
+    this.marks.natsKills++;
+    const server = this.#server();
+    await this.#servers.kill(server);
+    await sleep(DOWN_MS_MAX * this.#random());
+    await this.#servers.restart(server);
+  }
+
+  async #haltServer(): Promise<void> {
+    this.marks.natsHalts++;
+    const server = this.#server();
+    this.#servers.signal(server, 'SIGSTOP');
+    try {
+      await sleep(HALT_MS_MAX * this.#random());
+    } finally {
+      this.#servers.signal(server, 'SIGCONT');
+    }
+  }
+}
+
+/**
+ * Sends each request to any node. It asks for what all nodes have acknowledged, for what all replies so far have told of, or
+ * for nothing: the first two are the same for whoever sends all requests.
+ */
+class NodeSender implements Sender {
+  readonly nodes = NODES;
+  readonly #processes: NodeProcesses;
+  readonly #random: () => number;
+  readonly #session = new Session();
+  /** By URL: a node has another one after each start. */
+  readonly #connections = new Map<string, Connections>();
+
+  constructor(processes: NodeProcesses, random: () => number) {
+    this.#processes = processes;
+    this.#random = random;
+  }
+
+  async send(call: Call): Promise<Attempt> {
+    const node = call.node ?? NODES[Math.floor(this.#random() * NODES.length)]!;
+    const isStrong = call.isStrong ?? this.#random() < 0.3;
+    const hasSession = !isStrong && this.#random() < 0.5;
+    const url = this.#processes.urlOf(node)!;
+    let connections = this.#connections.get(url);
+    if (connections === undefined) {
+      connections = new Connections(url, WAIT_MS_MAX, (headers) => this.#note(headers));
+      this.#connections.set(url, connections);
+    }
+    const headers = {
+      ...call.headers,
+      ...(isStrong && { 'sagitta-consistency': 'strong' }),
+      ...(hasSession && this.#session.headers),
+    };
+    const attempt = await connections.send({ ...call, headers });
+    return { ...attempt, node, mayLag: !isStrong && !hasSession };
+  }
+
+  #note({ 'sagitta-session': session }: IncomingHttpHeaders): void {
+    if (session !== undefined) this.#session.note(new Headers({ 'sagitta-session': `${session}` }));
+  }
+
+  close(): void {
+    for (const connections of this.#connections.values()) connections.close();
+  }
+}

@@ -1,0 +1,73 @@
+// Conformance cases against a node of a cluster of three that does not lead when the cluster is new: those about writes,
+// and with SAGITTA_TEST_CLUSTER=all, as `npm run test:cluster` sets it, all of them.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe } from 'node:test';
+import type { RunningServer } from '../../src/main.js';
+import type { Config } from '../../src/platform/config.js';
+import { describeCases } from '../conformance/describe-cases.js';
+import { Servers } from '../conformance/servers.js';
+import { NatsServers, natsMissing } from './nats-servers.js';
+import { startNode, waitForLeader } from './running-cluster.js';
+
+const missing = natsMissing();
+const NODES = ['n1', 'n2', 'n3'];
+/** NATS needs seconds to make the log of a collection when the machine is busy. */
+const REQUEST_MS_MAX = 20_000;
+const FILES = [
+  '01-operations.json',
+  'api-aliases.json',
+  'api-conditional.json',
+  'api-expiry.json',
+  'api-idempotency.json',
+  'api-operators.json',
+];
+
+describe('a cluster', { skip: missing ?? false }, () => {
+  let nats: NatsServers;
+  const folders = new Map<string, { readonly name: string; readonly folder: string }>();
+  /** The node that is asked, by the name of the cluster. */
+  const asked = new Map<string, string>();
+
+  before(async () => {
+    nats = await NatsServers.start();
+  });
+  after(async () => {
+    await nats?.stop();
+    for (const { folder } of folders.values()) await rm(folder, { recursive: true, force: true });
+  });
+
+  /**
+   * The nodes of the cluster that belongs to the data directory. Requests go to one that does not lead, and to the same one
+   * after a restart, whoever leads then: its audit log has what it was asked for.
+   */
+  async function startCluster(config: Config): Promise<RunningServer> {
+    const known = folders.get(config.dataDir) ?? {
+      name: `cases-${folders.size}`,
+      folder: await mkdtemp(join(tmpdir(), 'sagitta-cluster-')),
+    };
+    folders.set(config.dataDir, known);
+    const requestMsMax = Math.max(config.limits.requestMsMax, REQUEST_MS_MAX);
+    const patient = { ...config, limits: { ...config.limits, requestMsMax } };
+    const servers = await Promise.all(
+      NODES.map((node) => startNode({ ...known, nats, node, config: patient })),
+    );
+    const leader = await waitForLeader(servers.map(({ url }) => url));
+    const node = asked.get(known.name) ?? (leader === 'n3' ? 'n2' : 'n3');
+    asked.set(known.name, node);
+    return {
+      ...servers[NODES.indexOf(node)]!,
+      loaded: Promise.all(servers.map(({ loaded }) => loaded)).then(() => {}),
+      async stop() {
+        for (const server of servers) await server.stop();
+      },
+    };
+  }
+
+  describeCases(new Servers(startCluster), {
+    isOnce: true,
+    ...(process.env.SAGITTA_TEST_CLUSTER === 'all' ? {} : { files: FILES }),
+  });
+});

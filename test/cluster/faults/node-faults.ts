@@ -1,0 +1,192 @@
+// A cluster of three processes on three NATS servers, to which one fault after the other happens while clients write to
+// all nodes and read from them. Afterwards every write that was acknowledged must be there once, with the sequence that
+// was acknowledged, on all nodes; and after each fault writes resume.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createRandom } from '../../database/harness.js';
+import { quantile } from '../../hostile/overload/overload.js';
+import { FAULT_KINDS, type FaultKind, type FaultName } from './fault-kinds.js';
+import { FaultyCluster, NODES } from './faulty-cluster.js';
+import { Writers } from './writers.js';
+
+export interface NodeFaultsOptions {
+  readonly faultCount: number;
+  readonly seed: number;
+  readonly kinds: readonly FaultName[];
+  /** Clients that write at once to each node. */
+  readonly writersPerNode: number;
+  /** Writes that are acknowledged after each fault before the next one. */
+  readonly acknowledgedMin: number;
+  /** How many nodes hold the collection; null for all. */
+  readonly replicationFactor: number | null;
+  readonly log: (line: string) => void;
+}
+
+export interface FaultOutcome {
+  readonly kind: FaultName;
+  /** The longest times from its beginning to the next fault. */
+  readonly withoutWritesMs: number;
+  readonly withoutReadsMs: number;
+}
+
+export interface NodeFaultsReport {
+  readonly faults: readonly FaultOutcome[];
+  readonly acknowledged: number;
+  readonly lost: number;
+  readonly doubled: number;
+  /** Writes that were sent again, since they had no reply or were refused. */
+  readonly repeated: number;
+  readonly reads: number;
+  /** Starts of nodes that failed, and states of logs that nodes replaced, since these did not reach back far enough. */
+  readonly failedStarts: number;
+  readonly replaced: number;
+  readonly seconds: number;
+  /** What was wrong besides, and what was lost or doubled. */
+  readonly details: readonly string[];
+}
+
+/** Then everything is compared, and a new collection is begun, to bound memory. */
+const ROUND_FAULTS_MAX = 25;
+const POLL_MS = 20;
+/** Of writes, after the end of a fault. */
+const RESUME_MS_MAX = 120_000;
+
+export async function runNodeFaults(options: NodeFaultsOptions): Promise<NodeFaultsReport> {
+  const folder = mkdtempSync(join(tmpdir(), 'sagitta-faults-'));
+  const cluster = await FaultyCluster.start(folder);
+  let isRight = false;
+  try {
+    const report = await new Run(cluster, options).go();
+    isRight = report.details.length === 0;
+    return report;
+  } finally {
+    if (!isRight) for (const line of await cluster.describe()) options.log(line);
+    await cluster.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+class Run {
+  readonly #cluster: FaultyCluster;
+  readonly #options: NodeFaultsOptions;
+  readonly #random: () => number;
+  readonly #faults: FaultOutcome[] = [];
+  readonly #details: string[] = [];
+  #under = 'the start';
+  #acknowledged = 0;
+  #lost = 0;
+  #doubled = 0;
+  #repeated = 0;
+  #reads = 0;
+
+  constructor(cluster: FaultyCluster, options: NodeFaultsOptions) {
+    this.#cluster = cluster;
+    this.#options = options;
+    this.#random = createRandom(options.seed);
+  }
+
+  async go(): Promise<NodeFaultsReport> {
+    const startedAtMs = performance.now();
+    const { faultCount } = this.#options;
+    for (let round = 1; this.#faults.length < faultCount; round++) {
+      await this.#round(round, Math.min(ROUND_FAULTS_MAX, faultCount - this.#faults.length));
+    }
+    const { failedStartCount, replacedCount } = this.#cluster;
+    return {
+      faults: this.#faults,
+      acknowledged: this.#acknowledged,
+      lost: this.#lost,
+      doubled: this.#doubled,
+      repeated: this.#repeated,
+      reads: this.#reads,
+      failedStarts: failedStartCount,
+      replaced: replacedCount,
+      seconds: Math.round((performance.now() - startedAtMs) / 1_000),
+      details: this.#details,
+    };
+  }
+
+  async #round(round: number, faultCount: number): Promise<void> {
+    const { log, writersPerNode, acknowledgedMin, replicationFactor } = this.#options;
+    const { nodes } = this.#cluster;
+    const collection = `faults-${round}`;
+    const writers = new Writers({ nodes, collection, writersPerNode, replicationFactor });
+    try {
+      await writers.createCollection();
+      writers.start();
+      await this.#whenAcknowledged(writers, acknowledgedMin);
+      for (let fault = 0; fault < faultCount; fault++) await this.#disturb(writers);
+      await writers.stop();
+      const { acknowledged, lost, doubled, details } = await writers.compare();
+      log(
+        `round ${round}: ${acknowledged} writes acknowledged, ${lost} lost, ${doubled} doubled on ${NODES.length} nodes`,
+      );
+      this.#acknowledged += acknowledged;
+      this.#lost += lost;
+      this.#doubled += doubled;
+      this.#repeated += writers.repeatedCount;
+      this.#reads += writers.readCount;
+      const wrong = [...details, ...writers.faults];
+      for (const detail of wrong) log(detail);
+      this.#details.push(...wrong.map((detail) => `round ${round}: ${detail}`));
+      await writers.deleteCollection();
+    } finally {
+      writers.close();
+    }
+  }
+
+  async #disturb(writers: Writers): Promise<void> {
+    const { kinds, log, acknowledgedMin } = this.#options;
+    const name = kinds[Math.floor(this.#random() * kinds.length)]!;
+    const kind: FaultKind = FAULT_KINDS[name];
+    writers.writeGap.begin();
+    writers.readGap.begin();
+    const { target, lastsMs, undo } = await kind.begin(this.#cluster, this.#random);
+    this.#under = `${name}, ${target}, for ${lastsMs.toFixed(0)} ms`;
+    await sleep(lastsMs);
+    await undo();
+    await this.#restartEnded(name, kind);
+    await this.#whenAcknowledged(writers, acknowledgedMin);
+    const [withoutWritesMs, withoutReadsMs] = [writers.writeGap, writers.readGap].map((gap) =>
+      Math.round(gap.longestMs),
+    ) as [number, number];
+    this.#faults.push({ kind: name, withoutWritesMs, withoutReadsMs });
+    log(
+      `fault ${this.#faults.length}: ${this.#under}: ${withoutWritesMs} ms without acknowledged writes, ${withoutReadsMs} ms without reads; ${this.#acknowledged + writers.acknowledgedCount} writes acknowledged`,
+    );
+  }
+
+  /** A node ends by itself only where that is expected. */
+  async #restartEnded(name: FaultName, { mayEndNode = false }: FaultKind): Promise<void> {
+    for (const node of NODES) {
+      if (this.#cluster.nodes.isRunning(node)) continue;
+      if (!mayEndNode) this.#details.push(`${node} ended during the fault ${name}`);
+      this.#options.log(`${node} has ended during the fault ${name}`);
+      await this.#cluster.startNode(node);
+    }
+  }
+
+  /** Resolves when so many more writes are acknowledged, and every node answers. */
+  async #whenAcknowledged(writers: Writers, count: number): Promise<void> {
+    const wanted = writers.acknowledgedCount + count;
+    const deadlineMs = performance.now() + RESUME_MS_MAX;
+    while (writers.acknowledgedCount < wanted) {
+      if (performance.now() > deadlineMs) {
+        throw new Error(
+          `writes did not resume after ${this.#under}: ${wanted - writers.acknowledgedCount} of ${count} are missing ${RESUME_MS_MAX} ms later`,
+        );
+      }
+      await sleep(POLL_MS);
+    }
+    await this.#cluster.nodes.whenLed();
+  }
+}
+
+/** Times in milliseconds without acknowledged writes: half of the faults had at most the first one. */
+export function resumeTimes(faults: readonly FaultOutcome[]): { p50: number; p99: number } {
+  const ascending = faults.map(({ withoutWritesMs }) => withoutWritesMs).sort((a, b) => a - b);
+  return { p50: quantile(ascending, 0.5), p99: quantile(ascending, 0.99) };
+}

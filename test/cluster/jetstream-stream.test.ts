@@ -1,0 +1,62 @@
+// Logs on JetStream, on three real servers: the contract.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { TimeoutError } from '@nats-io/nats-core';
+import { JetStreamStream } from '../../src/cluster/logs/jetstream-stream.js';
+import { logContract } from './log-contract.js';
+import { NatsServers, natsMissing } from './nats-servers.js';
+
+const missing = natsMissing();
+
+describe('JetStream', { skip: missing ?? false }, () => {
+  let servers: NatsServers;
+  const connections: Awaited<ReturnType<NatsServers['connect']>>[] = [];
+  before(async () => {
+    servers = await NatsServers.start();
+  });
+  after(async () => {
+    for (const connection of connections) await connection.close();
+    await servers?.stop();
+  });
+
+  const connect = async () => {
+    const connection = await servers.connect();
+    connections.push(connection);
+    return connection;
+  };
+  let count = 0;
+  logContract('JetStream', {
+    async create() {
+      const stream = new JetStreamStream(await connect(), `log-${++count}`);
+      await stream.create({ replicas: 3, messageBytesMax: 1_000_000 });
+      return stream;
+    },
+    openAgain: async ({ name }) => new JetStreamStream(await connect(), name),
+  });
+
+  it('is trimmed when a server has done it and has not replied', async () => {
+    const connection = await connect();
+    const { streams } = connection.manager;
+    let isDone = true;
+    const unanswered = Object.assign(Object.create(streams), {
+      purge: async (...parameters: Parameters<typeof streams.purge>) => {
+        if (isDone) await streams.purge(...parameters);
+        throw new TimeoutError();
+      },
+      info: streams.info.bind(streams),
+    }) as typeof streams;
+    const manager = Object.create(connection.manager, { streams: { value: unanswered } });
+    const stream = new JetStreamStream({ ...connection, manager }, 'unanswered');
+    await new JetStreamStream(connection, 'unanswered').create({
+      replicas: 3,
+      messageBytesMax: 1_000,
+    });
+    const bytes = Buffer.from('x');
+    for (let i = 0; i < 3; i++) await stream.announce('barrier', bytes);
+    await stream.trimBefore(2);
+    assert.equal(await stream.firstPosition(), 2);
+    isDone = false;
+    await assert.rejects(stream.trimBefore(3), TimeoutError);
+  });
+});

@@ -1,0 +1,260 @@
+// Nodes of a cluster in this process: each with a database over a store in memory.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Blobs } from '../../src/cluster/blobs/blobs.js';
+import { MemoryBlobs } from '../../src/cluster/blobs/memory-blobs.js';
+import type { FormatRange } from '../../src/cluster/logs/record-format.js';
+import { ClusterNode, type ClusterTiming } from '../../src/cluster/nodes/cluster-node.js';
+import type { Clock } from '../../src/common/clock.js';
+import type { Limits } from '../../src/common/limits.js';
+import { type Logger, silentLogger } from '../../src/common/logger.js';
+import { Database } from '../../src/database/database.js';
+import type { Peers } from '../../src/database/query/peers.js';
+import {
+  createMemoryState,
+  createMemoryStore,
+  type MemoryState,
+} from '../../src/storage/memory-store.js';
+import type { Store } from '../../src/storage/store.js';
+import { createTestClock, openDatabase, type TestClock } from '../database/harness.js';
+import { MemoryNetwork, type MemoryService } from './memory-service.js';
+
+/** A halted machine may be late by seconds; a test waits for what it expects for so long. */
+const WAIT_MS_MAX = 60_000;
+/** Of the collections of tests that are not about their shape. */
+export const SHAPE = { dimension: 2, metric: 'dot', description: null, labels: {} } as const;
+/** Nobody is silent: the network tells who is gone. */
+const TIMING = {
+  announceMs: 10,
+  silentMsMax: WAIT_MS_MAX,
+  electionMs: 5,
+  settleMs: 50,
+  leaveMs: 50,
+  balanceMs: WAIT_MS_MAX,
+  placeMs: 5,
+  replaceMs: WAIT_MS_MAX,
+};
+
+export interface TestNode {
+  readonly name: string;
+  readonly service: MemoryService;
+  readonly node: ClusterNode;
+  readonly database: Database;
+  readonly store: Store;
+  readonly clock: Clock;
+  /** As a process that is killed: only the store stays. */
+  kill(): Promise<void>;
+  /** As a process that gets SIGTERM. */
+  stop(): Promise<void>;
+}
+
+/** What a node pretends to be. */
+export interface TestVersion {
+  readonly version?: string;
+  readonly formats?: FormatRange;
+}
+
+/** By how much the clock of a node is ahead of that of the node that was started before it. */
+const CLOCK_SKEW_MS = 3;
+
+interface TestOptions {
+  readonly zone?: string;
+  readonly peers?: Peers;
+  readonly limits?: Partial<Limits>;
+  /** Changes what the store of the node does. */
+  readonly change?: (store: Store) => Store;
+  /** Changes what the node gets of the shared files. */
+  readonly share?: (blobs: Blobs) => Blobs;
+  readonly logger?: Logger;
+}
+
+export class MemoryCluster {
+  readonly network = new MemoryNetwork();
+  readonly blobs: Blobs = new MemoryBlobs();
+  readonly clock: TestClock = createTestClock();
+  readonly #states = new Map<string, MemoryState>();
+  readonly #limits: Partial<Limits>;
+  readonly #timing: Partial<ClusterTiming>;
+  readonly #checkpointBytes: number;
+  readonly #nodes = new Map<string, TestNode>();
+
+  constructor(
+    limits: Partial<Limits> = {},
+    timing: Partial<ClusterTiming> = {},
+    checkpointBytes = Number.POSITIVE_INFINITY,
+  ) {
+    this.#limits = limits;
+    this.#timing = timing;
+    this.#checkpointBytes = checkpointBytes;
+  }
+
+  /** `checkpointBytes`: how much is written to a log between its checkpoints. */
+  static async start(
+    names: readonly string[],
+    limits: Partial<Limits> = {},
+    timing: Partial<ClusterTiming> = {},
+    checkpointBytes = Number.POSITIVE_INFINITY,
+  ): Promise<MemoryCluster> {
+    const cluster = new MemoryCluster(limits, timing, checkpointBytes);
+    await Promise.all(names.map((name) => cluster.add(name)));
+    await cluster.leader();
+    return cluster;
+  }
+
+  /** What a node has stored. */
+  stateOf(name: string): MemoryState {
+    return this.#states.get(name)!;
+  }
+
+  find(name: string): TestNode {
+    return this.#nodes.get(name)!;
+  }
+
+  get nodes(): readonly TestNode[] {
+    return [...this.#nodes.values()];
+  }
+
+  /** Starts a node, which has what it had before. `formats`: of another version of the program. */
+  async add(
+    name: string,
+    {
+      version = '1.0.0',
+      formats,
+      zone = '',
+      limits,
+      change = (store) => store,
+      share = (blobs) => blobs,
+      logger = silentLogger,
+      ...databaseOptions
+    }: TestVersion & TestOptions = {},
+  ): Promise<TestNode> {
+    const state = this.#states.get(name) ?? createMemoryState();
+    this.#states.set(name, state);
+    const store = change(createMemoryStore({ state }));
+    const service = this.network.connect();
+    const node = await ClusterNode.open({
+      service,
+      node: name,
+      zone,
+      version,
+      ...(formats && { formats }),
+      store,
+      blobs: share(this.blobs),
+      layout: Database.storeLayout,
+      checkpointBytes: this.#checkpointBytes,
+      logger,
+      timing: { ...TIMING, ...this.#timing },
+    });
+    await node.catchUp({
+      incarnationsIn: () => Database.incarnationsIn(store),
+      isFounded: () => Database.secretIn(store) !== null,
+      foundation: Database.foundation,
+    });
+    const skewMs = CLOCK_SKEW_MS * this.#nodes.size;
+    const clock = { now: () => this.clock.now() + skewMs };
+    const database = await openDatabase({
+      ...databaseOptions,
+      store,
+      logs: node,
+      clock,
+      limits: { ...this.#limits, ...limits },
+    });
+    await node.attach(database);
+    node.serve(`http://${name}`);
+    const end = async () => {
+      this.#nodes.delete(name);
+      await node.close();
+      await database.close();
+      await service.close();
+    };
+    const added: TestNode = {
+      name,
+      service,
+      node,
+      database,
+      store,
+      clock,
+      kill: async () => {
+        service.cutOff();
+        await end();
+      },
+      stop: async () => {
+        await node.leave(WAIT_MS_MAX);
+        await end();
+      },
+    };
+    this.#nodes.set(name, added);
+    return added;
+  }
+
+  /** The node that leads and that all connected nodes know of. */
+  async leader(): Promise<TestNode> {
+    return await waitFor('a leader', () => {
+      const connected = this.nodes.filter(({ service }) => !service.isCutOff);
+      const known = new Set(connected.map(({ node }) => node.status.leader?.node));
+      const [name] = known;
+      return known.size === 1 && name !== undefined ? this.#nodes.get(name) : undefined;
+    });
+  }
+
+  /** The node that carries out the writes of a collection, which all connected nodes know. */
+  async ownerOf(collection: string): Promise<TestNode> {
+    return await waitFor(`an owner of ${collection}`, () => {
+      const connected = this.nodes.filter(({ service }) => !service.isCutOff);
+      const known = new Set(
+        connected.map(({ node, database }) => {
+          const incarnation = database.incarnationOf(collection);
+          return incarnation === undefined ? undefined : node.ownerOf(incarnation)?.node;
+        }),
+      );
+      const [name] = known;
+      const owner = name === undefined ? undefined : this.#nodes.get(name);
+      const isSure = owner?.node.owns(owner.database.incarnationOf(collection) ?? null) === true;
+      return known.size === 1 && isSure ? owner : undefined;
+    });
+  }
+
+  /** The leader, once it carries out the writes of all collections, too. */
+  async soleWriter(): Promise<TestNode> {
+    const leader = await this.leader();
+    const { collections } = leader.database.listCollections({ limit: 1_000 });
+    for (const { id } of collections) await this.ownerOf(id);
+    for (const incarnation of leader.database.incarnations) await leader.node.acquire(incarnation);
+    return leader;
+  }
+
+  async follower(): Promise<TestNode> {
+    const leader = await this.leader();
+    return this.nodes.find((node) => node !== leader)!;
+  }
+
+  /** Waits until every connected node has what was committed before the call. */
+  async settle(): Promise<void> {
+    const signal = AbortSignal.timeout(WAIT_MS_MAX);
+    const connected = this.nodes.filter(({ service }) => !service.isCutOff);
+    await Promise.all(connected.map(({ node }) => node.whenAllCurrent(signal)));
+  }
+
+  async stop(): Promise<void> {
+    for (const { kill } of this.nodes) await kill();
+  }
+}
+
+/** In the order of the list that clients get. */
+export async function idsIn({ database }: Pick<TestNode, 'database'>, collection = 'c') {
+  const { vectors } = await database.collection(collection).list({ limit: 1_000 });
+  return vectors.map(({ id }) => id);
+}
+
+export async function waitFor<Value>(
+  what: string,
+  find: () => Value | undefined | Promise<Value | undefined>,
+): Promise<Value> {
+  const deadlineMs = performance.now() + WAIT_MS_MAX;
+  for (;;) {
+    const found = await find();
+    if (found !== undefined) return found;
+    if (performance.now() > deadlineMs) throw new Error(`${what} did not come within a minute`);
+    await sleep(5);
+  }
+}

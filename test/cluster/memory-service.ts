@@ -1,0 +1,144 @@
+// What the nodes of a cluster share, in memory. A node can be cut off from it.
+
+import { MemoryStream } from '../../src/cluster/logs/memory-stream.js';
+import type { MessageStream, OutgoingMessage } from '../../src/cluster/logs/message-stream.js';
+import type { SharedService } from '../../src/cluster/nodes/shared-service.js';
+
+export class MemoryNetwork {
+  readonly streams = new Map<string, MemoryStream>();
+  readonly connections = new Set<MemoryService>();
+
+  connect(): MemoryService {
+    const service = new MemoryService(this);
+    this.connections.add(service);
+    return service;
+  }
+}
+
+export class MemoryService implements SharedService {
+  readonly #network: MemoryNetwork;
+  readonly #listeners: ((bytes: Uint8Array) => void)[] = [];
+  #isCutOff = false;
+  #held: Promise<void> = Promise.resolve();
+  #announced: Uint8Array = new Uint8Array();
+
+  constructor(network: MemoryNetwork) {
+    this.#network = network;
+  }
+
+  openStream(name: string): MessageStream {
+    return new CuttableStream(this, name, () => this.#network.streams.get(name));
+  }
+
+  async createLog(name: string): Promise<void> {
+    this.requireConnection();
+    if (this.#network.streams.has(name)) return;
+    this.#network.streams.set(name, new MemoryStream({ name }));
+  }
+
+  removeLog(name: string): void {
+    this.#network.streams.delete(name);
+  }
+
+  announce(bytes: Uint8Array): void {
+    if (this.#isCutOff) return;
+    this.#announced = bytes;
+    for (const other of this.#network.connections) {
+      if (!other.isCutOff) for (const listener of other.#listeners) listener(bytes);
+    }
+  }
+
+  get isCutOff(): boolean {
+    return this.#isCutOff;
+  }
+
+  /** Nothing gets out or in. The others learn it at once, so that no test depends on how fast the machine is. */
+  cutOff(): void {
+    const member = JSON.parse(Buffer.from(this.#announced).toString()) as object;
+    this.announce(Buffer.from(JSON.stringify({ ...member, state: 'leaving' })));
+    this.#isCutOff = true;
+  }
+
+  /** Resolves when logs deliver messages and replies to publications. */
+  get held(): Promise<void> {
+    return this.#held;
+  }
+
+  /** Delivers no messages of logs, and no replies to publications, only announcements, until the function is called. */
+  hold(): () => void {
+    let release!: () => void;
+    this.#held = new Promise((resolve) => {
+      release = resolve;
+    });
+    return release;
+  }
+
+  reconnect(): void {
+    this.#isCutOff = false;
+  }
+
+  onAnnouncement(listener: (bytes: Uint8Array) => void): void {
+    this.#listeners.push(listener);
+  }
+
+  requireConnection(): void {
+    if (this.#isCutOff) throw new Error('cut off for the test');
+  }
+
+  async close(): Promise<void> {
+    this.#network.connections.delete(this);
+  }
+}
+
+class CuttableStream implements MessageStream {
+  readonly name: string;
+  readonly #service: MemoryService;
+  readonly #find: () => MemoryStream | undefined;
+
+  constructor(service: MemoryService, name: string, find: () => MemoryStream | undefined) {
+    this.#service = service;
+    this.name = name;
+    this.#find = find;
+  }
+
+  async publish(messages: readonly OutgoingMessage[], expectedHead: number): Promise<number> {
+    const position = await this.#stream.publish(messages, expectedHead);
+    await this.#service.held;
+    return position;
+  }
+
+  async announce(channel: 'claim' | 'barrier', bytes: Uint8Array): Promise<number> {
+    return this.#stream.announce(channel, bytes);
+  }
+
+  async *read(
+    after: number,
+    options: Parameters<MessageStream['read']>[1],
+  ): ReturnType<MessageStream['read']> {
+    for await (const message of this.#stream.read(after, options)) {
+      await this.#service.held;
+      this.#service.requireConnection();
+      yield message;
+    }
+  }
+
+  async firstPosition(): Promise<number | null> {
+    return this.#stream.firstPosition();
+  }
+
+  async trimBefore(position: number): Promise<void> {
+    return this.#stream.trimBefore(position);
+  }
+
+  async drop(): Promise<void> {
+    this.#service.requireConnection();
+    this.#service.removeLog(this.name);
+  }
+
+  get #stream(): MemoryStream {
+    this.#service.requireConnection();
+    const stream = this.#find();
+    if (stream === undefined) throw new Error(`there is no log ${this.name}`);
+    return stream;
+  }
+}

@@ -1,0 +1,276 @@
+// Three NATS servers with JetStream on loopback, which sync every message before they acknowledge it.
+
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { jetstream, jetstreamManager } from '@nats-io/jetstream';
+import { connect } from '@nats-io/transport-node';
+import type { JetStreamConnection } from '../../src/cluster/logs/jetstream-stream.js';
+
+/** Written by scripts/install-nats.mjs. */
+const INSTALLED = fileURLToPath(new URL('../../../build/nats/nats-server', import.meta.url));
+export const NATS_PROGRAM = existsSync(INSTALLED) ? INSTALLED : 'nats-server';
+const START_MS_MAX = 60_000;
+
+/** Why the tests are skipped; undefined when they can run. */
+export function natsMissing(): string | undefined {
+  const { status, stdout } = spawnSync(NATS_PROGRAM, ['--version'], { encoding: 'utf8' });
+  if (status !== 0) return 'there is no nats-server; scripts/install-nats.mjs installs it';
+  const [, major, minor] = /v(\d+)\.(\d+)/.exec(stdout) ?? [];
+  if (Number(major) > 2 || (Number(major) === 2 && Number(minor) >= 12)) return undefined;
+  return `${stdout.trim()} has no atomic batches; expected version 2.12 or later`;
+}
+
+/** Where a server runs. */
+export interface NatsPlace {
+  readonly host: string;
+  /** A command that runs it. */
+  readonly prefix: readonly string[];
+  readonly dataFolder: string;
+}
+
+interface Server {
+  readonly configFile: string;
+  readonly place: NatsPlace;
+  child: ChildProcess;
+}
+
+export interface NatsServersOptions {
+  /** Whether they sync every message before they acknowledge it, by their index; all do by default. */
+  readonly isSyncAlways?: (index: number) => boolean;
+  /** On loopback by default. */
+  readonly places?: readonly NatsPlace[] | undefined;
+}
+
+export class NatsServers {
+  readonly urls: readonly string[];
+  /** Of the monitoring ports. */
+  readonly monitors: readonly string[];
+  readonly #folder: string;
+  readonly #servers: Server[];
+
+  private constructor(
+    folder: string,
+    started: readonly { readonly configFile: string; readonly place: NatsPlace }[],
+    ports: readonly number[],
+  ) {
+    const urlOf = (scheme: string, i: number, port: number | undefined) =>
+      `${scheme}://${started[i]!.place.host}:${port}`;
+    this.#folder = folder;
+    this.urls = started.map((_, i) => urlOf('nats', i, ports[i]));
+    this.monitors = started.map((_, i) => urlOf('http', i, ports[2 * started.length + i]));
+    this.#servers = started.map((server) => ({ ...server, child: run(server) }));
+  }
+
+  static async start(
+    count = 3,
+    { isSyncAlways = () => true, places }: NatsServersOptions = {},
+  ): Promise<NatsServers> {
+    const folder = mkdtempSync(join(tmpdir(), 'sagitta-nats-'));
+    const usual = (i: number): NatsPlace => ({
+      host: '127.0.0.1',
+      prefix: [],
+      dataFolder: join(folder, `data-${i}`),
+    });
+    const placed = places ?? Array.from({ length: count }, (_, i) => usual(i));
+    const ports = await freePorts(3 * count);
+    const routes = placed.map(({ host }, i) => `nats://${host}:${ports[count + i]}`);
+    const started = placed.map((place, i) => {
+      const file = join(folder, `${i}.conf`);
+      const cluster = `cluster { name: test, listen: "${place.host}:${ports[count + i]}", routes: [${routes.map((route) => `"${route}"`).join(', ')}] }`;
+      writeFileSync(
+        file,
+        `server_name: n${i}
+listen: "${place.host}:${ports[i]}"
+http: "${place.host}:${ports[2 * count + i]}"
+max_payload: 8MB
+jetstream { store_dir: "${place.dataFolder}"${isSyncAlways(i) ? ', sync_interval: always' : ''} }
+${count > 1 ? cluster : ''}
+`,
+      );
+      return { configFile: file, place };
+    });
+    const servers = new NatsServers(folder, started, ports);
+    try {
+      await servers.#waitUntilReady();
+    } catch (error) {
+      await servers.stop();
+      throw error;
+    }
+    return servers;
+  }
+
+  get pids(): readonly number[] {
+    return this.#servers.map(({ child }) => child.pid!);
+  }
+
+  /** A connection that tries all servers again and again. */
+  async connect(): Promise<JetStreamConnection & { close(): Promise<void> }> {
+    const connection = await connect({
+      servers: [...this.urls],
+      maxReconnectAttempts: -1,
+      reconnectTimeWait: 100,
+      reconnectJitter: 50,
+      pingInterval: 2_000,
+      maxPingOut: 2,
+    });
+    return {
+      connection,
+      client: jetstream(connection),
+      manager: await jetstreamManager(connection, { checkAPI: false }),
+      close: () => connection.close(),
+    };
+  }
+
+  /** SIGKILL, SIGSTOP or SIGCONT. */
+  signal(index: number, signal: NodeJS.Signals): void {
+    this.#servers[index]!.child.kill(signal);
+  }
+
+  /** The files of the messages of a stream that a server has. It must not be running when they are changed. */
+  messageFiles(index: number, stream: string): string[] {
+    const folder = this.#servers[index]!.place.dataFolder;
+    return (readdirSync(folder, { recursive: true }) as string[])
+      .filter((path) => path.includes(`streams/${stream}/msgs/`) && path.endsWith('.blk'))
+      .map((path) => join(folder, path));
+  }
+
+  /** Removes what a server has of a stream, as a disk does that lost a folder. It must not be running. */
+  removeStream(index: number, stream: string): void {
+    const folder = join(this.#folder, `data-${index}`);
+    const found = (readdirSync(folder, { recursive: true }) as string[]).filter((path) =>
+      path.endsWith(`streams/${stream}`),
+    );
+    for (const path of found) rmSync(join(folder, path), { recursive: true });
+  }
+
+  /** Makes a server the leader of a stream. False when it does not become that within so long. */
+  async lead(
+    index: number,
+    stream: string,
+    { connection, manager }: JetStreamConnection,
+    msMax: number,
+  ): Promise<boolean> {
+    const wanted = `n${index}`;
+    const deadlineMs = performance.now() + msMax;
+    for (;;) {
+      const info = await manager.streams.info(stream).catch(() => null);
+      if (info?.cluster?.leader === wanted) return true;
+      if (performance.now() > deadlineMs) return false;
+      const request = JSON.stringify({ placement: { preferred: wanted } });
+      await connection
+        .request(`$JS.API.STREAM.LEADER.STEPDOWN.${stream}`, request, { timeout: 5_000 })
+        .catch(() => null);
+      await sleep(500);
+    }
+  }
+
+  /** Removes what a server has of the streams whose names match, or all. It must not be running. */
+  removeData(index: number, stream?: RegExp): void {
+    const folder = this.#servers[index]!.place.dataFolder;
+    const names = readdirSync(folder, { recursive: true }) as string[];
+    const removed =
+      stream === undefined
+        ? readdirSync(folder)
+        : names.filter((path) => /\/streams\/[^/]+$/.test(path) && stream.test(path));
+    for (const path of removed) rmSync(join(folder, path), { recursive: true, force: true });
+  }
+
+  /** What the servers say about their streams, a line for each. */
+  async describe(): Promise<string[]> {
+    const { manager, close } = await this.connect();
+    try {
+      const lines: string[] = [];
+      for await (const { config, cluster, state } of manager.streams.list()) {
+        const { messages, first_seq: first, last_seq: last } = state;
+        lines.push(`${config.name}: ${JSON.stringify({ messages, first, last, ...cluster })}`);
+      }
+      return lines;
+    } catch (error) {
+      return [`the NATS servers do not tell about their streams: ${(error as Error).message}`];
+    } finally {
+      await close();
+    }
+  }
+
+  /** Whether every server has all streams, as up to date as the others. */
+  async areInSync(): Promise<boolean> {
+    const { manager, close } = await this.connect();
+    try {
+      for await (const { config, cluster } of manager.streams.list()) {
+        const others = cluster?.replicas ?? [];
+        const isWhole = others.length === config.num_replicas - 1;
+        if (!isWhole || others.some(({ current, offline }) => !current || offline === true)) {
+          return false;
+        }
+      }
+      return true;
+    } catch {
+      return false;
+    } finally {
+      await close();
+    }
+  }
+
+  async kill(index: number): Promise<void> {
+    await kill(this.#servers[index]!.child);
+  }
+
+  async restart(index: number): Promise<void> {
+    const server = this.#servers[index]!;
+    await kill(server.child);
+    server.child = run(server);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.#servers.map(({ child }) => kill(child)));
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  async #waitUntilReady(): Promise<void> {
+    const deadlineMs = performance.now() + START_MS_MAX;
+    for (;;) {
+      try {
+        const connection = await connect({ servers: [...this.urls], reconnect: false });
+        try {
+          await (await jetstreamManager(connection)).getAccountInfo();
+          return;
+        } finally {
+          await connection.close();
+        }
+      } catch (error) {
+        if (performance.now() > deadlineMs) throw error;
+        await sleep(100);
+      }
+    }
+  }
+}
+
+function run({ configFile, place }: Omit<Server, 'child'>): ChildProcess {
+  const [command, ...words] = [...place.prefix, NATS_PROGRAM, '--config', configFile];
+  return spawn(command!, words, { stdio: 'ignore' });
+}
+
+async function kill(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGKILL');
+  await ended;
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer();
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      return server;
+    }),
+  );
+  const ports = servers.map((server) => (server.address() as { port: number }).port);
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}

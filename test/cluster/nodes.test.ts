@@ -1,0 +1,430 @@
+// Nodes of a cluster: what one writes, all have; when the leader is gone, another one writes, and nothing that was
+// acknowledged is lost.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CATALOGUE } from '../../src/cluster/checkpoints/log-state.js';
+import { ChainedLog } from '../../src/cluster/logs/chained-log.js';
+import { LOG_START } from '../../src/cluster/logs/collection-log.js';
+import { readPlace } from '../../src/cluster/logs/place.js';
+import { encodeOperations } from '../../src/cluster/nodes/operations.js';
+import { field } from '../../src/common/errors.js';
+import type { Database } from '../../src/database/database.js';
+import type { Store } from '../../src/storage/store.js';
+import { batchOf, overrideStore } from '../database/harness.js';
+import { idsIn, MemoryCluster, SHAPE, type TestNode, waitFor } from './memory-cluster.js';
+
+function write(database: Database, ids: readonly string[], collection = 'c') {
+  const rows = ids.map((id, i) => ({ id, values: [1, i], metadata: JSON.stringify({ i }) }));
+  return database.collection(collection).write(batchOf(rows), { mode: 'upsert' });
+}
+
+/** What clients can see of a collection, without what differs between machines. */
+async function stateOf(node: TestNode, collection = 'c') {
+  const { database } = node;
+  const { vectorCount, sequence, schema, labels, createdAt, updatedAt } = database
+    .collection(collection)
+    .record();
+  const include = { values: true, metadata: true, expiry: true, sequence: true };
+  const ids = await idsIn(node, collection);
+  const { vectors } = await database.collection(collection).fetch(ids, include);
+  return { vectorCount, sequence, schema, labels, createdAt, updatedAt, vectors };
+}
+
+async function assertAlike(cluster: MemoryCluster, collection = 'c'): Promise<void> {
+  await cluster.settle();
+  const [first, ...others] = cluster.nodes;
+  const expected = await stateOf(first!, collection);
+  for (const node of others) assert.deepEqual(await stateOf(node, collection), expected);
+}
+
+describe('nodes of a cluster', () => {
+  let cluster: MemoryCluster;
+  let leader: TestNode;
+  before(async () => {
+    cluster = await MemoryCluster.start(['n1', 'n2', 'n3'], { retentionMs: 60_000 });
+    leader = await cluster.leader();
+    await leader.database.createCollection({ id: 'c', ...SHAPE });
+  });
+  after(() => cluster.stop());
+
+  it('have what the leader writes', async () => {
+    const { database } = leader;
+    await write(database, ['a', 'b', 'c']);
+    await Promise.all([
+      write(database, ['d']),
+      write(database, ['e', 'a']),
+      write(database, ['f']),
+    ]);
+    await database.collection('c').delete({ kind: 'ids', ids: ['b'] }, { dryRun: false });
+    await database.collection('c').patch('c', { metadata: '{"i":7}' });
+    await assertAlike(cluster);
+    for (const node of cluster.nodes) {
+      const { matches } = await node.database
+        .collection('c')
+        .query({ vector: Float32Array.of(0, 1), topK: 3, filter: { i: 7 } });
+      assert.deepEqual(
+        matches.map(({ id, score }) => [id, score]),
+        [['c', 2]],
+      );
+    }
+  });
+
+  it('have enough rows for several segments', async () => {
+    for (let i = 0; i < 20; i++) {
+      await write(
+        leader.database,
+        Array.from({ length: 30 }, (_, j) => `row-${i}-${j}`),
+      );
+    }
+    await assertAlike(cluster);
+  });
+
+  it('refuse to write unless they lead', async () => {
+    const follower = await cluster.follower();
+    await assert.rejects(write(follower.database, ['x']), { code: 'no_leader' });
+    await assert.rejects(follower.database.createCollection({ id: 'x', ...SHAPE }), {
+      code: 'no_leader',
+    });
+    await assert.rejects(follower.database.collection('c').drop(), { code: 'no_leader' });
+    // It was closed to be deleted, and is there again.
+    await write(leader.database, ['y']);
+    await assertAlike(cluster);
+  });
+
+  it('have aliases, other ids, types and API keys', async () => {
+    const { database } = leader;
+    await database.createCollection({ id: 'first', ...SHAPE });
+    await write(database, ['a', 'b'], 'first');
+    await database.setAliases([{ name: 'alias', collection: 'first' }], {
+      authorize() {},
+      locate: () => field(),
+    });
+    await database.collection('first').rename('second');
+    await database.collection('alias').update({ schema: { i: 'integer' }, labels: { team: 'x' } });
+    const { key } = await database.apiKeys.create({
+      owner: 'test',
+      scopes: ['admin'],
+      expiresAt: null,
+    });
+    await cluster.settle();
+    for (const node of cluster.nodes) {
+      assert.equal(node.database.alias('alias')?.collection, 'second');
+      assert.equal(node.database.collection('first').exists, false);
+      assert.deepEqual(node.database.collection('second').record().schema, { i: 'integer' });
+      assert.equal(node.database.apiKeys.verify(key).grants[0]!.scope, 'admin');
+    }
+    await assertAlike(cluster, 'second');
+    await assert.rejects(
+      database
+        .collection('second')
+        .write(batchOf([{ id: 'z', values: [1, 1], metadata: '{"i":"text"}' }]), {
+          mode: 'upsert',
+        }),
+      { code: 'invalid_metadata' },
+    );
+  });
+
+  it('have clones, with the sequence of their original', async () => {
+    const { database } = leader;
+    await database.collection('c').clone({ id: 'clone' });
+    const { sequence } = database.collection('c').record();
+    assert.equal(database.collection('clone').record().sequence, sequence);
+    await write(database, ['only in the clone'], 'clone');
+    await assertAlike(cluster, 'clone');
+    assert.ok(!(await idsIn(leader)).includes('only in the clone'));
+  });
+
+  it('commit nothing to the log of a collection that they do not have, but replies to that of the catalogue', async () => {
+    const { node, database } = leader;
+    const position = node.cataloguePositions;
+    const gone = randomUUID();
+    const log = node.ofCollection(gone);
+    assert.equal(log.isWritable, false);
+    const record = { kind: 'append', log: gone, sequence: 1, record: Buffer.from('row') } as const;
+    await assert.rejects(log.commit([record]), { code: 'no_leader' });
+    assert.deepEqual(node.cataloguePositions, position);
+    assert.equal(node.ofReplies(gone), node.catalogue);
+    const known = database.incarnationOf('c')!;
+    assert.equal(node.ofReplies(known), node.ofCollection(known));
+    assert.notEqual(node.ofReplies(known), node.catalogue);
+  });
+
+  it('delete what expires, once', async () => {
+    const { database } = leader;
+    await database.createCollection({ id: 'ttl', ...SHAPE, ttlSeconds: 60 });
+    await write(database, ['a', 'b'], 'ttl');
+    await cluster.settle();
+    cluster.clock.nowMs += 60_000;
+    for (const node of cluster.nodes) await node.database.deleteExpired();
+    await assertAlike(cluster, 'ttl');
+    assert.deepEqual(await idsIn(leader, 'ttl'), []);
+    assert.equal(database.collection('ttl').record().sequence, 2);
+  });
+
+  it('forget collections that are deleted', async () => {
+    const { database } = leader;
+    await database.createCollection({ id: 'gone', ...SHAPE });
+    await write(database, ['a'], 'gone');
+    await cluster.settle();
+    const streamCount = cluster.network.streams.size;
+    await database.collection('gone').drop();
+    await database.createCollection({ id: 'gone', ...SHAPE });
+    await cluster.settle();
+    assert.equal(cluster.network.streams.size, streamCount);
+    for (const node of cluster.nodes) assert.deepEqual(await idsIn(node, 'gone'), []);
+  });
+
+  it('give again the reply to a request that is sent to the next leader', async () => {
+    const request = { scope: 'test', key: 'k', payloadDigest: 'd' };
+    const perform = (node: TestNode) =>
+      node.database.runIdempotent<{ sequence: number }>(request, async (attach) => {
+        const attachedReply = attach((result: { sequence: number }) => ({
+          sequence: result.sequence,
+        }));
+        const row = { id: 'once', values: [1, 1], metadata: '{}' };
+        return await node.database
+          .collection('c')
+          .write(batchOf([row]), { mode: 'insert', attachedReply });
+      });
+    const first = await perform(leader);
+    await leader.kill();
+    leader = await cluster.leader();
+    const second = await perform(await cluster.ownerOf('c'));
+    assert.equal(second.isReplay, true);
+    assert.equal(second.reply.sequence, first.reply.sequence);
+    await cluster.add('n4');
+    await assertAlike(cluster);
+  });
+});
+
+describe('a new cluster', () => {
+  it('starts although another process takes over before the first leader has written', async () => {
+    const cluster = new MemoryCluster();
+    const log = new ChainedLog(cluster.network.connect().openStream(CATALOGUE));
+    let isTaken = false;
+    const takeOver = async (store: Store) => {
+      if (isTaken || readPlace(store, CATALOGUE).owner === '') return;
+      isTaken = true;
+      const writer = await log.takeOver({
+        owner: 'another',
+        after: LOG_START,
+        onRecord() {},
+        signal: new AbortController().signal,
+      });
+      const parts = [{ shard: 0, bytes: encodeOperations([]) }];
+      const summary = Buffer.from('released');
+      await writer.append({ firstSequence: 0, lastSequence: 0, parts, summary });
+    };
+    try {
+      const { node, database } = await cluster.add('n1', {
+        change: (store) =>
+          overrideStore(store, {
+            commit: async (operations) => {
+              await store.commit(operations);
+              await takeOver(store);
+            },
+          }),
+      });
+      assert.ok(isTaken);
+      await waitFor('the leader', () => node.isLeader || undefined);
+      await database.createCollection({ id: 'c', ...SHAPE });
+    } finally {
+      await cluster.stop();
+    }
+  });
+});
+
+describe('the collections of a cluster', () => {
+  it('are written to by several nodes, each by one', async () => {
+    const balanceMs = 50;
+    const cluster = await MemoryCluster.start(['n1', 'n2', 'n3'], {}, { balanceMs });
+    const leader = await cluster.leader();
+    const ids = Array.from({ length: 12 }, (_, i) => `c${i}`);
+    for (const id of ids) await leader.database.createCollection({ id, ...SHAPE });
+    const owners = await waitFor('owners that differ', async () => {
+      const found = new Set<string>();
+      for (const id of ids) found.add((await cluster.ownerOf(id)).name);
+      return found.size === 3 ? found : undefined;
+    });
+    assert.equal(owners.size, 3);
+    for (const id of ids) {
+      // The last of them may just be released to another node.
+      await waitFor('a write', async () => {
+        const { database } = await cluster.ownerOf(id);
+        return await write(database, ['a'], id).catch(() => undefined);
+      });
+      await assertAlike(cluster, id);
+    }
+    await cluster.stop();
+  });
+
+  it('can be changed by the leader although another node writes to them', async () => {
+    const cluster = await MemoryCluster.start(['n1', 'n2', 'n3']);
+    const leader = await cluster.leader();
+    await leader.database.createCollection({ id: 'c', ...SHAPE });
+    await cluster.settle();
+    const other = await cluster.follower();
+    const incarnation = other.database.incarnationOf('c')!;
+    await leader.node.release(incarnation);
+    const owner = await cluster.ownerOf('c');
+    const writing = Array.from({ length: 20 }, (_, i) =>
+      write(owner.database, [`v${i}`]).then(
+        () => `v${i}`,
+        () => null,
+      ),
+    );
+    await leader.database.collection('c').update({ schema: { i: 'integer' } });
+    const written = (await Promise.all(writing)).filter((id) => id !== null);
+    await cluster.settle();
+    await assertAlike(cluster);
+    const ids = await idsIn(other);
+    for (const id of written) assert.ok(ids.includes(id));
+    const { vectorCount } = await leader.database.collection('c').drop();
+    assert.equal(vectorCount, ids.length);
+    await cluster.settle();
+    assert.equal(other.database.incarnationOf('c'), undefined);
+    await cluster.stop();
+  });
+});
+
+describe('a page', () => {
+  it('has what other nodes had before the owner of the collection', async () => {
+    const cluster = await MemoryCluster.start(['n1', 'n2']);
+    const owner = cluster.nodes.find(({ name }) => name === 'n1')!;
+    const other = cluster.nodes.find(({ name }) => name === 'n2')!;
+    await (await cluster.leader()).database.createCollection({ id: 'c', ...SHAPE });
+    await cluster.settle();
+    const incarnation = owner.database.incarnationOf('c')!;
+    if ((await cluster.ownerOf('c')) === other) {
+      await waitFor('the owner', async () => {
+        await other.node.release(incarnation);
+        return owner.node.owns(incarnation) || undefined;
+      });
+    }
+    await write(owner.database, ['a']);
+    // The log has the write, and so has the other node; the owner does not know it yet.
+    const release = owner.service.hold();
+    const writing = write(owner.database, ['b']);
+    const first = await waitFor('the write', async () => {
+      const page = await other.database.collection('c').list({ limit: 1 });
+      return page.hasMore ? page : undefined;
+    });
+    assert.equal(owner.database.collection('c').record().sequence, 1);
+    const second = owner.database.collection('c').list({ cursor: first.nextCursor });
+    release();
+    assert.deepEqual(
+      (await second).vectors.map(({ id }) => id),
+      ['b'],
+    );
+    await writing;
+    await cluster.stop();
+  });
+});
+
+describe('the leader of a cluster', () => {
+  it('is followed by another one when it is gone, and follows when it is back', async () => {
+    const cluster = await MemoryCluster.start(['n1', 'n2', 'n3']);
+    const first = await cluster.leader();
+    await first.database.createCollection({ id: 'c', ...SHAPE });
+    await write(first.database, ['a']);
+    const { name } = first;
+    await first.kill();
+    const second = await cluster.leader();
+    assert.notEqual(second.name, name);
+    const owner = await cluster.ownerOf('c');
+    assert.deepEqual(await idsIn(owner), ['a']);
+    await write(owner.database, ['b']);
+    await second.database.createCollection({ id: 'd', ...SHAPE });
+    const back = await cluster.add(name);
+    assert.equal(back.node.isLeader, false);
+    await assertAlike(cluster);
+    await assertAlike(cluster, 'd');
+    await cluster.stop();
+  });
+
+  it('cannot write when another one has taken over meanwhile, and then follows', async () => {
+    const cluster = await MemoryCluster.start(['n1', 'n2', 'n3']);
+    const first = await cluster.leader();
+    await first.database.createCollection({ id: 'c', ...SHAPE });
+    await write(first.database, ['a']);
+    first.service.cutOff();
+    await cluster.leader();
+    const second = await cluster.ownerOf('c');
+    await write(second.database, ['b']);
+    const late = write(first.database, ['lost']);
+    first.service.reconnect();
+    await assert.rejects(late, { code: 'no_leader' });
+    await waitFor('the end of the leadership', () => !first.node.isLeader || undefined);
+    await write(second.database, ['c']);
+    await assertAlike(cluster);
+    assert.deepEqual(await idsIn(first), ['a', 'b', 'c']);
+    await cluster.stop();
+  });
+
+  it('and the others wait with strong reads while the logs do not answer', async () => {
+    const cluster = await MemoryCluster.start(['n1', 'n2']);
+    const first = await cluster.leader();
+    await first.database.createCollection({ id: 'c', ...SHAPE });
+    await write(first.database, ['a']);
+    const second = await cluster.follower();
+    second.service.cutOff();
+    await write(first.database, ['b']);
+    const { signal } = new AbortController();
+    const current = second.node.whenAllCurrent(signal);
+    current.catch(() => {});
+    // It has asked in vain by now.
+    await sleep(20);
+    second.service.reconnect();
+    await current;
+    assert.deepEqual(await idsIn(second), ['a', 'b']);
+    await cluster.stop();
+  });
+
+  it('that was idle while another one took over follows it without having written', async () => {
+    const cluster = await MemoryCluster.start(['n1', 'n2']);
+    const first = await cluster.leader();
+    await first.database.createCollection({ id: 'c', ...SHAPE });
+    await cluster.settle();
+    first.service.cutOff();
+    await cluster.leader();
+    const second = await cluster.ownerOf('c');
+    await write(second.database, ['a']);
+    first.service.reconnect();
+    await waitFor('the row', async () => (await idsIn(first)).length === 1 || undefined);
+    assert.equal(first.node.isLeader, false);
+    await cluster.stop();
+  });
+
+  it('lets another one take over before it stops', async () => {
+    const cluster = await MemoryCluster.start(['n1', 'n2', 'n3']);
+    const first = await cluster.leader();
+    await first.database.createCollection({ id: 'c', ...SHAPE });
+    await write(first.database, ['a']);
+    const left = first.node.leave(60_000);
+    await waitFor('another leader', () => !first.node.isLeader || undefined);
+    await left;
+    const second = await cluster.ownerOf('c');
+    assert.notEqual(second, first);
+    await write(second.database, ['b']);
+    await assertAlike(cluster);
+    await cluster.stop();
+  });
+
+  it('has everything after all nodes have stopped and started', async () => {
+    const cluster = await MemoryCluster.start(['n1', 'n2', 'n3']);
+    const { database } = await cluster.leader();
+    await database.createCollection({ id: 'c', ...SHAPE });
+    await write(database, ['a', 'b']);
+    await cluster.settle();
+    for (const { kill } of cluster.nodes) await kill();
+    await Promise.all(['n1', 'n2', 'n3', 'n4'].map((name) => cluster.add(name)));
+    const again = await cluster.ownerOf('c');
+    await write(again.database, ['c']);
+    await assertAlike(cluster);
+    assert.deepEqual(await idsIn(again), ['a', 'b', 'c']);
+    await cluster.stop();
+  });
+});

@@ -1,0 +1,46 @@
+// A log as one node uses it.
+
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { ChainedLog } from '../../src/cluster/logs/chained-log.js';
+import { MemoryStream } from '../../src/cluster/logs/memory-stream.js';
+import { placeAtStart } from '../../src/cluster/logs/place.js';
+import { ReplicatedLog } from '../../src/cluster/nodes/replicated-log.js';
+import { silentLogger } from '../../src/common/logger.js';
+import { whenAborted } from '../../src/common/when-aborted.js';
+import { createMemoryStore } from '../../src/storage/memory-store.js';
+
+it('a log can be forgotten while a take-over waits for what forgets it', async () => {
+  const store = createMemoryStore({});
+  const log = new ReplicatedLog({
+    log: new ChainedLog(new MemoryStream({ name: 'c' })),
+    name: 'c',
+    store,
+    owner: 'n1',
+    mayRunAhead: true,
+    apply: async (operations) => ({ stored: store.commit(operations) }),
+    load: () => store.commit([placeAtStart('c')]),
+    prepare: (operations) => operations,
+    onOwner() {},
+    onCommitted() {},
+    onStoreFailed() {},
+    onBytes() {},
+    logger: silentLogger,
+  });
+  let onOwned!: () => void;
+  const owned = new Promise<void>((resolve) => {
+    onOwned = resolve;
+  });
+  const leading = log.lead(new AbortController().signal, {
+    whenOwned: (signal) =>
+      new Promise((_, reject) => {
+        onOwned();
+        whenAborted(signal, () => reject(signal.reason));
+      }),
+  });
+  const refused = assert.rejects(leading, { code: 'stopping' });
+  await owned;
+  await log.forget();
+  await refused;
+  assert.equal(log.isWritable, false);
+});

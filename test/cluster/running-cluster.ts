@@ -1,0 +1,112 @@
+// Servers of this process as nodes of clusters, on NATS servers that all clusters share.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type RunningServer, startServer } from '../../src/main.js';
+import { type Config, loadConfig } from '../../src/platform/config.js';
+import { PATIENT_LIMITS } from '../support/patience.js';
+import type { NatsServers } from './nats-servers.js';
+
+export interface NodeOptions {
+  readonly nats: NatsServers;
+  /** Of the cluster. */
+  readonly name: string;
+  readonly node: string;
+  /** Each node has a folder of its own in it; all share one for blobs. */
+  readonly folder: string;
+  readonly config?: Partial<Config>;
+}
+
+export function startNode({ nats, name, node, folder, config = {} }: NodeOptions) {
+  const usual = loadConfig({ env: {} });
+  return startServer({
+    ...usual,
+    port: 0,
+    engine: 'reference',
+    logLevel: 'error',
+    threads: 1,
+    limits: { ...usual.limits, ...PATIENT_LIMITS },
+    // A test may not fail because the machine is busy.
+    clusterSilentMs: 60_000,
+    ...config,
+    dataDir: join(folder, node),
+    cluster: nats.urls,
+    clusterName: name,
+    clusterNode: node,
+    blobStore: { kind: 'folder', folder: join(folder, 'blobs') },
+  });
+}
+
+async function leaderSeenAt(url: string): Promise<string | null> {
+  const reply = await fetch(`${url}/v1/cluster`);
+  return ((await reply.json()) as { leader: string | null }).leader;
+}
+
+/** Resolves with the node that leads when all nodes know it. */
+export async function waitForLeader(urls: readonly string[]): Promise<string> {
+  for (;;) {
+    const seen = new Set(await Promise.all(urls.map(leaderSeenAt)));
+    const [leader] = seen;
+    if (seen.size === 1 && leader != null) return leader;
+    await sleep(50);
+  }
+}
+
+export class RunningCluster {
+  readonly folder: string;
+  readonly servers: Map<string, RunningServer>;
+  readonly #options: Omit<NodeOptions, 'node' | 'folder'>;
+
+  private constructor(
+    folder: string,
+    servers: Map<string, RunningServer>,
+    options: Omit<NodeOptions, 'node' | 'folder'>,
+  ) {
+    this.folder = folder;
+    this.servers = servers;
+    this.#options = options;
+  }
+
+  static async start(
+    options: Omit<NodeOptions, 'node' | 'folder'>,
+    nodes: readonly string[] = ['n1', 'n2', 'n3'],
+  ): Promise<RunningCluster> {
+    const folder = await mkdtemp(join(tmpdir(), 'sagitta-cluster-'));
+    const cluster = new RunningCluster(folder, new Map(), options);
+    await Promise.all(nodes.map((node) => cluster.add(node)));
+    await cluster.whenWritable();
+    return cluster;
+  }
+
+  async add(node: string): Promise<RunningServer> {
+    const server = await startNode({ ...this.#options, node, folder: this.folder });
+    this.servers.set(node, server);
+    return server;
+  }
+
+  async remove(node: string): Promise<void> {
+    const server = this.servers.get(node);
+    this.servers.delete(node);
+    await server?.stop();
+  }
+
+  urlOf(node: string): string {
+    return this.servers.get(node)!.url;
+  }
+
+  /** Resolves when every node knows who leads. */
+  async whenWritable(): Promise<void> {
+    await waitForLeader([...this.servers.values()].map(({ url }) => url));
+  }
+
+  leaderSeenBy(node: string): Promise<string | null> {
+    return leaderSeenAt(this.urlOf(node));
+  }
+
+  async stop(): Promise<void> {
+    for (const node of [...this.servers.keys()]) await this.remove(node);
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}

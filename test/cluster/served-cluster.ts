@@ -1,0 +1,95 @@
+// The nodes of a MemoryCluster with the server in front of each, which reach each other over HTTP on this machine.
+
+import type { AddressInfo } from 'node:net';
+import { DEFAULT_LIMITS } from '../../src/common/limits.js';
+import { silentLogger } from '../../src/common/logger.js';
+import { createMetrics } from '../../src/platform/metrics.js';
+import { Forwarding } from '../../src/server/forwarding.js';
+import { type CallOptions, createService, type Reply, type Service } from '../server/harness.js';
+import { PATIENT_LIMITS } from '../support/patience.js';
+import { MemoryCluster, type TestNode, waitFor } from './memory-cluster.js';
+
+interface ServedNode {
+  readonly node: TestNode;
+  readonly service: Service;
+  readonly forwarding: Forwarding;
+}
+
+export class ServedCluster {
+  readonly cluster: MemoryCluster;
+  readonly #served = new Map<string, ServedNode>();
+
+  private constructor(cluster: MemoryCluster) {
+    this.cluster = cluster;
+  }
+
+  static async start(
+    nodes: readonly string[],
+    cluster = new MemoryCluster(),
+  ): Promise<ServedCluster> {
+    const served = new ServedCluster(cluster);
+    await Promise.all(nodes.map((node) => served.add(node)));
+    await served.whenServing(nodes);
+    return served;
+  }
+
+  get names(): readonly string[] {
+    return [...this.#served.keys()].sort();
+  }
+
+  async add(name: string): Promise<void> {
+    const node = await this.cluster.add(name);
+    const forwarding = new Forwarding({
+      cluster: node.node,
+      secret: () => Buffer.from('known to the nodes'),
+      metrics: createMetrics(),
+      logger: silentLogger,
+    });
+    const limits = { ...DEFAULT_LIMITS, ...PATIENT_LIMITS };
+    const service = await createService({ database: node.database, forwarding, limits });
+    await service.app.listen({ host: '127.0.0.1', port: 0 });
+    const { port } = service.app.server.address() as AddressInfo;
+    node.node.serve(`http://127.0.0.1:${port}`);
+    this.#served.set(name, { node, service, forwarding });
+  }
+
+  /** Resolves when every node knows that all of these serve, and who leads. */
+  async whenServing(names: readonly string[]): Promise<void> {
+    await this.cluster.leader();
+    await waitFor('nodes that know each other', () => {
+      const knowsAll = ({ node }: TestNode) =>
+        names.every((name) =>
+          node.status.members.some(
+            (member) =>
+              member.node === name &&
+              member.state === 'serving' &&
+              member.url.startsWith('http://127.0.0.1:'),
+          ),
+        );
+      return this.cluster.nodes.every(knowsAll) || undefined;
+    });
+  }
+
+  call(name: string, method: string, path: string, options?: CallOptions): Promise<Reply> {
+    return this.#served.get(name)!.service.call(method, `/v1${path}`, options);
+  }
+
+  /** The node answers no requests any more, and the others do not know. */
+  async silence(name: string): Promise<void> {
+    const { service } = this.#served.get(name)!;
+    service.app.server.closeAllConnections();
+    await service.app.close();
+  }
+
+  async kill(name: string): Promise<void> {
+    const { node, service, forwarding } = this.#served.get(name)!;
+    this.#served.delete(name);
+    await node.kill();
+    forwarding.close();
+    await service.app.close();
+  }
+
+  async stop(): Promise<void> {
+    for (const name of this.names) await this.kill(name);
+  }
+}
