@@ -6,9 +6,11 @@
 //   node scripts/install-tensorflow.mjs --variant cpu    cpu or gpu
 //   … --if-possible                                      on failure, print one line and exit with 0
 //   … --force                                            reinstall although nothing has changed
+//   … --wheels FOLDER       TensorFlow from wheels that `pip download` has put there, without an index
+//   … --binding FILE        the binding of `scripts/gpu/archive.mjs --tensorflow`, without npm and compiler
 //
-// Requires npm, Python with pip and venv, and a C++ compiler; needs 1 GB of disk space for the CPU, about
-// 4 GB for the GPU. Downloads use the configuration of npm and pip.
+// Requires npm, Python with pip and venv, and a C++ compiler; with --wheels and --binding Python alone. Needs
+// 1 GB of disk space for the CPU, about 4 GB for the GPU. Downloads use the configuration of npm and pip.
 
 import { spawnSync } from 'node:child_process';
 import {
@@ -23,6 +25,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const target = join(root, 'build', 'tensorflow');
@@ -58,7 +61,7 @@ for wheel in pathlib.Path(sys.argv[1]).glob('*.whl'):
 
 class InstallError extends Error {}
 
-const { variant, isOptional, isForced } = parseArguments(process.argv.slice(2));
+const { variant, isOptional, isForced, wheels, binding } = parseArguments(process.argv.slice(2));
 try {
   install();
 } catch (error) {
@@ -71,24 +74,25 @@ try {
   }
 }
 
-function parseArguments(given) {
-  const rest = [...given];
-  const at = rest.indexOf('--variant');
-  const named = at < 0 ? null : (rest.splice(at, 2)[1] ?? '');
-  const unknown = rest.find((word) => !['--if-possible', '--force'].includes(word));
-  if (unknown !== undefined || (named !== null && !(named in VARIANTS))) {
-    console.error(
-      unknown === undefined
-        ? `--variant is '${named}'; expected cpu or gpu`
-        : `unknown argument '${unknown}'; expected --variant cpu|gpu, --if-possible or --force`,
-    );
+function parseArguments(args) {
+  const options = {
+    variant: { type: 'string' },
+    wheels: { type: 'string' },
+    binding: { type: 'string' },
+    'if-possible': { type: 'boolean', default: false },
+    force: { type: 'boolean', default: false },
+  };
+  try {
+    const { values } = parseArgs({ args, options });
+    const usual = ['/dev/nvidiactl', '/dev/dxg'].some(existsSync) ? 'gpu' : 'cpu';
+    const named = values.variant ?? usual;
+    if (!(named in VARIANTS)) throw new Error(`--variant is '${named}'; expected cpu or gpu`);
+    const { wheels = null, binding = null, force } = values;
+    return { variant: named, wheels, binding, isOptional: values['if-possible'], isForced: force };
+  } catch (error) {
+    console.error(`${error.message}; expected the arguments of scripts/install-tensorflow.mjs`);
     process.exit(2);
   }
-  return {
-    variant: named ?? (['/dev/nvidiactl', '/dev/dxg'].some(existsSync) ? 'gpu' : 'cpu'),
-    isOptional: rest.includes('--if-possible'),
-    isForced: rest.includes('--force'),
-  };
 }
 
 function install() {
@@ -101,7 +105,7 @@ function install() {
   if (process.platform !== 'linux') {
     throw new InstallError(`TensorFlow is supported on Linux only, found ${process.platform}`);
   }
-  const compiler = findCompiler();
+  const compiler = binding === null ? findCompiler() : null;
   mkdirSync(dirname(target), { recursive: true });
   // In the target's parent directory, so that the result can be renamed into place.
   const scratch = mkdtempSync(join(dirname(target), '.tensorflow-'));
@@ -109,8 +113,12 @@ function install() {
     const fresh = join(scratch, 'tensorflow');
     mkdirSync(fresh);
     const headers = fetchLibrary(scratch, fresh);
-    const packageFolder = fetchPackage(fresh);
-    compile(compiler, packageFolder, headers);
+    if (binding === null) {
+      compile(compiler, fetchPackage(fresh), headers);
+    } else {
+      const unpack = ['xzf', binding, '--strip-components=1', '-C', fresh];
+      run('tar', unpack, { failure: 'the binding cannot be unpacked' });
+    }
     const version = verifyInstallation(fresh);
     writeFileSync(join(fresh, '.installed'), stamp);
     rmSync(target, { recursive: true, force: true });
@@ -121,29 +129,37 @@ function install() {
   }
 }
 
-/** Downloads TensorFlow for Python and unpacks its libraries into `fresh`. Returns the headers' directory. */
+/** Unpacks the libraries of TensorFlow for Python into `fresh`. Returns the directory of its headers. */
 function fetchLibrary(scratch, fresh) {
-  const { requirement, withDependencies } = VARIANTS[variant];
-  const python = join(scratch, 'python');
-  const wheels = join(scratch, 'wheels');
   const unpacked = join(scratch, 'unpacked');
-  run('python3', ['-m', 'venv', python], { failure: 'python3 with venv is required' });
-  say(`downloading ${requirement} with pip`);
-  const pip = ['-m', 'pip', 'download', '--quiet', '--disable-pip-version-check'];
-  const only = ['--only-binary', ':all:', ...(withDependencies ? [] : ['--no-deps'])];
-  run(join(python, 'bin/python'), [...pip, ...only, '--dest', wheels, requirement], {
-    failure: `pip cannot download ${requirement}`,
-  });
+  const from = wheels ?? downloadWheels(scratch);
+  if (!existsSync(from)) throw new InstallError(`there is no folder ${from}`);
   say('unpacking the libraries');
-  run(join(python, 'bin/python'), ['-c', UNPACK, wheels, unpacked], {
-    failure: 'the downloaded wheels cannot be unpacked',
+  run('python3', ['-c', UNPACK, from, unpacked], {
+    failure: 'the wheels cannot be unpacked',
   });
-  rmSync(wheels, { recursive: true });
+  if (from !== wheels) rmSync(from, { recursive: true });
   const headers = join(unpacked, 'tensorflow', 'include');
+  if (!existsSync(headers)) throw new InstallError(`${from} has no wheel of TensorFlow`);
   const kept = join(scratch, 'headers');
   renameSync(headers, kept);
   renameSync(unpacked, join(fresh, LIBRARIES));
   return kept;
+}
+
+/** Returns the directory of the wheels. */
+function downloadWheels(scratch) {
+  const { requirement, withDependencies } = VARIANTS[variant];
+  const python = join(scratch, 'python');
+  const downloaded = join(scratch, 'wheels');
+  run('python3', ['-m', 'venv', python], { failure: 'python3 with venv is required' });
+  say(`downloading ${requirement} with pip`);
+  const pip = ['-m', 'pip', 'download', '--quiet', '--disable-pip-version-check'];
+  const only = ['--only-binary', ':all:', ...(withDependencies ? [] : ['--no-deps'])];
+  run(join(python, 'bin/python'), [...pip, ...only, '--dest', downloaded, requirement], {
+    failure: `pip cannot download ${requirement}`,
+  });
+  return downloaded;
 }
 
 /** Installs the binding's package with the versions of package-lock.json. Returns its directory. */

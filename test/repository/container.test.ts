@@ -41,6 +41,7 @@ interface Service {
   readonly tmpfs: readonly string[];
   readonly stop_grace_period: string;
   readonly healthcheck: { readonly test: readonly string[] };
+  readonly command?: readonly string[];
   readonly build: { readonly context: string; readonly dockerfile: string };
 }
 
@@ -77,8 +78,8 @@ const all = (path: string, keyword: string): Instruction[] =>
 
 function readYaml<Content = Compose>(path: string): Content {
   const require = createRequire(createRequire(import.meta.url).resolve('@fastify/swagger'));
-  const { parse } = require('yaml') as { parse(text: string): Content };
-  return parse(read(path));
+  const { parse } = require('yaml') as { parse(text: string, options: object): Content };
+  return parse(read(path), { merge: true });
 }
 
 for (const path of DOCKERFILES) {
@@ -209,6 +210,31 @@ test('compose.cuda.yaml changes the image, adds the GPU, and nothing else', () =
   assert.deepEqual(readYaml<object>('deploy/compose/compose.cuda.yaml'), {
     services: { sagitta: expected },
   });
+});
+
+test('compose.cluster.yaml runs three nodes on three NATS servers, each with a folder of its own', () => {
+  const { services } = readYaml('deploy/compose/compose.cluster.yaml');
+  const servers = Object.keys(services).filter((name) => name.startsWith('nats-'));
+  const nodes = Object.keys(services).filter((name) => name.startsWith('node-'));
+  assert.equal(servers.length, 3);
+  assert.equal(nodes.length, 3);
+  const zones = nodes.map((name) => services[name]!.environment.SAGITTA_CLUSTER_ZONE);
+  assert.equal(new Set(zones).size, 3);
+  for (const name of nodes) {
+    const { environment, ports, volumes, read_only: isReadOnly } = services[name]!;
+    assert.deepEqual(unknownSettings(environment), []);
+    assert.equal(
+      environment.SAGITTA_CLUSTER,
+      servers.map((server) => `nats://${server}:4222`).join(','),
+    );
+    assert.equal(environment.SAGITTA_CLUSTER_URL, `http://${name}:8484`);
+    assert.ok(environment.SAGITTA_HOST_NAMES!.split(',').includes(name));
+    assert.match(ports[0]!, /^127\.0\.0\.1:\d+:8484$/);
+    assert.deepEqual(volumes, [`${name}:/data`, `blobs:${environment.SAGITTA_BLOBS}`]);
+    assert.equal(isReadOnly, true);
+  }
+  const [user] = last('Dockerfile', 'USER').words;
+  assert.deepEqual(services.blobs!.command, ['chown', user, '/blobs']);
 });
 
 test('the health check succeeds for a ready server and fails without one', async () => {

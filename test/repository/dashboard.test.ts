@@ -6,6 +6,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { addClusterGauges } from '../../src/cluster/nodes/cluster-metrics.js';
+import { silentLogger } from '../../src/common/logger.js';
+import { createMetrics } from '../../src/platform/metrics.js';
+import { Forwarding } from '../../src/server/forwarding.js';
+import { PeerSearches } from '../../src/server/peer-searches.js';
+import { MemoryCluster, type TestNode } from '../cluster/memory-cluster.js';
 import { startTestServer, type TestServer } from '../support/server-in-process.js';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -58,6 +64,12 @@ const shown = dashboard.panels.filter(({ type }) => type !== 'row');
 const targets = shown.flatMap(({ title, targets = [] }) =>
   targets.map((target) => ({ title, ...target })),
 );
+/** Rows of the table of suggested alerts. */
+const alerts = [
+  ...read('docs/metrics.md')
+    .split('## Suggested alerts')[1]!
+    .matchAll(/^\| ([^|`]+) \| `(.+)` \|$/gm),
+].map(([, title, expr]) => ({ title: title!, expr: expr!.replaceAll('\\|', '|') }));
 /** Rows of the tables: name, type, labels. */
 const described = new Map(
   [...read('docs/metrics.md').matchAll(/^\| `(\w+)` \| (\w+) \|([^|]*)\| ([^|]+) \|$/gm)].map(
@@ -74,7 +86,8 @@ describe('the metrics of a server', () => {
   before(async () => {
     server = await startTestServer();
     await makeTraffic(server.url);
-    live = parseMetrics(await (await fetch(`${server.url}/metrics`)).text());
+    const text = await (await fetch(`${server.url}/metrics`)).text();
+    live = new Map([...(await metricsOfNode()), ...parseMetrics(text)]);
   });
   after(() => server.close());
 
@@ -125,22 +138,26 @@ describe('the metrics of a server', () => {
     }
   });
 
-  it('the dashboard shows only metrics that a server has', () => {
-    const names = targets.flatMap(({ title, expr }) => {
+  it('the dashboard and the suggested alerts have only metrics that a server has', () => {
+    assert.ok(alerts.length > 15);
+    const names = [...targets, ...alerts].flatMap(({ title, expr }) => {
       const found = metricsOf(expr);
       assert.ok(found.length > 0, `${title}: ${expr}`);
       return found.map(({ name, labels }) => ({ title, name, labels }));
     });
     for (const { title, name, labels } of names) {
       const metric = findMetric(live, name);
-      assert.ok(metric, `"${title}" shows ${name}, which no server has`);
+      const isThere = metric !== undefined || CONDITIONAL.test(name);
+      assert.ok(isThere, `"${title}" shows ${name}, which no server has`);
       for (const label of labels) {
         assert.ok(
-          metric.labels.has(label) || LABELS_OF_ALL.includes(label),
+          metric?.labels.has(label) || LABELS_OF_ALL.includes(label),
           `"${title}" asks ${name} for ${label}, which it does not have`,
         );
       }
     }
+    assert.equal(new Set(alerts.map(({ title }) => title)).size, alerts.length);
+    for (const { expr } of alerts) assert.ok(isBalanced(expr), expr);
     for (const { title, expr, legendFormat } of targets) {
       const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list]) =>
         list!.split(',').map((label) => label.trim()),
@@ -157,6 +174,15 @@ describe('the metrics of a server', () => {
 });
 
 describe('the dashboard', () => {
+  it('the dashboard shows everything that is measured of clusters', () => {
+    const names = targets.flatMap(({ expr }) => metricsOf(expr).map(({ name }) => name));
+    const ofClusters = [...described.keys()].filter((name) => name.startsWith('sagitta_cluster_'));
+    assert.deepEqual(
+      ofClusters.filter((name) => !names.includes(name)),
+      [],
+    );
+  });
+
   it('the dashboard has what Grafana needs: the fields of each panel and every variable in use', () => {
     assert.ok(dashboard.title !== '' && dashboard.uid !== '' && dashboard.schemaVersion >= 30);
     const variables = dashboard.templating.list.map(({ name }) => name);
@@ -174,7 +200,15 @@ describe('the dashboard', () => {
       for (const { expr } of targets) assert.ok(isBalanced(expr), expr);
     }
     const rows = dashboard.panels.filter(({ type }) => type === 'row').map(({ title }) => title);
-    for (const title of ['Traffic', 'Latency', 'Engine', 'Storage', 'Resources', 'Errors']) {
+    for (const title of [
+      'Traffic',
+      'Latency',
+      'Engine',
+      'Storage',
+      'Resources',
+      'Errors',
+      'Cluster',
+    ]) {
       assert.ok(rows.includes(title), title);
     }
   });
@@ -216,6 +250,21 @@ async function makeTraffic(url: string): Promise<void> {
   await call('POST', '/collections/c/query', { cursor: 'nonsense' });
   await call('DELETE', '/collections/c/vectors/d');
   await call('GET', '/no/such/route');
+}
+
+/** Those of a server that is a node of a cluster. */
+async function metricsOfNode(): Promise<Map<string, Metric>> {
+  const cluster = await MemoryCluster.start(['n1']);
+  const [{ node }] = cluster.nodes as [TestNode];
+  const metrics = createMetrics();
+  addClusterGauges(metrics, node);
+  const secret = () => Buffer.alloc(32);
+  const forwarding = new Forwarding({ cluster: node, secret, metrics, logger: silentLogger });
+  new PeerSearches({ forwarding, metrics, valuesMin: 1 });
+  forwarding.close();
+  const text = await metrics.render();
+  await cluster.stop();
+  return parseMetrics(text);
 }
 
 /** Metrics by name; histograms without their suffixes. */

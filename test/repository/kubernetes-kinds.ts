@@ -1,7 +1,7 @@
 // The types of the Kubernetes objects in deploy/kubernetes, which the compiler compares the manifests with.
 
 import type { StatefulSet } from 'kubernetes-types/apps/v1.js';
-import type { Namespace, Service } from 'kubernetes-types/core/v1.js';
+import type { ConfigMap, Namespace, Service } from 'kubernetes-types/core/v1.js';
 import type { LabelSelector, ObjectMeta } from 'kubernetes-types/meta/v1.js';
 import type { NetworkPolicy } from 'kubernetes-types/networking/v1.js';
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js';
@@ -35,6 +35,7 @@ interface ServiceMonitor {
 /** By apiVersion and kind. */
 export interface Kinds {
   readonly 'apps/v1 StatefulSet': StatefulSet;
+  readonly 'v1 ConfigMap': ConfigMap;
   readonly 'v1 Namespace': Namespace;
   readonly 'v1 Service': Service;
   readonly 'networking.k8s.io/v1 NetworkPolicy': NetworkPolicy;

@@ -10,12 +10,14 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { describeSettings, loadConfig } from '../../src/platform/config.js';
+import { NATS_PROGRAM, natsMissing } from '../cluster/nats-servers.js';
 import type { Kinds } from './kubernetes-kinds.js';
 
 type Kind = keyof Kinds;
 type KubernetesObject = Kinds[Kind];
 type StatefulSet = Kinds['apps/v1 StatefulSet'];
 type Service = Kinds['v1 Service'];
+type NetworkPolicy = Kinds['networking.k8s.io/v1 NetworkPolicy'];
 type ServiceMonitor = Kinds['monitoring.coreos.com/v1 ServiceMonitor'];
 
 /** The compiled test is at dist/test. */
@@ -102,55 +104,127 @@ function isSelected(
 
 /** The references between the objects that lead nowhere. */
 function brokenReferences(objects: readonly KubernetesObject[]): string[] {
-  const [set] = objectsOf(objects, 'apps/v1 StatefulSet');
+  const sets = objectsOf(objects, 'apps/v1 StatefulSet');
   const services = objectsOf(objects, 'v1 Service');
   const names = services.map(({ metadata }) => metadata?.name);
-  const { serviceName } = set!.spec!;
   return [
-    ...(names.includes(serviceName) ? [] : [`service ${serviceName}`]),
-    ...brokenSelectors(objects, set!),
-    ...brokenPorts(objects, set!),
-    ...brokenVolumes(set!),
+    ...sets
+      .map(({ spec }) => spec!.serviceName)
+      .filter((name) => !names.includes(name))
+      .map((name) => `service ${name}`),
+    ...brokenSelectors(objects, sets),
+    ...brokenPorts(objects, sets),
+    ...sets.flatMap(brokenVolumes),
+    ...sets.flatMap((set) => brokenConfigMaps(objects, set)),
     ...objectsOf(objects, 'monitoring.coreos.com/v1 ServiceMonitor')
       .filter(({ spec }) => services.filter((service) => isMonitored(service, spec)).length !== 1)
       .map(({ metadata }) => `one service and port of monitor ${metadata.name}`),
   ];
 }
 
-/** Selectors that do not select the pod. */
-function brokenSelectors(objects: readonly KubernetesObject[], set: StatefulSet): string[] {
-  const { selector, template } = set.spec!;
+/** The pods that a selector selects. */
+function selectedBy(
+  selector: Parameters<typeof isSelected>[0],
+  sets: readonly StatefulSet[],
+): readonly StatefulSet[] {
+  return sets.filter(({ spec }) => isSelected(selector, spec!.template.metadata!.labels));
+}
+
+/** Selectors that do not select pods of one of the sets, and sets that do not select their own. */
+function brokenSelectors(
+  objects: readonly KubernetesObject[],
+  sets: readonly StatefulSet[],
+): string[] {
   const services = objectsOf(objects, 'v1 Service');
   const policies = objectsOf(objects, 'networking.k8s.io/v1 NetworkPolicy');
   const budgets = objectsOf(objects, 'policy/v1 PodDisruptionBudget');
-  return [
-    selector,
+  const broken = [
     ...services.map(({ spec }) => ({ matchLabels: spec!.selector! })),
     ...policies.map(({ spec }) => spec!.podSelector),
+    ...policies.flatMap(({ spec }) => neighboursIn(spec!).map(({ selector }) => selector)),
     ...budgets.map(({ spec }) => spec!.selector),
-  ]
-    .filter((each) => !isSelected(each, template.metadata!.labels))
-    .map((each) => `selector ${JSON.stringify(each)}`);
+  ].filter((each) => selectedBy(each, sets).length !== 1);
+  const ofOthers = sets
+    .filter((set) => !selectedBy(set.spec!.selector, sets).includes(set))
+    .map(({ spec }) => spec!.selector);
+  return [...ofOthers, ...broken].map((each) => `selector ${JSON.stringify(each)}`);
+}
+
+/** Pods of the same namespace that a policy names, with the ports of those that it lets connect to them. */
+function neighboursIn({ ingress = [], egress = [] }: NonNullable<NetworkPolicy['spec']>) {
+  const rules = [
+    ...ingress.map(({ from = [] }) => ({ peers: from, ports: [] as unknown[] })),
+    ...egress.map(({ to = [], ports = [] }) => ({
+      peers: to,
+      ports: ports.map(({ port }) => port as unknown),
+    })),
+  ];
+  return rules.flatMap(({ peers, ports }) =>
+    peers
+      .filter(({ namespaceSelector }) => namespaceSelector === undefined)
+      .map(({ podSelector }) => ({ selector: podSelector, ports })),
+  );
 }
 
 /** Names of ports that no container has. */
-function brokenPorts(objects: readonly KubernetesObject[], set: StatefulSet): string[] {
-  const { containers } = set.spec!.template.spec!;
+function brokenPorts(objects: readonly KubernetesObject[], sets: readonly StatefulSet[]): string[] {
   const services = objectsOf(objects, 'v1 Service');
   const policies = objectsOf(objects, 'networking.k8s.io/v1 NetworkPolicy');
-  const known = containers.flatMap(({ ports = [] }) => ports).map(({ name }) => name as unknown);
-  return [
-    ...services.flatMap(({ spec }) => spec!.ports!).map(({ targetPort }) => targetPort),
+  const uses = [
+    ...services.map(({ spec }) => ({
+      pods: selectedBy({ matchLabels: spec!.selector! }, sets),
+      ports: spec!.ports!.map(({ targetPort }) => targetPort as unknown),
+    })),
+    ...policies.map(({ spec }) => ({
+      pods: selectedBy(spec!.podSelector, sets),
+      ports: (spec!.ingress ?? [])
+        .flatMap(({ ports = [] }) => ports)
+        .map(({ port }) => port as unknown),
+    })),
     ...policies
-      .flatMap(({ spec }) => spec!.ingress!)
-      .flatMap(({ ports = [] }) => ports)
-      .map(({ port }) => port),
+      .flatMap(({ spec }) => neighboursIn(spec!))
+      .map(({ selector, ports }) => ({ pods: selectedBy(selector, sets), ports })),
+    ...sets.map((set) => ({
+      pods: [set],
+      ports: set
+        .spec!.template.spec!.containers.flatMap((each) => [
+          each.startupProbe,
+          each.readinessProbe,
+          each.livenessProbe,
+        ])
+        .map((probe) => probe?.httpGet?.port as unknown),
+    })),
+  ];
+  return uses.flatMap(({ pods, ports }) => {
+    const known = pods
+      .flatMap(({ spec }) => spec!.template.spec!.containers)
+      .flatMap((container) => container.ports ?? [])
+      .map(({ name }) => name as unknown);
+    return ports.filter((port) => !known.includes(port)).map((port) => `port ${port}`);
+  });
+}
+
+/** Keys of config maps that are not there. */
+function brokenConfigMaps(objects: readonly KubernetesObject[], set: StatefulSet): string[] {
+  const { containers, volumes = [] } = set.spec!.template.spec!;
+  const uses = [
     ...containers
-      .flatMap((each) => [each.startupProbe, each.readinessProbe, each.livenessProbe])
-      .map((probe) => probe?.httpGet?.port),
-  ]
-    .filter((port) => !known.includes(port))
-    .map((port) => `port ${port}`);
+      .flatMap(({ env = [] }) => env)
+      .flatMap(({ valueFrom }) => valueFrom?.configMapKeyRef ?? []),
+    ...volumes.flatMap(({ configMap }) =>
+      (configMap?.items ?? (configMap ? [{ key: null }] : [])).map(({ key }) => ({
+        name: configMap!.name,
+        key,
+      })),
+    ),
+  ];
+  const maps = objectsOf(objects, 'v1 ConfigMap');
+  return uses
+    .filter(({ name, key }) => {
+      const data = maps.find(({ metadata }) => metadata?.name === name)?.data;
+      return data === undefined || (key !== null && !(key in data));
+    })
+    .map(({ name, key }) => `config map ${name}, key ${key}`);
 }
 
 /** Mounts of volumes that the pod does not have. */
@@ -224,6 +298,130 @@ test('the example and both components render to objects of their kinds that fit 
   }
 });
 
+test('the cluster renders to nodes and NATS servers that know, reach and admit each other', {
+  skip,
+}, () => {
+  const objects = render(join(FOLDER, 'overlays/cluster'));
+  assert.equal(checkTypes(objects), '');
+  assert.deepEqual(brokenReferences(objects), []);
+  const text = JSON.stringify(objects);
+  for (const [found, replacement, broken] of [
+    ['{"port":"monitor"}', '{"port":"monitors"}', ['port monitors', 'port monitors']],
+    ['"key":"blobs"', '"key":"blob"', ['config map sagitta-cluster, key blob']],
+    ['"serviceName":"nats"', '"serviceName":"other"', ['service other']],
+  ] as const) {
+    const changed = JSON.parse(text.replaceAll(found, replacement)) as KubernetesObject[];
+    assert.deepEqual(brokenReferences(changed), broken);
+  }
+  const sets = objectsOf(objects, 'apps/v1 StatefulSet');
+  const [nats, sagitta] = ['nats', 'sagitta'].map((name) =>
+    sets.find(({ metadata }) => metadata!.name === name),
+  ) as [StatefulSet, StatefulSet];
+  for (const { spec } of sets) {
+    const { affinity } = spec!.template.spec!;
+    const [apart] = affinity!.podAntiAffinity!.requiredDuringSchedulingIgnoredDuringExecution!;
+    assert.equal(apart!.topologyKey, 'kubernetes.io/hostname');
+    assert.ok(isSelected(apart!.labelSelector, spec!.template.metadata!.labels));
+    const [spread] = spec!.template.spec!.topologySpreadConstraints!;
+    assert.equal(spread!.topologyKey, 'topology.kubernetes.io/zone');
+    assert.ok(isSelected(spread!.labelSelector, spec!.template.metadata!.labels));
+    // Machines may have no such label.
+    assert.equal(spread!.whenUnsatisfiable, 'ScheduleAnyway');
+    assert.equal(spec!.replicas, 3);
+    assert.equal(spec!.podManagementPolicy, 'Parallel');
+  }
+  for (const { spec } of objectsOf(objects, 'policy/v1 PodDisruptionBudget')) {
+    assert.equal(spec!.maxUnavailable, 1);
+  }
+  const config = configOfNode(objects, sagitta, { zone: 'eu-central-1a' });
+  assert.equal(config.clusterZone, 'eu-central-1a');
+  // Older versions of Kubernetes do not give the label to pods.
+  assert.equal(configOfNode(objects, sagitta, { zone: '' }).clusterZone, null);
+  const servers = podsOf(nats);
+  assert.deepEqual(
+    config.cluster,
+    servers.map((host) => `nats://${host}:${portOf(nats, 'client')}`),
+  );
+  assert.deepEqual(
+    config.clusterMonitors,
+    servers.map((host) => `http://${host}:${portOf(nats, 'monitor')}`),
+  );
+  assert.equal(config.clusterUrl, `https://sagitta-0.sagitta-headless:${config.port}`);
+  assert.equal(podsOf(sagitta)[0], new URL(config.clusterUrl!).hostname);
+  // Otherwise it would make a data directory, which cannot become that of a node.
+  assert.deepEqual(sagitta.spec!.template.spec!.initContainers ?? [], []);
+  assert.notEqual(config.tlsPrincipals, null);
+});
+
+test('the configuration of the NATS servers is one that they accept, with what nodes demand', {
+  skip: natsMissing() ?? false,
+}, () => {
+  const path = join(FOLDER, 'components/cluster/nats.conf');
+  const { status, stderr } = spawnSync(NATS_PROGRAM, ['--config', path, '-t'], {
+    encoding: 'utf8',
+  });
+  assert.equal(status, 0, stderr);
+  const text = readFileSync(path, 'utf8');
+  assert.match(text, /^ {2}sync_interval: always$/m);
+  const [nats] = parseObjects(
+    readFileSync(join(FOLDER, 'components/cluster/nats.yaml'), 'utf8'),
+  ).filter((object) => kindOf(object) === 'apps/v1 StatefulSet') as [StatefulSet];
+  for (const [name, line] of [
+    ['client', /^port: (\d+)$/m],
+    ['monitor', /^http_port: (\d+)$/m],
+    ['route', /^ {2}port: (\d+)$/m],
+  ] as const) {
+    assert.equal(Number(line.exec(text)![1]), portOf(nats, name), name);
+  }
+  assert.deepEqual(
+    [...text.matchAll(/"nats:\/\/(.*):\d+"/g)].map(([, host]) => host),
+    podsOf(nats),
+  );
+  const mounts = nats.spec!.template.spec!.containers[0]!.volumeMounts!;
+  assert.equal(mounts[0]!.mountPath, /store_dir: (.*)/.exec(text)![1]);
+});
+
+/** The host names that the headless Service of a set gives to its pods. */
+function podsOf({ metadata, spec }: StatefulSet): string[] {
+  return Array.from({ length: spec!.replicas! }, (_, i) => {
+    return `${metadata!.name}-${i}.${spec!.serviceName}`;
+  });
+}
+
+function portOf({ spec }: StatefulSet, name: string): number | undefined {
+  const [container] = spec!.template.spec!.containers;
+  return container!.ports!.find((port) => port.name === name)?.containerPort;
+}
+
+/** The configuration of the first node on a machine of a zone, by its environment. Values are only what Kubernetes makes of them. */
+function configOfNode(
+  objects: readonly KubernetesObject[],
+  set: StatefulSet,
+  { zone }: { readonly zone: string },
+) {
+  const fields: Readonly<Record<string, string>> = {
+    'metadata.name': `${set.metadata!.name}-0`,
+    "metadata.labels['topology.kubernetes.io/zone']": zone,
+  };
+  const environment: Record<string, string> = {
+    SAGITTA_HOST: '0.0.0.0',
+    SAGITTA_DATA_DIR: '/data',
+  };
+  const maps = objectsOf(objects, 'v1 ConfigMap');
+  for (const { name, value, valueFrom } of set.spec!.template.spec!.containers[0]!.env!) {
+    const { fieldRef, configMapKeyRef: entry } = valueFrom ?? {};
+    const map = maps.find(({ metadata }) => metadata!.name === entry?.name);
+    const found =
+      // Names in parentheses are those of variables before.
+      value?.replaceAll(/\$\((\w+)\)/g, (text, variable) => environment[variable] ?? text) ??
+      map?.data?.[entry!.key] ??
+      (fieldRef === undefined ? '2' : fields[fieldRef.fieldPath]);
+    assert.ok(found !== undefined, `${name} is of a field that the test does not know`);
+    environment[name] = found;
+  }
+  return loadConfig({ env: environment });
+}
+
 test('the pod has settings, ports and paths of the server, and time to stop', () => {
   const [set] = objectsOf(readBase(), 'apps/v1 StatefulSet');
   const pod = set!.spec!.template.spec!;
@@ -258,6 +456,22 @@ test('the pod has settings, ports and paths of the server, and time to stop', ()
   }
   const waitMs = Number(container!.lifecycle!.preStop!.exec!.command!.at(-1)) * 1000;
   assert.ok(pod.terminationGracePeriodSeconds! * 1000 > waitMs + config.shutdownMs);
+});
+
+test('the NATS servers may do nothing that the restricted pod security standard forbids', () => {
+  const file = join(FOLDER, 'components/cluster/nats.yaml');
+  const objects = parseObjects(readFileSync(file, 'utf8'));
+  assert.equal(checkTypes(objects), '');
+  const [set] = objectsOf(objects, 'apps/v1 StatefulSet');
+  const { securityContext, containers, enableServiceLinks } = set!.spec!.template.spec!;
+  assert.equal(enableServiceLinks, false);
+  assert.equal(securityContext!.runAsNonRoot, true);
+  assert.deepEqual(securityContext!.seccompProfile, { type: 'RuntimeDefault' });
+  assert.deepEqual(containers[0]!.securityContext, {
+    allowPrivilegeEscalation: false,
+    readOnlyRootFilesystem: true,
+    capabilities: { drop: ['ALL'] },
+  });
 });
 
 test('the pod may do nothing that the restricted pod security standard forbids', () => {
