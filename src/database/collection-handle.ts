@@ -88,7 +88,7 @@ export class CollectionHandle {
   constructor(id: string, services: DatabaseServices) {
     this.id = id;
     this.#services = services;
-    this.#incarnation = services.catalogue.find(id)?.definition.incarnation;
+    this.#incarnation = services.collections.find(id)?.definition.incarnation;
   }
 
   /** Whether there was such a collection when the handle was made. */
@@ -98,25 +98,25 @@ export class CollectionHandle {
 
   /** Throws `collection_not_found` unless the collection still exists. */
   requireExists(): void {
-    this.#services.catalogue.requireEntry(this.id, this.#incarnation);
+    this.#services.collections.requireEntry(this.id, this.#incarnation);
   }
 
   /** What every vector of the collection has in common. */
   get shape(): CollectionShape {
-    const { catalogue } = this.#services;
-    const { definition } = catalogue.requireEntry(this.id, this.#incarnation);
+    const { collections } = this.#services;
+    const { definition } = collections.requireEntry(this.id, this.#incarnation);
     const { dimension, metric, vectors, multiVectors, sparseVectors } = definition;
     return { dimension, metric, vectors, multiVectors, sparseVectors };
   }
 
   /** Turns texts into vectors; null for none. */
   get embedding(): EmbeddingSource | null {
-    const { catalogue } = this.#services;
-    return catalogue.requireEntry(this.id, this.#incarnation).definition.embedding ?? null;
+    const { collections } = this.#services;
+    return collections.requireEntry(this.id, this.#incarnation).definition.embedding ?? null;
   }
 
   record(): CollectionRecord {
-    const entry = this.#services.catalogue.requireEntry(this.id, this.#incarnation);
+    const entry = this.#services.collections.requireEntry(this.id, this.#incarnation);
     return toRecord(entry, this.#services);
   }
 
@@ -125,9 +125,9 @@ export class CollectionHandle {
     readonly limit?: number | undefined;
     readonly cursor?: string | undefined;
   }): SegmentsPage {
-    const { catalogue, limits } = this.#services;
-    const entry = catalogue.requireEntry(this.id, this.#incarnation);
-    catalogue.requireReady(entry);
+    const { collections, limits } = this.#services;
+    const entry = collections.requireEntry(this.id, this.#incarnation);
+    collections.requireReady(entry);
     assert(entry.state.kind === 'ready', 'the collection is ready');
     const { limit = limits.pageLimitDefault, cursor } = request;
     return toSegmentsPage(entry.state, { limit, cursor }, this.#services);
@@ -413,8 +413,8 @@ export class CollectionHandle {
   }
 
   #require(): Collection {
-    const { catalogue } = this.#services;
-    return catalogue.requireReady(catalogue.requireEntry(this.id, this.#incarnation));
+    const { collections } = this.#services;
+    return collections.requireReady(collections.requireEntry(this.id, this.#incarnation));
   }
 }
 

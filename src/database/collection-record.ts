@@ -15,9 +15,9 @@ import type {
   SegmentRecord,
   SegmentsPage,
 } from './api.js';
-import { type Catalogue, type CollectionEntry, reasonForClients } from './catalogue.js';
 import type { Maintenance } from './collection/maintenance.js';
 import type { CollectionDefinition } from './collection/manifest.js';
+import { type CollectionEntry, type Collections, reasonForClients } from './collections.js';
 import type { Page } from './query/query-api.js';
 
 /** Digits of the largest segment number: with leading zeros, text order is number order. */
@@ -162,9 +162,9 @@ function reasonOf(
 /** Undefined for an alias of a collection that is being deleted. */
 export function toAliasRecord(
   { name, incarnation, createdAtMs, updatedAtMs }: AliasEntry,
-  catalogue: Catalogue,
+  collections: Collections,
 ): AliasRecord | undefined {
-  const entry = catalogue.findIncarnation(incarnation);
+  const entry = collections.findIncarnation(incarnation);
   return (
     entry && {
       name,

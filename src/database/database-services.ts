@@ -12,6 +12,7 @@ import type { CommitLogs } from '../storage/commit-log.js';
 import type { TextIndexes } from '../text/text-index.js';
 import type { ScanStats } from './bulk/scan-stats.js';
 import type { Catalogue } from './catalogue.js';
+import type { Collections } from './collections.js';
 import type { IdempotencyKeys } from './idempotency.js';
 import type { DatabaseObserver } from './observer.js';
 import type { RowOrders } from './order/row-orders.js';
@@ -21,6 +22,7 @@ import type { Peers } from './query/peers.js';
 import type { SearchScheduler } from './query/search-scheduler.js';
 
 export interface DatabaseServices {
+  readonly collections: Collections;
   readonly catalogue: Catalogue;
   readonly logs: CommitLogs;
   readonly engine: Engine;

@@ -29,7 +29,7 @@ import type {
 import { ApiKeys } from './api-keys.js';
 import { AuditLog } from './audit-log.js';
 import { ScanStats } from './bulk/scan-stats.js';
-import { Catalogue, type CollectionEntry, type StorageUse } from './catalogue.js';
+import { Catalogue } from './catalogue.js';
 import type { Collection } from './collection/collection.js';
 import { VerificationQueue } from './collection/file-guard.js';
 import { followedWrite } from './collection/follow.js';
@@ -37,6 +37,7 @@ import { decodeDefinition } from './collection/manifest.js';
 import type { Followed } from './collection/writer.js';
 import { CollectionHandle } from './collection-handle.js';
 import { diskBytesOf, pageOf, toAliasRecord, toRecord } from './collection-record.js';
+import { type CollectionEntry, Collections, type StorageUse } from './collections.js';
 import type { DatabaseServices } from './database-services.js';
 import { ExpirySweep } from './expiry-sweep.js';
 import {
@@ -108,18 +109,19 @@ export class Database {
       filters.forget(key);
       this.memory.soon();
     };
-    const encoder = engine.rowEncoder;
+    const collections = new Collections({
+      ...options,
+      logs,
+      unloadSegment,
+      encoder: engine.rowEncoder,
+      observer,
+      verifications: new VerificationQueue(pool),
+    });
     this.apiKeys = new ApiKeys({ store, log: logs.catalogue, clock });
     this.audit = new AuditLog({ store, clock, logger, countMax: limits.auditEventsMax });
     this.#services = {
-      catalogue: new Catalogue({
-        ...options,
-        logs,
-        unloadSegment,
-        encoder,
-        observer,
-        verifications: new VerificationQueue(pool),
-      }),
+      collections,
+      catalogue: new Catalogue(collections, { ...options, logs }),
       logs,
       engine,
       engineReason: options.engineReason,
@@ -139,8 +141,8 @@ export class Database {
       observer,
       unloadSegment,
     };
-    this.#sweep = new ExpirySweep({ ...options, observer, catalogue: this.#services.catalogue });
-    this.loaded = this.#services.catalogue.load();
+    this.#sweep = new ExpirySweep({ ...options, observer, collections });
+    this.loaded = this.#services.collections.loadAll();
     this.#sweep.start();
   }
 
@@ -180,7 +182,7 @@ export class Database {
 
   get state(): 'starting' | 'ready' | 'stopping' {
     if (this.#isStopping) return 'stopping';
-    return this.#services.catalogue.isLoaded ? 'ready' : 'starting';
+    return this.#services.collections.isLoaded ? 'ready' : 'starting';
   }
 
   /** Use of the filter cache, for metrics. */
@@ -201,7 +203,7 @@ export class Database {
 
   /** Sums over all loaded collections, for metrics. */
   storageUse(): StorageUse {
-    return this.#services.catalogue.storageUse();
+    return this.#services.collections.storageUse();
   }
 
   async createCollection(
@@ -223,13 +225,13 @@ export class Database {
 
   /** The id of the collection that an alias points to; other names are returned as they are. */
   resolve(name: string): string {
-    return this.#services.catalogue.find(name)?.definition.id ?? name;
+    return this.#services.collections.find(name)?.definition.id ?? name;
   }
 
   /** The collection that a list or query began with; undefined when it is gone. Throws `cursor_invalid`. */
   collectionOfCursor(token: string): string | undefined {
-    const { catalogue, sealer } = this.#services;
-    return catalogue.findIncarnation(openToken(token, sealer).incarnation)?.definition.id;
+    const { collections, sealer } = this.#services;
+    return collections.findIncarnation(openToken(token, sealer).incarnation)?.definition.id;
   }
 
   /** See Catalogue.setAliases. The records are those of the aliases that are left, in the order of the changes. */
@@ -243,14 +245,14 @@ export class Database {
 
   /** Undefined when there is no such alias. */
   alias(name: string): AliasRecord | undefined {
-    const entry = this.#services.catalogue.findAlias(name);
-    return entry && toAliasRecord(entry, this.#services.catalogue);
+    const entry = this.#services.collections.aliases.find(name);
+    return entry && toAliasRecord(entry, this.#services.collections);
   }
 
   /** In the order of their names. Throws `cursor_invalid`. */
   listAliases(request: CollectionsRequest): AliasesPage {
     const { isVisible, cursor, limit = this.#services.limits.pageLimitDefault } = request;
-    const visible = this.#toAliasRecords(this.#services.catalogue.aliases)
+    const visible = this.#toAliasRecords(this.#services.collections.aliases.entries)
       .filter(({ collection }) => isVisible?.(collection) ?? true)
       .sort((a, b) => (a.name < b.name ? -1 : 1));
     const { entries, ...page } = pageOf(visible, ({ name }) => name, { limit, cursor });
@@ -259,7 +261,7 @@ export class Database {
 
   #toAliasRecords(entries: Iterable<AliasEntry>): AliasRecord[] {
     return [...entries]
-      .map((entry) => toAliasRecord(entry, this.#services.catalogue))
+      .map((entry) => toAliasRecord(entry, this.#services.collections))
       .filter((record) => record !== undefined);
   }
 
@@ -270,7 +272,7 @@ export class Database {
 
   listCollections(request: CollectionsRequest): CollectionsPage {
     const { isVisible, cursor, limit = this.#services.limits.pageLimitDefault } = request;
-    const all = this.#services.catalogue.entries;
+    const all = this.#services.collections.entries;
     const entries =
       isVisible === undefined ? all : all.filter(({ definition }) => isVisible(definition.id));
     const idOf = ({ definition }: CollectionEntry) => definition.id;
@@ -307,13 +309,13 @@ export class Database {
 
   /**
    * The same for the log of a collection, which is applied while it is being stored. Throws `collection_not_found` for one that the catalogue does not
-   * have, and what `Catalogue.requireReady` throws.
+   * have, and what `Collections.requireReady` throws.
    */
   async followCollection(
     incarnation: string,
     operations: readonly StoreOperation[],
   ): Promise<Followed> {
-    const collection = this.#services.catalogue.requireIncarnation(incarnation);
+    const collection = this.#services.collections.requireIncarnation(incarnation);
     return await collection.follow(followedWrite(collection, operations));
   }
 
@@ -322,12 +324,12 @@ export class Database {
    * called, requests get `starting`.
    */
   unloadCollection(incarnation: string): Promise<void> {
-    return this.#services.catalogue.unload(incarnation);
+    return this.#services.collections.unload(incarnation);
   }
 
   /** Loads a collection from the store. One that the catalogue no longer has is left alone. */
   loadCollection(incarnation: string): Promise<void> {
-    return this.#services.catalogue.loadAgain(incarnation);
+    return this.#services.collections.load(incarnation);
   }
 
   /** See Catalogue.takeIn. */
@@ -340,7 +342,7 @@ export class Database {
     return this.#services.catalogue.letGo(incarnation);
   }
 
-  /** Searches a part of a collection for another node. Throws what `Catalogue.requireReady` and `searchPart` throw. */
+  /** Searches a part of a collection for another node. Throws what `Collections.requireReady` and `searchPart` throw. */
   searchPart(part: SearchRequest, signal: AbortSignal): Promise<readonly PartHits[]> {
     return this.#ofPart(part, (collection) => searchPart(collection, part, this.#services, signal));
   }
@@ -354,7 +356,7 @@ export class Database {
     { incarnation }: { readonly incarnation: string },
     find: (collection: Collection) => Promise<Found>,
   ): Promise<Found> {
-    const collection = this.#services.catalogue.requireIncarnation(incarnation);
+    const collection = this.#services.collections.requireIncarnation(incarnation);
     await collection.whenVerified();
     const found = await find(collection);
     collection.requireIntact();
@@ -363,17 +365,17 @@ export class Database {
 
   /** What the data of a collection is stored under; undefined when there is none of that id or alias. */
   incarnationOf(name: string): string | undefined {
-    return this.#services.catalogue.find(name)?.definition.incarnation;
+    return this.#services.collections.find(name)?.definition.incarnation;
   }
 
   /** The incarnations of all collections. */
   get incarnations(): readonly string[] {
-    return this.#services.catalogue.entries.map(({ definition }) => definition.incarnation);
+    return this.#services.collections.entries.map(({ definition }) => definition.incarnation);
   }
 
   /** The same of those whose rows this process has. */
   get heldIncarnations(): readonly string[] {
-    return this.#services.catalogue.entries
+    return this.#services.collections.entries
       .filter(({ state }) => state.kind !== 'elsewhere')
       .map(({ definition }) => definition.incarnation);
   }
@@ -381,7 +383,7 @@ export class Database {
   /** How many bytes those have on disk that are loaded, by incarnation. */
   get heldBytes(): ReadonlyMap<string, number> {
     const bytes = new Map<string, number>();
-    for (const { definition, state } of this.#services.catalogue.entries) {
+    for (const { definition, state } of this.#services.collections.entries) {
       if (state.kind !== 'ready') continue;
       bytes.set(definition.incarnation, diskBytesOf(state.maintenance));
     }
@@ -390,14 +392,14 @@ export class Database {
 
   /** Whether this process has the rows of the collection with this id or alias, or there is none. */
   holds(name: string): boolean {
-    return this.#services.catalogue.find(name)?.state.kind !== 'elsewhere';
+    return this.#services.collections.find(name)?.state.kind !== 'elsewhere';
   }
 
   /** The records of collections that this process holds; null for others, also for those that it brings in. */
   recordsHeld(incarnations: readonly string[]): readonly (CollectionRecord | null)[] {
-    const { catalogue, logs } = this.#services;
+    const { collections, logs } = this.#services;
     return incarnations.map((incarnation) => {
-      const entry = catalogue.findIncarnation(incarnation);
+      const entry = collections.findIncarnation(incarnation);
       if (entry === undefined || entry.state.kind === 'elsewhere') return null;
       return logs.holds(incarnation) ? this.#toRecord(entry) : null;
     });
@@ -421,7 +423,7 @@ export class Database {
   /** Undefined for a collection without text. */
   #textOf(segmentKey: string): TextSettings | undefined {
     const incarnation = segmentKey.slice(0, segmentKey.indexOf('/'));
-    return this.#services.catalogue.findIncarnation(incarnation)?.definition.text;
+    return this.#services.collections.findIncarnation(incarnation)?.definition.text;
   }
 
   #toRecord(entry: CollectionEntry): CollectionRecord {

@@ -4,9 +4,9 @@
 
 import type { Clock } from '../common/clock.js';
 import type { Logger } from '../common/logger.js';
-import type { Catalogue } from './catalogue.js';
 import type { Collection } from './collection/collection.js';
 import { deleteExpired } from './collection/writes.js';
+import type { Collections } from './collections.js';
 import type { DatabaseObserver } from './observer.js';
 
 /** How often collections are looked at: expired vectors stay visible for about as long. */
@@ -17,7 +17,7 @@ const SWEEP_ROWS_MAX = 10_000;
 const RETRY_MS = 10_000;
 
 export class ExpirySweep {
-  readonly #catalogue: Catalogue;
+  readonly #collections: Collections;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #observer: DatabaseObserver;
@@ -26,12 +26,12 @@ export class ExpirySweep {
   #notBeforeMs = 0;
 
   constructor(options: {
-    catalogue: Catalogue;
+    collections: Collections;
     clock: Clock;
     logger: Logger;
     observer: DatabaseObserver;
   }) {
-    this.#catalogue = options.catalogue;
+    this.#collections = options.collections;
     this.#clock = options.clock;
     this.#logger = options.logger;
     this.#observer = options.observer;
@@ -63,14 +63,14 @@ export class ExpirySweep {
 
   async #sweepAll(): Promise<void> {
     if (this.#clock.now() < this.#notBeforeMs) return;
-    for (const { state } of this.#catalogue.entries) {
+    for (const { state } of this.#collections.entries) {
       if (state.kind !== 'ready') continue;
       try {
         await this.#sweep(state.collection);
       } catch (error) {
         const collection = state.collection.definition.id;
         // A collection that was deleted meanwhile is no failure.
-        if (!this.#catalogue.isServing(state.collection)) continue;
+        if (!this.#collections.isServing(state.collection)) continue;
         this.#notBeforeMs = this.#clock.now() + RETRY_MS;
         this.#observer.maintenanceFailed();
         this.#logger.warn({ collection, err: error }, 'expired vectors could not be deleted');

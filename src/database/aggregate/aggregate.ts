@@ -33,9 +33,9 @@ export async function runAggregate(
   services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<AggregateReply> {
-  const { catalogue, filters, limits, observer, pool } = services;
+  const { collections, filters, limits, observer, pool } = services;
   await collection.waitForSequence(request.minSequence ?? 0, signal);
-  const view = new SnapshotView(collection, () => catalogue.isServing(collection));
+  const view = new SnapshotView(collection, () => collections.isServing(collection));
   try {
     const node = request.filter === undefined ? null : parseFilter(request.filter, limits);
     const startedAtMs = performance.now();

@@ -30,11 +30,11 @@ const RESULTS_MAX = 1_024;
 export async function runSchema(
   collection: Collection,
   request: SchemaRequest,
-  { catalogue, filters, limits, pool }: DatabaseServices,
+  { collections, filters, limits, pool }: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<FoundSchema> {
   const { limit = limits.pageLimitDefault, after = null } = request;
-  const view = new SnapshotView(collection, () => catalogue.isServing(collection));
+  const view = new SnapshotView(collection, () => collections.isServing(collection));
   try {
     const node = request.filter === undefined ? null : parseFilter(request.filter, limits);
     const filtered = await filters.filter(view.snapshot().views, node, signal);

@@ -109,7 +109,7 @@ export interface Join {
 
 /**
  * Throws `invalid_request`, `limit_exceeded`, `dimension_mismatch` and `invalid_filter`, and for the
- * collection `with` what `Catalogue.require` throws.
+ * collection `with` what `Collections.require` throws.
  */
 export async function runJoin(
   collection: Collection,
@@ -117,8 +117,8 @@ export async function runJoin(
   services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<Join> {
-  const { catalogue, filters, limits, pool } = services;
-  const searched = request.with === undefined ? collection : catalogue.require(request.with);
+  const { collections, filters, limits, pool } = services;
+  const searched = request.with === undefined ? collection : collections.require(request.with);
   await searched.whenVerified();
   const { using = null, withUsing = null } = request;
   const shape = collection.shapeOf(using, field('using'));
@@ -265,9 +265,9 @@ function* addMatches(
 export function unloadGone(
   collection: Collection,
   searched: readonly SegmentView[],
-  { catalogue, unloadSegment }: DatabaseServices,
+  { collections, unloadSegment }: DatabaseServices,
 ): void {
-  const current = new Set(catalogue.isServing(collection) ? collection.rows.segments : []);
+  const current = new Set(collections.isServing(collection) ? collection.rows.segments : []);
   for (const { segment } of searched) if (!current.has(segment)) unloadSegment(segment);
 }
 

@@ -44,10 +44,10 @@ export async function openSession(
   { minSequence = 0, cursors = [], signal }: SessionOptions,
   services: DatabaseServices,
 ): Promise<QuerySession> {
-  const { catalogue, observer, limits, sealer, clock } = services;
+  const { collections, observer, limits, sealer, clock } = services;
   await collection.waitForSequence(minSequence, signal);
   await reachCursors(collection, cursors, sealer, signal);
-  const view = new SnapshotView(collection, () => catalogue.isServing(collection));
+  const view = new SnapshotView(collection, () => collections.isServing(collection));
   const ignoreAbort = whenAborted(signal, () => view.close());
   const close = () => {
     ignoreAbort();

@@ -54,14 +54,14 @@ export async function runQuery(
   services: DatabaseServices,
   { signal, reserve }: QueryOptions,
 ): Promise<QueryReply> {
-  const { catalogue, limits, sealer, clock, observer } = services;
+  const { collections, limits, sealer, clock, observer } = services;
   if (request.minSequence !== undefined && request.cursor === undefined) {
     await collection.waitForSequence(request.minSequence, signal);
   }
   if (request.cursor !== undefined) {
     await reachCursors(collection, [request.cursor], sealer, signal);
   }
-  const view = new SnapshotView(collection, () => catalogue.isServing(collection));
+  const view = new SnapshotView(collection, () => collections.isServing(collection));
   try {
     const plan = planQuery(view, request, {
       limits,

@@ -32,7 +32,7 @@ export async function runRecall(
 ): Promise<RecallReply> {
   const { vectors, ids, minSequence = 0 } = request;
   await collection.waitForSequence(minSequence, signal);
-  const view = new SnapshotView(collection, () => services.catalogue.isServing(collection));
+  const view = new SnapshotView(collection, () => services.collections.isServing(collection));
   try {
     const { using = null } = request;
     const shape = collection.shapeOf(using, field('using'));

@@ -528,7 +528,7 @@ async function inSnapshot<Result>(
       `The snapshot at sequence ${sequence} of "${collection.definition.id}" can no longer be read; the oldest is at ${collection.horizonSequence}.`,
     );
   }
-  const view = new SnapshotView(collection, () => services.catalogue.isServing(collection));
+  const view = new SnapshotView(collection, () => services.collections.isServing(collection));
   try {
     view.pin(sequence);
     const { views } = view.snapshot(sequence);
