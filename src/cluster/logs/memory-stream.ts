@@ -66,7 +66,7 @@ export class MemoryStream implements MessageStream {
   ): AsyncIterable<StreamMessage> {
     let after = afterPosition;
     while (!signal.aborted) {
-      const next = this.#messages.find(({ position }) => position > after);
+      const next = this.#firstAfter(after);
       if (next === undefined) {
         await once(this.#changed, 'change', { signal }).catch(() => {});
         continue;
@@ -76,6 +76,17 @@ export class MemoryStream implements MessageStream {
       if (typeof channel !== 'number' || shards === undefined || shards.includes(channel))
         yield next;
     }
+  }
+
+  #firstAfter(position: number): StreamMessage | undefined {
+    let low = 0;
+    let high = this.#messages.length;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.#messages[middle]!.position > position) high = middle;
+      else low = middle + 1;
+    }
+    return this.#messages[low];
   }
 
   async firstPosition(): Promise<number | null> {
