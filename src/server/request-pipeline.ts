@@ -307,11 +307,28 @@ export class RequestPipeline {
       await this.#waitUntilCurrent(id, wanted, request);
     }
     authorizeRoute(route.access, request.principal, collectionOf(request));
+    if (rateKind === 'read' && (await this.#becomesKnown(route, request))) {
+      this.#resolveCollection(route, request);
+      authorizeRoute(route.access, request.principal, collectionOf(request));
+    }
     this.#noteIncarnation(request);
     // A write is refused before it has an effect: afterwards its reply must be sent.
     if (rateKind === 'write') this.#replies.check(request.principal.id, 1, 0);
     this.#openBodyReservation(route, request);
     return 'here';
+  }
+
+  /** Whether the collection, which is not known here, has been made through another node a moment ago. */
+  async #becomesKnown({ access }: Route, request: FastifyRequest): Promise<boolean> {
+    const { forwarding, database } = this.#services;
+    if (forwarding === null || request.forwarded !== null) return false;
+    if (typeof access === 'string' || access.on !== 'path') return false;
+    const { id } = collectionOf(request);
+    if (database.incarnationOf(id) !== undefined) return false;
+    // Without an answer of the log in time, this node replies with what it has.
+    const timeout = AbortSignal.timeout(READ_MS_MAX);
+    await forwarding.cluster.whenCurrent(null, timeout).catch(() => {});
+    return database.incarnationOf(id) !== undefined;
   }
 
   #noteIncarnation(request: FastifyRequest): void {

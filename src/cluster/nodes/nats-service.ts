@@ -1,7 +1,13 @@
 // NATS as what the nodes of a cluster share: a stream of JetStream for each log, and announcements over plain
 // messages.
 
-import { type JetStreamManager, jetstream, jetstreamManager } from '@nats-io/jetstream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  JetStreamApiError,
+  type JetStreamManager,
+  jetstream,
+  jetstreamManager,
+} from '@nats-io/jetstream';
 import { type NatsConnection, TimeoutError } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { SagittaError } from '../../common/errors.js';
@@ -22,6 +28,11 @@ const CONNECT_MS_MAX = 10_000;
 const LOG_NAME = /^(catalogue|[\da-f]{8}-[\da-f]{4}-.*)$/;
 /** Until servers of JetStream that have just started must have a leader. */
 const ELECTION_MS_MAX = 60_000;
+/** Until a log must be made that some servers of JetStream are late or absent for. */
+const CREATE_MS_MAX = 20_000;
+const CREATE_PAUSE_MS = 500;
+/** How JetStream numbers its errors: no suitable peers for placement, temporarily unavailable. */
+const PASSING_ERRORS = [10005, 10008];
 
 export interface NatsServiceOptions {
   readonly urls: readonly string[];
@@ -109,14 +120,22 @@ export class NatsService implements SharedService {
   async createLog(name: string): Promise<void> {
     const stream = this.openStream(name);
     const messageBytesMax = this.#connection.info?.max_payload ?? MESSAGE_BYTES_MAX;
-    try {
-      await stream.create({ replicas: this.#replicas, messageBytesMax });
-    } catch (cause) {
-      throw new SagittaError(
-        'no_leader',
-        `NATS did not make the log ${stream.name} with ${this.#replicas} replicas: ${(cause as Error).message}. So many servers with JetStream must be there, with free space; SAGITTA_CLUSTER_REPLICAS is the number.`,
-        { cause, retryAfterSeconds: 1 },
-      );
+    const deadlineMs = performance.now() + CREATE_MS_MAX;
+    for (;;) {
+      try {
+        await stream.create({ replicas: this.#replicas, messageBytesMax });
+        return;
+      } catch (cause) {
+        if (mayPass(cause) && performance.now() < deadlineMs) {
+          await sleep(CREATE_PAUSE_MS);
+          continue;
+        }
+        throw new SagittaError(
+          'no_leader',
+          `NATS did not make the log ${stream.name} with ${this.#replicas} replicas: ${(cause as Error).message}. So many servers with JetStream must be there, with free space; SAGITTA_CLUSTER_REPLICAS is the number.`,
+          { cause, retryAfterSeconds: 1 },
+        );
+      }
     }
   }
 
@@ -146,6 +165,12 @@ export class NatsService implements SharedService {
     const prefix = `${this.#cluster}-`;
     return stream.startsWith(prefix) && LOG_NAME.test(stream.slice(prefix.length));
   }
+}
+
+/** Whether servers of JetStream that start, elect a leader or are busy may be the cause. */
+function mayPass(error: unknown): boolean {
+  if (error instanceof JetStreamApiError) return PASSING_ERRORS.includes(error.code);
+  return error instanceof TimeoutError;
 }
 
 /** Waits for servers that were all started a moment ago, and elect a leader before they answer. */

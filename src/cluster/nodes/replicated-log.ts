@@ -250,7 +250,12 @@ export class ReplicatedLog implements CommitLog {
           const records: LogRecord[] = [];
           const { log, owner } = this.#options;
           const onRecord = (record: LogRecord) => records.push(record);
-          writer = await log.takeOver({ owner, after: this.#place, onRecord, signal: ended });
+          const from = { owner, after: this.#place, onRecord, signal: ended };
+          writer = await log.takeOver(from).catch((error: unknown) => {
+            const isKnown = error instanceof SagittaError || error instanceof LogTrimmedError;
+            // Otherwise the servers that have the log did not answer.
+            throw isKnown || ended.aborted ? error : noLeaderError(error);
+          });
           check(records);
           previousOwner = ownerBefore(writer.epoch, records, this.#place.owner);
           try {
@@ -265,6 +270,7 @@ export class ReplicatedLog implements CommitLog {
         this.#writer = writer;
         this.#becameWriter.abort();
         this.#becameWriter = new AbortController();
+        this.#recovered();
       });
       return previousOwner;
     });
@@ -592,7 +598,7 @@ export class ReplicatedLog implements CommitLog {
   #recovered(): void {
     if (this.#failure === null) return;
     this.#failure = null;
-    this.#options.logger.info({ log: this.name }, 'the log is followed again');
+    this.#options.logger.info({ log: this.name }, 'the log can be followed again');
   }
 
   #inOrder<Result>(section: () => Promise<Result>): Promise<Result> {
