@@ -13,6 +13,10 @@
 #include "../cuda/remote.h"
 #include "batch.h"
 
+#if defined(SAGITTA_EMULATE_CUDA)
+#include "../testing/cuda_emulation/settings.h"
+#endif
+
 using namespace sagitta::addon;
 using namespace sagitta::cuda;
 
@@ -140,8 +144,12 @@ Napi::Value open(const Napi::CallbackInfo& info) {
   const auto number = [](const Napi::Object& from, const char* name) {
     return from.Get(name).As<Napi::Number>().DoubleValue();
   };
-  const deadlines patience{number(limits, "openMs"), number(limits, "callMs"),
-                           number(limits, "productsPerMs"), number(limits, "bytesPerMs")};
+  deadlines patience{number(limits, "openMs"), number(limits, "callMs"),
+                     number(limits, "productsPerMs"), number(limits, "bytesPerMs")};
+#if defined(SAGITTA_EMULATE_CUDA)
+  patience.open_ms *= emulation::current_settings().patience;
+  patience.call_ms *= emulation::current_settings().patience;
+#endif
   std::string kernels;
   if (info[2].IsString()) kernels = info[2].As<Napi::String>();
   return rethrown(env, [&] {

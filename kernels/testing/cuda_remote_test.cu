@@ -226,10 +226,16 @@ bool test_fault(sagitta_device* opened, const workload& work, const planned_faul
 void test_faults(uint64_t seed) {
   sagitta_device* const opened = open_device(0, "mma", {});
   const workload work(seed);
+  // How many launches and calls there are; a process that hangs and one that is late look alike.
+  uint64_t launch_count = 0;
+  uint64_t call_count = 0;
   for (const planned_fault& fault : faults) {
+    uint64_t& count = fault.is_launch ? launch_count : call_count;
+    const bool is_first = count == 0;
     uint64_t at = 1;
-    while (test_fault(opened, work, fault, at)) at += fault.step;
+    while ((is_first || at <= count) && test_fault(opened, work, fault, at)) at += fault.step;
     require(at > 1, std::string(fault.name) + ": no fault happened");
+    if (is_first) count = at - 1;
     std::printf("%s, up to %llu: ok\n", fault.name, static_cast<unsigned long long>(at));
     std::fflush(stdout);
   }

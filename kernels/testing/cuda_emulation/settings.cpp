@@ -80,6 +80,8 @@ settings settings_of_environment() {
   wanted.kind = fault_of_environment();
   wanted.fault_at_call = number_of_environment("SAGITTA_EMULATED_FAULT_AT_CALL", 0);
   wanted.fault_after = number_of_environment("SAGITTA_EMULATED_FAULT_AFTER", 0);
+  wanted.patience =
+      static_cast<uint32_t>(number_of_environment("SAGITTA_EMULATED_PATIENCE", wanted.patience));
   wanted.resident_blocks_max = static_cast<uint32_t>(
       number_of_environment("SAGITTA_EMULATED_BLOCKS", wanted.resident_blocks_max));
   wanted.accesses_per_yield = static_cast<uint32_t>(

@@ -12,6 +12,8 @@
 //   SAGITTA_EMULATED_FAULT_FILE   a file that a test writes when a fault is to happen, as
 //                                 "hang launch 3" or "killed call 1", counted from then on; the
 //                                 process of an open device that reads it removes it
+//   SAGITTA_EMULATED_PATIENCE     how many times as long a call of the addon may make no progress (1):
+//                                 the emulation is slow on a busy machine
 //   SAGITTA_EMULATED_BLOCKS       how many blocks of a grid are resident at most (4), within what the
 //                                 multiprocessors have room for; 1 runs one block after another
 //   SAGITTA_EMULATED_ACCESSES     in programs whose kernels are instrumented (races.h): after how many
@@ -37,6 +39,7 @@ struct settings {
   /** The numbers of the launch and of the call at which it happens; 0 for never. */
   uint64_t fault_after = 0;
   uint64_t fault_at_call = 0;
+  uint32_t patience = 1;
   uint32_t resident_blocks_max = 4;
   uint32_t accesses_per_yield = 24;
   bool finds_races = true;

@@ -19,6 +19,8 @@ import { ADDON, connectEmulated, MISSING_ADDON } from './emulated-devices.js';
 if (MISSING_ADDON === false) {
   // The emulator reads it once, at its first call.
   process.env.SAGITTA_EMULATED_DEVICES = '2';
+  // A call of a busy machine only seems to hang.
+  process.env.SAGITTA_EMULATED_PATIENCE = '12';
   testContract('with codes of the simd engine', (engine) => withCodes(engine), createSimdEngine);
   testContract('without codes', (engine) => engine, createReferenceEngine);
   testChoice();

@@ -31,7 +31,7 @@ import { ADDON, createFaultFile, MISSING_ADDON } from './emulated-devices.js';
 /** Long enough for the emulation on a busy machine, where a call only seems to hang otherwise. */
 const PATIENT = { openMs: 600_000, callMs: 120_000 };
 /** For faults that hang: a test waits for this long. */
-const IMPATIENT = { openMs: 600_000, callMs: 4_000 };
+const IMPATIENT = { openMs: 600_000, callMs: 15_000 };
 
 async function createCase(t: TestContext, options: Partial<CudaEngineOptions> = {}) {
   const events: CudaEvent[] = [];
