@@ -1,5 +1,6 @@
 // Holds a process to a share of a core, or to so much memory, by a control group, of either version of them.
 
+import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -39,15 +40,21 @@ export class ControlGroup {
   ): ControlGroup | null {
     const isOld = existsSync(join(ROOT, controller));
     const folder = join(ROOT, isOld ? controller : '', `sagitta-bench-${process.pid}-${name}`);
+    const group = new ControlGroup(folder);
     try {
       mkdirSync(folder);
       for (const [file, text] of Object.entries(settingsOf(isOld))) {
         writeFileSync(join(folder, file), text);
       }
-      return new ControlGroup(folder);
     } catch {
+      void group.remove();
       return null;
     }
+    // A group that can be made is not always one that can be joined.
+    const [command, ...words] = group.prefix;
+    if (spawnSync(command!, [...words, 'true'], { stdio: 'ignore' }).status === 0) return group;
+    void group.remove();
+    return null;
   }
 
   /** A command that runs another one in the group. */
@@ -59,7 +66,7 @@ export class ControlGroup {
   async remove(): Promise<void> {
     for (let i = 0; i < REMOVE_TRIES; i++) {
       try {
-        rmdirSync(this.#folder);
+        if (existsSync(this.#folder)) rmdirSync(this.#folder);
         return;
       } catch {
         await sleep(20);
