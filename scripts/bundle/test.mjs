@@ -26,7 +26,7 @@ import { parseArgs } from 'node:util';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 /** An empty environment: a node in PATH, a locale or a home could hide what the bundle lacks. */
 const ENVIRONMENT = { PATH: '/usr/bin:/bin' };
-const START_MS_MAX = 30_000;
+const START_MS_MAX = 120_000;
 const COMMAND_MS_MAX = 300_000;
 
 const { values: options } = parseArgs({

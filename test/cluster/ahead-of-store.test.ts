@@ -172,8 +172,12 @@ describe('a node whose memory is ahead of its store', () => {
         ? true
         : undefined,
     );
-    const { database } = await cluster.ownerOf('new');
-    await database.collection('new').write(rowOf('x'), { mode: 'insert' });
+    await waitFor('a write', async () => {
+      // The one whose store has failed is about to give up the log.
+      const { database } = await cluster.ownerOf('new');
+      const written = database.collection('new').write(rowOf('x'), { mode: 'upsert' });
+      return await written.catch(() => undefined);
+    });
     await cluster.settle();
     for (const node of cluster.nodes) {
       const { vectors } = await node.database.collection('new').list({ limit: 10 });

@@ -134,7 +134,7 @@ describe('a checkpoint of a log', () => {
     const { cluster } = await startWith(names, { balanceMs: 20 });
     const leader = await cluster.leader();
     const all = [new Written(cluster)];
-    for (let i = 0; i < 5; i++) {
+    for (let i = 0; i < 11; i++) {
       await leader.database.createCollection({ id: `c${i}`, ...SHAPE });
       all.push(new Written(cluster, `c${i}`));
     }

@@ -10,7 +10,9 @@ import { type RunningServer, startServer } from '../../src/main.js';
 import { backupDirectory, restoreBackups, verifyDirectory } from '../../src/offline.js';
 import { loadConfig } from '../../src/platform/config.js';
 import { restoreBackup } from '../../src/storage/backup.js';
+import { PATIENT_LIMITS } from '../support/patience.js';
 import { NatsServers, natsMissing } from './nats-servers.js';
+import { patientFetch } from './patient-fetch.js';
 import { startNode, waitForLeader } from './running-cluster.js';
 
 describe('a node that brings data into a cluster', { skip: natsMissing() ?? false }, () => {
@@ -38,10 +40,12 @@ describe('a node that brings data into a cluster', { skip: natsMissing() ?? fals
     await server.stop();
   };
   /** A service that is not a node. */
-  const alone = (dataDir: string): Promise<RunningServer> =>
-    kept(
+  const alone = async (dataDir: string): Promise<RunningServer> => {
+    const usual = loadConfig({ env: {} });
+    const server = await kept(
       startServer({
-        ...loadConfig({ env: {} }),
+        ...usual,
+        limits: { ...usual.limits, ...PATIENT_LIMITS },
         port: 0,
         engine: 'reference',
         logLevel: 'error',
@@ -49,6 +53,9 @@ describe('a node that brings data into a cluster', { skip: natsMissing() ?? fals
         dataDir,
       }),
     );
+    await server.loaded;
+    return server;
+  };
   const startIn = (cluster: string, node: string, isFounding = false): Promise<RunningServer> =>
     kept(
       startNode({
@@ -61,22 +68,20 @@ describe('a node that brings data into a cluster', { skip: natsMissing() ?? fals
     );
 
   async function post(server: RunningServer, path: string, body: unknown): Promise<unknown> {
-    const reply = await fetch(`${server.url}/v1${path}`, {
+    const { status, text } = await patientFetch(`${server.url}/v1${path}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
     });
-    const text = await reply.text();
-    assert.equal(reply.status, 200, text);
+    assert.equal(status, 200, text);
     return JSON.parse(text);
   }
   const write = (server: RunningServer, id: string, collection = 'c') =>
     post(server, `/collections/${collection}/vectors`, { vectors: [{ id, values: [1, 2] }] });
   async function strongly<Reply>(server: RunningServer, path: string): Promise<Reply> {
     const headers = { 'sagitta-consistency': 'strong' };
-    const reply = await fetch(`${server.url}/v1${path}`, { headers });
-    const text = await reply.text();
-    assert.equal(reply.status, 200, text);
+    const { status, text } = await patientFetch(`${server.url}/v1${path}`, { headers });
+    assert.equal(status, 200, text);
     return JSON.parse(text) as Reply;
   }
   async function digestAt(server: RunningServer, collection = 'c'): Promise<string> {
@@ -84,13 +89,19 @@ describe('a node that brings data into a cluster', { skip: natsMissing() ?? fals
     return (await strongly<{ digest: string }>(server, path)).digest;
   }
   interface Shown {
+    readonly status: string;
     readonly nodes?: readonly string[];
     readonly move?: unknown;
     readonly replication_factor?: number;
     readonly vector_count: number;
   }
-  const shown = (server: RunningServer, collection: string) =>
-    strongly<Shown>(server, `/collections/${collection}`);
+  const shown = async (server: RunningServer, collection: string): Promise<Shown> => {
+    for (;;) {
+      const found = await strongly<Shown>(server, `/collections/${collection}`);
+      // No node that holds it has answered in time.
+      if (found.status !== 'elsewhere') return found;
+    }
+  };
 
   it('is refused unless it is told to, and then gives the others everything', async () => {
     const single = await alone(join(folder, 'one', 'n1'));
@@ -161,8 +172,8 @@ describe('a node that brings data into a cluster', { skip: natsMissing() ?? fals
     const body = JSON.stringify({ replication_factor: 2 });
     const headers = { 'content-type': 'application/json' };
     const path = `${first.url}/v1/collections/later`;
-    const changed = await fetch(path, { method: 'PATCH', headers, body });
-    assert.equal(changed.status, 200, await changed.text());
+    const changed = await patientFetch(path, { method: 'PATCH', headers, body });
+    assert.equal(changed.status, 200, changed.text);
     const digests = new Map<string, string>();
     for (const id of Object.keys(factors)) digests.set(id, await digestAt(first, id));
     const { name } = (await post(first, '/backups', {})) as { name: string };

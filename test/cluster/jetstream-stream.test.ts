@@ -8,6 +8,7 @@ import { logContract } from './log-contract.js';
 import { NatsServers, natsMissing } from './nats-servers.js';
 
 const missing = natsMissing();
+const PATIENT = { publishMsMax: 60_000 };
 
 describe('JetStream', { skip: missing ?? false }, () => {
   let servers: NatsServers;
@@ -28,11 +29,11 @@ describe('JetStream', { skip: missing ?? false }, () => {
   let count = 0;
   logContract('JetStream', {
     async create() {
-      const stream = new JetStreamStream(await connect(), `log-${++count}`);
+      const stream = new JetStreamStream(await connect(), `log-${++count}`, PATIENT);
       await stream.create({ replicas: 3, messageBytesMax: 1_000_000 });
       return stream;
     },
-    openAgain: async ({ name }) => new JetStreamStream(await connect(), name),
+    openAgain: async ({ name }) => new JetStreamStream(await connect(), name, PATIENT),
   });
 
   it('is trimmed when a server has done it and has not replied', async () => {

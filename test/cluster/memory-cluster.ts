@@ -20,7 +20,7 @@ import { createTestClock, openDatabase, type TestClock } from '../database/harne
 import { MemoryNetwork, type MemoryService } from './memory-service.js';
 
 /** A halted machine may be late by seconds; a test waits for what it expects for so long. */
-const WAIT_MS_MAX = 60_000;
+const WAIT_MS_MAX = 300_000;
 /** Of the collections of tests that are not about their shape. */
 export const SHAPE = { dimension: 2, metric: 'dot', description: null, labels: {} } as const;
 /** Nobody is silent: the network tells who is gone. */
@@ -30,7 +30,8 @@ const TIMING = {
   electionMs: 5,
   settleMs: 50,
   leaveMs: 50,
-  balanceMs: WAIT_MS_MAX,
+  // Tests of that have it happen.
+  balanceMs: Number.POSITIVE_INFINITY,
   placeMs: 5,
   replaceMs: WAIT_MS_MAX,
 };
@@ -254,7 +255,7 @@ export async function waitFor<Value>(
   for (;;) {
     const found = await find();
     if (found !== undefined) return found;
-    if (performance.now() > deadlineMs) throw new Error(`${what} did not come within a minute`);
+    if (performance.now() > deadlineMs) throw new Error(`${what} did not come in time`);
     await sleep(5);
   }
 }

@@ -2,7 +2,6 @@
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,11 +9,14 @@ import { fileURLToPath } from 'node:url';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import type { JetStreamConnection } from '../../src/cluster/logs/jetstream-stream.js';
+import { freePorts } from '../support/free-ports.js';
 
 /** Written by scripts/install-nats.mjs. */
 const INSTALLED = fileURLToPath(new URL('../../../build/nats/nats-server', import.meta.url));
 export const NATS_PROGRAM = existsSync(INSTALLED) ? INSTALLED : 'nats-server';
-const START_MS_MAX = 60_000;
+const START_MS_MAX = 120_000;
+/** Servers that are busy, or elect a leader, answer late. */
+const API_MS_MAX = 30_000;
 
 /** Why the tests are skipped; undefined when they can run. */
 export function natsMissing(): string | undefined {
@@ -96,7 +98,7 @@ ${count > 1 ? cluster : ''}
     });
     const servers = new NatsServers(folder, started, ports);
     try {
-      await servers.#waitUntilReady();
+      await servers.#waitUntilReady(count);
     } catch (error) {
       await servers.stop();
       throw error;
@@ -120,8 +122,8 @@ ${count > 1 ? cluster : ''}
     });
     return {
       connection,
-      client: jetstream(connection),
-      manager: await jetstreamManager(connection, { checkAPI: false }),
+      client: jetstream(connection, { timeout: API_MS_MAX }),
+      manager: await jetstreamManager(connection, { checkAPI: false, timeout: API_MS_MAX }),
       close: () => connection.close(),
     };
   }
@@ -231,13 +233,16 @@ ${count > 1 ? cluster : ''}
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  async #waitUntilReady(): Promise<void> {
+  /** Until a stream can be made with a replica on every server: one may be there later than the others. */
+  async #waitUntilReady(count: number): Promise<void> {
     const deadlineMs = performance.now() + START_MS_MAX;
     for (;;) {
       try {
         const connection = await connect({ servers: [...this.urls], reconnect: false });
         try {
-          await (await jetstreamManager(connection)).getAccountInfo();
+          const { streams } = await jetstreamManager(connection);
+          await streams.add({ name: 'probe', num_replicas: count });
+          await streams.delete('probe');
           return;
         } finally {
           await connection.close();
@@ -252,7 +257,11 @@ ${count > 1 ? cluster : ''}
 
 function run({ configFile, place }: Omit<Server, 'child'>): ChildProcess {
   const [command, ...words] = [...place.prefix, NATS_PROGRAM, '--config', configFile];
-  return spawn(command!, words, { stdio: 'ignore' });
+  const child = spawn(command!, words, { stdio: 'ignore' });
+  child.once('exit', (code) => {
+    if (code !== null) console.error(`a NATS server ended by itself with ${code}: ${configFile}`);
+  });
+  return child;
 }
 
 async function kill(child: ChildProcess): Promise<void> {
@@ -260,17 +269,4 @@ async function kill(child: ChildProcess): Promise<void> {
   const ended = new Promise((resolve) => child.once('exit', resolve));
   child.kill('SIGKILL');
   await ended;
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(
-    Array.from({ length: count }, async () => {
-      const server = createServer();
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      return server;
-    }),
-  );
-  const ports = servers.map((server) => (server.address() as { port: number }).port);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
 }

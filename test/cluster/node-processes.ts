@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type ServerProcess, startServerProcess } from '../support/server-process.js';
 
 const POLL_MS = 50;
+const START_MS_MAX = 180_000;
 
 /** How one node differs from the others. */
 interface NodePlace {
@@ -81,6 +82,19 @@ export class NodeProcesses {
     });
     this.#running.set(node, server);
     this.#urls.set(node, server.url);
+  }
+
+  /** As a process manager does: a node ends when it starts while the NATS servers start or elect a leader. */
+  async startUntilReady(node: string): Promise<void> {
+    const deadlineMs = performance.now() + START_MS_MAX;
+    for (;;) {
+      try {
+        return await this.start(node);
+      } catch (error) {
+        if (performance.now() > deadlineMs) throw error;
+        await sleep(POLL_MS);
+      }
+    }
   }
 
   isRunning(node: string): boolean {

@@ -242,7 +242,7 @@ describe('the collections of a cluster', () => {
     const balanceMs = 50;
     const cluster = await MemoryCluster.start(['n1', 'n2', 'n3'], {}, { balanceMs });
     const leader = await cluster.leader();
-    const ids = Array.from({ length: 12 }, (_, i) => `c${i}`);
+    const ids = Array.from({ length: 40 }, (_, i) => `c${i}`);
     for (const id of ids) await leader.database.createCollection({ id, ...SHAPE });
     const owners = await waitFor('owners that differ', async () => {
       const found = new Set<string>();

@@ -27,7 +27,7 @@ export function startNode({ nats, name, node, folder, config = {} }: NodeOptions
     engine: 'reference',
     logLevel: 'error',
     threads: 1,
-    limits: { ...usual.limits, ...PATIENT_LIMITS },
+    limits: { ...usual.limits, ...PATIENT_LIMITS, requestMsMax: 120_000 },
     // A test may not fail because the machine is busy.
     clusterSilentMs: 60_000,
     ...config,
@@ -39,9 +39,18 @@ export function startNode({ nats, name, node, folder, config = {} }: NodeOptions
   });
 }
 
-async function leaderSeenAt(url: string): Promise<string | null> {
+interface SeenCluster {
+  readonly leader: string | null;
+  readonly nodes: readonly { readonly name: string; readonly state: string }[];
+}
+
+async function clusterSeenAt(url: string): Promise<SeenCluster> {
   const reply = await fetch(`${url}/v1/cluster`);
-  return ((await reply.json()) as { leader: string | null }).leader;
+  return (await reply.json()) as SeenCluster;
+}
+
+async function leaderSeenAt(url: string): Promise<string | null> {
+  return (await clusterSeenAt(url)).leader;
 }
 
 /** Resolves with the node that leads when all nodes know it. */
@@ -96,9 +105,18 @@ export class RunningCluster {
     return this.servers.get(node)!.url;
   }
 
-  /** Resolves when every node knows who leads. */
+  /** Resolves when every node knows who leads, and that these nodes serve and no others. */
   async whenWritable(): Promise<void> {
-    await waitForLeader([...this.servers.values()].map(({ url }) => url));
+    const names = [...this.servers.keys()].sort().join();
+    const urls = [...this.servers.values()].map(({ url }) => url);
+    for (;;) {
+      await waitForLeader(urls);
+      const seen = await Promise.all(urls.map(clusterSeenAt));
+      const servingOf = ({ nodes }: SeenCluster) =>
+        nodes.flatMap(({ name, state }) => (state === 'serving' ? name : []));
+      if (seen.every((each) => servingOf(each).sort().join() === names)) return;
+      await sleep(50);
+    }
   }
 
   leaderSeenBy(node: string): Promise<string | null> {

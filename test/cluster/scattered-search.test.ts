@@ -132,7 +132,7 @@ describe('a query that several nodes answer', () => {
   };
 
   const requests = (): QueryRequest[] => {
-    const filter = integer(2) === 0 ? { team: `t${integer(4)}` } : { n: { $lt: integer(100) } };
+    const filter = integer(2) === 0 ? { team: `t${integer(4)}` } : { n: { $lt: 20 + integer(80) } };
     const metric = (['dot', 'euclidean', 'cosine'] as const)[integer(3)]!;
     const base = { vector: vector(), metric, includeMetadata: true };
     const recommend = {

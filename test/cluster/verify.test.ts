@@ -13,7 +13,9 @@ import { startServer } from '../../src/main.js';
 import { loadConfig } from '../../src/platform/config.js';
 import { openLmdbStore } from '../../src/storage/lmdb-store.js';
 import { type CommandResult, run } from '../cli/command.js';
+import { PATIENT_LIMITS } from '../support/patience.js';
 import { NatsServers, natsMissing } from './nats-servers.js';
+import { patientFetch } from './patient-fetch.js';
 import { RunningCluster } from './running-cluster.js';
 
 const NAME = 'verify';
@@ -54,12 +56,12 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
   const blobs = () => (readdirSync(blobFolder(), { recursive: true }) as string[]).sort();
 
   async function post(path: string, body: unknown, url = anyUrl()): Promise<void> {
-    const reply = await fetch(`${url}/v1${path}`, {
+    const { status, text } = await patientFetch(`${url}/v1${path}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
     });
-    assert.equal(reply.status, 200, await reply.text());
+    assert.equal(status, 200, text);
   }
 
   async function writeRows(i: number, url?: string): Promise<void> {
@@ -77,6 +79,17 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
       assert.ok(i < 1_000, `${what} among the shared files`);
       await writeRows(i);
       await sleep(50);
+    }
+  }
+
+  /** A checkpoint that is being made is followed by the removal of what is no longer needed. */
+  async function whenBlobsStay(): Promise<void> {
+    let before = '';
+    for (let same = 0; same < 10; ) {
+      await sleep(100);
+      const now = blobs().join();
+      same = now === before ? same + 1 : 0;
+      before = now;
     }
   }
 
@@ -109,6 +122,7 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
   });
 
   it('finds a damaged chunk of the archive, and a damaged file of a checkpoint', async () => {
+    await whenBlobsStay();
     const chunk = blobs().find((path) => /^archive\/.*\/\d+-\d+-[0-9a-f]+$/.test(path))!;
     const file = blobs().find((path) => /^checkpoints\/.*\/files\//.test(path))!;
     for (const path of [chunk, file]) {
@@ -134,12 +148,14 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
     const dataDir = join(cluster.folder, 'n3');
     const alone = await startServer({
       ...usual,
+      limits: { ...usual.limits, ...PATIENT_LIMITS },
       port: 0,
       engine: 'reference',
       logLevel: 'error',
       threads: 1,
       dataDir,
     });
+    await alone.loaded;
     await post('/collections/c/vectors', { vectors: [{ ...row, values: [1, 2] }] }, alone.url);
     await alone.stop();
     await post('/collections/c/vectors', { vectors: [row] });

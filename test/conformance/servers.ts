@@ -39,8 +39,10 @@ const PROFILES = {
   /** With low rate limits. */
   throttled: {
     isForOneCase: true,
-    limits: { readRateMax: 1, readBurstMax: 2, writeRateMax: 1, writeBurstMax: 4 },
+    limits: { readRateMax: 0.05, readBurstMax: 2, writeRateMax: 0.05, writeBurstMax: 4 },
   },
+  /** For a request that waits for longer than it may. */
+  impatient: { limits: { requestMsMax: 2_500 } },
   /** With limits so low that a case reaches them with a few lines. */
   small: {
     limits: {
@@ -66,10 +68,9 @@ const PROFILES = {
       metadataColumnsMax: 2,
       segmentRowsMax: 64,
       collectionsMax: 3,
-      requestMsMax: 2_500,
       queuedQueriesMax: 2,
-      retentionMs: 1_200,
-      idempotencyMs: 1_200,
+      retentionMs: 5_000,
+      idempotencyMs: 5_000,
       idempotencyKeyCharactersMax: 16,
       descriptionCharactersMax: 16,
       labelsMax: 2,

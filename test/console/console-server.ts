@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { importFiles } from '../../src/cli/import/import-files.js';
 import { ImportJournal } from '../../src/cli/import/journal.js';
 import { type Client, createClient } from '../../src/client/client.js';
+import { freePorts } from '../support/free-ports.js';
 import { type ServerProcess, startServerProcess } from '../support/server-process.js';
 import { createExtremeCollection } from './extreme-collection.js';
 
@@ -25,7 +26,11 @@ export interface ConsoleServer {
 
 export async function startConsoleServer(): Promise<ConsoleServer> {
   const directory = await mkdtemp(join(tmpdir(), 'sagitta-console-'));
-  const settings = { SAGITTA_BACKUP_DIR: join(directory, 'backups') };
+  const [port] = await freePorts(1);
+  const settings = {
+    SAGITTA_BACKUP_DIR: join(directory, 'backups'),
+    SAGITTA_PORT: String(port),
+  };
   const dataDirectory = join(directory, 'data');
   let server: ServerProcess = await startServerProcess({ dataDirectory, settings });
   const { url } = server;
@@ -36,8 +41,7 @@ export async function startConsoleServer(): Promise<ConsoleServer> {
     kill: () => server.kill(),
     async restart() {
       await server.kill();
-      const samePort = { ...settings, SAGITTA_PORT: new URL(url).port };
-      server = await startServerProcess({ dataDirectory, settings: samePort });
+      server = await startServerProcess({ dataDirectory, settings });
     },
     async close() {
       await server.stop();

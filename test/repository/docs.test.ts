@@ -3,16 +3,15 @@
 
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { ERROR_TITLES } from '../../src/common/errors.js';
 import { describeSettings } from '../../src/platform/config.js';
+import { freePorts } from '../support/free-ports.js';
 import { startTestServer } from '../support/server-in-process.js';
 
 /** The compiled test is at dist/test; the documents are read where they were written. */
@@ -65,8 +64,8 @@ test('the steps of docs/production.md work from top to bottom', {
   const folder = await mkdtemp(join(tmpdir(), 'sagitta-docs-'));
   try {
     await putCommandInto(folder);
-    const port = String(await freePort());
-    const environment = { PATH: `${folder}:${process.env.PATH}`, SAGITTA_PORT: port };
+    const [port] = await freePorts(1);
+    const environment = { PATH: `${folder}:${process.env.PATH}`, SAGITTA_PORT: String(port) };
     const options = { cwd: folder, mayWriteToStderr: true };
     await runExamples('docs/production.md', (script) =>
       runShell(script.replaceAll(':8484', `:${port}`), environment, options),
@@ -210,15 +209,6 @@ async function putCommandInto(folder: string): Promise<void> {
   const path = join(folder, 'sagitta');
   await writeFile(path, `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`);
   await chmod(path, 0o755);
-}
-
-/** A port that nothing listens on at the moment. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0);
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
 }
 
 /**

@@ -17,7 +17,7 @@ const CHECKPOINT_BYTES = 4_000_000;
 const POLL_MS = 100;
 /** A process manager starts a node again that has ended. */
 const STARTS_MAX = 20;
-const SYNC_MS_MAX = 120_000;
+const SYNC_MS_MAX = 600_000;
 /** Lines of each log that are shown. */
 const LOGGED_MAX = 15;
 const BUCKET = 'vectors';

@@ -14,6 +14,7 @@ import {
 } from '../../../src/cluster/logs/collection-log.js';
 import { JetStreamStream } from '../../../src/cluster/logs/jetstream-stream.js';
 import { createRandom } from '../../database/harness.js';
+import { eventually } from '../../support/waiting.js';
 import { commitOf } from '../log-contract.js';
 import { NatsServers } from '../nats-servers.js';
 
@@ -39,6 +40,8 @@ const SHARDS = [0, 1, 2];
 const SERVERS = 3;
 /** Between the end of a fault and the next one, so that all replicas have what was written. */
 const CALM_MS = 3_000;
+/** Acknowledged at least, for each fault. */
+const COMMITS_PER_FAULT = 10;
 
 export async function runLogFaults(options: LogFaultsOptions): Promise<LogFaultsReport> {
   const servers = await NatsServers.start(SERVERS);
@@ -122,12 +125,19 @@ class Run {
   }
 
   async #readAll(log: ChainedLog): Promise<LinkedRecord[]> {
-    const records: LinkedRecord[] = [];
-    const signal = new AbortController().signal;
-    for await (const record of log.readToEnd(LOG_START, { signal })) {
-      if (record.kind !== 'barrier') records.push(record);
+    const { signal } = new AbortController();
+    for (;;) {
+      const records: LinkedRecord[] = [];
+      try {
+        for await (const record of log.readToEnd(LOG_START, { signal })) {
+          if (record.kind !== 'barrier') records.push(record);
+        }
+        return records;
+      } catch (error) {
+        if ((error as { code?: string }).code === 'data_corrupt') throw error;
+        await sleep(100);
+      }
     }
-    return records;
   }
 
   /** Takes over, writes until another one has, and waits for its next turn. */
@@ -198,6 +208,8 @@ class Run {
     if (kind === 'kill') await this.#servers.restart(server);
     else this.#servers.signal(server, 'SIGCONT');
     await sleep(CALM_MS);
+    const enough = (number + 1) * COMMITS_PER_FAULT;
+    await eventually('commits after the fault', () => this.#acknowledged.size >= enough);
   }
 
   #check(read: readonly LinkedRecord[]): void {

@@ -52,7 +52,7 @@ export interface NodeFaultsReport {
 const ROUND_FAULTS_MAX = 25;
 const POLL_MS = 20;
 /** Of writes, after the end of a fault. */
-const RESUME_MS_MAX = 120_000;
+const RESUME_MS_MAX = 300_000;
 
 export async function runNodeFaults(options: NodeFaultsOptions): Promise<NodeFaultsReport> {
   const folder = mkdtempSync(join(tmpdir(), 'sagitta-faults-'));

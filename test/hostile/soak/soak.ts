@@ -97,16 +97,20 @@ class Soak {
     await this.#start();
     await this.#workload.load(this.#call);
     this.#startedAtMs = performance.now();
-    const endMs = this.#startedAtMs + durationMs;
     const capacities: number[] = [];
-    for (let isKilled = false; performance.now() < endMs; isKilled = !isKilled) {
-      const restartAtMs = Math.min(endMs, performance.now() + restartMs);
-      while (performance.now() < restartAtMs) {
+    let isKilled = false;
+    // Restarts, and waiting for the last replies before them, do not count.
+    for (let workedMs = 0; workedMs < durationMs; workedMs += restartMs) {
+      if (workedMs > 0) {
+        await this.#restart(isKilled);
+        isKilled = !isKilled;
+      }
+      const endMs = performance.now() + Math.min(restartMs, durationMs - workedMs);
+      while (performance.now() < endMs) {
         const capacity = await this.#calibrate();
         capacities.push(capacity);
-        await this.#work(capacity * load, restartAtMs);
+        await this.#work(capacity * load, endMs);
       }
-      if (performance.now() < endMs) await this.#restart(isKilled);
     }
     await this.#server!.stop();
     await this.#verify();
@@ -165,6 +169,7 @@ class Soak {
 
   /** Sends at the rate, whether replies come or not, until the time or until requests are behind. */
   async #work(rate: number, endMs: number): Promise<void> {
+    const sampleCount = this.#samples.length;
     let isEnding = false;
     const sampling = (async () => {
       while (!isEnding) {
@@ -193,6 +198,7 @@ class Soak {
     await Promise.all(under.keys());
     isEnding = true;
     await Promise.all([sampling, acknowledging]);
+    if (this.#samples.length === sampleCount) await this.#sample();
   }
 
   /** Latency counts from the time when the request was due. */

@@ -1,0 +1,47 @@
+// Ports for servers that are started on them later, or again. They are below those that the system gives to
+// outgoing connections and to servers that ask for any port, which would take one that is free for a moment.
+
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+
+const FIRST = 10_000;
+/** Of those that the system gives, by default. */
+const SYSTEM_FIRST = 32_768;
+/** How far the processes of tests are apart, whose numbers follow each other. */
+const APART = 101;
+
+const end = firstOfSystem();
+let at = process.pid * APART;
+
+export async function freePorts(count: number): Promise<number[]> {
+  const ports: number[] = [];
+  while (ports.length < count) {
+    const port = FIRST + (at++ % (end - FIRST));
+    if (await isFree(port)) ports.push(port);
+  }
+  return ports;
+}
+
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  try {
+    server.listen(port, '127.0.0.1');
+    await once(server, 'listening');
+  } catch {
+    return false;
+  }
+  server.close();
+  await once(server, 'close');
+  return true;
+}
+
+function firstOfSystem(): number {
+  try {
+    const [first] = readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'utf8').split('\t');
+    if (Number(first) > 2 * FIRST) return Number(first);
+  } catch {
+    // Not Linux.
+  }
+  return SYSTEM_FIRST;
+}
