@@ -394,6 +394,10 @@ export class Catalogue {
         if (value === null) {
           const entry = this.#collections.get(id);
           if (entry !== undefined) removed.push(entry);
+          // What an earlier one of the operations has put there.
+          for (const [incarnation, definition] of after) {
+            if (definition.id === id) after.delete(incarnation);
+          }
           continue;
         }
         const definition = decodeDefinition(value, id);
