@@ -9,6 +9,8 @@ import { fileURLToPath } from 'node:url';
 import pino, { type Logger as PinoLogger } from 'pino';
 import type { Blobs } from './cluster/blobs/blobs.js';
 import type { ClusterNode } from './cluster/nodes/cluster-node.js';
+import type { NatsService } from './cluster/nodes/nats-service.js';
+import type { NatsDurability } from './cluster/upkeep/nats-durability.js';
 import { systemClock } from './common/clock.js';
 import { assert, SagittaError } from './common/errors.js';
 import { packageVersion } from './common/package-version.js';
@@ -223,25 +225,28 @@ async function openBlobStore({ cluster, blobStore }: Config): Promise<Blobs | nu
   return openBlobs(blobStore);
 }
 
+interface JoiningParts {
+  readonly store: DiskStore;
+  readonly blobs: Blobs;
+  readonly logger: PinoLogger;
+  readonly closers: Closers;
+}
+
 /** Brings the store up to date with the cluster. Its packages are loaded only then. */
-async function joinCluster(
-  config: Config,
-  parts: { store: DiskStore; blobs: Blobs; logger: PinoLogger; closers: Closers },
-): Promise<ClusterNode> {
-  const { NatsService, API_LEVEL_MIN } = await import('./cluster/nodes/nats-service.js');
-  const { NatsDurability } = await import('./cluster/upkeep/nats-durability.js');
-  const { ClusterNode: Node } = await import('./cluster/nodes/cluster-node.js');
-  const { store, blobs, logger, closers } = parts;
-  const { cluster, clusterName, clusterNode, clusterReplicas: replicas } = config;
+async function joinCluster(config: Config, parts: JoiningParts): Promise<ClusterNode> {
+  const { NatsService: Service, API_LEVEL_MIN } = await import('./cluster/nodes/nats-service.js');
+  const { NatsDurability: Durability } = await import('./cluster/upkeep/nats-durability.js');
+  const { logger, closers } = parts;
+  const { cluster, clusterName, clusterReplicas: replicas } = config;
   assert(cluster !== null, 'the configuration names NATS servers');
-  const service = await NatsService.connect({
+  const service = await Service.connect({
     urls: cluster,
     cluster: clusterName,
     replicas,
     logger,
   });
   closers.push(() => service.close());
-  const durability = await NatsDurability.open({
+  const durability = await Durability.open({
     monitors: config.clusterMonitors,
     replicas,
     apiLevelMin: API_LEVEL_MIN,
@@ -249,6 +254,17 @@ async function joinCluster(
     logger,
   });
   closers.push(() => durability.close());
+  return await service.whileItAnswers(() => joinThrough(service, durability, config, parts));
+}
+
+async function joinThrough(
+  service: NatsService,
+  durability: NatsDurability,
+  config: Config,
+  { store, blobs, logger, closers }: JoiningParts,
+): Promise<ClusterNode> {
+  const { ClusterNode: Node } = await import('./cluster/nodes/cluster-node.js');
+  const { clusterNode } = config;
   await service.requireReplicas();
   const name = clusterNode ?? hostname();
   const node = await Node.open({

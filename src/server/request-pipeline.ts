@@ -307,10 +307,7 @@ export class RequestPipeline {
       await this.#waitUntilCurrent(id, wanted, request);
     }
     authorizeRoute(route.access, request.principal, collectionOf(request));
-    if (rateKind === 'read' && (await this.#becomesKnown(route, request))) {
-      this.#resolveCollection(route, request);
-      authorizeRoute(route.access, request.principal, collectionOf(request));
-    }
+    if (wanted?.isStrong === false && this.#mayBeNew(route, request)) return { incarnation: null };
     this.#noteIncarnation(request);
     // A write is refused before it has an effect: afterwards its reply must be sent.
     if (rateKind === 'write') this.#replies.check(request.principal.id, 1, 0);
@@ -318,17 +315,14 @@ export class RequestPipeline {
     return 'here';
   }
 
-  /** Whether the collection, which is not known here, has been made through another node a moment ago. */
-  async #becomesKnown({ access }: Route, request: FastifyRequest): Promise<boolean> {
+  /** Of a read: whether the owner of the catalogue may know the collection, and this node does not. */
+  #mayBeNew({ access }: Route, request: FastifyRequest): boolean {
     const { forwarding, database } = this.#services;
     if (forwarding === null || request.forwarded !== null) return false;
     if (typeof access === 'string' || access.on !== 'path') return false;
-    const { id } = collectionOf(request);
-    if (database.incarnationOf(id) !== undefined) return false;
-    // Without an answer of the log in time, this node replies with what it has.
-    const timeout = AbortSignal.timeout(READ_MS_MAX);
-    await forwarding.cluster.whenCurrent(null, timeout).catch(() => {});
-    return database.incarnationOf(id) !== undefined;
+    if (database.incarnationOf(collectionOf(request).id) !== undefined) return false;
+    const { cluster } = forwarding;
+    return !cluster.owns(null) && cluster.ownerOf(null) !== null;
   }
 
   #noteIncarnation(request: FastifyRequest): void {

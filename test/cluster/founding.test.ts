@@ -11,6 +11,7 @@ import { backupDirectory, restoreBackups, verifyDirectory } from '../../src/offl
 import { loadConfig } from '../../src/platform/config.js';
 import { restoreBackup } from '../../src/storage/backup.js';
 import { PATIENT_LIMITS } from '../support/patience.js';
+import { eventually } from '../support/waiting.js';
 import { NatsServers, natsMissing } from './nats-servers.js';
 import { patientFetch } from './patient-fetch.js';
 import { startNode, waitForLeader } from './running-cluster.js';
@@ -96,11 +97,12 @@ describe('a node that brings data into a cluster', { skip: natsMissing() ?? fals
     readonly vector_count: number;
   }
   const shown = async (server: RunningServer, collection: string): Promise<Shown> => {
-    for (;;) {
-      const found = await strongly<Shown>(server, `/collections/${collection}`);
-      // No node that holds it has answered in time.
-      if (found.status !== 'elsewhere') return found;
-    }
+    let found!: Shown;
+    await eventually('a record of a node that holds it', async () => {
+      found = await strongly<Shown>(server, `/collections/${collection}`);
+      return found.status !== 'elsewhere';
+    });
+    return found;
   };
 
   it('is refused unless it is told to, and then gives the others everything', async () => {

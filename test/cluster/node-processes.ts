@@ -4,6 +4,7 @@ import { closeSync, openSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { START_AGAIN } from '../support/server-exit.js';
 import { type ServerProcess, startServerProcess } from '../support/server-process.js';
 
 const POLL_MS = 50;
@@ -28,6 +29,11 @@ export interface NodeProcessesOptions {
   readonly placeOf?: (node: string) => NodePlace;
   /** Where a node writes its log; our own standard error by default. */
   readonly logFileOf?: (node: string) => string;
+}
+
+/** Whether a start that has failed is one that a process manager would repeat. */
+export function isRepeated(error: unknown): boolean {
+  return (error as Error).message.includes(`exit ${START_AGAIN}`);
 }
 
 export class NodeProcesses {
@@ -91,7 +97,7 @@ export class NodeProcesses {
       try {
         return await this.start(node);
       } catch (error) {
-        if (performance.now() > deadlineMs) throw error;
+        if (!isRepeated(error) || performance.now() > deadlineMs) throw error;
         await sleep(POLL_MS);
       }
     }

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { TimeoutError } from '@nats-io/nats-core';
 import type { SagittaError } from '../../src/common/errors.js';
 import type { RunningServer } from '../../src/main.js';
+import { eventually } from '../support/waiting.js';
 import { NatsServers, natsMissing } from './nats-servers.js';
 import { patientFetch } from './patient-fetch.js';
 import { RunningCluster } from './running-cluster.js';
@@ -78,7 +79,8 @@ it('nodes have every acknowledged write in spite of damaged replicas of a log', 
       await write(5);
       for (const node of urls()) assert.deepEqual(await idsAt(node), written);
       for (const node of urls()) {
-        while ((await metric(node, 'sagitta_cluster_logs_failed')) > 0) await sleep(100);
+        const failed = () => metric(node, 'sagitta_cluster_logs_failed');
+        await eventually('all logs are followed', async () => (await failed()) === 0);
       }
     }
     console.log(`${written.length} writes; ${outcomes.join('; ')}`);

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type RunningServer, startServer } from '../../src/main.js';
 import { type Config, loadConfig } from '../../src/platform/config.js';
 import { PATIENT_LIMITS } from '../support/patience.js';
+import { eventually } from '../support/waiting.js';
 import type { NatsServers } from './nats-servers.js';
 
 export interface NodeOptions {
@@ -109,14 +110,13 @@ export class RunningCluster {
   async whenWritable(): Promise<void> {
     const names = [...this.servers.keys()].sort().join();
     const urls = [...this.servers.values()].map(({ url }) => url);
-    for (;;) {
+    const servingOf = ({ nodes }: SeenCluster) =>
+      nodes.flatMap(({ name, state }) => (state === 'serving' ? name : []));
+    await eventually(`${names} serve`, async () => {
       await waitForLeader(urls);
       const seen = await Promise.all(urls.map(clusterSeenAt));
-      const servingOf = ({ nodes }: SeenCluster) =>
-        nodes.flatMap(({ name, state }) => (state === 'serving' ? name : []));
-      if (seen.every((each) => servingOf(each).sort().join() === names)) return;
-      await sleep(50);
-    }
+      return seen.every((each) => servingOf(each).sort().join() === names);
+    });
   }
 
   leaderSeenBy(node: string): Promise<string | null> {

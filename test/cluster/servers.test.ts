@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { JetStreamStream } from '../../src/cluster/logs/jetstream-stream.js';
+import { eventually } from '../support/waiting.js';
 import { NatsServers, natsMissing } from './nats-servers.js';
 import { patientFetch } from './patient-fetch.js';
 import { RunningCluster } from './running-cluster.js';
@@ -208,10 +208,10 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
     const { json: expected } = await ask(leader);
     for (const node of cluster.servers.keys()) {
       // Another node that is late is not asked for a while.
-      for (let metrics = ''; !HAS_FOUND.test(metrics); ) {
+      await eventually('parts of other nodes', async () => {
         assert.deepEqual((await ask(node)).json.matches, expected.matches);
-        metrics = await (await fetch(`${cluster.urlOf(node)}/metrics`)).text();
-      }
+        return HAS_FOUND.test(await (await fetch(`${cluster.urlOf(node)}/metrics`)).text());
+      });
     }
     assert.equal((await at(leader).post('/cluster/search', {})).status, 404);
     const { json } = await at(leader).get('/../openapi.json');
@@ -235,7 +235,7 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
       const { json: found } = await at(follower).get('/cluster');
       return found.nodes.find(({ name }: { name: string }) => name === node).drain;
     };
-    while ((await drainOf(leader)) !== 'drained') await sleep(20);
+    await eventually('the drain', async () => (await drainOf(leader)) === 'drained');
     const drained = leader;
     await findRoles();
     assert.notEqual(leader, drained);
@@ -244,7 +244,7 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
     });
     assert.equal(written.status, 200, JSON.stringify(written.json));
     assert.equal((await at(drained).delete(`/cluster/nodes/${drained}/drain`)).status, 200);
-    while ((await drainOf(drained)) !== 'none') await sleep(20);
+    await eventually('the end of the drain', async () => (await drainOf(drained)) === 'none');
     const unknown = await at(other).put('/cluster/nodes/n9/drain');
     assert.deepEqual([unknown.status, unknown.json.code], [404, 'node_not_found']);
     assert.match(unknown.json.detail, /"n9": there are n1, n2, n3\.$/);

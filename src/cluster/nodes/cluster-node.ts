@@ -269,7 +269,7 @@ export class ClusterNode implements CommitLogs {
 
   /** Makes the log of the catalogue where there is none. */
   static async open(options: ClusterNodeOptions): Promise<ClusterNode> {
-    await options.service.createLog(CATALOGUE);
+    await options.service.createLog(CATALOGUE, { isStarting: true });
     const { founding } = options;
     const isFounding =
       founding !== undefined && (await prepareFounding({ ...options, ...founding }));

@@ -66,7 +66,7 @@ export async function prepareFounding(options: FoundingOptions): Promise<boolean
   // Of an attempt that was not finished: no node can have begun with it.
   for (const log of logs) await new CheckpointFiles(blobs, log).removeAll();
   for (const incarnation of incarnations) {
-    await service.createLog(incarnation);
+    await service.createLog(incarnation, { isStarting: true });
     if (await isWritten(service, incarnation)) {
       throw notEmpty(`the log ${service.openStream(incarnation).name} has records`);
     }

@@ -8,7 +8,7 @@ import {
   jetstream,
   jetstreamManager,
 } from '@nats-io/jetstream';
-import { type NatsConnection, TimeoutError } from '@nats-io/nats-core';
+import { type NatsConnection, RequestError, TimeoutError } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
@@ -28,8 +28,8 @@ const CONNECT_MS_MAX = 10_000;
 const LOG_NAME = /^(catalogue|[\da-f]{8}-[\da-f]{4}-.*)$/;
 /** Until servers of JetStream that have just started must have a leader. */
 const ELECTION_MS_MAX = 60_000;
-/** Until a log must be made that some servers of JetStream are late or absent for. */
-const CREATE_MS_MAX = 20_000;
+/** A request of five seconds for a new log is repeated until then; other changes of the catalogue wait meanwhile. */
+const CREATE_MS_MAX = 8_000;
 const CREATE_PAUSE_MS = 500;
 /** How JetStream numbers its errors: no suitable peers for placement, temporarily unavailable. */
 const PASSING_ERRORS = [10005, 10008];
@@ -97,6 +97,20 @@ export class NatsService implements SharedService {
     return this.#connection.info?.server_id;
   }
 
+  /** What a node does when it starts. Throws `no_leader` when the servers do not answer it in time. */
+  async whileItAnswers<Result>(start: () => Promise<Result>): Promise<Result> {
+    try {
+      return await start();
+    } catch (cause) {
+      if (!(cause instanceof TimeoutError || cause instanceof RequestError)) throw cause;
+      throw new SagittaError(
+        'no_leader',
+        `The NATS servers (SAGITTA_CLUSTER) did not answer in time: ${cause.message}. They are starting, busy, or electing a leader. Start the node again.`,
+        { cause, retryAfterSeconds: 1 },
+      );
+    }
+  }
+
   /** Throws `configuration_invalid` for logs that were made with fewer replicas than are configured now. */
   async requireReplicas(): Promise<void> {
     const found: { name: string; replicas: number }[] = [];
@@ -117,16 +131,18 @@ export class NatsService implements SharedService {
     return new JetStreamStream(this.#jetStream, `${this.#cluster}-${name}`);
   }
 
-  async createLog(name: string): Promise<void> {
+  async createLog(name: string, { isStarting = false } = {}): Promise<void> {
     const stream = this.openStream(name);
     const messageBytesMax = this.#connection.info?.max_payload ?? MESSAGE_BYTES_MAX;
-    const deadlineMs = performance.now() + CREATE_MS_MAX;
+    const startedAtMs = performance.now();
     for (;;) {
       try {
         await stream.create({ replicas: this.#replicas, messageBytesMax });
         return;
       } catch (cause) {
-        if (mayPass(cause) && performance.now() < deadlineMs) {
+        const lastedMs = performance.now() - startedAtMs;
+        const mayPass = isStarting ? isOfStart(cause) : cause instanceof TimeoutError;
+        if (mayPass && lastedMs < (isStarting ? ELECTION_MS_MAX : CREATE_MS_MAX)) {
           await sleep(CREATE_PAUSE_MS);
           continue;
         }
@@ -167,8 +183,8 @@ export class NatsService implements SharedService {
   }
 }
 
-/** Whether servers of JetStream that start, elect a leader or are busy may be the cause. */
-function mayPass(error: unknown): boolean {
+/** Whether servers of JetStream that have just started may be the cause. */
+function isOfStart(error: unknown): boolean {
   if (error instanceof JetStreamApiError) return PASSING_ERRORS.includes(error.code);
   return error instanceof TimeoutError;
 }

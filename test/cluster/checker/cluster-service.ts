@@ -21,7 +21,7 @@ import {
   type TestedService,
 } from '../../hostile/checker/service.js';
 import type { NatsServers } from '../nats-servers.js';
-import { NodeProcesses } from '../node-processes.js';
+import { isRepeated, NodeProcesses } from '../node-processes.js';
 
 const NODES = ['n1', 'n2', 'n3'];
 const SERVERS = 3;
@@ -133,8 +133,9 @@ export class ClusterService implements TestedService {
           },
         });
         return;
-      } catch {
-        // Killed, or ended by itself, as it does while the NATS servers elect a leader.
+      } catch (error) {
+        // It may also end by itself, as it does while the NATS servers elect a leader.
+        if (!isDone && !isRepeated(error)) throw error;
         if (isDone) this.marks.killsWhileStarting++;
       } finally {
         clearTimeout(timer);

@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { RequestError, TimeoutError } from '@nats-io/nats-core';
 import { ChainedLog } from '../../../src/cluster/logs/chained-log.js';
 import {
   type AppendOutcome,
@@ -40,7 +41,7 @@ const SHARDS = [0, 1, 2];
 const SERVERS = 3;
 /** Between the end of a fault and the next one, so that all replicas have what was written. */
 const CALM_MS = 3_000;
-/** Acknowledged at least, for each fault. */
+/** Acknowledged at least, after each fault. */
 const COMMITS_PER_FAULT = 10;
 
 export async function runLogFaults(options: LogFaultsOptions): Promise<LogFaultsReport> {
@@ -134,8 +135,8 @@ class Run {
         }
         return records;
       } catch (error) {
-        if ((error as { code?: string }).code === 'data_corrupt') throw error;
-        await sleep(100);
+        const isTimeout = error instanceof TimeoutError || error instanceof RequestError;
+        if (!isTimeout) throw error;
       }
     }
   }
@@ -208,7 +209,7 @@ class Run {
     if (kind === 'kill') await this.#servers.restart(server);
     else this.#servers.signal(server, 'SIGCONT');
     await sleep(CALM_MS);
-    const enough = (number + 1) * COMMITS_PER_FAULT;
+    const enough = this.#acknowledged.size + COMMITS_PER_FAULT;
     await eventually('commits after the fault', () => this.#acknowledged.size >= enough);
   }
 
