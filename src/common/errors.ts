@@ -56,6 +56,7 @@ export const ERROR_TITLES = {
   overloaded: 'The service is overloaded',
   no_leader: 'No node can write at the moment',
   no_holder: 'No node that holds the collection answers',
+  outcome_unknown: 'Whether the request took effect is not known',
   starting: 'The service is starting',
   stopping: 'The service is stopping',
   deadline_exceeded: 'The request took too long',

@@ -12,17 +12,28 @@ import {
   type IncomingMessage,
   type RequestOptions,
 } from 'node:http';
+import type { Http2ServerRequest } from 'node:http2';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { Readable } from 'node:stream';
 import { text as readText } from 'node:stream/consumers';
+import { urlToHttpOptions } from 'node:url';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { EVERYBODY, NOBODY, OPERATOR, type Principal } from '../common/access.js';
 import { noLeaderError, SagittaError } from '../common/errors.js';
 import type { Logger } from '../common/logger.js';
 import type { Metrics } from '../platform/metrics.js';
 import { SESSION, writeSession } from './consistency.js';
+import { NDJSON } from './media-types.js';
+import { problemReply } from './problem.js';
+import { problemContextOf } from './request-context.js';
 import { type LogPositions, laterOf, SeenPositions } from './seen-positions.js';
-import { onReplyClosed, sendContinue } from './transport/connections.js';
+import {
+  abortAfterFlush,
+  clearBodyTimeout,
+  discardBody,
+  onReplyClosed,
+  sendContinue,
+} from './transport/connections.js';
 
 export interface ClusterMember {
   /** The process: another one after each start. */
@@ -176,6 +187,9 @@ const AUDIT_TARGET = 'sagitta-audit-target';
 const INNER_HEADERS = [APPLIED, AUDIT_TARGET];
 /** About one connection between two nodes; RFC 9110, section 7.6.1. */
 const HOP_HEADERS = ['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'expect', 'host'];
+/** Those that a request to another node has of its own. */
+const OWN_HEADERS = [...HOP_HEADERS, 'content-length'];
+const LINE_FEED = 10;
 /** A node may know less than the one that it forwards a request to; while a collection moves, all of them may. */
 const HOPS_MAX = 4;
 /** A node that did not answer is asked again only after the others, for so long. */
@@ -220,7 +234,7 @@ export class Forwarding {
     const found = headers[FORWARDED];
     if (found === undefined) return null;
     const [text = '', digest = ''] = String(found).split('.');
-    const expected = this.#digestOf([method, url, id, text]);
+    const expected = this.#digestOf([method, originForm(url), id, text]);
     const actual = Buffer.from(digest, 'base64url');
     if (actual.length !== expected.length || !timingSafeEqual(actual, expected)) {
       throw new SagittaError(
@@ -272,11 +286,20 @@ export class Forwarding {
     const { forwarded, incarnations, telemetry } = request;
     if (forwarded === null) return this.#sessionHeader(incarnations ?? []);
     const { startedAtMs, auditTarget } = telemetry;
-    const applied = incarnations && this.cluster.writtenSince(startedAtMs, incarnations);
+    const applied = incarnations && {
+      ...this.#newTo(forwarded.positions),
+      ...this.cluster.writtenSince(startedAtMs, incarnations),
+    };
     return {
       ...(applied && { [APPLIED]: JSON.stringify(applied) }),
       ...(auditTarget !== null && { [AUDIT_TARGET]: encodeURIComponent(auditTarget) }),
     };
+  }
+
+  /** Of the catalogue, where the other node has less: it may not know the collection that the request is about. */
+  #newTo(positions: LogPositions): LogPositions {
+    const own = Object.entries(this.cluster.cataloguePositions);
+    return Object.fromEntries(own.filter(([log, position]) => position > (positions[log] ?? 0)));
   }
 
   /** `elsewhere`: up to where the node has the logs that has carried the request out. */
@@ -295,7 +318,8 @@ export class Forwarding {
 
   /**
    * Sends the request to the node that carries out the writes of a collection, or with null of the catalogue, and its
-   * reply to the client. `body` is what was read of the body; null when nothing was. Throws `no_leader`.
+   * reply to the client. `body` is what was read of the body; null when nothing was. `isRead`: it changes nothing. Throws
+   * `no_leader`, and `outcome_unknown`.
    */
   async forward(
     request: FastifyRequest,
@@ -303,14 +327,21 @@ export class Forwarding {
     {
       incarnation,
       body,
-    }: { readonly incarnation: string | null; readonly body: Uint8Array | null },
+      isRead = false,
+    }: {
+      readonly incarnation: string | null;
+      readonly body: Uint8Array | null;
+      readonly isRead?: boolean;
+    },
   ): Promise<FastifyReply> {
     const url = this.cluster.ownerOf(incarnation)?.url;
     if (url === undefined) throw noLeaderError();
     const signal = abortedWith(request, reply);
     const incarnations = incarnation === null ? [] : [incarnation];
-    const found = await this.#send(request, { url, incarnations, body, signal });
-    return await this.#passOn(request, reply, { found, incarnations, signal });
+    // The other node has a time for it, and another one for streams.
+    clearBodyTimeout(request.raw);
+    const found = await this.#send(request, reply, { url, incarnations, body, isRead, signal });
+    return await this.#passOn(request, reply, { found, incarnations, isRead, signal });
   }
 
   /**
@@ -338,8 +369,8 @@ export class Forwarding {
     let failure: unknown;
     for (const [i, { instance, url }] of holders.entries()) {
       try {
-        const sent = { url, incarnations, body, needsRows, signal };
-        const found = await this.#send(request, sent);
+        const sent = { url, incarnations, body, needsRows, isRead: !needsRows, signal };
+        const found = await this.#send(request, reply, sent);
         // Such a node is starting, stopping or late: another one may not be.
         const isUnable = found.statusCode === 503;
         if (isUnable) this.askLater(instance);
@@ -348,7 +379,8 @@ export class Forwarding {
           found.resume();
           continue;
         }
-        return await this.#passOn(request, reply, { found, incarnations, signal: closed });
+        const passed = { found, incarnations, isRead: !needsRows, signal: closed };
+        return await this.#passOn(request, reply, passed);
       } catch (error) {
         deadline?.throwIfAborted();
         // What became of a change is not known, so it is not made twice.
@@ -427,10 +459,12 @@ export class Forwarding {
     {
       found,
       incarnations,
+      isRead,
       signal,
     }: {
       readonly found: IncomingMessage;
       readonly incarnations: readonly string[];
+      readonly isRead: boolean;
       readonly signal: AbortSignal;
     },
   ): Promise<FastifyReply> {
@@ -438,8 +472,13 @@ export class Forwarding {
     // Not with a reply to a request that the other node has not authorized.
     if (typeof applied === 'string') {
       const positions = JSON.parse(applied) as LogPositions;
-      await this.#whenApplied(positions, { incarnations, signal });
-      if (request.forwarded === null) reply.headers(this.#sessionHeader(incarnations, positions));
+      // Also one that this node did not know.
+      const named = Object.keys(positions).filter(
+        (log) => !(log in this.cluster.cataloguePositions),
+      );
+      const all = [...new Set([...incarnations, ...named])];
+      await this.#whenApplied(positions, { incarnations: all, isRead, signal });
+      if (request.forwarded === null) reply.headers(this.#sessionHeader(all, positions));
     }
     const status = found.statusCode ?? 502;
     const isText = typeof target === 'string';
@@ -447,7 +486,7 @@ export class Forwarding {
     const dropped = request.forwarded === null ? [...HOP_HEADERS, ...INNER_HEADERS] : HOP_HEADERS;
     const headers = Object.entries(found.headers).filter(([name]) => !dropped.includes(name));
     reply.code(status).headers(Object.fromEntries(headers));
-    return reply.send(Readable.from(bodyOf(found)));
+    return reply.send(Readable.from(bodyOf(found, reply)));
   }
 
   close(): void {
@@ -459,15 +498,21 @@ export class Forwarding {
     positions: LogPositions,
     {
       incarnations,
+      isRead,
       signal,
-    }: { readonly incarnations: readonly string[]; readonly signal: AbortSignal },
+    }: {
+      readonly incarnations: readonly string[];
+      readonly isRead: boolean;
+      readonly signal: AbortSignal;
+    },
   ): Promise<void> {
-    const timeout = AbortSignal.timeout(APPLY_MS_MAX);
+    const timeout = AbortSignal.timeout(isRead ? READ_MS_MAX : APPLY_MS_MAX);
     this.noteSeen(incarnations, positions);
     try {
       await this.cluster.whenApplied(positions, AbortSignal.any([timeout, signal]));
     } catch (err) {
-      if (signal.aborted) return;
+      // Of a read, the client is told what it has seen.
+      if (signal.aborted || isRead) return;
       this.#logger.warn(
         { err },
         'this node is late: a write was confirmed before it was applied here',
@@ -483,9 +528,13 @@ export class Forwarding {
     }
   }
 
-  async #send(request: FastifyRequest, options: SendOptions): Promise<IncomingMessage> {
+  async #send(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    options: SendOptions,
+  ): Promise<IncomingMessage> {
     try {
-      const found = await this.#request(request, options);
+      const found = await this.#request(request, reply, options);
       this.#count(1, { outcome: 'replied' });
       return found;
     } catch (error) {
@@ -496,13 +545,21 @@ export class Forwarding {
 
   #request(
     request: FastifyRequest,
-    { url: memberUrl, incarnations, body, needsRows = false, signal }: SendOptions,
+    reply: FastifyReply,
+    { url: memberUrl, incarnations, body, needsRows = false, isRead, signal }: SendOptions,
   ): Promise<IncomingMessage> {
-    const url = new URL(request.url, memberUrl);
-    const headers = this.#headersFor(request, { incarnations, needsRows });
+    const framing = framingOf(request, body);
+    const headers = {
+      ...this.#headersFor(request, { incarnations, needsRows }),
+      ...framing,
+    };
     return new Promise((resolve, reject) => {
       let isConnected = false;
-      const sent = this.#open(url, { method: request.method, headers, signal });
+      const sent = this.#open(memberUrl, originForm(request.url), {
+        method: request.method,
+        headers,
+        signal,
+      });
       const timer = setTimeout(() => sent.destroy(), CONNECT_MS_MAX);
       // A machine that is gone closes no connection.
       const watch = setInterval(() => {
@@ -516,14 +573,23 @@ export class Forwarding {
         if (socket.connecting) socket.once('connect', onConnect);
         else onConnect();
       });
-      sent.once('response', resolve);
+      sent.once('response', (found) => {
+        // The rest of an upload is of no use to a node that has refused it.
+        if ((found.statusCode ?? 502) >= 400 && !sent.writableEnded) {
+          request.raw.unpipe(sent);
+          discardBody(request.raw, reply.raw);
+          found.once('end', () => sent.destroy());
+        }
+        resolve(found);
+      });
       sent.once('close', () => clearInterval(watch));
       sent.on('error', (cause) => {
         clearTimeout(timer);
-        reject(isConnected ? new LostReply(cause) : noLeaderError(cause));
+        if (!isConnected) reject(noLeaderError(cause));
+        else reject(isRead ? noAnswer(cause) : new LostReply(cause));
       });
-      if (body !== null) {
-        sent.end(body);
+      if (body !== null || framing === null) {
+        sent.end(framing === null ? undefined : body);
         return;
       }
       sendContinue(request.raw);
@@ -531,10 +597,16 @@ export class Forwarding {
     });
   }
 
-  #open(url: URL, options: Pick<RequestOptions, 'method' | 'headers' | 'signal'>): ClientRequest {
-    const isSecure = url.protocol === 'https:';
+  /** `path` is sent as it is. */
+  #open(
+    memberUrl: string,
+    path: string,
+    options: Pick<RequestOptions, 'method' | 'headers' | 'signal'>,
+  ): ClientRequest {
+    const member = urlToHttpOptions(new URL(memberUrl));
+    const isSecure = member.protocol === 'https:';
     const agent = isSecure ? this.#https : this.#http;
-    return (isSecure ? httpsRequest : httpRequest)(url, { ...options, agent });
+    return (isSecure ? httpsRequest : httpRequest)({ ...member, ...options, path, agent });
   }
 
   #headersFor(
@@ -547,7 +619,7 @@ export class Forwarding {
     const headers: Record<string, string | string[]> = {};
     for (const [name, value] of Object.entries(request.headers)) {
       // Those of HTTP/2 that begin with a colon are the method, the path and so on.
-      if (value === undefined || name.startsWith(':') || HOP_HEADERS.includes(name)) continue;
+      if (value === undefined || name.startsWith(':') || OWN_HEADERS.includes(name)) continue;
       headers[name] = value;
     }
     const hopCount = 1 + (request.forwarded?.hopCount ?? 0);
@@ -563,7 +635,7 @@ export class Forwarding {
     const positions = { ...forwarded.positions, ...this.cluster.cataloguePositions };
     const sent: ForwardedRequest = { ...forwarded, positions };
     const text = Buffer.from(JSON.stringify(sent)).toString('base64url');
-    const digest = this.#digestOf([method, url, id, text]).toString('base64url');
+    const digest = this.#digestOf([method, originForm(url), id, text]).toString('base64url');
     return { 'x-request-id': id, [FORWARDED]: `${text}.${digest}` };
   }
 
@@ -573,8 +645,7 @@ export class Forwarding {
     { method, path, body = '', principal, incarnations = [], id = randomUUID() }: NodeRequest,
     signal: AbortSignal,
   ): Promise<NodeReply> {
-    const url = new URL(path, member.url);
-    const sent = this.#open(url, {
+    const sent = this.#open(member.url, path, {
       method,
       headers: {
         ...(body !== '' && {
@@ -606,7 +677,40 @@ interface SendOptions {
   /** What was read of the body; null when nothing was. */
   readonly body: Uint8Array | null;
   readonly needsRows?: boolean;
+  /** Whether it changes nothing. */
+  readonly isRead: boolean;
   readonly signal: AbortSignal;
+}
+
+/**
+ * The path and the query of a request's target. A target may be a URL (RFC 9112, section 3.2.2), whose host is this
+ * node, whatever it says.
+ */
+function originForm(target: string): string {
+  if (target.startsWith('/')) return target;
+  const authority = target.indexOf('://');
+  const path = target.indexOf('/', authority + 3);
+  return authority === -1 || path === -1 ? '/' : target.slice(path);
+}
+
+/**
+ * The headers that say where the body of a request ends, since the two connections may say it in different ways; null
+ * for a request without a body. Node would send the body of a DELETE without either.
+ */
+function framingOf(
+  { method, raw, headers }: FastifyRequest,
+  body: Uint8Array | null,
+): Record<string, string> | null {
+  // The bodies of these mean nothing.
+  if (method === 'GET' || method === 'HEAD') return null;
+  if (body !== null) return { 'content-length': String(body.length) };
+  const { 'content-length': length, 'transfer-encoding': encoding } = headers;
+  if (length !== undefined) return { 'content-length': length };
+  const mayHaveBody =
+    'stream' in raw
+      ? !(raw as unknown as Http2ServerRequest).stream.endAfterHeaders
+      : encoding !== undefined;
+  return mayHaveBody ? { 'transfer-encoding': 'chunked' } : null;
 }
 
 /** Aborted when nobody waits for the reply any more. */
@@ -627,22 +731,43 @@ function knownPrincipal(principal: Principal): Principal {
   return [NOBODY, EVERYBODY, OPERATOR].find((known) => JSON.stringify(known) === text) ?? principal;
 }
 
-/** Of a reply, which may end early: then it is not known either whether the write took effect. */
-async function* bodyOf(reply: IncomingMessage): AsyncGenerator<Buffer> {
+/** Of a reply, which may end early: then the client must not take what it has for all of it. */
+async function* bodyOf(found: IncomingMessage, reply: FastifyReply): AsyncGenerator<Buffer> {
+  let last: number | undefined;
   try {
-    yield* reply as AsyncIterable<Buffer>;
-  } catch (error) {
-    throw new LostReply(error as Error);
+    for await (const chunk of found as AsyncIterable<Buffer>) {
+      last = chunk.at(-1) ?? last;
+      yield chunk;
+    }
+  } catch (cause) {
+    const error = noAnswer(cause as Error);
+    if (found.headers['content-type']?.startsWith(NDJSON) === true) {
+      const { body } = problemReply(error, problemContextOf(reply.request));
+      yield Buffer.from(
+        `${last === LINE_FEED || last === undefined ? '' : '\n'}{"error":${body}}\n`,
+      );
+    }
+    await abortAfterFlush(reply.raw);
+    throw error;
   }
+}
+
+/** For a request that changes nothing. */
+function noAnswer(cause: Error): SagittaError {
+  return new SagittaError(
+    'no_holder',
+    `The node that was asked did not answer to the end (${cause.message}). Retry after 1 s.`,
+    { cause, retryAfterSeconds: 1 },
+  );
 }
 
 /** For a request that was sent to another node. */
 class LostReply extends SagittaError {
   constructor(cause: Error) {
     super(
-      'no_leader',
+      'outcome_unknown',
       `The node that carries out writes did not answer (${cause.message}), so whether this one took effect is not known. Send it again with its idempotency key, or read what it was to write.`,
-      { cause, retryAfterSeconds: 1 },
+      { cause },
     );
   }
 }

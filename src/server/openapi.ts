@@ -55,7 +55,7 @@ const DATA_ERRORS: readonly ErrorCode[] = [
   'deadline_exceeded',
 ];
 /** In a cluster. */
-const LEADER_ERRORS: readonly ErrorCode[] = ['no_leader'];
+const LEADER_ERRORS: readonly ErrorCode[] = ['no_leader', 'outcome_unknown'];
 /** In a cluster, of routes that need the rows of a collection. */
 const HOLDER_ERRORS: readonly ErrorCode[] = ['no_holder'];
 const KEY_ERRORS: readonly ErrorCode[] = [

@@ -60,6 +60,7 @@ export const STATUS_OF_CODE = {
   overloaded: 503,
   no_leader: 503,
   no_holder: 503,
+  outcome_unknown: 504,
   starting: 503,
   stopping: 503,
   deadline_exceeded: 504,

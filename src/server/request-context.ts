@@ -15,7 +15,7 @@ import { chooseType, notAcceptableError } from './media-types.js';
 import { type IssueLayout, PARAMETER_LAYOUT, type ProblemContext } from './problem.js';
 import type { RequestTelemetry } from './telemetry/request-telemetry.js';
 import { BodyStream } from './transport/body-stream.js';
-import { isReplyClosed } from './transport/listener.js';
+import { isReplyClosed } from './transport/connections.js';
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -40,11 +40,9 @@ import { ownerOf, type Route, type RouteReply, type RouteServices, readsPath } f
 import { RequestTelemetry, type TelemetryServices } from './telemetry/request-telemetry.js';
 import { BodyStream } from './transport/body-stream.js';
 import {
-  abortReply,
-  bodyReadable,
+  discardBody,
   isAwaitingContinue,
   onReplyClosed,
-  startBodyTimeout,
   startSlowReaderTimeout,
 } from './transport/connections.js';
 import type { HostNames } from './transport/host-names.js';
@@ -75,7 +73,7 @@ interface BoundRoute {
 }
 
 /** Where a request is carried out: here, or by the node of a cluster that owns a collection, or with null the catalogue. */
-type Destination = 'here' | { readonly incarnation: string | null };
+type Destination = 'here' | { readonly incarnation: string | null; readonly isRead?: boolean };
 
 /**
  * The console makes this origin worth attacking: no reply may be run as a script or shown as a page that
@@ -307,7 +305,8 @@ export class RequestPipeline {
       await this.#waitUntilCurrent(id, wanted, request);
     }
     authorizeRoute(route.access, request.principal, collectionOf(request));
-    if (wanted?.isStrong === false && this.#mayBeNew(route, request)) return { incarnation: null };
+    if (wanted?.isStrong === false && this.#mayBeNew(route, request))
+      return { incarnation: null, isRead: true };
     this.#noteIncarnation(request);
     // A write is refused before it has an effect: afterwards its reply must be sent.
     if (rateKind === 'write') this.#replies.check(request.principal.id, 1, 0);
@@ -783,9 +782,6 @@ function withDeadline<Value>(
   });
 }
 
-/** How long the rest of a refused stream is read, for its sender to see the error. */
-const DISCARD_MS_MAX = 5_000;
-
 /**
  * Reads and discards the rest of a refused body: closing at once would reset the connection of a
  * client that is still sending, which would then never read the error.
@@ -798,6 +794,6 @@ function discardUpload(request: FastifyRequest, reply: FastifyReply): void {
   else request.raw.resume();
   // A stream may go on forever, and has no timeout as other bodies do.
   if (body instanceof BodyStream && !body.isComplete) {
-    startBodyTimeout(bodyReadable(request.raw), DISCARD_MS_MAX, () => abortReply(reply.raw));
+    discardBody(request.raw, reply.raw);
   }
 }

@@ -22,6 +22,7 @@ const CODES_WITHOUT_CASE = [
   'overloaded',
   'no_leader',
   'no_holder',
+  'outcome_unknown',
   'collections_apart',
   'starting',
   'stopping',

@@ -71,6 +71,7 @@ ErrorCode: TypeAlias = Literal[
     "overloaded",
     "no_leader",
     "no_holder",
+    "outcome_unknown",
     "starting",
     "stopping",
     "deadline_exceeded",

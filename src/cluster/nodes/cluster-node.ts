@@ -724,5 +724,6 @@ export class ClusterNode implements CommitLogs {
 }
 
 function ignoreNoLeader(error: unknown): void {
-  if (!(error instanceof SagittaError && error.code === 'no_leader')) throw error;
+  if (!(error instanceof SagittaError && ['no_leader', 'outcome_unknown'].includes(error.code)))
+    throw error;
 }

@@ -459,9 +459,9 @@ export class ReplicatedLog implements CommitLog {
       // It stops, or the log is damaged. Whether the commit is there, this process can no longer find out.
       this.#stopLeading();
       throw new MaybeCommittedError(
-        'no_leader',
+        'outcome_unknown',
         'Whether the write took effect is not known: this node stopped before it could find out. Send it again with its idempotency key, or read what it was to write.',
-        { cause: error, retryAfterSeconds: 1 },
+        { cause: error },
       );
     }
   }
@@ -651,9 +651,9 @@ function commitOf(operations: readonly StoreOperation[], summary = new Uint8Arra
 
 function notStored(cause: Error): MaybeCommittedError {
   return new MaybeCommittedError(
-    'no_leader',
+    'outcome_unknown',
     `The write took effect, but the node that writes could not store it: ${cause.message}`,
-    { cause, retryAfterSeconds: 1 },
+    { cause },
   );
 }
 

@@ -43,6 +43,18 @@ export function clearBodyTimeout(request: IncomingMessage | Http2ServerRequest):
   clearTimeout(bodyTimers.get(bodyReadable(request)));
 }
 
+/** How long the rest of a refused body is read, for its sender to see the error. */
+const DISCARD_MS_MAX = 5_000;
+
+/** Reads the rest of a refused body for some seconds. Then the connection is closed. */
+export function discardBody(
+  request: IncomingMessage | Http2ServerRequest,
+  response: ServerResponse | Http2ServerResponse,
+): void {
+  request.resume();
+  startBodyTimeout(bodyReadable(request), DISCARD_MS_MAX, () => abortReply(response));
+}
+
 /** The readable that ends with the body. */
 export function bodyReadable(request: IncomingMessage | Http2ServerRequest): Readable {
   return 'stream' in request ? request.stream : request;
@@ -152,15 +164,25 @@ export function isAwaitingContinue(request: IncomingMessage): boolean {
   return request.headers.expect !== undefined && awaitingContinue.has(request);
 }
 
+/** Whether the reply can no longer reach the client. */
+export function isReplyClosed(response: ServerResponse | Http2ServerResponse): boolean {
+  return 'stream' in response ? response.stream.destroyed : response.destroyed;
+}
+
 /**
  * Calls `onClosed` once, when the reply has been sent completely or can no longer be sent. A pipelined
- * reply has no socket yet, and emits no `close` if the connection closes before its turn.
+ * reply has no socket yet, and emits no `close` if the connection closes before its turn. At once for a client that has
+ * left already.
  */
 export function onReplyClosed(
   request: IncomingMessage,
   response: ServerResponse,
   onClosed: () => void,
 ): void {
+  if (isReplyClosed(response) || request.socket?.destroyed === true) {
+    onClosed();
+    return;
+  }
   if (response.socket !== null) {
     response.once('close', onClosed);
     return;

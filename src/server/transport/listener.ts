@@ -3,18 +3,11 @@
 // of connections and HTTP/2 sessions, and closes connections when the application stops. Knows no
 // routes.
 
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import {
   createSecureServer,
   type Http2SecureServer,
   type Http2ServerRequest,
-  type Http2ServerResponse,
   constants as http2,
   type ServerHttp2Session,
   type ServerHttp2Stream,
@@ -358,9 +351,4 @@ export function connectionOf(request: IncomingMessage | Http2ServerRequest): Soc
   if (!('stream' in request)) return request.socket;
   const { session } = request.stream;
   return session === undefined || session.destroyed ? null : (session.socket as Socket);
-}
-
-/** Whether the reply can no longer reach the client. */
-export function isReplyClosed(response: ServerResponse | Http2ServerResponse): boolean {
-  return 'stream' in response ? response.stream.destroyed : response.destroyed;
 }

@@ -280,11 +280,8 @@ export function isBusy({ status }: AttemptReply): boolean {
  * Whether a write that was answered so may have taken effect: a node that does not know says so, and what was out of
  * time may be carried out all the same.
  */
-export function mayHaveEffect({ status, text }: AttemptReply): boolean {
-  if (status === 504) return true;
-  const { code, detail } = parse(text);
-  if (code !== 'no_leader') return false;
-  return !/Nothing was written|^The write was not committed/.test(String(detail));
+export function mayHaveEffect({ status }: AttemptReply): boolean {
+  return status === 504;
 }
 
 export function parse(text: string): Record<string, unknown> {

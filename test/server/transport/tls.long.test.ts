@@ -9,7 +9,7 @@ import { systemClock } from '../../../src/common/clock.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { silentLogger } from '../../../src/common/logger.js';
 import { stopApp } from '../../../src/server/app.js';
-import { isReplyClosed } from '../../../src/server/transport/listener.js';
+import { isReplyClosed } from '../../../src/server/transport/connections.js';
 import { openTls } from '../../../src/server/transport/tls.js';
 import { createAuthority, issueForServer } from '../../support/certificates.js';
 import { holdQueries } from '../harness.js';
