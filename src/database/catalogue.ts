@@ -407,6 +407,8 @@ export class Catalogue {
       const gone = removed.filter(({ definition }) => !after.has(definition.incarnation));
       for (const { definition, state } of gone) {
         if (state.kind !== 'ready') continue;
+        // A write under way waits for a log that is gone.
+        this.#options.logs.end(definition.incarnation);
         await state.maintenance.close();
         await state.collection.closeWriter(deleted(definition.id));
       }
@@ -417,26 +419,34 @@ export class Catalogue {
       );
       await this.#options.store.commit([...operations, ...absences.map(absenceOf)]);
       for (const entry of gone) await this.#collections.forget(entry);
-      for (const definition of after.values()) await this.#followDefinition(definition);
+      this.#redefine([...after.values()]);
+      for (const definition of after.values()) await this.#followNew(definition);
       this.#collections.aliases.follow(operations);
     });
   }
 
-  /** Of a collection that another node has made or changed. */
-  async #followDefinition(definition: CollectionDefinition): Promise<void> {
+  /** All at once: one may have the id that another one of them had. */
+  #redefine(definitions: readonly CollectionDefinition[]): void {
+    const redefined = definitions.flatMap((definition) => {
+      const known = this.#collections.findIncarnation(definition.incarnation);
+      return known === undefined ? [] : { ...known, definition };
+    });
+    for (const entry of redefined) {
+      if (entry.state.kind === 'ready') entry.state.collection.redefine(entry.definition);
+      this.#collections.put(entry);
+    }
+  }
+
+  /** Of a collection that another node has made. */
+  async #followNew(definition: CollectionDefinition): Promise<void> {
     const { incarnation } = definition;
-    const known = this.#collections.findIncarnation(incarnation);
-    if (known === undefined) {
-      if (!this.#options.logs.holds(incarnation)) {
-        this.#collections.put({ definition, state: ELSEWHERE });
-        return;
-      }
-      await this.#options.logs.prepare(incarnation);
-      this.#collections.put({ definition, state: await this.#collections.read(definition) });
+    if (this.#collections.findIncarnation(incarnation) !== undefined) return;
+    if (!this.#options.logs.holds(incarnation)) {
+      this.#collections.put({ definition, state: ELSEWHERE });
       return;
     }
-    if (known.state.kind === 'ready') known.state.collection.redefine(definition);
-    this.#collections.put({ ...known, definition });
+    await this.#options.logs.prepare(incarnation);
+    this.#collections.put({ definition, state: await this.#collections.read(definition) });
   }
 
   /** Loads a collection whose rows this node is to have from now on. Its log brings them in. */

@@ -179,7 +179,8 @@ export class Collections {
 
   findIncarnation(incarnation: string): CollectionEntry | undefined {
     const id = this.#idOf.get(incarnation);
-    return id === undefined ? undefined : this.#entries.get(id);
+    const entry = id === undefined ? undefined : this.#entries.get(id);
+    return entry?.definition.incarnation === incarnation ? entry : undefined;
   }
 
   /**

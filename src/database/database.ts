@@ -380,6 +380,13 @@ export class Database {
       .map(({ definition }) => definition.incarnation);
   }
 
+  /** The same of those whose data is damaged. */
+  get failedIncarnations(): readonly string[] {
+    return this.#services.collections.entries
+      .filter(({ state }) => state.kind === 'failed')
+      .map(({ definition }) => definition.incarnation);
+  }
+
   /** How many bytes those have on disk that are loaded, by incarnation. */
   get heldBytes(): ReadonlyMap<string, number> {
     const bytes = new Map<string, number>();

@@ -66,6 +66,8 @@ export interface CommitLogs {
   prepare(incarnation: string): Promise<void>;
   /** Called when the catalogue no longer names a collection, and when it never came to name a new one. */
   drop(incarnation: string): Promise<void>;
+  /** Ends what is under way at the log of a collection that another process has removed. */
+  end(incarnation: string): void;
   /**
    * Afterwards this process has everything that was committed to the log of a collection, and no other one can
    * commit to it: for changes of the catalogue that no write may overlap. Throws `no_leader`.
@@ -95,6 +97,7 @@ export function logsOfStore(store: Store): CommitLogs {
     removal: () => [],
     prepare: nothing,
     drop: nothing,
+    end: () => {},
     acquire: nothing,
     whenCurrent: nothing,
   };

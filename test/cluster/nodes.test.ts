@@ -290,6 +290,37 @@ describe('the collections of a cluster', () => {
   });
 });
 
+describe('a collection that is deleted while its owner writes', () => {
+  it('is forgotten by the owner, although the log is gone before a write has ended', async () => {
+    const cluster = await MemoryCluster.start(['n1', 'n2', 'n3']);
+    const leader = await cluster.leader();
+    const shape = { ...SHAPE, replicationFactor: 1 };
+    for (let i = 0; i < 12; i++) {
+      const id = `c${i}`;
+      await leader.database.createCollection({ id, ...shape });
+      const owner = await cluster.ownerOf(id);
+      let isOver = false;
+      const writing = Promise.all(
+        Array.from({ length: 4 }, async (_, writer) => {
+          for (let row = 0; !isOver; row++) {
+            await write(owner.database, [`${writer}-${row}`], id).catch(() => {});
+            await new Promise(setImmediate);
+          }
+        }),
+      );
+      await leader.database.collection(id).drop();
+      await waitFor(`the end of ${id}`, () =>
+        cluster.nodes.every(({ database }) => database.incarnationOf(id) === undefined)
+          ? true
+          : undefined,
+      );
+      isOver = true;
+      await writing;
+    }
+    await cluster.stop();
+  });
+});
+
 describe('a page', () => {
   it('has what other nodes had before the owner of the collection', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2']);

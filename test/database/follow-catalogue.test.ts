@@ -5,10 +5,12 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Database } from '../../src/database/database.js';
 import { createMemoryState, createMemoryStore } from '../../src/storage/memory-store.js';
-import type { StoreOperation } from '../../src/storage/store.js';
+import type { StoreKey, StoreOperation } from '../../src/storage/store.js';
 import { openDatabase, overrideStore } from './harness.js';
 
 const shape = { dimension: 2, metric: 'dot', description: null, labels: {} } as const;
+
+type Change = Extract<StoreOperation, { readonly key: StoreKey }>;
 
 const idsOf = (database: Database) =>
   database.listCollections({ limit: 100 }).collections.map(({ id }) => id);
@@ -58,6 +60,35 @@ describe('changes of the catalogue that are followed together', () => {
     await leader.close();
     await follower.close();
   });
+  it('give each collection its own name when names are swapped', async () => {
+    const { leader, follow, follower } = await open();
+    const before = new Map(['kept', 'old'].map((id) => [id, leader.incarnationOf(id)]));
+    await leader.collection('kept').rename('third');
+    await leader.collection('old').rename('kept');
+    await leader.collection('third').rename('old');
+    await leader.collection('old').update({ description: 'was kept' });
+    await follow();
+    assert.deepEqual(idsOf(follower), ['kept', 'old']);
+    assert.equal(follower.incarnationOf('old'), before.get('kept'));
+    assert.equal(follower.incarnationOf('kept'), before.get('old'));
+    assert.equal(follower.collection('old').record().description, 'was kept');
+    assert.equal(follower.collection('kept').record().description, null);
+    await leader.close();
+    await follower.close();
+  });
+
+  it('give each collection its own name when the changes are in the order of the names', async () => {
+    const { leader, follow, follower } = await open();
+    const kept = leader.incarnationOf('kept');
+    await leader.collection('kept').rename('z');
+    await leader.collection('old').rename('kept');
+    await follow((a, b) => (a.key[1]! < b.key[1]! ? -1 : 1));
+    assert.deepEqual(idsOf(follower), ['kept', 'z']);
+    assert.equal(follower.incarnationOf('z'), kept);
+    assert.equal(follower.incarnationOf('kept'), leader.incarnationOf('kept'));
+    await leader.close();
+    await follower.close();
+  });
 });
 
 /** Both have the collections `kept` and `old`; what the leader then commits, `follow` gives to the follower at once. */
@@ -73,12 +104,15 @@ async function open() {
   });
   const leader = await openDatabase({ store });
   const follower = await openDatabase({ state: createMemoryState() });
-  const follow = async () => {
-    const operations = committed.filter(
-      (operation) => operation.kind === 'put' || operation.kind === 'remove',
-    );
+  const follow = async (order?: (a: Change, b: Change) => number) => {
+    const changes = committed
+      .filter((operation) => operation.kind === 'put' || operation.kind === 'remove')
+      .filter(({ key }) => key[0] === 'collection');
     committed = [];
-    await follower.followCatalogue(operations.filter(({ key }) => key[0] === 'collection'));
+    // In an order of its own, what a name stands for in the end is all that there is.
+    const last = order && new Map(changes.map((change) => [change.key[1]!, change]));
+    const operations = last === undefined ? changes : [...last.values()].sort(order);
+    await follower.followCatalogue(operations);
   };
   for (const id of ['kept', 'old']) await leader.createCollection({ id, ...shape });
   await follow();

@@ -154,6 +154,8 @@ export async function removeState(
       { kind: 'remove', key },
       { kind: 'remove', key: layout.replies.entryOf(key) },
     ]),
+    // With the place, without which a later attempt does not look for it.
+    { kind: 'dropLog', log },
   ]);
   await store.eraseLog(log);
   for (const name of await store.listBlobs(blobPrefix)) await store.removeBlob(name);

@@ -56,6 +56,8 @@ import { WritesUnderWay } from './writes-under-way.js';
 
 /** The database of the node, as far as it follows. */
 export interface FollowingDatabase extends ReloadingDatabase, HoldingDatabase {
+  /** Of collections whose data here is damaged: while there are any, this node owns no logs that another one can own. */
+  readonly failedIncarnations: readonly string[];
   followCatalogue(operations: readonly StoreOperation[]): Promise<void>;
   followCollection(
     incarnation: string,
@@ -67,6 +69,8 @@ export interface ClusterTiming extends MembersTiming, ElectionTiming, PlacingTim
   /** How often it is looked at who owns the logs. */
   readonly electionMs: number;
 }
+
+const FAILED_POLL_MS = 200;
 
 const TIMING: ClusterTiming = {
   announceMs: 300,
@@ -219,6 +223,7 @@ export class ClusterNode implements CommitLogs {
       ...placed,
       timing,
       isLeader: () => this.isLeader,
+      incarnations: () => this.#database?.incarnations ?? [],
       commit: (operations) => logs.catalogue.commit(operations),
       logger,
     });
@@ -348,7 +353,35 @@ export class ClusterNode implements CommitLogs {
   async acquire(incarnation: string): Promise<void> {
     if (!this.isLeader) throw noLeaderError();
     const log = this.#logs.open(incarnation);
-    if (!this.#ownership.keeps(log)) await this.#elections.takeOver(log);
+    if (this.#ownership.keeps(log)) return;
+    // What another owner of the catalogue has committed is applied after the change that waits here.
+    await this.#whileLeading(this.#elections.takeOver(log));
+  }
+
+  /** Throws `no_leader` when this node no longer leads; the work goes on. */
+  async #whileLeading(work: Promise<void>): Promise<void> {
+    let isOver = false;
+    const deposed = async () => {
+      while (!isOver) {
+        if (!this.isLeader) throw noLeaderError();
+        await sleep(OWNER_POLL_MS);
+      }
+    };
+    try {
+      await Promise.race([work, deposed()]);
+    } finally {
+      isOver = true;
+      work.catch(() => {});
+    }
+  }
+
+  end(incarnation: string): void {
+    this.#logs
+      .find(incarnation)
+      ?.close()
+      .catch((err: unknown) => {
+        this.#options.logger.warn({ err, log: incarnation }, 'a log that is gone was not closed');
+      });
   }
 
   async prepare(incarnation: string): Promise<void> {
@@ -428,7 +461,25 @@ export class ClusterNode implements CommitLogs {
       this.#archiving.run();
       this.#checkpointing.run(this.#logs.owned);
     }, this.#timing.electionMs).unref();
-    await this.whenAllCurrent(this.#closing.signal);
+    await this.whenCurrent(null);
+    const names = this.#logs.ofCollections.map(({ name }) => name);
+    await Promise.all(names.map((name) => this.#whenCurrentOrFailed(name, database)));
+  }
+
+  /** A collection that cannot be served does not keep the node from serving the others. */
+  async #whenCurrentOrFailed(incarnation: string, database: FollowingDatabase): Promise<void> {
+    const ended = new AbortController();
+    const isFailed = async () => {
+      while (!ended.signal.aborted && !database.failedIncarnations.includes(incarnation)) {
+        await sleep(FAILED_POLL_MS);
+      }
+    };
+    try {
+      const signal = AbortSignal.any([ended.signal, this.#closing.signal]);
+      await Promise.race([this.whenCurrent(incarnation, signal), isFailed()]);
+    } finally {
+      ended.abort();
+    }
   }
 
   /** Tells the other nodes where they reach the API of this one. */
@@ -718,8 +769,9 @@ export class ClusterNode implements CommitLogs {
   }
 
   #announceStore(): void {
-    const canStore = performance.now() >= this.#storeRestsUntilMs;
-    if (canStore && !this.#members.self.canStore) this.#members.change({ canStore });
+    const hasFailed = (this.#database?.failedIncarnations.length ?? 0) > 0;
+    const canStore = performance.now() >= this.#storeRestsUntilMs && !hasFailed;
+    if (canStore !== this.#members.self.canStore) this.#members.change({ canStore });
   }
 }
 

@@ -64,14 +64,16 @@ export class MemberStates {
 
   /** Whether other nodes are to get collections that a drained node has. */
   #isEmptied(node: string): boolean {
-    const { placements } = this.#options;
+    const { incarnations, placements } = this.#options;
     const candidates = this.#options.candidates().map((candidate) => candidate.node);
-    return [...placements.entries].some(
-      ([, { nodes, leaving, joining }]) =>
-        nodes.includes(node) &&
-        (leaving === node ||
-          candidates.some((other) => other !== joining && !nodes.includes(other))),
-    );
+    return incarnations().some((incarnation) => {
+      const placement = placements.of(incarnation);
+      if (placement === null || !placement.nodes.includes(node)) return false;
+      const { nodes, leaving, joining } = placement;
+      return (
+        leaving === node || candidates.some((other) => other !== joining && !nodes.includes(other))
+      );
+    });
   }
 
   #heldCountOf(node: string): number {

@@ -79,8 +79,6 @@ export class ReplicatedLog implements CommitLog {
   #recordPosition: number;
   /** What is being stored, or could not be. One at a time: the store must not have a record without those before it. */
   #storing: Promise<void> | null = null;
-  /** Of the store, the last one. */
-  #storeError: unknown = null;
   /** Null while the log is followed. */
   #writer: LogWriter | null = null;
   #following: { readonly end: AbortController; readonly ended: Promise<void> } | null = null;
@@ -261,7 +259,8 @@ export class ReplicatedLog implements CommitLog {
           try {
             await this.#applyAndStore(records);
           } catch (error) {
-            if (error === this.#storeError) await this.#giveUp(writer);
+            // Others take it for the owner, and may be able to apply the records.
+            await this.#giveUp(writer).catch(() => {});
             throw error;
           }
         });
@@ -430,10 +429,7 @@ export class ReplicatedLog implements CommitLog {
   }
 
   #watch(stored: Promise<void>): Promise<void> {
-    stored.catch((error: unknown) => {
-      this.#storeError = error;
-      this.#options.onStoreFailed();
-    });
+    stored.catch(() => this.#options.onStoreFailed());
     return stored;
   }
 

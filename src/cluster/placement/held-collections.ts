@@ -184,8 +184,8 @@ export class HeldCollections {
   async #bringIn(incarnation: string, database: HoldingDatabase): Promise<void> {
     const { logs, members, placements, signal } = this.#options;
     if (!database.heldIncarnations.includes(incarnation)) {
-      // What is left of it if the node stopped while it removed it.
-      await this.#removeStored(incarnation);
+      // What is left of it if the node stopped while it removed it, its place in the log first.
+      await removeState(this.#options.store, this.#options.layout, incarnation);
       // The collection commits there, so it is known before the collection is loaded.
       const log = logs.open(incarnation);
       await database.takeIn(incarnation);

@@ -30,6 +30,8 @@ export interface PlacingOptions {
   readonly timing: PlacingTiming;
   readonly isDrained: (node: string) => boolean;
   readonly isLeader: () => boolean;
+  /** Of the collections in the catalogue. */
+  readonly incarnations: () => readonly string[];
   /** To the log of the catalogue. */
   readonly commit: (operations: readonly StoreOperation[]) => Promise<void>;
   readonly logger: Logger;
@@ -74,7 +76,10 @@ export class Placing {
     const { placements, members, commit, logger } = this.#options;
     const weigh = weighCollections(members.present);
     const options = { movesMax: MOVES_MAX, newId: randomUUID, weigh };
-    const changes = planMoves(placements.entries, nodes, options);
+    // The record of a collection that was deleted meanwhile may be left.
+    const named = new Set(this.#options.incarnations());
+    const entries = [...placements.entries].filter(([incarnation]) => named.has(incarnation));
+    const changes = planMoves(entries, nodes, options);
     if (changes.size === 0) return;
     await commit(
       [...changes].map(([incarnation, placement]) => operationOf(incarnation, placement)),
