@@ -24,13 +24,12 @@ import type { Logger } from '../common/logger.js';
 import type { Metrics } from '../platform/metrics.js';
 import { SESSION, writeSession } from './consistency.js';
 import { NDJSON } from './media-types.js';
-import { problemReply } from './problem.js';
-import { problemContextOf } from './request-context.js';
+import { problemContextOf, problemReply } from './problem.js';
 import { type LogPositions, laterOf, SeenPositions } from './seen-positions.js';
 import {
   abortAfterFlush,
   clearBodyTimeout,
-  discardBody,
+  limitRestOfBody,
   onReplyClosed,
   sendContinue,
 } from './transport/connections.js';
@@ -577,7 +576,8 @@ export class Forwarding {
         // The rest of an upload is of no use to a node that has refused it.
         if ((found.statusCode ?? 502) >= 400 && !sent.writableEnded) {
           request.raw.unpipe(sent);
-          discardBody(request.raw, reply.raw);
+          request.raw.resume();
+          limitRestOfBody(request.raw, reply.raw);
           found.once('end', () => sent.destroy());
         }
         resolve(found);

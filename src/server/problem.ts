@@ -1,6 +1,7 @@
 // Problem documents (RFC 9457): the HTTP status of each error code, and the body and headers of an
 // error reply.
 
+import type { FastifyRequest } from 'fastify';
 import {
   type Committed,
   ERROR_TITLES,
@@ -89,6 +90,17 @@ export interface ProblemContext {
   /** The path of the URL, without the query. */
   readonly path: string;
   readonly layout: IssueLayout;
+}
+
+/** The request id, path and issue layout for problem documents. */
+export function problemContextOf(request: FastifyRequest): ProblemContext {
+  return { requestId: request.id, path: pathOf(request), layout: request.issueLayout };
+}
+
+/** The path of the URL, without the query. */
+export function pathOf(request: FastifyRequest): string {
+  const end = request.url.indexOf('?');
+  return end === -1 ? request.url : request.url.slice(0, end);
 }
 
 /** How the locations of issues are rendered for a request. */

@@ -12,7 +12,12 @@ import type { BodyReservation } from './limits/body-admission.js';
 import type { Allowance } from './limits/rate-limit.js';
 import type { ReplyReservation } from './limits/reply-admission.js';
 import { chooseType, notAcceptableError } from './media-types.js';
-import { type IssueLayout, PARAMETER_LAYOUT, type ProblemContext } from './problem.js';
+import {
+  type IssueLayout,
+  PARAMETER_LAYOUT,
+  type ProblemContext,
+  problemContextOf,
+} from './problem.js';
 import type { RequestTelemetry } from './telemetry/request-telemetry.js';
 import { BodyStream } from './transport/body-stream.js';
 import { isReplyClosed } from './transport/connections.js';
@@ -286,15 +291,4 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
     this.#abortReason = reason;
     this.#controller?.abort(reason);
   }
-}
-
-/** The request id, path and issue layout for problem documents. */
-export function problemContextOf(request: FastifyRequest): ProblemContext {
-  return { requestId: request.id, path: pathOf(request), layout: request.issueLayout };
-}
-
-/** The path of the URL, without the query. */
-export function pathOf(request: FastifyRequest): string {
-  const end = request.url.indexOf('?');
-  return end === -1 ? request.url : request.url.slice(0, end);
 }

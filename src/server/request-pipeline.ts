@@ -33,15 +33,15 @@ import { type Pressure, shareHolder } from './limits/memory-budget.js';
 import { type RateKind, RateLimiter, rateKindOf } from './limits/rate-limit.js';
 import { OPERATIONAL_HEADROOM_BYTES, ReplyAdmission } from './limits/reply-admission.js';
 import { chooseType, JSON_TYPE, notAcceptableError } from './media-types.js';
-import { BODY_LAYOUT, problemReply } from './problem.js';
+import { BODY_LAYOUT, pathOf, problemContextOf, problemReply } from './problem.js';
 import { begin, isStream, type ReplyChunks, toReadable } from './replies/reply-stream.js';
-import { NO_QUERY, pathOf, problemContextOf, RequestContext } from './request-context.js';
+import { NO_QUERY, RequestContext } from './request-context.js';
 import { ownerOf, type Route, type RouteReply, type RouteServices, readsPath } from './route.js';
 import { RequestTelemetry, type TelemetryServices } from './telemetry/request-telemetry.js';
 import { BodyStream } from './transport/body-stream.js';
 import {
-  discardBody,
   isAwaitingContinue,
+  limitRestOfBody,
   onReplyClosed,
   startSlowReaderTimeout,
 } from './transport/connections.js';
@@ -794,6 +794,6 @@ function discardUpload(request: FastifyRequest, reply: FastifyReply): void {
   else request.raw.resume();
   // A stream may go on forever, and has no timeout as other bodies do.
   if (body instanceof BodyStream && !body.isComplete) {
-    discardBody(request.raw, reply.raw);
+    limitRestOfBody(request.raw, reply.raw);
   }
 }

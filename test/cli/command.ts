@@ -25,6 +25,8 @@ export interface CommandResult {
 export interface CommandOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly input?: string;
+  /** Written after this on stdout: `script` gives up an end of the input that is not read within two seconds. */
+  readonly inputAfter?: RegExp | undefined;
   readonly cwd?: string;
   /** Whether stdin, stdout and stderr are a terminal; what is written to it is read as stdout. */
   readonly isOnTerminal?: boolean;
@@ -66,7 +68,8 @@ export function start(args: readonly string[], options: CommandOptions = {}): Ru
     onOutput();
   });
   child.stdin.on('error', () => {});
-  child.stdin.end(options.input ?? '');
+  const { input = '', inputAfter } = options;
+  if (inputAfter === undefined) child.stdin.end(input);
   const ended = new Promise<CommandResult>((resolve) => {
     child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }));
   });
@@ -82,6 +85,13 @@ export function start(args: readonly string[], options: CommandOptions = {}): Ru
       check();
       ended.then(() => reject(new Error(`ended before ${pattern}: ${stdout}${stderr}`)));
     });
+  if (inputAfter !== undefined) {
+    waitForMatch(inputAfter, () => stdout).then(
+      () => child.stdin.end(input),
+      // `ended` tells what it has printed instead.
+      () => {},
+    );
+  }
   return {
     waitFor: (pattern) => waitForMatch(pattern, () => stdout),
     waitForStderr: (pattern) => waitForMatch(pattern, () => stderr),

@@ -288,9 +288,12 @@ describe('a data directory without a server', () => {
     }
     const directory = join(folder.path, 'asked');
     const args = ['keys', 'create', '--owner', 'me', '--scope', 'admin'];
-    const answer = (input: string, ...more: string[]) =>
-      start([...args, '--data-dir', directory, ...more], { isOnTerminal: true, input }).ended;
     const question = /This is the first key: .*\? \[y\/N\] /s;
+    const answer = (input: string, ...more: string[]) => {
+      const inputAfter = input === '' ? undefined : question;
+      const options = { isOnTerminal: true, input, inputAfter };
+      return start([...args, '--data-dir', directory, ...more], options).ended;
+    };
     for (const input of ['n\n', '\n', '\x04']) {
       const { code, stdout } = await answer(input);
       assert.match(stdout, question);

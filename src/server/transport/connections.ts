@@ -46,12 +46,11 @@ export function clearBodyTimeout(request: IncomingMessage | Http2ServerRequest):
 /** How long the rest of a refused body is read, for its sender to see the error. */
 const DISCARD_MS_MAX = 5_000;
 
-/** Reads the rest of a refused body for some seconds. Then the connection is closed. */
-export function discardBody(
+/** The rest of a refused body, which is being read, is read for some seconds. Then the connection is closed. */
+export function limitRestOfBody(
   request: IncomingMessage | Http2ServerRequest,
   response: ServerResponse | Http2ServerResponse,
 ): void {
-  request.resume();
   startBodyTimeout(bodyReadable(request), DISCARD_MS_MAX, () => abortReply(response));
 }
 
