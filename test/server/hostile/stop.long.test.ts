@@ -9,12 +9,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createCaller, startServerProcess } from '../../support/server-process.js';
+import {
+  createCaller,
+  type ServerProcess,
+  startServerProcess,
+} from '../../support/server-process.js';
+import { eventually } from '../../support/waiting.js';
 
 const CLIENTS = 32;
 const ROUNDS = 3;
 const DIMENSION = 8;
 const LOAD_MS = 700;
+/** Acknowledged in each round. */
+const WRITES_MIN = 20;
 const END_MS_MAX = 60_000;
 
 it(`a server that is told to stop under load finishes what it accepted (${ROUNDS} rounds)`, async (t) => {
@@ -26,9 +33,11 @@ it(`a server that is told to stop under load finishes what it accepted (${ROUNDS
   };
   const acknowledged: string[] = [];
   let next = 0;
+  let server: ServerProcess | undefined;
   try {
     for (let round = 0; round < ROUNDS; round++) {
-      const server = await startServerProcess({ dataDirectory, settings });
+      server = await startServerProcess({ dataDirectory, settings });
+      const { child } = server;
       const { call, close } = createCaller(server.url, CLIENTS);
       if (round === 0) {
         await call('POST', '/v1/collections', { id: 's', dimension: DIMENSION, metric: 'dot' });
@@ -60,10 +69,12 @@ it(`a server that is told to stop under load finishes what it accepted (${ROUNDS
       };
       const working = Promise.all(Array.from({ length: CLIENTS }, (_, client) => work(client)));
       await sleep(LOAD_MS);
-      const ended = once(server.child, 'exit');
+      const enough = (round + 1) * WRITES_MIN;
+      await eventually('acknowledged writes', () => acknowledged.length >= enough);
+      const ended = once(child, 'exit');
       const startMs = performance.now();
       isStopping = true;
-      server.child.kill('SIGTERM');
+      child.kill('SIGTERM');
       const [code] = (await ended) as [number | null];
       const tookMs = performance.now() - startMs;
       await working;
@@ -80,7 +91,7 @@ it(`a server that is told to stop under load finishes what it accepted (${ROUNDS
       );
     }
 
-    const server = await startServerProcess({ dataDirectory, settings });
+    server = await startServerProcess({ dataDirectory, settings });
     const { call, close } = createCaller(server.url);
     assert.ok(acknowledged.length > 50, `${acknowledged.length} writes`);
     for (let start = 0; start < acknowledged.length; start += 1_000) {
@@ -91,6 +102,7 @@ it(`a server that is told to stop under load finishes what it accepted (${ROUNDS
     close();
     await server.stop();
   } finally {
+    await server?.kill();
     await rm(dataDirectory, { recursive: true });
   }
 });
