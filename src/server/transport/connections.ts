@@ -55,7 +55,7 @@ export function limitRestOfBody(
 }
 
 /** The readable that ends with the body. */
-export function bodyReadable(request: IncomingMessage | Http2ServerRequest): Readable {
+function bodyReadable(request: IncomingMessage | Http2ServerRequest): Readable {
   return 'stream' in request ? request.stream : request;
 }
 
