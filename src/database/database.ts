@@ -380,11 +380,9 @@ export class Database {
       .map(({ definition }) => definition.incarnation);
   }
 
-  /** The same of those whose data is damaged. */
-  get failedIncarnations(): readonly string[] {
-    return this.#services.collections.entries
-      .filter(({ state }) => state.kind === 'failed')
-      .map(({ definition }) => definition.incarnation);
+  /** Whether the data of a collection is damaged here. */
+  isFailed(incarnation: string): boolean {
+    return this.#services.collections.findIncarnation(incarnation)?.state.kind === 'failed';
   }
 
   /** How many bytes those have on disk that are loaded, by incarnation. */

@@ -56,8 +56,8 @@ import { WritesUnderWay } from './writes-under-way.js';
 
 /** The database of the node, as far as it follows. */
 export interface FollowingDatabase extends ReloadingDatabase, HoldingDatabase {
-  /** Of collections whose data here is damaged: while there are any, this node owns no logs that another one can own. */
-  readonly failedIncarnations: readonly string[];
+  /** Whether the data of a collection is damaged here: while one is, this node owns no logs that another one can own. */
+  isFailed(incarnation: string): boolean;
   followCatalogue(operations: readonly StoreOperation[]): Promise<void>;
   followCollection(
     incarnation: string,
@@ -470,7 +470,7 @@ export class ClusterNode implements CommitLogs {
   async #whenCurrentOrFailed(incarnation: string, database: FollowingDatabase): Promise<void> {
     const ended = new AbortController();
     const isFailed = async () => {
-      while (!ended.signal.aborted && !database.failedIncarnations.includes(incarnation)) {
+      while (!ended.signal.aborted && !database.isFailed(incarnation)) {
         await sleep(FAILED_POLL_MS);
       }
     };
@@ -769,7 +769,7 @@ export class ClusterNode implements CommitLogs {
   }
 
   #announceStore(): void {
-    const hasFailed = (this.#database?.failedIncarnations.length ?? 0) > 0;
+    const hasFailed = this.#logs.ofCollections.some(({ name }) => this.#database?.isFailed(name));
     const canStore = performance.now() >= this.#storeRestsUntilMs && !hasFailed;
     if (canStore !== this.#members.self.canStore) this.#members.change({ canStore });
   }
