@@ -14,6 +14,9 @@
 #include "pack.h"
 #include "scan_kernels.h"
 #include "select.h"
+#if defined(SAGITTA_EMULATE_CUDA)
+#include "../testing/cuda_emulation/settings.h"
+#endif
 
 namespace sagitta::cuda {
 namespace {
@@ -170,7 +173,12 @@ class kernel_checker {
   }
 
   bool agree(std::initializer_list<uint32_t> query_counts, sagitta_method method) {
-    return std::all_of(query_counts.begin(), query_counts.end(), [&](uint32_t count) {
+    const uint32_t* end = query_counts.end();
+#if defined(SAGITTA_EMULATE_CUDA)
+    // All of them take most of a minute there, each time that a device is opened.
+    if (!emulation::current_settings().has_whole_check) end = query_counts.begin() + 1;
+#endif
+    return std::all_of(query_counts.begin(), end, [&](uint32_t count) {
       return agrees(device_, data_.batch(count, method), resident_, truth_);
     });
   }

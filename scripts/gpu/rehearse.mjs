@@ -87,7 +87,7 @@ function rehearse(call) {
     GPU_BUNDLE: /^(d-engine|f-tensorflow)$/.test(call) ? makeBundle() : '',
     // The emulation is slow, and the machine may be busy: only hangs are to be ended.
     GPU_PATIENCE: '20',
-    SAGITTA_EMULATED_PATIENCE: '20',
+    SAGITTA_TEST_EMULATED_PATIENCE: '20',
     GPU_BUDGET: '3600',
   };
   const { status } = spawnSync('bash', [join(root, 'scripts', 'gpu', `${call}.sh`)], {

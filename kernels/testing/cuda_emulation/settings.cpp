@@ -27,7 +27,7 @@ struct state {
 #if defined(__SANITIZE_ADDRESS__)
     // Reports of ASan can be reproduced only with the seed.
     __sanitizer_set_death_callback([] {
-      fprintf(stderr, "SAGITTA_EMULATION_SEED=%llu\n",
+      fprintf(stderr, "SAGITTA_TEST_EMULATION_SEED=%llu\n",
               static_cast<unsigned long long>(current_settings().seed));
     });
 #endif
@@ -65,7 +65,7 @@ fault fault_named(const std::string& name) {
 }
 
 fault fault_of_environment() {
-  const char* const text = std::getenv("SAGITTA_EMULATED_FAULT");
+  const char* const text = std::getenv("SAGITTA_TEST_EMULATED_FAULT");
   return fault_named(text == nullptr ? "lost" : text);
 }
 
@@ -73,21 +73,22 @@ fault fault_of_environment() {
 
 settings settings_of_environment() {
   settings wanted;
-  wanted.device_count = static_cast<int>(number_of_environment("SAGITTA_EMULATED_DEVICES", 1));
-  wanted.capability = static_cast<int>(number_of_environment("SAGITTA_EMULATED_CAPABILITY", 90));
-  wanted.memory_bytes = number_of_environment("SAGITTA_EMULATED_MEMORY", wanted.memory_bytes);
-  wanted.pinned_bytes = number_of_environment("SAGITTA_EMULATED_PINNED_MEMORY", wanted.pinned_bytes);
+  wanted.device_count = static_cast<int>(number_of_environment("SAGITTA_TEST_EMULATED_DEVICES", 1));
+  wanted.capability = static_cast<int>(number_of_environment("SAGITTA_TEST_EMULATED_CAPABILITY", 90));
+  wanted.memory_bytes = number_of_environment("SAGITTA_TEST_EMULATED_MEMORY", wanted.memory_bytes);
+  wanted.pinned_bytes = number_of_environment("SAGITTA_TEST_EMULATED_PINNED_MEMORY", wanted.pinned_bytes);
   wanted.kind = fault_of_environment();
-  wanted.fault_at_call = number_of_environment("SAGITTA_EMULATED_FAULT_AT_CALL", 0);
-  wanted.fault_after = number_of_environment("SAGITTA_EMULATED_FAULT_AFTER", 0);
+  wanted.fault_at_call = number_of_environment("SAGITTA_TEST_EMULATED_FAULT_AT_CALL", 0);
+  wanted.fault_after = number_of_environment("SAGITTA_TEST_EMULATED_FAULT_AFTER", 0);
   wanted.patience =
-      static_cast<uint32_t>(number_of_environment("SAGITTA_EMULATED_PATIENCE", wanted.patience));
+      static_cast<uint32_t>(number_of_environment("SAGITTA_TEST_EMULATED_PATIENCE", wanted.patience));
   wanted.resident_blocks_max = static_cast<uint32_t>(
-      number_of_environment("SAGITTA_EMULATED_BLOCKS", wanted.resident_blocks_max));
+      number_of_environment("SAGITTA_TEST_EMULATED_BLOCKS", wanted.resident_blocks_max));
   wanted.accesses_per_yield = static_cast<uint32_t>(
-      number_of_environment("SAGITTA_EMULATED_ACCESSES", wanted.accesses_per_yield));
-  wanted.finds_races = number_of_environment("SAGITTA_EMULATED_RACES", 1) != 0;
-  wanted.seed = number_of_environment("SAGITTA_EMULATION_SEED", std::random_device()());
+      number_of_environment("SAGITTA_TEST_EMULATED_ACCESSES", wanted.accesses_per_yield));
+  wanted.has_whole_check = number_of_environment("SAGITTA_TEST_EMULATED_WHOLE_CHECK", 0) != 0;
+  wanted.finds_races = number_of_environment("SAGITTA_TEST_EMULATED_RACES", 1) != 0;
+  wanted.seed = number_of_environment("SAGITTA_TEST_EMULATION_SEED", std::random_device()());
   return wanted;
 }
 
@@ -108,7 +109,7 @@ void limit_pinned(uint64_t bytes) {
 }
 
 void read_fault_file() {
-  static const char* const path = std::getenv("SAGITTA_EMULATED_FAULT_FILE");
+  static const char* const path = std::getenv("SAGITTA_TEST_EMULATED_FAULT_FILE");
   if (path == nullptr || access(path, R_OK) != 0) return;
   std::ifstream file(path);
   std::string name;
@@ -146,7 +147,7 @@ void fail(const char* format, ...) {
   fprintf(stderr, "sagitta emulation: ");
   vfprintf(stderr, format, arguments);
   va_end(arguments);
-  fprintf(stderr, "\nSAGITTA_EMULATION_SEED=%llu\n",
+  fprintf(stderr, "\nSAGITTA_TEST_EMULATION_SEED=%llu\n",
           static_cast<unsigned long long>(current_settings().seed));
   std::abort();
 }

@@ -1,25 +1,29 @@
-// The settings of the emulated machine, from the environment, and its random numbers.
+// The settings of the emulated machine, from the environment, and its random numbers. The names start
+// with SAGITTA_TEST_, which the server does not take for its own settings.
 //
-//   SAGITTA_EMULATED_DEVICES      number of devices (1); 0 is a machine without a device
-//   SAGITTA_EMULATED_CAPABILITY   90 for compute capability 9.0 (90)
-//   SAGITTA_EMULATED_MEMORY       bytes of each device (256 MiB)
-//   SAGITTA_EMULATED_PINNED_MEMORY   bytes that the host lets be pinned at a time (all)
-//   SAGITTA_EMULATED_FAULT        what happens then: lost (default), lost-in-kernel, memory, hang,
-//                                 hang-in-kernel, killed
-//   SAGITTA_EMULATED_FAULT_AFTER  the launch, counted from 1, at which it happens (0: never)
-//   SAGITTA_EMULATED_FAULT_AT_CALL   the call of the runtime, counted from 1 (0: never); for lost,
-//                                 hang and killed
-//   SAGITTA_EMULATED_FAULT_FILE   a file that a test writes when a fault is to happen, as
-//                                 "hang launch 3" or "killed call 1", counted from then on; the
-//                                 process of an open device that reads it removes it
-//   SAGITTA_EMULATED_PATIENCE     how many times as long a call of the addon may make no progress (1):
-//                                 the emulation is slow on a busy machine
-//   SAGITTA_EMULATED_BLOCKS       how many blocks of a grid are resident at most (4), within what the
-//                                 multiprocessors have room for; 1 runs one block after another
-//   SAGITTA_EMULATED_ACCESSES     in programs whose kernels are instrumented (races.h): after how many
-//                                 accesses of memory, on average, another thread may run (24); 0: never
-//   SAGITTA_EMULATED_RACES        0: races are not looked for there (1)
-//   SAGITTA_EMULATION_SEED        seed of every random order (random); failures print it
+//   SAGITTA_TEST_EMULATED_DEVICES         number of devices (1); 0 is a machine without a device
+//   SAGITTA_TEST_EMULATED_CAPABILITY      90 for compute capability 9.0 (90)
+//   SAGITTA_TEST_EMULATED_MEMORY          bytes of each device (256 MiB)
+//   SAGITTA_TEST_EMULATED_PINNED_MEMORY   bytes that the host lets be pinned at a time (all)
+//   SAGITTA_TEST_EMULATED_FAULT           what happens then: lost (default), lost-in-kernel, memory, hang,
+//                                         hang-in-kernel, killed
+//   SAGITTA_TEST_EMULATED_FAULT_AFTER     the launch, counted from 1, at which it happens (0: never)
+//   SAGITTA_TEST_EMULATED_FAULT_AT_CALL   the call of the runtime, counted from 1 (0: never); for lost,
+//                                         hang and killed
+//   SAGITTA_TEST_EMULATED_FAULT_FILE      a file that a test writes when a fault is to happen, as
+//                                         "hang launch 3" or "killed call 1", counted from then on; the
+//                                         process of an open device that reads it removes it
+//   SAGITTA_TEST_EMULATED_PATIENCE        how many times as long a call of the addon may make no progress
+//                                         (1): the emulation is slow on a busy machine
+//   SAGITTA_TEST_EMULATED_BLOCKS          how many blocks of a grid are resident at most (4), within what
+//                                         the multiprocessors have room for; 1 runs one block after another
+//   SAGITTA_TEST_EMULATED_ACCESSES        in programs whose kernels are instrumented (races.h): after how
+//                                         many accesses of memory, on average, another thread may run (24);
+//                                         0: never
+//   SAGITTA_TEST_EMULATED_WHOLE_CHECK     1: a device that is opened checks its kernels with every batch, as
+//                                         a GPU does, and not with the first of each kernel only (0)
+//   SAGITTA_TEST_EMULATED_RACES           0: races are not looked for there (1)
+//   SAGITTA_TEST_EMULATION_SEED           seed of every random order (random); failures print it
 #pragma once
 
 #include <cstdint>
@@ -42,6 +46,7 @@ struct settings {
   uint32_t patience = 1;
   uint32_t resident_blocks_max = 4;
   uint32_t accesses_per_yield = 24;
+  bool has_whole_check = false;
   bool finds_races = true;
   uint64_t seed = 0;
 };

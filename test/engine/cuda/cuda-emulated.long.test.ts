@@ -18,9 +18,9 @@ import { ADDON, connectEmulated, MISSING_ADDON } from './emulated-devices.js';
 
 if (MISSING_ADDON === false) {
   // The emulator reads it once, at its first call.
-  process.env.SAGITTA_EMULATED_DEVICES = '2';
+  process.env.SAGITTA_TEST_EMULATED_DEVICES = '2';
   // A call of a busy machine only seems to hang.
-  process.env.SAGITTA_EMULATED_PATIENCE = '12';
+  process.env.SAGITTA_TEST_EMULATED_PATIENCE = '12';
   testContract('with codes of the simd engine', (engine) => withCodes(engine), createSimdEngine);
   testContract('without codes', (engine) => engine, createReferenceEngine);
   testChoice();
@@ -139,6 +139,16 @@ function testKernels(): void {
       kernels.close(device);
       assert.throws(() => kernels.destroyBlock(block), /block: unknown ticket/);
       kernels.close(other);
+    });
+
+    it('checks every kernel with every batch when it is opened, as on a GPU', (t) => {
+      process.env.SAGITTA_TEST_EMULATED_WHOLE_CHECK = '1';
+      const { kernels, end } = connectEmulated();
+      delete process.env.SAGITTA_TEST_EMULATED_WHOLE_CHECK;
+      t.after(end);
+      const device = kernels.open(0, 'wgmma-ring');
+      assert.match(JSON.stringify(kernels.describe(device)), /wgmma-ring/);
+      kernels.close(device);
     });
 
     it('reports out of memory and leaves the block unchanged', (t) => {

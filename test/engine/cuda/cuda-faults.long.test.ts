@@ -146,8 +146,8 @@ describe('a GPU that fails', { skip: MISSING_ADDON }, () => {
   });
 
   it('of a host that pins no memory answers from pageable memory, with the budget unchanged', async (t) => {
-    process.env.SAGITTA_EMULATED_PINNED_MEMORY = '0';
-    t.after(() => delete process.env.SAGITTA_EMULATED_PINNED_MEMORY);
+    process.env.SAGITTA_TEST_EMULATED_PINNED_MEMORY = '0';
+    t.after(() => delete process.env.SAGITTA_TEST_EMULATED_PINNED_MEMORY);
     const { engine, events } = await createCase(t);
     for (let i = 0; i < 2; i++) await check(engine, 'without pinned memory');
     assert.deepEqual([engine.stats().fallbackQueryCount, engine.stats().lossCount], [0, 0]);
@@ -170,11 +170,11 @@ describe('a GPU that fails', { skip: MISSING_ADDON }, () => {
   for (const fault of ['lost', 'killed', 'hang']) {
     it(`at its start (${fault}) fails the start, in time`, async (t) => {
       const faults = createFaultFile(t);
-      process.env.SAGITTA_EMULATED_FAULT = fault;
-      process.env.SAGITTA_EMULATED_FAULT_AT_CALL = '2';
+      process.env.SAGITTA_TEST_EMULATED_FAULT = fault;
+      process.env.SAGITTA_TEST_EMULATED_FAULT_AT_CALL = '2';
       t.after(() => {
-        delete process.env.SAGITTA_EMULATED_FAULT;
-        delete process.env.SAGITTA_EMULATED_FAULT_AT_CALL;
+        delete process.env.SAGITTA_TEST_EMULATED_FAULT;
+        delete process.env.SAGITTA_TEST_EMULATED_FAULT_AT_CALL;
       });
       const deadlines = { ...PATIENT, openMs: fault === 'hang' ? 1_500 : PATIENT.openMs };
       await assert.rejects(createCase(t, { deadlines }), /illegal|ended|no progress/i);
@@ -188,7 +188,7 @@ describe('a GPU that fails', { skip: MISSING_ADDON }, () => {
 
   it('in the check of wgmma is used with other kernels, in a new process', async (t) => {
     const faults = createFaultFile(t);
-    faults.arm('lost-in-kernel launch 30');
+    faults.arm('lost-in-kernel launch 5');
     const { engine, events, kinds } = await createCase(t, { kernelsName: null });
     assert.deepEqual(kinds(), ['kernels excluded'], JSON.stringify(events));
     assert.match(engine.describe(), /^mma kernels on emulated device 0/);

@@ -52,9 +52,9 @@ export interface FaultFile {
 export function createFaultFile(t: TestContext): FaultFile {
   const folder = mkdtempSync(join(tmpdir(), 'sagitta-fault-'));
   const path = join(folder, 'fault');
-  process.env.SAGITTA_EMULATED_FAULT_FILE = path;
+  process.env.SAGITTA_TEST_EMULATED_FAULT_FILE = path;
   t.after(() => {
-    delete process.env.SAGITTA_EMULATED_FAULT_FILE;
+    delete process.env.SAGITTA_TEST_EMULATED_FAULT_FILE;
     rmSync(folder, { recursive: true });
   });
   return {

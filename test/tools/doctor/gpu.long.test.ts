@@ -32,14 +32,14 @@ describe('the examination of GPUs', () => {
 
 describe('the examination of emulated GPUs', { skip: MISSING_ADDON }, () => {
   it('says so when there is none', async (t) => {
-    setEnvironment(t, { SAGITTA_EMULATED_DEVICES: '0' });
+    setEnvironment(t, { SAGITTA_TEST_EMULATED_DEVICES: '0' });
     const report = await examineGpus({ addonPath: ADDON });
     assert.equal(report.problem, 'the driver found no NVIDIA GPU');
     assert.match(report.advice.join(), /nvidia-smi/);
   });
 
   it('uses mma before compute capability 9.0', async (t) => {
-    setEnvironment(t, { SAGITTA_EMULATED_CAPABILITY: '86' });
+    setEnvironment(t, { SAGITTA_TEST_EMULATED_CAPABILITY: '86' });
     const report = await examineGpus({ addonPath: ADDON, deadlines });
     const [device] = report.devices;
     assert.equal(device!.chosen, 'mma');
@@ -54,7 +54,7 @@ describe('the examination of emulated GPUs', { skip: MISSING_ADDON }, () => {
   });
 
   it('refuses GPUs before compute capability 8.0', async (t) => {
-    setEnvironment(t, { SAGITTA_EMULATED_CAPABILITY: '75' });
+    setEnvironment(t, { SAGITTA_TEST_EMULATED_CAPABILITY: '75' });
     const report = await examineGpus({ addonPath: ADDON, deadlines });
     assert.equal(report.isUsable, false);
     assert.match(

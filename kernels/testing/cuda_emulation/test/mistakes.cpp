@@ -209,7 +209,7 @@ void expect(void (*kernel)(mistake), const char* words, size_t shared_bytes, boo
     wanted.seed = seed;
     const std::string said = last_words(kernel, wanted, shared_bytes, is_early);
     if (said.find(words) != std::string::npos &&
-        said.find("SAGITTA_EMULATION_SEED=" + std::to_string(seed)) != std::string::npos) {
+        said.find("SAGITTA_TEST_EMULATION_SEED=" + std::to_string(seed)) != std::string::npos) {
       continue;
     }
     fprintf(stderr, "expected \"%s\" and the seed, found: %s\n", words, said.c_str());
