@@ -5,6 +5,7 @@ import { describe, it } from 'node:test';
 import { LogArchive } from '../../src/cluster/archive/log-archive.js';
 import type { Blobs } from '../../src/cluster/blobs/blobs.js';
 import { CheckpointFiles, checkpointsOf } from '../../src/cluster/checkpoints/checkpoint-files.js';
+import { removeState } from '../../src/cluster/checkpoints/log-state.js';
 import { StateLoader } from '../../src/cluster/checkpoints/state-loader.js';
 import { ChainedLog } from '../../src/cluster/logs/chained-log.js';
 import { LOG_START } from '../../src/cluster/logs/collection-log.js';
@@ -13,7 +14,8 @@ import { decodeOperations } from '../../src/cluster/nodes/operations.js';
 import { type Logger, silentLogger } from '../../src/common/logger.js';
 import { Database } from '../../src/database/database.js';
 import { openLmdbStore } from '../../src/storage/lmdb-store.js';
-import { batchOf } from '../database/harness.js';
+import { createMemoryStore } from '../../src/storage/memory-store.js';
+import { batchOf, overrideStore } from '../database/harness.js';
 import { makeDirectory } from '../storage/directories.js';
 import { withResolvers } from '../support/waiting.js';
 import { idsIn, MemoryCluster, SHAPE, type TestNode, waitFor } from './memory-cluster.js';
@@ -516,6 +518,27 @@ describe('a node that was away for longer than the logs reach', () => {
 });
 
 describe('the state of a collection', () => {
+  it('is complete on a node that was killed while it removed it', async () => {
+    const written = await startWith(['n1', 'n2']);
+    const { cluster, incarnation } = written;
+    const away = await cluster.add('n3');
+    for (let i = 0; i < 3; i++) await written.write();
+    await cluster.settle();
+    await away.kill();
+    const { log } = Database.storeLayout.collection(incarnation);
+    const store = createMemoryStore({ state: cluster.stateOf('n3') });
+    assert.ok([...store.readLog(log, 0)].length > 0);
+    const killed = overrideStore(store, { eraseLog: () => Promise.reject(new Error('killed')) });
+    await assert.rejects(removeState(killed, Database.storeLayout, incarnation), /killed/);
+    // Without a place, nothing shows that there are records; they would stay below those that come.
+    assert.equal(findPlace(store, incarnation), undefined);
+    assert.deepEqual([...store.readLog(log, 0)], []);
+    const back = await cluster.add('n3');
+    await cluster.settle();
+    await written.assertIn(back);
+    await cluster.stop();
+  });
+
   it('is removed from a store, and loaded again, while the node serves others', async () => {
     const written = await startWith(['n1', 'n2']);
     const { cluster } = written;

@@ -1,5 +1,6 @@
 // What the nodes of a cluster share, in memory. A node can be cut off from it.
 
+import { once } from 'node:events';
 import { MemoryStream } from '../../src/cluster/logs/memory-stream.js';
 import type { MessageStream, OutgoingMessage } from '../../src/cluster/logs/message-stream.js';
 import type { SharedService } from '../../src/cluster/nodes/shared-service.js';
@@ -20,6 +21,8 @@ export class MemoryService implements SharedService {
   readonly #listeners: ((bytes: Uint8Array) => void)[] = [];
   #isCutOff = false;
   #held: Promise<void> = Promise.resolve();
+  /** Of the logs that are held. */
+  #isHeld: (log: string) => boolean = () => false;
   #announced: Uint8Array = new Uint8Array();
 
   constructor(network: MemoryNetwork) {
@@ -59,18 +62,29 @@ export class MemoryService implements SharedService {
     this.#isCutOff = true;
   }
 
-  /** Resolves when logs deliver messages and replies to publications. */
-  get held(): Promise<void> {
-    return this.#held;
+  holds(log: string): boolean {
+    return this.#isHeld(log);
   }
 
-  /** Delivers no messages of logs, and no replies to publications, only announcements, until the function is called. */
-  hold(): () => void {
+  /** Resolves when the log delivers messages and replies to publications. */
+  async heldUp(log: string): Promise<void> {
+    if (this.holds(log)) await this.#held;
+  }
+
+  /**
+   * Delivers no messages of one log, or of any, and no replies to publications, only announcements, until the function
+   * is called.
+   */
+  hold(log: string | null = null): () => void {
     let release!: () => void;
+    this.#isHeld = (name) => log === null || log === name;
     this.#held = new Promise((resolve) => {
       release = resolve;
     });
-    return release;
+    return () => {
+      this.#isHeld = () => false;
+      release();
+    };
   }
 
   reconnect(): void {
@@ -90,6 +104,10 @@ export class MemoryService implements SharedService {
   }
 }
 
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort');
+}
+
 class CuttableStream implements MessageStream {
   readonly name: string;
   readonly #service: MemoryService;
@@ -103,7 +121,7 @@ class CuttableStream implements MessageStream {
 
   async publish(messages: readonly OutgoingMessage[], expectedHead: number): Promise<number> {
     const position = await this.#stream.publish(messages, expectedHead);
-    await this.#service.held;
+    await this.#service.heldUp(this.name);
     return position;
   }
 
@@ -116,7 +134,10 @@ class CuttableStream implements MessageStream {
     options: Parameters<MessageStream['read']>[1],
   ): ReturnType<MessageStream['read']> {
     for await (const message of this.#stream.read(after, options)) {
-      await this.#service.held;
+      if (this.#service.holds(this.name)) {
+        await Promise.race([this.#service.heldUp(this.name), aborted(options.signal)]);
+      }
+      if (options.signal.aborted) return;
       this.#service.requireConnection();
       yield message;
     }

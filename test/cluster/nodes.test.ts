@@ -8,10 +8,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CATALOGUE } from '../../src/cluster/checkpoints/log-state.js';
 import { ChainedLog } from '../../src/cluster/logs/chained-log.js';
 import { LOG_START } from '../../src/cluster/logs/collection-log.js';
+import type { MemoryStream } from '../../src/cluster/logs/memory-stream.js';
 import { readPlace } from '../../src/cluster/logs/place.js';
 import { encodeOperations } from '../../src/cluster/nodes/operations.js';
 import { field } from '../../src/common/errors.js';
-import type { Database } from '../../src/database/database.js';
+import { Database } from '../../src/database/database.js';
 import type { Store } from '../../src/storage/store.js';
 import { batchOf, overrideStore } from '../database/harness.js';
 import { idsIn, MemoryCluster, SHAPE, type TestNode, waitFor } from './memory-cluster.js';
@@ -31,6 +32,16 @@ async function stateOf(node: TestNode, collection = 'c') {
   const ids = await idsIn(node, collection);
   const { vectors } = await database.collection(collection).fetch(ids, include);
   return { vectorCount, sequence, schema, labels, createdAt, updatedAt, vectors };
+}
+
+/** With claims and barriers. */
+function messageCountOf(log: MemoryStream): number {
+  let count = 0;
+  log.change((messages) => {
+    count = messages.length;
+    return messages;
+  });
+  return count;
 }
 
 async function assertAlike(cluster: MemoryCluster, collection = 'c'): Promise<void> {
@@ -321,6 +332,33 @@ describe('a collection that is deleted while its owner writes', () => {
   });
 });
 
+describe('a node with a damaged copy of a collection', () => {
+  it('starts and serves the others, and leaves the logs to nodes that can apply them', async () => {
+    const cluster = await MemoryCluster.start(['n1', 'n2']);
+    const leader = await cluster.leader();
+    for (const id of ['c', 'd']) await leader.database.createCollection({ id, ...SHAPE });
+    await write(leader.database, ['a']);
+    await write(leader.database, ['a'], 'd');
+    await cluster.settle();
+    const name = (await cluster.follower()).name;
+    const incarnation = leader.database.incarnationOf('c')!;
+    await cluster.find(name).kill();
+    const { log } = Database.storeLayout.collection(incarnation);
+    const entries = cluster.stateOf(name).logs.get(log)!;
+    const [entry] = entries;
+    entries[0] = { ...entry!, record: entry!.record.slice(0, -3) };
+    const damaged = await cluster.add(name);
+    assert.ok(damaged.database.isFailed(incarnation));
+    assert.deepEqual(await idsIn(damaged, 'd'), ['a']);
+    await waitFor('the announcement', () => !damaged.node.status.self.canStore || undefined);
+    await leader.node.release(incarnation);
+    assert.equal(await cluster.ownerOf('c'), leader);
+    await write(leader.database, ['b']);
+    assert.deepEqual(await idsIn(leader), ['a', 'b']);
+    await cluster.stop();
+  });
+});
+
 describe('a page', () => {
   it('has what other nodes had before the owner of the collection', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2']);
@@ -392,6 +430,36 @@ describe('the leader of a cluster', () => {
     await write(second.database, ['c']);
     await assertAlike(cluster);
     assert.deepEqual(await idsIn(first), ['a', 'b', 'c']);
+    await cluster.stop();
+  });
+
+  it('refuses a change that waits for the log of a collection when it leads no more, and follows', async () => {
+    const cluster = await MemoryCluster.start(['n1', 'n2', 'n3']);
+    const first = await cluster.leader();
+    // Each has the owner that its random name is for.
+    const id = await waitFor('a collection of another owner', async () => {
+      const id = randomUUID();
+      await first.database.createCollection({ id, ...SHAPE });
+      await cluster.settle();
+      await first.node.release(first.database.incarnationOf(id)!);
+      return (await cluster.ownerOf(id)) === first ? undefined : id;
+    });
+    const incarnation = first.database.incarnationOf(id)!;
+    const log = cluster.network.streams.get(incarnation)!;
+    const messageCount = messageCountOf(log);
+    const release = first.service.hold(incarnation);
+    const changing = first.database.collection(id).update({ schema: { i: 'integer' } });
+    changing.catch(() => {});
+    await waitFor('the take-over', () => messageCountOf(log) > messageCount || undefined);
+    first.service.cutOff();
+    const second = await cluster.leader();
+    await second.database.createCollection({ id: 'd', ...SHAPE });
+    first.service.reconnect();
+    await assert.rejects(changing, { code: 'no_leader' });
+    // What the next leader has committed waited for the end of the change.
+    await waitFor('d', () => first.database.incarnationOf('d'));
+    release();
+    await cluster.settle();
     await cluster.stop();
   });
 

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
+import { placedOn, placementOperation } from '../../src/cluster/placement/placements.js';
 import { createMemoryStore } from '../../src/storage/memory-store.js';
 import { batchOf, openDatabase } from '../database/harness.js';
 import { MemoryCluster, SHAPE, waitFor } from './memory-cluster.js';
@@ -92,6 +93,29 @@ describe('new collections', () => {
       assert.equal(status, 'failed');
       assert.match(statusReason!, /rows are not in this data directory/);
       await alone.close();
+    } finally {
+      await cluster.stop();
+    }
+  });
+});
+
+describe('the nodes of a collection that is gone', () => {
+  it('are left alone, and keep no node from being drained', async () => {
+    const cluster = await MemoryCluster.start(NODES);
+    try {
+      const leader = await cluster.leader();
+      const input = { id: 'c', ...SHAPE, replicationFactor: 1 };
+      const { record } = await leader.database.createCollection(input);
+      const [holder] = record.nodes!;
+      const left = placementOperation('gone', placedOn([holder!], 1));
+      await leader.node.catalogue.commit([left]);
+      await leader.node.drain(holder!, true);
+      await waitFor('another node', () => {
+        const { nodes, move } = leader.database.collection('c').record();
+        return (move === undefined && nodes![0] !== holder) || undefined;
+      });
+      assert.ok(left.kind === 'put');
+      assert.deepEqual(Buffer.from(leader.store.get(left.key)!), Buffer.from(left.value));
     } finally {
       await cluster.stop();
     }
