@@ -3,9 +3,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
+import { LogArchive } from '../../src/cluster/archive/log-archive.js';
 import { placedOn, placementOperation } from '../../src/cluster/placement/placements.js';
+import { SagittaError } from '../../src/common/errors.js';
+import { silentLogger } from '../../src/common/logger.js';
 import { createMemoryStore } from '../../src/storage/memory-store.js';
-import { batchOf, openDatabase } from '../database/harness.js';
+import type { Store } from '../../src/storage/store.js';
+import { batchOf, openDatabase, overrideStore } from '../database/harness.js';
 import { MemoryCluster, SHAPE, waitFor } from './memory-cluster.js';
 import { ServedCluster } from './served-cluster.js';
 
@@ -116,6 +120,56 @@ describe('the nodes of a collection that is gone', () => {
       });
       assert.ok(left.kind === 'put');
       assert.deepEqual(Buffer.from(leader.store.get(left.key)!), Buffer.from(left.value));
+    } finally {
+      await cluster.stop();
+    }
+  });
+});
+
+describe('a collection that a node could not bring in at first', () => {
+  it('is archived by it afterwards', async () => {
+    const cluster = await MemoryCluster.start(['n1', 'n2']);
+    try {
+      const leader = await cluster.leader();
+      const input = { id: 'c', ...SHAPE, replicationFactor: 1 };
+      const { record } = await leader.database.createCollection(input);
+      const [from] = record.nodes!;
+      const incarnation = leader.database.incarnationOf('c')!;
+      let attemptCount = 0;
+      let isFull = true;
+      const change = (store: Store) =>
+        overrideStore(store, {
+          commit: async (operations) => {
+            const isBringingIn = operations.some(
+              ({ kind, ...of }) => kind === 'remove' && 'key' in of && of.key[0] === 'absent',
+            );
+            if (isBringingIn && isFull) {
+              attemptCount++;
+              throw new SagittaError('storage_full', 'for the test');
+            }
+            await store.commit(operations);
+          },
+        });
+      const to = await cluster.add('n3', { change });
+      await leader.node.move(incarnation, { from: from!, to: 'n3' });
+      await waitFor('an attempt', () => attemptCount > 0 || undefined);
+      // With each, the node looks at the logs that it follows.
+      for (let i = 0; i < 20; i++)
+        await leader.database.createCollection({ id: `d${i}`, ...SHAPE });
+      isFull = false;
+      await waitFor('the move', () => to.database.holds('c') || undefined);
+      const owner = await waitFor('the owner', async () => {
+        const found = await cluster.ownerOf('c');
+        return found === to ? found : undefined;
+      });
+      const rows = [{ id: 'a', values: [1, 0], metadata: '{}' }];
+      const { sequence } = await owner.database
+        .collection('c')
+        .write(batchOf(rows), { mode: 'upsert' });
+      assert.equal(sequence, 1);
+      await owner.node.archive();
+      const archive = new LogArchive(incarnation, { blobs: cluster.blobs, logger: silentLogger });
+      assert.ok((await archive.list()).length > 0);
     } finally {
       await cluster.stop();
     }
