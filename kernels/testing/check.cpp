@@ -28,6 +28,17 @@ float random_source::normal() {
   return static_cast<float>(sum);
 }
 
+namespace {
+
+constexpr kind few_kinds[] = {kind::clustered, kind::duplicates, kind::outlier};
+std::span<const kind> kinds_in_use = all_kinds;
+
+}  // namespace
+
+std::span<const kind> tested_kinds() { return kinds_in_use; }
+
+void test_few_kinds() { kinds_in_use = few_kinds; }
+
 const char* name_of(kind kind) {
   switch (kind) {
     case kind::random: return "random";

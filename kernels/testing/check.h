@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,9 @@ enum class kind {
 inline constexpr kind all_kinds[] = {kind::random,   kind::clustered, kind::equal, kind::duplicates,
                                      kind::outlier,  kind::denormal,  kind::zeros, kind::sorted,
                                      kind::huge,     kind::scattered};
+/** The kinds that the tests go through: all of them, or few after `test_few_kinds`. */
+std::span<const kind> tested_kinds();
+void test_few_kinds();
 const char* name_of(kind kind);
 
 /** Rows with codes and ids. Not copyable, because blocks point into it. */

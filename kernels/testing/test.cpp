@@ -2,7 +2,7 @@
 // adversarial rows, bitmaps, positions and score limits, on one and several threads. Exits with 1 at the
 // first answer that differs from brute force by a bit.
 //
-//   test [--seed N] [--targets-only]
+//   test [--seed N] [--quick]      --quick: few kinds of rows
 
 #include <cmath>
 #include <cstdio>
@@ -31,7 +31,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 /** Codes represent their rows within the stored residuals. */
 void test_encode(random_source& random) {
   for (const uint32_t dimension : dimensions) {
-    for (const kind kind : check::all_kinds) {
+    for (const kind kind : check::tested_kinds()) {
       const check::rows rows(random, kind, 37, dimension);
       for (uint32_t row = 0; row < rows.row_count; row++) {
         const uint8_t* const panel =
@@ -67,7 +67,7 @@ void test_encode(random_source& random) {
 /** Canonical sums have the bits of the reference target. */
 void test_products(random_source& random) {
   for (uint32_t dimension = 1; dimension <= 4096; dimension += dimension < 40 ? 1 : 509) {
-    for (const kind kind : check::all_kinds) {
+    for (const kind kind : check::tested_kinds()) {
       const check::rows rows(random, kind, 4, dimension);
       const std::vector<float> query = check::query_like(random, rows);
       const std::vector<double> wide(query.begin(), query.end());
@@ -113,7 +113,7 @@ void test_search(random_source& random, uint32_t dimension, kind kind, uint32_t 
 void test_searches(random_source& random) {
   for (const uint32_t dimension : dimensions) {
     const uint32_t most = dimension >= 768 ? 300u : 2000u;
-    for (const kind kind : check::all_kinds) {
+    for (const kind kind : check::tested_kinds()) {
       for (const uint32_t row_count : {0u, 1u, 16u, 17u, 65u, 250u, most}) {
         test_search(random, dimension, kind, row_count, 1 + random.below(9));
       }
@@ -122,8 +122,9 @@ void test_searches(random_source& random) {
 }
 
 /** More candidates than there is room for, whose bounds are too close to decide. */
-void test_crowds(random_source& random) {
+void test_crowds(random_source& random, bool is_quick) {
   for (const kind kind : {kind::equal, kind::duplicates, kind::clustered, kind::scattered}) {
+    if (is_quick && kind != kind::duplicates) continue;
     test_search(random, 8, kind, 20000, 7);
     test_search(random, 64, kind, 6000, 3);
     // Candidates of many queries are scored together, and queries share bitmaps.
@@ -174,9 +175,14 @@ void test_arguments() {
 
 int main(int argc, char** argv) {
   uint64_t seed = 1;
-  for (int i = 1; i + 1 < argc; i++) {
-    if (std::strcmp(argv[i], "--seed") == 0) seed = std::strtoull(argv[i + 1], nullptr, 10);
+  bool is_quick = false;
+  for (int i = 1; i < argc; i++) {
+    if (std::strcmp(argv[i], "--quick") == 0) is_quick = true;
+    if (std::strcmp(argv[i], "--seed") == 0 && i + 1 < argc) {
+      seed = std::strtoull(argv[++i], nullptr, 10);
+    }
   }
+  if (is_quick) check::test_few_kinds();
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
   test_arguments();
   random_source texts(seed);
@@ -192,7 +198,7 @@ int main(int argc, char** argv) {
     check::test_row_scores(random);
     check::test_counts(random);
     test_searches(random);
-    test_crowds(random);
+    test_crowds(random, is_quick);
     std::printf("%s: ok\n", name);
     std::fflush(stdout);
   }

@@ -193,7 +193,7 @@ void check_count_arguments() {
 void test_row_scores(random_source& random) {
   check_arguments();
   for (const uint32_t dimension : {1u, 7u, 8u, 9u, 100u, 768u, 4096u}) {
-    for (const kind kind : all_kinds) {
+    for (const kind kind : tested_kinds()) {
       const rows rows(random, kind, 300, dimension);
       check_scores(random, rows, 1 + random.below(5), 1 + random.below(9));
       // More than a tile.
@@ -206,7 +206,7 @@ void test_counts(random_source& random) {
   check_count_arguments();
   for (const uint32_t dimension : {1u, 3u, 9u, 64u, 100u, 768u, 1536u}) {
     const uint32_t most = dimension >= 768 ? 300u : 2000u;
-    for (const kind kind : all_kinds) {
+    for (const kind kind : tested_kinds()) {
       for (const uint32_t row_count : {1u, 16u, 65u, 250u, most}) {
         check_counts(random, kind, dimension, row_count);
       }

@@ -29,15 +29,20 @@ const QUICK = [
   'answers ordinary searches without its fallback',
 ];
 
-/** `isLong`: runs with `npm run test:full` only. */
+export const BRIEF_CONTRACT = CONTRACT.filter((found) => QUICK.includes(found.name));
+assert.equal(BRIEF_CONTRACT.length, QUICK.length, 'every quick case is in the contract');
+
+/**
+ * `isLong`: runs with `npm run test:full` only. `isBrief`: without the cases that take long, also then; for variants
+ * of an engine that has the whole contract elsewhere.
+ */
 export function engineContract(
   name: string,
   create: () => Promise<Engine>,
-  { isLong = false } = {},
+  { isLong = false, isBrief = false } = {},
 ): void {
   if (isLong && !IS_FULL) return;
-  const cases = IS_FULL ? CONTRACT : CONTRACT.filter((found) => QUICK.includes(found.name));
-  if (!IS_FULL) assert.equal(cases.length, QUICK.length, 'every quick case is in the contract');
+  const cases = IS_FULL && !isBrief ? CONTRACT : BRIEF_CONTRACT;
   describe(`the ${name} engine`, () => {
     let engine: Engine;
     before(async () => {
