@@ -196,6 +196,8 @@ const REST_MS = 5_000;
 /** A reply waits so long at most for the write to be applied here, too. */
 const APPLY_MS_MAX = 10_000;
 const CONNECT_MS_MAX = 2_000;
+/** A connection is kept so long while no request uses it: less than the other node keeps it, by default. */
+const IDLE_MS_MAX = 15_000;
 /** A write waits so long at most until a node can carry it out: longer than another one takes to take over. */
 const OWNER_MS_MAX = 10_000;
 /** A read waits so long at most until this node has what was seen before: then another node is asked. */
@@ -208,8 +210,9 @@ export class Forwarding {
   readonly #secret: () => Uint8Array;
   readonly #logger: Logger;
   readonly #count: ReturnType<Metrics['addCounter']>;
-  readonly #http = new HttpAgent({ keepAlive: true });
-  readonly #https = new HttpsAgent({ keepAlive: true });
+  // Only with a timeout of its own, Node's agent also ends a connection before the other node does.
+  readonly #http = new HttpAgent({ keepAlive: true, timeout: IDLE_MS_MAX });
+  readonly #https = new HttpsAgent({ keepAlive: true, timeout: IDLE_MS_MAX });
   #key: Buffer | undefined;
   readonly #seen: SeenPositions;
   /** Nodes that did not answer: until when others are asked first, by instance. */

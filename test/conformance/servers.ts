@@ -123,6 +123,11 @@ export class Servers {
   }
 }
 
+/** Ends connections that are idle before the server does, or a request may be sent just then, and fail. */
+function createAgent(): Agent {
+  return new Agent({ keepAlive: true, timeout: 15_000 });
+}
+
 export async function startTestServer(
   profile: Profile,
   startOne: StartServer = startServer,
@@ -148,7 +153,7 @@ export async function startTestServer(
     return running;
   };
   let server: RunningServer = await start();
-  let agent = new Agent({ keepAlive: true });
+  let agent = createAgent();
   const end = async () => {
     agent.destroy();
     await server.stop();
@@ -159,7 +164,7 @@ export async function startTestServer(
     async restart() {
       await end();
       server = await start();
-      agent = new Agent({ keepAlive: true });
+      agent = createAgent();
     },
     async stop() {
       await end();
