@@ -119,7 +119,7 @@ void test_random(sagitta_device* device, random_source& random, kind kind, uint3
 
 /** Queries over ordinary rows are decided on the device, with few rows rescored. */
 void test_pruning(sagitta_device* device, random_source& random, uint32_t query_count) {
-  const rows data(random, kind::random, 1500, 64);
+  const rows data(random, kind::random, 3000, 96);
   const resident on_device(device, data, true, true);
   test_batch batch;
   batch.add_block(data);
@@ -631,7 +631,7 @@ void test_select_threads(sagitta_device* device, random_source& random) {
  */
 void test_failed_launches(sagitta_device* device, random_source& random) {
   using namespace sagitta::cuda::emulation;
-  const rows data(random, kind::random, 200, 24);
+  const rows data(random, kind::random, 600, 48);
   const resident on_device(device, data, true, true);
   for (uint64_t launch = 1, is_struck = 1; is_struck != 0; launch++) {
     test_batch batch;
@@ -742,7 +742,7 @@ void test_arguments(sagitta_device* device, random_source& random) {
 
 void test_all(sagitta_device* device, random_source& random, bool is_large, bool with_coarse) {
   constexpr uint32_t dimensions[] = {1, 3, 16, 64, 100, 129, 256, 768};
-  for (const kind kind : check::tested_kinds()) {
+  for (const kind kind : check::all_kinds) {
     for (uint32_t round = 0; round < (is_large ? 12u : 2u); round++) {
       const uint32_t dimension = dimensions[random.below(is_large ? 8 : 6)];
       const uint32_t row_count = 1 + random.below(is_large ? 20000 : 700);
@@ -820,8 +820,9 @@ int main(int argument_count, char** arguments) {
     for (const bool is_small : {true, false}) {
 #if defined(SAGITTA_EMULATE_CUDA)
       // The emulation is slow, and large passes differ from those of wgmma in the codes' way only.
+      const bool is_mma = std::strcmp(kernels, "mma") == 0;
       const bool is_ring = std::strcmp(kernels, "wgmma-ring") == 0;
-      if (!is_small && (is_ring || (is_quick && std::strcmp(kernels, "mma") != 0))) continue;
+      if (!is_small && (is_ring || (is_quick && !is_mma))) continue;
 #endif
       random_source random(seed);
       if (is_small) {
@@ -836,13 +837,18 @@ int main(int argument_count, char** arguments) {
       } else {
         device->tuning = {};
       }
+      bool with_coarse = is_small || !is_quick;
+#if defined(SAGITTA_EMULATE_CUDA)
+      // Once, since the emulation is slow: the kernels of coarse codes and their tuning are the same each time.
+      with_coarse = is_small && is_mma;
+#endif
       if (is_quick) {
 #if defined(SAGITTA_EMULATE_CUDA)
         test_select_threads(device, random);
 #endif
         test_gathering(device, random);
         test_packing(device, random);
-        if (is_small && std::strcmp(kernels, "mma") == 0) test_coarse(device, random);
+        if (with_coarse) test_coarse(device, random);
         test_repeats(device, random);
         test_arguments(device, random);
         test_rings();
@@ -851,11 +857,6 @@ int main(int argument_count, char** arguments) {
 #endif
         continue;
       }
-      bool with_coarse = true;
-#if defined(SAGITTA_EMULATE_CUDA)
-      // Once, since the emulation is slow: the kernels of coarse codes and their tuning are the same each time.
-      with_coarse = is_small && std::strcmp(kernels, "mma") == 0;
-#endif
       test_all(device, random, is_large, with_coarse);
       if (!is_small) test_widths(device, random);
       std::printf("%s on %s, %s passes: ok\n", kernels, facts.name, is_small ? "many" : "few");

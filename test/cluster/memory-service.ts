@@ -1,9 +1,10 @@
 // What the nodes of a cluster share, in memory. A node can be cut off from it.
 
-import { once } from 'node:events';
 import { MemoryStream } from '../../src/cluster/logs/memory-stream.js';
 import type { MessageStream, OutgoingMessage } from '../../src/cluster/logs/message-stream.js';
 import type { SharedService } from '../../src/cluster/nodes/shared-service.js';
+import { whenAborted } from '../../src/common/when-aborted.js';
+import { withResolvers } from '../support/waiting.js';
 
 export class MemoryNetwork {
   readonly streams = new Map<string, MemoryStream>();
@@ -20,9 +21,8 @@ export class MemoryService implements SharedService {
   readonly #network: MemoryNetwork;
   readonly #listeners: ((bytes: Uint8Array) => void)[] = [];
   #isCutOff = false;
-  #held: Promise<void> = Promise.resolve();
-  /** Of the logs that are held. */
-  #isHeld: (log: string) => boolean = () => false;
+  /** `log`: null for all. */
+  #held: { readonly log: string | null; readonly released: Promise<void> } | null = null;
   #announced: Uint8Array = new Uint8Array();
 
   constructor(network: MemoryNetwork) {
@@ -62,13 +62,14 @@ export class MemoryService implements SharedService {
     this.#isCutOff = true;
   }
 
-  holds(log: string): boolean {
-    return this.#isHeld(log);
-  }
-
-  /** Resolves when the log delivers messages and replies to publications. */
-  async heldUp(log: string): Promise<void> {
-    if (this.holds(log)) await this.#held;
+  /** Resolves when the log delivers messages and replies to publications, or when the signal is aborted. */
+  async whenReleased(log: string, signal?: AbortSignal): Promise<void> {
+    const held = this.#held;
+    if (held === null || (held.log !== null && held.log !== log) || signal?.aborted) return;
+    const { promise: aborted, resolve } = withResolvers();
+    const ignoreAbort = whenAborted(signal, resolve);
+    await Promise.race([held.released, aborted]);
+    ignoreAbort();
   }
 
   /**
@@ -76,15 +77,9 @@ export class MemoryService implements SharedService {
    * is called.
    */
   hold(log: string | null = null): () => void {
-    let release!: () => void;
-    this.#isHeld = (name) => log === null || log === name;
-    this.#held = new Promise((resolve) => {
-      release = resolve;
-    });
-    return () => {
-      this.#isHeld = () => false;
-      release();
-    };
+    const { promise: released, resolve } = withResolvers();
+    this.#held = { log, released };
+    return resolve;
   }
 
   reconnect(): void {
@@ -104,10 +99,6 @@ export class MemoryService implements SharedService {
   }
 }
 
-async function aborted(signal: AbortSignal): Promise<void> {
-  if (!signal.aborted) await once(signal, 'abort');
-}
-
 class CuttableStream implements MessageStream {
   readonly name: string;
   readonly #service: MemoryService;
@@ -121,7 +112,7 @@ class CuttableStream implements MessageStream {
 
   async publish(messages: readonly OutgoingMessage[], expectedHead: number): Promise<number> {
     const position = await this.#stream.publish(messages, expectedHead);
-    await this.#service.heldUp(this.name);
+    await this.#service.whenReleased(this.name);
     return position;
   }
 
@@ -134,9 +125,7 @@ class CuttableStream implements MessageStream {
     options: Parameters<MessageStream['read']>[1],
   ): ReturnType<MessageStream['read']> {
     for await (const message of this.#stream.read(after, options)) {
-      if (this.#service.holds(this.name)) {
-        await Promise.race([this.#service.heldUp(this.name), aborted(options.signal)]);
-      }
+      await this.#service.whenReleased(this.name, options.signal);
       if (options.signal.aborted) return;
       this.#service.requireConnection();
       yield message;

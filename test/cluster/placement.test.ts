@@ -141,7 +141,7 @@ describe('a collection that a node could not bring in at first', () => {
         overrideStore(store, {
           commit: async (operations) => {
             const isBringingIn = operations.some(
-              ({ kind, ...of }) => kind === 'remove' && 'key' in of && of.key[0] === 'absent',
+              (operation) => operation.kind === 'remove' && operation.key[0] === 'absent',
             );
             if (isBringingIn && isFull) {
               attemptCount++;

@@ -12,7 +12,7 @@ import { createRandom, testSeed } from '../database/harness.js';
 import { IS_FULL } from '../support/full.js';
 import { createCaller, startServerProcess } from '../support/server-process.js';
 
-const ROUNDS = IS_FULL ? 10 : 2;
+const ROUNDS = IS_FULL ? 20 : 2;
 const CLIENTS = 6;
 const DIMENSION = 16;
 const BATCH_ROWS_MAX = 24;

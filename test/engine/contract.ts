@@ -29,20 +29,15 @@ const QUICK = [
   'answers ordinary searches without its fallback',
 ];
 
-export const BRIEF_CONTRACT = CONTRACT.filter((found) => QUICK.includes(found.name));
-assert.equal(BRIEF_CONTRACT.length, QUICK.length, 'every quick case is in the contract');
-
-/**
- * `isLong`: runs with `npm run test:full` only. `isBrief`: without the cases that take long, also then; for variants
- * of an engine that has the whole contract elsewhere.
- */
+/** `isLong`: runs with `npm run test:full` only. */
 export function engineContract(
   name: string,
   create: () => Promise<Engine>,
-  { isLong = false, isBrief = false } = {},
+  { isLong = false } = {},
 ): void {
   if (isLong && !IS_FULL) return;
-  const cases = IS_FULL && !isBrief ? CONTRACT : BRIEF_CONTRACT;
+  const cases = IS_FULL ? CONTRACT : CONTRACT.filter((found) => QUICK.includes(found.name));
+  if (!IS_FULL) assert.equal(cases.length, QUICK.length, 'every quick case is in the contract');
   describe(`the ${name} engine`, () => {
     let engine: Engine;
     before(async () => {

@@ -96,8 +96,8 @@ export class Archiver {
   }
 
   /**
-   * Called when a log is to be removed. When it resolves, nothing of the log is archived any more, also when this node
-   * is asked to; true where something was until now.
+   * Called when a log is to be removed. When it resolves, nothing of the log is archived any more, and `archive` does
+   * nothing for it; true where something was until now.
    */
   async stop(log: string): Promise<boolean> {
     this.#stopped.add(log);

@@ -126,9 +126,10 @@ export class HeldCollections {
     }
     for (const { name: incarnation } of logs.ofCollections) {
       if (held.has(incarnation) || this.#expected.has(incarnation)) continue;
-      if (known.has(incarnation) && this.#changing.has(incarnation)) continue;
-      // One that could not be brought in yet is archived here later; one that is gone is not.
-      const wasArchived = !known.has(incarnation) && (await archiver.stop(incarnation));
+      const isGone = !known.has(incarnation);
+      if (!isGone && this.#changing.has(incarnation)) continue;
+      // One that could not be brought in yet is archived here later.
+      const wasArchived = isGone && (await archiver.stop(incarnation));
       await this.forget(incarnation);
       // The node that removed it may have been faster.
       if (wasArchived) await new LogArchive(incarnation, { blobs, logger }).removeAll();

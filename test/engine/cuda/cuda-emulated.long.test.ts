@@ -14,7 +14,6 @@ import { CONTRACT } from '../../../src/tools/selftest/contract.js';
 import { createContext } from '../../../src/tools/selftest/contract-case.js';
 import { withCodes } from '../../../src/tools/selftest/encoding-engine.js';
 import { SEED } from '../blocks.js';
-import { BRIEF_CONTRACT } from '../contract.js';
 import { ADDON, connectEmulated, MISSING_ADDON } from './emulated-devices.js';
 
 if (MISSING_ADDON === false) {
@@ -22,8 +21,8 @@ if (MISSING_ADDON === false) {
   process.env.SAGITTA_TEST_EMULATED_DEVICES = '2';
   // A call of a busy machine only seems to hang.
   process.env.SAGITTA_TEST_EMULATED_PATIENCE = '12';
-  testContract('with codes of the simd engine', CONTRACT, withCodes, createSimdEngine);
-  testContract('without codes', BRIEF_CONTRACT, (engine) => engine, createReferenceEngine);
+  testContract('with codes of the simd engine', (engine) => withCodes(engine), createSimdEngine);
+  testContract('without codes', (engine) => engine, createReferenceEngine);
   testChoice();
   testKernels();
 } else {
@@ -32,7 +31,6 @@ if (MISSING_ADDON === false) {
 
 function testContract(
   what: string,
-  cases: typeof CONTRACT,
   wrap: (engine: Engine) => Engine,
   createFallback: (options: { pool: ReturnType<typeof createInlinePool> }) => Engine,
 ): void {
@@ -57,7 +55,7 @@ function testContract(
     });
 
     const countFallbacks = () => cuda.stats().fallbackQueryCount;
-    for (const { name, run } of cases) {
+    for (const { name, run } of CONTRACT) {
       it(name, () => run(createContext(engine, 'cuda', SEED, countFallbacks)));
     }
   });
