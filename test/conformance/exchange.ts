@@ -21,6 +21,8 @@ export interface Incoming {
   readonly json: Json | undefined;
 }
 
+export type Exchange = typeof exchange;
+
 /** Rejects when the connection breaks, and when a body of type JSON cannot be parsed. */
 export function exchange(url: string, agent: Agent, outgoing: Outgoing): Promise<Incoming> {
   const { hostname, port } = new URL(url);

@@ -9,7 +9,7 @@ import type { Limits } from '../../src/common/limits.js';
 import { type RunningServer, startServer } from '../../src/main.js';
 import { type Config, loadConfig } from '../../src/platform/config.js';
 import { PATIENT_LIMITS } from '../support/patience.js';
-import { exchange, type Incoming, type Outgoing } from './exchange.js';
+import { type Exchange, exchange, type Incoming, type Outgoing } from './exchange.js';
 
 interface Profile {
   readonly engine?: Config['engine'];
@@ -93,16 +93,18 @@ export type StartServer = (config: Config) => Promise<RunningServer>;
 
 export class Servers {
   readonly #start: StartServer;
+  readonly #exchange: Exchange;
   readonly #running = new Map<ProfileName, Promise<TestServer>>();
 
-  constructor(start: StartServer = startServer) {
+  constructor(start: StartServer = startServer, send: Exchange = exchange) {
     this.#start = start;
+    this.#exchange = send;
   }
 
   get(name: ProfileName): Promise<TestServer> {
     let server = this.#running.get(name);
     if (server === undefined) {
-      server = startTestServer(PROFILES[name], this.#start);
+      server = startTestServer(PROFILES[name], this.#start, this.#exchange);
       this.#running.set(name, server);
     }
     return server;
@@ -131,6 +133,7 @@ function createAgent(): Agent {
 export async function startTestServer(
   profile: Profile,
   startOne: StartServer = startServer,
+  send: Exchange = exchange,
 ): Promise<TestServer> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sagitta-conformance-'));
   const backupDir = `${dataDir}-backups`;
@@ -160,7 +163,7 @@ export async function startTestServer(
   };
   return {
     isForOneCase: profile.isForOneCase === true,
-    send: (outgoing) => exchange(server.url, agent, outgoing),
+    send: (outgoing) => send(server.url, agent, outgoing),
     async restart() {
       await end();
       server = await start();

@@ -11,6 +11,8 @@ export interface ClientsInput {
   readonly clientCount: number;
   readonly dimension: number;
   readonly seed: number;
+  /** Shared: how many requests were answered with 200. */
+  readonly answered: Int32Array;
 }
 
 /** By kind of request, by outcome: a status, or what was wrong. */
@@ -112,7 +114,7 @@ function send(agent: Agent, url: string, heavy: HeavyRequest): Promise<readonly 
   });
 }
 
-async function run({ url, clientCount, dimension, seed }: ClientsInput): Promise<void> {
+async function run({ url, clientCount, dimension, seed, answered }: ClientsInput): Promise<void> {
   const kinds = heavyRequests(dimension);
   const agent = new Agent({ keepAlive: true, maxSockets: clientCount });
   const outcomes: Outcomes = {};
@@ -131,6 +133,7 @@ async function run({ url, clientCount, dimension, seed }: ClientsInput): Promise
       outcomes[heavy.kind] ??= {};
       const counts = outcomes[heavy.kind];
       counts[outcome] = (counts[outcome] ?? 0) + 1;
+      if (outcome === '200') Atomics.add(answered, 0, 1);
       // Not all at the same moment again.
       if (waitMs > 0) await sleep(waitMs * (1 + random()));
     }
