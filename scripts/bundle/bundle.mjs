@@ -30,8 +30,8 @@ import { listBinaries, listCompiledFiles, listRepositoryFiles } from './files.mj
 import { findGlibc, newestGlibc, writeReadme, writeThirdParty } from './notes.mjs';
 import { isLicence, listPackageFiles, listPackages } from './packages.mjs';
 
-/** Limit for artifact repositories and mail gateways. */
-const ARCHIVE_BYTES_MAX = 60_000_000;
+/** With kernels for every architecture of GPUs; scripts/gpu/archive.mjs has the limit with those for one. */
+const ARCHIVE_BYTES_MAX = 55_000_000;
 /** Timestamp of every entry unless SOURCE_DATE_EPOCH is set: 1980-01-01, which all formats support. */
 const TIMESTAMP_SECONDS = 315_532_800;
 
@@ -91,13 +91,14 @@ function fillTree(tree) {
   copy(findNodeLicence(), 'runtime/LICENSE');
   const binaries = listBinaries(root);
   for (const path of binaries) copy(join(root, path), path);
-  strip(['runtime/node', ...binaries].map((path) => join(tree, path)));
+  const native = ['runtime/node', ...binaries, ...packages.flatMap(nativeFiles)];
+  strip(native.map((path) => join(tree, path)));
   copy(join(root, 'scripts', 'bundle', 'launcher.sh'), 'bin/sagitta');
   chmodSync(join(tree, 'bin/sagitta'), 0o755);
 
   const hasCuda = binaries.includes('build/kernels/sagitta-cuda.node');
   const nodeVersion = queryNode('process.version');
-  const parts = measure(tree, ['runtime/node', ...binaries, ...packages.flatMap(nativeFiles)]);
+  const parts = measure(tree, native);
   const about = { name, nodeVersion, parts, packages, hasCuda };
   writeFileSync(join(tree, 'BUNDLE.md'), writeReadme(about));
   writeFileSync(join(tree, 'THIRD-PARTY.md'), writeThirdParty(about));
@@ -141,7 +142,7 @@ function measure(tree, paths) {
   }));
 }
 
-/** Removes debug symbols, which are a seventh of Node and most of the kernels. */
+/** Removes debug symbols: a seventh of Node, and most of the kernels and of lmdb. */
 function strip(paths) {
   const { status, error, stderr } = spawnSync('strip', paths, { encoding: 'utf8' });
   if (error) console.log('bundle: `strip` not found, the binaries keep their debug symbols');

@@ -21,22 +21,22 @@ const FILES = [
 const DIRECTORIES = ['deploy/systemd', 'docs', 'examples/data', 'kernels'];
 const OPTIONAL_SCRIPTS = /^install-tensorflow/;
 const BINARIES = ['build/kernels/sagitta.node'];
-/**
- * The bench executable measures the machine's peaks, `files` needs the headers of Node, and the others a
- * CUDA compiler.
- */
+/** The bench executable measures the machine's peaks, `files` needs the headers of Node, `cuda` a compiler. */
 const OPTIONAL_BINARIES = [
   'build/kernels/bench',
-  'build/kernels/cuda-bench',
   'build/kernels/sagitta-cuda.node',
   'build/kernels/sagitta-files.node',
 ];
+
+/** Screenshots of the console, which is part of the bundle, and the queries of a check of the sample data. */
+const EXCLUDED = /^(docs\/images\/console\/|examples\/data\/wordnet-queries\.arrow$)/;
 
 /** Paths relative to the root, sorted. */
 export function listRepositoryFiles(root) {
   const scripts = readdirSync(join(root, 'scripts')).filter((name) => OPTIONAL_SCRIPTS.test(name));
   return [...FILES, ...scripts.map((name) => `scripts/${name}`)]
     .concat(DIRECTORIES.flatMap((directory) => listFiles(root, directory)))
+    .filter((path) => !EXCLUDED.test(path))
     .sort();
 }
 

@@ -13,17 +13,23 @@ const OPTIONAL_BINARIES = /^@msgpackr-extract\//;
 
 /** The files that Node loads, for packages with builds for many browsers and bundlers. */
 const INCLUDED_FILES = {
+  '@opentelemetry/semantic-conventions': [/^dist\/(?!experimental_|index-incubating).*\.[cm]js$/],
   '@tensorflow/tfjs-backend-cpu': [/^dist\/tf-backend-cpu\.node\.js$/],
-  '@tensorflow/tfjs-backend-wasm': [/^dist\/(tf-backend-wasm\.node\.js|.*\.wasm)$/],
+  // Node has SIMD, and this backend starts no threads in it.
+  '@tensorflow/tfjs-backend-wasm': [/^dist\/(tf-backend-wasm\.node\.js|.*-wasm-simd\.wasm)$/],
   '@tensorflow/tfjs-core': [/^dist\/tf-core\.node\.js$/],
   'apache-arrow': [/^(?!bin\/|src\/|.*\.min\.js$|Arrow\.externs).*\.m?js$/],
   bintrees: [/^(index|lib\/.*)\.js$/],
+  'csv-parse': [/^lib\/.*\.js$/],
   fastify: [/^(fastify\.js|(build|lib)\/.*)$/],
   h5wasm: [/^dist\/node\//],
   lmdb: [/^(?!bin\/|src\/|dependencies\/|rollup).*\.c?js$/, /^dict\//],
+  msgpackr: [/^[^/]*\.js$/, /^dist\/node\.cjs$/],
   'node-addon-api': [/\.h$/, /^index\.js$/],
   'node-api-headers': [/^include\/.*\.h$/, /^(index|symbols)\.js$/],
   'parquet-wasm': [/^node\/.*\.(js|json|wasm)$/],
+  re2js: [/^build\/index\.js$/],
+  zod: [/^(index|v4\/(index|classic|core|locales).*)\.js$/, /^v4\/package\.json$/],
   zstddec: [/^dist\/zstddec\.mjs$/],
 };
 
@@ -32,6 +38,9 @@ const EXCLUDED_FILES = [
   /\.(map|ts|mts|cts|tsx|flow|md|markdown|ya?ml|gyp|gypi|cc|cpp|tgz|tsbuildinfo|patch|lock|snap)$/i,
   /(^|\/)\./,
   /(^|\/)(tsconfig[^/]*\.json|package-lock\.json|Makefile|rollup\.config\.js|eslint\.config\.\w+)$/,
+  /(^|\/)(coverage|iife|react-native|umd)\/|\.umd\.js$/,
+  // A build that its pages do not load.
+  /^static\/swagger-ui\.js$/,
   /^(tests?|__tests__|docs?|examples?|bench(mark)?s?|integration|scripts|typings)\//,
 ];
 

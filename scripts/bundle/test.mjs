@@ -54,7 +54,7 @@ try {
   assert.equal(run(command, ['--version'], elsewhere).trim(), version);
   assert.match(run(command, ['--help'], elsewhere), /^ {2}serve\b/m);
   step('--version and --help work through a symbolic link from another directory');
-  checkReaders(home);
+  checkPackages(home);
   for (const engine of ['auto', 'wasm', 'reference']) await checkServer(command, engine);
   await checkDemo(command, elsewhere);
   for (const name of ['selftest', 'bench']) {
@@ -116,12 +116,14 @@ function checkContents(home) {
   step(`${files.length} files and directories, none for development or another platform`);
 }
 
-/** The packages that read files load their WebAssembly, of which the bundle has one build of several. */
-function checkReaders(home) {
+/** Packages of which the bundle has one build of several load, those of WebAssembly completely. */
+function checkPackages(home) {
+  const names = ['@opentelemetry/semantic-conventions', 'csv-parse', 'msgpackr', 're2js', 'zod'];
   const script =
+    `for (const name of ${JSON.stringify(names)}) await import(name);` +
     "await import('parquet-wasm/node'); await (await import('h5wasm/node')).default.ready;";
   run(join(home, 'runtime', 'node'), ['--input-type=module', '--eval', script], home);
-  step('the readers of Parquet and HDF5 files load');
+  step(`${names.join(', ')}, parquet-wasm and h5wasm load`);
 }
 
 /** Relative imports without a target, including those that no test executes. */
