@@ -4,7 +4,7 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { SagittaError } from '../common/errors.js';
-import { SESSION } from './consistency.js';
+import { SESSION } from './cluster/consistency.js';
 import type { RouteReply } from './route.js';
 
 export interface CorsSettings {

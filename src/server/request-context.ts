@@ -6,8 +6,13 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal, Scope } from '../common/access.js';
 import { assert, SagittaError } from '../common/errors.js';
-import { authorizeCollection, authorizeCreation, type RouteAccess } from './auth/authorization.js';
-import type { ForwardedRequest } from './forwarding.js';
+import {
+  authorizeCollection,
+  authorizeCreation,
+  type NamedCollection,
+  type RouteAccess,
+} from './auth/authorization.js';
+import type { ForwardedRequest } from './cluster/node-client.js';
 import type { BodyReservation } from './limits/body-admission.js';
 import type { Allowance } from './limits/rate-limit.js';
 import type { ReplyReservation } from './limits/reply-admission.js';
@@ -54,6 +59,11 @@ declare module 'fastify' {
 const NO_BODY = new Uint8Array(0);
 /** The query of routes without parameters. */
 export const NO_QUERY = {};
+
+/** The collection in the path of a request, if there is one. */
+export function collectionOf({ params, collectionName }: FastifyRequest): NamedCollection {
+  return { id: (params as Record<string, string>).id ?? '', name: collectionName };
+}
 
 /** How often a stream checks that its credential is still valid. */
 const REAUTHORIZE_MS = 1_000;

@@ -4,8 +4,8 @@
 //   2. checkTarget   HTTP version, path and method, Host; preflights of browsers are answered before
 //   3. checkHeaders  state of the server, Accept, preconditions
 //   4. admit         event-loop delay, authentication, in a cluster the way of a write to the node
-//                    that carries it out (forwarding.ts), rate limit, authorization, memory for
-//                    the reply of a write, memory for the body
+//                    that carries it out (cluster/request-routing.ts), rate limit, authorization,
+//                    memory for the reply of a write, memory for the body
 //   5. (Fastify receives the body by the parsers of ingest/body-parsers.ts)
 //   6. handle        for routes with a body, authentication and authorization again; in a cluster the
 //                    way of a read to a node that holds the collection; query
@@ -19,13 +19,14 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { NOBODY } from '../common/access.js';
-import { assert, noLeaderError, overloadedError, SagittaError } from '../common/errors.js';
+import { assert, overloadedError, SagittaError } from '../common/errors.js';
 import { ElsewhereError } from '../database/elsewhere.js';
-import { authorizeRoute, type NamedCollection } from './auth/authorization.js';
-import { type Consistency, consistencyOf } from './consistency.js';
+import { authorizeRoute } from './auth/authorization.js';
+import { consistencyOf } from './cluster/consistency.js';
+import { OwnedElsewhere } from './cluster/forwarding.js';
+import { type Destination, RequestRouting } from './cluster/request-routing.js';
 import type { Cors } from './cors.js';
 import { logFailure, toClientError } from './failures.js';
-import { OwnedElsewhere, READ_MS_MAX } from './forwarding.js';
 import { refuseParameters, validateQuery } from './ingest/validate.js';
 import { BodyAdmission } from './limits/body-admission.js';
 import type { EventLoopDelay } from './limits/event-loop-monitor.js';
@@ -35,7 +36,7 @@ import { OPERATIONAL_HEADROOM_BYTES, ReplyAdmission } from './limits/reply-admis
 import { chooseType, JSON_TYPE, notAcceptableError } from './media-types.js';
 import { BODY_LAYOUT, pathOf, problemContextOf, problemReply } from './problem.js';
 import { begin, isStream, type ReplyChunks, toReadable } from './replies/reply-stream.js';
-import { NO_QUERY, RequestContext } from './request-context.js';
+import { collectionOf, NO_QUERY, RequestContext } from './request-context.js';
 import { ownerOf, type Route, type RouteReply, type RouteServices, readsPath } from './route.js';
 import { RequestTelemetry, type TelemetryServices } from './telemetry/request-telemetry.js';
 import { BodyStream } from './transport/body-stream.js';
@@ -72,9 +73,6 @@ interface BoundRoute {
   readonly readsPath: boolean;
 }
 
-/** Where a request is carried out: here, or by the node of a cluster that owns a collection, or with null the catalogue. */
-type Destination = 'here' | { readonly incarnation: string | null; readonly isRead?: boolean };
-
 /**
  * The console makes this origin worth attacking: no reply may be run as a script or shown as a page that
  * its content type does not say, and pages of other origins may not load replies into their process.
@@ -86,13 +84,10 @@ const BROWSER_HEADERS = {
 
 const JSON_ONLY = [JSON_TYPE];
 
-/** The collection in the path of a request, if there is one. */
-function collectionOf({ params, collectionName }: FastifyRequest): NamedCollection {
-  return { id: (params as Record<string, string>).id ?? '', name: collectionName };
-}
-
 export class RequestPipeline {
   readonly #services: RouteServices;
+  /** Null for a process that is alone. */
+  readonly #routing: RequestRouting | null;
   readonly #routes: readonly Route[];
   readonly #telemetry: TelemetryServices;
   readonly #cors: Cors | null;
@@ -110,6 +105,7 @@ export class RequestPipeline {
     const { memoryPressure: pressure } = options;
     const { limits } = services;
     this.#services = services;
+    this.#routing = services.forwarding && new RequestRouting(services, services.forwarding);
     this.#routes = routes;
     this.#telemetry = telemetry;
     this.#cors = cors;
@@ -216,17 +212,13 @@ export class RequestPipeline {
       throw new SagittaError('invalid_request', 'The request line has no HTTP version.');
     }
     if (request.is404) throw this.#unknownRouteError(request, reply);
-    this.#readForwarded(request);
+    request.forwarded = this.#services.forwarding?.read(request) ?? null;
+    if (request.forwarded !== null) request.telemetry.leaveAuditToOther();
     const isInner = request.routeOptions.config.isInner === true;
     if (isInner && request.forwarded === null) throw this.#unknownRouteError(request, reply);
     if (request.forwarded !== null || this.#services.authenticator.isRequired) return;
     const { host, ':authority': authority } = request.headers;
     this.#hostNames.check(host ?? (authority as string | undefined));
-  }
-
-  #readForwarded(request: FastifyRequest): void {
-    request.forwarded = this.#services.forwarding?.read(request) ?? null;
-    if (request.forwarded !== null) request.telemetry.leaveAuditToOther();
   }
 
   #unknownRouteError(request: FastifyRequest, reply: FastifyReply): SagittaError {
@@ -287,7 +279,7 @@ export class RequestPipeline {
     const { route, rateKind } = bound;
     if (route.isAlwaysServed !== true) this.#checkEventLoopDelay();
     await this.#authenticate(route, request);
-    const destination = await this.#destinationOf(bound, request, reply);
+    const destination = (await this.#routing?.destinationOf(bound, request, reply)) ?? 'here';
     if (destination !== 'here') return destination;
     // Charged before authorization, since checking a request that lacks a scope is work too.
     // Unauthenticated requests are refused by `authorizeRoute`.
@@ -297,109 +289,22 @@ export class RequestPipeline {
     }
     const wanted = rateKind === 'read' ? consistencyOf(request.headers) : null;
     // First the catalogue, in which the collection is looked up.
-    if (wanted !== null) await this.#waitUntilCurrent(null, wanted, request);
+    if (wanted !== null) await this.#routing?.whenCurrent(null, wanted, request);
     this.#resolveCollection(route, request);
     if (wanted !== null) {
       // Which other ones the body names is not known yet.
       const id = route.readsSeveral === true ? '' : collectionOf(request).id;
-      await this.#waitUntilCurrent(id, wanted, request);
+      await this.#routing?.whenCurrent(id, wanted, request);
     }
     authorizeRoute(route.access, request.principal, collectionOf(request));
-    if (wanted?.isStrong === false && this.#mayBeNew(route, request))
+    if (wanted?.isStrong === false && this.#routing?.mayBeNew(route, request) === true) {
       return { incarnation: null, isRead: true };
-    this.#noteIncarnation(request);
+    }
+    this.#routing?.noteCollection(request);
     // A write is refused before it has an effect: afterwards its reply must be sent.
     if (rateKind === 'write') this.#replies.check(request.principal.id, 1, 0);
     this.#openBodyReservation(route, request);
     return 'here';
-  }
-
-  /** Of a read: whether the owner of the catalogue may know the collection, and this node does not. */
-  #mayBeNew({ access }: Route, request: FastifyRequest): boolean {
-    const { forwarding, database } = this.#services;
-    if (forwarding === null || request.forwarded !== null) return false;
-    if (typeof access === 'string' || access.on !== 'path') return false;
-    if (database.incarnationOf(collectionOf(request).id) !== undefined) return false;
-    const { cluster } = forwarding;
-    return !cluster.owns(null) && cluster.ownerOf(null) !== null;
-  }
-
-  #noteIncarnation(request: FastifyRequest): void {
-    const { forwarding, database } = this.#services;
-    if (forwarding === null) return;
-    const incarnation = database.incarnationOf(collectionOf(request).id);
-    request.incarnations = incarnation === undefined ? [] : [incarnation];
-  }
-
-  async #destinationOf(
-    { owner, rateKind }: BoundRoute,
-    request: FastifyRequest,
-    reply: FastifyReply,
-  ): Promise<Destination> {
-    const { forwarding, database } = this.#services;
-    const { forwarded } = request;
-    if (forwarding === null) return 'here';
-    if (forwarded !== null) await forwarding.whenReached(forwarded, rateKind === 'read');
-    else if (rateKind === 'write') {
-      // An alias may have been pointed to another collection through another node.
-      const { seen } = consistencyOf(request.headers);
-      await this.#waitUntilCurrent(null, { isStrong: false, seen }, request);
-    }
-    if (owner === 'any' || owner === 'named') return 'here';
-    const { id } = collectionOf(request);
-    // Whether there is a collection of this id, the owner of the catalogue knows.
-    const incarnation = owner === 'collection' ? (database.incarnationOf(id) ?? null) : null;
-    const end = await forwarding.beginWrite(incarnation, forwarded);
-    if (end === null) return { incarnation };
-    onReplyClosed(request.raw, reply.raw, end);
-    return 'here';
-  }
-
-  /** Throws OwnedElsewhere. */
-  async #requireOwned(
-    collectionId: string,
-    request: FastifyRequest,
-    reply: FastifyReply,
-  ): Promise<void> {
-    const { forwarding, database } = this.#services;
-    if (forwarding === null) return;
-    const incarnation = database.incarnationOf(collectionId) ?? null;
-    if (incarnation !== null) request.incarnations?.push(incarnation);
-    const end = await forwarding.beginWrite(incarnation, request.forwarded);
-    if (end === null) throw new OwnedElsewhere(incarnation);
-    onReplyClosed(request.raw, reply.raw, end);
-  }
-
-  /**
-   * For a collection, with "" for all of them, with null for the catalogue. Throws `deadline_exceeded` when the other
-   * nodes do not answer, and `no_leader` when this node is late and another one can be asked.
-   */
-  async #waitUntilCurrent(
-    id: string | null,
-    { isStrong, seen }: Consistency,
-    { forwarded }: FastifyRequest,
-  ): Promise<void> {
-    const { forwarding, database, limits } = this.#services;
-    if (forwarding === null || (!isStrong && Object.keys(seen).length === 0)) return;
-    const { cluster } = forwarding;
-    const controller = new AbortController();
-    const mayAskOther = forwarded !== null && !isStrong;
-    const timer = mayAskOther
-      ? setTimeout(() => controller.abort(noLeaderError()), READ_MS_MAX)
-      : setTimeout(() => controller.abort(notCurrentError()), limits.requestMsMax);
-    try {
-      const { signal } = controller;
-      if (id === '') {
-        await (isStrong ? cluster.whenAllCurrent(signal) : cluster.whenAllSeen(seen, signal));
-        return;
-      }
-      const incarnation = id === null ? null : database.incarnationOf(id);
-      if (incarnation === undefined) return;
-      if (isStrong) await cluster.whenCurrent(incarnation, signal);
-      else await cluster.whenSeen(incarnation, seen, signal);
-    } finally {
-      clearTimeout(timer);
-    }
   }
 
   #checkEventLoopDelay(): void {
@@ -446,8 +351,9 @@ export class RequestPipeline {
     const { route } = bound;
     const reauthorize = () => this.#reauthorize(route, request);
     if (route.body !== null) await reauthorize();
-    const requireOwned = (id: string) => this.#requireOwned(id, request, reply);
-    const requireHeld = (ids: readonly string[]) => this.#requireHeld(ids, request, reply);
+    const requireOwned = async (id: string) =>
+      await this.#routing?.requireOwned(id, request, reply);
+    const requireHeld = (ids: readonly string[]) => this.#routing?.requireHeld(ids, request, reply);
     const options = { reauthorize, requireOwned, requireHeld };
     const context = new RequestContext(route, request, reply, options);
     const { body } = context;
@@ -474,7 +380,8 @@ export class RequestPipeline {
       throw error;
     });
     if (found instanceof ElsewhereError) {
-      const sent = this.#forwardToHolder(bound, request, reply, { context, body, error: found });
+      const elsewhere = { owner: bound.owner, context, body, error: found };
+      const sent = this.#routing!.forwardToHolder(request, reply, elsewhere);
       return hasDeadline ? withDeadline(sent, context, this.#services.limits.requestMsMax) : sent;
     }
     if (found instanceof OwnedElsewhere) {
@@ -483,51 +390,6 @@ export class RequestPipeline {
     }
     if (!isStream(found.body)) return this.#sendChecked(bound, reply, found);
     return this.#sendStream(reply, { ...found, body: await begin(found.body) });
-  }
-
-  /** The rows stay here until the reply has ended. Throws ElsewhereError. */
-  #requireHeld(ids: readonly string[], request: FastifyRequest, reply: FastifyReply): void {
-    const { forwarding, database } = this.#services;
-    if (forwarding === null) return;
-    for (const id of ids) {
-      const incarnation = database.incarnationOf(id);
-      // Whether there is one, the handler finds out.
-      if (incarnation === undefined) continue;
-      request.incarnations?.push(incarnation);
-      if (!database.holds(id) || !forwarding.cluster.holds(incarnation)) {
-        throw new ElsewhereError(ids);
-      }
-      onReplyClosed(request.raw, reply.raw, forwarding.cluster.beginRead(incarnation));
-    }
-  }
-
-  /** Throws the error where the request cannot be sent on: as a stream it has been read in part. */
-  #forwardToHolder(
-    { owner }: BoundRoute,
-    request: FastifyRequest,
-    reply: FastifyReply,
-    {
-      context,
-      body,
-      error,
-    }: {
-      readonly context: RequestContext;
-      readonly body: Uint8Array;
-      readonly error: ElsewhereError;
-    },
-  ): Promise<FastifyReply> {
-    const { forwarding, database } = this.#services;
-    const isChange = owner === 'catalogue';
-    if (forwarding === null || context.bodyStream !== null || (owner !== 'any' && !isChange)) {
-      throw error;
-    }
-    const incarnations = error.collections.flatMap((id) => database.incarnationOf(id) ?? []);
-    return forwarding.forwardToHolder(request, reply, {
-      incarnations,
-      body,
-      needsRows: isChange,
-      deadline: context.signal,
-    });
   }
 
   /** A body takes minutes to arrive and a stream hours: the credential must still be valid then. */
@@ -697,13 +559,6 @@ function checkPreconditions(route: Route, headers: IncomingHttpHeaders): void {
   throw new SagittaError(
     'invalid_request',
     'Among the writes, only PATCH of a vector supports a precondition, and only If-Match.',
-  );
-}
-
-function notCurrentError(): SagittaError {
-  return new SagittaError(
-    'deadline_exceeded',
-    'This node could not find out in time what the other nodes have acknowledged. Without the headers Sagitta-Consistency and Sagitta-Session it answers from what it has.',
   );
 }
 

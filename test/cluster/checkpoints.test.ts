@@ -89,7 +89,7 @@ class Written {
   }
 
   positionIn({ node }: TestNode): number {
-    return node.writtenSince(0, [this.incarnation])[this.incarnation]!;
+    return node.progress.writtenSince(0, [this.incarnation])[this.incarnation]!;
   }
 }
 

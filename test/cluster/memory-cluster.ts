@@ -233,7 +233,7 @@ export class MemoryCluster {
   async settle(): Promise<void> {
     const signal = AbortSignal.timeout(WAIT_MS_MAX);
     const connected = this.nodes.filter(({ service }) => !service.isCutOff);
-    await Promise.all(connected.map(({ node }) => node.whenAllCurrent(signal)));
+    await Promise.all(connected.map(({ node }) => node.progress.whenAllCurrent(signal)));
   }
 
   async stop(): Promise<void> {

@@ -126,7 +126,7 @@ describe('the archive of a cluster', () => {
     await database.createCollection({ id: 'c', ...SHAPE });
     const ids = await write(database, 1, 3);
     await cluster.settle();
-    const placeAway = away.node.writtenSince(0, [database.incarnationOf('c')!]);
+    const placeAway = away.node.progress.writtenSince(0, [database.incarnationOf('c')!]);
     const incarnation = database.incarnationOf('c')!;
     const position = placeAway[incarnation]!;
     await away.kill();

@@ -150,13 +150,13 @@ describe('nodes of a cluster', () => {
 
   it('commit nothing to the log of a collection that they do not have, but replies to that of the catalogue', async () => {
     const { node, database } = leader;
-    const position = node.cataloguePositions;
+    const position = node.progress.cataloguePositions;
     const gone = randomUUID();
     const log = node.ofCollection(gone);
     assert.equal(log.isWritable, false);
     const record = { kind: 'append', log: gone, sequence: 1, record: Buffer.from('row') } as const;
     await assert.rejects(log.commit([record]), { code: 'no_leader' });
-    assert.deepEqual(node.cataloguePositions, position);
+    assert.deepEqual(node.progress.cataloguePositions, position);
     assert.equal(node.ofReplies(gone), node.catalogue);
     const known = database.incarnationOf('c')!;
     assert.equal(node.ofReplies(known), node.ofCollection(known));
@@ -484,7 +484,7 @@ describe('the leader of a cluster', () => {
     second.service.cutOff();
     await write(first.database, ['b']);
     const { signal } = new AbortController();
-    const current = second.node.whenAllCurrent(signal);
+    const current = second.node.progress.whenAllCurrent(signal);
     current.catch(() => {});
     // It has asked in vain by now.
     await sleep(20);

@@ -559,8 +559,8 @@ describe('a collection that two nodes hold', () => {
       const follower = cluster.nodes.find((node) => node !== owner)!;
       const incarnation = owner.database.incarnationOf('c')!;
       await follower.node.whenCurrent(incarnation);
-      const positions = follower.node.writtenSince(performance.now(), [incarnation]);
-      await owner.node.whenApplied(positions, AbortSignal.timeout(30_000));
+      const positions = follower.node.progress.writtenSince(performance.now(), [incarnation]);
+      await owner.node.progress.whenApplied(positions, AbortSignal.timeout(30_000));
     } finally {
       await cluster.stop();
     }

@@ -8,13 +8,14 @@ import type { MultiVector, VectorBatch } from '../../src/common/types.js';
 import type { CountRequest, Peers, SearchRequest } from '../../src/database/query/peers.js';
 import type { QueryReply, QueryRequest } from '../../src/database/query/query-api.js';
 import { createMetrics } from '../../src/platform/metrics.js';
-import type { ClusterMember, Forwarding, NodeRequest } from '../../src/server/forwarding.js';
+import type { ClusterMember } from '../../src/server/cluster/cluster.js';
+import type { Forwarding, NodeRequest } from '../../src/server/cluster/forwarding.js';
 import {
   decodePart,
   encodeCounts,
   encodeHits,
   PeerSearches,
-} from '../../src/server/peer-searches.js';
+} from '../../src/server/cluster/peer-searches.js';
 import { columnOf, createRandom, testSeed } from '../database/harness.js';
 import { MemoryCluster, type TestNode } from './memory-cluster.js';
 

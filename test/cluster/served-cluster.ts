@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
 import { silentLogger } from '../../src/common/logger.js';
 import { createMetrics } from '../../src/platform/metrics.js';
-import { Forwarding } from '../../src/server/forwarding.js';
+import { Forwarding } from '../../src/server/cluster/forwarding.js';
 import { type CallOptions, createService, type Reply, type Service } from '../server/harness.js';
 import { PATIENT_LIMITS } from '../support/patience.js';
 import { MemoryCluster, type TestNode, waitFor } from './memory-cluster.js';

@@ -9,8 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { addClusterGauges } from '../../src/cluster/nodes/cluster-metrics.js';
 import { silentLogger } from '../../src/common/logger.js';
 import { createMetrics } from '../../src/platform/metrics.js';
-import { Forwarding } from '../../src/server/forwarding.js';
-import { PeerSearches } from '../../src/server/peer-searches.js';
+import { Forwarding } from '../../src/server/cluster/forwarding.js';
+import { PeerSearches } from '../../src/server/cluster/peer-searches.js';
 import { MemoryCluster, type TestNode } from '../cluster/memory-cluster.js';
 import { startTestServer, type TestServer } from '../support/server-in-process.js';
 

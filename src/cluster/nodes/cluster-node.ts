@@ -45,6 +45,7 @@ import {
   isUnfinished,
   prepareFounding,
 } from './founding.js';
+import { LogProgress } from './log-progress.js';
 import { MemberStates, type MemberStatus } from './member-states.js';
 import { type Member, Members, type MembersTiming, newMember } from './members.js';
 import { NodeLogs } from './node-logs.js';
@@ -127,6 +128,8 @@ export interface ClusterStatus {
 }
 
 export class ClusterNode implements CommitLogs {
+  /** Up to where this node has the logs. */
+  readonly progress: LogProgress;
   readonly #options: ClusterNodeOptions;
   readonly #timing: ClusterTiming;
   readonly #members: Members;
@@ -200,6 +203,7 @@ export class ClusterNode implements CommitLogs {
     });
     const logs = this.#openLogs({ readable: formats, version, written: () => agreement.written });
     this.#logs = logs;
+    this.progress = new LogProgress(logs);
     const isOwnedElsewhere = (log: ReplicatedLog) => this.#elections.isOwnedElsewhere(log);
     const owned = { members, logs, placements, archiving, isOwnedElsewhere, logger, signal };
     const ownership = new Ownership(owned);
@@ -476,7 +480,7 @@ export class ClusterNode implements CommitLogs {
     };
     try {
       const signal = AbortSignal.any([ended.signal, this.#closing.signal]);
-      await Promise.race([this.whenCurrent(incarnation, signal), isFailed()]);
+      await Promise.race([this.progress.whenCurrent(incarnation, signal), isFailed()]);
     } finally {
       ended.abort();
     }
@@ -487,95 +491,9 @@ export class ClusterNode implements CommitLogs {
     this.#members.change({ url, state: 'serving' });
   }
 
-  /**
-   * Resolves when everything is applied here that was committed to the log of a collection before the call, or with
-   * null to that of the catalogue. Rejects with the reason of the signal.
-   */
-  async whenCurrent(
-    incarnation: string | null,
-    signal: AbortSignal = this.#closing.signal,
-  ): Promise<void> {
-    const log = this.#logs.find(incarnation);
-    if (log !== undefined) await this.#unlessGone(incarnation, log.whenCurrent(signal));
-  }
-
-  /** The same for all logs. */
-  async whenAllCurrent(signal: AbortSignal): Promise<void> {
-    await this.#logs.catalogue.whenCurrent(signal);
-    // Those of collections that are new are known by now.
-    await Promise.all(this.#logs.ofCollections.map(({ name }) => this.whenCurrent(name, signal)));
-  }
-
-  /** The last record of the catalogue's log that this node has. Barriers after it do not count: only followers read them. */
-  get cataloguePositions(): Readonly<Record<string, number>> {
-    return { [CATALOGUE]: this.#logs.catalogue.position };
-  }
-
-  /** The positions of the logs that this node has written to since a time, and of collections. */
-  writtenSince(
-    startedAtMs: number,
-    incarnations: readonly string[],
-  ): Readonly<Record<string, number>> {
-    return { ...this.#logs.writtenSince(startedAtMs), ...this.positionsOf(incarnations) };
-  }
-
-  /** Up to where this node has the logs of collections that it holds. */
-  positionsOf(incarnations: readonly string[]): Readonly<Record<string, number>> {
-    return this.#logs.positionsOf(incarnations);
-  }
-
-  /** Resolves when this node has applied what another one had. A collection that is gone is not waited for. */
-  async whenApplied(
-    positions: Readonly<Record<string, number>>,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { [CATALOGUE]: catalogue = 0, ...collections } = positions;
-    await this.#logs.catalogue.whenApplied(catalogue, signal);
-    for (const [incarnation, position] of Object.entries(collections)) {
-      await this.#logs.find(incarnation)?.whenApplied(position, signal);
-    }
-  }
-
-  /**
-   * Resolves when this node has applied what a client has seen of a collection or the catalogue, as far as the log has it: the
-   * position may be of a log that is gone, or invented. Rejects with the reason of the signal.
-   */
-  async whenSeen(
-    incarnation: string | null,
-    positions: Readonly<Record<string, number>>,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const log = this.#logs.find(incarnation);
-    const { [incarnation ?? CATALOGUE]: position = 0 } = positions;
-    if (log === undefined || log.recordPosition >= position) return;
-    // Nobody waits for the position any more when everything has come that the log has.
-    const ended = new AbortController();
-    const waiting = AbortSignal.any([signal, ended.signal]);
-    try {
-      const reached = [log.whenApplied(position, waiting), log.whenCurrent(waiting)];
-      await this.#unlessGone(incarnation, Promise.race(reached));
-    } finally {
-      ended.abort();
-    }
-  }
-
-  /** Resolves also when this node gives the log up meanwhile: what is asked of it, it then asks a node that has the log. */
-  async #unlessGone(incarnation: string | null, waiting: Promise<void>): Promise<void> {
-    const log = this.#logs.find(incarnation);
-    try {
-      await waiting;
-    } catch (error) {
-      if (this.#logs.find(incarnation) === log) throw error;
-    }
-  }
-
-  /** The same for everything that the client has seen. */
-  async whenAllSeen(
-    positions: Readonly<Record<string, number>>,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const logs = Object.keys(positions).map((name) => (name === CATALOGUE ? null : name));
-    await Promise.all(logs.map((log) => this.whenSeen(log, positions, signal)));
+  /** For the database; others wait with `progress`. */
+  whenCurrent(incarnation: string | null): Promise<void> {
+    return this.progress.whenCurrent(incarnation, this.#closing.signal);
   }
 
   /** Whether this node owns the log of the catalogue. */

@@ -2,11 +2,15 @@
 
 import { z } from 'zod';
 import { SagittaError } from '../../common/errors.js';
-import { RECORDS_PATH, type RecordsReply, type RecordsRequest } from '../elsewhere-records.js';
-import type { Cluster, ClusterMemberStatus } from '../forwarding.js';
+import type { Cluster, ClusterMemberStatus } from '../cluster/cluster.js';
+import {
+  RECORDS_PATH,
+  type RecordsReply,
+  type RecordsRequest,
+} from '../cluster/elsewhere-records.js';
+import { decodePart, encodeCounts, encodeHits, SEARCH_PATH } from '../cluster/peer-searches.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody, readJsonBody } from '../ingest/parse-request.js';
-import { decodePart, encodeCounts, encodeHits, SEARCH_PATH } from '../peer-searches.js';
 import { jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 
@@ -167,11 +171,16 @@ function recordsRoute(services: RouteServices): Route {
       const { signal } = request;
       await Promise.all(
         incarnations.map((each) =>
-          isStrong ? cluster.whenCurrent(each, signal) : cluster.whenSeen(each, seen, signal),
+          isStrong
+            ? cluster.progress.whenCurrent(each, signal)
+            : cluster.progress.whenSeen(each, seen, signal),
         ),
       );
       const records = database.recordsHeld(incarnations);
-      const reply: RecordsReply = { records, positions: cluster.positionsOf(incarnations) };
+      const reply: RecordsReply = {
+        records,
+        positions: cluster.progress.positionsOf(incarnations),
+      };
       return jsonReply(JSON.stringify(reply));
     },
   });

@@ -7,14 +7,14 @@ import { field, SagittaError, validationError } from '../../common/errors.js';
 import type { TextSettings } from '../../common/text-settings.js';
 import type { EmbeddingSource } from '../../common/types.js';
 import type { CollectionInput, CollectionRecord, NamedShapes } from '../../database/api.js';
-import { applyIfNoneMatch, etagOf } from '../conditional.js';
-import { consistencyOf } from '../consistency.js';
+import { consistencyOf } from '../cluster/consistency.js';
 import {
   completeRecord,
   completeRecords,
   recordElsewhere,
   withRowsOf,
-} from '../elsewhere-records.js';
+} from '../cluster/elsewhere-records.js';
+import { applyIfNoneMatch, etagOf } from '../conditional.js';
 import { runWrite } from '../idempotency.js';
 import { isObject, type JsonBody, type ParsedBody } from '../ingest/json-body.js';
 import { parseJsonBody, readJsonBody } from '../ingest/parse-request.js';

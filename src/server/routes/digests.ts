@@ -78,7 +78,7 @@ async function catchUp(
 ): Promise<string | undefined> {
   try {
     const signal = AbortSignal.timeout(CURRENT_MS_MAX);
-    await forwarding?.cluster.whenCurrent(database.incarnationOf(id) ?? null, signal);
+    await forwarding?.cluster.progress.whenCurrent(database.incarnationOf(id) ?? null, signal);
     return undefined;
   } catch {
     return `This node does not have what was committed: it waited ${CURRENT_MS_MAX / 1_000} s for it.`;

@@ -3,145 +3,28 @@
 // the write themselves: whoever reads from the same node afterwards finds it. What a node does not hold is read on one
 // that does: that one waits for what the client has seen through the first.
 
-import { createHmac, randomUUID, timingSafeEqual } from 'node:crypto';
-import { once } from 'node:events';
-import {
-  type ClientRequest,
-  Agent as HttpAgent,
-  request as httpRequest,
-  type IncomingMessage,
-  type RequestOptions,
-} from 'node:http';
-import type { Http2ServerRequest } from 'node:http2';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
-import { text as readText } from 'node:stream/consumers';
-import { urlToHttpOptions } from 'node:url';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { EVERYBODY, NOBODY, OPERATOR, type Principal } from '../common/access.js';
-import { noLeaderError, SagittaError } from '../common/errors.js';
-import type { Logger } from '../common/logger.js';
-import type { Metrics } from '../platform/metrics.js';
+import type { Principal } from '../../common/access.js';
+import { noLeaderError, SagittaError } from '../../common/errors.js';
+import type { Logger } from '../../common/logger.js';
+import type { Metrics } from '../../platform/metrics.js';
+import { NDJSON } from '../media-types.js';
+import { problemContextOf, problemReply } from '../problem.js';
+import { abortAfterFlush, clearBodyTimeout, onReplyClosed } from '../transport/connections.js';
+import type { Cluster, ClusterMember } from './cluster.js';
 import { SESSION, writeSession } from './consistency.js';
-import { NDJSON } from './media-types.js';
-import { problemContextOf, problemReply } from './problem.js';
-import { type LogPositions, laterOf, SeenPositions } from './seen-positions.js';
 import {
-  abortAfterFlush,
-  clearBodyTimeout,
-  limitRestOfBody,
-  onReplyClosed,
-  sendContinue,
-} from './transport/connections.js';
-
-export interface ClusterMember {
-  /** The process: another one after each start. */
-  readonly instance: string;
-  /** Its name. */
-  readonly node: string;
-  readonly url: string;
-  readonly version: string;
-  readonly state: 'joining' | 'serving' | 'leaving';
-  /** Of how many collections it carries out the writes. */
-  readonly collectionCount: number;
-  /** Where it may fail together with others; empty where that is not configured. */
-  readonly zone: string;
-}
-
-export interface ClusterMemberStatus extends ClusterMember {
-  readonly drain: 'none' | 'draining' | 'drained';
-  /** How many collections it holds. */
-  readonly heldCount: number;
-}
-
-interface ClusterStatus {
-  readonly self: ClusterMember;
-  readonly leader: ClusterMember | null;
-  readonly members: readonly ClusterMemberStatus[];
-  readonly durability: {
-    readonly state: 'verified' | 'unverified' | 'insufficient';
-    readonly detail: string;
-  } | null;
-}
-
-/** The cluster that this process is a node of. */
-export interface Cluster {
-  /** For operators: it looks at every collection. */
-  readonly status: ClusterStatus;
-  /** This node. */
-  readonly self: ClusterMember;
-  /** The nodes that were heard of lately, with this one. */
-  readonly present: readonly ClusterMember[];
-  /** Whether this node carries out the writes of a collection, or with null those of the catalogue. */
-  owns(incarnation: string | null): boolean;
-  /** A write begins on this node. Returns the function that ends it. */
-  beginWrite(incarnation: string | null): () => void;
-  /**
-   * The node that does, as far as this one knows; null for none. For a collection that this node does not hold, one
-   * that does.
-   */
-  ownerOf(incarnation: string | null): ClusterMember | null;
-  /** Resolves with that node when there is one. Rejects with the reason of the signal. */
-  findOwner(incarnation: string | null, signal: AbortSignal): Promise<ClusterMember>;
-  /** Whether this node has the rows of a collection. Also true of one that is deleted: no record says where it is. */
-  holds(incarnation: string): boolean;
-  /** The names of the nodes that do; null where all do. */
-  placementOf(incarnation: string): { readonly nodes: readonly string[] } | null;
-  /** A request for rows of a collection begins on this node. Returns the function that ends it. */
-  beginRead(incarnation: string): () => void;
-  /** Begins to move a collection. Throws `node_not_found`, `invalid_request`, and `no_leader` unless this node leads. */
-  move(
-    incarnation: string,
-    nodes: { readonly from: string; readonly to: string },
-  ): Promise<unknown>;
-  /** From now on this node carries out the changes of the catalogue. */
-  acquireCatalogue(): Promise<void>;
-  /** Up to where this node has the log of the catalogue. */
-  readonly cataloguePositions: LogPositions;
-  /** Drains a node, or ends that; null for an unknown one. Throws `no_leader` unless this node leads. */
-  drain(node: string, isOn: boolean): Promise<ClusterMemberStatus | null>;
-  /** Of the logs that this node has written to since a time (`performance.now`), and of collections. */
-  writtenSince(startedAtMs: number, incarnations: readonly string[]): LogPositions;
-  /** Up to where this node has the logs of collections that it holds. */
-  positionsOf(incarnations: readonly string[]): LogPositions;
-  /** Resolves when everything is applied here that any node has acknowledged before, of a collection or the catalogue. */
-  whenCurrent(incarnation: string | null, signal: AbortSignal): Promise<void>;
-  /** The same for everything. */
-  whenAllCurrent(signal: AbortSignal): Promise<void>;
-  /** Resolves when this node has applied the logs up to there. Rejects with the reason of the signal. */
-  whenApplied(positions: LogPositions, signal: AbortSignal): Promise<void>;
-  /**
-   * Resolves when this node has what a client has seen of a collection or the catalogue, as far as the log has it: the client
-   * may name any position.
-   */
-  whenSeen(incarnation: string | null, positions: LogPositions, signal: AbortSignal): Promise<void>;
-  /** The same for everything that the client has seen. */
-  whenAllSeen(positions: LogPositions, signal: AbortSignal): Promise<void>;
-  /** Reads the logs and the shared files, and tells what is wrong with them. */
-  verifyFiles(signal: AbortSignal): Promise<readonly VerifiedFiles[]>;
-}
-
-/** What belongs together among the logs and the shared files. */
-interface VerifiedFiles {
-  readonly kind: 'log' | 'archive' | 'checkpoint' | 'origin';
-  readonly name: string;
-  /** Records of a log, chunks of an archive, files of the others. */
-  readonly count: number;
-  readonly byteCount: number;
-  /** Null when everything is as it was written. */
-  readonly problem: string | null;
-}
-
-/** What a node sends along with a request. */
-export interface ForwardedRequest {
-  readonly principal: Principal;
-  /** How many nodes have forwarded it. */
-  readonly hopCount: number;
-  /** What it had of the catalogue, and its clients have seen of the collection: the request may be about that. */
-  readonly positions: LogPositions;
-  /** Whether it is a change of the catalogue for which the node that was asked first lacks rows. */
-  readonly needsRows?: boolean;
-}
+  type ForwardedRequest,
+  HOP_HEADERS,
+  LostReply,
+  NodeClient,
+  type NodeReply,
+  noAnswerError,
+} from './node-client.js';
+import { type LogPositions, laterOf, SeenPositions } from './seen-positions.js';
 
 /** Thrown where the body of a request names a collection whose writes another node carries out. */
 export class OwnedElsewhere extends Error {
@@ -166,11 +49,6 @@ export interface NodeRequest {
   readonly id?: string;
 }
 
-export interface NodeReply {
-  readonly status: number;
-  readonly text: string;
-}
-
 export interface ForwardingOptions {
   readonly cluster: Cluster;
   /** Known to the nodes only. Asked for with the first request, since the first node has none before it has begun. */
@@ -179,15 +57,10 @@ export interface ForwardingOptions {
   readonly logger: Logger;
 }
 
-const FORWARDED = 'sagitta-forwarded';
 const APPLIED = 'sagitta-applied';
 const AUDIT_TARGET = 'sagitta-audit-target';
 /** Between the nodes only. */
 const INNER_HEADERS = [APPLIED, AUDIT_TARGET];
-/** About one connection between two nodes; RFC 9110, section 7.6.1. */
-const HOP_HEADERS = ['connection', 'keep-alive', 'transfer-encoding', 'upgrade', 'expect', 'host'];
-/** Those that a request to another node has of its own. */
-const OWN_HEADERS = [...HOP_HEADERS, 'content-length'];
 const LINE_FEED = 10;
 /** A node may know less than the one that it forwards a request to; while a collection moves, all of them may. */
 const HOPS_MAX = 4;
@@ -195,25 +68,16 @@ const HOPS_MAX = 4;
 const REST_MS = 5_000;
 /** A reply waits so long at most for the write to be applied here, too. */
 const APPLY_MS_MAX = 10_000;
-const CONNECT_MS_MAX = 2_000;
-/** A connection is kept so long while no request uses it: less than the other node keeps it, by default. */
-const IDLE_MS_MAX = 15_000;
 /** A write waits so long at most until a node can carry it out: longer than another one takes to take over. */
 const OWNER_MS_MAX = 10_000;
 /** A read waits so long at most until this node has what was seen before: then another node is asked. */
 export const READ_MS_MAX = 1_000;
-/** How often it is looked at whether the node is still there while it does not answer. */
-const WATCH_MS = 1_000;
 
 export class Forwarding {
   readonly cluster: Cluster;
-  readonly #secret: () => Uint8Array;
+  readonly #nodes: NodeClient;
   readonly #logger: Logger;
   readonly #count: ReturnType<Metrics['addCounter']>;
-  // Only with a timeout of its own, Node's agent also ends a connection before the other node does.
-  readonly #http = new HttpAgent({ keepAlive: true, timeout: IDLE_MS_MAX });
-  readonly #https = new HttpsAgent({ keepAlive: true, timeout: IDLE_MS_MAX });
-  #key: Buffer | undefined;
   readonly #seen: SeenPositions;
   /** Nodes that did not answer: until when others are asked first, by instance. */
   readonly #restsUntilMs = new Map<string, number>();
@@ -222,7 +86,7 @@ export class Forwarding {
   constructor({ cluster, secret, metrics, logger }: ForwardingOptions) {
     this.cluster = cluster;
     this.#seen = new SeenPositions((incarnation) => cluster.holds(incarnation));
-    this.#secret = secret;
+    this.#nodes = new NodeClient(cluster, secret);
     this.#logger = logger;
     this.#count = metrics.addCounter(
       'sagitta_cluster_forwarded_requests_total',
@@ -231,28 +95,16 @@ export class Forwarding {
     );
   }
 
-  /** What another node has found; null for a request of a client. Throws `credentials_invalid`. */
-  read({ headers, method, url, id }: FastifyRequest): ForwardedRequest | null {
-    const found = headers[FORWARDED];
-    if (found === undefined) return null;
-    const [text = '', digest = ''] = String(found).split('.');
-    const expected = this.#digestOf([method, originForm(url), id, text]);
-    const actual = Buffer.from(digest, 'base64url');
-    if (actual.length !== expected.length || !timingSafeEqual(actual, expected)) {
-      throw new SagittaError(
-        'credentials_invalid',
-        `The header ${FORWARDED} was not made by a node of this cluster; clients do not send it.`,
-      );
-    }
-    const forwarded = JSON.parse(Buffer.from(text, 'base64url').toString()) as ForwardedRequest;
-    return { ...forwarded, principal: knownPrincipal(forwarded.principal) };
+  /** What another node has sent along; null for a request of a client. Throws `credentials_invalid`. */
+  read(request: FastifyRequest): ForwardedRequest | null {
+    return this.#nodes.read(request);
   }
 
   /** Waits for what the other node had when it forwarded the request. Throws `no_leader` when that does not come. */
   async whenReached({ positions }: ForwardedRequest, isRead: boolean): Promise<void> {
     const msMax = isRead ? READ_MS_MAX : OWNER_MS_MAX;
     try {
-      await this.cluster.whenApplied(positions, AbortSignal.timeout(msMax));
+      await this.cluster.progress.whenApplied(positions, AbortSignal.timeout(msMax));
     } catch (cause) {
       throw noLeaderError(cause);
     }
@@ -290,7 +142,7 @@ export class Forwarding {
     const { startedAtMs, auditTarget } = telemetry;
     const applied = incarnations && {
       ...this.#newTo(forwarded.positions),
-      ...this.cluster.writtenSince(startedAtMs, incarnations),
+      ...this.cluster.progress.writtenSince(startedAtMs, incarnations),
     };
     return {
       ...(applied && { [APPLIED]: JSON.stringify(applied) }),
@@ -300,7 +152,7 @@ export class Forwarding {
 
   /** Of the catalogue, where the other node has less: it may not know the collection that the request is about. */
   #newTo(positions: LogPositions): LogPositions {
-    const own = Object.entries(this.cluster.cataloguePositions);
+    const own = Object.entries(this.cluster.progress.cataloguePositions);
     return Object.fromEntries(own.filter(([log, position]) => position > (positions[log] ?? 0)));
   }
 
@@ -309,8 +161,8 @@ export class Forwarding {
     incarnations: readonly string[],
     elsewhere: LogPositions = {},
   ): Readonly<Record<string, string>> {
-    const { cataloguePositions } = this.cluster;
-    const held = { ...cataloguePositions, ...this.cluster.positionsOf(incarnations) };
+    const { cataloguePositions } = this.cluster.progress;
+    const held = { ...cataloguePositions, ...this.cluster.progress.positionsOf(incarnations) };
     const named = Object.entries(elsewhere).filter(
       ([log]) => log in cataloguePositions || incarnations.includes(log),
     );
@@ -476,7 +328,7 @@ export class Forwarding {
       const positions = JSON.parse(applied) as LogPositions;
       // Also one that this node did not know.
       const named = Object.keys(positions).filter(
-        (log) => !(log in this.cluster.cataloguePositions),
+        (log) => !(log in this.cluster.progress.cataloguePositions),
       );
       const all = [...new Set([...incarnations, ...named])];
       await this.#whenApplied(positions, { incarnations: all, isRead, signal });
@@ -492,8 +344,7 @@ export class Forwarding {
   }
 
   close(): void {
-    this.#http.destroy();
-    this.#https.destroy();
+    this.#nodes.close();
   }
 
   async #whenApplied(
@@ -511,7 +362,7 @@ export class Forwarding {
     const timeout = AbortSignal.timeout(isRead ? READ_MS_MAX : APPLY_MS_MAX);
     this.noteSeen(incarnations, positions);
     try {
-      await this.cluster.whenApplied(positions, AbortSignal.any([timeout, signal]));
+      await this.cluster.progress.whenApplied(positions, AbortSignal.any([timeout, signal]));
     } catch (err) {
       // Of a read, the client is told what it has seen.
       if (signal.aborted || isRead) return;
@@ -533,10 +384,14 @@ export class Forwarding {
   async #send(
     request: FastifyRequest,
     reply: FastifyReply,
-    options: SendOptions,
+    { incarnations, needsRows = false, ...options }: SendOptions,
   ): Promise<IncomingMessage> {
+    const { principal, forwarded } = request;
+    const hopCount = 1 + (forwarded?.hopCount ?? 0);
+    const positions = laterOf(forwarded?.positions ?? {}, this.#seen.of(incarnations));
+    const sent = { principal, hopCount, positions, needsRows };
     try {
-      const found = await this.#request(request, reply, options);
+      const found = await this.#nodes.send(request, reply, sent, options);
       this.#count(1, { outcome: 'replied' });
       return found;
     } catch (error) {
@@ -545,131 +400,14 @@ export class Forwarding {
     }
   }
 
-  #request(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    { url: memberUrl, incarnations, body, needsRows = false, isRead, signal }: SendOptions,
-  ): Promise<IncomingMessage> {
-    const framing = framingOf(request, body);
-    const headers = {
-      ...this.#headersFor(request, { incarnations, needsRows }),
-      ...framing,
-    };
-    return new Promise((resolve, reject) => {
-      let isConnected = false;
-      const sent = this.#open(memberUrl, originForm(request.url), {
-        method: request.method,
-        headers,
-        signal,
-      });
-      const timer = setTimeout(() => sent.destroy(), CONNECT_MS_MAX);
-      // A machine that is gone closes no connection.
-      const watch = setInterval(() => {
-        if (!this.cluster.present.some((member) => member.url === memberUrl)) sent.destroy();
-      }, WATCH_MS).unref();
-      sent.once('socket', (socket) => {
-        const onConnect = () => {
-          isConnected = true;
-          clearTimeout(timer);
-        };
-        if (socket.connecting) socket.once('connect', onConnect);
-        else onConnect();
-      });
-      sent.once('response', (found) => {
-        // The rest of an upload is of no use to a node that has refused it.
-        if ((found.statusCode ?? 502) >= 400 && !sent.writableEnded) {
-          request.raw.unpipe(sent);
-          request.raw.resume();
-          limitRestOfBody(request.raw, reply.raw);
-          found.once('end', () => sent.destroy());
-        }
-        resolve(found);
-      });
-      sent.once('close', () => clearInterval(watch));
-      sent.on('error', (cause) => {
-        clearTimeout(timer);
-        if (!isConnected) reject(noLeaderError(cause));
-        else reject(isRead ? noAnswer(cause) : new LostReply(cause));
-      });
-      if (body !== null || framing === null) {
-        sent.end(framing === null ? undefined : body);
-        return;
-      }
-      sendContinue(request.raw);
-      request.raw.pipe(sent);
-    });
-  }
-
-  /** `path` is sent as it is. */
-  #open(
-    memberUrl: string,
-    path: string,
-    options: Pick<RequestOptions, 'method' | 'headers' | 'signal'>,
-  ): ClientRequest {
-    const member = urlToHttpOptions(new URL(memberUrl));
-    const isSecure = member.protocol === 'https:';
-    const agent = isSecure ? this.#https : this.#http;
-    return (isSecure ? httpsRequest : httpRequest)({ ...member, ...options, path, agent });
-  }
-
-  #headersFor(
-    request: FastifyRequest,
-    {
-      incarnations,
-      needsRows,
-    }: Pick<SendOptions, 'incarnations'> & { readonly needsRows: boolean },
-  ): Record<string, string | string[]> {
-    const headers: Record<string, string | string[]> = {};
-    for (const [name, value] of Object.entries(request.headers)) {
-      // Those of HTTP/2 that begin with a colon are the method, the path and so on.
-      if (value === undefined || name.startsWith(':') || OWN_HEADERS.includes(name)) continue;
-      headers[name] = value;
-    }
-    const hopCount = 1 + (request.forwarded?.hopCount ?? 0);
-    const positions = laterOf(request.forwarded?.positions ?? {}, this.#seen.of(incarnations));
-    const forwarded = { principal: request.principal, hopCount, positions, needsRows };
-    return { ...headers, ...this.#sign(request, forwarded) };
-  }
-
-  #sign(
-    { method, url, id }: Pick<FastifyRequest, 'method' | 'url' | 'id'>,
-    forwarded: Omit<ForwardedRequest, 'positions'> & { readonly positions?: LogPositions },
-  ): Record<string, string> {
-    const positions = { ...forwarded.positions, ...this.cluster.cataloguePositions };
-    const sent: ForwardedRequest = { ...forwarded, positions };
-    const text = Buffer.from(JSON.stringify(sent)).toString('base64url');
-    const digest = this.#digestOf([method, originForm(url), id, text]).toString('base64url');
-    return { 'x-request-id': id, [FORWARDED]: `${text}.${digest}` };
-  }
-
   /** Asks another node for something, in place of a principal. Rejects when it does not answer. */
-  async ask(
+  ask(
     member: ClusterMember,
     { method, path, body = '', principal, incarnations = [], id = randomUUID() }: NodeRequest,
     signal: AbortSignal,
   ): Promise<NodeReply> {
-    const sent = this.#open(member.url, path, {
-      method,
-      headers: {
-        ...(body !== '' && {
-          'content-type': 'application/json',
-          'content-length': Buffer.byteLength(body),
-        }),
-        ...this.#sign(
-          { method, url: path, id },
-          { principal, hopCount: HOPS_MAX, positions: this.#seen.of(incarnations) },
-        ),
-      },
-      signal,
-    });
-    sent.end(body);
-    const [reply] = (await once(sent, 'response')) as [IncomingMessage];
-    return { status: reply.statusCode ?? 502, text: await readText(reply) };
-  }
-
-  #digestOf(parts: readonly string[]): Buffer {
-    this.#key ??= createHmac('sha256', this.#secret()).update('forwarded requests').digest();
-    return createHmac('sha256', this.#key).update(JSON.stringify(parts)).digest();
+    const sent = { principal, hopCount: HOPS_MAX, positions: this.#seen.of(incarnations) };
+    return this.#nodes.ask(member, { method, path, body, id }, sent, signal);
   }
 }
 
@@ -685,37 +423,6 @@ interface SendOptions {
   readonly signal: AbortSignal;
 }
 
-/**
- * The path and the query of a request's target. A target may be a URL (RFC 9112, section 3.2.2), whose host is this
- * node, whatever it says.
- */
-function originForm(target: string): string {
-  if (target.startsWith('/')) return target;
-  const authority = target.indexOf('://');
-  const path = target.indexOf('/', authority + 3);
-  return authority === -1 || path === -1 ? '/' : target.slice(path);
-}
-
-/**
- * The headers that say where the body of a request ends, since the two connections may say it in different ways; null
- * for a request without a body. Node would send the body of a DELETE without either.
- */
-function framingOf(
-  { method, raw, headers }: FastifyRequest,
-  body: Uint8Array | null,
-): Record<string, string> | null {
-  // The bodies of these mean nothing.
-  if (method === 'GET' || method === 'HEAD') return null;
-  if (body !== null) return { 'content-length': String(body.length) };
-  const { 'content-length': length, 'transfer-encoding': encoding } = headers;
-  if (length !== undefined) return { 'content-length': length };
-  const mayHaveBody =
-    'stream' in raw
-      ? !(raw as unknown as Http2ServerRequest).stream.endAfterHeaders
-      : encoding !== undefined;
-  return mayHaveBody ? { 'transfer-encoding': 'chunked' } : null;
-}
-
 /** Aborted when nobody waits for the reply any more. */
 function abortedWith(request: FastifyRequest, reply: FastifyReply): AbortSignal {
   const aborted = new AbortController();
@@ -728,12 +435,6 @@ function isSent(error: unknown): boolean {
   return error instanceof LostReply;
 }
 
-/** Some principals are told from others by identity. */
-function knownPrincipal(principal: Principal): Principal {
-  const text = JSON.stringify(principal);
-  return [NOBODY, EVERYBODY, OPERATOR].find((known) => JSON.stringify(known) === text) ?? principal;
-}
-
 /** Of a reply, which may end early: then the client must not take what it has for all of it. */
 async function* bodyOf(found: IncomingMessage, reply: FastifyReply): AsyncGenerator<Buffer> {
   let last: number | undefined;
@@ -743,7 +444,7 @@ async function* bodyOf(found: IncomingMessage, reply: FastifyReply): AsyncGenera
       yield chunk;
     }
   } catch (cause) {
-    const error = noAnswer(cause as Error);
+    const error = noAnswerError(cause as Error);
     if (found.headers['content-type']?.startsWith(NDJSON) === true) {
       const { body } = problemReply(error, problemContextOf(reply.request));
       yield Buffer.from(
@@ -752,25 +453,5 @@ async function* bodyOf(found: IncomingMessage, reply: FastifyReply): AsyncGenera
     }
     await abortAfterFlush(reply.raw);
     throw error;
-  }
-}
-
-/** For a request that changes nothing. */
-function noAnswer(cause: Error): SagittaError {
-  return new SagittaError(
-    'no_holder',
-    `The node that was asked did not answer to the end (${cause.message}). Retry after 1 s.`,
-    { cause, retryAfterSeconds: 1 },
-  );
-}
-
-/** For a request that was sent to another node. */
-class LostReply extends SagittaError {
-  constructor(cause: Error) {
-    super(
-      'outcome_unknown',
-      `The node that carries out writes did not answer (${cause.message}), so whether this one took effect is not known. Send it again with its idempotency key, or read what it was to write.`,
-      { cause },
-    );
   }
 }

@@ -1,11 +1,11 @@
 // The records of collections that other nodes of the cluster hold: those nodes are asked for them, since only they know
 // how many vectors there are. What none of them answers stays as this node has it, with the status `elsewhere`.
 
-import { OPERATOR } from '../common/access.js';
-import type { CollectionRecord } from '../database/api.js';
+import { OPERATOR } from '../../common/access.js';
+import type { CollectionRecord } from '../../database/api.js';
+import type { RouteServices } from '../route.js';
+import type { ClusterMember } from './cluster.js';
 import type { Consistency } from './consistency.js';
-import type { ClusterMember } from './forwarding.js';
-import type { RouteServices } from './route.js';
 import type { LogPositions } from './seen-positions.js';
 
 export const RECORDS_PATH = '/cluster/records';

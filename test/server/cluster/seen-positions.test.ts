@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { SeenPositions } from '../../src/server/seen-positions.js';
+import { SeenPositions } from '../../../src/server/cluster/seen-positions.js';
 
 describe('the positions that clients have seen', () => {
   it('never go back', () => {

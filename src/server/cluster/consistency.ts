@@ -2,7 +2,7 @@
 // of the service had in theirs, from any node of a cluster.
 
 import type { IncomingHttpHeaders } from 'node:http';
-import { SagittaError } from '../common/errors.js';
+import { SagittaError } from '../../common/errors.js';
 import type { LogPositions } from './seen-positions.js';
 
 const CONSISTENCY = 'sagitta-consistency';

@@ -1,7 +1,7 @@
 // Parts of searches between the nodes of a cluster (database/query/scattered-search.ts), as requests that only nodes
 // can make. Numbers that decide the order of rows travel as bytes.
 
-import { OPERATOR } from '../common/access.js';
+import { OPERATOR } from '../../common/access.js';
 import {
   type CountRequest,
   type PartHits,
@@ -10,10 +10,11 @@ import {
   type Peers,
   type SearchRequest,
   TOO_LATE,
-} from '../database/query/peers.js';
-import type { Metrics } from '../platform/metrics.js';
-import type { ClusterMember, Forwarding } from './forwarding.js';
-import { STATUS_OF_CODE } from './problem.js';
+} from '../../database/query/peers.js';
+import type { Metrics } from '../../platform/metrics.js';
+import { STATUS_OF_CODE } from '../problem.js';
+import type { ClusterMember } from './cluster.js';
+import type { Forwarding } from './forwarding.js';
 
 /** Another path when requests or replies change, so that a node of another version refuses them. */
 export const SEARCH_PATH = '/cluster/parts';

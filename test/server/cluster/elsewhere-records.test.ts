@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { CollectionRecord } from '../../src/database/api.js';
-import { completeRecord, recordElsewhere } from '../../src/server/elsewhere-records.js';
-import type { NodeReply } from '../../src/server/forwarding.js';
+import type { CollectionRecord } from '../../../src/database/api.js';
+import { completeRecord, recordElsewhere } from '../../../src/server/cluster/elsewhere-records.js';
+import type { NodeReply } from '../../../src/server/cluster/node-client.js';
 
 const RECORD: CollectionRecord = {
   id: 'now',
