@@ -11,7 +11,7 @@ import { LOG_START } from '../../src/cluster/logs/collection-log.js';
 import type { MemoryStream } from '../../src/cluster/logs/memory-stream.js';
 import { readPlace } from '../../src/cluster/logs/place.js';
 import { encodeOperations } from '../../src/cluster/nodes/operations.js';
-import { field } from '../../src/common/errors.js';
+import { field, SagittaError } from '../../src/common/errors.js';
 import { Database } from '../../src/database/database.js';
 import type { Store } from '../../src/storage/store.js';
 import { batchOf, overrideStore } from '../database/harness.js';
@@ -368,6 +368,36 @@ describe('a node with a damaged copy of a collection', () => {
     await write(leader.database, ['c']);
     assert.deepEqual((await idsIn(leader)).sort(), [...written, 'c'].sort());
     await cluster.stop();
+  });
+});
+
+describe('a node that leads and cannot store a new collection', () => {
+  it('lets another one lead', async () => {
+    const cluster = new MemoryCluster();
+    let isFull = false;
+    const change = (store: Store) =>
+      overrideStore(store, {
+        commit: async (operations) => {
+          if (isFull) throw new SagittaError('storage_full', 'for the test');
+          await store.commit(operations);
+        },
+      });
+    try {
+      await cluster.add('n1', { change });
+      await cluster.add('n2');
+      const full = await cluster.leader();
+      assert.equal(full.name, 'n1');
+      isFull = true;
+      await assert.rejects(full.database.createCollection({ id: 'c', ...SHAPE }), {
+        code: 'storage_full',
+      });
+      const other = await waitFor('another leader', () =>
+        cluster.find('n2').node.isLeader ? cluster.find('n2') : undefined,
+      );
+      await other.database.createCollection({ id: 'c', ...SHAPE });
+    } finally {
+      await cluster.stop();
+    }
   });
 });
 

@@ -261,10 +261,7 @@ export class ClusterNode implements CommitLogs {
         members.change({ epoch: 0 });
         logger.info({ node: other }, 'another node leads');
       },
-      onStoreFailed: () => {
-        this.#storeRestsUntilMs = performance.now() + STORE_REST_MS;
-        if (members.self.canStore) members.change({ canStore: false });
-      },
+      onStoreFailed: () => this.#noteStoreFailed(),
       onBytes: (name, byteCount) => {
         this.#checkpointing.noteBytes(name, byteCount);
         this.#archiving.noteCommitted(byteCount);
@@ -325,7 +322,10 @@ export class ClusterNode implements CommitLogs {
     this.#placements.follow(placing);
     const { service, store, blobs, layout } = this.#options;
     await service.createLog(incarnation);
-    await store.commit([placeAtStart(incarnation)]);
+    await store.commit([placeAtStart(incarnation)]).catch((error: unknown) => {
+      this.#noteStoreFailed();
+      throw error;
+    });
     if (isCopied) {
       const check = () => this.#closing.signal.throwIfAborted();
       const files = new CheckpointFiles(blobs, incarnation);
@@ -684,6 +684,12 @@ export class ClusterNode implements CommitLogs {
     return this.#database === null
       ? { stored: this.#options.store.commit(operations) }
       : this.#database.followCollection(incarnation, operations);
+  }
+
+  /** Others are to own the logs for a while, also that of the catalogue. */
+  #noteStoreFailed(): void {
+    this.#storeRestsUntilMs = performance.now() + STORE_REST_MS;
+    if (this.#members.self.canStore) this.#members.change({ canStore: false });
   }
 
   #announceStore(): void {
