@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Tests the kernels under sanitizers and on processors and GPUs that are emulated, as far as the tools are there.
 #
-#   scripts/check-kernels.sh            everything, in about 40 minutes; to be run after a change of kernels/
+#   scripts/check-kernels.sh            everything, in about 30 minutes; to be run after a change of kernels/
 #   scripts/check-kernels.sh --quick    few kinds of rows, and no search for races of GPU kernels; CI runs this
 set -euo pipefail
 
