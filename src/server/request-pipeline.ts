@@ -380,8 +380,10 @@ export class RequestPipeline {
       throw error;
     });
     if (found instanceof ElsewhereError) {
+      // Rows may also be elsewhere for a process that is alone, and has the data of a node.
+      if (this.#routing === null) throw found;
       const elsewhere = { owner: bound.owner, context, body, error: found };
-      const sent = this.#routing!.forwardToHolder(request, reply, elsewhere);
+      const sent = this.#routing.forwardToHolder(request, reply, elsewhere);
       return hasDeadline ? withDeadline(sent, context, this.#services.limits.requestMsMax) : sent;
     }
     if (found instanceof OwnedElsewhere) {
