@@ -8,6 +8,7 @@ import { it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TimeoutError } from '@nats-io/nats-core';
 import type { SagittaError } from '../../src/common/errors.js';
+import type { RunningServer } from '../../src/main.js';
 import { eventually } from '../support/waiting.js';
 import { NatsServers, natsMissing } from './nats-servers.js';
 import { patientFetch } from './patient-fetch.js';
@@ -56,7 +57,7 @@ it('nodes have every acknowledged write in spite of damaged replicas of a log', 
         // Readers find records without the parts that belong to them. Servers may purge and not reply.
         await untilAnswered(async () => {
           const { num_deleted: nowGoneCount = 0 } = await stateOf(stream);
-          if (nowGoneCount === goneCount) await api.purge(stream, parts);
+          if (nowGoneCount <= goneCount) await api.purge(stream, parts);
         });
       } else {
         await nats.kill(victim);
@@ -64,14 +65,11 @@ it('nodes have every acknowledged write in spite of damaged replicas of a log', 
         await nats.restart(victim);
       }
       const isLeading = await nats.lead(victim, stream, connection, LEAD_MS_MAX);
-      const { url, attemptCount } = await started(cluster, 'n3');
+      const { url } = await started(cluster, 'n3');
       assert.deepEqual(await idsAt(url), written);
       const repaired = await metric(url, 'sagitta_cluster_repaired_records_total');
-      const leads = isLeading ? 'leads' : 'does not lead';
-      const outcome = `${leads}: ${repaired} records repaired, ${attemptCount} starts`;
-      outcomes.push(outcome);
-      // One that was repaired by a start that failed afterwards is not counted.
-      if (damaged === null) assert.ok(repaired > 0 || attemptCount > 1, outcome);
+      outcomes.push(`${isLeading ? 'leads' : 'does not lead'}: ${repaired} records repaired`);
+      if (damaged === null) assert.ok(repaired > 0);
       await cluster.whenWritable();
       await write(5);
       await nats.kill(victim);
@@ -106,14 +104,10 @@ async function untilAnswered<Answer>(ask: () => Promise<Answer>): Promise<Answer
 }
 
 /** As by a supervisor: a node cannot start while the NATS servers elect a leader. */
-async function started(
-  cluster: RunningCluster,
-  node: string,
-): Promise<{ readonly url: string; readonly attemptCount: number }> {
-  for (let attemptCount = 1; ; attemptCount++) {
+async function started(cluster: RunningCluster, node: string): Promise<RunningServer> {
+  for (;;) {
     try {
-      const { url } = await cluster.add(node);
-      return { url, attemptCount };
+      return await cluster.add(node);
     } catch (error) {
       const { code } = error as SagittaError;
       const isPassing = code === 'configuration_invalid' || code === 'no_leader';
