@@ -1,11 +1,10 @@
 // Runs the compiled tests with Node's test runner and exits with its code. The files of a folder
-// share a process, in which each is a suite: starting a process and loading the server takes most of
-// a second. Files named *.long.test.ts run only with --full, with which other tests do more rounds.
+// share a process, in which each is a suite. A file says by its name in which run it takes part.
 //
-//   npm test                                    the tests that take seconds
-//   npm run test:full                           all tests
-//   npm run test:full -- --rest                 those of them that `npm test` does not run, or runs with fewer rounds
-//   npm test -- server/routes                   files whose path contains `server/routes`
+//   npm test                                    *.test.ts, the tests that take a second at most
+//   node scripts/test.mjs --ci                  *.ci.test.ts
+//   node scripts/test.mjs --nightly             all files, with more rounds of random tests
+//   npm test -- server/routes                   files whose path contains `server/routes`, of every run
 //   npm test -- --test-name-pattern=cursor      options of Node's test runner
 
 import { spawn } from 'node:child_process';
@@ -23,19 +22,19 @@ const CONCURRENCY = 3;
 const LONGEST_FIRST = ['conformance', 'cli', 'server/auth', 'server/transport', 'server/ingest'];
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const isFull = process.argv.includes('--full');
-const isRest = process.argv.includes('--rest');
+/** The runs that a test file can name in its own name: `*.ci.test.ts`, `*.nightly.test.ts`. */
+const isNightly = process.argv.includes('--nightly');
+const isCi = process.argv.includes('--ci');
 const options = process.argv
   .slice(2)
-  .filter((word) => word.startsWith('-') && word !== '--full' && word !== '--rest');
+  .filter((word) => word.startsWith('-') && word !== '--nightly' && word !== '--ci');
 const parts = process.argv.slice(2).filter((word) => !word.startsWith('-'));
 
 const files = readdirSync(join(root, 'test'), { recursive: true })
   .filter((path) => path.endsWith('.test.ts'))
-  // A long test that is named is run.
-  .filter((path) => isFull || parts.length > 0 || !path.endsWith('.long.test.ts'))
-  .filter((path) => !isRest || path.endsWith('.long.test.ts') || hasMoreRounds(path))
-  .filter((path) => parts.length === 0 || parts.some((part) => path.includes(part)))
+  .filter((path) =>
+    parts.length === 0 ? isInRun(path) : parts.some((part) => path.includes(part)),
+  )
   .sort();
 
 if (files.length === 0)
@@ -57,7 +56,7 @@ const runner = spawn(
   {
     cwd: root,
     stdio: 'inherit',
-    env: { ...process.env, ...(isFull ? { SAGITTA_TEST_FULL: '1' } : {}) },
+    env: { ...process.env, ...(isNightly ? { SAGITTA_TEST_NIGHTLY: '1' } : {}) },
   },
 );
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => runner.kill(signal));
@@ -65,10 +64,11 @@ runner.on('exit', (code, signal) => {
   process.exitCode = code ?? 128 + (constants.signals[signal] ?? 0);
 });
 
-/** Whether the test, or the contract beside it that it runs, does more with --full. */
-function hasMoreRounds(path) {
-  const source = readFileSync(join(root, 'test', path), 'utf8');
-  return /\/(full|contract)\.js'/.test(source);
+/** `npm test` has the files without a run in their name, --ci those for CI, --nightly all. */
+function isInRun(path) {
+  if (isNightly) return true;
+  if (isCi) return path.endsWith('.ci.test.ts');
+  return !/\.(ci|nightly)\.test\.ts$/.test(path);
 }
 
 /** Files by the name of their group, in the order in which the groups start. */
@@ -76,7 +76,7 @@ function groupByFolder(paths) {
   const groups = new Map(LONGEST_FIRST.map((folder) => [folder, []]));
   for (const path of paths) {
     // Long tests kill processes and fill the memory: each has a process of its own.
-    const name = path.endsWith('.long.test.ts') ? path : dirname(path);
+    const name = /\.(ci|nightly)\.test\.ts$/.test(path) ? path : dirname(path);
     groups.set(name, [...(groups.get(name) ?? []), path]);
   }
   return [...groups].filter(([, own]) => own.length > 0);

@@ -4,11 +4,11 @@
 import { describe, it } from 'node:test';
 import { testSeed } from '../database/harness.js';
 import { type ModelledSystem, runAgainstModel } from '../database/model.js';
-import { IS_FULL } from '../support/full.js';
+import { IS_NIGHTLY } from '../support/nightly.js';
 import { MemoryCluster, type TestNode } from './memory-cluster.js';
 
 const STEPS = 400;
-const ROUNDS = IS_FULL ? 6 : 1;
+const ROUNDS = IS_NIGHTLY ? 6 : 1;
 const NAMES = ['n1', 'n2', 'n3'];
 
 describe('a cluster against a model', () => {

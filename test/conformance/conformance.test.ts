@@ -1,5 +1,4 @@
-// Runs the cases in cases/ over HTTP. `npm test` runs each case once, `npm run test:full` with both prefixes
-// and on every server that the case names.
+// Runs each case in cases/ once, over HTTP. Other prefixes and servers: other-ways.ci.test.ts.
 
 import { describeCases } from './describe-cases.js';
 import { Servers } from './servers.js';

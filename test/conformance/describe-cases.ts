@@ -5,7 +5,6 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { JsonObject } from '../../src/common/types.js';
 import { OPERATIONS_OF_CLUSTERS } from '../server/openapi-document.js';
-import { IS_FULL } from '../support/full.js';
 import { type Case, readCaseFiles } from './case.js';
 import { valueAt } from './match.js';
 import { ReplyRules } from './reply-rules.js';
@@ -36,11 +35,14 @@ const CODES_WITHOUT_CASE = [
 export interface CaseChoice {
   /** The files of cases; all by default. */
   readonly files?: readonly string[];
-  /** Each case runs once, although all tests run. */
-  readonly isOnce?: boolean;
+  /**
+   * `once` is the first server that the case names, with the prefix `/v1`; `others` are the other servers and
+   * the paths without prefix, for the cases that name them.
+   */
+  readonly ways?: 'once' | 'others';
 }
 
-export function describeCases(servers: Servers, { files, isOnce = false }: CaseChoice = {}): void {
+export function describeCases(servers: Servers, { files, ways = 'once' }: CaseChoice = {}): void {
   let document: JsonObject;
   let rules: ReplyRules;
   let runCount = 0;
@@ -60,7 +62,7 @@ export function describeCases(servers: Servers, { files, isOnce = false }: CaseC
     describe(`${name}: ${file.section}`, () => {
       for (const own of file.cases) {
         const testCase: Case = { ...file.defaults, ...own };
-        for (const { prefix, server, suffix } of waysToRun(testCase, IS_FULL && !isOnce)) {
+        for (const { prefix, server, suffix } of waysToRun(testCase, ways)) {
           caseCount++;
           test(testCase.name + suffix, async (context) => {
             runCount++;
@@ -79,7 +81,7 @@ export function describeCases(servers: Servers, { files, isOnce = false }: CaseC
     });
   }
 
-  if (files !== undefined) return;
+  if (files !== undefined || ways === 'others') return;
   describe('the conformance cases as a whole', () => {
     test('the conformance cases ask for every operation of the OpenAPI document', (context) => {
       if (runCount < caseCount) return context.skip('only some of the cases ran');
@@ -102,11 +104,10 @@ export function describeCases(servers: Servers, { files, isOnce = false }: CaseC
   });
 }
 
-function waysToRun({ bothPrefixes, server = 'usual' }: Case, isEveryWay: boolean) {
-  const prefixes = isEveryWay && bothPrefixes === true ? ['/v1', ''] : ['/v1'];
-  const all = [server].flat() as ProfileName[];
-  const names = isEveryWay ? all : all.slice(0, 1);
-  return prefixes.flatMap((prefix) =>
+function waysToRun({ bothPrefixes, server = 'usual' }: Case, choice: 'once' | 'others') {
+  const prefixes = bothPrefixes === true ? ['/v1', ''] : ['/v1'];
+  const names = [server].flat() as ProfileName[];
+  const ways = prefixes.flatMap((prefix) =>
     names.map((name) => {
       const notes = [
         ...(prefixes.length === 1 ? [] : [prefix === '' ? 'no prefix' : prefix]),
@@ -115,4 +116,5 @@ function waysToRun({ bothPrefixes, server = 'usual' }: Case, isEveryWay: boolean
       return { prefix, server: name, suffix: notes.length === 0 ? '' : ` (${notes.join(', ')})` };
     }),
   );
+  return choice === 'once' ? ways.slice(0, 1) : ways.slice(1);
 }

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Json } from '../../src/common/types.js';
-import { IS_FULL } from '../support/full.js';
+import { IS_NIGHTLY } from '../support/nightly.js';
 import { inRepository } from './repository.js';
 import { startTestServer, type TestServer } from './servers.js';
 import { type Neighbours, QUESTIONS, readWordnet, type Sense } from './wordnet.js';
@@ -22,7 +22,7 @@ const SETS = [
   },
 ];
 /** The larger set and the other engines take half a minute. */
-const ENGINES = IS_FULL ? (['reference', 'wasm', 'auto'] as const) : (['auto'] as const);
+const ENGINES = IS_NIGHTLY ? (['reference', 'wasm', 'auto'] as const) : (['auto'] as const);
 const BATCH_ROWS = 1_000;
 const QUERIES_AT_ONCE = 16;
 
@@ -30,7 +30,7 @@ interface Reply {
   readonly matches: readonly { id: string; score: number; distance?: number }[];
 }
 
-for (const files of IS_FULL ? SETS : SETS.slice(0, 1)) {
+for (const files of IS_NIGHTLY ? SETS : SETS.slice(0, 1)) {
   const data = readWordnet(files);
   for (const engine of ENGINES) {
     const skip = data === null ? `there is no ${files.senses}` : false;

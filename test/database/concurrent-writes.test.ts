@@ -11,7 +11,7 @@ import { createReferenceEngine } from '../../src/engine/core/reference-engine.js
 import { createSimdEngine } from '../../src/engine/simd/simd-engine.js';
 import { createThreadPool, type WorkerPool } from '../../src/platform/pool.js';
 import { createMemoryState, createMemoryStore } from '../../src/storage/memory-store.js';
-import { IS_FULL } from '../support/full.js';
+import { IS_NIGHTLY } from '../support/nightly.js';
 import { columnOf, createRandom, overrideStore, testSeed } from './harness.js';
 
 const DIMENSION = 256;
@@ -19,7 +19,7 @@ const DIMENSION = 256;
 const LARGE_ROWS = 1_100;
 const ID_COUNT = 4_000;
 const K = 5;
-const ROUNDS = IS_FULL ? 12 : 4;
+const ROUNDS = IS_NIGHTLY ? 12 : 4;
 
 /** What a write does to the vectors: integers, so that every product is exact. */
 type Effect =

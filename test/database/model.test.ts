@@ -2,12 +2,12 @@
 
 import { describe, it } from 'node:test';
 import { createMemoryState } from '../../src/storage/memory-store.js';
-import { IS_FULL } from '../support/full.js';
+import { IS_NIGHTLY } from '../support/nightly.js';
 import { createCrashingStore, createTestClock, openDatabase, testSeed } from './harness.js';
 import { type ModelledSystem, runAgainstModel } from './model.js';
 
 const STEPS = 400;
-const ROUNDS = IS_FULL ? 6 : 2;
+const ROUNDS = IS_NIGHTLY ? 6 : 2;
 
 describe('database against a model', () => {
   for (let round = 0; round < ROUNDS; round++) {

@@ -1,6 +1,6 @@
 // A real server process, killed with SIGKILL while collections are cloned, aliases switched, collections
 // deleted and vectors with expiries written. After each restart the aliases point to a whole generation
-// and the one before it, and nothing is left of what was interrupted. `npm run test:full` does more rounds.
+// and the one before it, and nothing is left of what was interrupted. The nightly run does more rounds.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -10,10 +10,10 @@ import { it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { verifyDirectory } from '../../src/offline.js';
 import { createRandom, testSeed } from '../database/harness.js';
-import { IS_FULL } from '../support/full.js';
+import { IS_NIGHTLY } from '../support/nightly.js';
 import { createCaller, type Reply, startServerProcess } from '../support/server-process.js';
 
-const ROUNDS = IS_FULL ? 20 : 3;
+const ROUNDS = IS_NIGHTLY ? 20 : 3;
 const ROW_COUNT = 600;
 const EXPIRES_AT = '2199-01-31T12:00:00.000Z';
 

@@ -1,6 +1,6 @@
 // A real server process, killed with SIGKILL at random moments while several clients write. After
 // each restart every acknowledged write is there, no batch is there in part, and idempotency keys
-// return the same replies as before. `npm run test:full` does more rounds.
+// return the same replies as before. The nightly run does more rounds.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -9,10 +9,10 @@ import { join } from 'node:path';
 import { it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRandom, testSeed } from '../database/harness.js';
-import { IS_FULL } from '../support/full.js';
+import { IS_NIGHTLY } from '../support/nightly.js';
 import { createCaller, startServerProcess } from '../support/server-process.js';
 
-const ROUNDS = IS_FULL ? 20 : 2;
+const ROUNDS = IS_NIGHTLY ? 20 : 2;
 const CLIENTS = 6;
 const DIMENSION = 16;
 const BATCH_ROWS_MAX = 24;

@@ -1,12 +1,12 @@
 // Runs the contract of engines (src/tools/selftest/contract.ts) as tests, one per case and engine:
-// the quick cases of the reference and simd engines with `npm test`, all with `npm run test:full`.
+// the quick cases of the reference and simd engines with `npm test`, all in the nightly run.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Engine } from '../../src/engine/core/engine.js';
 import { CONTRACT } from '../../src/tools/selftest/contract.js';
 import { createContext } from '../../src/tools/selftest/contract-case.js';
-import { IS_FULL } from '../support/full.js';
+import { IS_NIGHTLY } from '../support/nightly.js';
 import { SEED } from './blocks.js';
 
 /** Cases of well under a second that together run every kernel and every way to answer. */
@@ -29,15 +29,15 @@ const QUICK = [
   'answers ordinary searches without its fallback',
 ];
 
-/** `isLong`: runs with `npm run test:full` only. */
+/** `isLong`: only in the nightly run. */
 export function engineContract(
   name: string,
   create: () => Promise<Engine>,
   { isLong = false } = {},
 ): void {
-  if (isLong && !IS_FULL) return;
-  const cases = IS_FULL ? CONTRACT : CONTRACT.filter((found) => QUICK.includes(found.name));
-  if (!IS_FULL) assert.equal(cases.length, QUICK.length, 'every quick case is in the contract');
+  if (isLong && !IS_NIGHTLY) return;
+  const cases = IS_NIGHTLY ? CONTRACT : CONTRACT.filter((found) => QUICK.includes(found.name));
+  if (!IS_NIGHTLY) assert.equal(cases.length, QUICK.length, 'every quick case is in the contract');
   describe(`the ${name} engine`, () => {
     let engine: Engine;
     before(async () => {

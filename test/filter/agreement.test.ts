@@ -11,7 +11,7 @@ import { evaluateFilter, readsJson } from '../../src/filter/evaluate.js';
 import { filterPaths } from '../../src/filter/filter-node.js';
 import { COMPLEMENTS, matchesDocument, OPERATORS } from '../../src/filter/operators.js';
 import { parseFilter } from '../../src/filter/parse.js';
-import { IS_FULL } from '../support/full.js';
+import { IS_NIGHTLY } from '../support/nightly.js';
 import { saysYes } from './oracle.js';
 import { idOf, textOf, viewOf } from './view-of.js';
 
@@ -272,7 +272,7 @@ test('columns, incomplete columns and single documents give the answers of the o
       });
     },
   );
-  fc.assert(property, { seed: SEED, numRuns: IS_FULL ? 1_000 : 400, includeErrorInReport: true });
+  fc.assert(property, { seed: SEED, numRuns: IS_NIGHTLY ? 1_000 : 400, includeErrorInReport: true });
   t.diagnostic(JSON.stringify(counts));
   const share = counts.matches / counts.rows;
   assert.ok(share > 0.1 && share < 0.9, 'a filter that always says the same proves nothing');
@@ -313,7 +313,7 @@ test('every operator gives the answers of the oracle over values that suit it', 
       });
     },
   );
-  fc.assert(property, { seed: SEED, numRuns: IS_FULL ? 800 : 200, includeErrorInReport: true });
+  fc.assert(property, { seed: SEED, numRuns: IS_NIGHTLY ? 800 : 200, includeErrorInReport: true });
   t.diagnostic(JSON.stringify(Object.fromEntries(seenBy)));
   // Words are answered by an index of text: test/database/query/text-query.test.ts compares them.
   const operators = Object.keys(OPERATORS).filter((name) => name !== '$match');

@@ -63,7 +63,7 @@ const code = files.filter((path) => /\.(ts|mjs)$/.test(path));
 test('source files are named in kebab-case after what they define', () => {
   assertNone(
     code.flatMap((path) => {
-      const name = basename(path).replace(/((\.long)?\.test|\.d)?\.(ts|mjs)$/, '');
+      const name = basename(path).replace(/((\.(ci|nightly))?\.test|\.d)?\.(ts|mjs)$/, '');
       if (EMPTY_NAMES.includes(name)) return [`${path}: "${name}" says nothing`];
       if (!/^[a-z0-9]+(-[a-z0-9]+)*$/.test(name)) return [`${path}: expected kebab-case`];
       return [];

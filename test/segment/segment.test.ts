@@ -4,7 +4,7 @@ import { hasBit } from '../../src/common/bitmap.js';
 import type { JsonObject } from '../../src/common/types.js';
 import { createInlinePool } from '../../src/platform/pool.js';
 import { Segment } from '../../src/segment/segment.js';
-import { IS_FULL } from '../support/full.js';
+import { IS_NIGHTLY } from '../support/nightly.js';
 import {
   activeOptions,
   assertColumnsEqual,
@@ -113,7 +113,7 @@ describe('a segment', () => {
       segment.append(batch, row, 1, row + 1);
       const gone = random.below(row + 1);
       if (segment.deletedSequence(gone) === Infinity) segment.markDeleted(gone, row + 1);
-      if (row % (IS_FULL ? 5 : 25) !== 0) continue;
+      if (row % (IS_NIGHTLY ? 5 : 25) !== 0) continue;
       const visible = segment.visibleAt(row + 1);
       handedOut.push({
         block: segment.block(),

@@ -12,7 +12,7 @@ import { loadNativeFiles } from '../../src/platform/native-files.js';
 import { openLmdbStore } from '../../src/storage/lmdb-store.js';
 import type { Store } from '../../src/storage/store.js';
 import { type Finding, StoreInspection } from '../../src/storage/store-inspection.js';
-import { IS_FULL } from '../support/full.js';
+import { IS_NIGHTLY } from '../support/nightly.js';
 import { eventually } from '../support/waiting.js';
 import { startCommitter } from './committer-process.js';
 import { storeContract } from './contract.js';
@@ -299,7 +299,7 @@ describe('lmdb store: disk space', () => {
 });
 
 describe('lmdb store: long logs', () => {
-  const RECORD_COUNT = IS_FULL ? 100_000 : 20_000;
+  const RECORD_COUNT = IS_NIGHTLY ? 100_000 : 20_000;
 
   for (const kind of ['trim', 'dropLog'] as const) {
     it(`answers other calls while a ${kind} of ${RECORD_COUNT} records is swept`, async () => {

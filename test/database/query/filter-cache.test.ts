@@ -18,7 +18,7 @@ import { createInlinePool, type Task, type WorkerPool } from '../../../src/platf
 import { Segment } from '../../../src/segment/segment.js';
 import { createMemoryState, createMemoryStore } from '../../../src/storage/memory-store.js';
 import { utf8Of, viewOf } from '../../filter/view-of.js';
-import { IS_FULL } from '../../support/full.js';
+import { IS_NIGHTLY } from '../../support/nightly.js';
 import { batchOf, createRandom, createTestClock, openDatabase, testSeed } from '../harness.js';
 
 const SEED = testSeed();
@@ -31,7 +31,7 @@ function createCache(options: { pool?: WorkerPool; bytesMax?: number } = {}): Fi
 
 describe('cached filter results', () => {
   for (const bytesMax of [1 << 20, 6_000, 0]) {
-    for (let round = 0; round < (IS_FULL ? 4 : 1); round++) {
+    for (let round = 0; round < (IS_NIGHTLY ? 4 : 1); round++) {
       const seed = SEED + round;
       it(`are those of a fresh evaluation at every sequence of a random history (at most ${bytesMax} bytes, seed ${seed})`, () =>
         runHistory(seed, bytesMax));

@@ -9,7 +9,7 @@ import type { CollectionHandle } from '../../../src/database/collection-handle.j
 import type { Database } from '../../../src/database/database.js';
 import type { QueryReply, QueryRequest } from '../../../src/database/query/query-api.js';
 import { createMemoryState } from '../../../src/storage/memory-store.js';
-import { IS_FULL } from '../../support/full.js';
+import { IS_NIGHTLY } from '../../support/nightly.js';
 import { batchOf, createRandom, openDatabase, testSeed } from '../harness.js';
 
 const SEED = testSeed();
@@ -183,7 +183,7 @@ async function readPages(collection: CollectionHandle, request: QueryRequest) {
 }
 
 describe('a text query', () => {
-  for (let round = 0; round < (IS_FULL ? 12 : 2); round++) {
+  for (let round = 0; round < (IS_NIGHTLY ? 12 : 2); round++) {
     const seed = SEED + round;
     const random = createRandom(seed);
     const settings = { ...SETTINGS, k1: [1.2, 0, 3][round % 3]!, b: random() < 0.5 ? 0.75 : 1 };

@@ -6,7 +6,7 @@ import { createSimdEngine } from '../../../src/engine/simd/simd-engine.js';
 import { type Kernels, loadKernels } from '../../../src/engine/simd/simd-kernels.js';
 import { createInlinePool, createThreadPool, type WorkerPool } from '../../../src/platform/pool.js';
 import { withCodes } from '../../../src/tools/selftest/encoding-engine.js';
-import { IS_FULL } from '../../support/full.js';
+import { IS_NIGHTLY } from '../../support/nightly.js';
 import { type PromiseWithResolvers, withResolvers } from '../../support/waiting.js';
 import {
   assertTrueHits,
@@ -40,7 +40,7 @@ function loadedKernels(): Kernels | null {
 }
 
 function testEngine(kernels: Kernels): void {
-  for (const target of kernels.targets().slice(0, IS_FULL ? undefined : 1)) {
+  for (const target of kernels.targets().slice(0, IS_NIGHTLY ? undefined : 1)) {
     engineContract('simd', async () => {
       console.log(`target ${target}`);
       return withCodes(createSimdEngine({ pool: createInlinePool(), target }));
@@ -78,7 +78,7 @@ function testEngine(kernels: Kernels): void {
 
     it('answers concurrent batches as brute force does', async () => {
       await Promise.all(
-        (IS_FULL ? [1, 2, 3, 7, 20, 1] : [1, 3, 2]).map(async (count) => {
+        (IS_NIGHTLY ? [1, 2, 3, 7, 20, 1] : [1, 3, 2]).map(async (count) => {
           const queries = createQueries(count);
           const hits = await engine.search(queries);
           for (const [i, query] of queries.entries()) {
@@ -89,7 +89,7 @@ function testEngine(kernels: Kernels): void {
     });
 
     it('answers as brute force does when the calling thread takes part', async () => {
-      for (const query of createQueries(IS_FULL ? 60 : 10)) {
+      for (const query of createQueries(IS_NIGHTLY ? 60 : 10)) {
         const [hits] = await engine.search([query], { mayBlock: true });
         assertTrueHits(hits!, bruteForce(query), `seed ${SEED}`);
       }

@@ -9,7 +9,7 @@ import type { Engine, SearchQuery } from '../../../src/engine/core/engine.js';
 import { cutBatch, packQueries } from '../../../src/engine/core/packed-queries.js';
 import { searchPerBlock } from '../../../src/engine/core/per-block.js';
 import { TensorProgram } from '../../../src/engine/tensor/tensor-program.js';
-import { IS_FULL } from '../../support/full.js';
+import { IS_NIGHTLY } from '../../support/nightly.js';
 import {
   assertTrueHits,
   bruteForce,
@@ -89,7 +89,7 @@ function createEngine(): Engine {
 }
 
 // The emulation takes half a minute for the whole contract, and six seconds for the quick cases.
-if (IS_FULL) {
+if (IS_NIGHTLY) {
   describe('on a device that multiplies as TF32 does', () => {
     engineContract('tensorflow', async () => createEngine());
   });

@@ -85,7 +85,6 @@ describe('a cluster', { skip: missing ?? false }, () => {
   }
 
   describeCases(new Servers(startCluster, exchangeAgain), {
-    isOnce: true,
     ...(process.env.SAGITTA_TEST_CLUSTER === 'all' ? {} : { files: FILES }),
   });
 });

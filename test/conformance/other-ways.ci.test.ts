@@ -1,0 +1,7 @@
+// Runs the cases in cases/ in the ways that conformance.test.ts leaves out: the paths without prefix, and the
+// other servers that a case names.
+
+import { describeCases } from './describe-cases.js';
+import { Servers } from './servers.js';
+
+describeCases(new Servers(), { ways: 'others' });
