@@ -272,7 +272,11 @@ test('columns, incomplete columns and single documents give the answers of the o
       });
     },
   );
-  fc.assert(property, { seed: SEED, numRuns: IS_NIGHTLY ? 1_000 : 400, includeErrorInReport: true });
+  fc.assert(property, {
+    seed: SEED,
+    numRuns: IS_NIGHTLY ? 1_000 : 400,
+    includeErrorInReport: true,
+  });
   t.diagnostic(JSON.stringify(counts));
   const share = counts.matches / counts.rows;
   assert.ok(share > 0.1 && share < 0.9, 'a filter that always says the same proves nothing');
