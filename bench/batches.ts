@@ -46,7 +46,7 @@ const { values: args } = parseArgs({
 const sizes = args.full ? FULL : SMOKE;
 const { parameters } = readOptions(args.full ? ['--full'] : []);
 const lines: string[] = [];
-const pool = createThreadPool({ workerUrl: new URL('../src/worker.js', import.meta.url) });
+const pool = createThreadPool();
 const { engine } = await createEngine({ requested: 'auto', pool, logger: silentLogger });
 const directories: string[] = [];
 try {

@@ -18,7 +18,6 @@ export async function withDatabase(
   run: (database: Database) => Promise<void>,
 ): Promise<void> {
   const pool = createThreadPool({
-    workerUrl: new URL('../src/worker.js', import.meta.url),
     threadCount: EMBEDDED_THREADS,
   });
   const { engine } = await createEngine({ requested, pool, logger: silentLogger });

@@ -37,7 +37,7 @@ const results: CaseResult[] = [];
 const peers: PeerResult[] = [];
 const kernels: (KernelScan | KernelFailure)[] = [];
 
-const pool = createThreadPool({ workerUrl: new URL('../src/worker.js', import.meta.url) });
+const pool = createThreadPool();
 const logger = { ...silentLogger, warn: logError, error: logError };
 const { engine, reason } = await createEngine({ requested: options.engine, pool, logger }).catch(
   (error: Error) => {

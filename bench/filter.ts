@@ -198,7 +198,6 @@ const documents = createDocuments(rowCount);
 const segments = createSegments(documents);
 const views = segments.map((segment) => segment.metadataView());
 const pool = createThreadPool({
-  workerUrl: new URL('../src/worker.js', import.meta.url),
   threadCount: THREADS,
 });
 const lines: string[] = [];

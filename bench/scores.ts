@@ -46,7 +46,6 @@ const { values: args } = parseArgs({
 });
 const { rowCount, dimensions, runCount, candidateCount } = args.full ? FULL : SMOKE;
 const pool = createThreadPool({
-  workerUrl: new URL('../src/worker.js', import.meta.url),
   threadCount: THREADS,
 });
 const { engine } = await createEngine({ requested: 'auto', pool, logger: silentLogger });

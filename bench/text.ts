@@ -59,7 +59,6 @@ const terms = documents.map(termsOf);
 const indexOf = new Map([...new Set(terms.flat())].sort().map((term, index) => [term, index]));
 const vectors = weightVectors();
 const pool = createThreadPool({
-  workerUrl: new URL('../src/worker.js', import.meta.url),
   threadCount: THREADS,
 });
 const database = await Database.open({

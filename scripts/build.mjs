@@ -1,8 +1,10 @@
-// What `npm run build` does: builds the kernels, compiles the sources and the declarations of the packages,
-// builds the console, and fills the packages. Stops at the first part that fails.
+// What `npm run build` does. Each part does only what has changed since its last run, and says so. Stops at the first
+// part that fails.
 //
 //   node scripts/build.mjs                     everything
-//   node scripts/build.mjs compile packages    these parts
+//   node scripts/build.mjs program             what running needs: kernels, dist/app and the console
+//   node scripts/build.mjs tests               that, and the separate modules in dist that tests and benches load
+//   node scripts/build.mjs modules packages    these parts
 //   node scripts/build.mjs --if-possible       where the compiler is not installed, uses what is built already
 
 import { spawnSync } from 'node:child_process';
@@ -17,28 +19,36 @@ const TSC = 'node_modules/typescript/bin/tsc';
 /** Parts in the order in which they need each other, each with its programs. */
 const PARTS = {
   kernels: [['scripts/build-kernels.mjs', '--if-possible']],
-  compile: [
-    [TSC, '-p', 'tsconfig.json'],
+  app: [['scripts/building/program.mjs']],
+  console: [['scripts/building/console.mjs']],
+  modules: [[TSC, '-p', 'tsconfig.json']],
+  types: [
+    [TSC, '-p', 'src/console'],
     [TSC, '-p', 'tsconfig.types.json'],
   ],
-  console: [[TSC, '-p', 'src/console'], ['scripts/build-console.mjs']],
   packages: [['scripts/packages/assemble.mjs']],
+};
+const GROUPS = {
+  program: ['kernels', 'app', 'console'],
+  tests: ['kernels', 'app', 'console', 'modules'],
 };
 
 const { values: options, positionals } = parseArgs({
   allowPositionals: true,
   options: { 'if-possible': { type: 'boolean', default: false } },
 });
-const unknown = positionals.find((name) => !(name in PARTS));
+const chosen = positionals.flatMap((name) => GROUPS[name] ?? [name]);
+const unknown = chosen.find((name) => !(name in PARTS));
 if (unknown !== undefined) {
-  fail(`there is no part ${unknown}; expected ${Object.keys(PARTS).join(', ')}`);
+  const known = [...Object.keys(GROUPS), ...Object.keys(PARTS)];
+  fail(`there is no part ${unknown}; expected ${known.join(', ')}`);
 }
 if (existsSync(join(root, TSC))) buildParts();
 else checkBuilt();
 
 function buildParts() {
   for (const [name, programs] of Object.entries(PARTS)) {
-    if (positionals.length > 0 && !positionals.includes(name)) continue;
+    if (chosen.length > 0 && !chosen.includes(name)) continue;
     for (const words of programs) {
       const { status, error } = spawnSync(process.execPath, words, { cwd: root, stdio: 'inherit' });
       if (error !== undefined) throw error;
@@ -47,11 +57,11 @@ function buildParts() {
   }
 }
 
-/** Without development packages nothing can be compiled, but a server that is built can be run. */
+/** Without development packages nothing can be built, but a server that is built can be run. */
 function checkBuilt() {
-  if (options['if-possible'] && existsSync(join(root, 'dist/src/cli/main.js'))) return;
+  if (options['if-possible'] && existsSync(join(root, 'dist/app/cli/main.js'))) return;
   fail(
-    'TypeScript is not installed, which compiles the sources. ' +
+    'the development packages are not installed, which build the program. ' +
       'Run `npm ci && npm run build`; after that, `npm ci --omit=dev` leaves what running needs.',
   );
 }

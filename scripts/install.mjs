@@ -13,6 +13,11 @@ const prebuilt = `../build/prebuilt/${process.platform}-${process.arch}/sagitta.
 const names = loads(prebuilt) ? ['files'] : [];
 const words = ['scripts/build-kernels.mjs', ...names, '--if-possible'];
 spawnSync(process.execPath, words, { cwd: root, stdio: 'inherit' });
+// The published package has the program but no code cache, since that depends on the version of Node.
+spawnSync(process.execPath, ['scripts/building/save-code-cache.mjs'], {
+  cwd: root,
+  stdio: 'inherit',
+});
 
 /** False also for another C library, such as musl. */
 function loads(path) {

@@ -3,14 +3,15 @@
 // the link to a command that it did not find.
 
 import { existsSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const program = new URL('../dist/src/cli/main.js', import.meta.url);
+const folder = dirname(dirname(fileURLToPath(import.meta.url)));
+const program = join(folder, 'dist/app/cli/main.js');
 if (existsSync(program)) {
-  await import(program.href);
+  await createRequire(import.meta.url)(program).runCommand();
 } else {
-  const folder = dirname(dirname(fileURLToPath(import.meta.url)));
   console.error(
     `sagitta: ${folder} is not built yet; run \`npm ci && npm run build\` there, then try again`,
   );

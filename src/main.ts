@@ -5,7 +5,6 @@
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import pino, { type Logger as PinoLogger } from 'pino';
 import type { Blobs } from './cluster/blobs/blobs.js';
 import type { ClusterNode } from './cluster/nodes/cluster-node.js';
@@ -13,7 +12,7 @@ import type { NatsService } from './cluster/nodes/nats-service.js';
 import type { NatsDurability } from './cluster/upkeep/nats-durability.js';
 import { systemClock } from './common/clock.js';
 import { assert, SagittaError } from './common/errors.js';
-import { packageVersion } from './common/package-version.js';
+import { packageFile, packageVersion } from './common/package-files.js';
 import type { Tracer } from './common/trace.js';
 import { Backups } from './database/backup.js';
 import { Database } from './database/database.js';
@@ -36,6 +35,9 @@ import { openLmdbStore } from './storage/lmdb-store.js';
 import type { DiskStore } from './storage/store.js';
 import { STORE_FILE } from './storage/store-format.js';
 
+/** The configuration that `startServer` takes, from variables of the environment and options. */
+export { loadConfig } from './platform/config.js';
+
 export interface RunningServer {
   /** The base URL, `http://127.0.0.1:8484`, or https with TLS. */
   readonly url: string;
@@ -48,8 +50,7 @@ export interface RunningServer {
   stop(): Promise<void>;
 }
 
-/** Beside the compiled sources. */
-const CONSOLE_FOLDER = fileURLToPath(new URL('../console', import.meta.url));
+const CONSOLE_FOLDER = packageFile('dist/console');
 
 /** Shared by all servers of the process: they flush when the process exits. */
 const STDERR = {
@@ -160,7 +161,6 @@ async function openDatabase(
   closers.push((isFailed) => (isFailed ? store.closeAndRemoveIfNew() : store.close()));
   const node = blobs === null ? null : await joinCluster(config, { store, blobs, logger, closers });
   const pool = createThreadPool({
-    workerUrl: new URL('./worker.js', import.meta.url),
     waitingMax: config.limits.queuedTasksMax,
     ...(config.threads === null ? {} : { threadCount: config.threads }),
   });

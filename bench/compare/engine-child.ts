@@ -99,8 +99,7 @@ async function open({
     createEngine: typeof createEngine;
   };
   const encoders = (await load('bench/engine/data.js')) as { encodeData: typeof encodeData };
-  const workerUrl = pathToFileURL(join(root, 'dist', 'src', 'worker.js'));
-  const pool = pools.createThreadPool({ workerUrl });
+  const pool = pools.createThreadPool();
   const { engine } = await engines.createEngine({ requested: 'simd', pool, logger: silentLogger });
   const { data } = await encoders.encodeData(engine, openVectors(source, parameters));
   return { engine, pool, data };

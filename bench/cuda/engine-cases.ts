@@ -64,7 +64,7 @@ export async function runEngineStep(
   step: EngineStep,
   { engine: requested = 'cuda', source, cudaAddonPath, onLine }: EngineStepOptions,
 ): Promise<string | null> {
-  const pool = createThreadPool({ workerUrl: new URL('../../src/worker.js', import.meta.url) });
+  const pool = createThreadPool();
   const said: string[] = [];
   const say = (details: object, message: string) => {
     said.push(`${message} ${JSON.stringify(details)}`);

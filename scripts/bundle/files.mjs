@@ -16,6 +16,7 @@ const FILES = [
   // The other benches are compiled.
   'bench/cuda/torch_topk.py',
   'scripts/build-kernels.mjs',
+  'scripts/sagitta.mjs',
   'scripts/container/healthcheck.mjs',
 ];
 const DIRECTORIES = ['deploy/systemd', 'docs', 'examples/data', 'kernels'];
@@ -46,15 +47,18 @@ export function listBinaries(root) {
   return [...BINARIES, ...OPTIONAL_BINARIES.filter((path) => existsSync(join(root, path)))];
 }
 
-/** Paths relative to `dist`, sorted. Throws when a file is not compiled. */
+/**
+ * Paths relative to `dist`, sorted: the program, the console, and the benches as separate modules with what they import.
+ * Throws when a file is not compiled.
+ */
 export function listCompiledFiles(root, dist) {
-  const compiled = (folder) =>
-    listFiles(root, folder)
+  const found = new Set(
+    listFiles(root, 'bench')
       .filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts'))
-      .map((path) => path.replace(/\.ts$/, '.js'));
-  // What is served of the console is a build of its own.
-  const sources = compiled('src').filter((path) => !path.startsWith('src/console/'));
-  const found = new Set([...sources, ...compiled('bench')]);
+      .map((path) => path.replace(/\.ts$/, '.js')),
+  );
+  // Benches run tasks in the pool.
+  found.add('src/worker.js');
   // The iteration visits entries added on the way: imports of imported files.
   for (const path of found) {
     const file = join(dist, path);
@@ -63,13 +67,15 @@ export function listCompiledFiles(root, dist) {
       found.add(relative(dist, join(dirname(file), imported)));
     }
   }
-  return [...found, ...listConsoleFiles(dist)].sort();
+  const built = ['app', 'console'].flatMap((folder) => listBuiltFiles(dist, folder));
+  return [...found, ...built].sort();
 }
 
-function listConsoleFiles(dist) {
-  const index = join(dist, 'console', 'index.html');
-  if (!existsSync(index)) throw new Error(`${index} is missing: run \`npm run build\``);
-  return listFiles(dist, 'console');
+/** What the build has made for users; source maps stay where the sources are. */
+function listBuiltFiles(dist, folder) {
+  const files = existsSync(join(dist, folder)) ? listFiles(dist, folder) : [];
+  if (files.length === 0) throw new Error(`${dist}/${folder} is missing: run \`npm run build\``);
+  return files.filter((path) => !path.endsWith('.map'));
 }
 
 /** Relative imports: `from './a.js'`, `import('./a.js')`, and `new URL('./a.js', import.meta.url)`. */

@@ -5,4 +5,4 @@ set -eu
 
 home=$(dirname -- "$(dirname -- "$(readlink -f -- "$0")")")
 export MALLOC_ARENA_MAX=2 MALLOC_MMAP_THRESHOLD_=131072
-exec "$home/runtime/node" --max-semi-space-size=8 "$home/dist/src/cli/main.js" "$@"
+exec "$home/runtime/node" --max-semi-space-size=8 "$home/scripts/sagitta.mjs" "$@"

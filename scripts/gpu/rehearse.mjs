@@ -155,7 +155,7 @@ function makeBundle() {
   const launcher = join(folder, 'bin', 'sagitta');
   writeFileSync(
     launcher,
-    `#!/bin/sh\nexec "${process.execPath}" "${folder}/dist/src/cli/main.js" "$@"\n`,
+    `#!/bin/sh\nexec "${process.execPath}" "${folder}/scripts/sagitta.mjs" "$@"\n`,
   );
   chmodSync(launcher, 0o755);
   return folder;

@@ -21,7 +21,7 @@ const REQUIRED = {
   '@sagitta/client': ['dist/client/client.js', 'dist/client/arrow.d.ts', 'README.md', 'LICENSE'],
   '@sagitta/langchain': ['dist/integrations/langchain/vector-store.d.ts', 'README.md', 'LICENSE'],
   sagitta: [
-    'dist/src/cli/main.js',
+    'dist/app/cli/main.js',
     'dist/console/index.html',
     'build/prebuilt/linux-x64/sagitta.node',
     'build/prebuilt/linux-arm64/sagitta.node',

@@ -2,27 +2,7 @@
 // as a message on stderr and an exit code.
 
 import { Command } from 'commander';
-import { packageVersion } from '../common/package-version.js';
-import { addAggregateCommand } from './commands/aggregate.js';
-import { addAliasesCommand } from './commands/aliases.js';
-import { addAuditCommand } from './commands/audit.js';
-import { addBackupCommand } from './commands/backup.js';
-import { addBenchCommand } from './commands/bench.js';
-import { addClusterCommand } from './commands/cluster.js';
-import { addCollectionsCommand } from './commands/collections.js';
-import { addCompletionCommand } from './commands/completion.js';
-import { addDemoCommand } from './commands/demo.js';
-import { addDoctorCommand } from './commands/doctor.js';
-import { addExportCommand } from './commands/export.js';
-import { addImportCommand } from './commands/import.js';
-import { addJoinCommand } from './commands/join.js';
-import { addKeysCommand } from './commands/keys.js';
-import { addQueryCommand } from './commands/query.js';
-import { addRestoreCommand } from './commands/restore.js';
-import { addSelftestCommand } from './commands/selftest.js';
-import { addServeCommand } from './commands/serve.js';
-import { addUpdateCommand } from './commands/update.js';
-import { addVerifyCommand } from './commands/verify.js';
+import { packageVersion } from '../common/package-files.js';
 import { CliError, EXIT_CODES, EXIT_CODES_TEXT, reportFailure } from './failure.js';
 import { completeWrites } from './whole-writes.js';
 
@@ -40,7 +20,119 @@ Examples:
 
 ${EXIT_CODES_TEXT}`;
 
-function createProgram(): Command {
+/** A command of which the program knows only this until it is used. */
+interface CommandEntry {
+  readonly name: string;
+  readonly description: string;
+  /** Loads what gives the command its arguments, options and action. */
+  load(): Promise<(command: Command) => void>;
+}
+
+const COMMANDS: readonly CommandEntry[] = [
+  {
+    name: 'serve',
+    description: 'run the server',
+    load: async () => (await import('./commands/serve.js')).defineServe,
+  },
+  {
+    name: 'demo',
+    description: 'run the server with sample collections',
+    load: async () => (await import('./commands/demo.js')).defineDemo,
+  },
+  {
+    name: 'import',
+    description: 'import vectors from files into a collection',
+    load: async () => (await import('./commands/import.js')).defineImport,
+  },
+  {
+    name: 'export',
+    description: 'export a collection to a file',
+    load: async () => (await import('./commands/export.js')).defineExport,
+  },
+  {
+    name: 'query',
+    description: 'find the nearest vectors of a collection',
+    load: async () => (await import('./commands/query.js')).defineQuery,
+  },
+  {
+    name: 'join',
+    description: 'find the nearest neighbours of every vector of a collection',
+    load: async () => (await import('./commands/join.js')).defineJoin,
+  },
+  {
+    name: 'aggregate',
+    description: 'count the values of metadata fields and summarize numbers',
+    load: async () => (await import('./commands/aggregate.js')).defineAggregate,
+  },
+  {
+    name: 'update',
+    description: 'change the metadata of vectors by filter',
+    load: async () => (await import('./commands/update.js')).defineUpdate,
+  },
+  {
+    name: 'collections',
+    description: 'list, create, show, clone, rename and delete collections',
+    load: async () => (await import('./commands/collections.js')).defineCollections,
+  },
+  {
+    name: 'aliases',
+    description: 'list, set and delete aliases of collections',
+    load: async () => (await import('./commands/aliases.js')).defineAliases,
+  },
+  {
+    name: 'keys',
+    description: 'create, list, rotate and revoke API keys',
+    load: async () => (await import('./commands/keys.js')).defineKeys,
+  },
+  {
+    name: 'audit',
+    description: 'list who changed collections, aliases, keys and backups, newest first',
+    load: async () => (await import('./commands/audit.js')).defineAudit,
+  },
+  {
+    name: 'backup',
+    description: 'back up a data directory, with or without a running server',
+    load: async () => (await import('./commands/backup.js')).defineBackup,
+  },
+  {
+    name: 'restore',
+    description: 'create a data directory from a backup',
+    load: async () => (await import('./commands/restore.js')).defineRestore,
+  },
+  {
+    name: 'cluster',
+    description: 'look at the nodes of a cluster, drain them, and move collections',
+    load: async () => (await import('./commands/cluster.js')).defineCluster,
+  },
+  {
+    name: 'verify',
+    description: 'verify the checksums and invariants of a data directory or backup',
+    load: async () => (await import('./commands/verify.js')).defineVerify,
+  },
+  {
+    name: 'selftest',
+    description: 'check that every engine on this machine returns exact results',
+    load: async () => (await import('./commands/selftest.js')).defineSelftest,
+  },
+  {
+    name: 'doctor',
+    description: 'examine what the server finds on this machine',
+    load: async () => (await import('./commands/doctor.js')).defineDoctor,
+  },
+  {
+    name: 'bench',
+    description: 'measure this machine or a running server',
+    load: async () => (await import('./commands/bench.js')).defineBench,
+  },
+  {
+    name: 'completion',
+    description: 'print a shell completion script',
+    load: async () => (await import('./commands/completion.js')).defineCompletion,
+  },
+];
+
+/** The program with all commands, of which only those that the words name are loaded. */
+async function createProgram(words: readonly string[]): Promise<Command> {
   const program = new Command('sagitta')
     .description('An exact vector database: nearest-neighbour search over REST.')
     .version(packageVersion())
@@ -52,42 +144,30 @@ function createProgram(): Command {
     // Wraps descriptions next to the long option names of `serve` on an 80-column terminal, too.
     .configureHelp({ minWidthToWrap: 24 })
     .exitOverride();
-  addServeCommand(program);
-  addDemoCommand(program);
-  addImportCommand(program);
-  addExportCommand(program);
-  addQueryCommand(program);
-  addJoinCommand(program);
-  addAggregateCommand(program);
-  addUpdateCommand(program);
-  addCollectionsCommand(program);
-  addAliasesCommand(program);
-  addKeysCommand(program);
-  addAuditCommand(program);
-  addBackupCommand(program);
-  addRestoreCommand(program);
-  addClusterCommand(program);
-  addVerifyCommand(program);
-  addSelftestCommand(program);
-  addDoctorCommand(program);
-  addBenchCommand(program);
-  addCompletionCommand(program);
+  // Scripts for completion have the options of all commands.
+  const isLoaded = (name: string) => words.includes(name) || words.includes('completion');
+  for (const { name, description, load } of COMMANDS) {
+    const command = program.command(name).description(description);
+    if (isLoaded(name)) (await load())(command);
+  }
   return program;
 }
 
-completeWrites(process.stdout);
-
-// `sagitta query … | head` closes stdout early; that is not a failure.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code === 'EPIPE') process.exit(EXIT_CODES.success);
-  process.exit(reportFailure(new CliError(`cannot write to stdout: ${error.message}`), false));
-});
-
-const program = createProgram();
-try {
-  await program.parseAsync();
-} catch (error) {
-  process.exitCode = reportFailure(error, program.opts<{ debug?: boolean }>().debug === true);
-  // An open read on a pipe would keep the process alive.
-  if (process.exitCode === EXIT_CODES.interrupted) process.exit();
+/** Runs the command that the arguments of the process name, and sets the exit code. */
+export async function runCommand(): Promise<void> {
+  completeWrites(process.stdout);
+  // `sagitta query … | head` closes stdout early; that is not a failure.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(EXIT_CODES.success);
+    process.exit(reportFailure(new CliError(`cannot write to stdout: ${error.message}`), false));
+  });
+  // The command is the first word, or the second after `help` or an option of the program.
+  const program = await createProgram(process.argv.slice(2, 4));
+  try {
+    await program.parseAsync();
+  } catch (error) {
+    process.exitCode = reportFailure(error, program.opts<{ debug?: boolean }>().debug === true);
+    // An open read on a pipe would keep the process alive.
+    if (process.exitCode === EXIT_CODES.interrupted) process.exit();
+  }
 }

@@ -3,7 +3,7 @@
 
 import { type Logger, silentLogger } from '../common/logger.js';
 import { METRICS, type RowEncoder, type VectorBlock } from '../common/types.js';
-import type { WorkerPool } from '../platform/pool.js';
+import { createInlinePool, type WorkerPool } from '../platform/pool.js';
 import {
   type Engine,
   type EngineName,
@@ -93,7 +93,7 @@ export async function createEngine(options: EngineOptions): Promise<ChosenEngine
 }
 
 async function createCuda(options: EngineOptions) {
-  const { pool, deviceMemory = null, cudaAddonPath: addonPath, logger = silentLogger } = options;
+  const { deviceMemory = null, cudaAddonPath: addonPath, logger = silentLogger } = options;
   const addon = addonPath === undefined ? {} : { addonPath };
   // Rejects where there is no device, before a fallback is created.
   const { indexes: devices } = await findCudaDevices(addon);
@@ -110,7 +110,7 @@ async function createCuda(options: EngineOptions) {
     await fallback.close();
     throw error;
   });
-  await probe(engine, createReferenceEngine({ pool }));
+  await probe(engine);
   if (engine.stats().fallbackQueryCount > 0) {
     await engine.close();
     throw new ProbeError(losses[0]?.message ?? 'its fallback had to answer the probe search');
@@ -210,9 +210,11 @@ function logCudaEvent(logger: Logger, event: CudaEvent): void {
 }
 
 async function createSimd({ pool, simdTarget = null }: EngineOptions) {
-  const engine = createSimdEngine({ pool, target: simdTarget });
-  await probe(engine, createReferenceEngine({ pool }));
-  return { engine, reason: describeSimd() };
+  // On this thread: the threads of the pool start when there is work for them.
+  const probed = createSimdEngine({ pool: createInlinePool(), target: simdTarget });
+  await probe(probed);
+  await probed.close();
+  return { engine: createSimdEngine({ pool, target: simdTarget }), reason: describeSimd() };
 }
 
 async function createWasm(options: EngineOptions) {
@@ -259,7 +261,7 @@ async function createTensor(
       logger.error({ error: error.message }, `the thread of the ${device} engine failed; ${next}`);
     },
   });
-  await probe(engine, createReferenceEngine({ pool }));
+  await probe(engine);
   if (engine.fallbackCount > 0) {
     await engine.close();
     throw new ProbeError(failures[0]?.message ?? 'its device has no room for the probe search');
@@ -271,7 +273,7 @@ async function createTensor(
 export class ProbeError extends Error {}
 
 /** Closes the engine and throws unless it answers a small search as the reference engine does. */
-async function probe(engine: Engine, reference: Engine): Promise<void> {
+async function probe(engine: Engine): Promise<void> {
   try {
     const block = createProbeBlock(engine.rowEncoder);
     const views = [{ block, rowCount: block.rowCount, rows: null }];
@@ -279,6 +281,7 @@ async function probe(engine: Engine, reference: Engine): Promise<void> {
       const vector = block.values.slice(0, block.dimension);
       return { vector, metric, k: 10, views, after: null, scoreMin: null };
     });
+    const reference = createReferenceEngine({ pool: createInlinePool() });
     const expected = await reference.search(queries);
     const actual = await engine.search(queries);
     engine.unload(block.key);
@@ -312,7 +315,10 @@ function createProbeBlock(encoder: RowEncoder | null): VectorBlock {
   const offsets = new Int32Array(new SharedArrayBuffer((rowCount + 1) * 4));
   const bytes = new Uint8Array(new SharedArrayBuffer(rowCount * idLength));
   for (let row = 0; row < rowCount; row++) {
-    bytes.set(Buffer.from(String(row).padStart(idLength, '0')), row * idLength);
+    for (let digit = idLength - 1, rest = row; digit >= 0; digit--) {
+      bytes[row * idLength + digit] = 48 + (rest % 10);
+      rest = Math.floor(rest / 10);
+    }
     offsets[row + 1] = (row + 1) * idLength;
   }
   const ids = { offsets, bytes };

@@ -3,22 +3,20 @@
 
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { fileURLToPath } from 'node:url';
+import { packageFile } from '../common/package-files.js';
 
-/** Relative to the compiled file in dist/. */
-const ROOT_URL = new URL('../../../', import.meta.url);
 /** The first folder that has an addon wins: what was built here fits this machine. */
 const FOLDERS = ['build/kernels', `build/prebuilt/${process.platform}-${process.arch}`];
 
 /** The path of an addon, which need not exist. */
 export function addonPath(fileName: string): string {
-  const paths = FOLDERS.map((folder) => fileURLToPath(new URL(`${folder}/${fileName}`, ROOT_URL)));
+  const paths = FOLDERS.map((folder) => packageFile(`${folder}/${fileName}`));
   return paths.find((path) => existsSync(path)) ?? paths[0]!;
 }
 
 /** The command that builds addons; `names` are arguments of the script. */
 export function buildCommand(...names: readonly string[]): string {
-  const script = fileURLToPath(new URL('scripts/build-kernels.mjs', ROOT_URL));
+  const script = packageFile('scripts/build-kernels.mjs');
   return `\`${['node', script, ...names].join(' ')}\``;
 }
 

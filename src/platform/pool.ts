@@ -2,7 +2,6 @@
 // named pure function; `worker.ts` lists the tasks that a worker knows.
 
 import { availableParallelism } from 'node:os';
-import { fileURLToPath } from 'node:url';
 import { move, Piscina, transferableSymbol, valueSymbol } from 'piscina';
 import {
   type ErrorMessage,
@@ -11,6 +10,7 @@ import {
   toErrorMessage,
 } from '../common/errors.js';
 import { DEFAULT_LIMITS } from '../common/limits.js';
+import { programFile } from '../common/package-files.js';
 import { whenAborted } from '../common/when-aborted.js';
 import { queueOptionsOf, type TaskPriority, TaskQueue } from './task-queue.js';
 
@@ -77,33 +77,24 @@ export const INLINE_BYTES_MAX = 64 * 1024;
 /** A task that no worker has: any reply to it shows that the worker has loaded its module. */
 const LOAD_TASK = 'pool.load';
 
-/** A pool of worker threads; `workerUrl` is the module whose default export is `createTaskHandler(...)`. */
-export function createThreadPool(options: {
-  workerUrl: URL;
-  threadCount?: number;
-  /** The number of tasks that may wait for a thread before further ones are refused. */
-  waitingMax?: number;
-}): ThreadPool {
+/**
+ * A pool of worker threads, whose module has `createTaskHandler(...)` as its default export. The threads start with the
+ * first task, so that a service with little to do starts in half the time.
+ */
+export function createThreadPool(
+  options: {
+    threadCount?: number;
+    /** The number of tasks that may wait for a thread before further ones are refused. */
+    waitingMax?: number;
+  } = {},
+): ThreadPool {
   const threadCount = options.threadCount ?? availableParallelism();
   const waitingMax = options.waitingMax ?? DEFAULT_LIMITS.queuedTasksMax;
-  const piscina = new Piscina({
-    // A path, since a URL would be parsed again for each task.
-    filename: fileURLToPath(options.workerUrl),
-    minThreads: threadCount,
-    maxThreads: threadCount,
-    idleTimeout: Number.POSITIVE_INFINITY,
-    taskQueue: new TaskQueue(),
-    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
-  });
-  // One empty task per worker, answered when the worker has loaded its module: Node 20 aborts the
-  // process when a worker is terminated while it loads.
-  const loaded = Promise.allSettled(
-    Array.from({ length: threadCount }, () => piscina.run({ task: LOAD_TASK, input: null })),
-  );
+  let threads: Threads | null = null;
   return {
     threadCount,
     get waitingCount() {
-      return piscina.queueSize;
+      return threads?.piscina.queueSize ?? 0;
     },
     async run<Input, Output>(
       task: Task<Input, Output>,
@@ -114,6 +105,8 @@ export function createThreadPool(options: {
         transfer?: readonly ArrayBuffer[];
       } = {},
     ): Promise<Output> {
+      threads ??= startThreads(threadCount);
+      const { piscina } = threads;
       if (runOptions.mayBeRefused === true && piscina.queueSize >= waitingMax) {
         throw overloadedError(
           `Too many tasks are waiting for a worker thread (limit ${waitingMax}).`,
@@ -133,10 +126,31 @@ export function createThreadPool(options: {
       }
     },
     async close() {
-      await loaded;
-      await piscina.destroy();
+      await threads?.loaded;
+      await threads?.piscina.destroy();
     },
   };
+}
+
+interface Threads {
+  readonly piscina: Piscina;
+  /** Every thread has loaded its module: Node 20 aborts the process when one is terminated earlier. */
+  readonly loaded: Promise<unknown>;
+}
+
+function startThreads(threadCount: number): Threads {
+  const piscina = new Piscina({
+    filename: programFile('worker.js'),
+    minThreads: threadCount,
+    maxThreads: threadCount,
+    idleTimeout: Number.POSITIVE_INFINITY,
+    taskQueue: new TaskQueue(),
+    resourceLimits: { maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+  });
+  const loads = Array.from({ length: threadCount }, () =>
+    piscina.run({ task: LOAD_TASK, input: null }),
+  );
+  return { piscina, loaded: Promise.allSettled(loads) };
 }
 
 /**

@@ -3,7 +3,7 @@
 
 import type { z } from 'zod';
 import { ERROR_TITLES, type ErrorCode, SagittaError } from '../common/errors.js';
-import { packageVersion } from '../common/package-version.js';
+import { packageVersion } from '../common/package-files.js';
 import { convertSchemas, type JsonSchema } from './json-schemas.js';
 import { rateKindOf } from './limits/rate-limit.js';
 import { JSON_TYPE } from './media-types.js';

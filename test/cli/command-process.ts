@@ -2,7 +2,8 @@
 // Node and loading the modules takes most of a command's time. Each message is a command; the reply
 // contains its output and exit code.
 
-import { fileURLToPath } from 'node:url';
+import { runCommand } from '../../src/cli/main.js';
+import { packageFile } from '../../src/common/package-files.js';
 
 export interface CommandRequest {
   readonly args: readonly string[];
@@ -16,25 +17,22 @@ export interface CommandReply {
   readonly stderr: string;
 }
 
-const MAIN = new URL('../../src/cli/main.js', import.meta.url);
-
 /** Thrown in place of process.exit. */
 class Exit extends Error {}
 
-let runCount = 0;
-// Each run of the main module adds a listener.
+// Each run adds a listener.
 process.stdout.setMaxListeners(0);
 process.setMaxListeners(0);
 
 process.on('message', async (request: CommandRequest) => {
-  const reply = await runCommand(request);
+  const reply = await run(request);
   process.send!(reply);
 });
 
-async function runCommand({ args, env, cwd }: CommandRequest): Promise<CommandReply> {
+async function run({ args, env, cwd }: CommandRequest): Promise<CommandReply> {
   process.chdir(cwd);
   process.env = { ...env };
-  process.argv = [process.execPath, fileURLToPath(MAIN), ...args];
+  process.argv = [process.execPath, packageFile('scripts/sagitta.mjs'), ...args];
   process.exitCode = undefined;
   const stdout = capture(process.stdout);
   const stderr = capture(process.stderr);
@@ -45,8 +43,7 @@ async function runCommand({ args, env, cwd }: CommandRequest): Promise<CommandRe
       throw new Exit();
     };
   });
-  // The query string makes it a new module, whose imports are loaded already.
-  const ran = import(`${MAIN.href}?run=${runCount++}`).catch((error: unknown) => {
+  const ran = runCommand().catch((error: unknown) => {
     if (!(error instanceof Exit)) throw error;
   });
   await Promise.race([ran, exited]);

@@ -7,11 +7,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { packageFile } from '../../src/common/package-files.js';
 import { releaseAtEnd } from '../support/leftovers.js';
 import { PATIENT_SETTINGS } from '../support/patience.js';
 import type { CommandReply, CommandRequest } from './command-process.js';
 
-const MAIN = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+const MAIN = packageFile('scripts/sagitta.mjs');
 const COMMAND_PROCESS = fileURLToPath(new URL('./command-process.js', import.meta.url));
 
 export interface CommandResult {

@@ -18,7 +18,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
+import { packageFile } from '../../src/common/package-files.js';
 import { utf8ColumnOf } from '../../src/common/utf8-column.js';
 import { encodeBatch, encodeSchema } from '../../src/formats/arrow/ipc-writer.js';
 import { makeFolder, run, start } from './command.js';
@@ -123,7 +123,7 @@ it('output on stdout that is cut is said to be incomplete', async () => {
 it('a full disk behind stdout is reported in a line', {
   skip: existsSync('/dev/full') ? false : 'there is no /dev/full',
 }, async () => {
-  const main = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+  const main = packageFile('scripts/sagitta.mjs');
   const full = openSync('/dev/full', 'w');
   const command = spawn(process.execPath, [main, 'collections', 'show', 'c', '--url', url], {
     stdio: ['ignore', full, 'pipe'],
@@ -139,7 +139,7 @@ it('a full disk behind stdout is reported in a line', {
 });
 
 it('a stdout that is a file gets the whole output, or the command fails', async () => {
-  const main = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+  const main = packageFile('scripts/sagitta.mjs');
   const path = join(folder.path, 'show.json');
   // The system writes up to the limit of the file's size, and reports an error for the rest only.
   for (const limit of ['unlimited', '8']) {

@@ -39,7 +39,6 @@ describe('concurrent writes and queries', () => {
     const seed = testSeed();
     console.log(`SAGITTA_TEST_SEED=${seed}`);
     const pool = createThreadPool({
-      workerUrl: new URL('../../src/worker.js', import.meta.url),
       threadCount: 2,
     });
     try {

@@ -9,7 +9,6 @@ import { withoutListenerWarnings } from '../support/warnings.js';
 describe('the thread pool', () => {
   it('runs many tasks with one signal without a warning, and ends those that wait when it aborts', async () => {
     const pool = createThreadPool({
-      workerUrl: new URL('../../src/worker.js', import.meta.url),
       threadCount: 1,
     });
     try {
@@ -32,7 +31,6 @@ describe('the thread pool', () => {
 
   it('refuses tasks that may be refused when its queue is full, and no others', async () => {
     const pool = createThreadPool({
-      workerUrl: new URL('../../src/worker.js', import.meta.url),
       threadCount: 1,
       waitingMax: 4,
     });

@@ -205,7 +205,7 @@ async function runExamples(path: string, run: (script: string) => Promise<string
 
 /** Puts `sagitta` on the PATH of a shell. */
 async function putCommandInto(folder: string): Promise<void> {
-  const main = fileURLToPath(new URL('../../src/cli/main.js', import.meta.url));
+  const main = join(ROOT, 'scripts/sagitta.mjs');
   const path = join(folder, 'sagitta');
   await writeFile(path, `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`);
   await chmod(path, 0o755);

@@ -27,10 +27,8 @@ interface AggregateOptions extends ConnectionOptions {
   readonly json?: boolean;
 }
 
-export function addAggregateCommand(program: Command): void {
-  const command = program
-    .command('aggregate')
-    .description('count the values of metadata fields and summarize numbers')
+export function defineAggregate(command: Command): void {
+  command
     .argument('<collection>', 'collection to aggregate')
     .option('--facets <names>', 'fields whose values are counted, comma-separated', splitNames)
     .option('--stats <names>', 'fields whose numbers are summarized, comma-separated', splitNames)

@@ -17,11 +17,8 @@ interface CommonOptions extends ConnectionOptions {
   readonly json?: boolean;
 }
 
-export function addAliasesCommand(program: Command): void {
-  const command = program
-    .command('aliases')
-    .description('list, set and delete aliases of collections')
-    .addHelpText('after', EXAMPLES);
+export function defineAliases(command: Command): void {
+  command.addHelpText('after', EXAMPLES);
 
   const list = command.command('list').description('list all aliases in the order of their names');
   addCommonOptions(list).action(async (options: CommonOptions) => {

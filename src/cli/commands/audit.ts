@@ -24,10 +24,8 @@ interface AuditOptions
   readonly json?: boolean;
 }
 
-export function addAuditCommand(program: Command): void {
-  const command = program
-    .command('audit')
-    .description('list who changed collections, aliases, keys and backups, newest first')
+export function defineAudit(command: Command): void {
+  command
     .option('--principal <id>', 'only events of this principal, such as key:3kTMd9xQ7bZr2LfW')
     .option('--operation <name>', 'only this operation, or all on this kind: collection, key, …')
     .addOption(

@@ -36,11 +36,8 @@ interface BackupReply {
   readonly collections: number;
 }
 
-export function addBackupCommand(program: Command): void {
-  const command = program
-    .command('backup')
-    .description('back up a data directory, with or without a running server')
-    .requiredOption('--to <directory>', 'target directory, new or empty');
+export function defineBackup(command: Command): void {
+  command.requiredOption('--to <directory>', 'target directory, new or empty');
   addDataDirectoryOption(command)
     .option('--json', 'print the result as JSON')
     .addHelpText('after', EXAMPLES)

@@ -4,9 +4,9 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
-import { fileURLToPath } from 'node:url';
 import { type Command, Option } from 'commander';
 import type { Client } from '../../client/client.js';
+import { packageFile } from '../../common/package-files.js';
 import type { Metric } from '../../common/types.js';
 import { ENGINE_CHOICES } from '../../platform/config.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
@@ -46,10 +46,8 @@ interface BenchOptions extends ConnectionOptions {
   readonly engine?: string;
 }
 
-export function addBenchCommand(program: Command): void {
-  const command = program
-    .command('bench')
-    .description('measure this machine or a running server')
+export function defineBench(command: Command): void {
+  command
     .argument('[names...]', 'benches to run (default: all)')
     .option('--full', 'the sizes of docs/performance.md; takes half an hour')
     .option('--out <directory>', 'also write a Markdown file per bench')
@@ -83,9 +81,8 @@ function toArguments({ full, out, engine }: BenchOptions): string[] {
   ];
 }
 
-/** The benches lie next to the compiled sources: dist/src and dist/bench. */
 function benchPath(): string {
-  const path = fileURLToPath(new URL('../../../bench/main.js', import.meta.url));
+  const path = packageFile('dist/bench/main.js');
   if (existsSync(path)) return path;
   throw new CliError(
     `this installation contains no benches (expected ${path}). ` +

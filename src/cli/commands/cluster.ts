@@ -48,11 +48,8 @@ interface ComparedCollection extends CollectionDigest {
   readonly problems: readonly string[];
 }
 
-export function addClusterCommand(program: Command): void {
-  const command = program
-    .command('cluster')
-    .description('look at the nodes of a cluster, drain them, and move collections')
-    .addHelpText('after', EXAMPLES);
+export function defineCluster(command: Command): void {
+  command.addHelpText('after', EXAMPLES);
   addDrainCommand(command);
   addMoveCommand(command);
   const status = command

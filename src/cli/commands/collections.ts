@@ -51,11 +51,8 @@ interface CreateOptions extends CommonOptions {
   readonly schema?: string;
 }
 
-export function addCollectionsCommand(program: Command): void {
-  const command = program
-    .command('collections')
-    .description('list, create, show, clone, rename and delete collections')
-    .addHelpText('after', EXAMPLES);
+export function defineCollections(command: Command): void {
+  command.addHelpText('after', EXAMPLES);
 
   const list = command.command('list').description('list all collections in id order');
   addCommonOptions(list).action(listCollections);

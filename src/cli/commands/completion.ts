@@ -16,14 +16,12 @@ Examples:
 
 ${EXIT_CODES_TEXT}`;
 
-export function addCompletionCommand(program: Command): void {
-  program
-    .command('completion')
-    .description('print a shell completion script')
+export function defineCompletion(command: Command): void {
+  command
     .addArgument(new Argument('<shell>', 'shell').choices(SHELLS))
     .addHelpText('after', EXAMPLES)
     .action((shell: Shell) => {
-      process.stdout.write(SCRIPTS[shell](listCommands(program)));
+      process.stdout.write(SCRIPTS[shell](listCommands(command.parent!)));
     });
 }
 

@@ -3,8 +3,6 @@
 // `serve`.
 
 import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import {
   type Client,
@@ -12,6 +10,7 @@ import {
   createClient,
   SagittaClientError,
 } from '../../client/client.js';
+import { packageFile } from '../../common/package-files.js';
 import { describeSettings } from '../../platform/config.js';
 import { openPage } from '../browser.js';
 import { serverEnvironment } from '../connection.js';
@@ -61,11 +60,8 @@ Examples:
 
 The other settings of sagitta serve come from its environment variables.`;
 
-export function addDemoCommand(program: Command): void {
-  const command = program
-    .command('demo')
-    .description('run the server with sample collections')
-    .option('--open', 'open the console in the browser');
+export function defineDemo(command: Command): void {
+  command.option('--open', 'open the console in the browser');
   for (const setting of describeSettings()) {
     if (SETTINGS.includes(setting.name)) command.addOption(optionOf(setting));
   }
@@ -135,10 +131,8 @@ function needsCredentials(error: unknown): boolean {
   return error instanceof SagittaClientError && error.code === 'credentials_missing';
 }
 
-/** The samples lie in the repository's examples/; this file runs from dist/src/cli/commands. */
 function samplePath(file: string): string {
-  const root = fileURLToPath(new URL('../../../..', import.meta.url));
-  const path = join(root, 'examples', 'data', file);
+  const path = packageFile(`examples/data/${file}`);
   if (existsSync(path)) return path;
   throw new CliError(`sample data not found: expected ${path}`);
 }

@@ -24,17 +24,14 @@ interface DoctorOptions {
   readonly addon?: string;
 }
 
-export function addDoctorCommand(program: Command): void {
+export function defineDoctor(command: Command): void {
   const gpu = new Command('gpu')
     .description('examine the GPUs of this machine and their kernels')
     .option('--json', 'print the report as JSON')
     .option('--addon <file>', 'the native addon to examine (default: the one the server uses)')
     .addHelpText('after', EXAMPLES)
     .action(doctorGpu);
-  program
-    .command('doctor')
-    .description('examine what the server finds on this machine')
-    .addCommand(gpu);
+  command.addCommand(gpu);
 }
 
 async function doctorGpu({ json = false, addon }: DoctorOptions): Promise<void> {

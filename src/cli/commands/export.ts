@@ -66,10 +66,8 @@ interface ExportOptions extends ConnectionOptions, OutputFileOptions<ExportForma
   readonly columns?: (typeof COLUMNS)[number];
 }
 
-export function addExportCommand(program: Command): void {
-  const command = program
-    .command('export')
-    .description('export a collection to a file')
+export function defineExport(command: Command): void {
+  command
     .argument('<collection>', 'collection to export')
     .option('--filter <json|@file>', 'only vectors whose metadata matches')
     .option('--sample <n>', 'only so many vectors, chosen by their ids', wholeNumber(1, 1e12))

@@ -48,10 +48,8 @@ interface ImportOptions extends ConnectionOptions, ImportChoices {
   readonly json?: boolean;
 }
 
-export function addImportCommand(program: Command): void {
-  const command = program
-    .command('import')
-    .description('import vectors from files into a collection')
+export function defineImport(command: Command): void {
+  command
     .argument('<files...>', 'files to read, in order; - for stdin')
     .requiredOption('-c, --collection <id>', 'target collection; created if it does not exist')
     .addOption(

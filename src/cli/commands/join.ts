@@ -52,10 +52,8 @@ interface JoinOptions extends ConnectionOptions, OutputFileOptions<MatchFormat> 
   readonly metadata?: boolean;
 }
 
-export function addJoinCommand(program: Command): void {
-  const command = program
-    .command('join')
-    .description('find the nearest neighbours of every vector of a collection')
+export function defineJoin(command: Command): void {
+  command
     .argument('<collection>', 'collection whose vectors are the queries')
     .option('--with <collection>', 'collection to search (default: the same one)')
     .option('-k, --top-k <n>', 'number of matches per vector', wholeNumber(1, 1e9))

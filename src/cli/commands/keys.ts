@@ -59,11 +59,8 @@ interface CreateOptions extends CommonOptions {
   readonly yes?: boolean;
 }
 
-export function addKeysCommand(program: Command): void {
-  const command = program
-    .command('keys')
-    .description('create, list, rotate and revoke API keys')
-    .addHelpText('after', EXAMPLES);
+export function defineKeys(command: Command): void {
+  command.addHelpText('after', EXAMPLES);
 
   const create = command
     .command('create')

@@ -101,10 +101,8 @@ interface QueryOptions extends ConnectionOptions, OutputFileOptions<ResultFormat
   readonly explain?: boolean;
 }
 
-export function addQueryCommand(program: Command): void {
-  const command = program
-    .command('query')
-    .description('find the nearest vectors of a collection')
+export function defineQuery(command: Command): void {
+  command
     .argument('<collection>', 'collection to search')
     .option('--vector <numbers|@file|->', 'query vector')
     .option('--id <id>', 'use a stored vector as the query; it is not a match itself')

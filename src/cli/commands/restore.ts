@@ -29,14 +29,11 @@ interface RestoreOptions extends DataDirectoryOptions {
   readonly json?: boolean;
 }
 
-export function addRestoreCommand(program: Command): void {
-  const command = program
-    .command('restore')
-    .description('create a data directory from a backup')
-    .argument(
-      '<backups...>',
-      'directory created by sagitta backup or POST /v1/backups; several are of nodes of one cluster',
-    );
+export function defineRestore(command: Command): void {
+  command.argument(
+    '<backups...>',
+    'directory created by sagitta backup or POST /v1/backups; several are of nodes of one cluster',
+  );
   addDataDirectoryOption(command)
     .option('--no-verify', 'skip the verification of the backup')
     .option('--json', 'print the result as JSON')

@@ -2,6 +2,7 @@
 // sources. Progress goes to stderr, one line per case; the table or JSON goes to stdout.
 
 import { type Command, InvalidArgumentError } from 'commander';
+import { packageVersion } from '../../common/package-files.js';
 import { ENGINE_CHOICES } from '../../platform/config.js';
 import type { CaseResult } from '../../tools/selftest/run-contract.js';
 import { EXIT_CODES, usageError } from '../failure.js';
@@ -38,10 +39,8 @@ interface SelftestCommandOptions {
   readonly json?: boolean;
 }
 
-export function addSelftestCommand(program: Command): void {
-  program
-    .command('selftest')
-    .description('check that every engine on this machine returns exact results')
+export function defineSelftest(command: Command): void {
+  command
     .option(
       '--engine <name>',
       `engine to check: ${ENGINES.join(', ')}; may be repeated`,
@@ -57,7 +56,7 @@ export function addSelftestCommand(program: Command): void {
     .option('--threads <n>', 'worker threads (default: one per core)', wholeNumber(1, 1_024))
     .option('--json', 'print the report as JSON')
     .addHelpText('after', EXAMPLES)
-    .action((options: SelftestCommandOptions) => selftest(options, program.version() ?? ''));
+    .action((options: SelftestCommandOptions) => selftest(options, packageVersion()));
 }
 
 function collectEngine(text: string, before: readonly EngineName[] = []): EngineName[] {

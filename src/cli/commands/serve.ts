@@ -6,6 +6,7 @@ import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { SagittaError } from '../../common/errors.js';
 import { DEFAULT_LIMITS } from '../../common/limits.js';
+import { programFile } from '../../common/package-files.js';
 import type { RunningServer } from '../../main.js';
 import {
   type Config,
@@ -15,6 +16,8 @@ import {
 } from '../../platform/config.js';
 import { serverEnvironment } from '../connection.js';
 import { CliError, EXIT_CODES, usageError } from '../failure.js';
+
+type ServerModule = typeof import('../../main.js');
 
 const EXAMPLES = `
 Options take precedence over environment variables.
@@ -27,11 +30,8 @@ Examples:
 On SIGTERM or SIGINT the server finishes open requests, for at most
 --shutdown-ms, and stops; a second signal ends it at once.`;
 
-export function addServeCommand(program: Command): void {
-  const command = program
-    .command('serve')
-    .description('run the server')
-    .addHelpText('after', EXAMPLES);
+export function defineServe(command: Command): void {
+  command.addHelpText('after', EXAMPLES);
   for (const setting of describeSettings()) {
     const group = setting.name in DEFAULT_LIMITS ? 'Limits:' : 'Settings:';
     command.addOption(optionOf(setting).helpGroup(group));
@@ -75,7 +75,7 @@ export async function serve(
 ): Promise<void> {
   const stopping = waitForSignal();
   // Loaded only here, so that the other commands start in half the time.
-  const { startServer } = await import('../../main.js');
+  const { startServer } = (await import(programFile('main.js'))) as ServerModule;
   const isNew = !existsSync(config.dataDir);
   const server = await startServer(config);
   if (isNew) process.stdout.write(`Created the data directory ${resolve(config.dataDir)}.\n`);

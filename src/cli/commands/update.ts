@@ -26,10 +26,8 @@ interface UpdateOptions extends ConnectionOptions {
   readonly batch: number;
 }
 
-export function addUpdateCommand(program: Command): void {
-  const command = program
-    .command('update')
-    .description('change the metadata of vectors by filter')
+export function defineUpdate(command: Command): void {
+  command
     .argument('<collection>', 'collection id or alias')
     .option('--filter <json|@file>', 'vectors whose metadata matches')
     .option('--all', 'every vector')

@@ -24,10 +24,8 @@ interface VerifyOptions {
   readonly json?: boolean;
 }
 
-export function addVerifyCommand(program: Command): void {
-  program
-    .command('verify')
-    .description('verify the checksums and invariants of a data directory or backup')
+export function defineVerify(command: Command): void {
+  command
     .argument('[directory]', 'directory to verify (default: SAGITTA_DATA_DIR or ./data)')
     .option('--json', 'print the result as JSON')
     .addHelpText('after', EXAMPLES)

@@ -2,7 +2,7 @@
 // file. Holds one row group in memory.
 
 import { DataType, type RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
-import { packageVersion } from '../../common/package-version.js';
+import { packageVersion } from '../../common/package-files.js';
 import {
   type ParquetColumn,
   type ParquetField,

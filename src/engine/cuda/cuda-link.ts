@@ -4,8 +4,8 @@
 
 import { execFile, spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
+import { programFile } from '../../common/package-files.js';
 import {
   type CudaAddon,
   cudaAddonPath,
@@ -54,7 +54,7 @@ const HEARTBEAT_MS = 1_000;
 /** Starting the driver takes seconds on machines with many devices. */
 const LIST_MS_MAX = 60_000;
 
-const PROGRAM = fileURLToPath(new URL('./cuda-process.js', import.meta.url));
+const PROGRAM = programFile('engine/cuda/cuda-process.js');
 
 /** Rejects, with a message for an operator, without a driver, or when it does not answer. */
 export async function listDevices(
@@ -157,7 +157,7 @@ class DeviceProcess {
       deadlines: { ...DEVICE_DEADLINES, ...options.deadlines },
       heartbeatMs: options.heartbeatMs ?? HEARTBEAT_MS,
     };
-    this.#worker = new Worker(new URL('./cuda-worker.js', import.meta.url), { workerData });
+    this.#worker = new Worker(programFile('engine/cuda/cuda-worker.js'), { workerData });
     this.#worker.on('message', (reply: DeviceReply) => {
       this.#isReady ||= reply.kind === 'ready';
       onReply(reply);

@@ -3,6 +3,7 @@
 
 import { SHARE_ENV, Worker } from 'node:worker_threads';
 import { assert } from '../../common/errors.js';
+import { programFile } from '../../common/package-files.js';
 import type { VectorBlock } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import type { Engine, SearchHits, SearchOptions, SearchQuery } from '../core/engine.js';
@@ -82,7 +83,7 @@ export class TensorEngine implements Engine {
       device: this.#options.device,
       residentBytesMax: this.#options.residentBytesMax ?? null,
     };
-    const workerUrl = this.#options.workerUrl ?? new URL('./tensor-worker.js', import.meta.url);
+    const workerUrl = this.#options.workerUrl ?? programFile('engine/tensor/tensor-worker.js');
     // Native libraries read the process environment, which a thread changes only if it shares it.
     const worker = new Worker(workerUrl, { workerData, env: SHARE_ENV });
     this.#worker = worker;

@@ -50,27 +50,29 @@ const port = parentPort;
 assert(port !== null, 'the tensor worker runs in a worker thread');
 
 const options = workerData as TensorWorkerData;
-const device = await createDevice(options.device);
-const program = new TensorProgram(device, {
-  residentBytesMax: Math.min(
-    options.residentBytesMax ?? device.residentBytesUsual,
-    device.residentBytesMax,
-  ),
-});
+// A rejection is an error of the thread, which the engine is told.
+createDevice(options.device).then(serve);
 
-let hasFailed = false;
-
-port.on('message', (request: TensorRequest) => {
-  // Messages still arrive while the thread ends. After a failure its state cannot be trusted.
-  if (hasFailed) return;
-  try {
-    handle(request);
-  } catch (error) {
-    hasFailed = true;
-    throw error;
-  }
-});
-reply({ kind: 'ready', device: { name: device.name, hasOwnMemory: device.hasOwnMemory } });
+function serve(device: MatrixDevice): void {
+  const program = new TensorProgram(device, {
+    residentBytesMax: Math.min(
+      options.residentBytesMax ?? device.residentBytesUsual,
+      device.residentBytesMax,
+    ),
+  });
+  let hasFailed = false;
+  port!.on('message', (request: TensorRequest) => {
+    // Messages still arrive while the thread ends. After a failure its state cannot be trusted.
+    if (hasFailed) return;
+    try {
+      handle(program, request);
+    } catch (error) {
+      hasFailed = true;
+      throw error;
+    }
+  });
+  reply({ kind: 'ready', device: { name: device.name, hasOwnMemory: device.hasOwnMemory } });
+}
 
 /** Imports are dynamic because the packages of the other device may be missing. */
 async function createDevice(name: TensorDeviceName): Promise<MatrixDevice> {
@@ -82,7 +84,7 @@ async function createDevice(name: TensorDeviceName): Promise<MatrixDevice> {
   }
 }
 
-function handle(request: TensorRequest): void {
+function handle(program: TensorProgram, request: TensorRequest): void {
   switch (request.kind) {
     case 'search': {
       const { searchId, block, packed, abandoned } = request;

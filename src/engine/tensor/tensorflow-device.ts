@@ -8,11 +8,12 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { packageFile } from '../../common/package-files.js';
 import type { DeviceMatrix, KeyTerms, TopColumns, TopDevice, TopKeys } from './matrix-device.js';
 import { floatProductError, tf32ProductError } from './matrix-device.js';
 
-/** Relative to the compiled file in dist/; scripts/install-tensorflow.mjs installs the package. */
-const INSTALLED_URL = new URL('../../../../build/tensorflow/package.json', import.meta.url);
+/** scripts/install-tensorflow.mjs installs the package there. */
+const INSTALLED = packageFile('build/tensorflow/package.json');
 
 /** Variables that the library reads when it is loaded. Values set by the operator are kept. */
 const ENVIRONMENT = {
@@ -236,7 +237,7 @@ export async function createTensorflowDevice(): Promise<TopDevice> {
 
 /** Resolves packages from the install script's folder if there is one, else from node_modules. */
 function createPackageRequire(): NodeJS.Require {
-  return createRequire(existsSync(INSTALLED_URL) ? INSTALLED_URL : import.meta.url);
+  return createRequire(existsSync(INSTALLED) ? INSTALLED : import.meta.url);
 }
 
 function loadPackage(): TensorFlow {

@@ -7,7 +7,7 @@ import swaggerUi from '@fastify/swagger-ui';
 import Fastify from 'fastify';
 import type { OpenAPIV3 } from 'openapi-types';
 import { assert } from '../../common/errors.js';
-import { packageVersion } from '../../common/package-version.js';
+import { packageVersion } from '../../common/package-files.js';
 import { DOCS_PATHS, DOCS_PREFIX, type DocsFile } from './docs-files.js';
 
 /** That of the console, which may not be installed. */
@@ -43,4 +43,4 @@ async function makeFiles(document: OpenAPIV3.Document): Promise<DocsFile[]> {
   return files;
 }
 
-parentPort!.postMessage(await makeFiles(workerData as OpenAPIV3.Document));
+makeFiles(workerData as OpenAPIV3.Document).then((files) => parentPort!.postMessage(files));

@@ -4,6 +4,7 @@
 
 import { Worker } from 'node:worker_threads';
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import { programFile } from '../../common/package-files.js';
 import type { RouteReply } from '../route.js';
 import { DOCS_PATHS, type DocsFile } from './docs-files.js';
 import { createPage, type StaticPage, servePage } from './static-page.js';
@@ -56,7 +57,7 @@ async function readPages(
 }
 
 function makeFiles(openApi: Readonly<Record<string, unknown>>): Promise<readonly DocsFile[]> {
-  const worker = new Worker(new URL('./docs-worker.js', import.meta.url), { workerData: openApi });
+  const worker = new Worker(programFile('server/pages/docs-worker.js'), { workerData: openApi });
   // The service may stop meanwhile.
   worker.unref();
   return new Promise((resolve, reject) => {

@@ -1,7 +1,7 @@
 // Exports a collection, or the rows that pass a filter, as Arrow, Parquet or NDJSON.
 
 import { parameter, validationError } from '../../common/errors.js';
-import { packageVersion } from '../../common/package-version.js';
+import { packageVersion } from '../../common/package-files.js';
 import type { CollectionShape } from '../../database/api.js';
 import type { Scan } from '../../database/bulk/scan.js';
 import { toSample } from '../ingest/query-request.js';

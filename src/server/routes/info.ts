@@ -1,6 +1,6 @@
 // What the service is: a document for programs, and for browsers the way to the console.
 
-import { packageVersion } from '../../common/package-version.js';
+import { packageVersion } from '../../common/package-files.js';
 import { chooseType, HTML_TYPE, JSON_TYPE } from '../media-types.js';
 import { CONSOLE_PATH, redirectToConsole } from '../pages/console.js';
 import { jsonReply } from '../replies/reply.js';

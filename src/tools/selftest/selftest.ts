@@ -109,7 +109,6 @@ async function runSubject(subject: Subject, options: SelftestOptions): Promise<O
   const startedAt = performance.now();
   const log = createReportLog();
   const pool = createThreadPool({
-    workerUrl: new URL('../../worker.js', import.meta.url),
     ...(threadCount !== null && { threadCount }),
   });
   let hangs = false;

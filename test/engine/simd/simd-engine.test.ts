@@ -59,7 +59,6 @@ function testEngine(kernels: Kernels): void {
     let engine: Engine;
     before(() => {
       pool = createThreadPool({
-        workerUrl: new URL('../../../src/worker.js', import.meta.url),
         threadCount: 3,
       });
       engine = withCodes(createSimdEngine({ pool, target: kernels.targets()[0]! }));

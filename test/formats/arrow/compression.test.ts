@@ -46,8 +46,7 @@ describe('compressed buffers', () => {
   });
 
   it('decompress in a worker thread, zstd included', async () => {
-    const workerUrl = new URL('../../../src/worker.js', import.meta.url);
-    const pool = createThreadPool({ workerUrl, threadCount: 1 });
+    const pool = createThreadPool({ threadCount: 1 });
     try {
       for (const stream of [LZ4_STREAM, ZSTD_STREAM]) {
         const [{ body }] = (await batchesOf(stream)) as [EncodedBatch];

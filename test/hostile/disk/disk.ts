@@ -16,7 +16,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { packageFile } from '../../../src/common/package-files.js';
 import { verifyDirectory } from '../../../src/offline.js';
 import { restoreBackup } from '../../../src/storage/backup.js';
 import {
@@ -66,7 +66,7 @@ const SETTINGS = {
   SAGITTA_CONSOLE: 'off',
 } as const;
 
-const COMMAND_LINE = fileURLToPath(new URL('../../../src/cli/main.js', import.meta.url));
+const COMMAND_LINE = packageFile('scripts/sagitta.mjs');
 
 interface Session {
   readonly server: ServerProcess;

@@ -55,8 +55,7 @@ describe('a JSON body', () => {
   });
 
   it('reaches the event loop from a worker however it nests, or is refused', async () => {
-    const workerUrl = new URL('../../../src/worker.js', import.meta.url);
-    const pool = createThreadPool({ workerUrl, threadCount: 1 });
+    const pool = createThreadPool({ threadCount: 1 });
     try {
       for (const depth of [100, 950, 19_000, 2_000_000]) {
         const body = Buffer.from(`{"a":${'['.repeat(depth)}${']'.repeat(depth)}}`);

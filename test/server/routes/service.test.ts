@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
-import { packageVersion } from '../../../src/common/package-version.js';
+import { packageVersion } from '../../../src/common/package-files.js';
 import type { CollectionsRequest } from '../../../src/database/api.js';
 import { createFilledService, createService, expectProblem, type Service } from '../harness.js';
 

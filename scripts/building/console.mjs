@@ -1,18 +1,19 @@
 // Builds the console (src/console) to dist/console, with compressed copies beside its files, which the
 // server sends as they are. Does nothing when no input has changed since the last build.
 //
-//   node scripts/build-console.mjs                     builds
-//   node scripts/build-console.mjs --serve [URL]       serves the sources with reloading, in front of
+//   node scripts/building/console.mjs                     builds
+//   node scripts/building/console.mjs --serve [URL]       serves the sources with reloading, in front of
 //                                                      the server at URL (http://127.0.0.1:8484)
 
-import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { build, createServer } from 'vite';
+import { buildIfChanged, filesIn } from './inputs.mjs';
+import { ThirdParty } from './third-party.mjs';
 
-const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const OUT = join(ROOT, 'dist', 'console');
 /** The digest of the inputs of what is in dist/console. */
 const STAMP = join(ROOT, 'dist', '.console-inputs');
@@ -21,17 +22,17 @@ const INPUTS = [
   'src/client',
   'src/common',
   'package-lock.json',
-  'scripts/build-console.mjs',
+  'scripts/building/console.mjs',
+  'scripts/building/third-party.mjs',
 ];
 const COMPRESSED = new Set(['.html', '.js', '.css', '.svg', '.wasm', '.json']);
 /** The licences of the packages whose code, styles or fonts are in the files. */
 const LICENCES = 'third-party.txt';
-const LICENCE_FILE = /^(licen[cs]e|notice|copying|copyright)([.-].*)?$/i;
 /** Bytes after gzip of the script that the first view loads. */
 const FIRST_VIEW_BYTES_MAX = 400_000;
 
-/** The folders of the packages in the files; filled by the builds of the page and of its workers. */
-const packages = new Set();
+/** Filled by the builds of the page and of its workers. */
+const thirdParty = new ThirdParty();
 
 const config = {
   configFile: false,
@@ -54,12 +55,16 @@ const config = {
       },
     },
   },
-  plugins: [{ name: 'licences', generateBundle: writeLicences }],
-  worker: { format: 'es', plugins: () => [{ name: 'packages', generateBundle: addPackages }] },
+  plugins: [thirdParty.plugin],
+  worker: { format: 'es', plugins: () => [thirdParty.plugin] },
 };
 
 if (process.argv[2] === '--serve') await serve(process.argv[3] ?? 'http://127.0.0.1:8484');
-else await buildIfChanged();
+else
+  await buildIfChanged(
+    { stamp: STAMP, inputs: INPUTS, output: join(OUT, 'index.html') },
+    buildConsole,
+  );
 
 async function serve(target) {
   const server = await createServer({
@@ -72,32 +77,11 @@ async function serve(target) {
   server.printUrls();
 }
 
-async function buildIfChanged() {
-  const digest = digestOf(INPUTS);
-  const isCurrent = existsSync(STAMP) && readFileSync(STAMP, 'utf8') === digest;
-  if (isCurrent && existsSync(join(OUT, 'index.html'))) return;
+async function buildConsole() {
   await build(config);
+  writeFileSync(join(OUT, LICENCES), thirdParty.text);
   checkFirstView();
   for (const path of filesIn(OUT)) if (COMPRESSED.has(extname(path))) compress(path);
-  writeFileSync(STAMP, digest);
-}
-
-function digestOf(inputs) {
-  const hash = createHash('sha256');
-  for (const input of inputs) {
-    const path = join(ROOT, input);
-    for (const file of statSync(path).isDirectory() ? filesIn(path) : [path]) {
-      hash.update(file).update('\0').update(readFileSync(file)).update('\0');
-    }
-  }
-  return hash.digest('hex');
-}
-
-function filesIn(folder) {
-  return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .sort();
 }
 
 /** The scripts that index.html loads before anything is shown: its entry and what that imports. */
@@ -121,29 +105,6 @@ function checkFirstView() {
       `the first view of the console loads ${byteCount} bytes of script after gzip, expected at most ${FIRST_VIEW_BYTES_MAX}; load what it does not need with its own view`,
     );
   }
-}
-
-/** A plugin's hook: the modules of a build are known when its files are made. */
-function addPackages() {
-  for (const id of this.getModuleIds()) {
-    const folder = /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id)?.[1];
-    if (folder !== undefined && existsSync(join(folder, 'package.json'))) packages.add(folder);
-  }
-}
-
-/** For the build of the page, which ends after those of its workers. */
-function writeLicences() {
-  addPackages.call(this);
-  const texts = [...packages].sort().map(licenceOf);
-  this.emitFile({ type: 'asset', fileName: LICENCES, source: texts.join('\n') });
-}
-
-function licenceOf(folder) {
-  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-  const texts = readdirSync(folder)
-    .filter((file) => LICENCE_FILE.test(file))
-    .map((file) => readFileSync(join(folder, file), 'utf8').trim());
-  return `${name} ${version} (${license})\n\n${texts.join('\n\n')}\n\n${'-'.repeat(80)}\n`;
 }
 
 function compress(path) {

@@ -1,0 +1,41 @@
+// Tells whether the inputs of a build have changed since its last run: each build keeps the digest of its inputs
+// beside its output.
+
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+
+/**
+ * Builds unless `stamp` says that `output` was made from the same inputs. `inputs` are files and folders relative to
+ * the repository, `output` is a file that the build makes.
+ */
+export async function buildIfChanged({ stamp, inputs, output }, build) {
+  const digest = digestOf(inputs);
+  const isCurrent = existsSync(stamp) && readFileSync(stamp, 'utf8') === digest;
+  if (isCurrent && existsSync(output)) return;
+  await build();
+  writeFileSync(stamp, digest);
+}
+
+/** One digest over the names and contents of files and of all files in folders. */
+export function digestOf(inputs) {
+  const hash = createHash('sha256');
+  for (const input of inputs) {
+    const path = join(ROOT, input);
+    for (const file of statSync(path).isDirectory() ? filesIn(path) : [path]) {
+      hash.update(file.slice(ROOT.length)).update('\0').update(readFileSync(file)).update('\0');
+    }
+  }
+  return hash.digest('hex');
+}
+
+/** The paths of all files in a folder and below, sorted. */
+export function filesIn(folder) {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .sort();
+}
