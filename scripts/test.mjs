@@ -1,117 +1,139 @@
-// Runs the compiled tests with Node's test runner and exits with its code. The files of a folder
-// share a process, in which each is a suite. A file says by its name in which run it takes part.
+// Runs the compiled tests, several processes at once, and exits with 1 when one fails. A file says by its name in which
+// run it takes part: *.test.ts, *.ci.test.ts or *.nightly.test.ts.
 //
-//   npm test                                    *.test.ts, the tests that take a second at most
+//   npm test                                    *.test.ts, whose tests take a CPU second at most
 //   node scripts/test.mjs --ci                  *.ci.test.ts
 //   node scripts/test.mjs --nightly             all files, with more rounds of random tests
 //   npm test -- server/routes                   files whose path contains `server/routes`, of every run
-//   npm test -- --test-name-pattern=cursor      options of Node's test runner
+//   … --except console/                         without files whose path contains this
+//   … --test-name-pattern=cursor                tests with this in their title
+//   … --random SEED                             files in random order; --random alone chooses the seed
+//   … --jobs N                                  processes at once (default 3)
+//   … --may-skip PATTERN                        fails when a test is skipped for a reason that does not match
+//   … --budget                                  fails when a test takes more CPU time than it may
+//   … --record                                  writes test/times.json, by which files are dealt to processes
+//   … --seconds-max N                           limits each test, instead of the limit of its run
+//   … --root DIRECTORY                          the tests of another checkout
+//
+// A test that fails is run once more, its file alone: if it passes then, it is reported as flaky and does not fail the
+// run. Nothing that a test has started outlives its process.
 
-import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { constants } from 'node:os';
-import { dirname, join, relative } from 'node:path';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { dealFiles } from './testing/deal.mjs';
+import { compiledPath, listTests, tierOf } from './testing/files.mjs';
+import { TestProcess } from './testing/process.mjs';
+import { Report } from './testing/report.mjs';
 
-/** Ends a process that hangs, so that the others still report; the longest takes some minutes. */
-const TEST_MS_MAX = 1_800_000;
+/** One more than two cores, since tests also wait for timeouts and processes. */
+const JOBS = 3;
+/** How long a single test may take, in seconds, before its process is ended. */
+const TEST_SECONDS_MAX = { quick: 120, ci: 400, nightly: 7_200 };
 
-/** Processes at once: one more than two cores, since tests also wait for timeouts and processes. */
-const CONCURRENCY = 3;
-/** Folders that take longest, which start first so that no process runs alone at the end. */
-const LONGEST_FIRST = ['conformance', 'cli', 'server/auth', 'server/transport', 'server/ingest'];
-
-const root = fileURLToPath(new URL('..', import.meta.url));
-/** The runs that a test file can name in its own name: `*.ci.test.ts`, `*.nightly.test.ts`. */
-const isNightly = process.argv.includes('--nightly');
-const isCi = process.argv.includes('--ci');
-const options = process.argv
-  .slice(2)
-  .filter((word) => word.startsWith('-') && word !== '--nightly' && word !== '--ci');
-const parts = process.argv.slice(2).filter((word) => !word.startsWith('-'));
-
-const files = readdirSync(join(root, 'test'), { recursive: true })
-  .filter((path) => path.endsWith('.test.ts'))
-  .filter((path) =>
-    parts.length === 0 ? isInRun(path) : parts.some((part) => path.includes(part)),
-  )
-  .sort();
-
-if (files.length === 0)
-  fail(`no test file has ${parts.map((part) => `"${part}"`).join(' or ')} in its path`);
-const missing = files.find((file) => !existsSync(compiled(file)));
-if (missing !== undefined) fail(`${compiled(missing)} is missing: run \`npm run build\` first`);
-
-const runner = spawn(
-  process.execPath,
-  [
-    '--test',
-    '--enable-source-maps',
-    '--test-reporter=spec',
-    `--test-concurrency=${CONCURRENCY}`,
-    `--test-timeout=${TEST_MS_MAX}`,
-    ...options,
-    ...writeGroups(groupByFolder(files)),
-  ],
-  {
-    cwd: root,
-    stdio: 'inherit',
-    env: { ...process.env, ...(isNightly ? { SAGITTA_TEST_NIGHTLY: '1' } : {}) },
+const { values: options, positionals: parts } = parseArgs({
+  args: withSeed(process.argv.slice(2)),
+  allowPositionals: true,
+  options: {
+    ci: { type: 'boolean', default: false },
+    nightly: { type: 'boolean', default: false },
+    except: { type: 'string', multiple: true, default: [] },
+    'test-name-pattern': { type: 'string', multiple: true, default: [] },
+    random: { type: 'string' },
+    jobs: { type: 'string', default: String(JOBS) },
+    'may-skip': { type: 'string' },
+    budget: { type: 'boolean', default: false },
+    record: { type: 'boolean', default: false },
+    'seconds-max': { type: 'string' },
+    root: { type: 'string', default: fileURLToPath(new URL('..', import.meta.url)) },
   },
-);
-for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => runner.kill(signal));
-runner.on('exit', (code, signal) => {
-  process.exitCode = code ?? 128 + (constants.signals[signal] ?? 0);
 });
-
-/** `npm test` has the files without a run in their name, --ci those for CI, --nightly all. */
-function isInRun(path) {
-  if (isNightly) return true;
-  if (isCi) return path.endsWith('.ci.test.ts');
-  return !/\.(ci|nightly)\.test\.ts$/.test(path);
+const tier = options.nightly ? 'nightly' : options.ci ? 'ci' : 'quick';
+const timesPath = join(options.root, 'test', 'times.json');
+const files = listTests(options.root, { tier, parts, except: options.except });
+if (files.length === 0) {
+  fail(`no test file has ${parts.map((part) => `"${part}"`).join(' or ')} in its path`);
+}
+const missing = files.find((file) => !existsSync(compiledPath(options.root, file)));
+if (missing !== undefined) {
+  fail(
+    `${compiledPath(options.root, missing)} is missing: run \`node scripts/build.mjs tests\` first`,
+  );
 }
 
-/** Files by the name of their group, in the order in which the groups start. */
-function groupByFolder(paths) {
-  const groups = new Map(LONGEST_FIRST.map((folder) => [folder, []]));
-  for (const path of paths) {
-    // Long tests kill processes and fill the memory: each has a process of its own.
-    const name = /\.(ci|nightly)\.test\.ts$/.test(path) ? path : dirname(path);
-    groups.set(name, [...(groups.get(name) ?? []), path]);
-  }
-  return [...groups].filter(([, own]) => own.length > 0);
-}
-
-/** Writes a program for each group, which imports its files as suites; returns the paths. */
-function writeGroups(groups) {
-  const folder = join(root, 'dist', 'test-groups');
-  rmSync(folder, { recursive: true, force: true });
-  mkdirSync(folder, { recursive: true });
-  return groups.map(([name, paths]) => {
-    const importOf = (path) => JSON.stringify(`./${relative(folder, compiled(path))}`);
-    const suites = paths.map(
-      (path) => `describe(${JSON.stringify(path)}, async () => {
-  after(releaseLeftovers);
-  await import(${importOf(path)});
+const times = existsSync(timesPath) ? JSON.parse(readFileSync(timesPath, 'utf8')) : {};
+const report = new Report({
+  skipPattern: options['may-skip'],
+  isBudgetKept: options.budget,
 });
-`,
-    );
-    const program = join(folder, `${name.replaceAll('/', '-')}.mjs`);
-    writeFileSync(
-      program,
-      `import { after, describe } from 'node:test';
-import { releaseLeftovers } from ${importOf('support/leftovers.ts')};
-${suites.join('')}`,
-    );
-    return program;
+const queue = dealFiles(files, { times, random: options.random });
+const running = new Set();
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+  process.on(signal, () => {
+    queue.length = 0;
+    for (const child of running) child.end();
+    report.interrupted(signal);
   });
 }
 
-function compiled(path) {
-  return join(root, 'dist', 'test', path.replace(/\.ts$/, '.js'));
+if (options.random !== undefined) console.log(`files in random order: --random ${options.random}`);
+await Promise.all(Array.from({ length: Number(options.jobs) }, work));
+// One after another: what fails only beside others passes now.
+for (const file of report.filesToRepeat()) await run([file], { isAlone: true });
+report.print();
+if (options.record && report.isSuccess) recordTimes(report.cpuSeconds);
+process.exitCode = report.isSuccess ? 0 : 1;
+
+/** Runs groups of files until none is left. */
+async function work() {
+  for (let group = queue.shift(); group !== undefined; group = queue.shift()) {
+    const left = await run(group, { isAlone: false });
+    // A process that ended early has not run all of its files.
+    if (left.length > 0) queue.push(left);
+  }
+}
+
+/** Runs the files in a process of their own; returns those that it did not come to. */
+async function run(group, { isAlone }) {
+  const isNightly = tier === 'nightly';
+  const child = new TestProcess(group, {
+    root: options.root,
+    patterns: options['test-name-pattern'],
+    environment: isNightly ? { SAGITTA_TEST_NIGHTLY: '1' } : {},
+    secondsMax: Number(options['seconds-max'] ?? secondsMaxOf(group)),
+    hasSourceMaps: isAlone,
+  });
+  running.add(child);
+  const result = await child.result;
+  running.delete(child);
+  report.add(result, { isAlone });
+  return result.filesLeft;
+}
+
+/** The largest limit of the files. */
+function secondsMaxOf(group) {
+  return Math.max(
+    ...group.map((file) => TEST_SECONDS_MAX[tier === 'nightly' ? tier : tierOf(file)]),
+  );
+}
+
+/** Keeps the times of files that did not run. */
+function recordTimes(seconds) {
+  const known = new Set(listTests(options.root, { tier: 'nightly', parts: [], except: [] }));
+  const all = Object.entries({ ...times, ...seconds }).filter(([file]) => known.has(file));
+  const sorted = all.sort(([left], [right]) => (left < right ? -1 : 1));
+  writeFileSync(timesPath, `${JSON.stringify(Object.fromEntries(sorted), null, 2)}\n`);
+}
+
+/** `--random` without a seed gets one. */
+function withSeed(words) {
+  const at = words.indexOf('--random');
+  if (at === -1 || /^\d+$/.test(words[at + 1] ?? '')) return words;
+  return words.toSpliced(at + 1, 0, String(Math.floor(Math.random() * 1e6)));
 }
 
 function fail(message) {
-  console.error(message);
+  console.error(`test: ${message}`);
   process.exit(1);
 }

@@ -1,0 +1,194 @@
+// What a run of tests found: prints a line for each file, failures when they happen and once more at the end, and
+// decides whether the run has succeeded.
+
+/** A test beyond this much CPU time is named, and fails a run that keeps the budget if it takes as much alone. */
+const TEST_CPU_SECONDS_MAX = 1;
+/** Two tests beside each other on two cores take longer than one alone. */
+const TOLERANCE = 1.5;
+const EXPENSIVE_SHOWN = 20;
+
+export class Report {
+  #skipPattern;
+  #isBudgetKept;
+  #startedAt = performance.now();
+  #passCount = 0;
+  #skipped = [];
+  /** Failures of the first try, by file. */
+  #failures = new Map();
+  /** Tests that failed beside others and passed alone. */
+  #flaky = [];
+  #failed = [];
+  #leftovers = [];
+  #tests = [];
+  #overBudget = [];
+  #signal = null;
+  /** CPU seconds by file. */
+  cpuSeconds = {};
+
+  constructor({ skipPattern, isBudgetKept }) {
+    this.#skipPattern = skipPattern === undefined ? null : new RegExp(skipPattern);
+    this.#isBudgetKept = isBudgetKept;
+  }
+
+  get isSuccess() {
+    return this.#failed.length === 0 && this.#signal === null;
+  }
+
+  /** `isAlone`: the second try of a file that has failed, or that took too long. */
+  add(result, { isAlone }) {
+    const failures = failuresOf(result);
+    for (const file of result.files) {
+      if (result.filesLeft.includes(file)) continue;
+      // A suite that was skipped has no tests.
+      const own = result.tests.filter(
+        (test) => test.path[0] === file && (!test.isSuite || test.skip !== undefined),
+      );
+      const found = failures.filter((failure) => failure.file === file);
+      if (isAlone) this.#judge(file, found, own);
+      else {
+        this.#note(file, found, own);
+        const whole = result.tests.find((test) => test.depth === 0 && test.name === file);
+        printFile(file, { failures: found, testCount: own.length, seconds: whole?.seconds ?? 0 });
+      }
+    }
+    if (isAlone) return;
+    Object.assign(this.cpuSeconds, result.cpuSeconds);
+    this.#leftovers.push(...result.leftovers.map((command) => ({ command, files: result.files })));
+  }
+
+  #note(file, failures, tests) {
+    const passed = tests.filter((test) => test.error === undefined && test.skip === undefined);
+    this.#passCount += passed.length;
+    this.#tests.push(...passed.map((test) => ({ ...test, file })));
+    for (const { path, skip } of tests) {
+      if (skip !== undefined) this.#skipped.push({ path: path.join(' › '), reason: skip });
+    }
+    if (failures.length > 0) this.#failures.set(file, failures);
+  }
+
+  /** A test that is too expensive beside others is measured alone. */
+  filesToRepeat() {
+    const expensive = this.#isBudgetKept
+      ? this.#tests.filter(isOverBudget).map(({ file }) => file)
+      : [];
+    return [...new Set([...this.#failures.keys(), ...expensive])];
+  }
+
+  #judge(file, failures, tests) {
+    for (const failure of failures) {
+      console.log('\nfailed twice:');
+      printFailure(failure);
+    }
+    this.#failed.push(...failures.map(({ path, error }) => ({ path, error })));
+    const isFailing = (path) => failures.some((failure) => failure.path === path);
+    const first = this.#failures.get(file) ?? [];
+    const passedNow = first.filter(({ path, isTest }) => isTest && !isFailing(path));
+    this.#passCount += passedNow.length;
+    if (failures.length === 0) this.#flaky.push(...first.map(({ path }) => path));
+    else this.#flaky.push(...passedNow.map(({ path }) => path));
+    if (this.#isBudgetKept) this.#overBudget.push(...tests.filter(isOverBudget));
+  }
+
+  interrupted(signal) {
+    this.#signal = signal;
+  }
+
+  print() {
+    for (const { path, cpuSeconds } of this.#overBudget) {
+      this.#failed.push({
+        path: path.join(' › '),
+        error: `takes ${cpuSeconds.toFixed(1)} CPU seconds, alone; the limit is ${TEST_CPU_SECONDS_MAX}. Do less, or move it to a *.ci.test.ts file`,
+      });
+    }
+    for (const { path, reason } of this.#skipped.filter((skip) => !this.#maySkip(skip))) {
+      this.#failed.push({ path, error: `was skipped, which this run does not allow: ${reason}` });
+    }
+    for (const { command, files } of this.#leftovers) {
+      this.#failed.push({ path: files.join(', '), error: `left a process behind: ${command}` });
+    }
+    this.#printExpensive();
+    if (this.#skipped.length > 0) {
+      console.log('\nskipped:');
+      for (const [reason, count] of countBy(this.#skipped)) console.log(`  ${count} × ${reason}`);
+    }
+    for (const path of this.#flaky) console.log(`\nflaky: passed when it ran alone: ${path}`);
+    for (const { path, error } of this.#failed) {
+      console.log(`\n✖ ${path}\n  ${error.split('\n').slice(0, 12).join('\n  ')}`);
+    }
+    if (this.#signal !== null) console.log(`\nended by ${this.#signal}`);
+    const seconds = ((performance.now() - this.#startedAt) / 1_000).toFixed(0);
+    const cpu = Object.values(this.cpuSeconds).reduce((sum, value) => sum + value, 0);
+    console.log(
+      `\n${seconds} s, ${cpu.toFixed(0)} CPU seconds in tests; ${this.#flaky.length} flaky`,
+    );
+    console.log(
+      `${this.#passCount} passed, ${this.#failed.length} failed, ${this.#skipped.length} skipped`,
+    );
+  }
+
+  #maySkip({ reason }) {
+    return this.#skipPattern === null || this.#skipPattern.test(reason);
+  }
+
+  #printExpensive() {
+    const expensive = this.#tests
+      .filter(({ cpuSeconds }) => cpuSeconds > TEST_CPU_SECONDS_MAX)
+      .sort((left, right) => right.cpuSeconds - left.cpuSeconds);
+    if (expensive.length === 0) return;
+    console.log(`\n${expensive.length} tests took more than ${TEST_CPU_SECONDS_MAX} CPU second:`);
+    for (const { path, cpuSeconds } of expensive.slice(0, EXPENSIVE_SHOWN)) {
+      console.log(`  ${cpuSeconds.toFixed(1)}  ${path.join(' › ')}`);
+    }
+  }
+}
+
+function isOverBudget({ cpuSeconds, path }) {
+  const isQuick = !/\.(ci|nightly)\.test\.ts$/.test(path[0]);
+  return isQuick && cpuSeconds > TEST_CPU_SECONDS_MAX * TOLERANCE;
+}
+
+/** Tests that failed, and what else went wrong in a process. */
+function failuresOf({ tests, crash, output }) {
+  const failures = tests
+    // A suite or a test fails with what it contains, which is reported by itself.
+    .filter((test) => test.error !== undefined && test.failureType !== 'subtestsFailed')
+    .filter((test) => test.todo === undefined)
+    .map(({ path, error, isSuite }) => ({
+      file: path[0],
+      path: path.join(' › '),
+      isTest: !isSuite,
+      error,
+      output,
+    }));
+  if (crash !== null) {
+    failures.push({
+      file: crash.file,
+      path: crash.file,
+      isTest: false,
+      error: crash.message,
+      output,
+    });
+  }
+  return failures;
+}
+
+function printFile(file, { failures, testCount, seconds }) {
+  const mark = failures.length > 0 ? '✖' : '✔';
+  console.log(`${mark} ${file}: ${testCount} tests, ${seconds.toFixed(1)} s`);
+  if (failures.length === 0) return;
+  for (const failure of failures) printFailure(failure);
+  console.log(`  ${file} is run again, alone, at the end\n`);
+}
+
+function printFailure({ path, error, output }) {
+  console.log(`\n✖ ${path}\n  ${error.replaceAll('\n', '\n  ')}`);
+  const printed = output.trim().split('\n').slice(-40);
+  if (printed[0] !== '') console.log(`  its process printed:\n    ${printed.join('\n    ')}`);
+}
+
+/** How many were skipped for each reason. */
+function countBy(skips) {
+  const counts = new Map();
+  for (const { reason } of skips) counts.set(reason, (counts.get(reason) ?? 0) + 1);
+  return counts;
+}
