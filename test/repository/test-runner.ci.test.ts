@@ -73,7 +73,9 @@ describe('the test runner', () => {
 
   it('ends a test that takes longer than its limit, and names it', () => {
     const { stdout, status } = run(
-      { hangs: "test('waits for ever', () => new Promise((resolve) => setTimeout(resolve, 1e9)));" },
+      {
+        hangs: "test('waits for ever', () => new Promise((resolve) => setTimeout(resolve, 1e9)));",
+      },
       '--seconds-max',
       '3',
     );
