@@ -46,7 +46,7 @@ import { recallRoutes } from './routes/recall.js';
 import { serviceRoutes } from './routes/service.js';
 import { vectorReadRoutes } from './routes/vector-reads.js';
 import { vectorWriteRoutes } from './routes/vector-writes.js';
-import { createSchemas } from './schemas/all.js';
+import { schemasOf } from './schemas/all.js';
 import { addDatabaseGauges } from './telemetry/database-gauges.js';
 import { createHttpMetrics } from './telemetry/http-metrics.js';
 import { AuditLogLimiter } from './telemetry/request-telemetry.js';
@@ -122,7 +122,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     eventLoopDelayMs: () => eventLoop.delayMs,
     certificateExpiresAtMs: tls === null ? null : () => tls.material.expiresAtMs,
   });
-  const schemas = createSchemas(limits);
+  const schemas = schemasOf(limits);
   const embedder = new Embedder(options.embedding ?? NO_EMBEDDING, metrics);
   const { forwarding = null } = options;
   const services = {
@@ -135,13 +135,18 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const consolePages = consoleFolder === null ? null : await readConsole(consoleFolder);
   const routes = createRoutes(services, {
     metrics,
-    openApi: () => openApi,
+    openApi: () => openApi(),
     hasConsole: consolePages !== null,
   });
-  const openApi = describeApi(
-    routes.filter(({ isInner }) => isInner !== true),
-    schemas,
-  );
+  // Made when it is first asked for: it takes as long as the rest of the start of the application.
+  let described: ReturnType<typeof describeApi> | undefined;
+  const openApi = () => {
+    described ??= describeApi(
+      routes.filter(({ isInner }) => isInner !== true),
+      schemas,
+    );
+    return described;
+  };
   const pipeline = new RequestPipeline({
     services,
     routes,

@@ -14,8 +14,10 @@ import type { Engine } from '../../src/engine/core/engine.js';
 import { createReferenceEngine } from '../../src/engine/core/reference-engine.js';
 import { createMetrics } from '../../src/platform/metrics.js';
 import { createInlinePool } from '../../src/platform/pool.js';
-import { type AppOptions, createApp } from '../../src/server/app.js';
+import { type AppOptions, createApp, routesOf } from '../../src/server/app.js';
 import { Authenticator } from '../../src/server/auth/authenticator.js';
+import { describeApi } from '../../src/server/openapi.js';
+import { schemasOf } from '../../src/server/schemas/all.js';
 import { createMemoryStore } from '../../src/storage/memory-store.js';
 import { withResolvers } from '../support/waiting.js';
 import { createFakeBackups } from './fake-backups.js';
@@ -82,7 +84,7 @@ export async function createService(options: ServiceOptions = {}): Promise<Servi
     ...options,
     limits,
   });
-  const document = (await app.inject('/openapi.json')).json() as OpenApi;
+  const document = documentOf(app, limits);
   return {
     app,
     database,
@@ -261,28 +263,66 @@ function checkAgainst(document: OpenApi, method: string, url: string, reply: Rep
   if (reply.json !== undefined) checkBody(document, media[1].schema, reply.json, place);
 }
 
+const pathPatterns = new WeakMap<OpenApi, readonly (readonly [RegExp, string])[]>();
+
 function findPath(document: OpenApi, path: string) {
   const exact = document.paths[path];
   if (exact !== undefined) return exact;
-  const template = Object.keys(document.paths).find((candidate) =>
-    new RegExp(`^${candidate.replace(/\{\w+\}/g, '[^/]+')}$`).test(path),
-  );
-  return template === undefined ? undefined : document.paths[template];
+  const patterns =
+    pathPatterns.get(document) ??
+    Object.keys(document.paths).map(
+      (template) => [new RegExp(`^${template.replace(/\{\w+\}/g, '[^/]+')}$`), template] as const,
+    );
+  pathPatterns.set(document, patterns);
+  const found = patterns.find(([pattern]) => pattern.test(path));
+  return found === undefined ? undefined : document.paths[found[1]];
 }
 
-const schemaCache = new WeakMap<OpenApi, Map<string, z.ZodType>>();
+const documents = new Map<string, OpenApi>();
+
+/**
+ * The document of the application, as it serves it (openapi.test.ts). It depends on the limits and the
+ * routes only: services that have the same share one, since each takes 100 ms to make.
+ */
+export function documentOf(app: FastifyInstance, limits: Limits): OpenApi {
+  const routes = routesOf(app).filter(({ isInner }) => isInner !== true);
+  const key = JSON.stringify([limits, routes.map(({ method, path }) => `${method} ${path}`)]);
+  const known = documents.get(key);
+  if (known !== undefined) return known;
+  const made = JSON.parse(JSON.stringify(describeApi(routes, schemasOf(limits)))) as OpenApi;
+  documents.set(key, made);
+  return made;
+}
+
+const checkersOfDocument = new WeakMap<OpenApi, Map<string, z.ZodType>>();
+/** By the text of the schema and of all that it refers to, which most documents have in common. */
+const checkers = new Map<string, z.ZodType>();
 
 /** A schema of the document as one that can check, by zod's own reading of JSON Schema. */
 export function schemaOf(document: OpenApi, schema: Schema): z.ZodType {
-  const cache = schemaCache.get(document) ?? new Map<string, z.ZodType>();
-  schemaCache.set(document, cache);
+  const own = checkersOfDocument.get(document) ?? new Map<string, z.ZodType>();
+  checkersOfDocument.set(document, own);
   const text = JSON.stringify(schema);
-  const known = cache.get(text);
+  const known = own.get(text);
   if (known !== undefined) return known;
-  const whole = JSON.stringify({ ...schema, $defs: document.components.schemas });
-  const made = z.fromJSONSchema(JSON.parse(whole.replaceAll('#/components/schemas/', '#/$defs/')));
-  cache.set(text, made);
+  const $defs: Record<string, Schema> = {};
+  collectReferences(document, text, $defs);
+  const whole = JSON.stringify({ ...schema, $defs }).replaceAll(COMPONENT, '#/$defs/');
+  const made = checkers.get(whole) ?? z.fromJSONSchema(JSON.parse(whole));
+  checkers.set(whole, made);
+  own.set(text, made);
   return made;
+}
+
+const COMPONENT = '#/components/schemas/';
+
+/** Adds what the text of a schema refers to, and what that refers to. */
+function collectReferences(document: OpenApi, text: string, found: Record<string, Schema>): void {
+  for (const [, name] of text.matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
+    if (name! in found) continue;
+    found[name!] = document.components.schemas[name!]!;
+    collectReferences(document, JSON.stringify(found[name!]), found);
+  }
 }
 
 function checkBody(document: OpenApi, schema: Schema, value: unknown, place: string): void {
@@ -293,7 +333,7 @@ function checkBody(document: OpenApi, schema: Schema, value: unknown, place: str
 
 function refuseUndescribed(document: OpenApi, schema: Schema, value: unknown, place: string): void {
   if (schema.$ref !== undefined) {
-    const name = schema.$ref.slice('#/components/schemas/'.length);
+    const name = schema.$ref.slice(COMPONENT.length);
     refuseUndescribed(document, document.components.schemas[name]!, value, place);
     return;
   }

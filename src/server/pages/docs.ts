@@ -23,12 +23,12 @@ const CONTENT_SECURITY_POLICY = [
 
 export function serveDocs(
   app: FastifyInstance,
-  openApi: Readonly<Record<string, unknown>>,
+  openApi: () => Readonly<Record<string, unknown>>,
   send: (reply: FastifyReply, found: RouteReply) => FastifyReply,
 ): void {
   let reading: Promise<ReadonlyMap<string, StaticPage>> | undefined;
   const read = () => {
-    reading ??= readPages(openApi).catch((error: unknown) => {
+    reading ??= readPages(openApi()).catch((error: unknown) => {
       reading = undefined;
       throw error;
     });

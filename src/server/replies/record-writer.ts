@@ -28,8 +28,8 @@ type Write = (value: unknown, encoding: ValuesEncoding) => string;
 export function createRecordWriter<Schema extends z.ZodObject>(
   schema: Schema,
 ): (record: RecordOf<Schema>, encoding?: ValuesEncoding) => string {
-  const write = compileMembers(Object.entries(schema.shape), false);
-  return (record, encoding = 'numbers') => `{${write(record, encoding)}}`;
+  const write = writerOfObject(schema);
+  return (record, encoding = 'numbers') => write(record, encoding);
 }
 
 /**
@@ -54,16 +54,25 @@ function writerOf(schema: z.ZodType): Write {
   if (schema instanceof z.ZodOptional) return writerOf(schema.unwrap() as z.ZodType);
   const known = wireFormats.get(schema);
   if (known !== undefined) return WRITERS[known.format];
-  if (schema instanceof z.ZodObject) {
-    const write = compileMembers(Object.entries(schema.shape), false);
-    return (value, encoding) => `{${write(value, encoding)}}`;
-  }
+  if (schema instanceof z.ZodObject) return writerOfObject(schema);
   if (schema instanceof z.ZodArray && schema.element instanceof z.ZodObject) {
     const write = writerOf(schema.element);
     return (value, encoding) =>
       `[${(value as readonly unknown[]).map((record) => write(record, encoding)).join(',')}]`;
   }
   return (value) => JSON.stringify(value);
+}
+
+const objectWriters = new WeakMap<z.ZodObject, Write>();
+
+/** Compiled once for each schema: several routes reply with the same records. */
+function writerOfObject(schema: z.ZodObject): Write {
+  const known = objectWriters.get(schema);
+  if (known !== undefined) return known;
+  const write = compileMembers(Object.entries(schema.shape), false);
+  const made: Write = (record, encoding) => `{${write(record, encoding)}}`;
+  objectWriters.set(schema, made);
+  return made;
 }
 
 /**

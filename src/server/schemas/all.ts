@@ -1,4 +1,4 @@
-// All schemas of one application; they depend on its limits.
+// All schemas of one application. They depend on its limits: applications with the same limits share them.
 
 import type { Limits } from '../../common/limits.js';
 import { aggregateSchemas } from './aggregate.js';
@@ -15,7 +15,21 @@ import { scanSchemas } from './scans.js';
 import { serviceSchemas } from './service.js';
 import { vectorSchemas } from './vectors.js';
 
-export function createSchemas(limits: Limits) {
+const madeFor = new WeakMap<Limits, Schemas>();
+
+/**
+ * The schemas for these limits, which are made once: zod takes 10 ms to make them, and again to compile
+ * each one that it uses.
+ */
+export function schemasOf(limits: Limits): Schemas {
+  const known = madeFor.get(limits);
+  if (known !== undefined) return known;
+  const made = createSchemas(limits);
+  madeFor.set(limits, made);
+  return made;
+}
+
+function createSchemas(limits: Limits) {
   const basics = basicSchemas(limits);
   const aggregate = aggregateSchemas(limits, basics);
   return {

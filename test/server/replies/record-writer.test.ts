@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { createPageWriter, createRecordWriter } from '../../../src/server/replies/record-writer.js';
-import { createSchemas } from '../../../src/server/schemas/all.js';
+import { schemasOf } from '../../../src/server/schemas/all.js';
 
-const schemas = createSchemas(DEFAULT_LIMITS);
+const schemas = schemasOf(DEFAULT_LIMITS);
 const ignore = () => {};
 
 describe('a reply', () => {
