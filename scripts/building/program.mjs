@@ -24,18 +24,16 @@ const INPUTS = [
 ];
 
 /**
- * The modules that a process or thread starts with; `programFile` in src/common/package-files.ts finds them. Each is a
- * build of its own, since a file that several share would have code that only one of them needs. Large ones that most
- * processes load have a code cache.
+ * The modules that a process or thread starts with, which `programFile` in src/common/package-files.ts finds. Each group
+ * is a build: what a group shares is in files of their own, what several groups need is in each.
  */
 const ENTRIES = [
-  { name: 'cli/main' },
-  { name: 'main', isCached: true },
-  { name: 'worker', isCached: true },
-  { name: 'server/pages/docs-worker' },
-  { name: 'engine/cuda/cuda-process' },
-  { name: 'engine/cuda/cuda-worker' },
-  { name: 'engine/tensor/tensor-worker' },
+  ['cli/main', 'main'],
+  ['worker'],
+  ['server/pages/docs-worker'],
+  ['engine/cuda/cuda-process'],
+  ['engine/cuda/cuda-worker'],
+  ['engine/tensor/tensor-worker'],
 ];
 
 /**
@@ -68,7 +66,7 @@ async function build() {
   // Node loads files of this type several times as fast as modules, and can cache their code.
   writeFileSync(join(OUT, 'package.json'), '{ "type": "commonjs" }\n');
   copyFileSync(join(ROOT, 'scripts/building/code-cache.cjs'), join(OUT, 'code-cache.js'));
-  await Promise.all(ENTRIES.map((entry) => buildEntry(entry, thirdParty)));
+  await Promise.all(ENTRIES.map((names) => buildEntries(names, thirdParty)));
   writeFileSync(join(OUT, 'third-party.txt'), thirdParty.text);
   const { status } = spawnSync(process.execPath, ['scripts/building/save-code-cache.mjs'], {
     cwd: ROOT,
@@ -79,10 +77,10 @@ async function build() {
   console.log(`program: built dist/app in ${seconds.toFixed(1)} s`);
 }
 
-async function buildEntry({ name, isCached = false }, thirdParty) {
+async function buildEntries(names, thirdParty) {
   const bundle = await rolldown({
     cwd: ROOT,
-    input: { [name]: `src/${name}.ts` },
+    input: Object.fromEntries(names.map((name) => [name, `src/${name}.ts`])),
     platform: 'node',
     external: EXTERNAL,
     resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
@@ -95,23 +93,19 @@ async function buildEntry({ name, isCached = false }, thirdParty) {
     // Names stay, so that stack traces can be read without the source map.
     minify: { compress: false, mangle: false, codegen: { removeWhitespace: false } },
     comments: false,
-    entryFileNames: isCached ? '[name].code.js' : '[name].js',
+    entryFileNames: '[name].code.js',
     chunkFileNames: '[name]-[hash].js',
   });
   await bundle.close();
-  if (!isCached) return;
-  if (/\bimport\(/.test(output[0].code)) {
-    throw new Error(
-      `${name} has an import(), which V8 cannot run from a code cache: put it into a module that is loaded on use`,
-    );
+  for (const file of output) {
+    if (file.type === 'chunk' && file.isEntry) writeLoader(file.name, file.exports);
   }
-  writeLoader(name, output[0].exports);
 }
 
-/** Writes the file that loads the code of an entry through the cache. */
+/** Writes the file that loads an entry through the code cache. */
 function writeLoader(name, exported) {
   const path = join(OUT, `${name}.js`);
-  const loader = relative(dirname(path), join(OUT, 'code-cache.js'));
+  const loader = join(relative(dirname(path), OUT), 'code-cache.js');
   writeFileSync(
     path,
     `module.exports = require('./${loader}').load('${name}.code.js');

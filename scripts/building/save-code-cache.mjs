@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
-const CACHED = ['main.code.js', 'worker.code.js'];
+const STARTED = ['cli/main.code.js', 'main.code.js', 'worker.code.js'];
 const OPTIONS = ['--max-semi-space-size=8'];
 
 const loader = fileURLToPath(new URL('../../dist/app/code-cache.js', import.meta.url));
@@ -17,5 +17,5 @@ if (!process.execArgv.includes(OPTIONS[0])) {
   process.exitCode = status ?? 1;
 } else if (existsSync(loader)) {
   const { save } = createRequire(import.meta.url)(loader);
-  for (const path of CACHED) save(path);
+  save(STARTED);
 }

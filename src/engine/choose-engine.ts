@@ -1,16 +1,8 @@
-// Chooses the engine: the requested one, or the fastest that works here. An engine works if it answers
-// a small probe search exactly as the reference engine does.
+// Chooses the engine: the requested one, or the fastest that answers the probe search here.
 
 import { type Logger, silentLogger } from '../common/logger.js';
-import { METRICS, type RowEncoder, type VectorBlock } from '../common/types.js';
 import { createInlinePool, type WorkerPool } from '../platform/pool.js';
-import {
-  type Engine,
-  type EngineName,
-  EngineUnavailable,
-  type SearchHits,
-  type SearchQuery,
-} from './core/engine.js';
+import { type Engine, type EngineName, EngineUnavailable } from './core/engine.js';
 import { createReferenceEngine, createReferenceSearch } from './core/reference-engine.js';
 import type { CudaEvent } from './cuda/cuda-device.js';
 import {
@@ -19,6 +11,7 @@ import {
   createCudaEngine,
   findCudaDevices,
 } from './cuda/cuda-engine.js';
+import { ProbeError, probe } from './probe.js';
 import { createSimdEngine, describeSimd } from './simd/simd-engine.js';
 import {
   createTensorEngine,
@@ -267,62 +260,4 @@ async function createTensor(
     throw new ProbeError(failures[0]?.message ?? 'its device has no room for the probe search');
   }
   return engine;
-}
-
-/** An engine has started but does not answer the probe search as the reference engine does. */
-export class ProbeError extends Error {}
-
-/** Closes the engine and throws unless it answers a small search as the reference engine does. */
-async function probe(engine: Engine): Promise<void> {
-  try {
-    const block = createProbeBlock(engine.rowEncoder);
-    const views = [{ block, rowCount: block.rowCount, rows: null }];
-    const queries = METRICS.map((metric): SearchQuery => {
-      const vector = block.values.slice(0, block.dimension);
-      return { vector, metric, k: 10, views, after: null, scoreMin: null };
-    });
-    const reference = createReferenceEngine({ pool: createInlinePool() });
-    const expected = await reference.search(queries);
-    const actual = await engine.search(queries);
-    engine.unload(block.key);
-    if (!expected.every((hits, index) => haveSameAnswer(hits, actual[index]!))) {
-      throw new ProbeError(
-        'its answer to the probe search differs from that of the reference engine',
-      );
-    }
-  } catch (error) {
-    await engine.close();
-    if (error instanceof ProbeError) throw error;
-    throw new ProbeError(error instanceof Error ? error.message : String(error), { cause: error });
-  }
-}
-
-function haveSameAnswer(left: SearchHits, right: SearchHits): boolean {
-  return (
-    left.rows.length === right.rows.length &&
-    left.rows.every((row, index) => row === right.rows[index]) &&
-    left.scores.every((score, index) => Object.is(score, right.scores[index]))
-  );
-}
-
-/** 16 500 rows of 8 values in a fixed pattern: more than one chunk. The ids are the row numbers. */
-function createProbeBlock(encoder: RowEncoder | null): VectorBlock {
-  const dimension = 8;
-  const rowCount = 16_500;
-  const idLength = 5;
-  const values = new Float32Array(new SharedArrayBuffer(rowCount * dimension * 4));
-  for (let i = 0; i < values.length; i++) values[i] = Math.sin(i * 12.9898) * 2;
-  const offsets = new Int32Array(new SharedArrayBuffer((rowCount + 1) * 4));
-  const bytes = new Uint8Array(new SharedArrayBuffer(rowCount * idLength));
-  for (let row = 0; row < rowCount; row++) {
-    for (let digit = idLength - 1, rest = row; digit >= 0; digit--) {
-      bytes[row * idLength + digit] = 48 + (rest % 10);
-      rest = Math.floor(rest / 10);
-    }
-    offsets[row + 1] = (row + 1) * idLength;
-  }
-  const ids = { offsets, bytes };
-  const codes = encoder?.allocate(rowCount, dimension) ?? null;
-  if (codes !== null) encoder?.encode({ values, dimension, from: 0, to: rowCount, codes });
-  return { key: 'engine probe', dimension, rowCount, values, ids, codes };
 }

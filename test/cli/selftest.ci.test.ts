@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { describeMachine, renderReport } from '../../src/cli/commands/selftest-report.js';
-import { type EngineOptions, ProbeError } from '../../src/engine/choose-engine.js';
+import type { EngineOptions } from '../../src/engine/choose-engine.js';
 import { countBefore } from '../../src/engine/core/count-before.js';
 import {
   ENGINE_NAMES,
@@ -17,6 +17,7 @@ import {
   type SearchHits,
 } from '../../src/engine/core/engine.js';
 import { createReferenceEngine } from '../../src/engine/core/reference-engine.js';
+import { ProbeError } from '../../src/engine/probe.js';
 import { createInlinePool } from '../../src/platform/pool.js';
 import { CONTRACT } from '../../src/tools/selftest/contract.js';
 import type { ContractCase } from '../../src/tools/selftest/contract-case.js';

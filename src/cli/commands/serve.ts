@@ -6,7 +6,6 @@ import { resolve } from 'node:path';
 import { type Command, Option } from 'commander';
 import { SagittaError } from '../../common/errors.js';
 import { DEFAULT_LIMITS } from '../../common/limits.js';
-import { programFile } from '../../common/package-files.js';
 import type { RunningServer } from '../../main.js';
 import {
   type Config,
@@ -16,8 +15,6 @@ import {
 } from '../../platform/config.js';
 import { serverEnvironment } from '../connection.js';
 import { CliError, EXIT_CODES, usageError } from '../failure.js';
-
-type ServerModule = typeof import('../../main.js');
 
 const EXAMPLES = `
 Options take precedence over environment variables.
@@ -75,7 +72,7 @@ export async function serve(
 ): Promise<void> {
   const stopping = waitForSignal();
   // Loaded only here, so that the other commands start in half the time.
-  const { startServer } = (await import(programFile('main.js'))) as ServerModule;
+  const { startServer } = await import('../../main.js');
   const isNew = !existsSync(config.dataDir);
   const server = await startServer(config);
   if (isNew) process.stdout.write(`Created the data directory ${resolve(config.dataDir)}.\n`);

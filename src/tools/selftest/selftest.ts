@@ -2,9 +2,10 @@
 // creates it. Engines that do not start are reported as skipped, with the reason.
 
 import { type Logger, silentLogger } from '../../common/logger.js';
-import { createEngine, ProbeError } from '../../engine/choose-engine.js';
+import { createEngine } from '../../engine/choose-engine.js';
 import { ENGINE_NAMES, type Engine, type EngineName } from '../../engine/core/engine.js';
 import type { CudaEngine } from '../../engine/cuda/cuda-engine.js';
+import { ProbeError } from '../../engine/probe.js';
 import { loadKernels } from '../../engine/simd/simd-kernels.js';
 import type { TensorEngine } from '../../engine/tensor/tensor-engine.js';
 import { createThreadPool, type WorkerPool } from '../../platform/pool.js';
