@@ -90,7 +90,7 @@ describe('the choice of an engine', () => {
 
   for (const [fault, worker, cause] of [
     ['does not start', './there-is-no-such-worker.js', /no-such-worker/],
-    ['answers wrongly', './cuda/lying-worker.js', /differs from that of the reference/],
+    ['answers wrongly', './cuda/lying-worker.js', /differs from the known one/],
     ['dies at its first search', './cuda/dying-worker.js', /thrown for a test/],
   ] as const) {
     const workerUrl = new URL(worker, import.meta.url);
