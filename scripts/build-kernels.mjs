@@ -14,7 +14,8 @@
 //   … --if-possible                                 on failure, print one line and exit with 0
 //   … --cross aarch64-linux-gnu-g++                 cross compile into another directory
 //
-// Files are recompiled only when their sources, flags or compiler have changed.
+// A compiled file is named by a digest of all that went into it: source, headers, flags and compiler. It is kept in
+// ~/.cache/sagitta/objects, or where SAGITTA_OBJECTS says, so that no program, checkout or image compiles it again.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -24,16 +25,22 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
+  statSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
-import { availableParallelism } from 'node:os';
-import { basename, dirname, join, relative } from 'node:path';
+import { availableParallelism, homedir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const kernels = join(root, 'kernels');
+const objects = process.env.SAGITTA_OBJECTS ?? join(homedir(), '.cache', 'sagitta', 'objects');
+/** Kept of compiled files; those that were not used for longest are removed. With all kernels for GPUs one build has 0.4 GB. */
+const OBJECT_BYTES_MAX = 2e9;
 
 const WARNINGS = '-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror'.split(' ');
 const BASE = ['-std=c++20', '-g', '-fPIC', '-fvisibility=hidden', '-ffp-contract=off', ...WARNINGS];
@@ -161,7 +168,6 @@ const TARGETS = {
     sources: [...LIBRARY, ...TERM_VECTORS, 'bench/term_vectors_main.cpp'],
     flags: ['-O3'],
     isPortable: true,
-    objectsOf: 'bench',
   },
   test: { file: 'test', sources: TEST, flags: ['-O3'] },
   'test-memory': { file: 'test-memory', sources: TEST, flags: ['-O2', ...SANITIZED] },
@@ -180,11 +186,7 @@ const TARGETS = {
   'cuda-bench': deviceTarget('cuda-bench', ...CUDA_BENCH),
   'cuda-test': deviceTarget('cuda-test', ...CUDA_TEST),
   'cuda-emulated': emulatedTarget('sagitta-cuda-emulated.node', ['-O2'], ...CUDA_ADDON),
-  // Shares the object files of the addon, which has the same flags.
-  'cuda-bench-emulated': {
-    ...emulatedTarget('cuda-bench-emulated', ['-O2'], ...CUDA_BENCH),
-    objectsOf: 'cuda-emulated',
-  },
+  'cuda-bench-emulated': emulatedTarget('cuda-bench-emulated', ['-O2'], ...CUDA_BENCH),
   'cuda-test-emulated': emulatedTarget('cuda-test-emulated', ['-O1', ...SANITIZED], ...CUDA_TEST),
   'cuda-test-emulated-slow': instrumentedTarget(
     'cuda-test-emulated-slow',
@@ -209,6 +211,12 @@ const TARGETS = {
 };
 
 class BuildError extends Error {}
+
+/** Of what compiled files include from packages and from Node. */
+const VERSIONS = [
+  process.versions.modules,
+  ...['node-addon-api', 'node-api-headers'].map(versionOf),
+].join(' ');
 
 const DEFAULT_NAMES = ['addon'];
 const WITHOUT_FILES =
@@ -307,8 +315,7 @@ function requireKnown(given, known) {
 
 function deviceTarget(file, ...own) {
   const sources = [...CUDA, ...LIBRARY, ...own];
-  // Addon and programs share object files: nvcc takes minutes.
-  return { file, sources, flags: ['-O3'], isCuda: true, objectsOf: 'cuda' };
+  return { file, sources, flags: ['-O3'], isCuda: true };
 }
 
 /** With libFuzzer, which is a part of clang. */
@@ -334,7 +341,7 @@ function emulatedTarget(file, flags, ...own) {
  */
 function instrumentedTarget(file, ...sources) {
   const kernelFlags = ['-fsanitize=thread'];
-  return { file, sources, flags: ['-O1', ...EMULATED], kernelFlags, objectsOf: 'emulated-slow' };
+  return { file, sources, flags: ['-O1', ...EMULATED], kernelFlags };
 }
 
 function sourcesIn(folder, end) {
@@ -388,22 +395,20 @@ async function build(name, compiler) {
     isBaseline = false,
     isCuda = false,
     isPortable = isCuda,
-    objectsOf = name,
   } = TARGETS[name];
   const nvcc = isCuda ? findNvcc() : null;
   const missing = sources.find((source) => !existsSync(join(kernels, source)));
   if (missing) throw new BuildError(`${file} needs kernels/${missing}, which does not exist`);
   const directory = cross === null ? 'kernels' : `kernels-${compiler.architecture}`;
   const folder = join(root, 'build', directory);
-  const objects = join(folder, 'objects', objectsOf);
   mkdirSync(objects, { recursive: true });
+  mkdirSync(folder, { recursive: true });
   const files = readdirSync(kernels, { recursive: true }).sort();
   const paths = files.filter((path) => path.endsWith('.h'));
   const hashOfAll = (some) => hashOf(some.map((path) => readFileSync(join(kernels, path), 'utf8')));
   const headers = hashOfAll(paths.filter((path) => !path.includes('cuda')));
   const headersAndCuda = hashOfAll(paths);
   const jobs = sources.map((source) => {
-    const object = join(objects, `${source.replaceAll('/', '-').replace(/\.cpp$/, '')}.o`);
     const content = readFileSync(join(kernels, source), 'utf8');
     const special = isBaseline ? {} : FLAGS[compiler.architecture];
     const isForDevice = isCuda && source.endsWith('.cu');
@@ -416,17 +421,20 @@ async function build(name, compiler) {
           '-c',
         ];
     const stamp = hashOf([
+      source,
       source.includes('cuda') ? headersAndCuda : headers,
       content,
-      command.join(' '),
+      // The same for every checkout; the versions of packages are in their paths' place.
+      command.join(' ').replaceAll(root, '').replaceAll(dirname(process.execPath), ''),
+      source.startsWith('node/') || source === 'files/addon.cpp' ? VERSIONS : '',
       compiler.version,
       isForDevice ? nvcc.version : '',
     ]);
-    return { object, stamp, command: [...command, source, '-o', relative(kernels, object)] };
+    const object = join(objects, `${stamp}.o`);
+    return { source, object, stamp, command: [...command, source, '-o'] };
   });
-  await runAll(
-    jobs.filter(({ object, stamp }) => !isFresh(object, stamp)).map((job) => compile(job)),
-  );
+  await runAll(jobs.filter(({ object }) => !isKept(object)).map((job) => compile(job)));
+  removeUnused();
   link(join(folder, file), jobs, { flags, libraries, compiler, nvcc, isPortable });
 }
 
@@ -449,6 +457,8 @@ function compileFlags(source, flags, targetFlags, { isClang }) {
   const quiet = isClang ? ['-Wno-unknown-warning-option'] : ['-Wno-psabi'];
   return [
     ...BASE,
+    // Debug information has the same paths in every checkout.
+    `-ffile-prefix-map=${kernels}=kernels`,
     ...flags,
     ...special,
     ...quiet,
@@ -484,16 +494,52 @@ function packageFolder(name) {
   }
 }
 
+/** Empty where the package is missing, of which the compiler will complain. */
+function versionOf(name) {
+  try {
+    return createRequire(import.meta.url)(`${name}/package.json`).version;
+  } catch {
+    return '';
+  }
+}
+
 function headerFlagsOfNode() {
   const folder = headersOfNode();
   if (folder === null) throw new BuildError('there are no headers of this Node');
   return ['-isystem', folder];
 }
 
-function compile({ object, stamp, command }) {
+/** Whether the file is compiled already; it then counts as used now. */
+function isKept(object) {
+  if (!existsSync(object)) return false;
+  utimesSync(object, new Date(), new Date());
+  return true;
+}
+
+function removeUnused() {
+  const kept = readdirSync(objects)
+    .map((name) => join(objects, name))
+    .map((path) => ({ path, ...statIfPresent(path) }))
+    .sort((left, right) => right.usedMs - left.usedMs);
+  let bytes = 0;
+  for (const { path, size } of kept) {
+    bytes += size;
+    if (bytes > OBJECT_BYTES_MAX) rmSync(path, { force: true });
+  }
+}
+
+/** Another build may have removed the file. */
+function statIfPresent(path) {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return { size: found?.size ?? 0, usedMs: found?.mtimeMs ?? 0 };
+}
+
+function compile({ source, object, command }) {
   return () =>
     new Promise((resolve, reject) => {
-      const child = spawn(command[0], command.slice(1), { cwd: kernels });
+      // Renamed when it is whole, since other builds use the same folder.
+      const fresh = `${object}.${process.pid}.new`;
+      const child = spawn(command[0], [...command.slice(1), fresh], { cwd: kernels });
       let output = '';
       child.stderr.on('data', (chunk) => {
         output += chunk;
@@ -501,11 +547,12 @@ function compile({ object, stamp, command }) {
       child.on('error', reject);
       child.on('close', (code) => {
         if (code !== 0) {
-          reject(new BuildError(`${basename(command.at(-3))} failed to compile\n${output}`));
+          rmSync(fresh, { force: true });
+          reject(new BuildError(`${basename(source)} failed to compile\n${output}`));
           return;
         }
-        reportRegisters(basename(command.at(-3)), output);
-        writeFileSync(`${object}.stamp`, stamp);
+        reportRegisters(basename(source), output);
+        renameSync(fresh, object);
         resolve();
       });
     });
