@@ -4,7 +4,8 @@
 //   npm test                                    *.test.ts, whose tests take a CPU second at most
 //   node scripts/test.mjs --ci                  *.ci.test.ts
 //   node scripts/test.mjs --nightly             all files, with more rounds of random tests
-//   npm test -- server/routes                   files whose path contains `server/routes`, of every run
+//   npm test -- server/routes                   files whose path contains `server/routes`; of every run, unless --quick,
+//                                               --ci or --nightly chooses one
 //   … --except console/                         without files whose path contains this
 //   … --test-name-pattern=cursor                tests with this in their title
 //   … --random SEED                             files in random order; --random alone chooses the seed
@@ -36,6 +37,7 @@ const { values: options, positionals: parts } = parseArgs({
   args: withSeed(process.argv.slice(2)),
   allowPositionals: true,
   options: {
+    quick: { type: 'boolean', default: false },
     ci: { type: 'boolean', default: false },
     nightly: { type: 'boolean', default: false },
     except: { type: 'string', multiple: true, default: [] },
@@ -51,7 +53,12 @@ const { values: options, positionals: parts } = parseArgs({
 });
 const tier = options.nightly ? 'nightly' : options.ci ? 'ci' : 'quick';
 const timesPath = join(options.root, 'test', 'times.json');
-const files = listTests(options.root, { tier, parts, except: options.except });
+const isAnyTier = parts.length > 0 && !options.quick && !options.ci;
+const files = listTests(options.root, {
+  tier: isAnyTier ? 'nightly' : tier,
+  parts,
+  except: options.except,
+});
 if (files.length === 0) {
   fail(`no test file has ${parts.map((part) => `"${part}"`).join(' or ')} in its path`);
 }

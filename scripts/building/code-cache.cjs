@@ -1,7 +1,7 @@
 // Loads the files of the program with the code that V8 made of them earlier, which saves a third of a start. Part of
 // dist/app. V8 refuses code of another version or with other options; then a file is compiled as usual.
 
-const { readdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs');
+const { readFileSync, renameSync, writeFileSync } = require('node:fs');
 const { createRequire, wrap } = require('node:module');
 const { dirname, join, resolve } = require('node:path');
 const { constants, Script } = require('node:vm');
@@ -18,19 +18,16 @@ const scripts = new Map();
 exports.load = (path) => loadModule(join(__dirname, path));
 
 /**
- * Loads the files, which are those that processes start with, and writes beside each large file of the program the code
- * that this took. Throws where the folder cannot be written to.
+ * Loads the files, which are those that processes start with, and writes beside each large file that this has loaded the
+ * code that it took. Throws where the folder cannot be written to.
  */
 exports.save = (paths) => {
   for (const path of paths) loadModule(join(__dirname, path));
-  for (const name of readdirSync(__dirname, { recursive: true })) {
-    const filename = join(__dirname, name);
-    if (!name.endsWith('.js')) continue;
+  for (const [filename, script] of scripts) {
     const code = readFileSync(filename, 'latin1');
     // V8 does not know in code from a cache where import() starts from.
     if (code.length < CACHED_BYTES_MIN || /\bimport\(/.test(code)) continue;
     const target = cachePath(filename);
-    const script = scripts.get(filename) ?? compile(filename);
     writeFileSync(`${target}.new`, script.createCachedData());
     renameSync(`${target}.new`, target);
   }

@@ -90,8 +90,8 @@ async function buildEntries(names, thirdParty) {
     dir: OUT,
     format: 'cjs',
     sourcemap: true,
-    // Names stay, so that stack traces can be read without the source map.
-    minify: { compress: false, mangle: false, codegen: { removeWhitespace: false } },
+    // Names and lines stay, so that stack traces can be read without the source map.
+    minify: { compress: true, mangle: false, codegen: { removeWhitespace: false } },
     comments: false,
     entryFileNames: '[name].code.js',
     chunkFileNames: '[name]-[hash].js',

@@ -22,12 +22,12 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
-  statSync,
 } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { writeArchive } from '../bundle/archive.mjs';
+import { requireSize } from '../packages/size-limits.mjs';
 
 const PROGRAMS_BYTES_MAX = 20_000_000;
 const BUNDLE_BYTES_MAX = 50_000_000;
@@ -147,12 +147,6 @@ function writeBundle() {
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const name = `sagitta-${version}-linux-${process.arch}.tar.gz`;
   requireSize(join(options.out, name), BUNDLE_BYTES_MAX);
-}
-
-function requireSize(file, bytesMax) {
-  const { size } = statSync(file);
-  console.log(`${file}: ${(size / 1e6).toFixed(1)} MB`);
-  if (size > bytesMax) throw new Error(`${file} has ${size} bytes, the limit is ${bytesMax}`);
 }
 
 function run(command, args) {

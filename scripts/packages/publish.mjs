@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { publishMissing } from './registry.mjs';
+import { PACKAGE_BYTES_MAX, requireBytes } from './size-limits.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** Dependencies first. */
@@ -31,11 +32,6 @@ const REQUIRED = {
     'LICENSE',
     'NOTICE',
   ],
-};
-const ARCHIVE_BYTES_MAX = {
-  '@sagitta/client': 100_000,
-  '@sagitta/langchain': 20_000,
-  sagitta: 12_000_000,
 };
 
 const { values: options } = parseArgs({
@@ -105,10 +101,7 @@ function checkArchive(name, packed) {
   const missing = REQUIRED[name].filter((path) => !paths.has(path));
   if (missing.length > 0) fail(`${found.filename} lacks ${missing.join(', ')}`);
   if (found.version !== version) fail(`${name} is ${found.version}, expected ${version}`);
-  if (found.size > ARCHIVE_BYTES_MAX[name]) {
-    fail(`${found.filename} has ${found.size} bytes, the limit is ${ARCHIVE_BYTES_MAX[name]}`);
-  }
-  console.log(`publish: ${found.filename}, ${found.size} bytes, ${paths.size} files`);
+  requireBytes(found.filename, found.size, PACKAGE_BYTES_MAX[name]);
   const archive = join(folder, found.filename);
   if (!existsSync(archive)) fail(`npm did not write ${found.filename}`);
   return { name, version, integrity: found.integrity, archive };

@@ -9,17 +9,14 @@ export function tierOf(file) {
 }
 
 /**
- * Paths relative to test/ of the checkout at `root`, sorted. The nightly run has the files of all runs. `parts` chooses files by parts of
- * their path, of every run; `except` leaves files out.
+ * Paths relative to test/ of the checkout at `root`, sorted. The nightly run has the files of all runs. `parts` chooses files by parts
+ * of their path; `except` leaves files out.
  */
 export function listTests(root, { tier, parts, except }) {
   return readdirSync(join(root, 'test'), { recursive: true })
     .filter((file) => file.endsWith('.test.ts'))
-    .filter((file) =>
-      parts.length > 0
-        ? parts.some((part) => file.includes(part))
-        : tier === 'nightly' || tierOf(file) === tier,
-    )
+    .filter((file) => tier === 'nightly' || tierOf(file) === tier)
+    .filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)))
     .filter((file) => !except.some((part) => file.includes(part)))
     .sort();
 }

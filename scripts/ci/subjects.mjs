@@ -1,0 +1,96 @@
+// Parts of the repository whose checks take minutes and depend on a closed set of files: they are checked when one of
+// these files has changed, and not again before. `inputs` are files and folders. `tests` are parts of the paths of the
+// *.ci.test.ts files that belong to the subject, and run after `commands`.
+
+const NODE = process.execPath;
+
+export const SUBJECTS = {
+  kernels: {
+    inputs: ['kernels', 'scripts/build-kernels.mjs', 'scripts/check-kernels.sh', 'test/kernels'],
+    commands: [['bash', 'scripts/check-kernels.sh', '--quick']],
+    tests: ['kernels/'],
+  },
+  cuda: {
+    inputs: [
+      'kernels',
+      'scripts/build-kernels.mjs',
+      'scripts/gpu',
+      'src/engine/cuda',
+      'src/tools/doctor',
+      'test/engine/cuda',
+      'test/tools/doctor',
+    ],
+    commands: [
+      [NODE, 'scripts/build-kernels.mjs', 'cuda-emulated'],
+      [NODE, 'scripts/build-kernels.mjs', 'cuda'],
+      // Instructions, registers and spills of each kernel, to compare with docs/performance.md.
+      [NODE, 'scripts/build-kernels.mjs', '--report', '--arch', '90a', '--arch', '80'],
+      [NODE, 'scripts/gpu/archive.mjs', '--programs'],
+      // The calls of a first session on a GPU, on an emulated one.
+      [NODE, 'scripts/gpu/rehearse.mjs'],
+    ],
+    tests: ['engine/cuda/', 'tools/doctor/'],
+  },
+  tensorflow: {
+    inputs: ['scripts/install-tensorflow.mjs', 'src/engine/tensor', 'test/engine/tensor'],
+    commands: [[NODE, 'scripts/install-tensorflow.mjs', '--variant', 'cpu']],
+    tests: ['engine/tensor/tensorflow-engine'],
+  },
+  images: {
+    inputs: [
+      '.dockerignore',
+      'Dockerfile',
+      'Dockerfile.cuda',
+      'package-lock.json',
+      'scripts/building',
+      'scripts/bundle',
+      'scripts/container',
+    ],
+    commands: [
+      [NODE, 'scripts/bundle/test.mjs'],
+      [NODE, 'scripts/container/replay.mjs', 'Dockerfile'],
+    ],
+    tests: [],
+  },
+  packages: {
+    inputs: [
+      'openapi.json',
+      'package-lock.json',
+      'package.json',
+      'packages',
+      'scripts/install.mjs',
+      'scripts/packages',
+      'src/client',
+      'src/integrations',
+      'test/generators',
+      'test/packages',
+    ],
+    commands: [
+      [
+        'bash',
+        '-c',
+        'mkdir -p build/generators && cp test/generators/package*.json build/generators/',
+      ],
+      ['npm', 'ci', '--prefix', 'build/generators', '--ignore-scripts', '--no-audit', '--no-fund'],
+      [NODE, 'scripts/packages/publish.mjs', '--dry-run'],
+    ],
+    tests: ['generators/', 'packages/'],
+  },
+  python: {
+    inputs: ['openapi.json', 'python'],
+    commands: [['bash', 'scripts/ci/python-package.sh']],
+    tests: [],
+  },
+  console: {
+    inputs: [
+      'openapi.json',
+      'package-lock.json',
+      'scripts/building',
+      'src/client',
+      'src/console',
+      'test/console',
+    ],
+    commands: [],
+    tests: ['console/'],
+  },
+};
