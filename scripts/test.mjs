@@ -16,6 +16,8 @@
 //   … --seconds-max N                           limits each test, instead of the limit of its run
 //   … --root DIRECTORY                          the tests of another checkout
 //
+// dist/test-results.json has the CPU seconds of each file and test.
+//
 // A test that fails is run once more, its file alone: if it passes then, it is reported as flaky and does not fail the
 // run. Nothing that a test has started outlives its process.
 
@@ -89,6 +91,7 @@ await Promise.all(Array.from({ length: Number(options.jobs) }, work));
 // One after another: what fails only beside others passes now.
 for (const file of report.filesToRepeat()) await run([file], { isAlone: true });
 report.print();
+writeFileSync(join(options.root, 'dist', 'test-results.json'), report.toJson());
 if (options.record && report.isSuccess) recordTimes(report.cpuSeconds);
 process.exitCode = report.isSuccess ? 0 : 1;
 

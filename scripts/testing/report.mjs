@@ -126,6 +126,14 @@ export class Report {
     );
   }
 
+  /** CPU seconds by file and of each test, the most expensive first. */
+  toJson() {
+    const tests = this.#tests
+      .map(({ path, cpuSeconds }) => [Math.round(cpuSeconds * 100) / 100, path.join(' › ')])
+      .sort(([left], [right]) => right - left);
+    return JSON.stringify({ files: this.cpuSeconds, tests }, null, 1);
+  }
+
   #maySkip({ reason }) {
     return this.#skipPattern === null || this.#skipPattern.test(reason);
   }

@@ -23,7 +23,7 @@ import { type EventLoopDelay, EventLoopMonitor } from './limits/event-loop-monit
 import { NO_PRESSURE } from './limits/memory-budget.js';
 import { MemoryPressure } from './limits/memory-pressure.js';
 import { describeApi } from './openapi.js';
-import { readConsole, serveConsole } from './pages/console.js';
+import { findConsole, serveConsole } from './pages/console.js';
 import { serveDocs } from './pages/docs.js';
 import { RequestPipeline } from './request-pipeline.js';
 import type { Route, RouteReply, RouteServices } from './route.js';
@@ -123,16 +123,14 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     certificateExpiresAtMs: tls === null ? null : () => tls.material.expiresAtMs,
   });
   const schemas = schemasOf(limits);
-  const embedder = new Embedder(options.embedding ?? NO_EMBEDDING, metrics);
-  const { forwarding = null } = options;
   const services = {
     ...options,
     schemas,
-    embedder,
-    forwarding,
+    embedder: new Embedder(options.embedding ?? NO_EMBEDDING, metrics),
+    forwarding: options.forwarding ?? null,
     isStopping: () => pipeline.isStopping,
   };
-  const consolePages = consoleFolder === null ? null : await readConsole(consoleFolder);
+  const consolePages = consoleFolder === null ? null : await findConsole(consoleFolder);
   const routes = createRoutes(services, {
     metrics,
     openApi: () => openApi(),

@@ -1,6 +1,6 @@
-// Serves the console at /console/: the files that `npm run build` puts into a folder, which are read once,
-// when the service starts. Each has a route of its own, so that no path can lead to any other file. The
-// page needs no credential: it has no data, and sends the user's with every request to the API.
+// Serves the console at /console/: the files that `npm run build` puts into a folder. They are listed when the service
+// starts, so that no path can lead to any other file, and each is read when it is first asked for. The page needs no
+// credential: it has no data, and sends the user's with every request to the API.
 
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join, relative, sep } from 'node:path';
@@ -56,18 +56,22 @@ const CACHE_REVALIDATED = 'no-cache';
 /** The names become routes, in which other characters would have a meaning. */
 const NAME = /^[\w./-]+$/;
 
-/** The console's files by path below /console/, the page itself as ''; null if they were not built. */
-export type ConsolePages = ReadonlyMap<string, StaticPage> | null;
+/** Readers of the console's files by path below /console/, the page itself as ''; null if they were not built. */
+export type ConsolePages = ReadonlyMap<string, () => Promise<StaticPage>> | null;
 
-export async function readConsole(folder: string): Promise<ConsolePages> {
+export async function findConsole(folder: string): Promise<ConsolePages> {
   const names = await listFiles(folder);
   if (!names.has(INDEX)) return null;
-  const pages = new Map<string, StaticPage>();
+  const pages = new Map<string, () => Promise<StaticPage>>();
   for (const name of names) {
     const isEncoded = /\.(br|gz)$/.test(name) && names.has(name.slice(0, name.lastIndexOf('.')));
     if (isEncoded) continue;
     assert(NAME.test(name), `the name of the console's file ${name} needs no encoding in a URL`);
-    pages.set(name === INDEX ? '' : name, await readPage(folder, name, names));
+    let page: Promise<StaticPage> | undefined;
+    pages.set(name === INDEX ? '' : name, () => {
+      page ??= readPage(folder, name, names);
+      return page;
+    });
   }
   return pages;
 }
@@ -90,9 +94,17 @@ export function serveConsole(
     });
     return;
   }
-  for (const [path, page] of pages) {
-    servePage(app, `/${CONSOLE_PATH}${path}`, { find: () => page, send });
-  }
+  servePage(app, `/${CONSOLE_PATH}*`, {
+    find: (path) => {
+      const read = pages.get(path);
+      if (read !== undefined) return read();
+      throw new SagittaError(
+        'route_not_found',
+        `The path /${CONSOLE_PATH}${path} does not exist; the console is at /${CONSOLE_PATH}.`,
+      );
+    },
+    send,
+  });
 }
 
 /** From a path on the same level as `console/`. Not kept by caches: a setting removes the console. */

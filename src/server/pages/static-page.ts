@@ -23,17 +23,18 @@ const PAGE_HEADERS = {
   'cross-origin-opener-policy': 'same-origin',
 } as const;
 
-/** Replies with the page that `find` returns, at each request for the path. */
+/** Replies with the page that `find` returns, at each request for the path; it is given what `*` in the path stands for. */
 export function servePage(
   app: FastifyInstance,
   path: string,
   options: {
-    find: () => StaticPage | Promise<StaticPage>;
+    find: (rest: string) => StaticPage | Promise<StaticPage>;
     send: (reply: FastifyReply, found: RouteReply) => FastifyReply;
   },
 ): void {
   app.get(path, async (request, reply) => {
-    const found = chooseReply(await options.find(), request.headers);
+    const { '*': rest = '' } = request.params as { '*'?: string };
+    const found = chooseReply(await options.find(rest), request.headers);
     return options.send(reply, applyIfNoneMatch(found, request.headers['if-none-match']));
   });
 }
