@@ -46,7 +46,7 @@ import { recallRoutes } from './routes/recall.js';
 import { serviceRoutes } from './routes/service.js';
 import { vectorReadRoutes } from './routes/vector-reads.js';
 import { vectorWriteRoutes } from './routes/vector-writes.js';
-import { schemasOf } from './schemas/all.js';
+import { type Schemas, schemasOf } from './schemas/all.js';
 import { addDatabaseGauges } from './telemetry/database-gauges.js';
 import { createHttpMetrics } from './telemetry/http-metrics.js';
 import { AuditLogLimiter } from './telemetry/request-telemetry.js';
@@ -136,15 +136,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     openApi: () => openApi(),
     hasConsole: consolePages !== null,
   });
-  // Made when it is first asked for: it takes as long as the rest of the start of the application.
-  let described: ReturnType<typeof describeApi> | undefined;
-  const openApi = () => {
-    described ??= describeApi(
-      routes.filter(({ isInner }) => isInner !== true),
-      schemas,
-    );
-    return described;
-  };
+  const openApi = describeOnce(routes, schemas);
   const pipeline = new RequestPipeline({
     services,
     routes,
@@ -199,6 +191,18 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await app.ready();
   logRefusedConnections(app.server, logger, { limits, nowMs });
   return app;
+}
+
+/** The OpenAPI document, made when it is first asked for: it takes longer than all else that starts here. */
+function describeOnce(routes: readonly Route[], schemas: Schemas) {
+  let made: ReturnType<typeof describeApi> | undefined;
+  return () => {
+    made ??= describeApi(
+      routes.filter(({ isInner }) => isInner !== true),
+      schemas,
+    );
+    return made;
+  };
 }
 
 function createRoutes(

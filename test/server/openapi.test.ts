@@ -9,6 +9,7 @@ import {
   createFilledService,
   createService,
   documentOf,
+  isBeyondDocument,
   type OpenApi,
   type Service,
   schemaOf,
@@ -49,6 +50,13 @@ describe('the OpenAPI document', () => {
     assert.deepEqual(documentOf(other.app, limits), served);
     assert.notDeepEqual(served, document);
     await other.close();
+    const patient = Object.entries(DEFAULT_LIMITS).map(([name, limit]) => [
+      name,
+      isBeyondDocument(name) ? limit + 1 : limit,
+    ]);
+    const third = await createService({ limits: Object.fromEntries(patient) });
+    assert.deepEqual((await third.app.inject('/openapi.json')).json(), document);
+    await third.close();
   });
 
   it('lists every error code', () => {
