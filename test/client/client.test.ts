@@ -11,6 +11,8 @@ import {
   type Match,
   type Vectors,
 } from '../../src/client/client.js';
+import { createService } from '../server/harness.js';
+import { listen } from '../server/wire.js';
 import { startTestServer, type TestServer } from '../support/server-in-process.js';
 
 let server: TestServer;
@@ -300,9 +302,10 @@ it('the default collection is used without an id', async () => {
   await assert.rejects(client.defaultCollection.query({ vector: [1, 2] }), {
     code: 'collection_required',
   });
-  const other = await startTestServer({ SAGITTA_DEFAULT_COLLECTION: 'docs' });
+  const other = await createService({ defaultCollection: 'docs' });
   try {
-    const { collections, collection, defaultCollection } = createClient({ baseUrl: other.url });
+    const baseUrl = `http://127.0.0.1:${await listen(other)}`;
+    const { collections, collection, defaultCollection } = createClient({ baseUrl });
     await collections.create({ id: 'docs', dimension: 2, metric: 'dot' });
     const put = await defaultCollection.put({ id: 'a', values: new Float32Array([1, 2]) });
     assert.deepEqual([put.collection, put.created], ['docs', true]);

@@ -3,15 +3,15 @@
 // commands of the images work is tested by scripts/container/replay.mjs.
 
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { promisify } from 'node:util';
 import { describeSettings } from '../../src/platform/config.js';
-import { startTestServer } from '../support/server-in-process.js';
+
+/** The compiled test is at dist/test. */
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 
 interface Instruction {
   readonly line: number;
@@ -49,9 +49,6 @@ interface Compose {
   readonly services: Readonly<Record<string, Service>>;
   readonly volumes: Readonly<Record<string, unknown>>;
 }
-
-/** The compiled test is at dist/test. */
-const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
 const scriptUrl = (path: string): string => pathToFileURL(join(ROOT, path)).href;
 
@@ -235,24 +232,6 @@ test('compose.cluster.yaml runs three nodes on three NATS servers, each with a f
   }
   const [user] = last('Dockerfile', 'USER').words;
   assert.deepEqual(services.blobs!.command, ['chown', user, '/blobs']);
-});
-
-test('the health check succeeds for a ready server and fails without one', async () => {
-  const script = join(ROOT, 'scripts/container/healthcheck.mjs');
-  const server = await startTestServer();
-  const env = { SAGITTA_HOST: '0.0.0.0', SAGITTA_PORT: new URL(server.url).port };
-  const check = (more = {}) =>
-    promisify(execFile)(process.execPath, [script], { env: { ...env, ...more } });
-  try {
-    assert.match((await check()).stdout, /returned status 200/);
-    const service = { SAGITTA_PORT: 'tcp://10.96.12.7:1', SAGITTA_HOST: '127.0.0.9' };
-    // Whether anything listens at the default port depends on the machine.
-    const { stdout } = await check(service).catch((error: { stdout: string }) => error);
-    assert.match(stdout, /^http:\/\/127\.0\.0\.9:8484\/readyz /);
-  } finally {
-    await server.close();
-  }
-  await assert.rejects(check(), { code: 1, stdout: /is not reachable: .*ECONNREFUSED/ });
 });
 
 test('a line of a Dockerfile that the parser does not know is an error', () => {

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { ERROR_TITLES } from '../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
 import { parseVectorsTask } from '../../src/server/ingest/json-rows.js';
+import { IS_NIGHTLY } from '../support/nightly.js';
 import {
   createFilledService,
   createService,
@@ -270,9 +271,9 @@ describe('the OpenAPI document', () => {
         if (isAccepted) acceptedCount++;
         if (!isBeyond && !isText) assert.equal(result.success, isAccepted, text);
       }),
-      { seed, numRuns: 2000 },
+      { seed, numRuns: IS_NIGHTLY ? 2_000 : 600 },
     );
-    assert.ok(acceptedCount > 50);
+    assert.ok(acceptedCount > 15);
   });
 });
 

@@ -6,6 +6,7 @@ import {
   cutVectors,
   type VectorsCut,
 } from '../../../src/formats/json/cut-vectors.js';
+import { IS_NIGHTLY } from '../../support/nightly.js';
 
 const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
 console.log(`SAGITTA_TEST_SEED=${seed}`);
@@ -130,7 +131,7 @@ describe('vectors in JSON', { skip }, () => {
       fc.property(fc.oneof(spelled, double.map(String), float.map(String)), (text) => {
         checkNumber(text);
       }),
-      { seed, numRuns: 100_000 },
+      { seed, numRuns: IS_NIGHTLY ? 100_000 : 30_000 },
     );
   });
 
@@ -152,7 +153,7 @@ describe('vectors in JSON', { skip }, () => {
           }
         },
       ),
-      { seed, numRuns: 20_000 },
+      { seed, numRuns: IS_NIGHTLY ? 20_000 : 6_000 },
     );
   });
 

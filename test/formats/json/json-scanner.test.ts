@@ -6,6 +6,7 @@ import {
   readMembers,
   readUniqueMembers,
 } from '../../../src/formats/json/json-scanner.js';
+import { IS_NIGHTLY } from '../../support/nightly.js';
 
 const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
 console.log(`SAGITTA_TEST_SEED=${seed}`);
@@ -91,7 +92,7 @@ describe('a member found by the scanner', () => {
         // The text itself: it stands in the body right after a colon.
         for (const span of found) if (span !== '') assert.ok(text.includes(span));
       }),
-      { seed, numRuns: 3000 },
+      { seed, numRuns: IS_NIGHTLY ? 3_000 : 800 },
     );
   });
 });
@@ -115,7 +116,7 @@ it('finds the members that JSON.parse finds, each with the text that it was spel
         })),
       );
     }),
-    { seed: seed, numRuns: 500 },
+    { seed, numRuns: IS_NIGHTLY ? 500 : 200 },
   );
 });
 

@@ -1,28 +1,21 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { Agent, request as sendRequest } from 'node:http';
-import { connect, type Socket } from 'node:net';
+import { Agent } from 'node:http';
+import { connect } from 'node:net';
 import { describe, it } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { parseGrant } from '../../../src/common/access.js';
 import type { SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
 import { BodyAdmission } from '../../../src/server/limits/body-admission.js';
 import { eventually, withResolvers } from '../../support/waiting.js';
-import { createFilledService, type Service } from '../harness.js';
+import { createFilledService } from '../harness.js';
 import { openSession, startSecureService } from '../secure-service.js';
-import { exchange, headOf, listen, metricOf, pause, repliesIn } from '../wire.js';
+import { exchange, headOf, listen, metricOf, repliesIn } from '../wire.js';
+import { bytesReserved, createBounded, JSON_TYPE, post } from './body-requests.js';
 
 setFlagsFromString('--expose-gc');
-
-const bytesReserved = (service: Service) => metricOf(service, 'sagitta_http_body_bytes_in_flight');
-
-const createBounded = (bodyBytesInFlightMax: number) =>
-  createFilledService({ limits: { ...DEFAULT_LIMITS, bodyBytesInFlightMax } });
-
-const JSON_TYPE = { 'content-type': 'application/json' };
 
 /** A query with a body of `byteCount` bytes. */
 function queryOf(byteCount: number): string {
@@ -343,36 +336,6 @@ describe('bodies in flight over HTTP', () => {
     await secure.close();
   });
 
-  it('take no more memory in chunks of one byte', async () => {
-    const service = await createBounded(2_000_000);
-    const port = await listen(service);
-    const collectGarbage: () => void = runInNewContext('gc');
-    const chunkCount = 200_000;
-    const head = headOf('POST', '/collections/c/query', {
-      ...JSON_TYPE,
-      'transfer-encoding': 'chunked',
-      connection: 'close',
-    });
-    collectGarbage();
-    const before = process.memoryUsage();
-    let socket: Socket | undefined;
-    const text = exchange(port, (connected) => {
-      socket = connected;
-      const query = '{"vector":[1,2,3]}';
-      connected.write(head + [...query].map((character) => `1\r\n${character}\r\n`).join(''));
-      connected.write('1\r\n \r\n'.repeat(chunkCount - query.length));
-    });
-    await eventually('all have arrived', async () => (await bytesReserved(service)) === chunkCount);
-    collectGarbage();
-    const after = process.memoryUsage();
-    // About 40 MB if each chunk were kept as an object.
-    const grown = after.heapUsed + after.external - before.heapUsed - before.external;
-    assert.ok(grown < 20_000_000, `${grown}`);
-    socket?.write('0\r\n\r\n');
-    assert.equal(repliesIn(await text)[0]?.status, 200);
-    await service.close();
-  });
-
   it('above the size limit are 413 rather than 503', async () => {
     const service = await createFilledService({
       limits: { ...DEFAULT_LIMITS, bodyBytesMax: 5_000, bodyBytesInFlightMax: 2_000_000 },
@@ -387,77 +350,4 @@ describe('bodies in flight over HTTP', () => {
     agent.destroy();
     await service.close();
   });
-
-  it('of 64 concurrent clients get correct replies or are refused, and are all released', async () => {
-    const service = await createBounded(1_048_576);
-    const port = await listen(service);
-    service.hooks.beforeSearch = () => pause(2);
-    const counts = { answered: 0, refused: 0 };
-    const client = async (number: number) => {
-      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-      for (let i = 0; i < 8; i++) {
-        // By the dot product 'a' gets what was asked for.
-        const text = `{"vector":[${number + 2},0,0],"top_k":1}`.padEnd(100_000);
-        const reply = await post(port, agent, text, { isChunked: (number + i) % 2 === 0 });
-        if (reply.status === 200) {
-          counts.answered++;
-          assert.equal(reply.json.matches[0].score, number + 2);
-        } else {
-          counts.refused++;
-          assert.deepEqual([reply.status, reply.code, reply.retryAfter], [503, 'overloaded', '1']);
-        }
-      }
-      agent.destroy();
-    };
-    await Promise.all(Array.from({ length: 64 }, (_, number) => client(number)));
-    assert.equal(counts.answered + counts.refused, 512);
-    assert.ok(counts.answered >= 8 && counts.refused >= 1, JSON.stringify(counts));
-    assert.equal(await bytesReserved(service), 0);
-    await service.close();
-  });
 });
-
-interface Posted {
-  readonly status: number;
-  readonly code: string | undefined;
-  readonly retryAfter: string | undefined;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into replies freely
-  readonly json: any;
-  /** The port of the client, which identifies the connection. */
-  readonly socketId: number | undefined;
-}
-
-function post(
-  port: number,
-  agent: Agent,
-  body: string,
-  { isChunked }: { isChunked: boolean },
-): Promise<Posted> {
-  return new Promise((resolve, reject) => {
-    const headers = isChunked ? JSON_TYPE : { ...JSON_TYPE, 'content-length': body.length };
-    const request = sendRequest(
-      { port, agent, method: 'POST', path: '/collections/c/query', headers },
-      (reply) => {
-        let text = '';
-        const socketId = reply.socket.localPort;
-        reply.on('data', (chunk) => {
-          text += chunk;
-        });
-        reply.on('end', () => {
-          const json = JSON.parse(text);
-          resolve({
-            status: reply.statusCode!,
-            code: json.code,
-            retryAfter: reply.headers['retry-after'],
-            json,
-            socketId,
-          });
-        });
-      },
-    );
-    request.on('error', reject);
-    // In several writes, so that chunked bodies have several chunks.
-    for (let at = 0; at < body.length; at += 65_536) request.write(body.slice(at, at + 65_536));
-    request.end();
-  });
-}

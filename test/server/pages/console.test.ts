@@ -1,43 +1,13 @@
 import assert from 'node:assert/strict';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, request, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
+import { rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
 import { createService, expectProblem, type Service } from '../harness.js';
-import { listen } from '../wire.js';
+import { BROWSER, PAGE, SCRIPT, writeConsole } from './console-pages.js';
 
-const SCRIPT = 'export const greeting = "hello";\n'.repeat(20);
 const SCRIPT_PATH = '/console/assets/main-Ab_3x-9Z.js';
-const PAGE = '<!doctype html><title>Console</title>';
-/** As a browser sends it for a page that a person opens. */
-const BROWSER = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' };
-
-const FILES: Readonly<Record<string, string | Buffer>> = {
-  'index.html': PAGE,
-  'index.html.br': brotliCompressSync(PAGE),
-  'index.html.gz': gzipSync(PAGE),
-  'favicon.svg': '<svg/>',
-  'assets/main-Ab_3x-9Z.js': SCRIPT,
-  'assets/main-Ab_3x-9Z.js.br': brotliCompressSync(SCRIPT),
-  'assets/main-Ab_3x-9Z.js.gz': gzipSync(SCRIPT),
-  'assets/main-DEADBEEF.css': 'body {}',
-  'assets/inter-01234567.woff2': Buffer.from([1, 2, 3]),
-  'assets/map-01234567.wasm': Buffer.from([0, 0x61, 0x73, 0x6d]),
-  'assets/data-01234567.bin': Buffer.from([9]),
-};
-
-async function writeConsole(files = FILES): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'sagitta-console-'));
-  for (const [name, bytes] of Object.entries(files)) {
-    await mkdir(join(folder, dirname(name)), { recursive: true });
-    await writeFile(join(folder, name), bytes);
-  }
-  return folder;
-}
 
 describe('the console', () => {
   let folder: string;
@@ -226,34 +196,4 @@ describe('the console', () => {
       assert.equal(/npm run build/.test(missing.json.detail), consoleFolder !== null);
     }
   });
-
-  it('works under a prefix that a proxy removes', async (t) => {
-    const proxy = createPrefixProxy('/vectors', await listen(service));
-    t.after(() => proxy.close().closeAllConnections());
-    await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
-    const base = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}/vectors/`;
-    const info = (await (await fetch(base)).json()) as Record<string, string>;
-    for (const name of ['console', 'docs', 'openapi', 'ready']) {
-      const linked = await fetch(new URL(info[name]!, base));
-      assert.equal(linked.status, 200, linked.url);
-    }
-    for (const path of ['', 'console']) {
-      const page = await fetch(new URL(path, base), { headers: BROWSER });
-      assert.deepEqual([page.url, await page.text()], [`${base}console/`, PAGE]);
-    }
-  });
 });
-
-/** Passes requests below the prefix on without it, as reverse proxies are configured to. */
-function createPrefixProxy(prefix: string, port: number): Server {
-  return createServer((incoming, outgoing) => {
-    const { url = '', headers } = incoming;
-    assert.ok(url.startsWith(`${prefix}/`), url);
-    const path = url.slice(prefix.length);
-    const upstream = request({ port, path, headers, agent: false }, (reply) => {
-      outgoing.writeHead(reply.statusCode!, reply.headers);
-      reply.pipe(outgoing);
-    });
-    upstream.end();
-  });
-}

@@ -2,30 +2,27 @@
 // their first byte and after it, and what becomes of them when their client does.
 
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
 import { describe, it } from 'node:test';
-import { SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { createMetrics } from '../../../src/platform/metrics.js';
 import { stopApp } from '../../../src/server/app.js';
 import { eventually } from '../../support/waiting.js';
-import { countPins, createFilledService, type Service } from '../harness.js';
-import { openSession, startSecureService } from '../secure-service.js';
-import { exchange, headOf, listen, metricOf, repliesIn } from '../wire.js';
+import { createFilledService } from '../harness.js';
+import { exchange, headOf, listen, repliesIn } from '../wire.js';
+import {
+  BODY,
+  bytesReserved,
+  createLarge,
+  failFrom,
+  NDJSON,
+  openLarge,
+  PATH,
+  pins,
+  underWay,
+} from './streamed-replies.js';
 
-const pins = countPins();
-
-const PATH = '/collections/c/query/batch';
-const NDJSON = 'application/x-ndjson';
 const ARROW = 'application/vnd.apache.arrow.stream';
-/** In three groups, of 256, 256 and 88. */
-const BODY = JSON.stringify({ queries: new Array(600).fill({ vector: [1, 0.5, 0] }) });
 const JSON_BODY = { 'content-type': 'application/json', 'content-length': BODY.length };
-
-const bytesReserved = (service: Service) => metricOf(service, 'sagitta_http_reply_bytes_in_flight');
-/** The reading of it is one. */
-const underWay = (service: Service) => metricOf(service, 'sagitta_http_requests_in_flight');
 
 /** Everything that the service gives, until it closes. */
 const ask = (port: number, accept: string) =>
@@ -35,36 +32,6 @@ const ask = (port: number, accept: string) =>
 
 /** Whole replies in chunks end with the empty chunk. */
 const isWhole = (text: string) => text.endsWith('\r\n0\r\n\r\n');
-
-/** The group of that number and all after it fail. */
-function failFrom(service: Service, number: number): void {
-  let count = 0;
-  service.hooks.beforeSearch = async () => {
-    if (count++ >= number) throw new SagittaError('collection_not_found', 'It was deleted.');
-  };
-}
-
-/** 40 MB of replies, in four groups. */
-async function createLarge(
-  options: Parameters<typeof createFilledService>[0] = {},
-): Promise<{ service: Service; port: number; body: string }> {
-  const service = await createFilledService({ metrics: createMetrics(), ...options });
-  const metadata = { text: 'x'.repeat(40_000) };
-  const vectors = [{ id: 'large', values: [9, 9, 9], metadata }];
-  await service.call('POST', '/collections/c/vectors', { body: { vectors } });
-  const query = { vector: [1, 2, 3], top_k: 1, include_metadata: true };
-  const body = JSON.stringify({ queries: new Array(1_024).fill(query) });
-  return { service, port: await listen(service), body };
-}
-
-function openLarge(port: number, body: string): Socket {
-  const socket = connect(port, '127.0.0.1', () => {
-    const head = { 'content-type': 'application/json', 'content-length': body.length };
-    socket.write(headOf('POST', PATH, head) + body);
-  });
-  socket.on('error', () => {});
-  return socket;
-}
 
 describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
   it('is received completely', async () => {
@@ -117,69 +84,6 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
     await service.close();
   });
 
-  it('reports its failure over HTTP/2, where only its stream ends', async () => {
-    const secure = await startSecureService();
-    failFrom(secure.service, 2);
-    const session = await openSession(secure.url, { ca: secure.authority.cert });
-    const stream = session.request({
-      ':method': 'POST',
-      ':path': PATH,
-      'content-type': 'application/json',
-      accept: NDJSON,
-    });
-    stream.end(BODY);
-    stream.setEncoding('utf8');
-    let text = '';
-    stream.on('data', (chunk) => {
-      text += chunk;
-    });
-    await assert.rejects(once(stream, 'end'), 'it must not end as if it were whole');
-    assert.match(text, /"error":\{.*"code":"collection_not_found"/);
-    secure.service.hooks.beforeSearch = async () => {};
-    const next = session.request({
-      ':method': 'POST',
-      ':path': PATH,
-      'content-type': 'application/json',
-    });
-    next.end(BODY);
-    assert.equal((await once(next, 'response'))[0][':status'], 200);
-    next.resume();
-    await once(next, 'end');
-    session.close();
-    await secure.close();
-  });
-
-  it('is produced no faster than the client reads', async () => {
-    const { service, port, body } = await createLarge();
-    let groupCount = 0;
-    service.hooks.beforeSearch = async () => {
-      groupCount++;
-    };
-    const socket = openLarge(port, body);
-    socket.pause();
-    await eventually('a group is searched', () => groupCount > 0);
-    let before = -1;
-    await eventually('no further group is searched', async () => {
-      if (before === groupCount) return true;
-      before = groupCount;
-      await new Promise((resolve) => setTimeout(resolve, 100));
-      return false;
-    });
-    assert.ok(groupCount < 4, `${groupCount} groups ran ahead of the client`);
-    const held = await bytesReserved(service);
-    assert.ok(held > 0 && held < 10_000_000, `${held} bytes are held`);
-    let byteCount = 0;
-    socket.on('data', (chunk) => {
-      byteCount += chunk.length;
-    });
-    socket.resume();
-    await eventually('the whole reply has arrived', () => byteCount > 40_000_000);
-    assert.equal(groupCount, 4);
-    await eventually('nothing is reserved', async () => (await bytesReserved(service)) === 0);
-    socket.destroy();
-    await stopApp(service.app, { deadlineMs: 0 });
-  });
-
   it('ends when its client disconnects, and aborts the search', async () => {
     const { service, port, body } = await createLarge();
     let groupCount = 0;
@@ -198,18 +102,6 @@ describe('a reply that is made while it is sent', { timeout: 60_000 }, () => {
     await eventually('the snapshot is released', () => pins.count === 0);
     assert.equal(signal?.aborted, true);
     assert.equal(await bytesReserved(service), 0);
-    await stopApp(service.app, { deadlineMs: 0 });
-  });
-
-  it('is cut when its client reads nothing for too long', async () => {
-    const limits = { ...DEFAULT_LIMITS, stalledMsMax: 200 };
-    const { service, port, body } = await createLarge({ limits });
-    const socket = openLarge(port, body);
-    await once(socket, 'data');
-    socket.pause();
-    await eventually('it is over', async () => (await underWay(service)) === 1);
-    assert.deepEqual([await bytesReserved(service), pins.count], [0, 0]);
-    socket.destroy();
     await stopApp(service.app, { deadlineMs: 0 });
   });
 

@@ -2,10 +2,6 @@
 // format to any format. SAGITTA_TEST_PYTHON names an interpreter with pyarrow, polars and duckdb.
 
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import {
   Field,
@@ -17,104 +13,14 @@ import {
   Utf8,
   vectorFromArray,
 } from 'apache-arrow';
-import { type Bitmap, createBitmap, setBit } from '../../../src/common/bitmap.js';
-import { utf8ColumnOf } from '../../../src/common/utf8-column.js';
 import {
-  type ColumnToWrite,
   encodeBatch,
   encodeEnd,
   encodeSchema,
   type FieldToWrite,
 } from '../../../src/formats/arrow/ipc-writer.js';
 import { startTestServer, type TestServer } from '../../support/server-in-process.js';
-
-const python = process.env.SAGITTA_TEST_PYTHON ?? 'python3';
-const hasModules = spawnSync(python, ['-c', 'import pyarrow, polars, duckdb']).status === 0;
-const skip = hasModules
-  ? false
-  : `${python} has no pyarrow, polars or duckdb; SAGITTA_TEST_PYTHON names one that has`;
-
-const SCRIPT = `
-import json, sys
-import duckdb, polars, pyarrow.ipc, pyarrow.parquet
-arrow, parquet = sys.argv[1:3]
-def plain(columns):
-    return [None if value is None else list(value) for value in columns["vectors.title"]]
-stream = pyarrow.ipc.open_stream(open(arrow, "rb")).read_all()
-stream.validate(full=True)
-table = pyarrow.parquet.read_table(parquet)
-table.validate(full=True)
-relation = duckdb.connect().sql("select * from read_parquet('%s')" % parquet)
-names = list(relation.columns)
-print(json.dumps({
-    "type": str(stream.schema.field("vectors.title").type),
-    "found": {
-        "pyarrow, Arrow": plain({name: stream[name].to_pylist() for name in stream.column_names}),
-        "pyarrow, Parquet": plain({name: table[name].to_pylist() for name in table.column_names}),
-        "Polars, Parquet": plain(polars.read_parquet(parquet).to_dict(as_series=False)),
-        "DuckDB, Parquet": plain({"vectors.title": [row[names.index("vectors.title")] for row in relation.fetchall()]}),
-    },
-}))
-`;
-
-interface Row {
-  readonly id: string;
-  readonly values: readonly number[];
-  readonly vectors: { readonly title?: readonly number[]; readonly image?: readonly number[] };
-  readonly metadata: { readonly n: number };
-}
-
-/** Of every named vector some have it and some do not, and neighbours differ. */
-const ROWS: readonly Row[] = Array.from({ length: 700 }, (_, n) => ({
-  id: `v${n}`,
-  values: [n, 1],
-  vectors: {
-    ...(n % 3 === 0 ? {} : { title: [n, n + 0.5, -1] }),
-    ...(n % 64 < 40 ? { image: [0.25, n] } : {}),
-  },
-  metadata: { n },
-}));
-
-const SHAPES = { title: { dimension: 3, metric: 'dot' }, image: { dimension: 2 } };
-const NDJSON = 'application/x-ndjson';
-const ARROW = 'application/vnd.apache.arrow.stream';
-const LINES = ROWS.map((row) => `${JSON.stringify(row)}\n`).join('');
-
-function arrowOf(rows: readonly Row[], titleDimension = 3, column = 'vectors.title'): Buffer {
-  const fields: FieldToWrite[] = [
-    { name: 'id', type: 'utf8' },
-    { name: 'values', type: { vectorOf: 2 } },
-    { name: column, type: { vectorOf: titleDimension }, isNullable: true },
-    { name: 'vectors.image', type: { vectorOf: 2 }, isNullable: true },
-    { name: 'n', type: 'int32' },
-  ];
-  const columns: ColumnToWrite[] = [
-    { text: utf8ColumnOf(rows.map(({ id }) => id)), from: 0 },
-    { vectors: Float32Array.from(rows.flatMap(({ values }) => values)) },
-    nullable(
-      rows.map(({ vectors }) => vectors.title),
-      titleDimension,
-    ),
-    nullable(
-      rows.map(({ vectors }) => vectors.image),
-      2,
-    ),
-    { numbers: Int32Array.from(rows, ({ metadata }) => metadata.n) },
-  ];
-  return Buffer.concat([encodeSchema(fields), ...encodeBatch(rows.length, columns), encodeEnd()]);
-}
-
-/** Nulls have elements that are no numbers, which nobody may look at. */
-function nullable(vectors: readonly (readonly number[] | undefined)[], dimension: number) {
-  const presence: Bitmap = createBitmap(vectors.length);
-  const values = new Float32Array(vectors.length * dimension).fill(Number.NaN);
-  for (const [row, vector] of vectors.entries()) {
-    if (vector === undefined) continue;
-    values.set(vector, row * dimension);
-    setBit(presence, row);
-  }
-  return { vectors: values, presence };
-}
+import { ARROW, arrowOf, LINES, NDJSON, ROWS, type Row, SHAPES } from './named-rows.js';
 
 describe('named vectors in streams', () => {
   let server: TestServer;
@@ -179,24 +85,6 @@ describe('named vectors in streams', () => {
     );
     const without = tableFromIPC(await exported('lines', 'format=arrow&include_values=false'));
     assert.deepEqual(without.schema.names, ['id', 'metadata']);
-  });
-
-  it('read in pyarrow, Polars and DuckDB as they were written', { skip }, async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'sagitta-named-'));
-    try {
-      const paths = ['arrow', 'parquet'].map((format) => join(folder, format));
-      writeFileSync(paths[0]!, await exported('lines', 'format=arrow'));
-      writeFileSync(paths[1]!, await exported('lines', 'format=parquet'));
-      const run = spawnSync(python, ['-c', SCRIPT, ...paths], { encoding: 'utf8' });
-      assert.equal(run.status, 0, run.stderr);
-      const { type, found } = JSON.parse(run.stdout);
-      assert.match(type, /^fixed_size_list<item: float.*\[3\]$/);
-      const expected = ROWS.map(({ vectors }) => vectors.title ?? null);
-      for (const [reader, titles] of Object.entries(found))
-        assert.deepEqual(titles, expected, reader);
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
   });
 
   it('of Arrow may be in lists of variable length', async () => {

@@ -1,0 +1,53 @@
+// The shell examples of a document, and the comparison of what they print with what it shows.
+
+import assert from 'node:assert/strict';
+import { fileURLToPath } from 'node:url';
+
+/** The compiled test is at dist/test; the documents are read where they were written. */
+export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
+/** Values of an expected answer that differ from run to run: "…" for any value, "text…" for any end. */
+export const ANYTHING = '…';
+
+export function assertAnswer(
+  place: string,
+  answer: string,
+  expected: { readonly language: string; readonly text: string },
+): void {
+  if (expected.language === 'json') {
+    const wanted: unknown = JSON.parse(expected.text);
+    assert.deepEqual(masked(JSON.parse(answer), wanted), wanted, place);
+    return;
+  }
+  const lines = (text: string): string[] => text.trimEnd().split('\n');
+  assert.deepEqual(
+    masked(
+      lines(answer).map((line) => line.trimEnd()),
+      lines(expected.text),
+    ),
+    lines(expected.text),
+    place,
+  );
+}
+
+/** The value found, with values that may change replaced by those of the document. */
+export function masked(found: unknown, wanted: unknown): unknown {
+  if (wanted === ANYTHING && found !== undefined) return wanted;
+  if (typeof wanted === 'string' && typeof found === 'string' && wanted.endsWith(ANYTHING)) {
+    return found.startsWith(wanted.slice(0, -ANYTHING.length)) ? wanted : found;
+  }
+  if (Array.isArray(found) && Array.isArray(wanted)) {
+    return found.map((item, at) => masked(item, wanted[at]));
+  }
+  if (isObject(found) && isObject(wanted)) {
+    const members = Object.entries(found).map(([name, value]) => [
+      name,
+      masked(value, wanted[name]),
+    ]);
+    return Object.fromEntries(members);
+  }
+  return found;
+}
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
