@@ -6,8 +6,7 @@
 
 import { readFileSync } from 'node:fs';
 import { SCOPE_MEANINGS } from '../../dist/src/common/access.js';
-import { routesOf } from '../../dist/src/server/app.js';
-import { describeApp } from './described-app.mjs';
+import { routes } from './described-app.mjs';
 import { writeGenerated } from './generated.mjs';
 
 const PATH = 'docs/access.md';
@@ -19,8 +18,6 @@ const TARGETS = {
   visible: 'each collection in the reply; others are omitted',
   service: 'the whole service',
 };
-
-const routes = await describeApp(routesOf);
 
 const tables = {
   scopes: table(

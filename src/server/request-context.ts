@@ -83,27 +83,30 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
   readonly #request: FastifyRequest;
   readonly #reply: FastifyReply;
   readonly #reauthorize: () => Promise<void>;
+  readonly #nowMs: () => number;
   /** Ends the handler where another node carries out the writes of the collection. */
   readonly requireOwned: (collectionId: string) => Promise<void>;
   /** Ends the handler where another node holds one of the collections: it gets the request. */
   readonly requireHeld: (collectionIds: readonly string[]) => void;
-  #authorizedAtMs = performance.now();
+  #authorizedAtMs: number;
   #controller: AbortController | undefined;
   #abortReason: SagittaError | undefined;
   /** Set by the pipeline after validation, before the handler runs. */
   query: Query = NO_QUERY as Query;
 
-  /** `reauthorize` rejects if the credential is no longer valid for the route. */
+  /** `reauthorize` rejects if the credential is no longer valid for the route; `nowMs`: of a monotonic clock. */
   constructor(
     route: RouteInfo,
     request: FastifyRequest,
     reply: FastifyReply,
     {
       reauthorize,
+      nowMs,
       requireOwned,
       requireHeld,
     }: Pick<RequestContext, 'requireOwned' | 'requireHeld'> & {
       reauthorize: () => Promise<void>;
+      nowMs: () => number;
     },
   ) {
     this.requireOwned = requireOwned;
@@ -112,6 +115,8 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
     this.#request = request;
     this.#reply = reply;
     this.#reauthorize = reauthorize;
+    this.#nowMs = nowMs;
+    this.#authorizedAtMs = nowMs();
     if (route.body === null) request.issueLayout = PARAMETER_LAYOUT;
   }
 
@@ -234,9 +239,9 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
    * would throw. Rejects if the credential is no longer valid, and with the reason of `signal`.
    */
   async chargeOrWait(cost: number): Promise<void> {
-    if (performance.now() - this.#authorizedAtMs >= REAUTHORIZE_MS) {
+    if (this.#nowMs() - this.#authorizedAtMs >= REAUTHORIZE_MS) {
       await this.#reauthorize();
-      this.#authorizedAtMs = performance.now();
+      this.#authorizedAtMs = this.#nowMs();
     }
     const { allowance } = this.#request;
     if (allowance === null) return;

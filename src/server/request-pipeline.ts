@@ -96,6 +96,7 @@ export class RequestPipeline {
   readonly #bodies: BodyAdmission;
   readonly #replies: ReplyAdmission;
   readonly #eventLoop: EventLoopDelay;
+  readonly #nowMs: () => number;
   #isStopping = false;
   #inFlightCount = 0;
   #onDrained: (() => void) | undefined;
@@ -115,6 +116,7 @@ export class RequestPipeline {
     services.database.memory.onRelease(() => this.#bodies.dropKept());
     this.#replies = new ReplyAdmission({ bytesMax: limits.replyBytesInFlightMax, pressure });
     this.#eventLoop = eventLoop;
+    this.#nowMs = nowMs;
   }
 
   /** Registers every step with Fastify: those of all requests, then those of each route. */
@@ -354,7 +356,7 @@ export class RequestPipeline {
     const requireOwned = async (id: string) =>
       await this.#routing?.requireOwned(id, request, reply);
     const requireHeld = (ids: readonly string[]) => this.#routing?.requireHeld(ids, request, reply);
-    const options = { reauthorize, requireOwned, requireHeld };
+    const options = { reauthorize, requireOwned, requireHeld, nowMs: this.#nowMs };
     const context = new RequestContext(route, request, reply, options);
     const { body } = context;
     const runHandler = () => {

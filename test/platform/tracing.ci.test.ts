@@ -135,6 +135,8 @@ async function countModules(settings: Readonly<Record<string, string>>): Promise
   child.stdout.on('data', (chunk: Buffer) => {
     text += chunk.toString();
   });
-  await once(child, 'close');
+  const [code] = await once(child, 'close');
+  assert.equal(code, 0);
+  assert.match(text, /^\d+\n$/);
   return Number(text);
 }

@@ -2,7 +2,6 @@
 // files, and every setting, path and error code that they name exists.
 
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -13,19 +12,6 @@ import { assertAnswer, ROOT } from './shell-examples.js';
 
 /** A file or folder of the repository; patterns such as `src/*.ts` end before the asterisk. */
 const SOURCE_PATH = /(?<![\w./-])(?:src|test|scripts|kernels|bench|docs|examples)\/[\w./-]*\w/g;
-
-const GENERATORS = ['openapi', 'client-types', 'client-methods', 'configuration', 'access'];
-for (const name of GENERATORS) {
-  const script = `docs/${name}`;
-  test(`what scripts/${script}.mjs writes is up to date`, () => {
-    const { status, stderr } = spawnSync(
-      process.execPath,
-      [join(ROOT, 'scripts', `${script}.mjs`), '--check'],
-      { encoding: 'utf8' },
-    );
-    assert.equal(status, 0, stderr);
-  });
-}
 
 test('the program in the README is the one in examples/', async () => {
   const readme = await readFile(join(ROOT, 'README.md'), 'utf8');

@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict';
 import type { AddressInfo } from 'node:net';
 import { it } from 'node:test';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Principal } from '../../../src/common/access.js';
 import { SagittaError } from '../../../src/common/errors.js';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
@@ -17,7 +16,9 @@ const BODY = '{"id":"late","dimension":3}';
 for (const change of ['revoked', 'narrowed'] as const) {
   it(`a write has no effect if its key is ${change} before the body has arrived`, async () => {
     let principal: Principal | null = ADMIN;
+    let verifiedCount = 0;
     const verify = () => {
+      verifiedCount++;
       if (principal === null) throw new SagittaError('credentials_invalid', 'It is revoked.');
       return principal;
     };
@@ -36,7 +37,7 @@ for (const change of ['revoked', 'narrowed'] as const) {
     ].join('\r\n');
     const answer = await exchange(port, (socket) => {
       socket.write(`${head}\r\n\r\n${BODY.slice(0, 5)}`);
-      void sleep(100).then(() => {
+      void eventually('the headers are accepted', () => verifiedCount > 0).then(() => {
         principal =
           change === 'revoked'
             ? null
@@ -60,8 +61,10 @@ it('a stream whose key is revoked ends with the count of rows written before', a
     if (principal === null) throw new SagittaError('credentials_invalid', 'It is revoked.');
     return principal;
   };
+  let timeMs = 0;
   const service = await createService({
     authenticator: new Authenticator({ apiKeys: { isInUse: true, verify } }),
+    nowMs: () => timeMs,
   });
   const authorization = 'Bearer sk_a';
   await service.call('POST', '/collections', { body: BODY, headers: { authorization } });
@@ -82,9 +85,9 @@ it('a stream whose key is revoked ends with the count of rows written before', a
     const isWritten = async () =>
       (await service.call('GET', '/collections/late', { headers: { authorization } })).json
         .vector_count === 1_000;
-    void eventually('the first batch is written', isWritten).then(async () => {
+    void eventually('the first batch is written', isWritten).then(() => {
       // A stream is authorized again once a second.
-      await sleep(1_100);
+      timeMs += 1_000;
       principal = null;
       socket.write(unit);
     });

@@ -212,12 +212,16 @@ describe('an embedding endpoint', () => {
     assert.equal(endpoint.calls.length, 1);
   });
 
-  it('that does not reply in time, or is closed, is unavailable', async () => {
+  it('that does not reply in time is unavailable', async () => {
     const service = await open({ timeoutMs: 50, attemptsMax: 1 });
     endpoint.answer = () => {};
     const hanging = await query(service, { embed: 'x' });
     assert.equal(code(hanging), 'embedding_unavailable');
     assert.match(detail(hanging), /did not reply within 50 ms/);
+  });
+
+  it('that is closed is unavailable, and its address is not told', async () => {
+    const service = await open({ attemptsMax: 1 });
     await endpoint.close();
     const closed = await query(service, { embed: 'x' });
     assert.equal(code(closed), 'embedding_unavailable');
