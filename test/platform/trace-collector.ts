@@ -16,7 +16,7 @@ export interface SentSpan {
   readonly attributes: readonly { key: string; value: Record<string, unknown> }[];
   readonly status: { readonly code?: number };
 }
-export interface SentResource {
+interface SentResource {
   readonly resource: { readonly attributes: SentSpan['attributes'] };
   readonly scopeSpans: readonly { readonly spans: readonly SentSpan[] }[];
 }

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 /** The compiled test is at dist/test; the documents are read where they were written. */
 export const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 /** Values of an expected answer that differ from run to run: "…" for any value, "text…" for any end. */
-export const ANYTHING = '…';
+const ANYTHING = '…';
 
 export function assertAnswer(
   place: string,
@@ -30,7 +30,7 @@ export function assertAnswer(
 }
 
 /** The value found, with values that may change replaced by those of the document. */
-export function masked(found: unknown, wanted: unknown): unknown {
+function masked(found: unknown, wanted: unknown): unknown {
   if (wanted === ANYTHING && found !== undefined) return wanted;
   if (typeof wanted === 'string' && typeof found === 'string' && wanted.endsWith(ANYTHING)) {
     return found.startsWith(wanted.slice(0, -ANYTHING.length)) ? wanted : found;
@@ -48,6 +48,6 @@ export function masked(found: unknown, wanted: unknown): unknown {
   return found;
 }
 
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

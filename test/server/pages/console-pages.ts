@@ -12,7 +12,7 @@ export const BROWSER = {
   accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8',
 };
 
-export const FILES: Readonly<Record<string, string | Buffer>> = {
+const FILES: Readonly<Record<string, string | Buffer>> = {
   'index.html': PAGE,
   'index.html.br': brotliCompressSync(PAGE),
   'index.html.gz': gzipSync(PAGE),

@@ -62,7 +62,7 @@ export function arrowOf(
 }
 
 /** Nulls have elements that are no numbers, which nobody may look at. */
-export function nullable(vectors: readonly (readonly number[] | undefined)[], dimension: number) {
+function nullable(vectors: readonly (readonly number[] | undefined)[], dimension: number) {
   const presence: Bitmap = createBitmap(vectors.length);
   const values = new Float32Array(vectors.length * dimension).fill(Number.NaN);
   for (const [row, vector] of vectors.entries()) {
