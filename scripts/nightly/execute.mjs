@@ -1,0 +1,95 @@
+// Executes the steps of a part with a log of their output, and ends whatever they have started: their process groups, and
+// processes that left these, which still have the name of the run in their environment.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createWriteStream, readdirSync, readFileSync } from 'node:fs';
+
+/** Set in the environment of all processes of a part. */
+const MARK = 'SAGITTA_NIGHTLY_RUN';
+/** A part that takes so many times its minutes, and this much more, hangs. */
+const HANG_FACTOR = 10;
+const HANG_MINUTES = 20;
+const MINUTE_MS = 60_000;
+
+/** What is executed at the moment, to be ended by a signal. */
+const running = new Set();
+
+export function endAll() {
+  for (const end of running) end();
+}
+
+/**
+ * Executes all steps, also after one that failed. Returns the outcome: `passed`, or what failed.
+ * @param context what `steps` of parts.mjs takes, with the minutes of this run
+ */
+export async function executePart(part, context, logPath) {
+  const log = createWriteStream(logPath);
+  const mark = `${part.name}-${process.pid}-${Date.now()}`;
+  const env = { ...process.env, [MARK]: mark, SAGITTA_TEST_SEED: `${context.seed}` };
+  const groups = new Set();
+  let isHanging = false;
+  const end = () => {
+    for (const group of groups) signalGroup(group);
+    for (const id of processesWith(mark)) signal(id);
+  };
+  running.add(end);
+  const hangMs = (HANG_FACTOR * context.minutes + HANG_MINUTES) * MINUTE_MS;
+  const timer = setTimeout(() => {
+    isHanging = true;
+    end();
+  }, hangMs);
+  const start = ([command, ...words]) => {
+    const executable = command === 'node' ? process.execPath : command;
+    const child = spawn(executable, words, {
+      env,
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    if (child.pid !== undefined) groups.add(child.pid);
+    for (const stream of [child.stdout, child.stderr]) stream.pipe(log, { end: false });
+    return child;
+  };
+  const failures = [];
+  try {
+    for (let loop = 0; loop < part.busyLoops; loop++) start(['node', '-e', 'for (;;);']);
+    for (const step of part.steps(context)) {
+      if (isHanging) break;
+      const line = step.join(' ');
+      log.write(`── ${line}\n`);
+      const [code, signalName] = await once(start(step), 'close').catch((error) => [error.message]);
+      if (code !== 0) failures.push(`${line}: ${signalName ?? code}`);
+    }
+  } finally {
+    clearTimeout(timer);
+    end();
+    running.delete(end);
+    log.end();
+  }
+  if (isHanging) return `did not end within ${(hangMs / MINUTE_MS).toFixed(0)} minutes`;
+  return failures.length === 0 ? 'passed' : `failed: ${failures.join('; ')}`;
+}
+
+function signalGroup(group) {
+  signal(-group);
+}
+
+function signal(id) {
+  try {
+    process.kill(id, 'SIGKILL');
+  } catch {
+    // It has ended.
+  }
+}
+
+/** Processes with the mark in their environment. */
+function processesWith(mark) {
+  const ids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return ids.map(Number).filter((id) => {
+    try {
+      return readFileSync(`/proc/${id}/environ`, 'latin1').split('\0').includes(`${MARK}=${mark}`);
+    } catch {
+      return false;
+    }
+  });
+}

@@ -1,0 +1,294 @@
+// The parts of the nightly run: what each executes, for how long by default, and the paths that it guards. Whoever
+// changes one of these paths runs the part before the change lands: `npm run test:nightly -- --changed`.
+//
+// A part is `{ name, minutes, isScaled, needs, tests, guards, steps }`. The minutes of scaled parts follow `--minutes`,
+// those of the others are what they take on two cores. `needs` names tools of tools.mjs. `tests` are parts of paths of
+// test files, which then run in this part only. `steps({ seed, minutes, folder })` returns commands, all of which are
+// executed; words of a command are `node` for this Node, or a program in PATH.
+
+const HOSTILE = 'dist/test/hostile';
+const FAULTS = 'dist/test/cluster/faults/main.js';
+const LOGS = ['src/cluster/logs/', 'test/cluster/faults/', 'test/cluster/nats-servers.ts'];
+const CLUSTER = ['src/cluster/', 'src/database/', 'src/storage/', 'test/cluster/'];
+const HARNESS = ['test/hostile/harness/', 'test/support/server-'];
+const BUILD = ['package.json', 'package-lock.json', 'scripts/build.mjs', 'scripts/building/'];
+
+const BENCHES = [
+  ...[
+    'service',
+    'filter',
+    'aggregate',
+    'browse',
+    'projection',
+    'text',
+    'hybrid',
+    'scores',
+    'engine',
+  ],
+  ...['rest', 'batches', 'loading', 'pauses', 'cluster', 'console'],
+];
+
+/** A program that takes `--minutes` and `--seed`. */
+const program =
+  (path, ...options) =>
+  ({ seed, minutes }) => [
+    ['node', path, '--minutes', minutes.toFixed(2), '--seed', `${seed}`, ...options],
+  ];
+
+/** All rounds of the test files of the part. */
+const testsOf =
+  (...parts) =>
+  () => [['node', 'scripts/test.mjs', '--nightly', ...parts]];
+
+const LISTED = [
+  {
+    name: 'random-order',
+    minutes: 20,
+    guards: ['test/support/', 'scripts/test.mjs', 'scripts/testing/'],
+    steps: ({ seed, testsOfOthers }) => [
+      [
+        ...['node', 'scripts/test.mjs', '--nightly', '--random', `${seed}`],
+        ...['.nightly.test.ts', ...testsOfOthers].flatMap((part) => ['--except', part]),
+      ],
+    ],
+  },
+  {
+    name: 'busy-machine',
+    minutes: 8,
+    guards: ['test/support/', 'scripts/test.mjs', 'scripts/testing/'],
+    busyLoops: 2,
+    steps: ({ seed }) => [['node', 'scripts/test.mjs', '--random', `${seed}`]],
+  },
+  {
+    name: 'nightly-tests',
+    minutes: 6,
+    guards: ['test/support/', 'test/hostile/'],
+    steps: ({ testsOfOthers }) => [
+      [
+        ...['node', 'scripts/test.mjs', '--nightly', '.nightly.test.ts'],
+        ...testsOfOthers.flatMap((part) => ['--except', part]),
+      ],
+    ],
+  },
+  {
+    name: 'histories',
+    minutes: 6,
+    isScaled: true,
+    guards: ['src/database/', 'src/storage/', 'src/segment/', 'test/hostile/checker/', ...HARNESS],
+    steps: program(`${HOSTILE}/checker/main.js`),
+  },
+  {
+    name: 'cluster-histories',
+    minutes: 6,
+    isScaled: true,
+    needs: ['nats'],
+    guards: [...CLUSTER, 'test/hostile/checker/', ...HARNESS],
+    steps: program('dist/test/cluster/checker/main.js'),
+  },
+  {
+    name: 'node-faults',
+    minutes: 8,
+    isScaled: true,
+    needs: ['nats'],
+    guards: [...CLUSTER, ...HARNESS],
+    steps: program(FAULTS, '--of', 'nodes', '--faults', '100000'),
+  },
+  {
+    name: 'log-faults',
+    minutes: 3,
+    isScaled: true,
+    needs: ['nats'],
+    guards: LOGS,
+    steps: program(FAULTS, '--of', 'log', '--faults', '100000'),
+  },
+  {
+    name: 'rot-service',
+    minutes: 5,
+    isScaled: true,
+    guards: ['src/storage/', 'src/segment/', 'src/tools/verify/', 'test/hostile/rot/', ...HARNESS],
+    steps: program(`${HOSTILE}/rot/main.js`, '--cases', '1000000'),
+  },
+  {
+    name: 'rot-store',
+    minutes: 3,
+    isScaled: true,
+    guards: ['src/storage/', 'src/tools/verify/', 'test/hostile/rot/', ...HARNESS],
+    steps: program(`${HOSTILE}/rot/main.js`, '--cases', '1000000', '--store'),
+  },
+  {
+    name: 'rot-cluster',
+    minutes: 3,
+    needs: ['nats'],
+    tests: ['cluster/log-rot', 'cluster/node-rot'],
+    guards: ['src/cluster/', 'test/cluster/log-rot', 'test/cluster/node-rot', ...LOGS],
+    steps: testsOf('cluster/log-rot', 'cluster/node-rot'),
+  },
+  {
+    name: 'disk-faults',
+    minutes: 6,
+    isScaled: true,
+    needs: ['compiler'],
+    guards: ['src/storage/', 'src/segment/', 'test/hostile/disk/', ...HARNESS],
+    steps: program(`${HOSTILE}/disk/main.js`, '--random', '10'),
+  },
+  {
+    name: 'decoders',
+    minutes: 4,
+    isScaled: true,
+    guards: ['src/formats/', 'src/server/ingest/', 'src/cli/readers/', 'test/hostile/decoders/'],
+    steps: program(`${HOSTILE}/decoders/main.js`),
+  },
+  {
+    name: 'native',
+    minutes: 3,
+    isScaled: true,
+    needs: ['clang'],
+    guards: ['kernels/', 'test/hostile/native/', 'scripts/build-kernels.mjs'],
+    steps: program(`${HOSTILE}/native/main.js`),
+  },
+  {
+    name: 'fuzz',
+    minutes: 6,
+    isScaled: true,
+    guards: ['src/server/', 'openapi.json', 'test/hostile/fuzz/', ...HARNESS],
+    steps: program(`${HOSTILE}/fuzz/main.js`, '--warm-up', '1'),
+  },
+  {
+    name: 'overload',
+    minutes: 2,
+    isScaled: true,
+    needs: ['cgroup'],
+    guards: ['src/server/limits/', 'src/platform/', 'test/hostile/overload/', ...HARNESS],
+    steps: program(`${HOSTILE}/overload/main.js`),
+  },
+  {
+    name: 'soak',
+    minutes: 8,
+    isScaled: true,
+    guards: ['src/server/', 'src/database/', 'src/platform/', 'test/hostile/soak/', ...HARNESS],
+    steps: ({ seed, minutes, folder }) => [
+      [
+        ...[
+          'node',
+          `${HOSTILE}/soak/main.js`,
+          '--minutes',
+          minutes.toFixed(2),
+          '--seed',
+          `${seed}`,
+        ],
+        ...['--restart-minutes', Math.max(2.5, minutes / 4).toFixed(2), '--to', folder],
+      ],
+    ],
+  },
+  {
+    name: 'flood',
+    minutes: 1,
+    tests: ['server/hostile/flood'],
+    guards: ['src/server/limits/', 'src/server/transport/', 'test/server/hostile/'],
+    steps: testsOf('server/hostile/flood'),
+  },
+  {
+    name: 'kernels',
+    minutes: 30,
+    needs: ['compiler'],
+    tests: ['kernels/kernels'],
+    guards: ['kernels/', 'scripts/build-kernels.mjs', 'scripts/check-kernels.sh', 'test/kernels/'],
+    steps: () => [
+      ['bash', 'scripts/check-kernels.sh'],
+      ['node', 'scripts/test.mjs', '--nightly', 'kernels/kernels'],
+    ],
+  },
+  {
+    name: 'gpu-architectures',
+    minutes: 6,
+    needs: ['nvcc'],
+    guards: ['kernels/', 'scripts/build-kernels.mjs', 'scripts/gpu/'],
+    steps: () => [
+      ['node', 'scripts/build-kernels.mjs', 'cuda'],
+      ['node', 'scripts/gpu/archive.mjs', '--programs'],
+    ],
+  },
+  {
+    name: 'console',
+    minutes: 6,
+    needs: ['chromium'],
+    tests: ['console/'],
+    guards: ['src/console/', 'src/server/pages/', 'scripts/build-console.mjs', 'test/console/'],
+    steps: testsOf('console/'),
+  },
+  {
+    name: 'packages',
+    minutes: 5,
+    tests: ['packages/'],
+    guards: [
+      'packages/',
+      'src/client/',
+      'scripts/packages/',
+      'test/packages/',
+      'openapi.json',
+      ...BUILD,
+    ],
+    steps: () => [
+      ['node', 'scripts/test.mjs', '--nightly', 'packages/'],
+      ['node', 'scripts/packages/publish.mjs', '--dry-run'],
+    ],
+  },
+  {
+    name: 'generators',
+    minutes: 4,
+    tests: ['generators/'],
+    guards: ['openapi.json', 'test/generators/'],
+    steps: () => [
+      ['mkdir', '-p', 'build/generators'],
+      [
+        'cp',
+        'test/generators/package.json',
+        'test/generators/package-lock.json',
+        'build/generators/',
+      ],
+      ['npm', 'ci', '--prefix', 'build/generators', '--ignore-scripts', '--no-audit', '--no-fund'],
+      ['node', 'scripts/test.mjs', '--nightly', 'generators/'],
+    ],
+  },
+  {
+    name: 'bundle-and-images',
+    minutes: 10,
+    guards: ['Dockerfile', 'scripts/bundle/', 'scripts/container/', ...BUILD],
+    // Twice: what one build leaves behind must not change the next.
+    steps: () => [
+      ['node', 'scripts/bundle/test.mjs'],
+      ['node', 'scripts/container/replay.mjs', 'Dockerfile'],
+      ['node', 'scripts/bundle/test.mjs'],
+      ['node', 'scripts/container/replay.mjs', 'Dockerfile'],
+      ['node', 'scripts/container/replay.mjs', 'Dockerfile.cuda', '--without-cuda'],
+    ],
+  },
+  {
+    name: 'benches',
+    minutes: 30,
+    guards: ['bench/'],
+    steps: ({ folder }) => [
+      ['node', 'scripts/build-kernels.mjs', 'bench', '--if-possible'],
+      ...BENCHES.map((name) => ['node', 'dist/bench/main.js', '--full', '--out', folder, name]),
+      ['node', 'scripts/nightly/compare-benches.mjs', folder],
+    ],
+  },
+];
+
+/** Test files that have a part of their own. */
+const OWN_TESTS = LISTED.flatMap(({ tests = [] }) => tests);
+
+export const PARTS = LISTED.map((part) => ({
+  isScaled: false,
+  needs: [],
+  busyLoops: 0,
+  ...part,
+  steps: (context) => part.steps({ ...context, testsOfOthers: OWN_TESTS }),
+}));
+
+/** The parts that guard one of the paths; a guard is the beginning of a path. */
+export function partsGuarding(paths) {
+  return PARTS.filter(({ guards }) =>
+    guards.some((guard) => paths.some((path) => path.startsWith(guard))),
+  );
+}
