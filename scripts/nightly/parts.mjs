@@ -46,6 +46,8 @@ const LISTED = [
     minutes: 20,
     guards: ['test/support/', 'scripts/test.mjs', 'scripts/testing/'],
     steps: ({ seed, testsOfOthers }) => [
+      // Tests of the engine for GPUs use it.
+      ['node', 'scripts/build-kernels.mjs', 'cuda-emulated', '--if-possible'],
       [
         ...['node', 'scripts/test.mjs', '--nightly', '--random', `${seed}`],
         ...['.nightly.test.ts', ...testsOfOthers].flatMap((part) => ['--except', part]),

@@ -11,7 +11,7 @@ import type { Totals } from './faults/totals.js';
 import { natsMissing } from './nats-servers.js';
 
 const PROGRAM = fileURLToPath(new URL('./faults/main.js', import.meta.url));
-const FAULTS = 4;
+const FAULTS = 2;
 
 it('a cluster loses nothing when its nodes, servers, disks and links fail', {
   skip: natsMissing() ?? false,

@@ -104,8 +104,7 @@ export class NodeProcesses {
   }
 
   isRunning(node: string): boolean {
-    const child = this.#running.get(node)?.child;
-    return child !== undefined && child.exitCode === null && child.signalCode === null;
+    return this.#running.get(node)?.exit === null;
   }
 
   get pids(): readonly number[] {

@@ -16,6 +16,8 @@ export interface ServerProcess {
   /** From the start of the process until it listened, and until it was ready. */
   readonly listeningMs: number;
   readonly readyMs: number;
+  /** How the process ended; null while it runs. */
+  readonly exit: string | null;
   /** SIGTERM; resolves when the process has ended. */
   stop(): Promise<void>;
   /** SIGKILL. */
@@ -56,9 +58,8 @@ export async function startServerProcess(options: {
     clearTimeout(deadline);
     if (done === true) {
       // Its output ends before it does.
-      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
-      const end = child.signalCode ?? `exit ${child.exitCode}`;
-      throw new Error(`the server ended before it was ready (${end})`);
+      if (exitOf(child) === null) await once(child, 'exit');
+      throw new Error(`the server ended before it was ready (${exitOf(child)})`);
     }
     return value as string;
   };
@@ -67,7 +68,7 @@ export async function startServerProcess(options: {
   await next();
   const readyMs = performance.now() - startedAt;
   const end = async (signal: 'SIGTERM' | 'SIGKILL') => {
-    if (child.exitCode !== null || child.signalCode !== null) return;
+    if (exitOf(child) !== null) return;
     const closed = once(child, 'close');
     child.kill(signal);
     await closed;
@@ -77,9 +78,16 @@ export async function startServerProcess(options: {
     child,
     listeningMs,
     readyMs,
+    get exit() {
+      return exitOf(child);
+    },
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),
   };
+}
+
+function exitOf({ exitCode, signalCode }: ChildProcess): string | null {
+  return signalCode ?? (exitCode === null ? null : `exit ${exitCode}`);
 }
 
 export interface Reply {

@@ -20,6 +20,7 @@ import {
   settingsOf,
   type TestedService,
 } from '../../hostile/checker/service.js';
+import { halt, startOrKill } from '../../hostile/harness/disturbances.js';
 import type { NatsServers } from '../nats-servers.js';
 import { isRepeated, NodeProcesses } from '../node-processes.js';
 
@@ -120,25 +121,16 @@ export class ClusterService implements TestedService {
 
   async #start(node: string, isKilled: boolean): Promise<void> {
     if (isKilled) {
-      const afterMs = 2_500 * this.#random();
-      let timer: NodeJS.Timeout | undefined;
-      let isDone = false;
       try {
-        await this.#nodes.start(node, {
-          onSpawned: (child) => {
-            timer = setTimeout(() => {
-              isDone = true;
-              child.kill('SIGKILL');
-            }, afterMs);
-          },
+        const started = await startOrKill(2_500 * this.#random(), async (onSpawned) => {
+          await this.#nodes.start(node, { onSpawned });
+          return true;
         });
-        return;
+        if (started !== null) return;
+        this.marks.killsWhileStarting++;
       } catch (error) {
         // It may also end by itself, as it does while the NATS servers elect a leader.
-        if (!isDone && !isRepeated(error)) throw error;
-        if (isDone) this.marks.killsWhileStarting++;
-      } finally {
-        clearTimeout(timer);
+        if (!isRepeated(error)) throw error;
       }
     }
     await this.#nodes.startUntilReady(node);
@@ -216,12 +208,7 @@ export class ClusterService implements TestedService {
   async #haltNode(): Promise<void> {
     this.marks.nodeHalts++;
     const node = this.#node();
-    this.#nodes.signal(node, 'SIGSTOP');
-    try {
-      await sleep(HALT_MS_MAX * this.#random());
-    } finally {
-      this.#nodes.signal(node, 'SIGCONT');
-    }
+    await halt((signal) => this.#nodes.signal(node, signal), HALT_MS_MAX * this.#random());
   }
 
   async #killServer(): Promise<void> {
@@ -235,12 +222,7 @@ export class ClusterService implements TestedService {
   async #haltServer(): Promise<void> {
     this.marks.natsHalts++;
     const server = this.#server();
-    this.#servers.signal(server, 'SIGSTOP');
-    try {
-      await sleep(HALT_MS_MAX * this.#random());
-    } finally {
-      this.#servers.signal(server, 'SIGCONT');
-    }
+    await halt((signal) => this.#servers.signal(server, signal), HALT_MS_MAX * this.#random());
   }
 }
 

@@ -15,12 +15,15 @@ import {
 } from '../../../src/cluster/logs/collection-log.js';
 import { JetStreamStream } from '../../../src/cluster/logs/jetstream-stream.js';
 import { createRandom } from '../../database/harness.js';
+import { roundsOf } from '../../hostile/harness/program.js';
 import { eventually } from '../../support/waiting.js';
 import { commitOf } from '../log-contract.js';
 import { NatsServers } from '../nats-servers.js';
 
 export interface LogFaultsOptions {
   readonly faultCount: number;
+  /** No fault begins later than this after the start. */
+  readonly durationMs?: number;
   readonly seed: number;
   readonly onFault?: (line: string) => void;
 }
@@ -95,7 +98,8 @@ class Run {
       }
     })();
     const writing = ['a', 'b'].map((owner) => this.#write(owner));
-    for (let fault = 0; fault < this.#options.faultCount; fault++) await this.#disturb(fault);
+    const { faultCount: count, durationMs } = this.#options;
+    for (const fault of roundsOf({ count, durationMs })) await this.#disturb(fault);
     this.#ending.abort(new Error('the run ends'));
     await Promise.all(writing);
     const read = await this.#readAll(log);

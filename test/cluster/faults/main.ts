@@ -1,12 +1,11 @@
-// node dist/test/cluster/faults/main.js [--of nodes] [--faults 100] [--seed N] [--kinds kill-node,halt-nats]
+// node dist/test/cluster/faults/main.js [--of nodes] [--faults 100] [--minutes N] [--seed N] [--kinds kill-node,halt-nats]
 //   [--writers 12] [--acknowledged 200] [--replicas 2] [--log FILE]
 // node dist/test/cluster/faults/main.js --sum FILE
 //
 // Faults of the servers of a log, or with `--of nodes` those of whole clusters. README.md describes the options.
 
-import { parseArgs } from 'node:util';
 import { findFaketime } from '../../hostile/checker/service.js';
-import { quantile } from '../../hostile/overload/overload.js';
+import { namesOf, quantile, readOptions, summarize } from '../../hostile/harness/program.js';
 import { natsMissing } from '../nats-servers.js';
 import { FAULT_KINDS, FAULT_NAMES, type FaultKind, type FaultName } from './fault-kinds.js';
 import { runLogFaults } from './log-faults.js';
@@ -14,21 +13,17 @@ import { enterNamespaces, hasNamespaces, machinesMissing } from './machines.js';
 import { runNodeFaults } from './node-faults.js';
 import { appendTotals, sumOf, totalsOf } from './totals.js';
 
-const { values } = parseArgs({
-  options: {
-    faults: { type: 'string', default: '100' },
-    of: { type: 'string', default: 'log' },
-    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-    kinds: { type: 'string', default: FAULT_NAMES.join() },
-    writers: { type: 'string', default: '12' },
-    acknowledged: { type: 'string', default: '200' },
-    replicas: { type: 'string' },
-    log: { type: 'string' },
-    sum: { type: 'string' },
-  },
+const { seed, durationMs, values } = readOptions(Infinity, {
+  faults: 100,
+  of: 'log',
+  kinds: FAULT_NAMES.join(),
+  writers: 12,
+  acknowledged: 200,
+  replicas: undefined,
+  log: undefined,
+  sum: undefined,
 });
-const faultCount = Number(values.faults);
-const seed = Number(values.seed);
+const faultCount = values.faults;
 
 if (values.sum !== undefined) {
   console.log(JSON.stringify(sumOf(values.sum), null, 2));
@@ -40,8 +35,12 @@ if (values.sum !== undefined) {
 }
 
 async function disturbLog(): Promise<void> {
-  console.log(`seed ${seed}`);
-  const { resumedMs, ...counts } = await runLogFaults({ faultCount, seed, onFault: console.log });
+  const { resumedMs, ...counts } = await runLogFaults({
+    faultCount,
+    durationMs,
+    seed,
+    onFault: console.log,
+  });
   console.log(counts);
   const ascending = [...resumedMs].sort((a, b) => a - b);
   const [p50, p99] = [0.5, 0.99].map((share) => quantile(ascending, share).toFixed(0));
@@ -52,13 +51,14 @@ async function disturbNodes(): Promise<void> {
   const noMachines = hasNamespaces ? undefined : machinesMissing();
   if (!hasNamespaces && noMachines === undefined) await enterNamespaces();
   const kinds = chosenKinds({ machines: noMachines, faketime: faketimeMissing() });
-  console.log(`seed ${seed}, kinds ${kinds.join()}`);
+  console.log(`kinds ${kinds.join()}`);
   const report = await runNodeFaults({
     faultCount,
+    durationMs,
     seed,
     kinds,
-    writersPerNode: Number(values.writers),
-    acknowledgedMin: Number(values.acknowledged),
+    writersPerNode: values.writers,
+    acknowledgedMin: values.acknowledged,
     replicationFactor: values.replicas === undefined ? null : Number(values.replicas),
     log: console.log,
   });
@@ -66,8 +66,8 @@ async function disturbNodes(): Promise<void> {
   console.log(counts);
   const totals = totalsOf(report, seed);
   if (values.log !== undefined) appendTotals(values.log, totals);
+  summarize(details);
   console.log(JSON.stringify(totals));
-  process.exitCode = details.length > 0 ? 1 : 0;
 }
 
 function faketimeMissing(): string | undefined {
@@ -78,11 +78,8 @@ function faketimeMissing(): string | undefined {
 function chosenKinds(
   missing: Readonly<Record<'machines' | 'faketime', string | undefined>>,
 ): FaultName[] {
-  return values.kinds.split(',').filter((name): name is FaultName => {
-    if (!(name in FAULT_KINDS)) {
-      throw new Error(`--kinds has ${name}; expected any of ${FAULT_NAMES.join()}`);
-    }
-    const { needs }: FaultKind = FAULT_KINDS[name as FaultName];
+  return namesOf('kinds', values.kinds, FAULT_NAMES).filter((name) => {
+    const { needs }: FaultKind = FAULT_KINDS[name];
     const reason = needs === undefined ? undefined : missing[needs];
     if (reason !== undefined) console.log(`${name} is left out: ${reason}`);
     return reason === undefined;

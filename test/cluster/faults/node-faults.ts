@@ -7,13 +7,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRandom } from '../../database/harness.js';
-import { quantile } from '../../hostile/overload/overload.js';
+import { quantile, roundsOf } from '../../hostile/harness/program.js';
 import { FAULT_KINDS, type FaultKind, type FaultName } from './fault-kinds.js';
 import { FaultyCluster, NODES } from './faulty-cluster.js';
 import { Writers } from './writers.js';
 
 export interface NodeFaultsOptions {
   readonly faultCount: number;
+  /** No fault begins later than this after the start. */
+  readonly durationMs?: number;
   readonly seed: number;
   readonly kinds: readonly FaultName[];
   /** Clients that write at once to each node. */
@@ -90,9 +92,12 @@ class Run {
 
   async go(): Promise<NodeFaultsReport> {
     const startedAtMs = performance.now();
-    const { faultCount } = this.#options;
-    for (let round = 1; this.#faults.length < faultCount; round++) {
-      await this.#round(round, Math.min(ROUND_FAULTS_MAX, faultCount - this.#faults.length));
+    const { faultCount, durationMs = Infinity } = this.#options;
+    const roundCount = Math.ceil(faultCount / ROUND_FAULTS_MAX);
+    for (const round of roundsOf({ first: 1, count: roundCount, durationMs })) {
+      const leftMs = durationMs - (performance.now() - startedAtMs);
+      const count = Math.min(ROUND_FAULTS_MAX, faultCount - this.#faults.length);
+      await this.#round(round, { count, durationMs: leftMs });
     }
     const { failedStartCount, replacedCount } = this.#cluster;
     return {
@@ -109,7 +114,10 @@ class Run {
     };
   }
 
-  async #round(round: number, faultCount: number): Promise<void> {
+  async #round(
+    round: number,
+    faults: { readonly count: number; readonly durationMs: number },
+  ): Promise<void> {
     const { log, writersPerNode, acknowledgedMin, replicationFactor } = this.#options;
     const { nodes } = this.#cluster;
     const collection = `faults-${round}`;
@@ -118,7 +126,7 @@ class Run {
       await writers.createCollection();
       writers.start();
       await this.#whenAcknowledged(writers, acknowledgedMin);
-      for (let fault = 0; fault < faultCount; fault++) await this.#disturb(writers);
+      for (const _ of roundsOf(faults)) await this.#disturb(writers);
       await writers.stop();
       const { acknowledged, lost, doubled, details } = await writers.compare();
       log(

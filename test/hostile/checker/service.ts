@@ -1,11 +1,10 @@
 // The service under test, in lives: started on one data directory, killed or stopped, halted for a while, and
 // with a clock that jumps.
 
-import { once } from 'node:events';
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type ServerProcess, startServerProcess } from '../../support/server-process.js';
+import { halt, startOrKill } from '../harness/disturbances.js';
 import { Connections, type Sender } from './attempt.js';
 
 const KEEP_ALIVE_MS = 1_000;
@@ -154,38 +153,20 @@ export class Service implements TestedService {
   async start(mayKill: boolean): Promise<Sender> {
     for (;;) {
       const isKilled = mayKill && this.#random() < 0.3;
-      const server = await this.#tryStart(isKilled ? 1_500 * this.#random() : null);
-      if (server === null) continue;
+      const server = await startOrKill(isKilled ? 1_500 * this.#random() : null, (onSpawned) =>
+        startServerProcess({
+          dataDirectory: this.#dataDirectory,
+          settings: this.#settings,
+          onSpawned,
+        }),
+      );
+      if (server === null) {
+        this.marks.killsWhileStarting++;
+        continue;
+      }
       this.#server = server;
       this.#connections = new Connections(server.url, WAIT_MS_MAX);
       return this.#connections;
-    }
-  }
-
-  async #tryStart(killAfterMs: number | null): Promise<ServerProcess | null> {
-    let timer: NodeJS.Timeout | undefined;
-    let isKilled = false;
-    let hasEnded: Promise<unknown> | undefined;
-    try {
-      return await startServerProcess({
-        dataDirectory: this.#dataDirectory,
-        settings: this.#settings,
-        onSpawned: (child) => {
-          hasEnded = once(child, 'close');
-          if (killAfterMs === null) return;
-          timer = setTimeout(() => {
-            isKilled = true;
-            child.kill('SIGKILL');
-          }, killAfterMs);
-        },
-      });
-    } catch (error) {
-      if (!isKilled) throw error;
-      await hasEnded;
-      this.marks.killsWhileStarting++;
-      return null;
-    } finally {
-      clearTimeout(timer);
     }
   }
 
@@ -217,12 +198,7 @@ export class Service implements TestedService {
   async #halt(): Promise<void> {
     const { child } = this.#server!;
     this.marks.halts++;
-    child.kill('SIGSTOP');
-    try {
-      await sleep(HALT_MS_MAX * this.#random());
-    } finally {
-      child.kill('SIGCONT');
-    }
+    await halt((signal) => child.kill(signal), HALT_MS_MAX * this.#random());
   }
 
   /** Its time of day jumps; its monotonic clock goes on. */

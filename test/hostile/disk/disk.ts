@@ -371,10 +371,9 @@ export async function planCases(
 }
 
 /** How a process ended whose connection broke; null when it has not. */
-async function endOf({ child }: ServerProcess): Promise<string | null> {
-  if (child.exitCode === null && child.signalCode === null) {
-    const waiting = AbortSignal.timeout(60_000);
-    await once(child, 'exit', { signal: waiting }).catch(() => {});
+async function endOf(server: ServerProcess): Promise<string | null> {
+  if (server.exit === null) {
+    await once(server.child, 'exit', { signal: AbortSignal.timeout(60_000) }).catch(() => {});
   }
-  return child.signalCode ?? (child.exitCode === null ? null : `exit ${child.exitCode}`);
+  return server.exit;
 }

@@ -7,33 +7,32 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { createRandom } from '../../database/harness.js';
+import { namesOf, readOptions, roundsOf, summarize } from '../harness/program.js';
 import { type Case, type CaseReport, FaultyServer, PHASES, planCases } from './disk.js';
-import { CALLS, type Call, compileFaults, FAULTS, type Fault, STORE_FAULTS } from './faults.js';
+import { CALLS, compileFaults, FAULTS, type Fault, STORE_FAULTS } from './faults.js';
 import { runStorePlan } from './store-process.js';
 
-const { values } = parseArgs({
-  options: {
-    phases: { type: 'string', default: ['store', ...PHASES].join() },
-    calls: { type: 'string', default: CALLS.join() },
-    faults: { type: 'string', default: Object.keys(FAULTS).join() },
-    every: { type: 'string', default: '1' },
-    times: { type: 'string', default: '1' },
-    restart: { type: 'string', default: '10' },
-    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
-    random: { type: 'string', default: '0' },
-    share: { type: 'string', default: '0.01' },
-  },
+const ALL_PHASES = ['store', ...PHASES] as const;
+const ALL_FAULTS = Object.keys(FAULTS) as Fault[];
+
+const { seed, durationMs, values } = readOptions(Infinity, {
+  phases: ALL_PHASES.join(),
+  calls: CALLS.join(),
+  faults: ALL_FAULTS.join(),
+  every: 1,
+  times: 1,
+  restart: 10,
+  random: 0,
+  share: 0.01,
 });
-const seed = Number(values.seed);
-console.log(`seed ${seed}`);
 const folder = mkdtempSync(join(tmpdir(), 'sagitta-faults-library-'));
 const compiled = compileFaults(folder);
 if ('reason' in compiled) throw new Error(compiled.reason);
-const phases = values.phases.split(',');
-const calls = values.calls.split(',') as Call[];
-const faults = values.faults.split(',') as Fault[];
+const phases = namesOf('phases', values.phases, ALL_PHASES);
+const calls = namesOf('calls', values.calls, CALLS);
+const faults = namesOf('faults', values.faults, ALL_FAULTS);
+const found: string[] = [];
 
 /** Of one call and fault. */
 interface Row {
@@ -54,7 +53,7 @@ function note(name: string, what: string, report: CaseReport): void {
   if (report.outcome.refused.size > 0) row.refused++;
   row.violations += report.violations.length;
   console.log(`${what}: ${report.end ?? 'went on'}`, [...report.outcome.refused]);
-  for (const violation of report.violations) console.log(`  fault: ${violation}`);
+  found.push(...report.violations.map((violation) => `${what}: ${violation}`));
 }
 
 function nameOf({ phase, calls, fault }: Case): string {
@@ -65,13 +64,12 @@ async function runStore(library: string): Promise<void> {
   const { rows, violations } = await runStorePlan(library, {
     calls,
     faults: faults.filter((fault) => STORE_FAULTS.includes(fault)),
-    every: Number(values.every),
+    every: values.every,
     seed,
-    randomRounds: Number(values.random),
+    randomRounds: values.random,
   });
   console.table(rows);
-  for (const violation of violations) console.log(`fault: ${violation}`);
-  if (violations.length > 0) process.exitCode = 1;
+  found.push(...violations);
 }
 
 async function runServer(library: string): Promise<void> {
@@ -81,31 +79,26 @@ async function runServer(library: string): Promise<void> {
       phases: PHASES.filter((phase) => phases.includes(phase)),
       calls,
       faults,
-      every: Number(values.every),
-      times: Number(values.times),
+      every: values.every,
+      times: values.times,
       random: createRandom(seed),
     });
     console.log(`${cases.length} cases`);
-    for (const [i, fault] of cases.entries()) {
+    for (const i of roundsOf({ count: cases.length, durationMs })) {
+      const fault = cases[i]!;
       const name = nameOf(fault);
       note(name, `${i + 1} of ${cases.length}: ${name} at ${fault.nth}`, await server.run(fault));
-      if (i % Number(values.restart) === 0) await server.restart();
+      if (i % values.restart === 0) await server.restart();
     }
-    for (let i = 0; i < Number(values.random); i++) {
-      const report = await server.runRandom({ share: Number(values.share), seed: seed + i });
+    for (let i = 0; i < values.random; i++) {
+      const report = await server.runRandom({ share: values.share, seed: seed + i });
       note('random short writes', `random round with seed ${seed + i}`, report);
     }
     await server.restart();
-    for (const violation of [
-      ...server.model.takeViolations(),
-      ...(await server.checkLastBackup()),
-    ]) {
-      console.log(`at the end: ${violation}`);
-      process.exitCode = 1;
-    }
+    const last = [...server.model.takeViolations(), ...(await server.checkLastBackup())];
+    found.push(...last.map((violation) => `at the end: ${violation}`));
   } finally {
     console.table(rows);
-    if (Object.values(rows).some(({ violations }) => violations > 0)) process.exitCode = 1;
     await server.close();
   }
 }
@@ -114,5 +107,6 @@ try {
   if (phases.includes('store')) await runStore(compiled.library);
   if (phases.some((phase) => phase !== 'store')) await runServer(compiled.library);
 } finally {
+  summarize(found);
   rmSync(folder, { recursive: true, force: true });
 }

@@ -20,7 +20,7 @@ export interface FuzzOptions {
   readonly durationMs: number;
   /** The memory is measured, without collections, so many times in this duration. */
   readonly rounds: number;
-  /** How long clients work before the memory is measured the first time. */
+  /** How long clients work before the memory is measured the first time; 0: the memory is not measured. */
   readonly warmUpMs: number;
   /** Waits of `/livez` beyond this are reported with the requests of that time. */
   readonly probeMs: number;
@@ -48,17 +48,21 @@ export async function runFuzz(options: FuzzOptions): Promise<FuzzReport> {
   try {
     const run = new Run(loadDocument(), server, options);
     await run.tour();
+    const memory: Memory[] = [];
+    const measure = async () => {
+      if (options.warmUpMs === 0 || server.exit !== null) return;
+      await run.empty();
+      memory.push(await server.memory());
+    };
     await run.work(options.warmUpMs);
-    await run.empty();
-    const memory = [await server.memory()];
+    await measure();
     const probe = startProbe(
       { url: server.url, processId: server.processId, reportedMs: options.probeMs },
       run,
     );
     for (let round = 0; round < options.rounds && server.exit === null; round++) {
       await run.work(options.durationMs / options.rounds);
-      await run.empty();
-      if (server.exit === null) memory.push(await server.memory());
+      await measure();
     }
     const probed = await probe.stop();
     run.checkServer();

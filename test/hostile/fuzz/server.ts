@@ -82,8 +82,7 @@ export async function startFuzzedServer(): Promise<FuzzedServer> {
     processId: child.pid!,
     authorization,
     get exit() {
-      const { exitCode, signalCode } = child;
-      return exitCode === null && signalCode === null ? null : `${signalCode ?? exitCode}`;
+      return server.exit;
     },
     async memory() {
       const { text } = await caller.call('GET', '/metrics', undefined, headers);

@@ -86,14 +86,13 @@ export async function runOverload({
     const { outcomes: small, tookMs } = await sendSmall(caller.call, isOver, seed);
     clearInterval(measuring);
     const heavy = await stopClients(worker);
-    const { exitCode, signalCode } = server.child;
     return {
       heavy,
       small,
       smallMs: tookMs.sort((a, b) => a - b),
       bytesMax,
       killCount: cgroup.killCount,
-      exit: exitCode === null && signalCode === null ? null : `${signalCode ?? exitCode}`,
+      exit: server.exit,
     };
   } finally {
     caller.close();
@@ -177,10 +176,3 @@ export function findFaults({ heavy, small, exit, killCount }: OverloadReport): s
 
 /** 504: a request that has waited longer than its deadline. */
 const EXPECTED = new Set(['200', '429', '503', '504']);
-
-/** The value below which the share of the ascending values is. */
-export function quantile(ascending: readonly number[], share: number): number {
-  return (
-    ascending[Math.min(ascending.length - 1, Math.floor(ascending.length * share))] ?? Number.NaN
-  );
-}

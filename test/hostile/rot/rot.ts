@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createRandom } from '../../database/harness.js';
+import { roundsOf } from '../harness/program.js';
 import { damage, type FileKind, type FileToDamage, kindOf } from './damage.js';
 import type { Examination, Failure } from './examination.js';
 import type { ExaminerInput } from './examiner.js';
@@ -71,9 +72,8 @@ interface Target {
 }
 
 export async function runRot(options: RotOptions): Promise<RotReport> {
-  const { caseCount, seed, first = 0, durationMs = Infinity, onCase = () => {} } = options;
+  const { caseCount, seed, first = 0, durationMs, onCase = () => {} } = options;
   const { isStoreOnly = false } = options;
-  const endMs = performance.now() + durationMs;
   const folder = mkdtempSync(join(tmpdir(), 'sagitta-rot-'));
   const examiner = new Examiner();
   try {
@@ -83,8 +83,7 @@ export async function runRot(options: RotOptions): Promise<RotReport> {
     const expected = await examineIntact(folder, examiner, isStoreOnly);
     const outcomes: Record<string, Record<string, number>> = {};
     const faults: string[] = [];
-    for (let number = first; number < first + caseCount; number++) {
-      if (performance.now() > endMs) break;
+    for (const number of roundsOf({ first, count: caseCount, durationMs })) {
       const random = createRandom(seed * 1_000_003 + number);
       // Tables have most of what can go wrong.
       const drawn = random() < 0.4 && kinds.includes('tables') ? 'tables' : pick(kinds, random);

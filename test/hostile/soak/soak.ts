@@ -12,7 +12,7 @@ import {
   type ServerProcess,
   startServerProcess,
 } from '../../support/server-process.js';
-import { quantile } from '../overload/overload.js';
+import { quantile } from '../harness/program.js';
 import { readDisk, readHeapBytes, readProcess, type Sample } from './samples.js';
 import { type Call, must, Workload } from './workload.js';
 
