@@ -1,6 +1,7 @@
 // Values for the schemas of the document. What a schema leaves open (the dimension of a vector, which ids exist)
 // comes from what is known of the service, so that most requests get past the validation.
 
+import fc from 'fast-check';
 import type { Json, JsonObject } from '../../../src/common/types.js';
 import type { Schema } from './document.js';
 import { DECLARED_SCHEMA, makeFilter, makeMetadata, PATHS } from './filters.js';
@@ -26,6 +27,8 @@ const OPTIONAL_SHARE = 0.25;
 /** Lists have at most so many elements, whatever the schema allows. */
 const ITEMS_MAX = 3;
 const DEPTH_MAX = 6;
+/** Characters of a text that is not a word. */
+const SHORT = 40;
 const KEYS_REMEMBERED_MAX = 32;
 
 export function makeValue(schemas: Schemas, schema: Schema, target: Target): Json {
@@ -58,11 +61,12 @@ class Maker {
   #makeUnnamed(schema: Schema, place: string, depth: number): Json {
     const { random } = this.#target;
     if (schema.const !== undefined) return schema.const;
-    if (schema.enum !== undefined) return random.pick(schema.enum);
+    if (schema.enum !== undefined) return random.draw(fc.constantFrom(...schema.enum));
     const choices = schema.anyOf ?? schema.oneOf;
     if (choices !== undefined) return this.make(random.pick(choices), place, depth);
-    const { type = 'null' } = schema;
-    switch (typeof type === 'string' ? type : random.pick(type)) {
+    const { type: types = 'null' } = schema;
+    const type = typeof types === 'string' ? types : random.pick(types);
+    switch (type) {
       case 'object':
         return this.#object(schema, place, depth + 1);
       case 'array': {
@@ -70,23 +74,9 @@ class Maker {
         const count = random.between(least, Math.max(least, ITEMS_MAX));
         return random.list(count, () => this.make(schema.items ?? {}, `${place}[]`, depth + 1));
       }
-      case 'integer':
-        return this.#integer(schema);
-      case 'number':
-        return (schema.minimum ?? schema.exclusiveMinimum ?? 0) + random.next();
-      case 'boolean':
-        return random.chance(0.5);
-      case 'string':
-        return random.word();
       default:
-        return null;
+        return random.draw(leafOf(schema, type));
     }
-  }
-
-  #integer({ minimum = 0, maximum = 1_000 }: Schema): number {
-    const { random } = this.#target;
-    if (random.chance(0.1)) return random.pick([minimum, Math.min(maximum, 1_000)]);
-    return random.between(minimum, Math.min(maximum, 20));
   }
 
   #object(schema: Schema, place: string, depth: number): JsonObject {
@@ -104,6 +94,33 @@ class Maker {
       }
     }
     return made;
+  }
+}
+
+/** Any value of a type that has no parts, within the bounds of its schema; small ones mostly, as they cost less. */
+function leafOf(schema: Schema, type: string): fc.Arbitrary<Json> {
+  const { minimum, exclusiveMinimum, maximum, minLength = 0, maxLength = SHORT } = schema;
+  switch (type) {
+    case 'integer': {
+      const min = minimum ?? 0;
+      const small = fc.integer({ min, max: Math.max(min, Math.min(maximum ?? 20, 20)) });
+      const bounds = fc.constantFrom(min, Math.min(maximum ?? 1_000, 1_000));
+      return fc.oneof({ weight: 9, arbitrary: small }, { weight: 1, arbitrary: bounds });
+    }
+    case 'number': {
+      const min = minimum ?? exclusiveMinimum ?? 0;
+      const max = Math.min(maximum ?? min + 1, min + 1);
+      return fc.double({ min, minExcluded: minimum === undefined, max, noNaN: true });
+    }
+    case 'boolean':
+      return fc.boolean();
+    case 'string': {
+      const word = fc.nat({ max: 39 }).map((number) => `w${number}`);
+      const any = fc.string({ unit: 'grapheme', minLength, maxLength: Math.min(maxLength, SHORT) });
+      return fc.oneof({ weight: 4, arbitrary: word }, { weight: 1, arbitrary: any });
+    }
+    default:
+      return fc.constant(null);
   }
 }
 
