@@ -14,6 +14,7 @@ it('the service answers any request as openapi.json describes', async () => {
     seed,
     clientCount: 3,
     durationMs: 8_000,
+    requestsMin: 2_500,
     rounds: 1,
     warmUpMs: 0,
     probeMs: HANG_MS,

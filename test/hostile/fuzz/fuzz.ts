@@ -18,6 +18,8 @@ export interface FuzzOptions {
   readonly seed: number;
   readonly clientCount: number;
   readonly durationMs: number;
+  /** At least so many requests, within ten times the duration, since a busy machine does few; by default 0. */
+  readonly requestsMin?: number;
   /** The memory is measured, without collections, so many times in this duration. */
   readonly rounds: number;
   /** How long clients work before the memory is measured the first time; 0: the memory is not measured. */
@@ -54,7 +56,7 @@ export async function runFuzz(options: FuzzOptions): Promise<FuzzReport> {
       await run.empty();
       memory.push(await server.memory());
     };
-    await run.work(options.warmUpMs);
+    if (options.warmUpMs > 0) await run.work(options.warmUpMs);
     await measure();
     const probe = startProbe(
       { url: server.url, processId: server.processId, reportedMs: options.probeMs },
@@ -89,7 +91,7 @@ interface InFlight {
 const FIRST_REQUESTS = [
   ['createCollection', 6],
   ['writeVectors', 25],
-  ['changeAliases', 6],
+  ['putAlias', 6],
 ] as const;
 /** Of requests to an operation that are to succeed, or to be refused. */
 const ATTEMPTS_MAX = 60;
@@ -148,16 +150,19 @@ class Run {
 
   /** All clients, for so long, or until the server has ended. */
   async work(durationMs: number): Promise<void> {
-    const { seed, clientCount } = this.#options;
-    const endMs = performance.now() + durationMs;
+    const { seed, clientCount, requestsMin = 0 } = this.#options;
+    const startMs = performance.now();
+    const isOver = () => {
+      const tookMs = performance.now() - startMs;
+      const isEnough = this.requestCount >= requestsMin || tookMs > 10 * durationMs;
+      return (tookMs > durationMs && isEnough) || this.#server.exit !== null;
+    };
     this.#round++;
     const clients = Array.from({ length: clientCount }, async (_, index) => {
       const random = new Random(seed + this.#round * 1_000 + index);
       const maker = new DraftMaker(this.#document, this.#world, random);
       const connection = new Connection(this.#server.url);
-      while (performance.now() < endMs && this.#server.exit === null) {
-        await this.#sendOne(connection, maker, random);
-      }
+      while (!isOver()) await this.#sendOne(connection, maker, random);
       connection.close();
     });
     await Promise.all(clients);
