@@ -27,7 +27,7 @@ const { sum, ...options } = parseArgs({
 if (sum !== undefined) {
   run([FAULTS, '--sum', sum]);
 } else {
-  run(['scripts/test.mjs', 'cluster/', '--full'], { SAGITTA_TEST_CLUSTER: 'all' });
+  run(['scripts/test.mjs', 'cluster/', '--nightly'], { SAGITTA_TEST_CLUSTER: 'all' });
   const given = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]);
   run([FAULTS, '--of', 'nodes', ...given]);
 }
