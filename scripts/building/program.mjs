@@ -37,11 +37,11 @@ const ENTRIES = [
 ];
 
 /**
- * Packages that stay in node_modules: they have binaries or files that they find beside their code, or only few
- * installations ever load them.
+ * Packages that stay in node_modules: they have binaries or files that they find beside their code, or few installations
+ * ever load them.
  */
 const EXTERNAL =
-  /^(@fastify\/(static|swagger-ui)|@nats-io|@opentelemetry|@tensorflow|h5wasm|lmdb|parquet-wasm|piscina|snowball-stemmers)(\/|$)/;
+  /^(@fastify\/(ajv-compiler|fast-json-stringify-compiler|static|swagger-ui)|light-my-request|@nats-io|@opentelemetry|@tensorflow|h5wasm|lmdb|parquet-wasm|piscina|snowball-stemmers)(\/|$)/;
 
 /**
  * Escapes all other characters: a file that has one takes two bytes of memory for each of its characters, and Node

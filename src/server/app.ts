@@ -108,6 +108,18 @@ const PIPELINE = 'pipeline';
 const LISTENER = 'listener';
 const ROUTES = 'routes';
 
+function refuseSchema(): never {
+  throw new Error('assertion failed: no route has a schema of Fastify');
+}
+
+/** Routes have zod schemas, so that Fastify need not load its compilers of JSON Schema. */
+const NO_COMPILERS = {
+  compilersFactory: {
+    buildValidator: refuseSchema,
+    buildSerializer: refuseSchema,
+  },
+};
+
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   const { database, limits, logger, metrics, tls = null, trustedProxies = [] } = options;
   const { consoleFolder = null, cors = null, memoryBytes = null } = options;
@@ -168,6 +180,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     routerOptions: { maxParamLength: PARAMETER_CHARACTERS_MAX },
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     serverFactory: (handler) => listener.create(handler),
+    schemaController: NO_COMPILERS,
     // The pipeline replies itself while the service is stopping.
     return503OnClosing: false,
     frameworkErrors(error, request, reply) {
