@@ -56,6 +56,19 @@ export interface RequestStep {
   readonly save?: Readonly<Record<string, string>>;
 }
 
+/**
+ * Requests to one path that are all refused, as a table: in each row the body (`raws`: as text), the status and the code,
+ * and if there are any the pointer of the finding and further members of the problem. A row becomes a step.
+ */
+interface RefusalStep {
+  /** Method and path. */
+  readonly refuse: string;
+  readonly bodies?: readonly RefusalRow<Json>[];
+  readonly raws?: readonly RefusalRow<string>[];
+}
+
+type RefusalRow<Body> = readonly [Body, string, (string | null)?, Omit<ExpectedProblem, 'code'>?];
+
 /** The rows of {{collection}} that a filter means, the same for count, list, query and delete. */
 export interface FilterStep {
   readonly filter: JsonObject;
@@ -107,12 +120,29 @@ export function readCaseFiles(): { name: string; file: CaseFile }[] {
     .map((name) => {
       const file = JSON.parse(readFileSync(`${directory}/${name}`, 'utf8')) as CaseFile;
       checkMembers(file, name);
-      return { name, file };
+      const cases = file.cases.map((own) => ({ ...own, steps: own.steps.flatMap(stepsOf) }));
+      return { name, file: { ...file, cases } };
     });
+}
+
+/** The steps of a table of refusals; any other step is itself. */
+function stepsOf(step: Step | RefusalStep): Step[] {
+  if (!('refuse' in step)) return [step];
+  const [method, path] = step.refuse.split(' ') as [string, string];
+  const rows = [
+    ...(step.bodies ?? []).map(([body, ...rest]) => [{ body }, ...rest] as const),
+    ...(step.raws ?? []).map(([raw, ...rest]) => [{ raw }, ...rest] as const),
+  ];
+  return rows.map(([sent, found, pointer = null, more = {}]) => {
+    const [status, code] = found.split(' ') as [string, string];
+    const problem = { code, ...(pointer !== null && { pointer }), ...more };
+    return { method, path, ...sent, expect: { status: Number(status), problem } };
+  });
 }
 
 const CASE = 'name steps defect bothPrefixes server collection vectors other';
 const STEPS = {
+  refuse: 'refuse bodies raws',
   method: 'method path query headers body raw base64 operational server times expect save',
   filter: 'filter matches',
   together: 'together apartMs',
@@ -132,7 +162,7 @@ function checkMembers(file: CaseFile, name: string): void {
   }
 }
 
-function checkStep(step: Step, place: string): void {
+function checkStep(step: Step | RefusalStep, place: string): void {
   const kind = (Object.keys(STEPS) as (keyof typeof STEPS)[]).find((member) => member in step);
   if (kind === undefined) throw new Error(`${place}: a step of no known kind`);
   refuseOthers(step, STEPS[kind], place);
