@@ -4,8 +4,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** Collections that are asked for take a fifth of the time of the thread at most. */
-const REST_PER_COLLECTION = 4;
+/** Collections that are asked for take a twentieth of the time of the thread at most. */
+const REST_PER_COLLECTION = 19;
 
 let collect: (() => void) | undefined;
 let isScheduled = false;
