@@ -9,19 +9,21 @@
 //   node scripts/build-kernels.mjs cuda             the kernels for NVIDIA GPUs, with nvcc
 //   node scripts/build-kernels.mjs cuda-test-emulated    the CUDA tests, emulated on the CPU
 //   … cuda-test-emulated-slow    with every access instrumented, to find races
-//   … cuda --arch 90a --verbose                     for one architecture, with register counts
-//   … --report --arch 90a --arch 80                 a table of what the kernels for GPUs need
+//   … cuda --arch 90a                               for one architecture
+//   … --report 90a --report 80                      a table of what the kernels in `cuda` need there
 //   … --if-possible                                 on failure, print one line and exit with 0
 //   … --cross aarch64-linux-gnu-g++                 cross compile into another directory
 //
-// A compiled file is named by a digest of all that went into it: source, headers, flags and compiler. It is kept in
-// ~/.cache/sagitta/objects, or where SAGITTA_OBJECTS says, so that no program, checkout or image compiles it again.
+// A compiled file is named by a digest of all that went into it: source, the headers that it includes, flags and
+// compiler. It is kept in ~/.cache/sagitta/objects, or where SAGITTA_OBJECTS says, so that no program, checkout or image
+// compiles it again. Beside a file with kernels for GPUs is what these need, for --report.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -32,7 +34,7 @@ import {
 } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism, homedir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
@@ -41,6 +43,9 @@ const kernels = join(root, 'kernels');
 const objects = process.env.SAGITTA_OBJECTS ?? join(homedir(), '.cache', 'sagitta', 'objects');
 /** Kept of compiled files; those that were not used for longest are removed. With all kernels for GPUs one build has 0.4 GB. */
 const OBJECT_BYTES_MAX = 2e9;
+/** The start of the names of folders in which compilers write, and how long a compiler takes at most. */
+const FRESH = 'new-';
+const FRESH_MS_MAX = 86_400_000;
 
 const WARNINGS = '-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror'.split(' ');
 const BASE = ['-std=c++20', '-g', '-fPIC', '-fvisibility=hidden', '-ffp-contract=off', ...WARNINGS];
@@ -114,12 +119,13 @@ const EMULATION_TEST = ['.cu', '.cpp'].flatMap((end) =>
 );
 // GCC wrongly reports variables set between two jumps of a fiber as uninitialized.
 const EMULATED = ['-DSAGITTA_EMULATE_CUDA', '-Wno-unknown-pragmas', '-Wno-maybe-uninitialized'];
+/** The same for all programs under these sanitizers, so that they share what is compiled. */
 const CUDA_ADDON = ['node/batch.cpp', 'node/cuda_addon.cpp'];
 const CUDA_TEST = ['check.cpp', 'test_batch.cpp', 'cuda_remote_test.cu', 'cuda_test.cu'].map(
   (name) => `testing/${name}`,
 );
 const CUDA_BENCH = ['testing/check.cpp', 'cuda/bench/bench.cpp', 'cuda/bench/peaks.cu'];
-const SANITIZED = ['-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
+const SANITIZED = ['-O1', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
 
 /** Fuzzers report what they read out of bounds, too. */
 const FUZZED = [
@@ -170,7 +176,7 @@ const TARGETS = {
     isPortable: true,
   },
   test: { file: 'test', sources: TEST, flags: ['-O3'] },
-  'test-memory': { file: 'test-memory', sources: TEST, flags: ['-O2', ...SANITIZED] },
+  'test-memory': { file: 'test-memory', sources: TEST, flags: SANITIZED },
   // Without -mavx512…: SIMDe's headers emulate the instructions that the CPU lacks.
   'test-emulated': {
     file: 'test-emulated',
@@ -185,9 +191,9 @@ const TARGETS = {
   cuda: deviceTarget('sagitta-cuda.node', ...CUDA_ADDON),
   'cuda-bench': deviceTarget('cuda-bench', ...CUDA_BENCH),
   'cuda-test': deviceTarget('cuda-test', ...CUDA_TEST),
-  'cuda-emulated': emulatedTarget('sagitta-cuda-emulated.node', ['-O2'], ...CUDA_ADDON),
-  'cuda-bench-emulated': emulatedTarget('cuda-bench-emulated', ['-O2'], ...CUDA_BENCH),
-  'cuda-test-emulated': emulatedTarget('cuda-test-emulated', ['-O1', ...SANITIZED], ...CUDA_TEST),
+  'cuda-emulated': emulatedTarget('sagitta-cuda-emulated.node', ['-O3'], ...CUDA_ADDON),
+  'cuda-bench-emulated': emulatedTarget('cuda-bench-emulated', ['-O3'], ...CUDA_BENCH),
+  'cuda-test-emulated': emulatedTarget('cuda-test-emulated', SANITIZED, ...CUDA_TEST),
   'cuda-test-emulated-slow': instrumentedTarget(
     'cuda-test-emulated-slow',
     ...CUDA,
@@ -199,7 +205,8 @@ const TARGETS = {
   'emulation-test': {
     file: 'emulation-test',
     sources: [...EMULATION, ...EMULATION_TEST],
-    flags: ['-O1', ...SANITIZED, ...EMULATED],
+    flags: SANITIZED,
+    isEmulated: true,
   },
   'emulation-test-slow': instrumentedTarget('emulation-test-slow', ...EMULATION, ...EMULATION_TEST),
   'platform-test': {
@@ -210,7 +217,13 @@ const TARGETS = {
   },
 };
 
+/** Checkouts have the modules that tell what kernels need, packages and images do not. */
+const HAS_REPORT = existsSync(join(root, 'scripts', 'gpu', 'cubin.mjs'));
+
 class BuildError extends Error {}
+
+/** What has been read of kernels. */
+const texts = new Map();
 
 /** Of what compiled files include from packages and from Node. */
 const VERSIONS = [
@@ -222,10 +235,9 @@ const DEFAULT_NAMES = ['addon'];
 const WITHOUT_FILES =
   'vectors are read into memory instead of mapped: no addon for files was built';
 
-const { names, arch, cross, verbose, isOptional, isReport } = parseArguments(process.argv.slice(2));
+const { names, arch, cross, report, isOptional } = parseArguments(process.argv.slice(2));
 try {
-  if (isReport) await printReport();
-  else await buildAll();
+  await buildAll();
 } catch (error) {
   if (!(error instanceof BuildError)) throw error;
   const [line, ...rest] = error.message.split('\n');
@@ -244,16 +256,6 @@ async function buildAll() {
   if (names === DEFAULT_NAMES) await buildForNode(compiler);
 }
 
-/** Instructions, registers and shared memory of the kernels for GPUs. The module is in checkouts only. */
-async function printReport() {
-  const { reportKernels } = await import('./gpu/kernel-report.mjs');
-  const wanted = arch.length === 0 ? ARCHITECTURES : arch;
-  const command = [findNvcc().command, ...NVCC];
-  for (const line of reportKernels({ command, folder: kernels, sources: CUDA, arch: wanted })) {
-    console.log(line);
-  }
-}
-
 function parseArguments(args) {
   const { values, positionals } = parseArgs({
     args,
@@ -262,22 +264,16 @@ function parseArguments(args) {
       cross: { type: 'string' },
       arch: { type: 'string', multiple: true },
       'if-possible': { type: 'boolean' },
-      report: { type: 'boolean' },
-      verbose: { type: 'boolean' },
+      report: { type: 'string', multiple: true },
     },
   });
-  const names = positionals.length === 0 ? DEFAULT_NAMES : positionals;
-  const { arch = [], cross = null, verbose = false } = values;
+  const { arch = [], cross = null, report = [] } = values;
+  const defaults = report.length > 0 ? ['cuda'] : DEFAULT_NAMES;
+  const names = positionals.length === 0 ? defaults : positionals;
   requireKnown(names, Object.keys(TARGETS));
   requireKnown(arch, ARCHITECTURES);
-  return {
-    names,
-    arch,
-    cross,
-    verbose,
-    isOptional: values['if-possible'],
-    isReport: values.report,
-  };
+  requireKnown(report, arch.length === 0 ? ARCHITECTURES : arch);
+  return { names, arch, cross, report, isOptional: values['if-possible'] };
 }
 
 /** What the server does without the addons of these names. */
@@ -332,7 +328,7 @@ function fuzzTarget(name, ...sources) {
 
 function emulatedTarget(file, flags, ...own) {
   const sources = [...CUDA, ...EMULATION, ...LIBRARY, ...own];
-  return { file, sources, flags: [...flags, ...EMULATED] };
+  return { file, sources, flags, isEmulated: true };
 }
 
 /**
@@ -340,8 +336,8 @@ function emulatedTarget(file, flags, ...own) {
  * is not linked.
  */
 function instrumentedTarget(file, ...sources) {
-  const kernelFlags = ['-fsanitize=thread'];
-  return { file, sources, flags: ['-O1', ...EMULATED], kernelFlags };
+  const kernelFlags = ['-O1', '-fsanitize=thread'];
+  return { file, sources, flags: ['-O3'], kernelFlags, isEmulated: true };
 }
 
 function sourcesIn(folder, end) {
@@ -394,6 +390,7 @@ async function build(name, compiler) {
     libraries = [],
     isBaseline = false,
     isCuda = false,
+    isEmulated = false,
     isPortable = isCuda,
   } = TARGETS[name];
   const nvcc = isCuda ? findNvcc() : null;
@@ -403,13 +400,10 @@ async function build(name, compiler) {
   const folder = join(root, 'build', directory);
   mkdirSync(objects, { recursive: true });
   mkdirSync(folder, { recursive: true });
-  const files = readdirSync(kernels, { recursive: true }).sort();
-  const paths = files.filter((path) => path.endsWith('.h'));
-  const hashOfAll = (some) => hashOf(some.map((path) => readFileSync(join(kernels, path), 'utf8')));
-  const headers = hashOfAll(paths.filter((path) => !path.includes('cuda')));
-  const headersAndCuda = hashOfAll(paths);
   const jobs = sources.map((source) => {
-    const content = readFileSync(join(kernels, source), 'utf8');
+    const inputs = filesReadBy(source);
+    const isEmulatedHere = isEmulated && !LIBRARY.includes(source);
+    const isKernel = textOf(source).includes('__global__');
     const special = isBaseline ? {} : FLAGS[compiler.architecture];
     const isForDevice = isCuda && source.endsWith('.cu');
     const command = isForDevice
@@ -417,13 +411,12 @@ async function build(name, compiler) {
       : [
           compiler.command,
           ...compileFlags(source, flags, special, compiler),
-          ...(content.includes('__global__') ? kernelFlags : []),
+          ...(isEmulatedHere ? EMULATED : []),
+          ...(isKernel ? kernelFlags : []),
           '-c',
         ];
     const stamp = hashOf([
-      source,
-      source.includes('cuda') ? headersAndCuda : headers,
-      content,
+      ...inputs.flatMap((path) => [path, textOf(path)]),
       // The same for every checkout; the versions of packages are in their paths' place.
       command.join(' ').replaceAll(root, '').replaceAll(dirname(process.execPath), ''),
       source.startsWith('node/') || source === 'files/addon.cpp' ? VERSIONS : '',
@@ -431,11 +424,38 @@ async function build(name, compiler) {
       isForDevice ? nvcc.version : '',
     ]);
     const object = join(objects, `${stamp}.o`);
-    return { source, object, stamp, command: [...command, source, '-o'] };
+    const figures = isForDevice && isKernel && HAS_REPORT ? join(objects, `${stamp}.json`) : null;
+    return { source, object, figures, stamp, command: [...command, source, '-o'] };
   });
-  await runAll(jobs.filter(({ object }) => !isKept(object)).map((job) => compile(job)));
+  await runAll(jobs.filter((job) => !isKept(job)).map((job) => compile(job)));
+  if (isCuda && report.length > 0) await printReport(jobs);
   removeUnused();
   link(join(folder, file), jobs, { flags, libraries, compiler, nvcc, isPortable });
+}
+
+/** A table of what the kernels need, which their compilation has told. */
+async function printReport(jobs) {
+  const { linesOfReport } = await import('./gpu/kernel-report.mjs');
+  const kept = jobs.flatMap(({ figures }) => figures ?? []);
+  const found = kept.flatMap((path) => JSON.parse(readFileSync(path, 'utf8')));
+  for (const line of linesOfReport(found, report)) console.log(line);
+}
+
+/** The source and all files of the project that it includes, directly or not, relative to kernels. */
+function filesReadBy(source) {
+  const found = new Set([source]);
+  for (const path of found) {
+    for (const [, name] of textOf(path).matchAll(/^\s*#\s*include\s+"([^"]+)"/gm)) {
+      const included = relative(kernels, join(kernels, dirname(path), name));
+      if (existsSync(join(kernels, included))) found.add(included);
+    }
+  }
+  return [...found];
+}
+
+function textOf(path) {
+  if (!texts.has(path)) texts.set(path, readFileSync(join(kernels, path), 'utf8'));
+  return texts.get(path);
 }
 
 function nvccCommand(nvcc, compiler) {
@@ -446,8 +466,8 @@ function nvccCommand(nvcc, compiler) {
     ...[...NVCC, '-ccbin', compiler.command, '-Xcompiler', NVCC_HOST.join(',')],
     ...wanted.flatMap((name) => ['-gencode', `arch=compute_${name},code=sm_${name}`]),
     ...ptx.flatMap((name) => ['-gencode', `arch=compute_${name},code=compute_${name}`]),
-    ...['--threads', String(Math.ceil(availableParallelism() / Math.max(1, CUDA.length)))],
-    ...(verbose ? ['-Xptxas', '-v'] : []),
+    // For the report.
+    ...['-Xptxas', '-v'],
   ];
 }
 
@@ -458,7 +478,7 @@ function compileFlags(source, flags, targetFlags, { isClang }) {
   return [
     ...BASE,
     // Debug information has the same paths in every checkout.
-    `-ffile-prefix-map=${kernels}=kernels`,
+    `-ffile-prefix-map=${root}=`,
     ...flags,
     ...special,
     ...quiet,
@@ -510,10 +530,14 @@ function headerFlagsOfNode() {
 }
 
 /** Whether the file is compiled already; it then counts as used now. */
-function isKept(object) {
-  if (!existsSync(object)) return false;
-  utimesSync(object, new Date(), new Date());
-  return true;
+function isKept({ object, figures }) {
+  const needed = [object, figures].filter((path) => path !== null);
+  try {
+    for (const path of needed) utimesSync(path, new Date(), new Date());
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function removeUnused() {
@@ -522,9 +546,10 @@ function removeUnused() {
     .map((path) => ({ path, ...statIfPresent(path) }))
     .sort((left, right) => right.usedMs - left.usedMs);
   let bytes = 0;
-  for (const { path, size } of kept) {
+  for (const { path, size, usedMs } of kept) {
     bytes += size;
-    if (bytes > OBJECT_BYTES_MAX) rmSync(path, { force: true });
+    const isAbandoned = basename(path).startsWith(FRESH) && Date.now() - usedMs > FRESH_MS_MAX;
+    if (bytes > OBJECT_BYTES_MAX || isAbandoned) rmSync(path, { force: true, recursive: true });
   }
 }
 
@@ -534,40 +559,44 @@ function statIfPresent(path) {
   return { size: found?.size ?? 0, usedMs: found?.mtimeMs ?? 0 };
 }
 
-function compile({ source, object, command }) {
-  return () =>
-    new Promise((resolve, reject) => {
-      // Renamed when it is whole, since other builds use the same folder.
-      const fresh = `${object}.${process.pid}.new`;
-      const child = spawn(command[0], [...command.slice(1), fresh], { cwd: kernels });
-      let output = '';
-      child.stderr.on('data', (chunk) => {
-        output += chunk;
-      });
-      child.on('error', reject);
-      child.on('close', (code) => {
-        if (code !== 0) {
-          rmSync(fresh, { force: true });
-          reject(new BuildError(`${basename(source)} failed to compile\n${output}`));
-          return;
-        }
-        reportRegisters(basename(source), output);
-        renameSync(fresh, object);
-        resolve();
-      });
-    });
+function compile({ source, object, figures, command }) {
+  return async () => {
+    // Renamed when it is whole, since other builds use the same folder.
+    const scratch = mkdtempSync(join(objects, FRESH));
+    try {
+      const fresh = join(scratch, basename(object));
+      const keep = figures === null ? [] : ['--keep', '--keep-dir', scratch];
+      const log = await runCompiler(source, [...command, fresh, ...keep]);
+      for (const line of log.match(/.*\(C7\d+\).*/g) ?? []) console.error(`${source}: ${line}`);
+      if (figures !== null) {
+        const { figuresOfKernels } = await import('./gpu/cubin.mjs');
+        const path = join(scratch, basename(figures));
+        writeFileSync(path, JSON.stringify(figuresOfKernels(scratch, log)));
+        renameSync(path, figures);
+      }
+      renameSync(fresh, object);
+    } finally {
+      rmSync(scratch, { recursive: true, force: true });
+    }
+  };
 }
 
-/** Prints ptxas's figures of each kernel (with --verbose), and its warnings about serialised code. */
-function reportRegisters(source, output) {
-  const demangled = spawnSync('c++filt', { input: output, encoding: 'utf8' }).stdout ?? output;
-  const plain = demangled.replaceAll('(anonymous namespace)::', '');
-  const figures =
-    /function '([^'(]*)[^']*' for '(\w+)'[\s\S]*?(\d+) bytes spill st[\s\S]*?Used (\d+)/g;
-  for (const [, name, target, spilled, used] of plain.matchAll(figures)) {
-    console.log(`${source} ${target} ${name}: ${used} registers, ${spilled} bytes spilled`);
-  }
-  for (const line of output.match(/.*\(C7\d+\).*/g) ?? []) console.error(`${source}: ${line}`);
+/** What the compiler has printed. */
+function runCompiler(source, [command, ...words]) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, words, { cwd: kernels });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (chunk) => {
+        output += chunk;
+      });
+    }
+    child.on('error', reject);
+    child.on('close', (code) => {
+      if (code === 0) resolve(output);
+      else reject(new BuildError(`${basename(source)} failed to compile\n${output}`));
+    });
+  });
 }
 
 /** Runs the jobs, as many at once as there are processors. */

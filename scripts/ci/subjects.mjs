@@ -22,9 +22,8 @@ export const SUBJECTS = {
     ],
     commands: [
       [NODE, 'scripts/build-kernels.mjs', 'cuda-emulated'],
-      [NODE, 'scripts/build-kernels.mjs', 'cuda'],
-      // Instructions, registers and spills of each kernel, to compare with docs/performance.md.
-      [NODE, 'scripts/build-kernels.mjs', '--report', '--arch', '90a', '--arch', '80'],
+      // With instructions, registers and spills of each kernel, to compare with docs/performance.md.
+      [NODE, 'scripts/build-kernels.mjs', 'cuda', '--report', '90a', '--report', '80'],
       [NODE, 'scripts/gpu/archive.mjs', '--programs'],
       // The calls of a first session on a GPU, on an emulated one.
       [NODE, 'scripts/gpu/rehearse.mjs'],

@@ -8,7 +8,9 @@
 //   … --tensorflow                               only build/gpu/sagitta-tensorflow-binding.tar.gz: what
 //                                                build/tensorflow loads, without TensorFlow's libraries
 //   … --emulated                                 the programs on an emulated GPU, for tests
-//   … --arch 90a                                 another architecture; may be repeated
+//   … --arch 90a                                 only for this architecture; may be repeated. By default the
+//                                                programs are for all, as `build-kernels.mjs cuda` compiles
+//                                                them, and the bundle, to be small, for 90a
 //
 // Fails when an archive is larger than what is carried there: 20 MB and 50 MB.
 
@@ -45,7 +47,7 @@ const { values: options } = parseArgs({
     programs: { type: 'boolean', default: false },
     tensorflow: { type: 'boolean', default: false },
     emulated: { type: 'boolean', default: false },
-    arch: { type: 'string', multiple: true, default: ['90a'] },
+    arch: { type: 'string', multiple: true },
     out: { type: 'string', default: join(root, 'build', 'gpu') },
   },
 });
@@ -64,8 +66,8 @@ try {
 
 async function writePrograms() {
   const targets = options.emulated ? EMULATED : PROGRAMS;
-  const architectures = options.emulated ? [] : options.arch.flatMap((name) => ['--arch', name]);
-  run(process.execPath, ['scripts/build-kernels.mjs', ...targets, ...architectures]);
+  const architectures = options.emulated ? [] : (options.arch ?? []);
+  buildKernels(targets, architectures);
   const tree = mkdtempSync(join(mkdirOf(options.out), 'tree-'));
   try {
     for (const [i, name] of PROGRAMS.entries()) {
@@ -140,13 +142,17 @@ function mkdirOf(folder) {
 }
 
 function writeBundle() {
-  const architectures = options.arch.flatMap((name) => ['--arch', name]);
-  run(process.execPath, ['scripts/build-kernels.mjs', 'cuda', ...architectures]);
+  buildKernels(['cuda'], options.arch ?? ['90a']);
   run('npm', ['run', '--silent', 'build']);
   run(process.execPath, ['scripts/bundle/bundle.mjs', '--out', options.out]);
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const name = `sagitta-${version}-linux-${process.arch}.tar.gz`;
   requireSize(join(options.out, name), BUNDLE_BYTES_MAX);
+}
+
+function buildKernels(targets, architectures) {
+  const words = architectures.flatMap((name) => ['--arch', name]);
+  run(process.execPath, ['scripts/build-kernels.mjs', ...targets, ...words]);
 }
 
 function run(command, args) {

@@ -7,6 +7,7 @@ interface Cubins {
   kernelsOfCubin(file: Buffer): { symbol: string; instructions: number }[];
   kernelsOfLog(
     log: string,
+    target: string,
   ): Map<string, { registers: number; spilledBytes: number; sharedBytes: number }>;
 }
 /** The compiled test is at dist/test/repository. */
@@ -60,7 +61,7 @@ test('instructions of kernels are counted without the NOPs that fill sections up
   assert.throws(() => kernelsOfCubin(Buffer.from('PK')), /64-bit ELF/);
 });
 
-test('registers, spills and shared memory are those that ptxas prints for each kernel', () => {
+test('registers, spills and shared memory are those that ptxas prints for each kernel and architecture', () => {
   const log = [
     "ptxas info    : Compiling entry function 'scan' for 'sm_90a'",
     'ptxas info    : Function properties for scan',
@@ -69,9 +70,11 @@ test('registers, spills and shared memory are those that ptxas prints for each k
     "ptxas info    : Compiling entry function 'prune' for 'sm_90a'",
     '    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads',
     'ptxas info    : Used 53 registers, used 1 barriers, 1160 bytes smem',
+    "ptxas info    : Compiling entry function 'scan' for 'sm_90'",
+    'ptxas info    : Used 99 registers, used 1 barriers',
   ].join('\n');
   assert.deepEqual(
-    [...kernelsOfLog(log)],
+    [...kernelsOfLog(log, 'sm_90a')],
     [
       ['scan', { registers: 128, spilledBytes: 60, sharedBytes: 0 }],
       ['prune', { registers: 53, spilledBytes: 0, sharedBytes: 1160 }],
