@@ -364,7 +364,9 @@ function firstOf(candidates) {
     const machine = spawnSync(command, ['-dumpmachine'], { encoding: 'utf8' }).stdout.trim();
     const isClang = version.stdout.includes('clang');
     const architecture = machine.split('-')[0].replace('arm64', 'aarch64');
-    return { command, isClang, architecture, version: version.stdout.split('\n')[0], machine };
+    // Begins with the name by which it was called.
+    const [line] = version.stdout.split('\n');
+    return { command, isClang, architecture, version: line.replace(/^\S+ /, ''), machine };
   }
   throw new BuildError(`no C++ compiler found (tried ${candidates.filter(Boolean).join(', ')})`);
 }
@@ -417,10 +419,15 @@ async function build(name, compiler) {
         ];
     const stamp = hashOf([
       ...inputs.flatMap((path) => [path, textOf(path)]),
-      // The same for every checkout; the versions of packages are in their paths' place.
-      command.join(' ').replaceAll(root, '').replaceAll(dirname(process.execPath), ''),
+      // The same for every checkout and every name of the compiler; the versions of packages are in their paths' place.
+      command
+        .filter((word) => word !== compiler.command && word !== nvcc?.command)
+        .join(' ')
+        .replaceAll(root, '')
+        .replaceAll(dirname(process.execPath), ''),
       source.startsWith('node/') || source === 'files/addon.cpp' ? VERSIONS : '',
       compiler.version,
+      compiler.machine,
       isForDevice ? nvcc.version : '',
     ]);
     const object = join(objects, `${stamp}.o`);

@@ -2,7 +2,7 @@
 // src. Files are copied, not bundled: declarations stay beside their code, and the bundlers of programs leave out
 // what these do not use. Imports of another package's entry point become imports of that package.
 //
-//   node scripts/packages/assemble.mjs        after `node scripts/build.mjs compile`
+//   node scripts/packages/assemble.mjs        after `node scripts/build.mjs modules types`
 
 import {
   copyFileSync,

@@ -2,7 +2,8 @@
 // looks up what the registry has, and publishes the rest in the order in which the packages need each other. Run by
 // CI, which signs where they come from. After a failure it can be run again.
 //
-//   node scripts/packages/publish.mjs --dry-run    everything but publishing; tells what would prevent it, and goes on
+//   node scripts/packages/publish.mjs --dry-run    packs what is built instead, and publishes nothing; tells what would
+//                                                  prevent it, and goes on
 //   node scripts/packages/publish.mjs              needs a clean checkout, and a CI that npm knows for provenance
 
 import { spawnSync } from 'node:child_process';
@@ -11,6 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { packBuilt } from './pack.mjs';
 import { publishMissing } from './registry.mjs';
 import { PACKAGE_BYTES_MAX, requireBytes } from './size-limits.mjs';
 
@@ -43,7 +45,7 @@ try {
   run(process.execPath, ['scripts/packages/manifests.mjs']);
   checkChangelog();
   checkRelease();
-  const packed = pack();
+  const packed = options['dry-run'] ? packBuilt() : packAnew();
   const packages = PACKAGES.map((name) => checkArchive(name, packed));
   const tag = version.includes('-') ? 'next' : 'latest';
   await publishMissing(packages, {
@@ -86,11 +88,12 @@ function prevent(problem) {
 }
 
 /** `prepack` of each package builds it. Returns what npm says about the archives. */
-function pack() {
+function packAnew() {
   const words = ['pack', '--json', '--pack-destination', folder];
   const output = run('npm', [...words, '--workspaces', '--include-workspace-root'], 'pipe');
   // The builds print lines before the JSON.
-  return JSON.parse(output.slice(output.search(/^\[\s*$/m)));
+  const packed = JSON.parse(output.slice(output.search(/^\[\s*$/m)));
+  return packed.map((each) => ({ ...each, archive: join(folder, each.filename) }));
 }
 
 /** Returns what to publish. */
@@ -102,9 +105,8 @@ function checkArchive(name, packed) {
   if (missing.length > 0) fail(`${found.filename} lacks ${missing.join(', ')}`);
   if (found.version !== version) fail(`${name} is ${found.version}, expected ${version}`);
   requireBytes(found.filename, found.size, PACKAGE_BYTES_MAX[name]);
-  const archive = join(folder, found.filename);
-  if (!existsSync(archive)) fail(`npm did not write ${found.filename}`);
-  return { name, version, integrity: found.integrity, archive };
+  if (!existsSync(found.archive)) fail(`npm did not write ${found.filename}`);
+  return { name, version, integrity: found.integrity, archive: found.archive };
 }
 
 /** Returns stdout where it is piped. Ends the program when the command fails. */

@@ -31,16 +31,15 @@ export interface Workshop {
 
 export async function openWorkshop(): Promise<Workshop> {
   const folder = await mkdtemp(join(tmpdir(), 'sagitta-packages-'));
-  const options = ['--ignore-scripts', '--json', '--pack-destination', folder];
-  const words = ['pack', '--workspaces', '--include-workspace-root', ...options];
-  const packed = JSON.parse((await run('npm', words, { cwd: ROOT })).stdout) as readonly {
+  const script = join(ROOT, 'scripts/packages/pack.mjs');
+  const packed = JSON.parse((await run(process.execPath, [script])).stdout) as readonly {
     readonly name: string;
-    readonly filename: string;
+    readonly archive: string;
   }[];
   const archiveOf = (name: string) => {
     const found = packed.find((each) => each.name === name);
     assert.ok(found, `npm packed ${packed.map((each) => each.name)}, expected ${name}`);
-    return join(folder, found.filename);
+    return found.archive;
   };
   return {
     archives: {

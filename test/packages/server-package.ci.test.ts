@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, it } from 'node:test';
 import { releaseAtEnd } from '../support/leftovers.js';
-import { NO_REGISTRY, openWorkshop, ROOT, run, type Workshop } from './packed.js';
+import { NO_REGISTRY, openWorkshop, run, type Workshop } from './packed.js';
 
 const PLATFORM = `${process.platform}-${process.arch}`;
 /** For that of this machine, the package has kernels only where its compiler is installed. */
@@ -26,7 +26,6 @@ describe('the package of the server', { skip: NO_REGISTRY || NO_COMPILER }, () =
   let commands: string;
 
   before(async () => {
-    await run(process.execPath, [join(ROOT, 'scripts/packages/prebuild.mjs'), '--if-possible']);
     workshop = await openWorkshop();
     commands = join(workshop.folder, 'commands');
     await mkdir(commands);

@@ -1,0 +1,92 @@
+// Packs the npm packages of what is built, with the kernels of all platforms that have a compiler here. Packs once:
+// while no file changes, the archives of the last time are used.
+//
+//   node scripts/packages/pack.mjs      after `npm run build`; prints what npm says about the archives, as JSON
+
+import { spawnSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { digestOf } from '../building/inputs.mjs';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const ARCHIVES = join(ROOT, 'build', 'packages');
+/** The list of the archives, in the folder of the archives. */
+const LIST = 'packed.json';
+/** What `files` of the manifests choose from; build/prebuilt depends on the kernels. */
+const INPUTS = [
+  'CHANGELOG.md',
+  'LICENSE',
+  'NOTICE',
+  'README.md',
+  'deploy/systemd',
+  'dist/app',
+  'dist/console',
+  'docs',
+  'examples/data',
+  'kernels',
+  'openapi.json',
+  'package.json',
+  'packages',
+  'scripts',
+];
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  console.log(JSON.stringify(packBuilt()));
+}
+
+/**
+ * The archives, each with what `npm pack --json` says about it.
+ *
+ * @returns {readonly { name: string, version: string, filename: string, integrity: string, size: number,
+ *   files: readonly { path: string }[], archive: string }[]}
+ */
+export function packBuilt() {
+  const missing = INPUTS.find((path) => !existsSync(join(ROOT, path)));
+  if (missing !== undefined) throw new Error(`${missing} is missing: run \`npm run build\``);
+  const folder = join(ARCHIVES, digestOf(INPUTS).slice(0, 16));
+  if (!existsSync(folder)) packInto(folder);
+  const packed = JSON.parse(readFileSync(join(folder, LIST), 'utf8'));
+  return packed.map((each) => ({ ...each, archive: join(folder, each.filename) }));
+}
+
+/** Written beside the folder and renamed, since several tests may begin with this. */
+function packInto(folder) {
+  run(process.execPath, ['scripts/packages/prebuild.mjs', '--if-possible']);
+  mkdirSync(ARCHIVES, { recursive: true });
+  const earlier = readdirSync(ARCHIVES);
+  const fresh = mkdtempSync(join(ARCHIVES, 'new-'));
+  const workspaces = ['--workspaces', '--include-workspace-root'];
+  const options = ['--ignore-scripts', '--json', '--pack-destination', fresh];
+  writeFileSync(join(fresh, LIST), run('npm', ['pack', ...workspaces, ...options]));
+  if (existsSync(folder)) {
+    rmSync(fresh, { recursive: true });
+    return;
+  }
+  renameSync(fresh, folder);
+  for (const name of earlier.filter((each) => !each.startsWith('new-'))) {
+    rmSync(join(ARCHIVES, name), { recursive: true, force: true });
+  }
+}
+
+/** What the command prints to stdout. */
+function run(command, words) {
+  const { status, error, stdout } = spawnSync(command, words, {
+    cwd: ROOT,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+    maxBuffer: 64 * 1024 * 1024,
+  });
+  if (error !== undefined) throw error;
+  if (status !== 0) throw new Error(`${command} ${words.join(' ')} exited with ${status}`);
+  return stdout;
+}
