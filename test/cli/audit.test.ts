@@ -1,23 +1,22 @@
 // `sagitta audit` against a real server.
 
 import assert from 'node:assert/strict';
-import { after, before, it } from 'node:test';
+import { before, it } from 'node:test';
 import { createClient } from '../../src/client/client.js';
-import { startTestServer, type TestServer } from '../support/server-in-process.js';
 import { type CommandResult, run } from './command.js';
+import { emptyServer } from './shared-server.js';
 
-let server: TestServer;
+let url: string;
 before(async () => {
-  server = await startTestServer();
-  const { collections } = createClient({ baseUrl: server.url });
+  url = await emptyServer();
+  const { collections } = createClient({ baseUrl: url });
   for (const id of ['a', 'b']) await collections.create({ id, dimension: 2 });
   await assert.rejects(collections.delete('none'));
   await collections.delete('a');
 });
-after(() => server.close());
 
 const audit = (...args: readonly string[]): Promise<CommandResult> =>
-  run(['audit', ...args], { env: { SAGITTA_URL: server.url } });
+  run(['audit', ...args], { env: { SAGITTA_URL: url } });
 
 async function linesOf(...args: readonly string[]): Promise<string[]> {
   const { code, stdout, stderr } = await audit(...args);

@@ -1,33 +1,50 @@
 // `sagitta collections`, `sagitta aliases` and `sagitta update` against a real server.
 
 import assert from 'node:assert/strict';
-import { after, before, it } from 'node:test';
+import { before, it } from 'node:test';
 import { createClient } from '../../src/client/client.js';
-import { startTestServer, type TestServer } from '../support/server-in-process.js';
 import { type CommandResult, run } from './command.js';
+import { serverWithPoints } from './shared-server.js';
 
-let server: TestServer;
+let url: string;
 before(async () => {
-  server = await startTestServer();
-  const { collections, collection } = createClient({ baseUrl: server.url });
-  await collections.create({ id: 'points', dimension: 2, metric: 'dot' });
-  const rows = Array.from({ length: 12 }, (_, n) => ({
-    id: `p${n}`,
-    values: [n, 1],
-    metadata: { even: n % 2 === 0 },
-  }));
-  await collection('points').upsert(rows);
+  url = await serverWithPoints();
 });
-after(() => server.close());
 
 const sagitta = (...args: readonly string[]): Promise<CommandResult> =>
-  run(args, { env: { SAGITTA_URL: server.url } });
+  run(args, { env: { SAGITTA_URL: url } });
 
 async function stdoutOf(...args: readonly string[]): Promise<string> {
   const { code, stdout, stderr } = await sagitta(...args);
   assert.deepEqual([code, stderr], [0, '']);
   return stdout;
 }
+
+it('collections are created, shown, listed and deleted', async () => {
+  const create = ['collections', 'create', 'made', '--dimension', '3', '--metric', 'euclidean'];
+  const made = JSON.parse(
+    await stdoutOf(...create, '--description', 'of a test', '--label', 'a=b=c', '--json'),
+  ) as Record<string, unknown>;
+  assert.equal(made.metric, 'euclidean');
+  assert.deepEqual(made.labels, { a: 'b=c' });
+  assert.match(await stdoutOf('collections', 'show', 'made'), /^description {3}of a test$/m);
+  assert.match(
+    await stdoutOf('collections', 'list'),
+    /^id +vectors .*\nmade +0 +3 {2}euclidean .*of a test\npoints +12 +2 {2}dot /,
+  );
+  const refused = await sagitta('collections', 'delete', 'made');
+  assert.equal(refused.code, 2);
+  assert.match(refused.stderr, /pass --yes to delete without confirmation/);
+  assert.equal(
+    await stdoutOf('collections', 'delete', 'made', '--yes'),
+    'Deleted collection made with 0 vectors.\n',
+  );
+  const listed = JSON.parse(await stdoutOf('collections', 'list', '--json')) as { id: string }[];
+  assert.deepEqual(
+    listed.map((record) => record.id),
+    ['points'],
+  );
+});
 
 it('clones and renames a collection', async () => {
   const clone = JSON.parse(await stdoutOf('collections', 'clone', 'points', 'copy', '--json'));
@@ -91,7 +108,7 @@ it('updates metadata by filter in steps, once', async () => {
   assert.equal(await stdoutOf(...command), 'Updated 0 vectors.\n');
   const replace = ['update', 'points', '--all', '--replace', '{"x": 1}'];
   assert.equal(await stdoutOf(...replace), 'Updated 12 vectors.\n');
-  const count = await createClient({ baseUrl: server.url })
+  const count = await createClient({ baseUrl: url })
     .collection('points')
     .count({ filter: { x: 1 } });
   assert.equal(count, 12);
@@ -104,4 +121,21 @@ it('updates metadata by filter in steps, once', async () => {
     assert.notEqual(code, 0);
     assert.match(stderr, message);
   }
+});
+
+it('collections schema shows the metadata fields with types and ranges', async () => {
+  const { collections, collection } = createClient({ baseUrl: url });
+  await collections.create({ id: 'varied', dimension: 1 });
+  await collection('varied').upsert([
+    { id: 'a', values: [1], metadata: { price: 3, tags: ['x', 1], of: { lang: 'en' } } },
+    { id: 'b', values: [1], metadata: { price: null, tags: [] } },
+  ]);
+  assert.equal(
+    await stdoutOf('collections', 'schema', 'varied'),
+    'path     vectors  types                      distinct  min  max\n' +
+      'of             1  object                            0\n' +
+      'of.lang        1  string                            1\n' +
+      'price          2  null, number                      1    3    3\n' +
+      'tags           2  array of number or string         2    1    1\n',
+  );
 });

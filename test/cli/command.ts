@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { packageFile } from '../../src/common/package-files.js';
 import { releaseAtEnd } from '../support/leftovers.js';
 import { PATIENT_SETTINGS } from '../support/patience.js';
+import { endWithThisProcess, unrefChild } from '../support/shared-process.js';
 import type { CommandReply, CommandRequest } from './command-process.js';
 
 const MAIN = packageFile('scripts/sagitta.mjs');
@@ -110,10 +111,10 @@ function commandLine(args: readonly string[], options: CommandOptions): [string,
 
 /**
  * Runs the command to its end: in a process that has loaded the modules for the commands before it,
- * or in one of its own when it reads stdin.
+ * or in one of its own when it has input. All test files of a process share it.
  */
 export function run(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
-  if (options.input !== undefined) return start(args, options).ended;
+  if (options.input !== undefined && options.input !== '') return start(args, options).ended;
   const request: CommandRequest = {
     args,
     env: environmentOf(options),
@@ -133,12 +134,7 @@ async function runInCommandProcess(request: CommandRequest): Promise<CommandRepl
       execArgv: [],
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
-    const child = commandProcess;
-    const release = () => {
-      child.kill('SIGKILL');
-      commandProcess = undefined;
-    };
-    child.once('exit', releaseAtEnd(release));
+    endWithThisProcess(commandProcess);
   }
   const child = commandProcess;
   child.ref();
@@ -156,8 +152,7 @@ async function runInCommandProcess(request: CommandRequest): Promise<CommandRepl
   } finally {
     listening.abort();
     ended.catch(() => {});
-    child.unref();
-    child.channel?.unref();
+    unrefChild(child);
   }
 }
 

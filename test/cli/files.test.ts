@@ -6,9 +6,9 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { createClient } from '../../src/client/client.js';
-import { startTestServer, type TestServer } from '../support/server-in-process.js';
 import { type CommandOptions, type CommandResult, makeFolder, run } from './command.js';
 import { runPython, skipWithout } from './readers/python-files.js';
+import { emptyServer } from './shared-server.js';
 
 const skip = skipWithout('pyarrow', 'polars', 'duckdb', 'numpy', 'h5py');
 
@@ -91,21 +91,20 @@ assert np.array_equal(joined, np.argsort(distances, axis=1)[:, :3])
 `;
 
 describe('import and export of files', { skip }, () => {
-  let server: TestServer;
+  let url: string;
   let folder: Awaited<ReturnType<typeof makeFolder>>;
 
   before(async () => {
-    server = await startTestServer();
+    url = await emptyServer();
     folder = await makeFolder();
     runPython(WRITE, folder.path);
   });
   after(async () => {
-    await server.close();
     await folder.remove();
   });
 
   function sagitta(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
-    const env = { SAGITTA_URL: server.url, XDG_STATE_HOME: folder.path };
+    const env = { SAGITTA_URL: url, XDG_STATE_HOME: folder.path };
     return run(args, { cwd: folder.path, env, ...options });
   }
 
@@ -231,10 +230,10 @@ describe('import and export of files', { skip }, () => {
     const input = '{"id":"a","values":[1,2]}\n{"id":"b","values":[3,4]}\n';
     const result = await sagitta(['import', '-', '-c', 'piped', '--json'], {
       input,
-      env: { SAGITTA_URL: server.url, XDG_STATE_HOME: folder.path },
+      env: { SAGITTA_URL: url, XDG_STATE_HOME: folder.path },
     });
     assert.equal((JSON.parse(result.stdout) as { rows: number }).rows, 2, result.stderr);
-    const { vector_count } = await createClient({ baseUrl: server.url }).collections.get('piped');
+    const { vector_count } = await createClient({ baseUrl: url }).collections.get('piped');
     assert.equal(vector_count, 2);
   });
 });

@@ -29,20 +29,19 @@ import {
 import { importFiles as importFilesHere } from '../../src/cli/import/import-files.js';
 import { ImportJournal } from '../../src/cli/import/journal.js';
 import { type Client, createClient, type StoredVector } from '../../src/client/client.js';
-import { startTestServer, type TestServer } from '../support/server-in-process.js';
 import { type CommandResult, makeFolder, run } from './command.js';
+import { emptyServer } from './shared-server.js';
 
-let server: TestServer;
+let url: string;
 let client: Client;
 let folder: Awaited<ReturnType<typeof makeFolder>>;
 
 before(async () => {
-  server = await startTestServer();
-  client = createClient({ baseUrl: server.url });
+  url = await emptyServer();
+  client = createClient({ baseUrl: url });
   folder = await makeFolder();
 });
 after(async () => {
-  await server.close();
   await folder.remove();
 });
 
@@ -53,7 +52,7 @@ async function file(name: string, content: string | Uint8Array): Promise<string>
 }
 
 function importFiles(...args: string[]): Promise<CommandResult> {
-  const env = { SAGITTA_URL: server.url, XDG_STATE_HOME: folder.path };
+  const env = { SAGITTA_URL: url, XDG_STATE_HOME: folder.path };
   return run(['import', ...args], { env, cwd: folder.path });
 }
 
@@ -75,7 +74,7 @@ async function metadataOf(collection: string, id: string): Promise<unknown> {
 
 async function metadataText(collection: string, id: string): Promise<string> {
   const path = `/v1/collections/${collection}/vectors/${id}?include_values=false`;
-  const response = await fetch(server.url + path);
+  const response = await fetch(url + path);
   assert.equal(response.status, 200, id);
   return response.text();
 }
@@ -470,37 +469,6 @@ it('says which ids it made for rows without one', async () => {
   const { generated_ids } = await imported(path, '-c', 'no-ids');
   assert.equal((generated_ids as { count: number }).count, 2);
   assert.equal('generated_ids' in (await imported(path, '-c', 'no-ids', '--row-ids')), false);
-});
-
-it('progress counts the rows that are durable, not the bytes that were read', async () => {
-  const rowCount = 12_000;
-  const values = new Float32Array(rowCount * 1_024);
-  const header = `{'descr': '<f4', 'fortran_order': False, 'shape': (${rowCount}, 1024), }`;
-  const path = await file(
-    'large.npy',
-    Buffer.concat([
-      Buffer.from('\x93NUMPY\x01\x00\x76\x00', 'latin1'),
-      Buffer.from(`${header.padEnd(117)}\n`),
-      Buffer.from(values.buffer),
-    ]),
-  );
-  const shares: (readonly [rows: number, share: number])[] = [];
-  await importFilesHere(client, [path], {
-    collection: 'large',
-    metric: 'dot',
-    batch: 5_000,
-    openJournal: async () => ImportJournal.none(),
-    createProgress: () => ({
-      update: (rows, share) => shares.push([rows!, share!]),
-      note() {},
-      end() {},
-    }),
-    interruption: new AbortController().signal,
-  });
-  assert.ok(shares.length > 1);
-  for (const [rows, share] of shares) {
-    assert.ok(Math.abs(share - rows / rowCount) < 1e-6, `${rows} rows, ${share}`);
-  }
 });
 
 it('prints progress lines on stderr and the result on stdout', async () => {
