@@ -17,6 +17,7 @@ before(async () => {
   const made = await run(['backup', '--to', path('backup'), '--data-dir', path('data')]);
   assert.equal(made.code, 0, made.stderr);
   assert.match(made.stdout, /^Backed up 1 collection \([\d.]+ kB\) to .*backup\.$/m);
+  await cp(path('backup'), path('twin'), { recursive: true });
   await cp(path('backup'), path('broken'), { recursive: true });
   const [incarnation] = await readdir(path('broken/segments'));
   const segment = await open(path(`broken/segments/${incarnation}/1.arrow`), 'r+');
@@ -29,8 +30,7 @@ after(() => folder.remove());
 
 it('verify finds nothing in a sound data directory and in its backup', async () => {
   for (const name of ['data', 'backup']) {
-    const target = name === 'backup' ? [path(name)] : ['--data-dir', path(name)];
-    const { code, stdout } = await run(['verify', ...target, '--json']);
+    const { code, stdout } = await run(['verify', path(name), '--json']);
     assert.equal(code, 0, stdout);
     const report = JSON.parse(stdout) as { findings: unknown[]; is_backup: boolean };
     assert.deepEqual([report.findings, report.is_backup], [[], name === 'backup']);
@@ -53,7 +53,7 @@ it('restore makes a data directory in which verify finds nothing', async () => {
   ]);
   assert.equal(code, 0, stderr);
   assert.match(stdout, /^Restored [\d.]+ kB to .*restored\.$/m);
-  assert.equal((await run(['verify', '--data-dir', path('restored')])).code, 0);
+  assert.equal((await run(['verify', path('restored')])).code, 0);
 });
 
 for (const [title, words, target, message] of [
@@ -63,7 +63,7 @@ for (const [title, words, target, message] of [
   ['what does not exist', ['none'], 'refused', /no backup at .*none: it does not exist/],
   [
     'several backups that are not of a cluster',
-    ['backup', 'broken'],
+    ['backup', 'twin'],
     'refused',
     /backup is not a backup of a node of a cluster/,
   ],
