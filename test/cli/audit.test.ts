@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { before, it } from 'node:test';
 import { createClient } from '../../src/client/client.js';
+import { emptyServer } from '../support/shared-server.js';
 import { type CommandResult, run } from './command.js';
-import { emptyServer } from './shared-server.js';
 
 let url: string;
 before(async () => {

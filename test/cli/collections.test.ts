@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { before, it } from 'node:test';
 import { createClient } from '../../src/client/client.js';
+import { serverWithPoints } from '../support/shared-server.js';
 import { type CommandResult, run } from './command.js';
-import { serverWithPoints } from './shared-server.js';
 
 let url: string;
 before(async () => {

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
 import { createClient } from '../../src/client/client.js';
+import { serverWithPoints } from '../support/shared-server.js';
 import { type CommandOptions, type CommandResult, makeFolder, run } from './command.js';
-import { serverWithPoints } from './shared-server.js';
 
 let url: string;
 let folder: Awaited<ReturnType<typeof makeFolder>>;

@@ -7,8 +7,8 @@ import { it } from 'node:test';
 import { importFiles as importFilesHere } from '../../src/cli/import/import-files.js';
 import { ImportJournal } from '../../src/cli/import/journal.js';
 import { createClient } from '../../src/client/client.js';
+import { emptyServer } from '../support/shared-server.js';
 import { makeFolder } from './command.js';
-import { emptyServer } from './shared-server.js';
 
 it('the progress of an import counts the rows that are durable, not the bytes that were read', async (t) => {
   const client = createClient({ baseUrl: await emptyServer() });

@@ -29,8 +29,8 @@ import {
 import { importFiles as importFilesHere } from '../../src/cli/import/import-files.js';
 import { ImportJournal } from '../../src/cli/import/journal.js';
 import { type Client, createClient, type StoredVector } from '../../src/client/client.js';
+import { emptyServer } from '../support/shared-server.js';
 import { type CommandResult, makeFolder, run } from './command.js';
-import { emptyServer } from './shared-server.js';
 
 let url: string;
 let client: Client;
@@ -127,6 +127,14 @@ it('the last of several rows with one id wins, in one write or in several', asyn
     const last = 399 - ((399 - id) % 7);
     assert.deepEqual((await read('repeated', `r${id}`)).values, [last, 1]);
   }
+});
+
+it('import - reads stdin', async () => {
+  const input = '{"id":"a","values":[1,2]}\n{"id":"b","values":[3,4]}\n';
+  const env = { SAGITTA_URL: url, XDG_STATE_HOME: folder.path };
+  const { stdout, stderr } = await run(['import', '-', '-c', 'piped', '--json'], { input, env });
+  assert.equal((JSON.parse(stdout) as { rows: number }).rows, 2, stderr);
+  assert.equal((await client.collections.get('piped')).vector_count, 2);
 });
 
 it('rows without an id get a generated one, unless ids are required', async () => {

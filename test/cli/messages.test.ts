@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { before, it } from 'node:test';
+import { serverWithPoints } from '../support/shared-server.js';
 import { type CommandOptions, type CommandResult, run } from './command.js';
-import { serverWithPoints } from './shared-server.js';
 
 let url: string;
 

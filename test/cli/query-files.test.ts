@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { Field, List, Table, tableToIPC, Utf8, vectorFromArray } from 'apache-arrow';
 import { createClient } from '../../src/client/client.js';
+import { serverWithPoints } from '../support/shared-server.js';
 import { type CommandOptions, type CommandResult, makeFolder, run } from './command.js';
-import { serverWithPoints } from './shared-server.js';
 
 let url: string;
 let folder: Awaited<ReturnType<typeof makeFolder>>;

@@ -5,8 +5,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { createClient, encodeValues } from '../../src/client/client.js';
+import { serverWithPoints } from '../support/shared-server.js';
 import { type CommandOptions, type CommandResult, makeFolder, run } from './command.js';
-import { serverWithPoints } from './shared-server.js';
 
 let url: string;
 let folder: Awaited<ReturnType<typeof makeFolder>>;

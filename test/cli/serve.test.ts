@@ -6,10 +6,10 @@ import { existsSync } from 'node:fs';
 import { mkdir, readdir, rmdir } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import { after, before, it } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { describeSettings } from '../../src/platform/config.js';
 import { eventually } from '../support/waiting.js';
-import { makeFolder, run, start } from './command.js';
+import { makeFolder, type RunningCommand, run, start } from './command.js';
 import { LISTENING, serverVariables } from './serve-settings.js';
 
 let folder: Awaited<ReturnType<typeof makeFolder>>;
@@ -31,16 +31,52 @@ it('the help of serve lists every setting with its variable and default', async 
   }
 });
 
-it('options override the environment, and the client variables are ignored', async () => {
-  const server = start(['serve', '--port', '0'], {
-    env: settings({ SAGITTA_PORT: '1', SAGITTA_URL: 'http://x', SAGITTA_API_KEY: 'k' }),
+describe('a server', () => {
+  let server: RunningCommand;
+  let url: string;
+  before(async () => {
+    server = start(['serve', '--port', '0', '--shutdown-ms', '60000'], {
+      env: settings({ SAGITTA_PORT: '1', SAGITTA_URL: 'http://x', SAGITTA_API_KEY: 'k' }),
+    });
+    url = (await server.waitFor(LISTENING))[1]!;
   });
-  const [, url] = await server.waitFor(LISTENING);
-  assert.equal((await fetch(`${url}/livez`)).status, 200);
-  server.signal('SIGTERM');
-  const { code, stderr } = await server.ended;
-  assert.equal(code, 0, stderr);
+
+  it('takes options before the environment, and ignores the variables of clients', async () => {
+    assert.equal((await fetch(`${url}/livez`)).status, 200);
+    assert.notEqual(new URL(url).port, '1');
+  });
+
+  it('is ended by a second signal while it waits for its requests', async (t) => {
+    const { hostname, port } = new URL(url);
+    // A request whose body never arrives keeps the server from stopping until its deadline.
+    const socket = connect(Number(port), hostname);
+    t.after(() => socket.destroy());
+    socket.on('error', () => {});
+    socket.write(
+      'POST /v1/collections HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n' +
+        'content-length: 100\r\n\r\n{',
+    );
+    await once(socket, 'connect');
+    await fetch(`${url}/livez`);
+    server.signal('SIGINT');
+    // The server has handled the first signal once it accepts no more connections.
+    await eventually('no connection is accepted', async () => !(await isListening(url)));
+    server.signal('SIGINT');
+    const { code, signal, stderr } = await server.ended;
+    assert.deepEqual({ code, signal }, { code: null, signal: 'SIGINT' }, stderr);
+  });
 });
+
+async function isListening(url: string): Promise<boolean> {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  const isOpen = await once(socket, 'connect').then(
+    () => true,
+    () => false,
+  );
+  socket.destroy();
+  return isOpen;
+}
 
 it('a command that fails leaves no data directory that it made, and keeps any other', async () => {
   const holder = createServer().listen(0, '127.0.0.1');
@@ -110,36 +146,3 @@ it('a port in use is reported in one line, with exit code 1', async (t) => {
     assert.doesNotMatch(stderr, /\.js:\d+/);
   }
 });
-
-it('a second signal ends a server that waits for its requests', async (t) => {
-  const server = start(['serve', '--shutdown-ms', '60000'], { env: settings() });
-  const [, url] = await server.waitFor(LISTENING);
-  const { hostname, port } = new URL(url!);
-  // A request whose body never arrives keeps the server from stopping until its deadline.
-  const socket = connect(Number(port), hostname);
-  t.after(() => socket.destroy());
-  socket.on('error', () => {});
-  socket.write(
-    'POST /v1/collections HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n' +
-      'content-length: 100\r\n\r\n{',
-  );
-  await once(socket, 'connect');
-  await fetch(`${url}/livez`);
-  server.signal('SIGINT');
-  // The server has handled the first signal once it accepts no more connections.
-  await eventually('no connection is accepted', async () => !(await isListening(url!)));
-  server.signal('SIGINT');
-  const { code, signal, stderr } = await server.ended;
-  assert.deepEqual({ code, signal }, { code: null, signal: 'SIGINT' }, stderr);
-});
-
-async function isListening(url: string): Promise<boolean> {
-  const { hostname, port } = new URL(url);
-  const socket = connect(Number(port), hostname);
-  const isOpen = await once(socket, 'connect').then(
-    () => true,
-    () => false,
-  );
-  socket.destroy();
-  return isOpen;
-}

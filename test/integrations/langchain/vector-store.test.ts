@@ -1,26 +1,25 @@
 // The LangChain.js vector store, with the real package and a real server.
 
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, it } from 'node:test';
+import { before, beforeEach, it } from 'node:test';
 import { Document } from '@langchain/core/documents';
 import { SyntheticEmbeddings } from '@langchain/core/utils/testing';
 import { type Client, createClient } from '../../../src/client/client.js';
 import { SagittaVectorStore } from '../../../src/integrations/langchain/vector-store.js';
-import { startTestServer, type TestServer } from '../../support/server-in-process.js';
+import { emptyServer } from '../../support/shared-server.js';
 
 /** The same text gives the same vector, other texts others. */
 const embeddings = new SyntheticEmbeddings({ vectorSize: 8 });
 
-let server: TestServer;
+let url: string;
 let client: Client;
 let collection: string;
 let collectionCount = 0;
 
 before(async () => {
-  server = await startTestServer();
-  client = createClient({ baseUrl: server.url });
+  url = await emptyServer();
+  client = createClient({ baseUrl: url });
 });
-after(() => server.close());
 beforeEach(() => {
   collection = `chain-${collectionCount++}`;
 });
@@ -57,7 +56,7 @@ it('filters apply before the search', async () => {
 it('ids come from the options, else from the documents, else from the server', async () => {
   const store = new SagittaVectorStore(embeddings, {
     collection,
-    client: { baseUrl: server.url },
+    client: { baseUrl: url },
     metric: 'euclidean',
   });
   const unnamed = new Document({ pageContent: 'x' });

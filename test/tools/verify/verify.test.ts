@@ -1,79 +1,29 @@
 // Verification finds nothing in intact data and reports every kind of damage, whatever else is damaged. It
-// changes nothing.
+// changes nothing. The pages of the tables are damaged one by one in verify.ci.test.ts.
 
 import assert from 'node:assert/strict';
-import { cp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
-import { silentLogger } from '../../../src/common/logger.js';
 import { sparseColumnOf } from '../../../src/common/sparse-column.js';
-import { Backups } from '../../../src/database/backup.js';
 import type { Manifest } from '../../../src/database/collection/manifest.js';
 import { segmentBlobName } from '../../../src/database/keys.js';
 import { verifyDirectory } from '../../../src/offline.js';
 import type { DiskStore } from '../../../src/storage/store.js';
 import type { VerifyReport } from '../../../src/tools/verify/verify-report.js';
-import {
-  batchOf,
-  createRandom,
-  createTestClock,
-  openDatabase,
-  testSeed,
-} from '../../database/harness.js';
+import { batchOf, createRandom, openDatabase, testSeed } from '../../database/harness.js';
 import { makeDirectory, openIn } from '../../storage/directories.js';
 import { DAMAGES, DamagedData, LEFTOVERS } from './damages.js';
+import { copyOf, makeSoundData } from './sound-data.js';
 
-const DIMENSION = 3;
-const PAGE_BYTES = 4096;
 let sound: string;
 let backup: string;
 let incarnation: string;
 let manifest: Manifest;
 
-const rowsOf = (from: number, count: number, n: number) =>
-  batchOf(
-    Array.from({ length: count }, (_, i) => ({
-      id: `v${from + i}`,
-      values: [n, i, 1],
-      metadata: `{"n":${n},"t":"x${i}"}`,
-    })),
-  );
-
 before(async () => {
-  sound = await makeDirectory();
-  const store = (await openIn(sound)) as DiskStore;
-  const database = await openDatabase({ store, clock: createTestClock() });
-  const input = { dimension: DIMENSION, description: null, labels: {} };
-  await database.createCollection({ id: 'c', metric: 'cosine', ...input });
-  await database.createCollection({ id: 'empty', metric: 'dot', ...input });
-  // Segments of 64 rows; the last write straddles two of them, and later ones are in the log only.
-  for (let n = 1; n <= 6; n++)
-    await database.collection('c').write(rowsOf(n * 30, 50, n), { mode: 'upsert' });
-  await database.collection('c').delete({ kind: 'ids', ids: ['v31', 'v32'] }, { dryRun: false });
-  await database.runIdempotent({ scope: 's', key: 'k', payloadDigest: 'd' }, async () => ({
-    status: 200,
-    headers: {},
-    body: '{}',
-  }));
-  await database.apiKeys.create({ owner: 'o', scopes: ['admin'], expiresAt: null });
-  await database.collection('c').write(rowsOf(1000, 30, 7), { mode: 'upsert' });
-  await database.collection('c').delete({ kind: 'ids', ids: ['v33'] }, { dryRun: false });
-  await database.close();
-  backup = join(await makeDirectory(), 'backup');
-  await new Backups({ store, directory: null, logger: silentLogger }).createAt(backup);
-  const data = new DamagedData(store);
-  incarnation = data.definition.incarnation;
-  manifest = data.manifest;
-  assert.ok(manifest.segments.length >= 3);
-  assert.ok(manifest.partialRowCount > 0, 'no write straddles');
-  await store.close();
+  ({ sound, backup, incarnation, manifest } = await makeSoundData());
 });
-
-async function copyOf(directory: string): Promise<string> {
-  const copy = join(await makeDirectory(), 'copy');
-  await cp(directory, copy, { recursive: true, filter: (path) => !path.includes('/lock/') });
-  return copy;
-}
 
 const lines = ({ findings }: VerifyReport) =>
   findings.map(({ severity, where, what }) => `${severity}: ${where}: ${what}`);
@@ -225,48 +175,6 @@ describe('verify', () => {
         assert.ok(report === undefined || report.errorCount > 0, `byte ${at} of ${name}`);
       }
     }
-  });
-
-  it('finds damaged pages of the tables, and survives any change to them', async (t) => {
-    const seed = testSeed();
-    t.diagnostic(`seed ${seed}`);
-    const random = createRandom(seed);
-    const directory = await copyOf(sound);
-    const path = join(directory, 'store.lmdb');
-    const bytes = await readFile(path);
-    const isFoundAt = async (at: number) => {
-      const damaged = Buffer.from(bytes);
-      damaged[at]! ^= 1 + Math.floor(random() * 255);
-      await writeFile(path, damaged);
-      try {
-        return (await verifyDirectory(directory)).errorCount > 0;
-      } catch (error) {
-        const { code } = error as { code?: string };
-        assert.ok(code === 'data_corrupt' || code === 'configuration_invalid', `${error}`);
-        return true;
-      }
-    };
-    let pageCount = 0;
-    let foundCount = 0;
-    for (let page = 2; page < bytes.length / PAGE_BYTES; page++) {
-      const start = page * PAGE_BYTES;
-      // What nothing leads to may hold anything.
-      if (!(await isFoundAt(start))) continue;
-      pageCount++;
-      // Its number, its flags, where free space begins and ends.
-      for (const at of [1, 7, 18, 19, 20, 21, 22, 23]) {
-        assert.ok(await isFoundAt(start + at), `byte ${at} of page ${page}`);
-      }
-      for (let i = 0; i < 10; i++) {
-        if (await isFoundAt(start + Math.floor(random() * PAGE_BYTES))) foundCount++;
-      }
-    }
-    for (const at of [24, 28, 4096 + 24, 4096 + 28]) assert.ok(await isFoundAt(at), `byte ${at}`);
-    t.diagnostic(`${foundCount} of ${pageCount * 10} other bytes; the rest is free space or text`);
-    assert.ok(pageCount > 3 && foundCount > pageCount);
-    await writeFile(path, bytes.subarray(0, bytes.length - 2 * PAGE_BYTES));
-    const { findings } = await verifyDirectory(directory);
-    assert.match(JSON.stringify(findings), /its last 8192 bytes are missing/);
   });
 
   it('rejects a folder that is not a data directory and leaves it unchanged', async () => {

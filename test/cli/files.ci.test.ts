@@ -5,10 +5,9 @@ import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { createClient } from '../../src/client/client.js';
+import { emptyServer } from '../support/shared-server.js';
 import { type CommandOptions, type CommandResult, makeFolder, run } from './command.js';
 import { runPython, skipWithout } from './readers/python-files.js';
-import { emptyServer } from './shared-server.js';
 
 const skip = skipWithout('pyarrow', 'polars', 'duckdb', 'numpy', 'h5py');
 
@@ -145,7 +144,7 @@ describe('import and export of files', { skip }, () => {
     assert.match(few.stderr, /few\.txt: found 2 lines, but out\.npy has more rows/);
   });
 
-  it('an export can be filtered and does not overwrite files', async () => {
+  it('an export can be filtered, and does not overwrite files', async () => {
     const args = ['export', 'rows', '--filter', '{"n": {"$lt": 3}}', '--no-values'];
     const { stdout } = await done(...args);
     assert.deepEqual(
@@ -224,16 +223,5 @@ describe('import and export of files', { skip }, () => {
     const result = JSON.parse((await done(...args)).stdout) as Record<string, number>;
     assert.ok(result.queries! > 1 && result.p50_ms! > 0 && result.p99_ms! >= result.p50_ms!);
     assert.equal(result.dimension, 8);
-  });
-
-  it('imports from stdin', async () => {
-    const input = '{"id":"a","values":[1,2]}\n{"id":"b","values":[3,4]}\n';
-    const result = await sagitta(['import', '-', '-c', 'piped', '--json'], {
-      input,
-      env: { SAGITTA_URL: url, XDG_STATE_HOME: folder.path },
-    });
-    assert.equal((JSON.parse(result.stdout) as { rows: number }).rows, 2, result.stderr);
-    const { vector_count } = await createClient({ baseUrl: url }).collections.get('piped');
-    assert.equal(vector_count, 2);
   });
 });

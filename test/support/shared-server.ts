@@ -6,8 +6,8 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createClient } from '../../src/client/client.js';
-import { startServerProcess } from '../support/server-process.js';
-import { endWithThisProcess, unrefChild } from '../support/shared-process.js';
+import { startServerProcess } from './server-process.js';
+import { endWithThisProcess, unrefChild } from './shared-process.js';
 
 let started: Promise<string> | undefined;
 
