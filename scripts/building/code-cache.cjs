@@ -2,9 +2,9 @@
 // dist/app. V8 refuses code of another version or with other options; then a file is compiled as usual.
 
 const { readFileSync, renameSync, writeFileSync } = require('node:fs');
-const { createRequire, wrap } = require('node:module');
+const { createRequire } = require('node:module');
 const { dirname, join, resolve } = require('node:path');
-const { constants, Script } = require('node:vm');
+const { Script } = require('node:vm');
 
 /** A smaller file is compiled in less time than another file is read. */
 const CACHED_BYTES_MIN = 20_000;
@@ -25,8 +25,7 @@ exports.save = (paths) => {
   for (const path of paths) loadModule(join(__dirname, path));
   for (const [filename, script] of scripts) {
     const code = readFileSync(filename, 'latin1');
-    // V8 does not know in code from a cache where import() starts from.
-    if (code.length < CACHED_BYTES_MIN || /\bimport\(/.test(code)) continue;
+    if (code.length < CACHED_BYTES_MIN) continue;
     const target = cachePath(filename);
     writeFileSync(`${target}.new`, script.createCachedData());
     renameSync(`${target}.new`, target);
@@ -41,17 +40,20 @@ function loadModule(filename) {
   const script = compile(filename);
   scripts.set(filename, script);
   const start = script.runInThisContext();
-  start(module.exports, requireFor(filename), module, filename, dirname(filename));
+  start(module.exports, requireFor(filename), module, filename, dirname(filename), importPackage);
   return module.exports;
 }
 
 function compile(filename) {
-  return new Script(wrap(readFileSync(filename, 'latin1')), {
+  const parameters = 'exports, require, module, __filename, __dirname, importPackage';
+  return new Script(`(function (${parameters}) { ${readFileSync(filename, 'latin1')}\n});`, {
     filename,
     cachedData: readIfPresent(cachePath(filename)),
-    importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
   });
 }
+
+/** What scripts call in place of `import()`, of which V8 does not know in code from a cache where it starts from. */
+const importPackage = (name) => import(name);
 
 /** Files of the program come through the cache, packages and parts of Node as usual. */
 function requireFor(filename) {

@@ -56,6 +56,19 @@ const ASCII_ONLY = {
   },
 };
 
+/**
+ * Packages that are modules come through the code cache's own `import()`: Node prints a warning when that of a script is
+ * called, which has no place in what a command says.
+ */
+const IMPORTS_THROUGH_CACHE = {
+  name: 'imports-through-cache',
+  generateBundle(_, files) {
+    for (const file of Object.values(files)) {
+      if (file.type === 'chunk') file.code = file.code.replace(/\bimport\(/g, 'importPackage(');
+    }
+  },
+};
+
 await buildIfChanged({ stamp: STAMP, inputs: INPUTS, output: join(OUT, 'cli/main.js') }, build);
 
 async function build() {
@@ -84,7 +97,7 @@ async function buildEntries(names, thirdParty) {
     platform: 'node',
     external: EXTERNAL,
     resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
-    plugins: [thirdParty.plugin, ASCII_ONLY],
+    plugins: [thirdParty.plugin, ASCII_ONLY, IMPORTS_THROUGH_CACHE],
   });
   const { output } = await bundle.write({
     dir: OUT,
