@@ -67,6 +67,10 @@ export function countParts(source: string): number {
       const count = Math.max(1, Number(countMax || countMin));
       group.all += group.last * (count - 1);
       group.last *= count;
+    } else if (/[*+?]/.test(source[at]!)) {
+      // Part of what it repeats: flags between two repetitions make them repetitions of each other.
+      group.all += 1;
+      group.last += 1;
     } else {
       addPart(group, source.startsWith('\\Q', at) ? end - at : 1);
     }

@@ -398,8 +398,13 @@ describe('the nodes of a collection', () => {
         return String(counts) === '2,2,2' || undefined;
       });
       for (let i = 0; i < 6; i++) {
-        const { json } = await served.call('n3', 'GET', `/collections/c${i}/vectors/a`);
-        assert.deepEqual(json.values, [1, i]);
+        // The nodes may still be busy with the end of a move.
+        const reply = await waitFor('the row', async () => {
+          const found = await served.call('n3', 'GET', `/collections/c${i}/vectors/a`);
+          return found.status === 503 ? undefined : found;
+        });
+        assert.equal(reply.status, 200, JSON.stringify(reply.json));
+        assert.deepEqual(reply.json.values, [1, i]);
       }
     } finally {
       await served.stop();

@@ -388,16 +388,4 @@ describe('API keys together', () => {
       await rm(directory, { recursive: true });
     }
   });
-
-  it('are verified fast', async () => {
-    const { apiKeys } = createKeys();
-    const { key } = await apiKeys.create(INPUT);
-    const rounds = 20_000;
-    for (let round = 0; round < 1_000; round++) apiKeys.verify(key);
-    const startedAt = performance.now();
-    for (let round = 0; round < rounds; round++) apiKeys.verify(key);
-    const microseconds = ((performance.now() - startedAt) * 1000) / rounds;
-    console.log(`verify: ${microseconds.toFixed(2)} µs`);
-    assert.ok(microseconds < 10_000);
-  });
 });

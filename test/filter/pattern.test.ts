@@ -29,6 +29,7 @@ test('repetitions that are too large are found without compiling them', () => {
   for (const [pattern, least] of [
     ['a{1000}'.repeat(100), 100_000],
     [`(?:${'a'.repeat(50)}){30}(?i){30}`, 45_000],
+    [`(?:${'a'.repeat(50)}){30}(?i)+?(?i){30}`, 45_000],
     [`(?:${'a'.repeat(50)}){30}\\Q\\E(?s-i){30}`, 45_000],
     ['((a|b)?){500}'.repeat(60), 150_000],
     ['(x[)(\\]{2}]y){500}z{900}', 2_400],

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { Store, StoreKey, StoreOperation } from '../../src/storage/store.js';
+import { IS_NIGHTLY } from '../support/nightly.js';
 import { blobContract, type WithStore } from './blob-contract.js';
 import { liveRandomly, testSeed } from './random-history.js';
 
@@ -35,8 +36,8 @@ const sequencesOf = (store: Store, log: string, after = 0) =>
   [...store.readLog(log, after)].map(({ sequence }) => sequence);
 const keysUnder = (store: Store, prefix: StoreKey) => [...store.list(prefix)].map(({ key }) => key);
 
-/** Enough random steps to cover every pair of operations, restarts and pages. */
-const STEP_COUNT = 250;
+/** 250 random steps cover every pair of operations, restarts and pages. */
+const STEP_COUNT = IS_NIGHTLY ? 250 : 100;
 
 export function storeContract(name: string, harness: StoreHarness): void {
   const withStore: WithStore = async (use) => {
@@ -123,7 +124,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
               inOrder.filter((key) => key[0] === prefix[0]),
             );
           }),
-          { numRuns: 60, seed: testSeed() },
+          { numRuns: IS_NIGHTLY ? 60 : 20, seed: testSeed() },
         );
         return undefined;
       });
@@ -413,7 +414,7 @@ export function storeContract(name: string, harness: StoreHarness): void {
 
     it('keeps records of several megabytes, also from shared memory', () =>
       withStore(async (store) => {
-        const record = new Uint8Array(new SharedArrayBuffer(24 * 1024 * 1024));
+        const record = new Uint8Array(new SharedArrayBuffer((IS_NIGHTLY ? 24 : 6) * 1024 * 1024));
         for (let i = 0; i < record.length; i += 4_096) record[i] = i / 4_096;
         await Promise.all(
           [1, 2].map((sequence) => store.commit([{ kind: 'append', log: 'l', sequence, record }])),

@@ -12,7 +12,7 @@ import { createRandom, testSeed } from '../database/harness.js';
 import { IS_NIGHTLY } from '../support/nightly.js';
 import { createCaller, startServerProcess } from '../support/server-process.js';
 
-const ROUNDS = IS_NIGHTLY ? 20 : 2;
+const ROUNDS = IS_NIGHTLY ? 20 : 8;
 const CLIENTS = 6;
 const DIMENSION = 16;
 const BATCH_ROWS_MAX = 24;

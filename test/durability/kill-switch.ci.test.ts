@@ -13,7 +13,7 @@ import { createRandom, testSeed } from '../database/harness.js';
 import { IS_NIGHTLY } from '../support/nightly.js';
 import { createCaller, type Reply, startServerProcess } from '../support/server-process.js';
 
-const ROUNDS = IS_NIGHTLY ? 20 : 3;
+const ROUNDS = IS_NIGHTLY ? 20 : 8;
 const ROW_COUNT = 600;
 const EXPIRES_AT = '2199-01-31T12:00:00.000Z';
 

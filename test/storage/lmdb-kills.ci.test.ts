@@ -1,0 +1,19 @@
+// The embedded store in a process that is killed, on a large disk and on one that is nearly full.
+
+import { describe, it } from 'node:test';
+import { IS_NIGHTLY } from '../support/nightly.js';
+import { makeDirectory, onSmallDisk } from './directories.js';
+import { surviveKills } from './survive-kills.js';
+
+const ROUNDS = IS_NIGHTLY ? 20 : 8;
+
+describe('an embedded store whose process is killed', () => {
+  it(`keeps every acknowledged commit through ${ROUNDS} kills`, async () => {
+    await surviveKills(await makeDirectory(), ROUNDS);
+  });
+
+  it(`keeps them through ${ROUNDS} kills while it gives free pages back, since the disk is low`, async (t) => {
+    const isDone = await onSmallDisk(64, (directory) => surviveKills(directory, ROUNDS));
+    if (!isDone) t.skip('mounting a small tmpfs is not permitted here');
+  });
+});
