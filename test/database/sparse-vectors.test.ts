@@ -8,6 +8,7 @@ import type { JsonObject, NamedSparse, SparseVector, VectorBatch } from '../../s
 import type { Database } from '../../src/database/database.js';
 import type { QueryReply, QueryRequest } from '../../src/database/query/query-api.js';
 import { createMemoryState } from '../../src/storage/memory-store.js';
+import { IS_NIGHTLY } from '../support/nightly.js';
 import {
   batchOf,
   createRandom,
@@ -110,7 +111,7 @@ describe('sparse vectors', () => {
     let database = await open();
     await createCollection(database);
     const model = new Map<string, Row>();
-    for (let step = 0; step < 60; step++) {
+    for (let step = 0; step < (IS_NIGHTLY ? 60 : 20); step++) {
       const rows = Array.from({ length: 1 + below(60) }, randomRow);
       const distinct = [...new Map(rows.map((row) => [row.id, row])).values()];
       await database.collection('c').write(batchWith(distinct), { mode: 'upsert' });

@@ -87,7 +87,7 @@ function readAll(segment: Segment): void {
 describe('a segment file', () => {
   it('has every row and every column, for random documents', () => {
     const seed = seedOf('segment files');
-    for (let round = 0; round < 100; round++) {
+    for (let round = 0; round < (IS_NIGHTLY ? 100 : 30); round++) {
       const random = new Random(seed + round);
       const documents = randomDocuments(random, 60);
       const segment = sealedSegment(documents, random.pick([0, 3, 256]));

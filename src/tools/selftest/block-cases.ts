@@ -52,6 +52,7 @@ const KINDS: readonly RowKind[] = [
 export const BLOCK_CASES: readonly ContractCase[] = [
   {
     name: 'reports its name',
+    isQuick: true,
     async run({ engine, name }) {
       assert.equal(engine.name, name);
     },
@@ -59,6 +60,7 @@ export const BLOCK_CASES: readonly ContractCase[] = [
 
   {
     name: 'returns no results for an empty batch',
+    isQuick: true,
     async run({ engine }) {
       assert.deepEqual(await engine.search([]), []);
     },
@@ -67,6 +69,7 @@ export const BLOCK_CASES: readonly ContractCase[] = [
   ...KINDS.map(
     (kind): ContractCase => ({
       name: `answers as brute force does over ${kind} rows`,
+      isQuick: kind === 'random' || kind === 'duplicates',
       async run({ engine, seed, check }) {
         const random = createRandom(seed);
         for (const [dimension, rowCount] of SHAPES) {
@@ -141,6 +144,7 @@ export const BLOCK_CASES: readonly ContractCase[] = [
 
   {
     name: 'returns all rows when k is larger than their number',
+    isQuick: true,
     async run({ seed, check }) {
       const block = createRandomBlock(createRandom(seed), 'random', 40, 8);
       const queries = METRICS.map((metric) =>
@@ -169,6 +173,7 @@ export const BLOCK_CASES: readonly ContractCase[] = [
 
   {
     name: 'searches only the rows in the bitmap and below the row count',
+    isQuick: true,
     async run({ seed, check }) {
       const random = createRandom(seed);
       const block = createRandomBlock(random, 'random', 3_000, 400);
@@ -258,6 +263,7 @@ export const BLOCK_CASES: readonly ContractCase[] = [
 
   {
     name: 'searches a growing block and its older versions under the same key',
+    isQuick: true,
     async run({ seed, check }) {
       const random = createRandom(seed);
       const dimension = 400;
@@ -332,6 +338,7 @@ export const BLOCK_CASES: readonly ContractCase[] = [
 /** Correct answers of a fallback engine say nothing about this one. */
 export const OWN_ANSWERS: ContractCase = {
   name: 'answers ordinary searches without its fallback',
+  isQuick: true,
   async run({ seed, check, countFallbacks }) {
     const random = createRandom(seed + 4);
     const block = createRandomBlock(random, 'random', 20_000, 64);

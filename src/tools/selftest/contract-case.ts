@@ -20,6 +20,11 @@ export interface ContractContext {
 export interface ContractCase {
   /** A sentence that says what the engine does. */
   readonly name: string;
+  /**
+   * Takes well under a second. The cases that say so run every kernel and every way to answer, and are those
+   * of a quick test of an engine.
+   */
+  readonly isQuick?: boolean;
   run(context: ContractContext): Promise<void>;
 }
 

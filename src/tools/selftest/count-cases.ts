@@ -46,6 +46,7 @@ export const COUNT_CASES: readonly ContractCase[] = [
   ...KINDS.map(
     (kind): ContractCase => ({
       name: `counts the rows before positions as brute force does over ${kind} rows`,
+      isQuick: kind === 'random' || kind === 'duplicates',
       async run(context) {
         const random = createRandom(context.seed + 3);
         for (const [dimension, rowCounts] of SHAPES) {
@@ -65,6 +66,7 @@ export const COUNT_CASES: readonly ContractCase[] = [
 
   {
     name: 'counts no rows without positions, views or rows',
+    isQuick: true,
     async run(context) {
       const random = createRandom(context.seed);
       const [full, empty] = createBlocks(random, 'random', [300, 0], 16) as [
@@ -82,6 +84,7 @@ export const COUNT_CASES: readonly ContractCase[] = [
 
   {
     name: 'rejects a count whose signal is aborted',
+    isQuick: true,
     async run({ engine, seed }) {
       const [block] = createBlocks(createRandom(seed), 'random', [500], 32);
       const query = { vector: rowOf(block!, 0), metric: 'dot', views: [fullView(block!)] } as const;

@@ -51,6 +51,7 @@ export const MULTI_BLOCK_CASES: readonly ContractCase[] = [
   ...KINDS.map(
     (kind): ContractCase => ({
       name: `answers over several blocks of ${kind} rows as brute force does`,
+      isQuick: kind === 'clustered',
       async run({ engine, seed, check }) {
         const random = createRandom(seed + 2);
         for (const [dimension, rowCounts] of SHAPES) {
@@ -69,6 +70,7 @@ export const MULTI_BLOCK_CASES: readonly ContractCase[] = [
 
   {
     name: 'breaks ties across blocks by id bytes',
+    isQuick: true,
     async run({ seed, check }) {
       const random = createRandom(seed);
       const blocks = createBlocks(random, 'equal', [200, 3, 1_500, 40], 700);
@@ -267,6 +269,7 @@ export const MULTI_BLOCK_CASES: readonly ContractCase[] = [
 
   {
     name: 'answers concurrent batches over the same blocks while blocks are unloaded',
+    isQuick: true,
     async run({ engine, seed, check }) {
       const random = createRandom(seed);
       const blocks = createBlocks(random, 'clustered', [1_400, 300, 1_500], 768);
@@ -317,6 +320,7 @@ export const MULTI_BLOCK_CASES: readonly ContractCase[] = [
 
   {
     name: 'answers correctly or rejects with the reason when it is aborted during the search',
+    isQuick: true,
     async run({ engine, seed, check }) {
       const random = createRandom(seed);
       const blocks = createBlocks(random, 'random', [1_400, 1_500, 1_500], 768);

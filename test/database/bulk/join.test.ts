@@ -27,8 +27,8 @@ describe('a join', () => {
     const seed = testSeed();
     const random = createRandom(seed);
     const database = await openDatabase({});
-    const rows = await fill(database, 'a', 90, random);
-    const others = await fill(database, 'b', 150, random);
+    const rows = await fill(database, 'a', 50, random);
+    const others = await fill(database, 'b', 80, random);
     for (const metric of METRICS) {
       for (const other of ['a', 'b']) {
         const requests: JoinRequest[] = [
@@ -92,7 +92,7 @@ describe('a join', () => {
   it('gives all matches that reach a threshold, however many, in chunks of bounded length', async () => {
     const random = createRandom(7);
     const database = await openDatabase({ limits: { segmentRowsMax: 4_096 } });
-    const rows = await fill(database, 'a', 300, random, { metadataBytes: 1_000 });
+    const rows = await fill(database, 'a', 120, random, { metadataBytes: 1_000 });
     const request = { scoreThreshold: -1e9, metric: 'dot', includeMetadata: true } as const;
     const chunks: JoinChunk[] = [];
     const join = await database.collection('a').join(request);
@@ -105,8 +105,8 @@ describe('a join', () => {
     assert.equal(found.length, rows.length);
     assert.ok(found.every(({ matches }) => matches.length === rows.length - 1));
     assert.deepEqual(
-      found[200],
-      bruteForce(rows.slice(200, 201), rows, { ...request, excludeSelf: true })[0],
+      found[100],
+      bruteForce(rows.slice(100, 101), rows, { ...request, excludeSelf: true })[0],
     );
     await database.close();
   });

@@ -13,6 +13,7 @@ import type {
   QueryRequest,
   RecommendRequest,
 } from '../../../src/database/query/query-api.js';
+import { IS_NIGHTLY } from '../../support/nightly.js';
 import { batchOf, createRandom, openDatabase, testSeed } from '../harness.js';
 
 const COUNT = 400;
@@ -181,7 +182,7 @@ describe('a query by examples', () => {
     for (const metric of METRICS) {
       const limits = random() < 0.5 ? { segmentRowsMax: 1_000 } : {};
       const { database, collection, rows } = await fill(random, metric, limits);
-      for (let round = 0; round < 40; round++) {
+      for (let round = 0; round < (IS_NIGHTLY ? 40 : 8); round++) {
         const request = randomRequest(random);
         const expected = rank(rows, { metric, request });
         const topK = 1 + Math.floor(random() * 30);

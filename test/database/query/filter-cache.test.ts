@@ -22,6 +22,7 @@ import { IS_NIGHTLY } from '../../support/nightly.js';
 import { batchOf, createRandom, createTestClock, openDatabase, testSeed } from '../harness.js';
 
 const SEED = testSeed();
+const STEPS = IS_NIGHTLY ? 250 : 100;
 
 const node = (filter: JsonObject) => parseFilter(filter, DEFAULT_LIMITS);
 
@@ -310,7 +311,7 @@ async function runHistory(seed: number, bytesMax: number): Promise<void> {
   const documents = new Map<Segment, JsonObject[]>();
   const handedOut = new Map<Uint32Array, Uint32Array>();
   let sequence = 0;
-  for (let step = 0; step < 250; step++) {
+  for (let step = 0; step < STEPS; step++) {
     sequence++;
     let segment = segments.at(-1);
     if (segment === undefined || segment.isSealed) {
@@ -321,7 +322,7 @@ async function runHistory(seed: number, bytesMax: number): Promise<void> {
     const added = Array.from({ length: below(40) }, (): JsonObject => {
       const document: JsonObject = { tag: ['red', 'green', 'blue'][below(3)]!, number: below(10) };
       // A path that no earlier row had.
-      return step > 100 && below(4) === 0 ? { ...document, late: true } : document;
+      return step > STEPS / 3 && below(4) === 0 ? { ...document, late: true } : document;
     });
     if (added.length > 0) {
       const batch = batchOf(

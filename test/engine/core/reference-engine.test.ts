@@ -3,6 +3,6 @@ import { createInlinePool } from '../../../src/platform/pool.js';
 import { engineContract } from '../contract.js';
 
 // Small ranges, so that every search is cut and merged.
-engineContract('reference', async () =>
+engineContract('reference', 'quick', async () =>
   createReferenceEngine({ pool: createInlinePool(), rangeRowCount: 37 }),
 );

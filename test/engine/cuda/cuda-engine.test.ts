@@ -3,14 +3,7 @@ import { after, describe, it } from 'node:test';
 import type { VectorBlock } from '../../../src/common/types.js';
 import type { Engine, SearchQuery } from '../../../src/engine/core/engine.js';
 import { EngineUnavailable } from '../../../src/engine/core/engine.js';
-import { createReferenceEngine } from '../../../src/engine/core/reference-engine.js';
 import type { CudaEvent } from '../../../src/engine/cuda/cuda-device.js';
-import {
-  type CudaEngine,
-  type CudaEngineOptions,
-  createCudaEngine,
-} from '../../../src/engine/cuda/cuda-engine.js';
-import { createInlinePool } from '../../../src/platform/pool.js';
 import {
   assertTrueHits,
   bruteForce,
@@ -24,49 +17,13 @@ import {
   rowOf,
   SEED,
 } from '../blocks.js';
-import { engineContract } from '../contract.js';
-import { createFakeDevices, type FakeDevices } from './fake-devices.js';
+import { createFakeDevices } from './fake-devices.js';
+import { createFakeEngine, createFallback } from './fake-engine.js';
 
 const MIB = 1024 * 1024;
 
-/** Two small devices and the fallback share the blocks, so that most answers are merged. */
-engineContract(
-  'cuda',
-  async () => createFakeEngine(createFakeDevices([600_000, 900_000]), { idleMs: 0 }),
-  { isLong: true },
-);
-
 interface Clock {
   nowMs: number;
-}
-
-function createFallback(): Engine & { queryCount: number } {
-  const reference = createReferenceEngine({ pool: createInlinePool() });
-  const fallback = {
-    ...reference,
-    queryCount: 0,
-    search(...[queries, options]: Parameters<Engine['search']>) {
-      fallback.queryCount += queries.length;
-      return reference.search(queries, options);
-    },
-  };
-  return fallback;
-}
-
-/** The budget of a device is nine tenths of its memory. */
-function createFakeEngine(
-  fake: FakeDevices,
-  options: Partial<CudaEngineOptions> = {},
-): Promise<CudaEngine> {
-  const { kernels, connect } = fake;
-  const deviceMemory = 10 ** 15;
-  return createCudaEngine({
-    fallback: createFallback(),
-    fakes: { deviceCount: fake.devices.length, blockBytes: kernels.blockBytes },
-    connect,
-    deviceMemory,
-    ...options,
-  });
 }
 
 /** An engine on fake devices, with its events and a clock that the test sets. */

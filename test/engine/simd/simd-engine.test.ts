@@ -3,7 +3,7 @@ import { after, before, describe, it, test } from 'node:test';
 import { CODE_NAMES } from '../../../src/common/types.js';
 import type { Engine } from '../../../src/engine/core/engine.js';
 import { createSimdEngine } from '../../../src/engine/simd/simd-engine.js';
-import { type Kernels, loadKernels } from '../../../src/engine/simd/simd-kernels.js';
+import type { Kernels } from '../../../src/engine/simd/simd-kernels.js';
 import { createInlinePool, createThreadPool, type WorkerPool } from '../../../src/platform/pool.js';
 import { withCodes } from '../../../src/tools/selftest/encoding-engine.js';
 import { IS_NIGHTLY } from '../../support/nightly.js';
@@ -22,6 +22,7 @@ import {
   trueScore,
 } from '../blocks.js';
 import { engineContract } from '../contract.js';
+import { loadedKernels } from './loaded-kernels.js';
 
 const kernels = loadedKernels();
 if (kernels === null) {
@@ -30,29 +31,11 @@ if (kernels === null) {
   testEngine(kernels);
 }
 
-function loadedKernels(): Kernels | null {
-  try {
-    return loadKernels();
-  } catch (error) {
-    console.log(String(error));
-    return null;
-  }
-}
-
 function testEngine(kernels: Kernels): void {
-  for (const target of kernels.targets().slice(0, IS_NIGHTLY ? undefined : 1)) {
-    engineContract('simd', async () => {
-      console.log(`target ${target}`);
-      return withCodes(createSimdEngine({ pool: createInlinePool(), target }));
-    });
-  }
-
-  engineContract('simd', async () =>
-    withCodes(createSimdEngine({ pool: createInlinePool() }), 'tiles'),
+  // The best target; simd-contract.ci.test.ts has the others.
+  engineContract('simd', 'quick', async () =>
+    withCodes(createSimdEngine({ pool: createInlinePool() })),
   );
-
-  // Blocks without codes are scored from their values.
-  engineContract('simd', async () => createSimdEngine({ pool: createInlinePool() }));
 
   describe('the simd engine and its threads', () => {
     let pool: WorkerPool;

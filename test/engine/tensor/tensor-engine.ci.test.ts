@@ -23,18 +23,15 @@ import { engineContract } from '../contract.js';
 
 const failingWorkerUrl = new URL('./failing-worker.js', import.meta.url);
 
-engineContract(
-  'wasm',
-  async () =>
-    createTensorEngine({
-      device: 'wasm',
-      fallback: createReferenceSearch({ pool: createInlinePool() }),
-      // The contract tests the thread: an answer of the fallback must not pass for its own.
-      onThreadFailure: (error) => {
-        throw error;
-      },
-    }),
-  { isLong: true },
+engineContract('wasm', 'all', async () =>
+  createTensorEngine({
+    device: 'wasm',
+    fallback: createReferenceSearch({ pool: createInlinePool() }),
+    // The contract tests the thread: an answer of the fallback must not pass for its own.
+    onThreadFailure: (error) => {
+      throw error;
+    },
+  }),
 );
 
 /** The reference search with a counter of its calls. */

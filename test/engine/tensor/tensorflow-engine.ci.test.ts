@@ -30,7 +30,7 @@ async function create(): Promise<TensorEngine | null> {
 if (engine === null) {
   it('passes the contract of engines', { skip: 'TensorFlow is not installed' });
 } else {
-  engineContract('tensorflow', async () => engine);
+  engineContract('tensorflow', 'all', async () => engine);
   after(() => {
     console.log(`tensorflow: ${engine.device!.name}`);
     assert.equal(engine.fallbackCount, 0, 'the thread answered all of it');

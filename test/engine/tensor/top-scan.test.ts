@@ -5,11 +5,9 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createBitmap, setBit } from '../../../src/common/bitmap.js';
 import { METRICS, type VectorBlock } from '../../../src/common/types.js';
-import type { Engine, SearchQuery } from '../../../src/engine/core/engine.js';
-import { cutBatch, packQueries } from '../../../src/engine/core/packed-queries.js';
-import { searchPerBlock } from '../../../src/engine/core/per-block.js';
-import { TensorProgram } from '../../../src/engine/tensor/tensor-program.js';
-import { IS_NIGHTLY } from '../../support/nightly.js';
+import type { SearchQuery } from '../../../src/engine/core/engine.js';
+import { packQueries } from '../../../src/engine/core/packed-queries.js';
+import type { TensorProgram } from '../../../src/engine/tensor/tensor-program.js';
 import {
   assertTrueHits,
   bruteForce,
@@ -28,23 +26,7 @@ import {
   toSearchHits,
   trueScore,
 } from '../blocks.js';
-import { engineContract } from '../contract.js';
-import { TopFloatDevice } from './float-device.js';
-
-const DIMENSION = 16;
-const CHUNK_ROWS = 256;
-const CHUNK_BYTES = (DIMENSION + 2) * CHUNK_ROWS * 4;
-
-function createDevice(isTf32 = false): TopFloatDevice {
-  const device = new TopFloatDevice(createRandom(SEED));
-  device.isTf32 = isTf32;
-  device.chunkValuesMax = CHUNK_ROWS * DIMENSION;
-  return device;
-}
-
-function createProgram(device: TopFloatDevice, residentBytesMax = 2 ** 30): TensorProgram {
-  return new TensorProgram(device, { residentBytesMax });
-}
+import { CHUNK_BYTES, CHUNK_ROWS, createDevice, createProgram, DIMENSION } from './top-device.js';
 
 function check(program: TensorProgram, block: VectorBlock, queries: readonly SearchQuery[]) {
   const hits = program.search(block, packQueries(block, queries.map(toBlockQuery)));
@@ -53,46 +35,6 @@ function check(program: TensorProgram, block: VectorBlock, queries: readonly Sea
     assertTrueHits(toSearchHits(hits[index]!), bruteForce(query), `seed ${SEED}`);
   }
   return hits;
-}
-
-/** An engine in this thread whose device has room for three chunks. */
-function createEngine(): Engine {
-  const device = createDevice(true);
-  device.chunkValuesMax = 2 ** 18;
-  device.chunkRowsMax = 2_048;
-  const program = createProgram(device);
-  return {
-    name: 'tensorflow',
-    rowEncoder: null,
-    search: (queries, options = {}) =>
-      searchPerBlock(
-        queries,
-        async (block, asked) => {
-          await new Promise(setImmediate);
-          options.signal?.throwIfAborted();
-          return cutBatch(asked).flatMap((slice) => {
-            const hits = program.search(block, packQueries(block, slice));
-            assert.ok(hits !== null);
-            return hits;
-          });
-        },
-        options,
-      ),
-    unload: (key) => program.unload(key),
-    bytesUsed: () => ({ hostBytes: 0, deviceBytes: 0 }),
-    close: async () => {
-      program.unloadAll();
-      assert.equal(device.matrixCount(), 0, 'nothing is left on the device');
-      assert.equal(device.waiting.size, 0);
-    },
-  };
-}
-
-// The emulation takes half a minute for the whole contract, and six seconds for the quick cases.
-if (IS_NIGHTLY) {
-  describe('on a device that multiplies as TF32 does', () => {
-    engineContract('tensorflow', async () => createEngine());
-  });
 }
 
 describe('the scan of a device that returns the best rows', () => {

@@ -19,13 +19,14 @@ import type {
   Match,
   QueryRequest,
 } from '../../../../src/database/query/query-api.js';
+import { IS_NIGHTLY } from '../../../support/nightly.js';
 import { batchOf, createRandom, openDatabase, testSeed } from '../../harness.js';
 
 type Random = () => number;
 
 const COUNT = 700;
 const WORDS = ['ape', 'bee', 'cat', 'dog', 'elk', 'fox', 'gnu', 'hen'];
-const QUERIES = 40;
+const QUERIES = IS_NIGHTLY ? 40 : 5;
 
 function randomValues(random: Random): Float32Array {
   return Float32Array.from({ length: 4 }, () => Math.round((random() - 0.5) * 16) / 8 + 0.01);

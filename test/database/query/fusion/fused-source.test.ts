@@ -12,12 +12,13 @@ import { RankedPart } from '../../../../src/database/query/fusion/ranked-part.js
 import type { RankedSource } from '../../../../src/database/query/search-source.js';
 import { searchTarget } from '../../../../src/database/query/search-target.js';
 import type { BlockView, Position, SearchQuery } from '../../../../src/engine/core/engine.js';
+import { IS_NIGHTLY } from '../../../support/nightly.js';
 import { createRandom, testSeed } from '../../harness.js';
 
 type Random = () => number;
 
 const SEGMENT_ROWS = [90, 1, 170];
-const CASES = 400;
+const CASES = IS_NIGHTLY ? 400 : 80;
 
 interface FakeSegment {
   readonly key: string;
