@@ -109,7 +109,7 @@ describe('the archive of a log', () => {
       logger: silentLogger,
     });
     const log = new ChainedLog(harness.stream, {
-      messageBytesMax: 1_000,
+      messageBytesMax: 50_000,
       onPublished: (messages, position) => writing.notePublished(LOG, messages, position),
     });
     const { writer } = await takeOver(log);

@@ -252,10 +252,11 @@ export async function waitFor<Value>(
   find: () => Value | undefined | Promise<Value | undefined>,
 ): Promise<Value> {
   const deadlineMs = performance.now() + WAIT_MS_MAX;
-  for (;;) {
+  // What takes long is asked for less often, since the nodes that it depends on are in this process.
+  for (let pauseMs = 5; ; pauseMs = Math.min(pauseMs + 5, 25)) {
     const found = await find();
     if (found !== undefined) return found;
     if (performance.now() > deadlineMs) throw new Error(`${what} did not come in time`);
-    await sleep(5);
+    await sleep(pauseMs);
   }
 }
