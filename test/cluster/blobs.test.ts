@@ -53,9 +53,9 @@ function contract(open: () => Blobs): void {
     await assert.rejects(blobs.get('r/1', { from: 20, to: 30 }), /r\/1/);
   });
 
-  it('keeps megabytes as they are, written by several at once', async () => {
+  it('keeps a megabyte and more as it is, written by several at once', async () => {
     const blobs = open();
-    const part = Uint8Array.from({ length: 1_000_000 }, (_, i) => (i * i) % 251);
+    const part = Uint8Array.from({ length: 250_000 }, (_, i) => (i * i) % 251);
     const parts = Array.from({ length: 6 }, () => part);
     await Promise.all(['a', 'a', 'b'].map((name) => blobs.put(`m/${name}`, parts)));
     for (const name of ['m/a', 'm/b']) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { after, describe, it } from 'node:test';
+import { describe, it } from 'node:test';
 import type { VectorBlock } from '../../../src/common/types.js';
-import type { Engine, SearchQuery } from '../../../src/engine/core/engine.js';
+import type { Engine } from '../../../src/engine/core/engine.js';
 import { EngineUnavailable } from '../../../src/engine/core/engine.js';
 import type { CudaEvent } from '../../../src/engine/cuda/cuda-device.js';
 import {
@@ -9,7 +9,6 @@ import {
   bruteForce,
   createBlock,
   createIds,
-  createMultiBlockQuery,
   createQuery,
   createRandom,
   createRandomBlock,
@@ -18,30 +17,9 @@ import {
   SEED,
 } from '../blocks.js';
 import { createFakeDevices } from './fake-devices.js';
-import { createFakeEngine, createFallback } from './fake-engine.js';
+import { check, createCase, createFakeEngine, queryFor, turns } from './fake-engine.js';
 
 const MIB = 1024 * 1024;
-
-interface Clock {
-  nowMs: number;
-}
-
-/** An engine on fake devices, with its events and a clock that the test sets. */
-async function createCase(memoryBytes: readonly number[], scale = 1) {
-  const fake = createFakeDevices(memoryBytes, scale);
-  const clock: Clock = { nowMs: 0 };
-  const events: CudaEvent[] = [];
-  const fallback = createFallback();
-  const engine = await createFakeEngine(fake, {
-    fallback,
-    now: () => clock.nowMs,
-    idleMs: 100,
-    pausesMs: [1_000, 5_000],
-    onEvent: (event) => events.push(event),
-  });
-  after(() => engine.close());
-  return { fake, device: fake.devices[0]!, clock, events, fallback, engine };
-}
 
 const random = createRandom(SEED);
 
@@ -50,23 +28,8 @@ function createBlocks(count: number): VectorBlock[] {
   return Array.from({ length: count }, () => createRandomBlock(random, 'random', 100, 10));
 }
 
-function queryFor(blocks: readonly VectorBlock[]): SearchQuery {
-  const parts = blocks.map((block) => ({ block, rowCount: block.rowCount, rows: null }));
-  return createMultiBlockQuery(parts, rowOf(blocks[0]!, 3), { k: 30 });
-}
-
-async function check(engine: Engine, blocks: readonly VectorBlock[]): Promise<void> {
-  const query = queryFor(blocks);
-  const [hits] = await engine.search([query]);
-  assertTrueHits(hits!, bruteForce(query), `${blocks.length} blocks, seed ${SEED}`);
-}
-
 const deviceBytesOf = (engine: Engine, blocks: readonly VectorBlock[]) =>
   blocks.map(({ key }) => engine.bytesUsed(key).deviceBytes);
-
-const turns = async (count = 20) => {
-  for (let i = 0; i < count; i++) await new Promise<void>((resolve) => setImmediate(resolve));
-};
 
 describe('the placement of blocks on devices', () => {
   it('keeps codes and values of blocks if there is room, and frees unloaded blocks', async () => {
@@ -219,30 +182,6 @@ describe('uploads of the cuda engine', () => {
     assert.equal(fallback.queryCount, 2);
     assert.equal(device.searchCount, 1);
     assert.equal(device.calls.filter((call) => call !== 'search').length, 300);
-  });
-
-  it('are cut into slices between which searches run, urgent uploads first', async () => {
-    const { fake, device, engine } = await createCase([100_000 * MIB], 107);
-    const little = createRandomBlock(random, 'random', 64, 10);
-    await check(engine, [little]);
-    // 3 000 rows of 16 KiB are three slices; scaled by 107 they are more than a batch waits for.
-    const values = new Float32Array(new SharedArrayBuffer(3_000 * 4_096 * 4));
-    const ids = createIds(random, 3_000);
-    const large = createBlock(values, 4_096, ids);
-    device.calls.length = 0;
-    const query = createQuery(large, new Float32Array(4_096), { rowCount: 1, k: 1 });
-    fake.holdsUploads = true;
-    await engine.search([query]);
-    fake.holdsUploads = false;
-    await turns(4);
-    await check(engine, [little]);
-    await check(engine, [createRandomBlock(random, 'random', 80, 10)]);
-    await turns(60);
-    const slices = device.calls.filter((call) => call !== 'search' && call !== '0..80');
-    assert.equal(slices.length, 3);
-    const last = device.calls.indexOf(slices.at(-1)!);
-    assert.ok(device.calls.indexOf('search') < last, device.calls.join(' '));
-    assert.ok(device.calls.indexOf('0..80') < last, device.calls.join(' '));
   });
 
   it('are cancelled when the block is unloaded', async () => {
