@@ -248,7 +248,7 @@ describe('a collection that one node holds', () => {
     for (let round = 0; round < 3; round++) {
       const node = NODES[round % 3]!;
       const vectors = Array.from({ length: 60 }, (_, i) => ({
-        id: `v${(round * 17 + i) % 150}`,
+        id: `v${(round * 40 + i) % 150}`,
         values: [1 + i, round, (i * 7) % 11],
         metadata: { round, i },
       }));
@@ -260,7 +260,7 @@ describe('a collection that one node holds', () => {
         ['POST', '/collections/ID/query', { vector: [1, 2, 3], top_k: 40, include_metadata: true }],
         ['POST', '/collections/ID/query', { vector: [1, 0, 0], filter: { round }, limit: 7 }],
         ['GET', '/collections/ID/vectors?limit=200', undefined],
-        ['GET', `/collections/ID/vectors/v${(round * 17) % 150}`, undefined],
+        ['GET', `/collections/ID/vectors/v${(round * 40) % 150}`, undefined],
         ['POST', '/collections/ID/vectors/fetch', { ids: ['v1', 'v17', 'nothing'] }],
         ['POST', '/collections/ID/aggregate', { facets: [{ path: 'i', limit: 5 }] }],
         ['GET', '/collections/ID/segments', undefined],

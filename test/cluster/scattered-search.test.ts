@@ -226,7 +226,10 @@ describe('a query that several nodes answer', () => {
     ['two others', all('n2', 'n3')],
     ['one that fails', all('n2', 'n3').set('n2', 'failure')],
     ['one that does not answer', all('n2', 'n3').set('n3', 'silence')],
-    ['more nodes than segments', all(...Array.from({ length: 40 }, (_, i) => `n2-${i}`))],
+    [
+      'more nodes than segments',
+      all(...Array.from({ length: IS_NIGHTLY ? 40 : 25 }, (_, i) => `n2-${i}`)),
+    ],
   ] as const) {
     it(`has the reply of one, with ${what} (seed ${seed})`, async () => {
       for (let round = 0; round < (IS_NIGHTLY ? 3 : 1); round++) {

@@ -14,6 +14,7 @@ import {
   sumOfSquares,
 } from '../../src/engine/core/canonical.js';
 import { createMemoryState } from '../../src/storage/memory-store.js';
+import { IS_NIGHTLY } from '../support/nightly.js';
 import {
   batchOf,
   createRandom,
@@ -130,7 +131,7 @@ async function compareWithModel(isWithUnnamed: boolean): Promise<void> {
   let database = await open();
   await createCollection(database, isWithUnnamed);
   const model = new Map<string, Row>();
-  for (let step = 0; step < 40; step++) {
+  for (let step = 0; step < (IS_NIGHTLY ? 40 : 15); step++) {
     const rows = Array.from({ length: 1 + below(40) }, randomRow);
     const distinct = [...new Map(rows.map((row) => [row.id, row])).values()];
     await database.collection('c').write(batchWith(distinct), { mode: 'upsert' });

@@ -7,6 +7,7 @@ import type { JsonObject, NamedVectors, VectorBatch } from '../../src/common/typ
 import type { Database } from '../../src/database/database.js';
 import type { QueryRequest } from '../../src/database/query/query-api.js';
 import { createMemoryState } from '../../src/storage/memory-store.js';
+import { IS_NIGHTLY } from '../support/nightly.js';
 import {
   batchOf,
   createRandom,
@@ -113,7 +114,7 @@ async function compareWithModel(unnamed: typeof UNNAMED | null): Promise<void> {
   let database = await open();
   await createCollection(database, unnamed);
   const model = new Map<string, Row>();
-  for (let step = 0; step < 60; step++) {
+  for (let step = 0; step < (IS_NIGHTLY ? 60 : 20); step++) {
     const rows = Array.from({ length: 1 + below(40) }, randomRow);
     const distinct = [...new Map(rows.map((row) => [row.id, row])).values()];
     await database.collection('c').write(batchWith(distinct), { mode: 'upsert' });

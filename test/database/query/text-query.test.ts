@@ -13,6 +13,7 @@ import { IS_NIGHTLY } from '../../support/nightly.js';
 import { batchOf, createRandom, openDatabase, testSeed } from '../harness.js';
 
 const SEED = testSeed();
+const STEPS = IS_NIGHTLY ? 12 : 9;
 const SETTINGS: TextSettings = {
   fields: ['title', 'body.text'],
   language: null,
@@ -97,7 +98,7 @@ async function runHistory(seed: number, settings: TextSettings): Promise<void> {
   let database = await openDatabase({ state });
   await create(database, settings);
   const documents = new Map<string, TestDocument>();
-  for (let step = 0; step < 12; step++) {
+  for (let step = 0; step < STEPS; step++) {
     const collection = database.collection('c');
     const written = Array.from({ length: 1 + Math.floor(random() * 60) }, () =>
       randomDocument(random, `d${Math.floor(random() * 200)}`),
