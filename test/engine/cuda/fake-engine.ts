@@ -14,7 +14,7 @@ import { createInlinePool } from '../../../src/platform/pool.js';
 import { assertTrueHits, bruteForce, createMultiBlockQuery, rowOf, SEED } from '../blocks.js';
 import { createFakeDevices, type FakeDevices } from './fake-devices.js';
 
-export function createFallback(): Engine & { queryCount: number } {
+function createFallback(): Engine & { queryCount: number } {
   const reference = createReferenceEngine({ pool: createInlinePool() });
   const fallback = {
     ...reference,
