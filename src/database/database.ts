@@ -88,6 +88,7 @@ export class Database {
   /** Gives memory of deleted collections and compacted segments back to the system. */
   readonly memory: MemoryRelease;
   readonly #sweep: ExpirySweep;
+  readonly #verifications: VerificationQueue;
   #isStopping = false;
   /** Resolves when every collection is loaded or has failed. */
   readonly loaded: Promise<void>;
@@ -96,6 +97,7 @@ export class Database {
     const { store, engine, pool, clock, limits, logger, observer = SILENT_OBSERVER } = options;
     const { logs = logsOfStore(store) } = options;
     this.memory = new MemoryRelease(pool);
+    this.#verifications = new VerificationQueue(pool);
     const recordBytes = new BufferPool((byteCount) => new ArrayBuffer(byteCount), {
       countMax: RECORD_BUFFERS_KEPT_MAX,
       bytesMax: RECORD_BYTES_KEPT_MAX,
@@ -115,7 +117,7 @@ export class Database {
       unloadSegment,
       encoder: engine.rowEncoder,
       observer,
-      verifications: new VerificationQueue(pool),
+      verifications: this.#verifications,
     });
     this.apiKeys = new ApiKeys({ store, log: logs.catalogue, clock });
     this.audit = new AuditLog({ store, clock, logger, countMax: limits.auditEventsMax });
@@ -415,12 +417,13 @@ export class Database {
     return this.#sweep.run();
   }
 
-  /** Finishes the writes under way. The caller then closes the engine, the pool and the store. */
+  /** Finishes the writes and verifications under way. The caller then closes the engine, the pool and the store. */
   async close(): Promise<void> {
     this.#isStopping = true;
     await this.loaded;
     await this.#sweep.close();
     await this.#services.catalogue.close();
+    await this.#verifications.close();
     await this.audit.close();
     this.memory.close();
   }

@@ -20,7 +20,8 @@ export interface LoadedFile {
 export class VerificationQueue {
   readonly #pool: WorkerPool;
   readonly #guards = new Set<FileGuard>();
-  #runningCount = 0;
+  readonly #running = new Set<Promise<void>>();
+  #isClosed = false;
 
   constructor(pool: WorkerPool) {
     this.#pool = pool;
@@ -29,17 +30,26 @@ export class VerificationQueue {
   /** Called when the guard has a file to verify, or its files have become urgent. */
   notice(guard: FileGuard): void {
     this.#guards.add(guard);
-    while (this.#runningCount < this.#pool.threadCount) {
+    while (!this.#isClosed && this.#running.size < this.#pool.threadCount) {
       const next = this.#take();
       if (next === undefined) return;
-      this.#runningCount++;
       const { guard: owner, file } = next;
       const { bytes, checksum } = file;
-      this.#pool.run(verifySegmentTask, { bytes, checksum }).then(
-        () => this.#ended(owner, file, null),
-        (error: unknown) => this.#ended(owner, file, error),
+      const running: Promise<void> = this.#pool.run(verifySegmentTask, { bytes, checksum }).then(
+        () => this.#ended(running, owner, file, null),
+        (error: unknown) => this.#ended(running, owner, file, error),
       );
+      this.#running.add(running);
     }
+  }
+
+  /**
+   * Verifies no further file, and resolves when none is being verified: a pool that is closed meanwhile fails the task,
+   * which would be taken for damage of the file.
+   */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.all(this.#running);
   }
 
   #take(): { guard: FileGuard; file: LoadedFile } | undefined {
@@ -52,8 +62,8 @@ export class VerificationQueue {
     return undefined;
   }
 
-  #ended(guard: FileGuard, file: LoadedFile, error: unknown): void {
-    this.#runningCount--;
+  #ended(running: Promise<void>, guard: FileGuard, file: LoadedFile, error: unknown): void {
+    this.#running.delete(running);
     guard.verified(file, error);
     const [other] = this.#guards;
     if (other !== undefined) this.notice(other);

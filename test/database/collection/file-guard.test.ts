@@ -33,3 +33,26 @@ describe('a guard of several files', () => {
     assert.equal(guard.whenVerified(), undefined);
   });
 });
+
+it('a queue of verifications that is closed waits for the file under way and begins no other', async () => {
+  const ends: (() => void)[] = [];
+  const pool = {
+    threadCount: 1,
+    run: () => new Promise<void>((resolve) => ends.push(resolve)),
+  } as unknown as WorkerPool;
+  const queue = new VerificationQueue(pool);
+  const guard = new FileGuard({ queue, onDamaged: assert.ifError });
+  for (const name of ['1', '2']) {
+    guard.add({ name, segment: intact, bytes: new Uint8Array(), checksum: '' });
+  }
+  let isClosed = false;
+  const closed = queue.close().then(() => {
+    isClosed = true;
+  });
+  await new Promise(setImmediate);
+  assert.equal(isClosed, false);
+  ends[0]!();
+  await closed;
+  assert.equal(ends.length, 1);
+  guard.requireIntact([intact]);
+});
