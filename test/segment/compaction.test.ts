@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import type { JsonObject } from '../../src/common/types.js';
 import { type Compaction, compactSegmentsTask } from '../../src/segment/compaction.js';
 import { Segment } from '../../src/segment/segment.js';
+import { IS_NIGHTLY } from '../support/nightly.js';
 import {
   activeOptions,
   assertColumnsEqual,
@@ -52,7 +53,7 @@ function randomSegment(random: Random, number: number, firstSequence: number): S
 describe('a compaction', () => {
   it('keeps order, contents and sequences of rows not deleted before the horizon', () => {
     const seed = seedOf('compaction');
-    for (let round = 0; round < 100; round++) {
+    for (let round = 0; round < (IS_NIGHTLY ? 100 : 40); round++) {
       const random = new Random(seed + round);
       const segments = Array.from({ length: 1 + random.below(4) }, (_, i) =>
         randomSegment(random, i + 1, 1 + i * 20),

@@ -239,7 +239,7 @@ describe('a segment file', () => {
 
   it('is never read out of bounds, whatever bytes are changed', () => {
     const seed = seedOf('hostile segment files');
-    const rounds = IS_NIGHTLY ? 3_000 : 500;
+    const rounds = IS_NIGHTLY ? 3_000 : 250;
     let refusedCount = 0;
     for (let round = 0; round < rounds; round++) {
       const random = new Random(seed + round);

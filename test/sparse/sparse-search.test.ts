@@ -10,6 +10,7 @@ import { buildPart, findIndex, mergeParts } from '../../src/sparse/sparse-part.j
 import { countSparseBefore, matchSparse, rankSparse } from '../../src/sparse/sparse-search.js';
 import { columnOf, createRandom, testSeed } from '../database/harness.js';
 import { createCopyingPool } from '../inverted/copying-pool.js';
+import { IS_NIGHTLY } from '../support/nightly.js';
 
 const SEED = testSeed();
 
@@ -58,7 +59,7 @@ test(`merged parts are the part that is built from all of their rows (seed ${SEE
 
 test(`every page has the rows of brute force, with the same bits of their scores (seed ${SEED})`, async () => {
   const random = createRandom(SEED + 1);
-  for (let round = 0; round < 60; round++) {
+  for (let round = 0; round < (IS_NIGHTLY ? 60 : 12); round++) {
     const rowCount = 1 + Math.floor(random() * 3_000);
     const vectors = Array.from({ length: rowCount }, () => randomVector(random, 40, 6));
     const column = sparseColumnOf(rowCount, (row) => vectors[row]);

@@ -10,6 +10,7 @@ import type { CollectionHandle } from '../../../src/database/collection-handle.j
 import type { Database } from '../../../src/database/database.js';
 import { SILENT_OBSERVER } from '../../../src/database/observer.js';
 import type { QueryReply, QueryRequest } from '../../../src/database/query/query-api.js';
+import { IS_NIGHTLY } from '../../support/nightly.js';
 import { batchOf, createRandom, openDatabase, testSeed } from '../harness.js';
 
 const PATH = 'group.name';
@@ -112,7 +113,7 @@ describe('a grouped query', () => {
     for (const limits of [{}, { metadataColumnsMax: 1 }, { segmentRowsMax: 1_000 }]) {
       const database = await openDatabase({ limits });
       const collection = await fill(database, random);
-      for (let round = 0; round < 25; round++) {
+      for (let round = 0; round < (IS_NIGHTLY ? 25 : 8); round++) {
         const size = 1 + Math.floor(random() * 5);
         const topK = 1 + Math.floor(random() * 30);
         const request: QueryRequest = {

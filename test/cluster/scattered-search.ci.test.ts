@@ -17,7 +17,6 @@ import {
   PeerSearches,
 } from '../../src/server/cluster/peer-searches.js';
 import { columnOf, createRandom, testSeed } from '../database/harness.js';
-import { IS_NIGHTLY } from '../support/nightly.js';
 import { MemoryCluster, type TestNode } from './memory-cluster.js';
 
 const DIMENSION = 4;
@@ -226,13 +225,10 @@ describe('a query that several nodes answer', () => {
     ['two others', all('n2', 'n3')],
     ['one that fails', all('n2', 'n3').set('n2', 'failure')],
     ['one that does not answer', all('n2', 'n3').set('n3', 'silence')],
-    [
-      'more nodes than segments',
-      all(...Array.from({ length: IS_NIGHTLY ? 40 : 25 }, (_, i) => `n2-${i}`)),
-    ],
+    ['more nodes than segments', all(...Array.from({ length: 40 }, (_, i) => `n2-${i}`))],
   ] as const) {
     it(`has the reply of one, with ${what} (seed ${seed})`, async () => {
-      for (let round = 0; round < (IS_NIGHTLY ? 3 : 1); round++) {
+      for (let round = 0; round < 3; round++) {
         if (what !== 'one that does not answer') await writeSome();
         for (const request of requests()) {
           others = nodes;
