@@ -3,10 +3,12 @@
 // user, runs the health check, and stops it.
 //
 //   node scripts/container/replay.mjs Dockerfile         in a temporary directory; needs npm and g++
+//   … --dist DIRECTORY                                   with this dist, instead of building the same again
 //   … Dockerfile.cuda                                    also needs nvcc
 //   … Dockerfile.cuda --without-cuda                     without the CUDA kernels
 //   … --node FILE                                        use another Node in the image
 //
+// Packages come from npm's cache if they are there, and compiled kernels from the folder that all builds share.
 // Absolute arguments of RUN are relative to the stage's directory. Everything of the base images except
 // Node comes from this machine; the existence of the base images and access to a GPU are not tested.
 
@@ -36,6 +38,8 @@ import { createIgnore, parseDockerfile, readEnvironment } from './dockerfile.mjs
 const START_MS_MAX = 60_000;
 /** Scripts that are skipped where a command is not installed. */
 const NEEDS = { 'scripts/container/build-cuda-kernels': 'nvcc' };
+/** The script that makes what --dist names. */
+const BUILD_SERVICE = 'scripts/container/build-service';
 const isRoot = process.getuid() === 0;
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -43,6 +47,7 @@ const { values: options, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     'without-cuda': { type: 'boolean', default: false },
+    dist: { type: 'string' },
     node: { type: 'string', default: process.execPath },
   },
 });
@@ -124,11 +129,16 @@ function run(stage, { line, words }) {
     stage.isSkipped = true;
     return;
   }
-  say(`RUN ${words.join(' ')}`);
   const cwd = join(stage.root, stage.workdir);
+  if (words[0] === BUILD_SERVICE && options.dist !== undefined) {
+    say(`${options.dist} instead of RUN ${words.join(' ')}`);
+    cpSync(options.dist, join(cwd, 'dist'), { recursive: true });
+    return;
+  }
+  say(`RUN ${words.join(' ')}`);
   const [command, ...args] = words.map((word) => (word.startsWith('/') ? stage.root + word : word));
   const path = `${join(stage.root, 'usr/local/bin')}:${process.env.PATH}`;
-  const env = { ...process.env, PATH: path, INIT_CWD: cwd };
+  const env = { ...process.env, PATH: path, INIT_CWD: cwd, npm_config_prefer_offline: 'true' };
   const { status, error } = spawnSync(join(cwd, command), args, { cwd, env, stdio: 'inherit' });
   if (error) throw error;
   assert.equal(status, 0, `line ${line}: RUN ${words.join(' ')} exited with ${status}`);
