@@ -125,7 +125,13 @@ const CUDA_TEST = ['check.cpp', 'test_batch.cpp', 'cuda_remote_test.cu', 'cuda_t
   (name) => `testing/${name}`,
 );
 const CUDA_BENCH = ['testing/check.cpp', 'cuda/bench/bench.cpp', 'cuda/bench/peaks.cu'];
-const SANITIZED = ['-O1', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
+const SANITIZED = [
+  '-O1',
+  '-fsanitize=address,undefined',
+  '-fno-sanitize-recover=all',
+  // GCC's warning has false positives in instrumented code.
+  '-Wno-maybe-uninitialized',
+];
 
 /** Fuzzers report what they read out of bounds, too. */
 const FUZZED = [
@@ -191,9 +197,9 @@ const TARGETS = {
   cuda: deviceTarget('sagitta-cuda.node', ...CUDA_ADDON),
   'cuda-bench': deviceTarget('cuda-bench', ...CUDA_BENCH),
   'cuda-test': deviceTarget('cuda-test', ...CUDA_TEST),
-  'cuda-emulated': emulatedTarget('sagitta-cuda-emulated.node', ['-O3'], ...CUDA_ADDON),
-  'cuda-bench-emulated': emulatedTarget('cuda-bench-emulated', ['-O3'], ...CUDA_BENCH),
-  'cuda-test-emulated': emulatedTarget('cuda-test-emulated', SANITIZED, ...CUDA_TEST),
+  'cuda-emulated': emulatedTarget('sagitta-cuda-emulated.node', ['-O3'], ['-O2'], ...CUDA_ADDON),
+  'cuda-bench-emulated': emulatedTarget('cuda-bench-emulated', ['-O3'], ['-O2'], ...CUDA_BENCH),
+  'cuda-test-emulated': emulatedTarget('cuda-test-emulated', SANITIZED, [], ...CUDA_TEST),
   'cuda-test-emulated-slow': instrumentedTarget(
     'cuda-test-emulated-slow',
     ...CUDA,
@@ -206,7 +212,7 @@ const TARGETS = {
     file: 'emulation-test',
     sources: [...EMULATION, ...EMULATION_TEST],
     flags: SANITIZED,
-    isEmulated: true,
+    emulatedFlags: EMULATED,
   },
   'emulation-test-slow': instrumentedTarget('emulation-test-slow', ...EMULATION, ...EMULATION_TEST),
   'platform-test': {
@@ -326,9 +332,10 @@ function fuzzTarget(name, ...sources) {
   };
 }
 
-function emulatedTarget(file, flags, ...own) {
+/** `emulatedFlags` are for all but the library, which is compiled as for programs without the emulation. */
+function emulatedTarget(file, flags, emulatedFlags, ...own) {
   const sources = [...CUDA, ...EMULATION, ...LIBRARY, ...own];
-  return { file, sources, flags, isEmulated: true };
+  return { file, sources, flags, emulatedFlags: [...emulatedFlags, ...EMULATED] };
 }
 
 /**
@@ -336,8 +343,8 @@ function emulatedTarget(file, flags, ...own) {
  * is not linked.
  */
 function instrumentedTarget(file, ...sources) {
-  const kernelFlags = ['-O1', '-fsanitize=thread'];
-  return { file, sources, flags: ['-O3'], kernelFlags, isEmulated: true };
+  const kernelFlags = ['-fsanitize=thread'];
+  return { file, sources, flags: ['-O3'], emulatedFlags: ['-O1', ...EMULATED], kernelFlags };
 }
 
 function sourcesIn(folder, end) {
@@ -392,7 +399,7 @@ async function build(name, compiler) {
     libraries = [],
     isBaseline = false,
     isCuda = false,
-    isEmulated = false,
+    emulatedFlags = [],
     isPortable = isCuda,
   } = TARGETS[name];
   const nvcc = isCuda ? findNvcc() : null;
@@ -404,7 +411,6 @@ async function build(name, compiler) {
   mkdirSync(folder, { recursive: true });
   const jobs = sources.map((source) => {
     const inputs = filesReadBy(source);
-    const isEmulatedHere = isEmulated && !LIBRARY.includes(source);
     const isKernel = textOf(source).includes('__global__');
     const special = isBaseline ? {} : FLAGS[compiler.architecture];
     const isForDevice = isCuda && source.endsWith('.cu');
@@ -413,7 +419,9 @@ async function build(name, compiler) {
       : [
           compiler.command,
           ...compileFlags(source, flags, special, compiler),
-          ...(isEmulatedHere ? EMULATED : []),
+          ...(LIBRARY.includes(source) ? [] : emulatedFlags),
+          // The emulation is optimised even where the code under test is not.
+          ...(EMULATION.includes(source) ? ['-O2'] : []),
           ...(isKernel ? kernelFlags : []),
           '-c',
         ];
@@ -489,8 +497,6 @@ function compileFlags(source, flags, targetFlags, { isClang }) {
     ...flags,
     ...special,
     ...quiet,
-    // The emulation is optimised even where the code under test is not.
-    ...(EMULATION.includes(source) ? ['-O2'] : []),
     ...(source.startsWith('node/') ? nodeFlags() : []),
     ...(source === 'files/addon.cpp' ? headerFlagsOfNode() : []),
     ...(source.endsWith('.cu') ? ['-x', 'c++'] : []),
