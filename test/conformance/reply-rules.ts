@@ -32,7 +32,10 @@ export class ReplyRules {
 
   constructor(document: JsonObject) {
     this.#ajv.addSchema(closeObjects(document) as JsonObject, 'openapi');
-    this.#operations = operationsOf(document);
+    // A path without placeholders wins over one with them.
+    this.#operations = operationsOf(document).sort(
+      (a, b) => a.path.split('{').length - b.path.split('{').length,
+    );
   }
 
   get operationIds(): string[] {
@@ -59,10 +62,9 @@ export class ReplyRules {
   #find({ method, path }: Outgoing): Operation | undefined {
     const wanted = method === 'HEAD' ? 'GET' : method;
     const bare = path.replace(/\?.*$/s, '');
-    // A path without placeholders wins over one with them.
-    return this.#operations
-      .filter((operation) => operation.method === wanted && operation.pattern.test(bare))
-      .sort((a, b) => a.path.split('{').length - b.path.split('{').length)[0];
+    return this.#operations.find(
+      (operation) => operation.method === wanted && operation.pattern.test(bare),
+    );
   }
 
   #checkDescribed(operation: Operation, reply: Incoming): string[] {
