@@ -103,16 +103,17 @@ describe('an installation without benches and kernels', () => {
   before(async () => {
     folder = await makeFolder();
     const root = fileURLToPath(new URL('../../..', import.meta.url));
-    await cp(join(root, 'dist', 'src'), join(folder.path, 'dist', 'src'), { recursive: true });
-    await cp(join(root, 'package.json'), join(folder.path, 'package.json'));
+    for (const path of ['dist/app', 'package.json', 'scripts/sagitta.mjs']) {
+      await cp(join(root, path), join(folder.path, path), { recursive: true });
+    }
     await symlink(join(root, 'node_modules'), join(folder.path, 'node_modules'));
   });
   after(() => folder.remove());
 
   const runInstalled = (args: readonly string[]) =>
     new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
-      const main = join(folder.path, 'dist', 'src', 'cli', 'main.js');
-      execFile(process.execPath, [main, ...args], (error, stdout, stderr) => {
+      const program = join(folder.path, 'scripts/sagitta.mjs');
+      execFile(process.execPath, [program, ...args], (error, stdout, stderr) => {
         resolve({ code: error?.code ?? 0, stdout, stderr });
       });
     });

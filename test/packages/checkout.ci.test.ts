@@ -42,7 +42,7 @@ describe('a checkout', () => {
   /** What `npm run build` leaves; node_modules remain absent, as without development packages. */
   const build = async () => {
     await mkdir(join(checkout, 'dist'));
-    await symlink(join(ROOT, 'dist', 'src'), join(checkout, 'dist', 'src'));
+    await symlink(join(ROOT, 'dist', 'app'), join(checkout, 'dist', 'app'));
     await symlink(join(ROOT, 'examples'), join(checkout, 'examples'));
   };
   const run = (command: string, ...words: readonly string[]) =>
