@@ -68,6 +68,7 @@ export class Report {
 
   /** A test that is too expensive beside others is measured alone. */
   filesToRepeat() {
+    if (this.#signal !== null) return [];
     const expensive = this.#isBudgetKept
       ? this.#tests.filter(isOverBudget).map(({ file }) => file)
       : [];
