@@ -146,6 +146,7 @@ function makeBundle() {
   mkdirSync(join(folder, 'runtime'));
   symlinkSync(process.execPath, join(folder, 'runtime', 'node'));
   mkdirSync(join(folder, 'scripts'));
+  cpSync(join(root, 'scripts', 'sagitta.mjs'), join(folder, 'scripts', 'sagitta.mjs'));
   cpSync(installer, join(folder, 'scripts', basename(installer)));
   // With wheels, the call installs TensorFlow itself.
   const tensorflow = join(root, 'build', 'tensorflow');
