@@ -123,6 +123,9 @@ export class TestProcess {
       case 'complete':
         if (event.depth === 0) this.#ended.add(event.name);
         break;
+      case 'notice':
+        this.#output += `${event.message}\n`;
+        break;
       case 'start':
         this.#reported.length = event.depth;
         this.#reported[event.depth] = event.name;

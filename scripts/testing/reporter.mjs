@@ -34,6 +34,9 @@ function toEvent(type, data) {
         seconds: data.details.duration_ms / 1_000,
         ...(type === 'test:fail' && describeFailure(data.details.error)),
       };
+    case 'test:diagnostic':
+      // What Node says of an error that no test threw; the others are counts.
+      return /Error|Warning/.test(data.message) ? { type: 'notice', message: data.message } : null;
     default:
       return null;
   }

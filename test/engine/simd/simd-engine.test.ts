@@ -40,11 +40,11 @@ function testEngine(kernels: Kernels): void {
   describe('the simd engine and its threads', () => {
     let pool: WorkerPool;
     let engine: Engine;
-    before(() => {
-      pool = createThreadPool({
-        threadCount: 3,
-      });
+    before(async () => {
+      pool = createThreadPool({ threadCount: 3 });
       engine = withCodes(createSimdEngine({ pool, target: kernels.targets()[0]! }));
+      // Starts the threads.
+      await engine.search(createQueries(3));
     });
     after(async () => {
       await engine.close();
