@@ -3,8 +3,8 @@
 
 /** A test beyond this much CPU time is named, and fails a run that keeps the budget if it takes as much alone. */
 const TEST_CPU_SECONDS_MAX = 1;
-/** Tests beside each other on two cores take longer than one alone, and processors differ. */
-const TOLERANCE = 2;
+/** Processors differ, and the same one takes up to twice as long while others use the machine. */
+const TOLERANCE = 3;
 const EXPENSIVE_SHOWN = 20;
 
 export class Report {
