@@ -3,7 +3,8 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createWriteStream, readdirSync, readFileSync } from 'node:fs';
+import { createWriteStream } from 'node:fs';
+import { killIfRunning, processesWith } from '../testing/marked-processes.mjs';
 
 /** Set in the environment of all processes of a part. */
 const MARK = 'SAGITTA_NIGHTLY_RUN';
@@ -30,8 +31,8 @@ export async function executePart(part, context, logPath) {
   const groups = new Set();
   let isHanging = false;
   const end = () => {
-    for (const group of groups) signalGroup(group);
-    for (const id of processesWith(mark)) signal(id);
+    for (const group of groups) killIfRunning(-group);
+    for (const id of processesWith(MARK, mark)) killIfRunning(id);
   };
   running.add(end);
   const hangMs = (HANG_FACTOR * context.minutes + HANG_MINUTES) * MINUTE_MS;
@@ -68,28 +69,4 @@ export async function executePart(part, context, logPath) {
   }
   if (isHanging) return `did not end within ${(hangMs / MINUTE_MS).toFixed(0)} minutes`;
   return failures.length === 0 ? 'passed' : `failed: ${failures.join('; ')}`;
-}
-
-function signalGroup(group) {
-  signal(-group);
-}
-
-function signal(id) {
-  try {
-    process.kill(id, 'SIGKILL');
-  } catch {
-    // It has ended.
-  }
-}
-
-/** Processes with the mark in their environment. */
-function processesWith(mark) {
-  const ids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  return ids.map(Number).filter((id) => {
-    try {
-      return readFileSync(`/proc/${id}/environ`, 'latin1').split('\0').includes(`${MARK}=${mark}`);
-    } catch {
-      return false;
-    }
-  });
 }

@@ -2,10 +2,11 @@
 // lines on a pipe, a test that takes too long ends it, and whatever it has started ends with it.
 
 import { spawn } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { compiledPath } from './files.mjs';
+import { killIfRunning, processesWith } from './marked-processes.mjs';
 
 const PROGRAM = fileURLToPath(new URL('./program.mjs', import.meta.url));
 const REPORTER = new URL('./reporter.mjs', import.meta.url).href;
@@ -65,12 +66,8 @@ export class TestProcess {
 
   /** Ends the process and all that it has started. */
   end() {
-    try {
-      process.kill(-this.#child.pid, 'SIGKILL');
-    } catch {
-      // It has ended.
-    }
-    for (const { pid } of this.#findLeftovers()) kill(pid);
+    if (this.#child.pid !== undefined) killIfRunning(-this.#child.pid);
+    for (const { pid } of this.#findLeftovers()) killIfRunning(pid);
   }
 
   async #follow(lines) {
@@ -168,27 +165,18 @@ export class TestProcess {
 
   /** Processes that tests have started and that still run. */
   #findLeftovers() {
-    const found = [];
-    for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-      try {
-        if (!readFileSync(`/proc/${pid}/environ`, 'latin1').includes(`${MARK}=${this.#mark}\0`)) {
-          continue;
-        }
-        const command = readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0').join(' ').trim();
-        if (Number(pid) !== this.#child.pid && command !== '')
-          found.push({ pid: Number(pid), command });
-      } catch {
-        // It has ended, or is another user's.
-      }
-    }
-    return found;
+    return processesWith(MARK, this.#mark)
+      .filter((pid) => pid !== this.#child.pid)
+      .map((pid) => ({ pid, command: commandOf(pid) }))
+      .filter(({ command }) => command !== '');
   }
 }
 
-function kill(pid) {
+/** The words of a process; empty where it has ended. */
+function commandOf(pid) {
   try {
-    process.kill(pid, 'SIGKILL');
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0').join(' ').trim();
   } catch {
-    // It has ended.
+    return '';
   }
 }
