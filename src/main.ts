@@ -151,6 +151,24 @@ async function openDatabase(
       'the data file could not be written; the service ends, since what is on the disk is not known',
     ),
   );
+  const pool = createThreadPool({
+    waitingMax: config.limits.queuedTasksMax,
+    ...(config.threads === null ? {} : { threadCount: config.threads }),
+  });
+  closers.push(() => pool.close());
+  // Begins before the store is opened: drivers of GPUs answer slowly.
+  const choosing = createEngine({
+    requested: config.engine,
+    simdTarget: config.simd === 'auto' ? null : config.simd,
+    deviceMemory: config.deviceMemory,
+    pool,
+    logger,
+  });
+  const closing = choosing.then(
+    (chosen) => () => chosen.engine.close(),
+    () => () => {},
+  );
+  closers.push(async () => (await closing)());
   const blobs = await openBlobStore(config);
   const store = await openLmdbStore({
     directory: config.dataDir,
@@ -160,19 +178,7 @@ async function openDatabase(
   });
   closers.push((isFailed) => (isFailed ? store.closeAndRemoveIfNew() : store.close()));
   const node = blobs === null ? null : await joinCluster(config, { store, blobs, logger, closers });
-  const pool = createThreadPool({
-    waitingMax: config.limits.queuedTasksMax,
-    ...(config.threads === null ? {} : { threadCount: config.threads }),
-  });
-  closers.push(() => pool.close());
-  const { engine, reason, gauges } = await createEngine({
-    requested: config.engine,
-    simdTarget: config.simd === 'auto' ? null : config.simd,
-    deviceMemory: config.deviceMemory,
-    pool,
-    logger,
-  });
-  closers.push(() => engine.close());
+  const { engine, reason, gauges } = await choosing;
   logger.info({ engine: engine.name, reason }, 'engine chosen');
   const secret = () => Database.secretIn(store)!;
   const forwarding = node && new Forwarding({ cluster: node, secret, metrics, logger });

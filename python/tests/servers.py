@@ -13,7 +13,7 @@ import threading
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
-COMMAND = REPOSITORY / "scripts/sagitta.mjs"
+COMMAND = REPOSITORY / "scripts/sagitta.cjs"
 START_SECONDS_MAX = 60
 """Only catches hangs."""
 

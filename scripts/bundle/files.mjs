@@ -16,7 +16,7 @@ const FILES = [
   // The other benches are compiled.
   'bench/cuda/torch_topk.py',
   'scripts/build-kernels.mjs',
-  'scripts/sagitta.mjs',
+  'scripts/sagitta.cjs',
   'scripts/container/healthcheck.mjs',
 ];
 const DIRECTORIES = ['deploy/systemd', 'docs', 'examples/data', 'kernels'];

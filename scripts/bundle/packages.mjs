@@ -28,7 +28,7 @@ const INCLUDED_FILES = {
   'node-addon-api': [/\.h$/, /^index\.js$/],
   'node-api-headers': [/^include\/.*\.h$/, /^(index|symbols)\.js$/],
   'parquet-wasm': [/^node\/.*\.(js|json|wasm)$/],
-  re2js: [/^build\/index\.js$/],
+  re2js: [/^build\/index\.cjs$/],
   zod: [/^(index|v4\/(index|classic|core|locales).*)\.js$/, /^v4\/package\.json$/],
   zstddec: [/^dist\/zstddec\.mjs$/],
 };

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-const PROGRAM = fileURLToPath(new URL('../sagitta.mjs', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../sagitta.cjs', import.meta.url));
 const COMMANDS =
   'serve demo import export query join aggregate update collections aliases keys audit backup restore cluster verify selftest doctor bench completion';
 const START_MS_MAX = 60_000;

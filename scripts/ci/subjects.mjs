@@ -51,7 +51,7 @@ export const SUBJECTS = {
       'scripts/building',
       'scripts/bundle',
       'scripts/container',
-      'scripts/sagitta.mjs',
+      'scripts/sagitta.cjs',
     ],
     commands: [
       [NODE, 'scripts/bundle/test.mjs'],

@@ -210,7 +210,7 @@ async function waitForLeader(nodes) {
 
 function sagitta(args, environment) {
   return watch(
-    spawn(process.execPath, [join(root, 'scripts/sagitta.mjs'), ...args], {
+    spawn(process.execPath, [join(root, 'scripts/sagitta.cjs'), ...args], {
       env: { ...process.env, ...environment },
       stdio: ['ignore', 'ignore', 'inherit'],
     }),

@@ -147,7 +147,7 @@ if (unknown !== undefined) {
   process.exit(2);
 }
 const folder = mkdtempSync(join(tmpdir(), 'sagitta-screenshots-'));
-const demo = spawn(process.execPath, [join(ROOT, 'scripts/sagitta.mjs'), 'demo'], {
+const demo = spawn(process.execPath, [join(ROOT, 'scripts/sagitta.cjs'), 'demo'], {
   env: {
     ...process.env,
     SAGITTA_PORT: '0',

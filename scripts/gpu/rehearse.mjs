@@ -146,7 +146,7 @@ function makeBundle() {
   mkdirSync(join(folder, 'runtime'));
   symlinkSync(process.execPath, join(folder, 'runtime', 'node'));
   mkdirSync(join(folder, 'scripts'));
-  cpSync(join(root, 'scripts', 'sagitta.mjs'), join(folder, 'scripts', 'sagitta.mjs'));
+  cpSync(join(root, 'scripts', 'sagitta.cjs'), join(folder, 'scripts', 'sagitta.cjs'));
   cpSync(installer, join(folder, 'scripts', basename(installer)));
   // With wheels, the call installs TensorFlow itself.
   const tensorflow = join(root, 'build', 'tensorflow');
@@ -156,7 +156,7 @@ function makeBundle() {
   const launcher = join(folder, 'bin', 'sagitta');
   writeFileSync(
     launcher,
-    `#!/bin/sh\nexec "${process.execPath}" "${folder}/scripts/sagitta.mjs" "$@"\n`,
+    `#!/bin/sh\nexec "${process.execPath}" "${folder}/scripts/sagitta.cjs" "$@"\n`,
   );
   chmodSync(launcher, 0o755);
   return folder;

@@ -30,7 +30,7 @@ const REQUIRED = {
     'build/prebuilt/linux-arm64/sagitta.node',
     'kernels/node/addon.cpp',
     'examples/data/wordnet.arrow',
-    'scripts/sagitta.mjs',
+    'scripts/sagitta.cjs',
     'LICENSE',
     'NOTICE',
   ],

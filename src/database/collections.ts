@@ -100,11 +100,12 @@ export class Collections {
   /** Loads every collection. A failure is logged, and its collection becomes unavailable. */
   async loadAll(): Promise<void> {
     await this.#removeLeftovers();
+    const isEmpty = this.#entries.size === 0;
     for (const { definition, state } of this.#entries.values()) {
       if (state.kind === 'loading') await this.load(definition.incarnation);
     }
     this.#isLoaded = true;
-    collectGarbageSoon();
+    if (!isEmpty) collectGarbageSoon();
   }
 
   /** Reads what the store has of a collection. Does nothing for one that is gone. A failure is logged. */

@@ -150,7 +150,7 @@ function readSettings(
     const found = override ?? env[variableOf(name)];
     values[name] = setting.default;
     if (found === undefined) continue;
-    const result = setting.schema.safeParse(found);
+    const result = setting.schema().safeParse(found);
     if (result.success) {
       values[name] = result.data;
     } else {

@@ -163,37 +163,40 @@ type SettingName = Exclude<
 >;
 
 export interface Setting {
-  readonly schema: z.ZodType;
+  /** Made for settings that are set: those of all of them would take a tenth of the time of a start. */
+  readonly schema: () => z.ZodType;
   readonly default: unknown;
   readonly unit: string | null;
   readonly expected: string;
   readonly help: string;
 }
 
-const text = (what: string) => ({ schema: z.string().min(1), expected: what });
+const text = (what: string) => ({ schema: () => z.string().min(1), expected: what });
 const choice = <const Names extends readonly string[]>(names: Names) => ({
-  schema: z.enum(names),
+  schema: () => z.enum(names),
   expected: names.join(', '),
 });
 const integer = (min: number, max: number) => ({
-  schema: z
-    .string()
-    .regex(/^\d{1,15}$/)
-    .transform(Number)
-    .pipe(z.int().min(min).max(max)),
+  schema: () =>
+    z
+      .string()
+      .regex(/^\d{1,15}$/)
+      .transform(Number)
+      .pipe(z.int().min(min).max(max)),
   expected: `an integer from ${min} to ${max}`,
 });
 
-const list = (element: z.ZodType<string, string>, expected: string) => ({
-  schema: z
-    .string()
-    .transform((found) => found.split(',').map((part) => part.trim()))
-    .pipe(z.array(element).min(1)),
+const list = (element: () => z.ZodType<string, string>, expected: string) => ({
+  schema: () =>
+    z
+      .string()
+      .transform((found) => found.split(',').map((part) => part.trim()))
+      .pipe(z.array(element()).min(1)),
   expected,
 });
 
 const headerNames = list(
-  z.string().regex(/^[\w!#$%&'+.^`|~-]+$/),
+  () => z.string().regex(/^[\w!#$%&'+.^`|~-]+$/),
   'a comma-separated list of names of headers',
 );
 
@@ -325,14 +328,14 @@ const SETTINGS = {
     help: 'The audience that access tokens must be issued for.',
   },
   jwtAlgorithms: {
-    ...list(z.enum(JWT_ALGORITHMS), `a comma-separated list of ${JWT_ALGORITHMS.join(', ')}`),
+    ...list(() => z.enum(JWT_ALGORITHMS), `a comma-separated list of ${JWT_ALGORITHMS.join(', ')}`),
     default: ['RS256', 'PS256', 'ES256', 'EdDSA'],
     unit: null,
     help: 'The signature algorithms accepted for access tokens.',
   },
   trustedProxies: {
     ...list(
-      z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]),
+      () => z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]),
       'a comma-separated list of addresses or CIDR blocks',
     ),
     default: [],
@@ -341,7 +344,7 @@ const SETTINGS = {
   },
   hostNames: {
     ...list(
-      z.string().regex(/^(\*|(\*\.)?[\w-]+(\.[\w-]+)*)$/),
+      () => z.string().regex(/^(\*|(\*\.)?[\w-]+(\.[\w-]+)*)$/),
       'a comma-separated list of names of hosts without ports (sagitta, *.example.org), or *',
     ),
     default: [],
@@ -350,7 +353,7 @@ const SETTINGS = {
   },
   corsOrigins: {
     ...list(
-      z.string().refine((found) => found === '*' || isOrigin(found)),
+      () => z.string().refine((found) => found === '*' || isOrigin(found)),
       'a comma-separated list of origins as browsers send them (https://app.example.org, without a path), or *',
     ),
     default: [],
@@ -358,7 +361,7 @@ const SETTINGS = {
     help: 'The origins of web pages that may use the service from a browser (CORS), or * for all, which requires credentials; by default none but its own. docs/operations.md has an example.',
   },
   corsMethods: {
-    ...list(z.enum(CORS_METHODS), `a comma-separated list of ${CORS_METHODS.join(', ')}`),
+    ...list(() => z.enum(CORS_METHODS), `a comma-separated list of ${CORS_METHODS.join(', ')}`),
     default: [...CORS_METHODS],
     unit: null,
     help: 'The methods that pages of other origins may use.',
@@ -410,7 +413,7 @@ const SETTINGS = {
     help: 'How long browsers may remember what pages of other origins may do, before they ask again. Chromium remembers it for two hours at most.',
   },
   insecure: {
-    schema: z.enum(['yes', 'no']).transform((answer) => answer === 'yes'),
+    schema: () => z.enum(['yes', 'no']).transform((answer) => answer === 'yes'),
     expected: 'yes or no',
     default: false,
     unit: null,
@@ -430,7 +433,7 @@ const SETTINGS = {
   },
   cluster: {
     ...list(
-      z.string().regex(/^(nats|tls):\/\/[^\s,]+$/),
+      () => z.string().regex(/^(nats|tls):\/\/[^\s,]+$/),
       'URLs of NATS servers (nats://host:4222), separated by commas',
     ),
     default: null,
@@ -439,7 +442,7 @@ const SETTINGS = {
   },
   clusterMonitors: {
     ...list(
-      z.string().regex(/^https?:\/\/[^\s,/]+\/?$/),
+      () => z.string().regex(/^https?:\/\/[^\s,/]+\/?$/),
       'URLs of monitoring ports (http://host:8222), separated by commas',
     ),
     default: null,
@@ -447,7 +450,7 @@ const SETTINGS = {
     help: 'The monitoring ports of all NATS servers of the cluster. The node does not start unless they show that the servers sync every message before they acknowledge it; without this setting it starts with a warning.',
   },
   clusterName: {
-    schema: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/),
+    schema: () => z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/),
     expected: 'letters, digits, _ and -, at most 32',
     default: 'sagitta',
     unit: null,
@@ -460,7 +463,7 @@ const SETTINGS = {
     help: 'Where the nodes of a cluster share files: the path of a folder that all have mounted, or s3://bucket/prefix?endpoint=https://host&region=name. The keys for S3 are in AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.',
   },
   clusterNode: {
-    schema: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/),
+    schema: () => z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/),
     expected: 'letters, digits, _, . and -, at most 64',
     default: null,
     unit: null,
@@ -468,17 +471,18 @@ const SETTINGS = {
   },
   clusterZone: {
     // Kubernetes gives an empty text for a label that a pod does not have.
-    schema: z
-      .string()
-      .regex(/^([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?$/)
-      .transform((zone) => (zone === '' ? null : zone)),
+    schema: () =>
+      z
+        .string()
+        .regex(/^([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?$/)
+        .transform((zone) => (zone === '' ? null : zone)),
     expected: 'letters, digits, _, . and -, at most 64; nothing where it is not known',
     default: null,
     unit: null,
     help: 'Where this node may fail together with others: a rack, a building, a zone of a cloud. Collections with a replication factor are on nodes of as many zones as there are.',
   },
   clusterUrl: {
-    schema: z.string().regex(/^https?:\/\/[^\s/]+$/),
+    schema: () => z.string().regex(/^https?:\/\/[^\s/]+$/),
     expected: 'an http or https URL without a path',
     default: null,
     unit: null,
@@ -486,14 +490,17 @@ const SETTINGS = {
   },
   clusterReplicas: {
     // Two cannot lose a server any more than one, since most of two are both.
-    schema: integer(1, 5).schema.refine((count) => count !== 2),
+    schema: () =>
+      integer(1, 5)
+        .schema()
+        .refine((count) => count !== 2),
     expected: '1, or an integer from 3 to 5',
     default: 3,
     unit: 'servers',
     help: 'The number of NATS servers that have each log of the cluster. With 1, to try things out, what was acknowledged is lost with that server.',
   },
   clusterFound: {
-    schema: z.enum(['yes', 'no']).transform((answer) => answer === 'yes'),
+    schema: () => z.enum(['yes', 'no']).transform((answer) => answer === 'yes'),
     expected: 'yes or no',
     default: false,
     unit: null,
@@ -525,7 +532,7 @@ const SETTINGS = {
   },
   embeddingEndpoints: {
     ...list(
-      z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}=https?:\/\/\S+$/),
+      () => z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}=https?:\/\/\S+$/),
       'names and URLs, name=https://host/v1/embeddings, separated by commas',
     ),
     default: null,
@@ -534,7 +541,7 @@ const SETTINGS = {
   },
   embeddingKeys: {
     ...list(
-      z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}=[A-Za-z_]\w*$/),
+      () => z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}=[A-Za-z_]\w*$/),
       'names of endpoints and of environment variables, name=VARIABLE, separated by commas',
     ),
     default: [],

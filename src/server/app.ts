@@ -25,7 +25,7 @@ import { MemoryPressure } from './limits/memory-pressure.js';
 import { describeApi } from './openapi.js';
 import { findConsole, serveConsole } from './pages/console.js';
 import { serveDocs } from './pages/docs.js';
-import { RequestPipeline } from './request-pipeline.js';
+import { RequestPipeline, withoutVersion } from './request-pipeline.js';
 import type { Route, RouteReply, RouteServices } from './route.js';
 import { aggregateRoutes } from './routes/aggregate.js';
 import { aliasRoutes } from './routes/aliases.js';
@@ -177,6 +177,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     logger: false,
     bodyLimit: limits.bodyBytesMax,
     genReqId: chooseRequestId,
+    rewriteUrl: ({ url }) => withoutVersion(url!),
     routerOptions: { maxParamLength: PARAMETER_CHARACTERS_MAX },
     trustProxy: trustedProxies.length > 0 && [...trustedProxies],
     serverFactory: (handler) => listener.create(handler),

@@ -98,9 +98,9 @@ export function problemContextOf(request: FastifyRequest): ProblemContext {
 }
 
 /** The path of the URL, without the query. */
-export function pathOf(request: FastifyRequest): string {
-  const end = request.url.indexOf('?');
-  return end === -1 ? request.url : request.url.slice(0, end);
+export function pathOf({ originalUrl }: FastifyRequest): string {
+  const end = originalUrl.indexOf('?');
+  return end === -1 ? originalUrl : originalUrl.slice(0, end);
 }
 
 /** How the locations of issues are rendered for a request. */

@@ -35,6 +35,8 @@ declare module 'fastify' {
     audit?: string | undefined;
     streamTypes?: readonly string[] | undefined;
     isOperational?: boolean | undefined;
+    /** Whether the path may begin with `/v1`. */
+    isVersioned?: boolean;
     isInner?: boolean | undefined;
   }
   interface FastifyRequest {

@@ -84,6 +84,14 @@ const BROWSER_HEADERS = {
 
 const JSON_ONLY = [JSON_TYPE];
 
+/** `/v1` at the beginning of a path, in a URL with or without the origin. */
+const VERSION_PREFIX = /^(?:https?:\/\/[^/?]*)?\/v1(?=\/)/;
+
+/** The URL that is routed: every path is registered once, without its version. */
+export function withoutVersion(url: string): string {
+  return url.replace(VERSION_PREFIX, '');
+}
+
 export class RequestPipeline {
   readonly #services: RouteServices;
   /** Null for a process that is alone. */
@@ -140,17 +148,14 @@ export class RequestPipeline {
       this.#checkTarget(request, reply);
       done();
     });
-    for (const route of this.#routes) {
-      this.#bind(app, route, '');
-      if (route.isOperational !== true) this.#bind(app, route, '/v1');
-    }
+    for (const route of this.#routes) this.#bind(app, route);
     app.setErrorHandler((error, request, reply) => this.fail(error, request, reply));
     app.setNotFoundHandler((request, reply) =>
       this.fail(this.#unknownRouteError(request, reply), request, reply),
     );
   }
 
-  #bind(app: FastifyInstance, route: Route, prefix: string): void {
+  #bind(app: FastifyInstance, route: Route): void {
     const bound: BoundRoute = {
       route,
       rateKind: rateKindOf(route.access),
@@ -160,12 +165,13 @@ export class RequestPipeline {
     };
     app.route({
       method: route.method,
-      url: prefix + route.path.replace(/\{(\w+)\}/g, ':$1'),
+      url: route.path.replace(/\{(\w+)\}/g, ':$1'),
       config: {
         route: route.path,
         audit: route.audit,
         streamTypes: route.streamTypes,
         isOperational: route.isOperational,
+        isVersioned: route.isOperational !== true,
         isInner: route.isInner,
       },
       onRequest: async (request, reply) => {
@@ -213,7 +219,10 @@ export class RequestPipeline {
     if (request.raw.httpVersionMajor === 0) {
       throw new SagittaError('invalid_request', 'The request line has no HTTP version.');
     }
-    if (request.is404) throw this.#unknownRouteError(request, reply);
+    const isVersioned = request.url !== request.originalUrl;
+    if (request.is404 || (isVersioned && request.routeOptions.config.isVersioned !== true)) {
+      throw this.#unknownRouteError(request, reply);
+    }
     request.forwarded = this.#services.forwarding?.read(request) ?? null;
     if (request.forwarded !== null) request.telemetry.leaveAuditToOther();
     const isInner = request.routeOptions.config.isInner === true;

@@ -37,7 +37,7 @@ process.on('message', async (request: CommandRequest) => {
 async function run({ args, env, cwd }: CommandRequest): Promise<CommandReply> {
   process.chdir(cwd);
   process.env = { ...env };
-  process.argv = [process.execPath, packageFile('scripts/sagitta.mjs'), ...args];
+  process.argv = [process.execPath, packageFile('scripts/sagitta.cjs'), ...args];
   process.exitCode = undefined;
   const stdout = capture(process.stdout);
   const stderr = capture(process.stderr);

@@ -13,7 +13,7 @@ import { PATIENT_SETTINGS } from '../support/patience.js';
 import { endWithThisProcess, unrefChild } from '../support/shared-process.js';
 import type { CommandReply, CommandRequest } from './command-process.js';
 
-const MAIN = packageFile('scripts/sagitta.mjs');
+const MAIN = packageFile('scripts/sagitta.cjs');
 const COMMAND_PROCESS = fileURLToPath(new URL('./command-process.js', import.meta.url));
 
 export interface CommandResult {

@@ -54,7 +54,7 @@ after(async () => {
 it('a full disk behind stdout is reported in a line', {
   skip: existsSync('/dev/full') ? false : 'there is no /dev/full',
 }, async () => {
-  const main = packageFile('scripts/sagitta.mjs');
+  const main = packageFile('scripts/sagitta.cjs');
   const full = openSync('/dev/full', 'w');
   const command = spawn(process.execPath, [main, 'collections', 'show', 'c', '--url', url], {
     stdio: ['ignore', full, 'pipe'],
@@ -70,7 +70,7 @@ it('a full disk behind stdout is reported in a line', {
 });
 
 it('a stdout that is a file gets the whole output, or the command fails', async () => {
-  const main = packageFile('scripts/sagitta.mjs');
+  const main = packageFile('scripts/sagitta.cjs');
   const path = join(folder.path, 'show.json');
   // The system writes up to the limit of the file's size, and reports an error for the rest only.
   for (const limit of ['unlimited', '8']) {

@@ -103,7 +103,7 @@ describe('an installation without benches and kernels', () => {
   before(async () => {
     folder = await makeFolder();
     const root = fileURLToPath(new URL('../../..', import.meta.url));
-    for (const path of ['dist/app', 'package.json', 'scripts/sagitta.mjs']) {
+    for (const path of ['dist/app', 'package.json', 'scripts/sagitta.cjs']) {
       await cp(join(root, path), join(folder.path, path), { recursive: true });
     }
     await symlink(join(root, 'node_modules'), join(folder.path, 'node_modules'));
@@ -112,7 +112,7 @@ describe('an installation without benches and kernels', () => {
 
   const runInstalled = (args: readonly string[]) =>
     new Promise<{ code: unknown; stdout: string; stderr: string }>((resolve) => {
-      const program = join(folder.path, 'scripts/sagitta.mjs');
+      const program = join(folder.path, 'scripts/sagitta.cjs');
       execFile(process.execPath, [program, ...args], (error, stdout, stderr) => {
         resolve({ code: error?.code ?? 0, stdout, stderr });
       });

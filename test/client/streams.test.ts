@@ -8,6 +8,7 @@ import {
   SagittaClientError,
   type Vectors,
 } from '../../src/client/client.js';
+import { mockClock } from '../support/mock-clock.js';
 import { withResolvers } from '../support/waiting.js';
 import {
   problem,
@@ -196,7 +197,7 @@ const untilAborted = (signal: AbortSignal) =>
   });
 
 it('the timeout does not count the time that the source takes', async (t) => {
-  t.mock.timers.enable({ apis: ['setTimeout'] });
+  mockClock(t);
   async function* slow() {
     yield bytes('one');
     t.mock.timers.tick(120);
@@ -270,7 +271,7 @@ it('a truncated reply is an error', async () => {
 });
 
 it('the timeout of a reply counts only while the consumer waits', async (t) => {
-  t.mock.timers.enable({ apis: ['setTimeout'] });
+  mockClock(t);
   const vectors = createFakeClient(async (_, signal) => {
     const body = new ReadableStream<Uint8Array>({
       start(controller) {
@@ -386,7 +387,7 @@ it('queries are streamed, with their options in the query string', async () => {
 });
 
 it('a slow consumer does not time out while queries are being sent', async (t) => {
-  t.mock.timers.enable({ apis: ['setTimeout'] });
+  mockClock(t);
   async function* queries() {
     for (let at = 0; at < 5; at++) {
       yield bytes('query');

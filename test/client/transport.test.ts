@@ -9,6 +9,7 @@ import {
   createClient,
   SagittaClientError,
 } from '../../src/client/client.js';
+import { mockClock } from '../support/mock-clock.js';
 import { withoutListenerWarnings } from '../support/warnings.js';
 import {
   problem,
@@ -213,7 +214,7 @@ async function waitsOf(
   headers: Readonly<Record<string, string>>,
   retry: ClientOptions['retry'],
 ): Promise<number[]> {
-  t.mock.timers.enable({ apis: ['setTimeout'] });
+  mockClock(t);
   const attemptedAt: number[] = [];
   const client = createClient({
     baseUrl: 'http://localhost',
@@ -291,7 +292,7 @@ it('a reply of another service is an error that shows its beginning', async () =
 });
 
 it('a reply that does not arrive in time is a timeout, of the client or of the call', async (t) => {
-  t.mock.timers.enable({ apis: ['setTimeout'] });
+  mockClock(t);
   let attemptCount = 0;
   const client = createClient({
     baseUrl: 'http://localhost',

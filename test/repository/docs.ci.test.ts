@@ -94,7 +94,7 @@ async function runExamples(path: string, run: (script: string) => Promise<string
 
 /** Puts `sagitta` on the PATH of a shell. */
 async function putCommandInto(folder: string): Promise<void> {
-  const main = join(ROOT, 'scripts/sagitta.mjs');
+  const main = join(ROOT, 'scripts/sagitta.cjs');
   const path = join(folder, 'sagitta');
   await writeFile(path, `#!/bin/sh\nexec '${process.execPath}' '${main}' "$@"\n`);
   await chmod(path, 0o755);

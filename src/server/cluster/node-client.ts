@@ -80,7 +80,7 @@ export class NodeClient {
   }
 
   /** What another node has sent along; null for a request of a client. Throws `credentials_invalid`. */
-  read({ headers, method, url, id }: FastifyRequest): ForwardedRequest | null {
+  read({ headers, method, originalUrl: url, id }: FastifyRequest): ForwardedRequest | null {
     const found = headers[FORWARDED];
     if (found === undefined) return null;
     const [text = '', digest = ''] = String(found).split('.');
@@ -107,7 +107,7 @@ export class NodeClient {
     { url: memberUrl, body, isRead, signal }: SendOptions,
   ): Promise<IncomingMessage> {
     const framing = framingOf(request, body);
-    const { method, url, id } = request;
+    const { method, originalUrl: url, id } = request;
     const headers = {
       ...passedHeaders(request),
       ...this.#sign({ method, url, id }, forwarded),

@@ -18,7 +18,7 @@ export class AddressLimiter {
     this.#connectionsMax = connectionsMax;
     for (const block of ['127.0.0.0/8', '::1', ...trustedProxies]) {
       const [address, prefix] = block.split('/') as [string, string | undefined];
-      const family = isIPv6(address) ? 'ipv6' : 'ipv4';
+      const family = address.includes(':') ? 'ipv6' : 'ipv4';
       if (prefix === undefined) this.#exempt.addAddress(address, family);
       else this.#exempt.addSubnet(address, Number(prefix), family);
     }

@@ -66,7 +66,7 @@ const SETTINGS = {
   SAGITTA_CONSOLE: 'off',
 } as const;
 
-const COMMAND_LINE = packageFile('scripts/sagitta.mjs');
+const COMMAND_LINE = packageFile('scripts/sagitta.cjs');
 
 interface Session {
   readonly server: ServerProcess;
