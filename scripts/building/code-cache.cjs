@@ -1,10 +1,9 @@
 // Loads the files of the program with the code that V8 made of them earlier, which saves a third of a start. Part of
 // dist/app. V8 refuses code of another version or with other options; then a file is compiled as usual.
 
-const { readFileSync, renameSync, statSync, writeFileSync } = require('node:fs');
+const { closeSync, fstatSync, openSync, readSync } = require('node:fs');
 const { createRequire } = require('node:module');
 const { dirname, join, resolve } = require('node:path');
-const { setFlagsFromString } = require('node:v8');
 const { Script } = require('node:vm');
 
 /** A smaller file is compiled in less time than another file is read. */
@@ -15,6 +14,13 @@ const modules = new Map();
 /** Scripts of this process, by path. */
 const scripts = new Map();
 
+/** What the files hold one after another: memory that is used for the first time costs more than reading a file. */
+let scratch = Buffer.alloc(0);
+
+/** The text of a file, so that its code is a function. Done by the build: here it would copy each file. */
+exports.wrap = (code) =>
+  `(function (exports, require, module, __filename, __dirname, importPackage) { ${code}\n});`;
+
 /** Returns what the file exports; its path is relative to this folder. */
 exports.load = (path) => loadModule(join(__dirname, path));
 
@@ -23,6 +29,8 @@ exports.load = (path) => loadModule(join(__dirname, path));
  * of its functions that have run. Throws where the folder cannot be written to.
  */
 exports.save = (paths) => {
+  const { renameSync, statSync, writeFileSync } = require('node:fs');
+  const { setFlagsFromString } = require('node:v8');
   for (const path of paths) loadModule(join(__dirname, path));
   // V8 would refuse the code in a process that has not set the option, as the program does to collect garbage.
   setFlagsFromString('--no-expose-gc');
@@ -48,11 +56,26 @@ function loadModule(filename) {
 }
 
 function compile(filename) {
-  const parameters = 'exports, require, module, __filename, __dirname, importPackage';
-  return new Script(`(function (${parameters}) { ${readFileSync(filename, 'latin1')}\n});`, {
-    filename,
-    cachedData: readIfPresent(cachePath(filename)),
-  });
+  const code = read(filename).latin1Slice();
+  return new Script(code, { filename, cachedData: readIfPresent(cachePath(filename)) });
+}
+
+/** The bytes of a file, until the next one is read. */
+function read(path) {
+  const file = openSync(path);
+  try {
+    const { size } = fstatSync(file);
+    if (scratch.length < size) scratch = Buffer.allocUnsafeSlow(size);
+    const bytes = scratch.subarray(0, size);
+    for (let at = 0; at < size; ) {
+      const count = readSync(file, bytes, { offset: at });
+      if (count === 0) throw new Error(`${path} became shorter while it was read`);
+      at += count;
+    }
+    return bytes;
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** What scripts call in place of `import()`, of which V8 does not know in code from a cache where it starts from. */
@@ -72,7 +95,7 @@ function cachePath(filename) {
 
 function readIfPresent(path) {
   try {
-    return readFileSync(path);
+    return read(path);
   } catch {
     return undefined;
   }

@@ -7,6 +7,7 @@ import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
+import { wrap } from './code-cache.cjs';
 import { buildIfChanged } from './inputs.mjs';
 import { ThirdParty } from './third-party.mjs';
 
@@ -69,6 +70,15 @@ const IMPORTS_THROUGH_CACHE = {
   },
 };
 
+const WRAPPED = {
+  name: 'wrapped',
+  generateBundle(_, files) {
+    for (const file of Object.values(files)) {
+      if (file.type === 'chunk') file.code = wrap(file.code);
+    }
+  },
+};
+
 await buildIfChanged({ stamp: STAMP, inputs: INPUTS, output: join(OUT, 'cli/main.js') }, build);
 
 async function build() {
@@ -97,7 +107,7 @@ async function buildEntries(names, thirdParty) {
     platform: 'node',
     external: EXTERNAL,
     resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
-    plugins: [thirdParty.plugin, ASCII_ONLY, IMPORTS_THROUGH_CACHE],
+    plugins: [thirdParty.plugin, ASCII_ONLY, IMPORTS_THROUGH_CACHE, WRAPPED],
   });
   const { output } = await bundle.write({
     dir: OUT,
