@@ -11,7 +11,7 @@
 //   … --random SEED                             files in random order; --random alone chooses the seed
 //   … --jobs N                                  processes at once (default 3)
 //   … --may-skip PATTERN                        fails when a test is skipped for a reason that does not match
-//   … --budget                                  fails when a test takes more CPU time than it may
+//   … --budget                                  fails when a test or a file takes more CPU time than it may
 //   … --record                                  writes test/times.json, by which files are dealt to processes
 //   … --seconds-max N                           limits each test, instead of the limit of its run
 //   … --root DIRECTORY                          the tests of another checkout
@@ -75,6 +75,7 @@ const times = existsSync(timesPath) ? JSON.parse(readFileSync(timesPath, 'utf8')
 const report = new Report({
   skipPattern: options['may-skip'],
   isBudgetKept: options.budget,
+  times,
 });
 const queue = dealFiles(files, { times, random: options.random });
 const running = new Set();

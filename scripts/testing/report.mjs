@@ -1,10 +1,15 @@
 // What a run of tests found: prints a line for each file, failures when they happen and once more at the end, and
 // decides whether the run has succeeded.
 
+import { tierOf } from './files.mjs';
+
 /** A test beyond this much CPU time is named, and fails a run that keeps the budget if it takes as much alone. */
 const TEST_CPU_SECONDS_MAX = 1;
 /** Processors differ, and the same one takes up to twice as long while others use the machine. */
 const TOLERANCE = 3;
+/** How much longer than recorded a whole file may take, and what a file may take of which nothing is recorded. */
+const GROWTH_MAX = 2;
+const FILE_CPU_SECONDS_MIN = 3;
 const EXPENSIVE_SHOWN = 20;
 
 export class Report {
@@ -20,12 +25,16 @@ export class Report {
   #failed = [];
   #leftovers = [];
   #tests = [];
+  /** What is over the budget also alone: its path, its CPU seconds and the limit. */
   #overBudget = [];
+  #times;
   #signal = null;
   /** CPU seconds by file. */
   cpuSeconds = {};
 
-  constructor({ skipPattern, isBudgetKept }) {
+  /** `times`: recorded CPU seconds by file. */
+  constructor({ skipPattern, isBudgetKept, times }) {
+    this.#times = times;
     this.#skipPattern = skipPattern === undefined ? null : new RegExp(skipPattern);
     this.#isBudgetKept = isBudgetKept;
   }
@@ -44,7 +53,7 @@ export class Report {
         (test) => test.path[0] === file && (!test.isSuite || test.skip !== undefined),
       );
       const found = failures.filter((failure) => failure.file === file);
-      if (isAlone) this.#judge(file, found, own);
+      if (isAlone) this.#judge(file, found, own, result.cpuSeconds[file] ?? 0);
       else {
         this.#note(file, found, own);
         const whole = result.tests.find((test) => test.depth === 0 && test.name === file);
@@ -66,16 +75,31 @@ export class Report {
     if (failures.length > 0) this.#failures.set(file, failures);
   }
 
-  /** A test that is too expensive beside others is measured alone. */
+  /** What is too expensive beside others is measured alone. */
   filesToRepeat() {
     if (this.#signal !== null) return [];
     const expensive = this.#isBudgetKept
-      ? this.#tests.filter(isOverBudget).map(({ file }) => file)
+      ? Object.entries(this.cpuSeconds).flatMap(([file, seconds]) => {
+          const own = this.#tests.filter((test) => test.file === file);
+          return this.#beyondBudget(file, own, seconds).length > 0 ? [file] : [];
+        })
       : [];
     return [...new Set([...this.#failures.keys(), ...expensive])];
   }
 
-  #judge(file, failures, tests) {
+  /** The tests that take more CPU time than a test may, and the file if it does. */
+  #beyondBudget(file, tests, seconds) {
+    if (tierOf(file) !== 'quick') return [];
+    const limit = TEST_CPU_SECONDS_MAX * TOLERANCE;
+    const found = tests
+      .filter(({ cpuSeconds }) => cpuSeconds > limit)
+      .map(({ path, cpuSeconds }) => ({ path: path.join(' › '), cpuSeconds, limit }));
+    const fileLimit = Math.max(FILE_CPU_SECONDS_MIN, GROWTH_MAX * (this.#times[file] ?? 0));
+    if (seconds > fileLimit) found.push({ path: file, cpuSeconds: seconds, limit: fileLimit });
+    return found;
+  }
+
+  #judge(file, failures, tests, cpuSeconds) {
     for (const failure of failures) {
       console.log('\nfailed twice:');
       printFailure(failure);
@@ -87,7 +111,7 @@ export class Report {
     this.#passCount += passedNow.length;
     if (failures.length === 0) this.#flaky.push(...first.map(({ path }) => path));
     else this.#flaky.push(...passedNow.map(({ path }) => path));
-    if (this.#isBudgetKept) this.#overBudget.push(...tests.filter(isOverBudget));
+    if (this.#isBudgetKept) this.#overBudget.push(...this.#beyondBudget(file, tests, cpuSeconds));
   }
 
   interrupted(signal) {
@@ -95,10 +119,10 @@ export class Report {
   }
 
   print() {
-    for (const { path, cpuSeconds } of this.#overBudget) {
+    for (const { path, cpuSeconds, limit } of this.#overBudget) {
       this.#failed.push({
-        path: path.join(' › '),
-        error: `takes ${cpuSeconds.toFixed(1)} CPU seconds, alone; the limit is ${TEST_CPU_SECONDS_MAX}. Do less, or move it to a *.ci.test.ts file`,
+        path,
+        error: `took ${cpuSeconds.toFixed(1)} CPU seconds alone; expected at most ${limit.toFixed(1)}. Do less, move tests to a *.ci.test.ts file, or, for a file that has good reasons, record its time: node scripts/test.mjs --record ${path.split(' › ')[0]}`,
       });
     }
     for (const { path, reason } of this.#skipped.filter((skip) => !this.#maySkip(skip))) {
@@ -149,11 +173,6 @@ export class Report {
       console.log(`  ${cpuSeconds.toFixed(1)}  ${path.join(' › ')}`);
     }
   }
-}
-
-function isOverBudget({ cpuSeconds, path }) {
-  const isQuick = !/\.(ci|nightly)\.test\.ts$/.test(path[0]);
-  return isQuick && cpuSeconds > TEST_CPU_SECONDS_MAX * TOLERANCE;
 }
 
 /** Tests that failed, and what else went wrong in a process. */

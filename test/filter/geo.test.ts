@@ -36,6 +36,20 @@ test('a circle of half the circumference has every point', () => {
   assert.ok(isInside(-BERLIN.lat, BERLIN.lon - 180));
 });
 
+test('a box without width is a part of a meridian, and one without height of a parallel', () => {
+  const boxOf = (north: number, west: number, south: number, east: number) =>
+    shapeTest('$geo_box', {
+      top_left: { lat: north, lon: west },
+      bottom_right: { lat: south, lon: east },
+    });
+  const meridian = boxOf(10, 5, -10, 5);
+  assert.deepEqual([meridian(-10, 5), meridian(11, 5), meridian(0, 6)], [true, false, false]);
+  const parallel = boxOf(10, 5, 10, 7);
+  assert.deepEqual([parallel(10, 7), parallel(9, 6), parallel(10, 8)], [true, false, false]);
+  const dateLine = boxOf(10, 180, -10, 180);
+  assert.deepEqual([dateLine(0, -180), dateLine(0, 180), dateLine(0, 0)], [true, true, false]);
+});
+
 test('a polygon and the same polygon turned around the globe have the same points', () => {
   const exterior = [
     { lat: -20, lon: -60 },

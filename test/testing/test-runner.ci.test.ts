@@ -108,6 +108,23 @@ describe('the test runner', () => {
     assert.equal(status, 1);
   });
 
+  it('fails where a file takes more CPU time than it may, also alone', () => {
+    const busy = `const burn = (seconds) => {
+        const from = process.cpuUsage().user;
+        while (process.cpuUsage().user - from < seconds * 1e6);
+      };
+      test('one', () => burn(1.7));
+      test('two', () => burn(1.7));`;
+    const files = { busy, idle: "test('passes', () => {});" };
+    const { stdout, status } = run(files, '--budget');
+    assert.match(
+      stdout,
+      /✖ busy\.test\.ts\n {2}took \d\.\d CPU seconds alone; expected at most 3\.0/,
+    );
+    assert.match(stdout, /^3 passed, 1 failed, 0 skipped$/m);
+    assert.equal(status, 1);
+  });
+
   it('runs the files of a run only in it', () => {
     const files = {
       a: "test('is quick', () => {});",

@@ -197,6 +197,20 @@ describe('a stream of writes under an idempotency key', () => {
     await again.close();
   });
 
+  it('is continued by one attempt at a time', async () => {
+    const database = await openFilled();
+    const first = await open(database);
+    await first.write(rows('a'), { digest: '1' });
+    const busy = { code: 'idempotency_in_flight' };
+    await assert.rejects(open(database), busy);
+    first.close();
+    const second = await open(database);
+    assert.equal(second.resumed.rowCount, 1);
+    await assert.rejects(open(database), busy);
+    second.close();
+    await database.close();
+  });
+
   it('commits its progress in the transaction of each batch', async () => {
     const commits: string[][] = [];
     const store = createMemoryStore({
