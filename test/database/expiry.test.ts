@@ -8,6 +8,7 @@ import {
   createMemoryStore,
   type MemoryState,
 } from '../../src/storage/memory-store.js';
+import { eventually } from '../support/waiting.js';
 import {
   batchOf,
   createCrashingStore,
@@ -84,6 +85,18 @@ describe('a vector that expires', () => {
     await pass(database, clock, 1);
     assert.deepEqual(await idsIn(database), []);
     await before;
+    await database.close();
+  });
+
+  it('is deleted again and again without being asked for', async (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] });
+    const { database, clock } = await openWith({});
+    for (const id of ['a', 'b']) {
+      await write(database, { [id]: clock.nowMs + 1 });
+      clock.nowMs += 1;
+      t.mock.timers.tick(1_000);
+      await eventually('it is gone', async () => (await idsIn(database)).length === 0);
+    }
     await database.close();
   });
 
