@@ -111,7 +111,7 @@ describe('the test runner', () => {
   it('fails where a file takes more CPU time than it may, also alone', () => {
     const busy = `const burn = (seconds) => {
         const from = process.cpuUsage().user;
-        while (process.cpuUsage().user - from < seconds * 1e6);
+        while (process.cpuUsage().user - from < seconds * 1e6) for (let i = 0; i < 1e6; i++);
       };
       test('one', () => burn(1.7));
       test('two', () => burn(1.7));`;
