@@ -9,6 +9,9 @@ const { Script } = require('node:vm');
 /** A smaller file is compiled in less time than another file is read. */
 const CACHED_BYTES_MIN = 20_000;
 
+/** Parts of Node that take milliseconds to load, and that many processes never use. */
+const LATE = new Set(['node:child_process', 'node:http2', 'node:https', 'node:tls', 'node:zlib']);
+
 /** Modules that are loaded, by path. */
 const modules = new Map();
 /** Scripts of this process, by path. */
@@ -84,9 +87,28 @@ const importPackage = (name) => import(name);
 /** Files of the program come through the cache, packages and parts of Node as usual. */
 function requireFor(filename) {
   const requirePackage = createRequire(filename);
-  const require = (name) =>
-    name.startsWith('.') ? loadModule(resolve(dirname(filename), name)) : requirePackage(name);
+  const require = (name) => {
+    if (name.startsWith('.')) return loadModule(resolve(dirname(filename), name));
+    return LATE.has(name) ? late(name) : requirePackage(name);
+  };
   return Object.assign(require, { resolve: requirePackage.resolve });
+}
+
+/** A part of Node that is loaded when something in it is asked for. */
+function late(name) {
+  const load = () => process.getBuiltinModule(name);
+  return new Proxy(
+    {},
+    {
+      get: (_, key) => load()[key],
+      has: (_, key) => key in load(),
+      ownKeys: () => Reflect.ownKeys(load()),
+      getOwnPropertyDescriptor: (_, key) => {
+        const found = Reflect.getOwnPropertyDescriptor(load(), key);
+        return found && { ...found, configurable: true };
+      },
+    },
+  );
 }
 
 function cachePath(filename) {

@@ -2,7 +2,7 @@
 // named pure function; `worker.ts` lists the tasks that a worker knows.
 
 import { availableParallelism } from 'node:os';
-import { move, Piscina, transferableSymbol, valueSymbol } from 'piscina';
+import type { Piscina } from 'piscina';
 import {
   type ErrorMessage,
   fromErrorMessage,
@@ -12,6 +12,7 @@ import {
 import { DEFAULT_LIMITS } from '../common/limits.js';
 import { programFile } from '../common/package-files.js';
 import { whenAborted } from '../common/when-aborted.js';
+import { loadPiscina } from './piscina.js';
 import { queueOptionsOf, type TaskPriority, TaskQueue } from './task-queue.js';
 
 /** Input and output cross threads by structured clone: plain data, typed arrays, shared buffers. */
@@ -139,7 +140,7 @@ interface Threads {
 }
 
 function startThreads(threadCount: number): Threads {
-  const piscina = new Piscina({
+  const piscina = new (loadPiscina().Piscina)({
     filename: programFile('worker.js'),
     minThreads: threadCount,
     maxThreads: threadCount,
@@ -199,6 +200,7 @@ export function createTaskHandler(
 
 /** Wraps the reply so that piscina posts it with a transfer list. */
 function moved(reply: TaskReply, buffers: ArrayBuffer[]): TaskReply {
+  const { move, transferableSymbol, valueSymbol } = loadPiscina();
   const transferable = { [transferableSymbol]: buffers, [valueSymbol]: reply };
   return move(transferable as unknown as ArrayBuffer) as unknown as TaskReply;
 }

@@ -1,7 +1,8 @@
 // The order in which waiting tasks are given to threads: first those of writers, then searches, each in the order
 // of their arrival, and from time to time another one, which would otherwise wait as long as there are searches.
 
-import { queueOptionsSymbol } from 'piscina';
+import type { queueOptionsSymbol } from 'piscina';
+import { loadPiscina } from './piscina.js';
 
 /**
  * `write`: a short task of the one writer of a collection, on which every write behind it waits. `search`: on
@@ -19,7 +20,7 @@ interface QueuedTask {
 
 /** What the pool attaches to the message of a task with a priority; not sent to the thread. */
 export function queueOptionsOf(priority: TaskPriority | undefined): object {
-  return priority === undefined ? {} : { [queueOptionsSymbol]: { priority } };
+  return priority === undefined ? {} : { [loadPiscina().queueOptionsSymbol]: { priority } };
 }
 
 export class TaskQueue {
@@ -49,7 +50,7 @@ export class TaskQueue {
   }
 
   #queueOf(task: QueuedTask): Set<QueuedTask> {
-    const options = task[queueOptionsSymbol] as { priority?: TaskPriority } | null;
+    const options = task[loadPiscina().queueOptionsSymbol] as { priority?: TaskPriority } | null;
     if (options?.priority === 'write') return this.#writes;
     return options?.priority === 'search' ? this.#searches : this.#others;
   }

@@ -199,6 +199,7 @@ describe('a join', () => {
     const engine = createReferenceEngine({ pool });
     let gate: Promise<void> | null = null;
     let heldCount = 0;
+    let searchedCount = 0;
     const database = await openDatabase({
       limits: { queuedQueriesMax: 1 },
       engine: {
@@ -206,13 +207,16 @@ describe('a join', () => {
         async search(queries, options) {
           if (gate !== null) heldCount++;
           await gate;
-          return engine.search(queries, options);
+          const hits = await engine.search(queries, options);
+          searchedCount++;
+          return hits;
         },
       },
     });
     await fill(database, 'a', 900, createRandom(3));
     const chunks = (await database.collection('a').join({ topK: 1 })).chunks();
     let rowCount = (await chunks.next()).value!.rowCount;
+    await eventually('the group ahead is searched', () => searchedCount === 2);
     let open = () => {};
     gate = new Promise((resolve) => {
       open = resolve;
