@@ -15,9 +15,13 @@ const START_MS_MAX = 20_000;
 
 const loader = fileURLToPath(new URL('../../dist/app/code-cache.js', import.meta.url));
 if (!process.execArgv.includes(OPTIONS[0])) {
-  const env = Object.fromEntries(
-    Object.entries(process.env).filter(([name]) => !name.startsWith('SAGITTA_')),
-  );
+  const settings = Object.keys(process.env).filter((name) => name.startsWith('SAGITTA_'));
+  const env = {
+    ...process.env,
+    ...Object.fromEntries(settings.map((name) => [name, undefined])),
+    // Nobody expects that a build or an installation opens a GPU.
+    CUDA_VISIBLE_DEVICES: '',
+  };
   const { status } = spawnSync(process.execPath, [...OPTIONS, fileURLToPath(import.meta.url)], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env,

@@ -1,8 +1,8 @@
 // Regular expressions of filters in the syntax of RE2, by the package re2js: matching takes time linear in
 // the text, whatever the pattern.
 
-import { createRequire } from 'node:module';
 import type { RE2JS } from 're2js';
+import { latePackage } from '../common/late-package.js';
 
 /**
  * Programs of recent patterns: a filter is evaluated on many segments, and on one document at a time. As
@@ -11,16 +11,14 @@ import type { RE2JS } from 're2js';
 const PROGRAMS = new Map<string, RE2JS>();
 const PROGRAMS_MAX = 16;
 
-/** Loads the package with the first pattern: it is a fifth of the code of a process that has none. */
-function loadRe2(): typeof import('re2js') {
-  return createRequire(import.meta.url)('re2js');
-}
+/** A tenth of the code of a process that has no patterns. */
+const re2 = latePackage<typeof import('re2js')>('re2js');
 
 /** The pattern must be valid. */
 export function compilePattern(source: string): RE2JS {
   const known = PROGRAMS.get(source);
   if (known !== undefined) return known;
-  const program = loadRe2().RE2JS.compile(source);
+  const program = re2().RE2JS.compile(source);
   if (PROGRAMS.size >= PROGRAMS_MAX) PROGRAMS.delete(PROGRAMS.keys().next().value!);
   PROGRAMS.set(source, program);
   return program;
@@ -37,7 +35,7 @@ export function checkPattern(
   try {
     return { instructionCount: compilePattern(source).programSize() };
   } catch (error) {
-    if (!(error instanceof loadRe2().RE2JSException)) throw error;
+    if (!(error instanceof re2().RE2JSException)) throw error;
     return { problem: error.message.replace(/^error parsing regexp: /, '') };
   }
 }

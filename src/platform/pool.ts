@@ -12,8 +12,7 @@ import {
 import { DEFAULT_LIMITS } from '../common/limits.js';
 import { programFile } from '../common/package-files.js';
 import { whenAborted } from '../common/when-aborted.js';
-import { loadPiscina } from './piscina.js';
-import { queueOptionsOf, type TaskPriority, TaskQueue } from './task-queue.js';
+import { piscinaPackage, queueOptionsOf, type TaskPriority, TaskQueue } from './task-queue.js';
 
 /** Input and output cross threads by structured clone: plain data, typed arrays, shared buffers. */
 export interface Task<Input, Output> {
@@ -140,7 +139,7 @@ interface Threads {
 }
 
 function startThreads(threadCount: number): Threads {
-  const piscina = new (loadPiscina().Piscina)({
+  const piscina = new (piscinaPackage().Piscina)({
     filename: programFile('worker.js'),
     minThreads: threadCount,
     maxThreads: threadCount,
@@ -200,7 +199,7 @@ export function createTaskHandler(
 
 /** Wraps the reply so that piscina posts it with a transfer list. */
 function moved(reply: TaskReply, buffers: ArrayBuffer[]): TaskReply {
-  const { move, transferableSymbol, valueSymbol } = loadPiscina();
+  const { move, transferableSymbol, valueSymbol } = piscinaPackage();
   const transferable = { [transferableSymbol]: buffers, [valueSymbol]: reply };
   return move(transferable as unknown as ArrayBuffer) as unknown as TaskReply;
 }

@@ -2,7 +2,10 @@
 // of their arrival, and from time to time another one, which would otherwise wait as long as there are searches.
 
 import type { queueOptionsSymbol } from 'piscina';
-import { loadPiscina } from './piscina.js';
+import { latePackage } from '../common/late-package.js';
+
+/** Its parts of Node take as long as a twentieth of a start. */
+export const piscinaPackage = latePackage<typeof import('piscina')>('piscina');
 
 /**
  * `write`: a short task of the one writer of a collection, on which every write behind it waits. `search`: on
@@ -20,7 +23,7 @@ interface QueuedTask {
 
 /** What the pool attaches to the message of a task with a priority; not sent to the thread. */
 export function queueOptionsOf(priority: TaskPriority | undefined): object {
-  return priority === undefined ? {} : { [loadPiscina().queueOptionsSymbol]: { priority } };
+  return priority === undefined ? {} : { [piscinaPackage().queueOptionsSymbol]: { priority } };
 }
 
 export class TaskQueue {
@@ -50,7 +53,7 @@ export class TaskQueue {
   }
 
   #queueOf(task: QueuedTask): Set<QueuedTask> {
-    const options = task[loadPiscina().queueOptionsSymbol] as { priority?: TaskPriority } | null;
+    const options = task[piscinaPackage().queueOptionsSymbol] as { priority?: TaskPriority } | null;
     if (options?.priority === 'write') return this.#writes;
     return options?.priority === 'search' ? this.#searches : this.#others;
   }

@@ -2,8 +2,8 @@
 // stems. Documents and queries go through the same analyzer. A term is a byte string: its UTF-8 bytes as
 // the characters 0 to 255, so that comparing two of them compares their bytes.
 
-import { createRequire } from 'node:module';
 import { foldCase } from '../common/fold-case.js';
+import { latePackage } from '../common/late-package.js';
 import type { TextLanguage, TextSettings } from '../common/text-settings.js';
 
 /** What decides the terms of a text. */
@@ -100,10 +100,10 @@ function toByteString(word: string): string {
   return NOT_ASCII.test(word) ? Buffer.from(word).toString('latin1') : word;
 }
 
-/** Loaded when a collection first needs it: the package takes 10 ms and some megabytes in each thread. */
+/** Takes 10 ms and some megabytes in each thread. */
+const snowball = latePackage<typeof import('snowball-stemmers')>('snowball-stemmers');
+
 function stemmerOf(language: TextLanguage): (word: string) => string {
-  const require = createRequire(import.meta.url);
-  const { newStemmer } = require('snowball-stemmers') as typeof import('snowball-stemmers');
-  const stemmer = newStemmer(language);
+  const stemmer = snowball().newStemmer(language);
   return (word) => stemmer.stem(word);
 }

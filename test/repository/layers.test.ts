@@ -92,7 +92,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   'openapi-types': ['server/'],
   'parquet-wasm': ['cli/readers/'],
   pino: ['main.ts'],
-  piscina: ['platform/piscina.ts', 'platform/pool.ts', 'platform/task-queue.ts'],
+  piscina: ['platform/pool.ts', 'platform/task-queue.ts'],
   'prom-client': ['platform/metrics.ts'],
   re2js: ['filter/pattern.ts'],
   'snowball-stemmers': ['text/analyzer.ts'],
