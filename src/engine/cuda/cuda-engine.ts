@@ -13,7 +13,6 @@ import {
   type SearchQuery,
 } from '../core/engine.js';
 import { cutForKernels, packColumns, sliceHits } from '../core/kernel-batch.js';
-import { missingDriver } from '../core/nvidia-driver.js';
 import { mergeHits, type PartialHits } from '../core/per-block.js';
 import { CudaDevice, type CudaEvent } from './cuda-device.js';
 import { type CudaKernels, type DeviceFacts, loadCudaAddon } from './cuda-kernels.js';
@@ -117,8 +116,6 @@ export async function findCudaDevices({
   devices,
 }: Pick<CudaEngineOptions, 'fakes' | 'addonPath' | 'devices'>) {
   try {
-    const missing = fakes === undefined && addonPath === undefined ? missingDriver() : null;
-    if (missing !== null) throw new Error(missing);
     const { blockBytes } = fakes ?? loadCudaAddon(addonPath);
     if (devices !== undefined && fakes === undefined) return { blockBytes, indexes: devices };
     const count = fakes?.deviceCount ?? (await listDevices(addonPath)).length;

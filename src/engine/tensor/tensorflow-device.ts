@@ -9,7 +9,6 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { packageFile } from '../../common/package-files.js';
-import { missingDriver } from '../core/nvidia-driver.js';
 import type { DeviceMatrix, KeyTerms, TopColumns, TopDevice, TopKeys } from './matrix-device.js';
 import { floatProductError, tf32ProductError } from './matrix-device.js';
 
@@ -216,8 +215,9 @@ class TensorflowDevice implements TopDevice {
 
 /** Why no GPU can be used, found out without loading the library; null if one may be usable. */
 export function gpuUnavailableReason(): string | null {
-  const missing = missingDriver();
-  if (missing !== null) return missing;
+  // The second is the GPU device of the Windows Subsystem for Linux.
+  const hasDriver = ['/dev/nvidiactl', '/dev/dxg'].some((path) => existsSync(path));
+  if (!hasDriver) return 'no NVIDIA driver was found';
   try {
     createPackageRequire().resolve('@tensorflow/tfjs-node-gpu');
     return null;
