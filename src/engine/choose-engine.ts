@@ -19,7 +19,7 @@ import {
   type TensorEngineOptions,
 } from './tensor/tensor-engine.js';
 import type { TensorDeviceName } from './tensor/tensor-worker.js';
-import { gpuUnavailableReason } from './tensor/tensorflow-device.js';
+import { unavailableReason } from './tensor/tensorflow-device.js';
 
 interface ChosenEngine {
   readonly engine: Engine;
@@ -219,8 +219,8 @@ async function createWasm(options: EngineOptions) {
 /** It runs without a GPU only when it was requested by name. */
 async function createTensorflow(options: EngineOptions) {
   const needsGpu = options.requested === 'auto';
-  const gpuUnavailable = needsGpu ? gpuUnavailableReason() : null;
-  if (gpuUnavailable !== null) throw new EngineUnavailable(gpuUnavailable);
+  const unavailable = unavailableReason({ needsGpu });
+  if (unavailable !== null) throw new EngineUnavailable(unavailable);
   const engine = await createTensor('tensorflow', options);
   const { name, hasOwnMemory } = engine.device!;
   if (needsGpu && !hasOwnMemory) {

@@ -213,11 +213,11 @@ class TensorflowDevice implements TopDevice {
   }
 }
 
-/** Why no GPU can be used, found out without loading the library; null if one may be usable. */
-export function gpuUnavailableReason(): string | null {
+/** Why TensorFlow cannot be used, found out without loading it; null if it may be usable. */
+export function unavailableReason({ needsGpu }: { readonly needsGpu: boolean }): string | null {
   // The second is the GPU device of the Windows Subsystem for Linux.
   const hasDriver = ['/dev/nvidiactl', '/dev/dxg'].some((path) => existsSync(path));
-  if (!hasDriver) return 'no NVIDIA driver was found';
+  if (needsGpu && !hasDriver) return 'no NVIDIA driver was found';
   try {
     createPackageRequire().resolve('@tensorflow/tfjs-node-gpu');
     return null;
