@@ -109,7 +109,7 @@ function rehearse(call) {
   const hasTensorflow = report.steps.some(
     ({ step, outcome }) => step === 'tensorflow-selftest' && outcome === 'passed',
   );
-  const isCompared = rows.some((line) => line.startsWith('| tensorflow'));
+  const isCompared = rows.some((line) => line.startsWith('| tensorflow |'));
   check(hasTensorflow === isCompared, `${call}: the table lacks an engine`);
 }
 
