@@ -103,7 +103,9 @@ export async function startServer(config: Config): Promise<RunningServer> {
     const { database, node } = opened;
     const { loaded } = database;
     node?.serve(config.clusterUrl ?? url);
-    loaded.then(() => logger.info({ milliseconds: elapsedMs() }, 'ready'));
+    loaded.then(() => {
+      if (database.state === 'ready') logger.info({ milliseconds: elapsedMs() }, 'ready');
+    });
     return {
       url,
       engine: opened.engine,

@@ -97,12 +97,16 @@ export class Collections {
     return this.#sortedEntries;
   }
 
-  /** Loads every collection. A failure is logged, and its collection becomes unavailable. */
+  /**
+   * Loads every collection, until the service stops. A failure is logged, and its collection becomes
+   * unavailable.
+   */
   async loadAll(): Promise<void> {
     await this.#removeLeftovers();
     const isEmpty = this.#entries.size === 0;
     for (const { definition, state } of this.#entries.values()) {
       if (state.kind === 'loading') await this.load(definition.incarnation);
+      if (this.#options.stopping.aborted) return;
     }
     this.#isLoaded = true;
     if (!isEmpty) collectGarbageSoon();
@@ -136,6 +140,7 @@ export class Collections {
         'collection loaded',
       );
     } catch (error) {
+      if (error === this.#options.stopping.reason) return;
       this.#fail(incarnation, failureOf(error));
     }
   }

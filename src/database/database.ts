@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { BufferPool } from '../common/buffer-pool.js';
 import type { Clock } from '../common/clock.js';
+import { SagittaError } from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
 import type { Logger } from '../common/logger.js';
 import type { TextSettings } from '../common/text-settings.js';
@@ -89,8 +90,8 @@ export class Database {
   readonly memory: MemoryRelease;
   readonly #sweep: ExpirySweep;
   readonly #verifications: VerificationQueue;
-  #isStopping = false;
-  /** Resolves when every collection is loaded or has failed. */
+  readonly #stopping = new AbortController();
+  /** Resolves when every collection is loaded or has failed, and when the database is closed before. */
   readonly loaded: Promise<void>;
 
   private constructor(options: DatabaseOptions, cursorSecret: Uint8Array) {
@@ -118,6 +119,7 @@ export class Database {
       encoder: engine.rowEncoder,
       observer,
       verifications: this.#verifications,
+      stopping: this.#stopping.signal,
     });
     this.apiKeys = new ApiKeys({ store, log: logs.catalogue, clock });
     this.audit = new AuditLog({ store, clock, logger, countMax: limits.auditEventsMax });
@@ -183,7 +185,7 @@ export class Database {
   }
 
   get state(): 'starting' | 'ready' | 'stopping' {
-    if (this.#isStopping) return 'stopping';
+    if (this.#stopping.signal.aborted) return 'stopping';
     return this.#services.collections.isLoaded ? 'ready' : 'starting';
   }
 
@@ -419,7 +421,7 @@ export class Database {
 
   /** Finishes the writes and verifications under way. The caller then closes the engine, the pool and the store. */
   async close(): Promise<void> {
-    this.#isStopping = true;
+    this.#stopping.abort(new SagittaError('stopping', 'The service is stopping.'));
     await this.loaded;
     await this.#sweep.close();
     await this.#services.catalogue.close();

@@ -55,8 +55,11 @@ interface Growth {
   readonly metadata: MetadataColumns;
   readonly ids: GrowingUtf8;
   readonly json: GrowingUtf8;
-  /** Rows that `append` will add, whose values and codes are in place already. */
-  staged: readonly PlacedRows[];
+  /**
+   * Rows that `append` will add, whose values and codes are in place already, by their first row: a log
+   * can have a hundred thousand writes of a row.
+   */
+  staged: Map<number, PlacedRows>;
 }
 
 export class Segment {
@@ -83,7 +86,7 @@ export class Segment {
       metadata: new MetadataColumns(options.columnsMax),
       ids: new GrowingUtf8(),
       json: new GrowingUtf8(),
-      staged: [],
+      staged: new Map(),
     };
     const data = {
       key: options.key,
@@ -195,7 +198,7 @@ export class Segment {
     const rowCount = first + count;
     const rows = { batch, from, count, firstRow: first };
     const isInPlace = isStaged(growth.staged, rows);
-    growth.staged = growth.staged.filter(({ firstRow }) => firstRow >= rowCount);
+    growth.staged.delete(first);
     this.#vectors.append(rows, { isStaged: isInPlace, rowsMax: this.#rowsMax(growth) });
     growth.ids.append(batch.ids, from, count);
     growth.json.append(batch.metadata, from, count);
@@ -221,18 +224,19 @@ export class Segment {
   async stage(rows: readonly RowsToAppend[], pool: WorkerPool): Promise<void> {
     const growth = this.#growth;
     assert(growth !== null, 'the segment is active');
-    growth.staged = [];
+    growth.staged = new Map();
     const first = this.rowCount;
     const staged = placed(rows, first);
     const rowCount = staged.reduce((sum, { count }) => sum + count, first);
     const range = { first, rowCount, rowsMax: this.#rowsMax(growth) };
     await this.#vectors.stage(staged, range, pool);
-    growth.staged = staged;
+    growth.staged = new Map(staged.map((part) => [part.firstRow, part]));
   }
 
   /** Whether `stage` has prepared exactly these rows. */
   hasStaged(rows: readonly RowsToAppend[]): boolean {
-    const staged = this.#growth?.staged ?? [];
+    const staged = this.#growth?.staged;
+    if (staged === undefined) return false;
     return placed(rows, this.rowCount).every((part) => isStaged(staged, part));
   }
 
@@ -524,16 +528,11 @@ function placed(rows: readonly RowsToAppend[], first: number): PlacedRows[] {
 }
 
 function isStaged(
-  staged: readonly PlacedRows[],
+  staged: ReadonlyMap<number, PlacedRows>,
   { batch, from, count, firstRow }: PlacedRows,
 ): boolean {
-  return staged.some(
-    (rows) =>
-      rows.batch === batch &&
-      rows.from === from &&
-      rows.firstRow === firstRow &&
-      rows.count >= count,
-  );
+  const rows = staged.get(firstRow);
+  return rows !== undefined && rows.batch === batch && rows.from === from && rows.count >= count;
 }
 
 function textBytes(column: Utf8Column, from: number, count: number): number {

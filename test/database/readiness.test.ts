@@ -98,6 +98,43 @@ describe('a collection that is not ready', () => {
     await database.close();
   });
 
+  it('is not read further when the database is closed', async () => {
+    const store = createMemoryStore({ state: await createState() });
+    const read: string[] = [];
+    const database = await openOver(
+      overrideStore(store, {
+        async readBlob(name) {
+          read.push(name);
+          await new Promise((resolve) => setImmediate(resolve));
+          return store.readBlob(name);
+        },
+      }),
+    );
+    while (read.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await database.close();
+    assert.deepEqual([read.length, database.state], [1, 'stopping']);
+    const { status } = database.collection('c').record();
+    assert.equal(status, 'loading');
+  });
+
+  it('does not apply its log when the database is closed', async () => {
+    const store = createMemoryStore({ state: await createState() });
+    const read: string[] = [];
+    const database = await openOver(
+      overrideStore(store, {
+        *readLog(name, after) {
+          read.push(name);
+          void database.close();
+          yield* store.readLog(name, after);
+        },
+      }),
+    );
+    await database.loaded;
+    assert.equal(read.length, 1);
+    assert.equal(database.collection('c').record().status, 'loading');
+    await database.close();
+  });
+
   it('shows paths of the host in the log only', async () => {
     const store = createMemoryStore({ state: await createState() });
     const message = 'The file /var/lib/sagitta/store.lmdb is damaged: MDB_PAGE_NOTFOUND.';

@@ -346,6 +346,22 @@ describe('a segment', () => {
     );
   });
 
+  it('appends staged rows in time that does not grow with the rows still staged', async () => {
+    const rowCount = 30_000;
+    const segment = Segment.createActive(activeOptions({ dimension: 1, rowsMax: rowCount }));
+    const writes = Array.from({ length: rowCount }, (_, i) => ({
+      batch: batchOf([{ id: `v${i}`, values: [i], metadata: '{}' }]),
+      from: 0,
+      count: 1,
+    }));
+    await segment.stage(writes, createInlinePool());
+    assert.ok(segment.hasStaged(writes));
+    // Seconds of CPU, more than a test may take, if each write looks at all that are staged.
+    for (const [i, { batch }] of writes.entries()) segment.append(batch, 0, 1, i + 1);
+    assert.equal(segment.rowCount, rowCount);
+    assert.deepEqual([...segment.block().values.subarray(rowCount - 2)], [29_998, 29_999]);
+  });
+
   it('frees memory reserved for growth when it is sealed', () => {
     const segment = Segment.createActive(activeOptions({ dimension: 64, rowsMax: 65_536 }));
     const rows = Array.from({ length: 1_100 }, (_, i) => ({

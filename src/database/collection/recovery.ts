@@ -49,6 +49,8 @@ export interface LoadOptions {
   readonly encoder: RowEncoder | null;
   readonly verifications: VerificationQueue;
   readonly observer: DatabaseObserver;
+  /** Ends loading, with the error `stopping`. */
+  readonly stopping: AbortSignal;
 }
 
 /** The progress of loading a collection; updated in place. */
@@ -58,7 +60,7 @@ export interface LoadProgress {
 }
 
 /**
- * Throws `data_corrupt` naming what is damaged. Checksums are verified later; `onDamaged` is called with the
+ * Throws `data_corrupt` naming what is damaged, and `stopping`. Checksums are verified later; `onDamaged` is called with the
  * error if one is wrong, or if a file cannot be read later.
  */
 export async function loadCollection(
@@ -96,6 +98,7 @@ export async function loadCollection(
   await removeUnnamedBlobs(options.store, incarnation, [manifest]);
   progress.segmentCount = manifest.segments.length;
   for (const entry of manifest.segments) {
+    options.stopping.throwIfAborted();
     const file = await loadSegment(definition, entry, rows.segmentKey(entry.number), options);
     guard.add(file);
     await file.segment.encode(encoder);
@@ -211,7 +214,7 @@ async function replayLog(
   definition: CollectionDefinition,
   manifest: Manifest,
   rows: Rows,
-  { store }: LoadOptions,
+  { store, stopping }: LoadOptions,
 ): Promise<{ sequence: number; writtenAtMs: number }> {
   let sequence = manifest.checkpointSequence;
   let writtenAtMs = manifest.writtenAtMs;
@@ -232,16 +235,21 @@ async function replayLog(
     group.push({ record, sequence, skippedRowCount });
     byteCount += entry.record.byteLength;
     if (byteCount >= REPLAYED_BYTES) {
-      await applyRecords(rows, group);
+      await applyRecords(rows, group, stopping);
       group = [];
       byteCount = 0;
     }
   }
-  await applyRecords(rows, group);
+  await applyRecords(rows, group, stopping);
   return { sequence, writtenAtMs };
 }
 
-async function applyRecords(rows: Rows, records: readonly ReplayedRecord[]): Promise<void> {
+async function applyRecords(
+  rows: Rows,
+  records: readonly ReplayedRecord[],
+  stopping: AbortSignal,
+): Promise<void> {
+  stopping.throwIfAborted();
   await rows.stage(
     records.flatMap(({ record, skippedRowCount }) =>
       record.kind === 'write' ? { batch: record.batch, from: skippedRowCount } : [],
@@ -253,6 +261,7 @@ async function applyRecords(rows: Rows, records: readonly ReplayedRecord[]): Pro
     if (performance.now() > yieldAtMs) {
       // Health checks are answered while a long log is replayed.
       await new Promise((resolve) => setImmediate(resolve));
+      stopping.throwIfAborted();
       yieldAtMs = performance.now() + REPLAY_YIELD_MS;
     }
   }
