@@ -3,7 +3,7 @@
 // written from.
 
 import type { Bitmap } from './bitmap.js';
-import type { Utf8Column } from './types.js';
+import type { JsonNumber, Utf8Column } from './types.js';
 
 /** The kind of a row's value at a path. A column may have mixed kinds. */
 export const KIND = {
@@ -25,6 +25,12 @@ export interface MetadataColumn {
    * rows have none.
    */
   readonly numbers: Float64Array | null;
+  /**
+   * What `numbers` lack of integers that float64 does not have: the value is the sum of both. Null if the
+   * column has no such integers, shorter like `numbers`. Numbers are in the order of `numbers`, and those
+   * that are equal there in the order of `residues`, since rounding never changes an order.
+   */
+  readonly residues: Int32Array | null;
   /** Indexes into `dictionary`, valid where the kind is `string`. Null or shorter like `numbers`. */
   readonly codes: Int32Array | null;
   /** Distinct strings in order of first appearance; codes are below `dictionaryCount`. */
@@ -35,6 +41,20 @@ export interface MetadataColumn {
    * arrays. Rows from `offsets.length - 1` on have none.
    */
   readonly items: { readonly offsets: Int32Array; readonly elements: MetadataColumn } | null;
+}
+
+/** The number of a row whose kind is `number`. */
+export function numberAt({ numbers, residues }: MetadataColumn, row: number): JsonNumber {
+  return joinNumber(numbers![row]!, residues?.[row] ?? 0);
+}
+
+export function joinNumber(nearest: number, residue: number): JsonNumber {
+  return residue === 0 ? nearest : BigInt(nearest) + BigInt(residue);
+}
+
+/** What a column lacks of a number, given the nearest float64: less than 2^11. */
+export function residueOf(value: JsonNumber): number {
+  return typeof value === 'number' ? 0 : Number(value - BigInt(Number(value)));
 }
 
 /** The metadata of the rows 0..rowCount of a segment. Immutable. */

@@ -48,24 +48,6 @@ export function float32Text(value: number): string {
 }
 
 /**
- * The least float32 whose text is at least `bound` as a number. A client can so send a score from a reply
- * as a threshold, and that match is included.
- */
-export function leastFloat32ShownAtLeast(bound: number): number {
-  const nearest = Math.fround(bound);
-  if (!Number.isFinite(nearest) || Number(float32Text(nearest)) >= bound) return nearest;
-  return nextFloat32Up(nearest);
-}
-
-function nextFloat32Up(value: number): number {
-  const float = Float32Array.of(value === 0 ? 0 : value);
-  const bits = new Int32Array(float.buffer);
-  // The bits of a float32 increase with its magnitude.
-  bits[0]! += value < 0 ? -1 : 1;
-  return float[0]!;
-}
-
-/**
  * Writes a JSON number at `start`, where there is room for FLOAT_BYTES_MAX bytes, and returns its end.
  * @param value finite and rounded to float32.
  */

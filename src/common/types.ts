@@ -213,6 +213,9 @@ export interface EmbeddingSource {
   readonly sendsDimension: boolean;
 }
 
-/** JSON as returned by JSON.parse. */
-export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+/** A bigint is an integer that float64 does not have; see `exact-json.ts`. */
+export type JsonNumber = number | bigint;
+
+/** JSON as returned by `parseExactJson`; that of JSON.parse has no bigints. */
+export type Json = null | boolean | JsonNumber | string | Json[] | { [key: string]: Json };
 export type JsonObject = { [key: string]: Json };

@@ -10,6 +10,7 @@ import { findString } from './dictionary.js';
 import type { FilterTest, Interval, JsonType, Value } from './filter-node.js';
 import type { GeoOperator, PointTest } from './geo.js';
 import {
+  answerExactly,
   BY_VALUE,
   createEquality,
   createRange,
@@ -138,6 +139,7 @@ function narrowByRowTest(rows: Bitmap, rowTest: RowTest, column: MetadataColumn)
     unsetFrom(rows, numbersEnd);
     keepNumbers(rows, numbersEnd, { kinds, numbers }, rowTest.lookup);
     if (listed !== null) keepListed(rows, numbers, listed);
+    keepExact(rows, column, rowTest.lookup);
   } else if (rowTest.elementTest?.foundMin === 1 && items !== null && isDense(rows)) {
     narrowByElements(rows, rowTest.lookup, rowTest.elementTest.lookup, { ...column, items });
   } else if (codes !== null && decidesOnly(byKind, KIND.string)) {
@@ -146,6 +148,14 @@ function narrowByRowTest(rows: Bitmap, rowTest: RowTest, column: MetadataColumn)
     keepStrings(rows, codesEnd, { kinds, codes }, byCode);
   } else {
     keepMixed(rows, end, column, rowTest);
+  }
+}
+
+/** Clears the rows whose numbers pass as float64, but not by their value. */
+function keepExact(rows: Bitmap, column: MetadataColumn, lookup: Lookup): void {
+  if (lookup.exact === null) return;
+  for (let row = nextSetBit(rows, 0); row !== -1; row = nextSetBit(rows, row + 1)) {
+    if (answerExactly(lookup, column, row, 1) === 0) clearBit(rows, row);
   }
 }
 
@@ -278,6 +288,7 @@ function planContains(
 export const EMPTY_COLUMN: MetadataColumn = {
   kinds: new Uint8Array(0),
   numbers: null,
+  residues: null,
   codes: null,
   dictionary: null,
   dictionaryCount: 0,

@@ -9,6 +9,7 @@ import {
   nextSetBit,
 } from '../common/bitmap.js';
 import { KIND, type MetadataColumn, type MetadataView } from '../common/columns.js';
+import { parseExactJson } from '../common/exact-json.js';
 import type { JsonObject } from '../common/types.js';
 import {
   createIdColumn,
@@ -207,7 +208,7 @@ function narrowByJson(rows: Bitmap, node: FilterNode, view: FilterView): void {
   for (let row = nextSetBit(rows, 0); row !== -1; row = nextSetBit(rows, row + 1)) {
     if (isStopped()) return;
     const text = bytes.toString('utf8', json.offsets[row], json.offsets[row + 1]);
-    const document: JsonObject = JSON.parse(text);
+    const document = parseExactJson(text) as JsonObject;
     if (!matchesDocument(node, document)) clearBit(rows, row);
   }
 }

@@ -1,10 +1,12 @@
 // The filter tree: plain data that is sent to threads and stored in cursors as JSON. `parse.ts` creates
 // and validates it.
 
+import { stringifyExactJson } from '../common/exact-json.js';
+import type { JsonNumber } from '../common/types.js';
 import { type GeoOperator, isGeoOperator, type Shapes } from './geo.js';
 import type { Instant } from './instant.js';
 
-type Scalar = string | number | boolean;
+type Scalar = string | JsonNumber | boolean;
 export type Value = Scalar | null;
 
 /** Values from `from`, or from the least, up to but without `until`, or to the greatest. */
@@ -27,10 +29,10 @@ export interface ElementFilter {
 export interface Operands extends Shapes {
   readonly $eq: Value;
   readonly $in: readonly Value[];
-  readonly $gt: string | number;
-  readonly $gte: string | number;
-  readonly $lt: string | number;
-  readonly $lte: string | number;
+  readonly $gt: string | JsonNumber;
+  readonly $gte: string | JsonNumber;
+  readonly $lt: string | JsonNumber;
+  readonly $lte: string | JsonNumber;
   readonly $exists: boolean;
   readonly $contains: Scalar;
   readonly $contains_any: readonly Scalar[];
@@ -132,7 +134,7 @@ export function filterTests(node: FilterNode): FilterTest[] {
 export function filterText(node: FilterNode): string {
   switch (node.kind) {
     case 'test':
-      return JSON.stringify([node.operator, node.path, node.operand, node.ignoresCase]);
+      return stringifyExactJson([node.operator, node.path, node.operand, node.ignoresCase]);
     case 'not':
       return `!${filterText(node.child)}`;
     case 'and':

@@ -59,5 +59,5 @@ export function describeType(value: Json): string {
   if (typeof value === 'number') {
     return Number.isFinite(value) ? 'a number' : 'a number beyond float64';
   }
-  return `a ${typeof value}`;
+  return typeof value === 'bigint' ? 'a number' : `a ${typeof value}`;
 }

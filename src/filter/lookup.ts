@@ -1,7 +1,9 @@
 // Lookups: the answers of an operator for the scalars of a column, prepared once as small tables by kind
 // and by dictionary code, an interval of numbers and a sorted list. Arrays and rows are left to others.
 
-import { KIND, type MetadataColumn } from '../common/columns.js';
+import { KIND, type MetadataColumn, numberAt } from '../common/columns.js';
+import { nextBelow } from '../common/exact-json.js';
+import type { JsonNumber } from '../common/types.js';
 import { compareStrings, findStrings, type Passing, testStrings } from './dictionary.js';
 import type { Operands, TestOperator, Value } from './filter-node.js';
 import type { StringTest } from './string-tests.js';
@@ -18,6 +20,11 @@ export interface Lookup {
   readonly high: number;
   /** … and in this list. Null if the interval decides; the answer is then 1. */
   readonly numbers: NumberList | null;
+  /**
+   * Where float64 does not decide, for a column with residues: the answer for a number that interval and list
+   * let pass, and which a range asks for at the ends of its interval only. Else null.
+   */
+  readonly exact: ((number: JsonNumber) => number) | null;
   /** The answer for strings by dictionary code. */
   readonly byCode: Int32Array;
   /** The number of distinct values of an equality; 0 for other operators. */
@@ -35,11 +42,17 @@ const SINGLE_VALUES = [
 export function createEquality(values: readonly Value[], column: MetadataColumn): Lookup {
   const distinct = [...new Set(values)];
   const strings = distinct.filter((value) => typeof value === 'string');
-  const numbers = Float64Array.from(distinct.filter((value) => typeof value === 'number')).sort();
+  const exactNumbers = distinct.filter((value) => isNumber(value));
+  const hasResidues = column.residues !== null;
+  // A column without residues has no bigint.
+  const comparable = hasResidues ? exactNumbers : exactNumbers.filter(isFloat64);
+  const numbers = Float64Array.from(new Set(comparable.map(Number))).sort();
+  const firstAnswer = strings.length + 1;
+  const answers = new Map(exactNumbers.map((value, i) => [value, firstAnswer + i]));
   const byKind = new Int32Array(8);
   if (column.dictionary !== null && strings.length > 0) byKind[KIND.string] = BY_VALUE;
   if (column.numbers !== null && numbers.length > 0) byKind[KIND.number] = BY_VALUE;
-  let next = 1 + strings.length + numbers.length;
+  let next = firstAnswer + exactNumbers.length;
   for (const [value, kind] of SINGLE_VALUES) {
     if (distinct.includes(value)) byKind[kind] = next++;
   }
@@ -47,10 +60,19 @@ export function createEquality(values: readonly Value[], column: MetadataColumn)
     byKind,
     low: numbers[0] ?? 0,
     high: numbers.at(-1) ?? 0,
-    numbers: distinct.length > 1 ? indexNumbers(numbers, strings.length + 1) : null,
+    numbers: distinct.length > 1 ? indexNumbers(numbers, firstAnswer) : null,
+    exact: hasResidues ? (number) => answers.get(number) ?? 0 : null,
     byCode: findCodes(column, strings),
     valueCount: distinct.length,
   };
+}
+
+function isNumber(value: Value): value is JsonNumber {
+  return typeof value === 'number' || typeof value === 'bigint';
+}
+
+function isFloat64(value: JsonNumber): value is number {
+  return typeof value === 'number';
 }
 
 export type RangeOperator = '$gt' | '$gte' | '$lt' | '$lte';
@@ -72,14 +94,22 @@ export function createRange(
   bound: Operands[RangeOperator],
   column: MetadataColumn,
 ): Lookup {
-  const { numbers, dictionary, dictionaryCount } = column;
+  const { numbers, residues, dictionary, dictionaryCount } = column;
   const passing = PASSING[operator];
   const nothing = createUniform(0);
   const byKind = new Int32Array(8);
-  if (typeof bound === 'number' && numbers !== null) {
+  if (typeof bound !== 'string' && numbers !== null) {
     byKind[KIND.number] = BY_VALUE;
-    const [low, high] = intervalOf(bound, passing);
-    return { ...nothing, byKind, low, high };
+    if (residues === null) {
+      const [low, high] = intervalOf(bound, passing);
+      return { ...nothing, byKind, low, high };
+    }
+    const [low, high] = intervalOf(Number(bound), { ...passing, equal: 1 });
+    const exact = (number: JsonNumber) => {
+      if (number < bound) return passing.below;
+      return number > bound ? passing.above : passing.equal;
+    };
+    return { ...nothing, byKind, low, high, exact };
   }
   if (typeof bound === 'string' && dictionary !== null) {
     byKind[KIND.string] = BY_VALUE;
@@ -108,15 +138,22 @@ export function intersectRanges(a: Lookup, b: Lookup): Lookup {
     byKind: a.byKind.map((answer, kind) => (b.byKind[kind] === answer ? answer : 0)),
     low: Math.max(a.low, b.low),
     high: Math.min(a.high, b.high),
+    exact: a.exact && b.exact && bothOf(a.exact, b.exact),
     byCode: a.byCode.map((answer, code) => answer & b.byCode[code]),
   };
+}
+
+type Exact = NonNullable<Lookup['exact']>;
+
+function bothOf(a: Exact, b: Exact): Exact {
+  return (number) => a(number) & b(number);
 }
 
 /** Gives the same answer for every kind. */
 export function createUniform(answer: 0 | 1): Lookup {
   const byKind = new Int32Array(8).fill(answer);
   const byCode = new Int32Array(0);
-  return { byKind, low: 0, high: 0, numbers: null, byCode, valueCount: 0 };
+  return { byKind, low: 0, high: 0, numbers: null, exact: null, byCode, valueCount: 0 };
 }
 
 /** The answer for a row, or BY_VALUE where it is neither a number nor a string and the kind does not decide. */
@@ -125,12 +162,27 @@ export function lookUp(lookup: Lookup, column: MetadataColumn, row: number): num
   const answer = lookup.byKind[kind];
   if (answer !== BY_VALUE) return answer;
   if (kind === KIND.string) return lookup.byCode[column.codes![row]];
-  return kind === KIND.number ? lookUpNumber(lookup, column.numbers![row]) : BY_VALUE;
+  return kind === KIND.number ? lookUpNumber(lookup, column, row) : BY_VALUE;
 }
 
-function lookUpNumber({ low, high, numbers }: Lookup, number: number): number {
-  if (!(number >= low && number <= high)) return 0;
-  return numbers === null ? 1 : findNumber(numbers, number);
+function lookUpNumber(lookup: Lookup, column: MetadataColumn, row: number): number {
+  const number = column.numbers![row];
+  if (!(number >= lookup.low && number <= lookup.high)) return 0;
+  const answer = lookup.numbers === null ? 1 : findNumber(lookup.numbers, number);
+  return answer === 0 ? 0 : answerExactly(lookup, column, row, answer);
+}
+
+/** The answer for a number that passes as a float64, with that `answer`. */
+export function answerExactly(
+  { low, high, exact, valueCount }: Lookup,
+  column: MetadataColumn,
+  row: number,
+  answer: number,
+): number {
+  if (exact === null) return answer;
+  const number = column.numbers![row];
+  const isDecided = valueCount === 0 && number > low && number < high;
+  return isDecided ? answer : exact(numberAt(column, row));
 }
 
 function findCodes(column: MetadataColumn, strings: readonly string[]): Int32Array {
@@ -184,15 +236,12 @@ export function findNumber(
 }
 
 /** The closed interval of the float64 values that pass a comparison with `bound`. */
-function intervalOf(bound: number, { below, equal }: Passing): readonly [number, number] {
-  if (below === 1) return [Number.NEGATIVE_INFINITY, equal === 1 ? bound : nextBelow(bound)];
-  return [equal === 1 ? bound : -nextBelow(-bound), Number.POSITIVE_INFINITY];
-}
-
-/** The greatest float64 below a finite one. */
-function nextBelow(number: number): number {
-  if (number === 0) return -Number.MIN_VALUE;
-  const bits = new BigInt64Array(Float64Array.of(number).buffer);
-  bits[0] += number > 0 ? -1n : 1n;
-  return new Float64Array(bits.buffer)[0];
+function intervalOf(bound: JsonNumber, { below, equal }: Passing): readonly [number, number] {
+  const nearest = Number(bound);
+  if (below === 1) {
+    const passes = nearest < bound || (nearest === bound && equal === 1);
+    return [Number.NEGATIVE_INFINITY, passes ? nearest : nextBelow(nearest)];
+  }
+  const passes = nearest > bound || (nearest === bound && equal === 1);
+  return [passes ? nearest : -nextBelow(-nearest), Number.POSITIVE_INFINITY];
 }

@@ -3,7 +3,7 @@
 
 import type { Limits } from '../common/limits.js';
 import { isJsonObject } from '../common/metadata-path.js';
-import type { Json, JsonObject } from '../common/types.js';
+import type { Json, JsonNumber, JsonObject } from '../common/types.js';
 import {
   type ElementFilter,
   type Interval,
@@ -61,12 +61,13 @@ export const BOOLEAN: ValueType<boolean> = {
   expected: 'true or false',
   accepts: (value) => typeof value === 'boolean',
 };
-export const ORDERED: ValueType<number | string> = {
+export const ORDERED: ValueType<JsonNumber | string> = {
   expected: 'a number or a string',
   // JSON.parse reads 1e999 as Infinity, which JSON cannot represent.
-  accepts: (value) => typeof value === 'string' || isFiniteNumber(value),
+  accepts: (value) =>
+    typeof value === 'string' || typeof value === 'bigint' || isFiniteNumber(value),
 };
-export const SCALAR: ValueType<number | string | boolean> = {
+export const SCALAR: ValueType<JsonNumber | string | boolean> = {
   expected: 'a string, a number or a boolean',
   accepts: (value) => BOOLEAN.accepts(value) || ORDERED.accepts(value),
 };
@@ -109,14 +110,13 @@ function parseValue<Accepted extends Value>(
     issues.reportType(position, 'the value is', expected, value);
     return undefined;
   }
-  // Strings stay strings and numbers numbers.
-  if (typeof value === 'string') return wellFormed(value) as Accepted;
+  if (typeof value === 'string' && !value.isWellFormed()) {
+    const found = 'half of a surrogate pair, which no stored string has';
+    issues.report(position, 'the value is', 'text that UTF-8 can hold', found);
+    return undefined;
+  }
+  // Numbers stay numbers.
   return value === 0 ? (0 as Accepted) : value;
-}
-
-/** Replaces lone surrogates by U+FFFD, as encoding to UTF-8 does. */
-export function wellFormed(text: string): string {
-  return text.replace(/\p{Surrogate}/gu, '\ufffd');
 }
 
 function isFiniteNumber(value: Json | undefined): value is number {

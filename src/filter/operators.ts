@@ -3,7 +3,7 @@
 
 import { foldCase } from '../common/fold-case.js';
 import { isJsonObject, resolvePath } from '../common/metadata-path.js';
-import type { Json, JsonObject } from '../common/types.js';
+import type { Json, JsonNumber, JsonObject } from '../common/types.js';
 import {
   ELEMENT_PATH,
   type ElementFilter,
@@ -36,7 +36,6 @@ import {
   SCALAR,
   SCALAR_OR_NULL,
   STRING,
-  wellFormed,
 } from './operands.js';
 import { STRING_TESTS, type StringTest } from './string-tests.js';
 
@@ -64,9 +63,9 @@ import { STRING_TESTS, type StringTest } from './string-tests.js';
 //
 // "Same" is the same JSON type: 1 is neither true nor "1". A range on an array is false, since an array
 // is neither a number nor a string. Elements that are arrays or objects equal nothing. Numbers are
-// float64, and -0 equals 0. Strings are equal when their code points are, and are ordered by code
-// point, which is the order of their UTF-8 bytes. Lone surrogates have no UTF-8 form and count as
-// U+FFFD. The point at the path p has the latitude at p.lat and the longitude at p.lon.
+// float64 and the integers of int64 and uint64, compared by value, and -0 equals 0. Strings are equal when their code points are, and are ordered by code
+// point, which is the order of their UTF-8 bytes. The point at the path p has the latitude at p.lat and
+// the longitude at p.lon.
 
 interface Operator<Operand> {
   readonly parse: OperandParser<Operand>;
@@ -229,16 +228,16 @@ export function isCountIn(count: number, { from, until }: Interval<number>): boo
 type IsWanted = (value: Json) => boolean;
 
 function equals(value: Json | undefined, isWanted: IsWanted): boolean {
-  return Array.isArray(value) ? contains(value, isWanted) : isWanted(comparable(value ?? null));
+  return Array.isArray(value) ? contains(value, isWanted) : isWanted(value ?? null);
 }
 
 function contains(value: Json | undefined, isWanted: IsWanted): boolean {
-  return Array.isArray(value) && value.some((element) => isWanted(comparable(element)));
+  return Array.isArray(value) && value.some(isWanted);
 }
 
 function containsAll(value: Json | undefined, wanted: Operands['$contains_all']): boolean {
   if (!Array.isArray(value)) return false;
-  const elements = new Set(value.map(comparable));
+  const elements = new Set(value);
   return wanted.every((one) => elements.has(one));
 }
 
@@ -254,19 +253,19 @@ function isIn(values: readonly Value[]): IsWanted {
   return (value) => set.has(value);
 }
 
-function comparable(value: Json): Json {
-  return typeof value === 'string' ? wellFormed(value) : value;
-}
-
 /** Negative, 0 or positive if value is below, equal to or above operand; NaN if they have no order. */
-function compare(value: Json | undefined, operand: string | number): number {
-  if (typeof value === 'number' && typeof operand === 'number') {
+function compare(value: Json | undefined, operand: string | JsonNumber): number {
+  if (isNumber(value) && isNumber(operand)) {
     return value < operand ? -1 : Number(value > operand);
   }
   if (typeof value === 'string' && typeof operand === 'string') {
     return Buffer.compare(Buffer.from(value), Buffer.from(operand));
   }
   return Number.NaN;
+}
+
+function isNumber(value: Json | undefined): value is JsonNumber {
+  return typeof value === 'number' || typeof value === 'bigint';
 }
 
 /** Whether the value is a string that passes, or an array with one. */
@@ -283,6 +282,7 @@ function passes(text: string, test: StringTest): boolean {
 function typeOf(value: Json): JsonType {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
+  if (isNumber(value)) return 'number';
   return typeof value as JsonType;
 }
 

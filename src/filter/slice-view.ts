@@ -29,11 +29,12 @@ function sliceStrings({ offsets, bytes }: Utf8Column, from: number): Utf8Column 
 
 /** Dictionary and elements are not sliced, so that codes and element offsets stay valid. */
 function sliceColumn(column: MetadataColumn, from: number): MetadataColumn {
-  const { kinds, numbers, codes, items } = column;
+  const { kinds, numbers, residues, codes, items } = column;
   return {
     ...column,
     kinds: kinds.subarray(from),
     numbers: numbers?.subarray(from) ?? null,
+    residues: residues?.subarray(from) ?? null,
     codes: codes?.subarray(from) ?? null,
     items: items && { ...items, offsets: items.offsets.subarray(from) },
   };

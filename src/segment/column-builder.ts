@@ -2,7 +2,7 @@
 // written in ascending rows; only the last row written may be written again. Views taken earlier never
 // change.
 
-import { KIND, type MetadataColumn } from '../common/columns.js';
+import { KIND, type MetadataColumn, residueOf } from '../common/columns.js';
 import { sharedBytes, sharedFloat64, sharedInt32 } from '../common/shared-array.js';
 import type { Json } from '../common/types.js';
 import { decodeUtf8, trimmed, withRoom } from './shared-arrays.js';
@@ -14,6 +14,8 @@ export class ColumnBuilder {
   #kinds = sharedBytes(0);
   #numbers: Float64Array | null = null;
   #numberLength = 0;
+  #residues: Int32Array | null = null;
+  #residueLength = 0;
   #codes: Int32Array | null = null;
   #codeLength = 0;
   #dictionary: StringDictionary | null = null;
@@ -36,7 +38,8 @@ export class ColumnBuilder {
   #setScalar(row: number, value: Json): void {
     switch (typeof value) {
       case 'number':
-        this.#setNumber(row, value);
+      case 'bigint':
+        this.#setNumber(row, Number(value), residueOf(value));
         break;
       case 'string':
         this.#dictionary ??= new StringDictionary();
@@ -77,7 +80,7 @@ export class ColumnBuilder {
   #copyCell(row: number, source: MetadataColumn, sourceRow: number, codes: Int32Array): void {
     const kind = source.kinds[sourceRow]!;
     if (kind === KIND.number) {
-      this.#setNumber(row, source.numbers![sourceRow]!);
+      this.#setNumber(row, source.numbers![sourceRow]!, source.residues?.[sourceRow] ?? 0);
     } else if (kind === KIND.string) {
       const sourceCode = source.codes![sourceRow]!;
       let code = codes[sourceCode]!;
@@ -99,6 +102,7 @@ export class ColumnBuilder {
     this.#lastView ??= {
       kinds: this.#kinds.subarray(0, this.#length),
       numbers: this.#numbers?.subarray(0, this.#numberLength) ?? null,
+      residues: this.#residues?.subarray(0, this.#residueLength) ?? null,
       codes: this.#codes?.subarray(0, this.#codeLength) ?? null,
       dictionary: this.#dictionary?.view() ?? null,
       dictionaryCount: this.#dictionary?.count ?? 0,
@@ -117,6 +121,7 @@ export class ColumnBuilder {
   seal(): MetadataColumn {
     this.#kinds = trimmed(this.#kinds, this.#length);
     if (this.#numbers !== null) this.#numbers = trimmed(this.#numbers, this.#numberLength);
+    if (this.#residues !== null) this.#residues = trimmed(this.#residues, this.#residueLength);
     if (this.#codes !== null) this.#codes = trimmed(this.#codes, this.#codeLength);
     this.#dictionary?.seal();
     if (this.#items !== null) {
@@ -135,11 +140,15 @@ export class ColumnBuilder {
     this.#lastView = null;
   }
 
-  #setNumber(row: number, value: number): void {
+  #setNumber(row: number, value: number, residue: number): void {
     this.#setKind(row, KIND.number);
     this.#numbers = withRoom(this.#numbers ?? sharedFloat64(0), row + 1);
     this.#numbers[row] = value;
     this.#numberLength = row + 1;
+    if (residue === 0) return;
+    this.#residues = withRoom(this.#residues ?? sharedInt32(0), row + 1);
+    this.#residues[row] = residue;
+    this.#residueLength = row + 1;
   }
 
   #setCode(row: number, code: number): void {
@@ -176,6 +185,9 @@ export class ColumnBuilder {
   #truncate(length: number): void {
     this.#length = length;
     this.#numberLength = Math.min(this.#numberLength, length);
+    // A number that is set here later may lack nothing.
+    this.#residues?.fill(0, length, this.#residueLength);
+    this.#residueLength = Math.min(this.#residueLength, length);
     this.#codeLength = Math.min(this.#codeLength, length);
     this.#lastView = null;
   }

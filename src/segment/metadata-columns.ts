@@ -3,12 +3,13 @@
 
 import { KIND, type MetadataColumn } from '../common/columns.js';
 import { assert } from '../common/errors.js';
+import { parseExactJson } from '../common/exact-json.js';
 import {
   flattenMetadata,
   isJsonObject,
   METADATA_PATH_CHARACTERS_MAX,
 } from '../common/metadata-path.js';
-import type { Json, MetadataFields, Utf8Column } from '../common/types.js';
+import type { MetadataFields, Utf8Column } from '../common/types.js';
 import { ColumnBuilder } from './column-builder.js';
 import { decodeUtf8 } from './shared-arrays.js';
 
@@ -28,7 +29,7 @@ export class MetadataColumns {
     const end = json.offsets[index + 1]!;
     // Empty objects are the most common metadata.
     if (end - start === 2) return;
-    const document = JSON.parse(decodeUtf8(json.bytes, start, end)) as Json;
+    const document = parseExactJson(decodeUtf8(json.bytes, start, end));
     assert(isJsonObject(document), 'metadata is a JSON object');
     flattenMetadata(document, (path, value) => this.#builderFor(path)?.set(row, value));
   }

@@ -1,7 +1,7 @@
 // Writes metadata columns as fields of an Arrow file; `metadata-reader.ts` reads them. Path `price` is the
 // field `metadata.price`: double, dictionary-encoded utf8, bool or a list of these, null for other kinds;
 // with several kinds it is `metadata.price:numbers`, `:strings`, `:booleans`, of elements
-// `metadata.price[]:…`. `kind.price` has the KIND of each row, `kind.price[]` those of elements. Path and
+// `metadata.price[]:…`. `metadata.price:residues` has what the numbers lack of long integers. `kind.price` has the KIND of each row, `kind.price[]` those of elements. Path and
 // role of a field are in its metadata; names are not parsed.
 
 import {
@@ -23,10 +23,12 @@ import { BodyWriter, type DictionaryToWrite, FILE_ALIGNMENT } from '../formats/a
 export const ROLE_TYPES = {
   kinds: 'uint8',
   numbers: 'float64',
+  residues: 'int32',
   strings: 'dictionary<utf8>',
   booleans: 'bool',
   itemKinds: 'list<uint8>',
   itemNumbers: 'list<float64>',
+  itemResidues: 'list<int32>',
   itemStrings: 'list<dictionary<utf8>>',
   itemBooleans: 'list<bool>',
 } as const;
@@ -35,6 +37,7 @@ export type Role = keyof typeof ROLE_TYPES;
 const ITEM_ROLES = {
   kinds: 'itemKinds',
   numbers: 'itemNumbers',
+  residues: 'itemResidues',
   strings: 'itemStrings',
   booleans: 'itemBooleans',
 } as const satisfies Partial<Record<Role, Role>>;
@@ -44,7 +47,7 @@ export const ROLE_KEY = 'sagitta.role';
 
 /** A typed column to write: `write` adds its nodes and buffers. */
 interface TypedValues {
-  readonly role: 'numbers' | 'strings' | 'booleans';
+  readonly role: 'numbers' | 'residues' | 'strings' | 'booleans';
   readonly type: DataType;
   write(body: BodyWriter): void;
 }
@@ -133,7 +136,7 @@ function typedValues(
   dictionaries: DictionaryToWrite[],
 ): TypedValues[] {
   const seen = kindsSeen(column.kinds);
-  const { kinds, numbers, codes, dictionary, dictionaryCount } = column;
+  const { kinds, numbers, residues, codes, dictionary, dictionaryCount } = column;
   const result: TypedValues[] = [];
   if (seen[KIND.number]) {
     result.push({
@@ -142,6 +145,16 @@ function typedValues(
       write(body) {
         writeValidity(body, kinds, length, KIND.number, KIND.number);
         body.buffer(numbers!.subarray(0, length), length * 8);
+      },
+    });
+  }
+  if (residues !== null) {
+    result.push({
+      role: 'residues',
+      type: new Int32(),
+      write(body) {
+        writeValidity(body, kinds, length, KIND.number, KIND.number);
+        body.buffer(residues.subarray(0, length), length * 4);
       },
     });
   }

@@ -14,6 +14,7 @@ import { kindsSeen, PATH_KEY, ROLE_KEY, ROLE_TYPES, type Role } from './metadata
 interface ColumnParts {
   kinds: Uint8Array | null;
   numbers: Float64Array | null;
+  residues: Int32Array | null;
   codes: Int32Array | null;
   dictionary: Utf8Column | null;
 }
@@ -83,7 +84,7 @@ function pathAndRole(
 }
 
 function emptyParts(): ColumnParts {
-  return { kinds: null, numbers: null, codes: null, dictionary: null };
+  return { kinds: null, numbers: null, residues: null, codes: null, dictionary: null };
 }
 
 function readValues(role: Role, column: Column, parts: ColumnParts): void {
@@ -96,6 +97,10 @@ function readValues(role: Role, column: Column, parts: ColumnParts): void {
     case 'numbers':
     case 'itemNumbers':
       parts.numbers = column.buffer(0, Float64Array, length);
+      break;
+    case 'residues':
+    case 'itemResidues':
+      parts.residues = column.buffer(0, Int32Array, length);
       break;
     case 'strings':
     case 'itemStrings':
@@ -128,7 +133,7 @@ function checkedColumn(
   length: number,
   items: MetadataColumn['items'],
 ): MetadataColumn {
-  const { kinds, numbers, codes, dictionary } = parts;
+  const { kinds, numbers, residues, codes, dictionary } = parts;
   const where = `in metadata field ${index}`;
   if (kinds === null || kinds.length !== length) throw corrupt(`no kinds ${where}`);
   const seen = kindsSeen(kinds);
@@ -146,5 +151,5 @@ function checkedColumn(
       }
     }
   }
-  return { kinds, numbers, codes, dictionary, dictionaryCount, items };
+  return { kinds, numbers, residues, codes, dictionary, dictionaryCount, items };
 }

@@ -59,7 +59,7 @@ export function textBuffers(
     for (const view of views) if (view) buffers.add(view.buffer);
   };
   const addColumn = (column: MetadataColumn) => {
-    add(column.kinds, column.numbers, column.codes);
+    add(column.kinds, column.numbers, column.residues, column.codes);
     add(column.dictionary?.offsets, column.dictionary?.bytes, column.items?.offsets);
     if (column.items !== null) addColumn(column.items.elements);
   };

@@ -84,7 +84,6 @@ export class GrowingUtf8 {
     this.count += count;
   }
 
-  /** Lone surrogates become U+FFFD, as in all UTF-8 that JavaScript writes. */
   appendString(text: string): void {
     const start = this.byteLength;
     // A UTF-16 unit takes at most three bytes.

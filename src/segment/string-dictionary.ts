@@ -7,9 +7,6 @@ import { GrowingUtf8 } from './shared-arrays.js';
 /** A Map is limited to 2^24 entries, which a column of distinct strings can reach. */
 const ENTRIES_PER_MAP_MAX = 8_000_000;
 
-/** Lone surrogates have no UTF-8 form: they are stored and looked up as U+FFFD. */
-const LONE_SURROGATE = /\p{Surrogate}/gu;
-
 export class StringDictionary {
   readonly #strings = new GrowingUtf8();
   #lookups: Map<string, number>[] = [new Map()];
@@ -29,8 +26,7 @@ export class StringDictionary {
       const code = lookup.get(text);
       if (code !== undefined) return code;
     }
-    const stored = text.replace(LONE_SURROGATE, '\ufffd');
-    return stored === text ? this.#add(text) : this.codeOf(stored);
+    return this.#add(text);
   }
 
   view(): Utf8Column {

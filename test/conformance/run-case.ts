@@ -218,10 +218,13 @@ class CaseRun {
     const dimension = Number(this.#case.collection?.dimension);
     const query = { vector: { $times: dimension, of: 1 }, top_k: 1000, filter };
     const anyOrder = { $unordered: ids };
+    // What selects every vector without a condition is refused where it would delete.
+    const isEmpty = ['{}', '{"$and":[{}]}'].includes(JSON.stringify(filter));
+    const selection = isEmpty ? { all: true } : { filter };
     const steps: RequestStep[] = [
       post(`${path}/count`, { filter }, { count }),
       post(`${path}/query`, query, { matches: anyOrder, total: count }),
-      post(`${path}/vectors/delete`, { filter, dry_run: true }, { deleted_count: count }),
+      post(`${path}/vectors/delete`, { ...selection, dry_run: true }, { deleted_count: count }),
       {
         method: 'GET',
         path: `${path}/vectors`,

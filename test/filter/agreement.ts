@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import fc from 'fast-check';
 import { hasBit } from '../../src/common/bitmap.js';
+import { parseExactJson } from '../../src/common/exact-json.js';
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
 import type { Json, JsonObject } from '../../src/common/types.js';
 import { evaluateFilter, readsJson } from '../../src/filter/evaluate.js';
@@ -17,16 +18,23 @@ import { idOf, textOf, viewOf } from './view-of.js';
 const SEED = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 1_000_000);
 
 const NUMBERS = [0, -0, 1, -1, 1.5, 10, 2 ** 53, -1e300, 5e-324, Number.MAX_VALUE];
+/** Integers that float64 does not have, with the float64 values that are their neighbours. */
+// biome-ignore format: a table
+const LONG_INTEGERS = [
+  2n ** 53n + 1n, 1768907725507217522n, 1768907725507217523n,
+  Number(1768907725507217408n), Number(1768907725507217664n),
+  -(2n ** 63n) + 1n, 2n ** 64n - 1n, 2 ** 64,
+];
 // biome-ignore format: a table
 const STRINGS = [
   '', 'a', 'ab', 'b', '1', '10', 'true', 'null', '2026-01-31', '\u0000', '\u007f', 'é', 'z', '\ue000',
-  '\ufffd', '\uffff', '😀', '😀a', '𐀀', '\ud83d', '\ude00', 'a\ud83d', 'x'.repeat(300),
+  '\ufffd', '\uffff', '😀', '😀a', '𐀀', 'x'.repeat(300),
   `${'x'.repeat(299)}y`, 'A', 'aB', 'É', 'ſs', 'SS', 'K', 'k', 'Σς', 'Ⱥ', 'ⱥ', 'ab%', 'a_\\', 'b\na',
   '2026-01-31T00:00:00Z', '2026-01-30T23:00:00-01:00', '2026-01-31t00:00:00.000000001z',
   '2024-02-29T12:00:00.5', '2026-02-29', '1969-12-31 23:59:60Z', '2026-01-31T24:00:00Z',
 ];
 /** What users search for. */
-const PREFIXES = ['', 'a', 'A', 'x', 'é', '2026-01', '\ud83d', 'σ'];
+const PREFIXES = ['', 'a', 'A', 'x', 'é', '2026-01', '😀', 'σ'];
 // biome-ignore format: a table
 const LIKE_PATTERNS = [
   '', '%', '_', 'a%', '%a', '%b%', '_b', 'a_', '__', '%_', 'a\\%%', '%\\%', '%\\_\\\\', 'x%y', '2026-%Z', '%é', '😀_',
@@ -57,12 +65,12 @@ const PATHS = [
 ];
 
 const scalar: fc.Arbitrary<Json> = fc.oneof(
-  fc.constantFrom<Json>(...NUMBERS),
+  fc.constantFrom<Json>(...NUMBERS, ...LONG_INTEGERS),
   fc.constantFrom<Json>(...STRINGS),
   fc.boolean(),
 );
 const scalarOrNull = fc.oneof({ weight: 5, arbitrary: scalar }, fc.constant(null));
-const ordered = fc.constantFrom<Json>(...NUMBERS, ...STRINGS);
+const ordered = fc.constantFrom<Json>(...NUMBERS, ...LONG_INTEGERS, ...STRINGS);
 
 /** `Object.fromEntries` creates `__proto__` as an ordinary member. */
 const objectOf = (key: fc.Arbitrary<string>, value: fc.Arbitrary<Json>, sizeMax: number) =>
@@ -208,7 +216,7 @@ const { filter, operators } = fc.letrec<{
 
 /** Neither empty nor with conditions on the id, which elements have not. */
 function isElementFilter(operand: JsonObject): boolean {
-  return Object.keys(operand).length > 0 && !JSON.stringify(operand).includes('"$id"');
+  return Object.keys(operand).length > 0 && !textOf(operand).includes('"$id"');
 }
 
 export interface Counts {
@@ -226,7 +234,7 @@ function compareAnswers(
   count: (filter: JsonObject, answers: readonly boolean[], isByJson: boolean) => void,
 ): void {
   const texts = documents.map(textOf);
-  const parsed = texts.map((text) => JSON.parse(text) as JsonObject);
+  const parsed = texts.map((text) => parseExactJson(text) as JsonObject);
   const complete = viewOf(texts, { hasGarbage });
   const withoutJson = { ...complete, json: UNREADABLE };
   const paths = [...complete.columns.keys()];
@@ -236,7 +244,7 @@ function compareAnswers(
     const node = parseFilter(sent, DEFAULT_LIMITS);
     const expected = parsed.map((document, row) => saysYes(sent, document, idOf(row)));
     // A document has no id.
-    const readsIds = JSON.stringify(sent).includes('"$id"');
+    const readsIds = textOf(sent).includes('"$id"');
     const answers = {
       documents: readsIds ? expected : parsed.map((document) => matchesDocument(node, document)),
       columns: bitsOf(evaluateFilter(node, readsJson(node, complete) ? complete : withoutJson)),

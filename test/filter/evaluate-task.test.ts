@@ -42,6 +42,7 @@ function largeView(rowCount: number): MetadataView {
   const column: MetadataColumn = {
     kinds,
     numbers,
+    residues: null,
     codes: null,
     dictionary: null,
     dictionaryCount: 0,

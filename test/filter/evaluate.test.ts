@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { type Bitmap, countBits, hasBit } from '../../src/common/bitmap.js';
 import type { MetadataView } from '../../src/common/columns.js';
+import { parseExactJson } from '../../src/common/exact-json.js';
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
 import type { JsonObject } from '../../src/common/types.js';
 import { evaluateFilter, evaluateUntil } from '../../src/filter/evaluate.js';
@@ -20,7 +21,9 @@ interface Case {
   readonly misses: readonly JsonObject[];
 }
 
-const CASES: readonly Case[] = JSON.parse(readFileSync('test/filter/semantics.json', 'utf8'));
+const CASES: readonly Case[] = parseExactJson(
+  readFileSync('test/filter/semantics.json', 'utf8'),
+) as unknown as Case[];
 
 for (const { says, filter, matches, misses } of CASES) {
   test(says, () => {

@@ -131,8 +131,8 @@ function isSame(a: Json, b: Json): boolean {
 }
 
 function orderOf(a: Json, b: Json): 'before' | 'same' | 'after' | 'none' {
-  if (typeof a === 'number' && typeof b === 'number') {
-    return a === b ? 'same' : a < b ? 'before' : 'after';
+  if (typeNameOf(a) === 'number' && typeNameOf(b) === 'number') {
+    return a === b ? 'same' : a! < b! ? 'before' : 'after';
   }
   if (typeof a !== 'string' || typeof b !== 'string') return 'none';
   const left = codePoints(a);
@@ -240,6 +240,7 @@ function inBounds<Held>(held: Held, bounds: Json, orderOf: (a: Held, b: never) =
 
 function typeNameOf(value: Json): string {
   if (value === null) return 'null';
+  if (typeof value === 'bigint') return 'number';
   return Array.isArray(value) ? 'array' : typeof value;
 }
 

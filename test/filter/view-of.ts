@@ -2,6 +2,7 @@
 // freedom of the column contract: arrays that end early, and arrays with garbage after the rows.
 
 import { KIND, type MetadataColumn, type MetadataView } from '../../src/common/columns.js';
+import { parseExactJson } from '../../src/common/exact-json.js';
 import { flattenMetadata } from '../../src/common/metadata-path.js';
 import type { Json, JsonObject, Utf8Column } from '../../src/common/types.js';
 
@@ -16,7 +17,7 @@ export interface ViewOptions {
 export function viewOf(texts: readonly string[], options: ViewOptions = {}): MetadataView {
   const cells = new Map<string, (Json | undefined)[]>();
   texts.forEach((text, row) => {
-    flattenMetadata(JSON.parse(text) as JsonObject, (path, value) => {
+    flattenMetadata(parseExactJson(text) as JsonObject, (path, value) => {
       const column = cells.get(path) ?? [];
       column[row] = value;
       cells.set(path, column);
@@ -54,6 +55,7 @@ export function textOf(value: Json): string {
     if (Object.is(value, -0)) return '-0';
     return Number.isFinite(value) ? String(value) : value > 0 ? '1e999' : '-1e999';
   }
+  if (typeof value === 'bigint') return String(value);
   if (Array.isArray(value)) return `[${value.map(textOf).join()}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   const members = Object.entries(value).map(([key, of]) => `${JSON.stringify(key)}:${textOf(of)}`);
@@ -62,19 +64,24 @@ export function textOf(value: Json): string {
 
 export function columnOf(cells: readonly (Json | undefined)[], garbageCount = 0): MetadataColumn {
   const kinds = cells.map(kindOf);
-  const strings = cells.filter((cell) => typeof cell === 'string').map(wellFormed);
+  const strings = cells.filter((cell) => typeof cell === 'string');
   const distinct = [...new Set(strings)];
   const codeByString = new Map(distinct.map((text, code) => [text, code]));
-  const numbers = cells.map((cell) => (typeof cell === 'number' ? cell : 7));
-  const codes = cells.map((cell) =>
-    typeof cell === 'string' ? codeByString.get(wellFormed(cell))! : -5,
+  const numbers = cells.map((cell) => (isNumber(cell) ? Number(cell) : 7));
+  const longs = cells.map((cell) => typeof cell === 'bigint');
+  const residues = cells.map((cell) =>
+    typeof cell === 'bigint' ? Number(cell - BigInt(Number(cell))) : 0,
   );
+  const codes = cells.map((cell) => (typeof cell === 'string' ? codeByString.get(cell)! : -5));
   const endOf = (kind: number) =>
     garbageCount > 0 ? cells.length + garbageCount : kinds.lastIndexOf(kind) + 1;
   return {
     kinds: Uint8Array.from({ length: cells.length + garbageCount }, (_, i) => kinds[i] ?? 4),
     numbers: kinds.includes(KIND.number)
       ? Float64Array.from({ length: endOf(KIND.number) }, (_, i) => numbers[i] ?? 1)
+      : null,
+    residues: longs.includes(true)
+      ? Int32Array.from({ length: longs.lastIndexOf(true) + 1 }, (_, i) => residues[i])
       : null,
     codes: kinds.includes(KIND.string)
       ? Int32Array.from({ length: endOf(KIND.string) }, (_, i) => codes[i] ?? 0)
@@ -109,9 +116,8 @@ export function utf8Of(strings: readonly string[]): Utf8Column {
   return { offsets, bytes: new Uint8Array(bytes) };
 }
 
-/** A dictionary stores UTF-8, in which a lone surrogate is U+FFFD. */
-function wellFormed(text: string): string {
-  return Buffer.from(text).toString();
+function isNumber(value: Json | undefined): value is number | bigint {
+  return typeof value === 'number' || typeof value === 'bigint';
 }
 
 function kindOf(value: Json | undefined): number {
@@ -119,6 +125,6 @@ function kindOf(value: Json | undefined): number {
   if (value === null) return KIND.null;
   if (Array.isArray(value)) return KIND.array;
   if (typeof value === 'boolean') return value ? KIND.true : KIND.false;
-  if (typeof value === 'number') return KIND.number;
+  if (isNumber(value)) return KIND.number;
   return typeof value === 'string' ? KIND.string : KIND.object;
 }

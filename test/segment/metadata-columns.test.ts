@@ -66,15 +66,6 @@ describe('metadata columns', () => {
     assert.equal(columns.isComplete, false);
   });
 
-  it('store lone surrogates as U+FFFD, once', () => {
-    const column = columnsOf([{ s: '\ud800' }, { s: '\udc00' }, { s: '\ufffd' }, { s: 'x' }])
-      .view()
-      .get('s')!;
-    assert.deepEqual([...column.codes!], [0, 0, 0, 1]);
-    assert.equal(column.dictionaryCount, 2);
-    assert.deepEqual([...column.dictionary!.bytes.subarray(0, 3)], [0xef, 0xbf, 0xbd]);
-  });
-
   it('take the last of several chains of keys for one path', () => {
     // The array of the inner object is visited first and must leave no elements behind.
     const documents = [

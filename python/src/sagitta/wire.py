@@ -875,7 +875,7 @@ class VectorDelete(TypedDict):
     ids: NotRequired[Sequence[VectorId]]
     """The vectors with these ids."""
     filter: NotRequired[JsonObject]
-    """The vectors that pass."""
+    """The vectors that pass. It has at least one condition."""
     all: NotRequired[Literal[True]]
     """Every vector of the collection."""
     dry_run: NotRequired[bool]
@@ -900,7 +900,7 @@ class VectorUpdate(TypedDict):
     ids: NotRequired[Sequence[VectorId]]
     """The vectors with these ids."""
     filter: NotRequired[JsonObject]
-    """The vectors that pass."""
+    """The vectors that pass. It has at least one condition."""
     all: NotRequired[Literal[True]]
     """Every vector of the collection."""
     patch: NotRequired[JsonObject]

@@ -1,9 +1,9 @@
 // Requests and replies of aggregations: counts of values and summaries of numbers.
 
-import type { JsonObject } from '../../common/types.js';
+import type { JsonNumber, JsonObject } from '../../common/types.js';
 
 /** A scalar of metadata that vectors are counted or grouped by. */
-export type FacetValue = string | number | boolean;
+export type FacetValue = string | JsonNumber | boolean;
 
 export interface FacetRequest {
   readonly path: string;
@@ -61,9 +61,9 @@ export interface Stats {
   /** Rows without a number. */
   readonly missingCount: number;
   /** These four are absent when there is no number. */
-  readonly min?: number | undefined;
-  readonly max?: number | undefined;
-  readonly sum?: number | undefined;
+  readonly min?: JsonNumber | undefined;
+  readonly max?: JsonNumber | undefined;
+  readonly sum?: JsonNumber | undefined;
   readonly mean?: number | undefined;
   readonly histogram?: Histogram | undefined;
 }
@@ -109,8 +109,8 @@ export interface FoundPath {
   /** False when there are at least so many. */
   readonly isDistinctExact: boolean;
   /** Of the numbers; absent without any. */
-  readonly min?: number;
-  readonly max?: number;
+  readonly min?: JsonNumber;
+  readonly max?: JsonNumber;
 }
 
 export interface FoundSchema {

@@ -1,8 +1,13 @@
-// Sums of float64 values without rounding, so that neither the order of the values nor the division of
+// Sums of numbers without rounding, so that neither the order of the values nor the division of
 // rows into segments and tasks changes a sum or a mean. Only the final result is rounded, once.
+
+import { numberOf } from '../../common/exact-json.js';
+import type { JsonNumber } from '../../common/types.js';
 
 /** Values added before the bins are emptied: 2^20 words of 32 bits stay below 2^53, thus exact. */
 const PENDING_MAX = 2 ** 20;
+/** 1 is 2^1074 units of a total. */
+const UNITS_OF_ONE = 1_074n;
 /** Bins by the sign and the biased exponent of a value. */
 const BIN_COUNT = 4_096;
 /** The biased exponents of one sign. */
@@ -18,7 +23,11 @@ export class ExactSum {
   #pendingCount = 0;
   #total = 0n;
 
-  add(value: number): void {
+  add(value: JsonNumber): void {
+    if (typeof value === 'bigint') {
+      this.#total += value << UNITS_OF_ONE;
+      return;
+    }
     scratch[0] = value;
     const high = scratchWords[1]!;
     const bin = high >>> 20;
@@ -48,6 +57,13 @@ export class ExactSum {
     this.#high.fill(0);
     this.#pendingCount = 0;
   }
+}
+
+/** A total in units of 2^-1074: exact where it is an integer of int64 or uint64, else the nearest float64. */
+export function sumOf(total: bigint): JsonNumber {
+  const integer = total >> UNITS_OF_ONE;
+  const exact = integer << UNITS_OF_ONE === total ? numberOf(integer) : null;
+  return typeof exact === 'bigint' ? exact : quotientOf(total, 1);
 }
 
 /**

@@ -4,7 +4,7 @@
 import { hasBit } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../../common/columns.js';
 import { flattenMetadata } from '../../common/metadata-path.js';
-import type { JsonObject, Utf8Column } from '../../common/types.js';
+import type { JsonNumber, JsonObject, Utf8Column } from '../../common/types.js';
 import { EMPTY_COLUMN } from '../../filter/column-test.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { WorkerPool } from '../../platform/pool.js';
@@ -16,6 +16,7 @@ import type { DatabaseServices } from '../database-services.js';
 import type { FoundPath, FoundSchema, SchemaRequest, TypeCounts } from './aggregate-api.js';
 import { mergeInPool } from './aggregate-task.js';
 import { leastDistinctCount } from './merge-values.js';
+import { EMPTY_SUMMARY, greater, lesser } from './number-summary.js';
 import { countPathCells, type PathsInput, readColumns, selectPaths } from './path-columns.js';
 import { type RowSet, visitNumbers } from './row-set.js';
 import { defineSegmentsTask, runOverSegments } from './segment-tasks.js';
@@ -160,8 +161,8 @@ export interface KindCounts {
 
 /** What one segment has at a path. */
 interface SegmentPath extends KindCounts {
-  readonly min: number;
-  readonly max: number;
+  readonly min: JsonNumber;
+  readonly max: JsonNumber;
   readonly leastDistinctCount: number;
   /** Null when there are too many. */
   readonly values: ValueCounts | null;
@@ -201,8 +202,8 @@ async function describePath(
   parts: readonly SegmentPath[],
 ): Promise<FoundPath> {
   const kinds = sumOf(parts.map((part) => part.kinds));
-  const min = parts.reduce((least, part) => Math.min(least, part.min), Number.POSITIVE_INFINITY);
-  const max = parts.reduce((most, part) => Math.max(most, part.max), Number.NEGATIVE_INFINITY);
+  const min = parts.map((part) => part.min).reduce(lesser, EMPTY_SUMMARY.min);
+  const max = parts.map((part) => part.max).reduce(greater, EMPTY_SUMMARY.max);
   const values = parts.flatMap((part) => part.values ?? []);
   const isDistinctExact = values.length === parts.length;
   const distinctCount = isDistinctExact
@@ -222,8 +223,7 @@ async function describePath(
 
 function describeColumn(column: MetadataColumn, rows: RowSet): SegmentPath {
   const { items } = column;
-  let min = Number.POSITIVE_INFINITY;
-  let max = Number.NEGATIVE_INFINITY;
+  let { min, max } = EMPTY_SUMMARY;
   visitNumbers(column, rows, (value) => {
     if (value < min) min = value;
     if (value > max) max = value;
@@ -231,7 +231,7 @@ function describeColumn(column: MetadataColumn, rows: RowSet): SegmentPath {
   const values = countValues(column, rows);
   const isCompared =
     column.dictionaryCount + (items?.elements.dictionaryCount ?? 0) <= COMPARED_VALUES_MAX &&
-    values.numbers.length <= COMPARED_VALUES_MAX;
+    values.numbers.length + values.integerCounts.length <= COMPARED_VALUES_MAX;
   return {
     ...countKinds(column, rows),
     min,

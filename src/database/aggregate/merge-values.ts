@@ -2,6 +2,7 @@
 // found by their bytes, so that JavaScript strings are made of the selected values only.
 
 import { randomBytes } from 'node:crypto';
+import type { JsonNumber } from '../../common/types.js';
 import { type HashKey, hashBytes } from '../../segment/id-hash.js';
 import { decodeUtf8 } from '../../segment/shared-arrays.js';
 import type { Facet, FacetValue } from './aggregate-api.js';
@@ -21,37 +22,43 @@ export function mergeValues(parts: readonly ValueCounts[], limit: number): Merge
     top,
   );
   const byNumber = new NumberCounts();
-  for (const { numbers, numberCounts } of parts) {
+  for (const { numbers, numberCounts, integerCounts } of parts) {
     for (let i = 0; i < numbers.length; i++) byNumber.add(numbers[i]!, numberCounts[i]!);
+    for (const [integer, count] of integerCounts) byNumber.add(integer, count);
   }
-  const { numbers, numberCounts } = byNumber.entries();
+  const { numbers, numberCounts, integerCounts } = byNumber.entries();
   for (let i = 0; i < numbers.length; i++) top.offer(numbers[i]!, numberCounts[i]!);
+  for (const [integer, count] of integerCounts) top.offer(integer, count);
+  const numberCount = numbers.length + integerCounts.length;
   const falseCount = parts.reduce((sum, part) => sum + part.falseCount, 0);
   const trueCount = parts.reduce((sum, part) => sum + part.trueCount, 0);
   if (falseCount > 0) top.offer(false, falseCount);
   if (trueCount > 0) top.offer(true, trueCount);
   return {
     values: top.values(),
-    distinctCount:
-      stringCount + numbers.length + (falseCount > 0 ? 1 : 0) + (trueCount > 0 ? 1 : 0),
+    distinctCount: stringCount + numberCount + (falseCount > 0 ? 1 : 0) + (trueCount > 0 ? 1 : 0),
   };
 }
 
 /** At least so many distinct values; strings that are in arrays and beside them may be others. */
 export function leastDistinctCount(counts: ValueCounts): number {
-  const { strings, numbers, falseCount, trueCount } = counts;
+  const { strings, numbers, integerCounts, falseCount, trueCount } = counts;
   const stringCounts = strings.map(({ counts }) =>
     counts.reduce((used, count) => used + (count > 0 ? 1 : 0), 0),
   );
   const booleanCount = (falseCount > 0 ? 1 : 0) + (trueCount > 0 ? 1 : 0);
-  return Math.max(0, ...stringCounts) + numbers.length + booleanCount;
+  const numberCount = numbers.length + integerCounts.length;
+  return Math.max(0, ...stringCounts) + numberCount + booleanCount;
 }
 
 /** The work of `mergeValues`: distinct values of all parts. */
 export function countEntries(parts: readonly ValueCounts[]): number {
   return parts.reduce(
-    (sum, { strings, numbers }) =>
-      sum + numbers.length + strings.reduce((count, { counts }) => count + counts.length, 0),
+    (sum, { strings, numbers, integerCounts }) =>
+      sum +
+      numbers.length +
+      integerCounts.length +
+      strings.reduce((count, { counts }) => count + counts.length, 0),
     0,
   );
 }
@@ -90,7 +97,7 @@ function isEqual(a: Uint8Array, b: Uint8Array): boolean {
 }
 
 /** A string as its UTF-8 bytes. */
-type RawValue = Uint8Array | number | boolean;
+type RawValue = Uint8Array | JsonNumber | boolean;
 
 interface Counted {
   readonly value: RawValue;
@@ -148,10 +155,10 @@ function rawOf(value: FacetValue): RawValue {
 /** Numbers before strings before booleans, as sorted queries have them. Strings in the order of code points. */
 function compareRawValues(a: RawValue, b: RawValue): number {
   if (a instanceof Uint8Array && b instanceof Uint8Array) return Buffer.compare(a, b);
-  return rankOf(a) - rankOf(b) || Number(a) - Number(b);
+  return rankOf(a) - rankOf(b) || (a < b ? -1 : Number(a > b));
 }
 
 function rankOf(value: RawValue): number {
-  if (typeof value === 'number') return 0;
+  if (typeof value === 'number' || typeof value === 'bigint') return 0;
   return typeof value === 'boolean' ? 2 : 1;
 }

@@ -1,9 +1,19 @@
 // Counts by number: a hash table with open addressing, several times as fast as a Map of numbers.
 
 import { randomBytes } from 'node:crypto';
+import type { JsonNumber } from '../../common/types.js';
 
 /** Differs between processes: clients cannot choose numbers that share a slot and slow the table down. */
 const HASH_KEY = randomBytes(4).readInt32LE();
+
+export interface NumberEntries {
+  /** Distinct float64 values. */
+  readonly numbers: Float64Array;
+  /** [numbers] */
+  readonly numberCounts: Uint32Array;
+  /** Integers that float64 does not have, each with its count. */
+  readonly integerCounts: readonly (readonly [bigint, number])[];
+}
 
 /** A power of two. */
 const CAPACITY_MIN = 64;
@@ -15,10 +25,17 @@ export class NumberCounts {
   #numbers = new Float64Array(CAPACITY_MIN);
   /** 0 for an empty slot. At most half of the slots are in use. */
   #counts = new Uint32Array(CAPACITY_MIN);
+  /** Counts by integers that float64 does not have. */
+  readonly #integers = new Map<bigint, number>();
+  /** The number of slots in use. */
   size = 0;
 
   /** Adds to the count of a number that is neither NaN nor −0; `count` is above 0. */
-  add(number: number, count: number): void {
+  add(number: JsonNumber, count: number): void {
+    if (typeof number === 'bigint') {
+      this.#integers.set(number, (this.#integers.get(number) ?? 0) + count);
+      return;
+    }
     const slot = this.#slotOf(number);
     if (this.#counts[slot] === 0) {
       this.#numbers[slot] = number;
@@ -29,7 +46,7 @@ export class NumberCounts {
   }
 
   /** Distinct numbers and their counts, in no order. The caller owns the arrays. */
-  entries(): { readonly numbers: Float64Array; readonly numberCounts: Uint32Array } {
+  entries(): NumberEntries {
     const numbers = new Float64Array(this.size);
     const numberCounts = new Uint32Array(this.size);
     let next = 0;
@@ -39,7 +56,7 @@ export class NumberCounts {
       numberCounts[next] = this.#counts[slot]!;
       next++;
     }
-    return { numbers, numberCounts };
+    return { numbers, numberCounts, integerCounts: [...this.#integers] };
   }
 
   #slotOf(number: number): number {

@@ -2,8 +2,10 @@
 // segments are combined; the result does not depend on how rows are divided into segments.
 
 import type { MetadataColumn } from '../../common/columns.js';
+import { float64AtMost } from '../../common/exact-json.js';
+import type { JsonNumber } from '../../common/types.js';
 import type { Histogram, HistogramRequest, Stats } from './aggregate-api.js';
-import { ExactSum, quotientOf } from './exact-sum.js';
+import { ExactSum, quotientOf, sumOf } from './exact-sum.js';
 import { type RowSet, visitNumbers } from './row-set.js';
 
 export interface NumberSummary {
@@ -11,9 +13,9 @@ export interface NumberSummary {
   /** Rows with a number. */
   readonly rowCount: number;
   /** Infinity without a number. */
-  readonly min: number;
+  readonly min: JsonNumber;
   /** −Infinity without a number. */
-  readonly max: number;
+  readonly max: JsonNumber;
   /** In units of 2^-1074. */
   readonly total: bigint;
 }
@@ -43,10 +45,18 @@ export function addSummaries(a: NumberSummary, b: NumberSummary): NumberSummary 
   return {
     count: a.count + b.count,
     rowCount: a.rowCount + b.rowCount,
-    min: Math.min(a.min, b.min),
-    max: Math.max(a.max, b.max),
+    min: lesser(a.min, b.min),
+    max: greater(a.max, b.max),
     total: a.total + b.total,
   };
+}
+
+export function lesser(a: JsonNumber, b: JsonNumber): JsonNumber {
+  return a < b ? a : b;
+}
+
+export function greater(a: JsonNumber, b: JsonNumber): JsonNumber {
+  return a > b ? a : b;
 }
 
 /** @param rowCount all rows, with and without a number. */
@@ -60,7 +70,7 @@ export function toStats(path: string, summary: NumberSummary, rowCount: number):
     missingCount,
     min,
     max,
-    sum: quotientOf(total, 1),
+    sum: sumOf(total),
     mean: quotientOf(total, count),
   };
 }
@@ -70,8 +80,10 @@ export function bucketBounds(
   { bucketCount, min, max }: HistogramRequest,
   summary: NumberSummary,
 ): Float64Array {
-  const first = min ?? Math.min(summary.min, max ?? summary.min);
-  const last = max ?? Math.max(summary.max, first);
+  const least = float64AtMost(summary.min);
+  const greatest = -float64AtMost(-summary.max);
+  const first = min ?? Math.min(least, max ?? least);
+  const last = max ?? Math.max(greatest, first);
   if (first === last) return Float64Array.of(first, last);
   // Weighted ends rather than a width, which overflows for numbers far apart.
   return Float64Array.from({ length: bucketCount + 1 }, (_, i) =>
@@ -105,7 +117,7 @@ export function toHistogram(bounds: Float64Array, counts: Float64Array): Histogr
 }
 
 /** The bucket of a number within the bounds; the last bound belongs to the last bucket. */
-function bucketOf(value: number, bounds: Float64Array): number {
+function bucketOf(value: JsonNumber, bounds: Float64Array): number {
   let from = 0;
   let to = bounds.length - 2;
   while (from < to) {

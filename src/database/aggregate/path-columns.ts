@@ -3,6 +3,7 @@
 
 import { hasBit } from '../../common/bitmap.js';
 import type { MetadataColumn, MetadataView } from '../../common/columns.js';
+import { parseExactJson } from '../../common/exact-json.js';
 import { resolvePath } from '../../common/metadata-path.js';
 import type { JsonObject, Utf8Column } from '../../common/types.js';
 import { ColumnBuilder } from '../../segment/column-builder.js';
@@ -49,7 +50,7 @@ export function readColumns(input: PathsInput): ReadonlyMap<string, MetadataColu
   for (let row = 0; row < rowCount; row++) {
     if (rows !== null && !hasBit(rows, row)) continue;
     const text = decodeUtf8(json.bytes, json.offsets[row]!, json.offsets[row + 1]!);
-    const document = JSON.parse(text) as JsonObject;
+    const document = parseExactJson(text) as JsonObject;
     for (const { path, builder } of builders) {
       const value = resolvePath(document, path);
       if (value !== undefined) builder.set(row, value);

@@ -2,7 +2,8 @@
 // elements, and null, objects and inner arrays are no values.
 
 import { type Bitmap, hasBit } from '../../common/bitmap.js';
-import { KIND, type MetadataColumn } from '../../common/columns.js';
+import { KIND, type MetadataColumn, numberAt } from '../../common/columns.js';
+import type { JsonNumber } from '../../common/types.js';
 
 export interface RowSet {
   readonly rowCount: number;
@@ -15,17 +16,18 @@ export interface RowSet {
  * have one. Zero is never negative; numbers beyond float64, which JSON can contain, are the greatest.
  */
 export function visitNumbers(
-  { kinds, numbers, items }: MetadataColumn,
+  column: MetadataColumn,
   { rowCount, rows }: RowSet,
-  visit: (value: number) => void,
+  visit: (value: JsonNumber) => void,
 ): number {
+  const { kinds, items } = column;
   const end = Math.min(rowCount, kinds.length);
   let foundCount = 0;
   for (let row = 0; row < end; row++) {
     const kind = kinds[row]!;
     if (kind === KIND.number) {
       if (rows !== null && !hasBit(rows, row)) continue;
-      visit(finite(numbers![row]!));
+      visit(finite(numberAt(column, row)));
       foundCount++;
     } else if (kind === KIND.array && items !== null) {
       if (rows !== null && !hasBit(rows, row)) continue;
@@ -34,7 +36,7 @@ export function visitNumbers(
       const elementsEnd = offsets[row + 1] ?? 0;
       for (let element = offsets[row] ?? elementsEnd; element < elementsEnd; element++) {
         if (elements.kinds[element] !== KIND.number) continue;
-        visit(finite(elements.numbers![element]!));
+        visit(finite(numberAt(elements, element)));
         hasNumber = true;
       }
       if (hasNumber) foundCount++;
@@ -43,6 +45,7 @@ export function visitNumbers(
   return foundCount;
 }
 
-export function finite(value: number): number {
+export function finite(value: JsonNumber): JsonNumber {
+  if (typeof value === 'bigint') return value;
   return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, value)) + 0;
 }

@@ -2,9 +2,9 @@
 // distinct values, of which an array has several; strings are counted by their dictionary code.
 
 import { hasBit } from '../../common/bitmap.js';
-import { KIND, type MetadataColumn } from '../../common/columns.js';
-import type { Utf8Column } from '../../common/types.js';
-import { NumberCounts } from './number-counts.js';
+import { KIND, type MetadataColumn, numberAt } from '../../common/columns.js';
+import type { JsonNumber, Utf8Column } from '../../common/types.js';
+import { NumberCounts, type NumberEntries } from './number-counts.js';
 import { finite, type RowSet } from './row-set.js';
 
 /** Rows by the distinct strings of a dictionary. */
@@ -14,13 +14,9 @@ export interface StringCounts {
   readonly counts: Uint32Array;
 }
 
-export interface ValueCounts {
+export interface ValueCounts extends NumberEntries {
   /** Of the scalars and of the elements of arrays; a string may be in both. */
   readonly strings: readonly StringCounts[];
-  /** Distinct, in no order. */
-  readonly numbers: Float64Array;
-  /** [numbers] */
-  readonly numberCounts: Uint32Array;
   readonly falseCount: number;
   readonly trueCount: number;
   /** Rows with a value. */
@@ -28,7 +24,7 @@ export interface ValueCounts {
 }
 
 export function countValues(column: MetadataColumn, { rowCount, rows }: RowSet): ValueCounts {
-  const { kinds, codes, numbers, items } = column;
+  const { kinds, codes, items } = column;
   const end = Math.min(rowCount, kinds.length);
   const byCode = new Uint32Array(column.dictionaryCount);
   const byNumber = new NumberCounts();
@@ -41,7 +37,7 @@ export function countValues(column: MetadataColumn, { rowCount, rows }: RowSet):
     const kind = kinds[row]!;
     byKind[kind]!++;
     if (kind === KIND.string) byCode[codes![row]!]!++;
-    else if (kind === KIND.number) byNumber.add(finite(numbers![row]!), 1);
+    else if (kind === KIND.number) byNumber.add(finite(numberAt(column, row)), 1);
     else if (kind === KIND.array && elements?.addRow(row)) arrayCount++;
   }
   const scalarCount =
@@ -85,7 +81,7 @@ class ElementCounts {
   addRow(row: number): boolean {
     const { offsets, elements } = this.#items;
     const end = offsets[row + 1] ?? 0;
-    let numbers: Set<number> | null = null;
+    let numbers: Set<JsonNumber> | null = null;
     let hasFalse = false;
     let hasTrue = false;
     let hasString = false;
@@ -96,7 +92,7 @@ class ElementCounts {
         this.#addString(elements.codes![element]!, row);
       } else if (kind === KIND.number) {
         numbers ??= new Set();
-        numbers.add(finite(elements.numbers![element]!));
+        numbers.add(finite(numberAt(elements, element)));
       } else if (kind === KIND.false) hasFalse = true;
       else if (kind === KIND.true) hasTrue = true;
     }

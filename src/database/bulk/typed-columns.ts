@@ -177,7 +177,7 @@ function leafOfTexts(type: TypedField['type'], texts: readonly CellText[]): Leaf
       return { leaf: utf8ColumnOf(cells.map((text) => text ?? '')), presence };
     case 'text':
       return {
-        leaf: utf8ColumnOf(cells.map((text) => (text === null ? '' : readString(text)))),
+        leaf: utf8ColumnOf(cells.map((text) => (text === null ? '' : JSON.parse(text)))),
         presence,
       };
     case 'boolean': {
@@ -194,11 +194,6 @@ function leafOfTexts(type: TypedField['type'], texts: readonly CellText[]): Leaf
 
 function hasValue(text: CellText): text is string {
   return text !== undefined && text !== 'null';
-}
-
-/** Without lone surrogates, which UTF-8 does not have. */
-function readString(text: string): string {
-  return (JSON.parse(text) as string).replace(/\p{Surrogate}/gu, '\ufffd');
 }
 
 /** @param text an integer of 64 bits, or a number such as `1e3` that float64 has exactly. */

@@ -112,12 +112,13 @@ export const typePathsTask = defineSegmentsTask({
   },
 });
 
-/** By the values in float64, of which integers beyond 2^53 may be rounded. */
+/** By the values, of which decimals beyond 2^53 are integers, too. */
 function numbersOf(column: MetadataColumn, rows: RowSet): number {
   let numbers: number = NUMBERS.none;
   visitNumbers(column, rows, (value) => {
+    const isInteger = typeof value === 'bigint' || Number.isInteger(value);
     if (Number.isSafeInteger(value)) numbers = Math.max(numbers, NUMBERS.exact);
-    else numbers = Math.max(numbers, Number.isInteger(value) ? NUMBERS.int64 : NUMBERS.float64);
+    else numbers = Math.max(numbers, isInteger ? NUMBERS.int64 : NUMBERS.float64);
   });
   return numbers;
 }

@@ -2,6 +2,7 @@
 // of filters; a path that is absent or null passes, and paths that are not declared may have anything.
 
 import { type FieldPath, field, validationError } from '../../common/errors.js';
+import { parseExactJson } from '../../common/exact-json.js';
 import { isJsonObject, resolvePath } from '../../common/metadata-path.js';
 import type { DeclaredType, DeclaredTypes, Json, JsonObject } from '../../common/types.js';
 import { parseInstant } from '../../filter/instant.js';
@@ -14,8 +15,8 @@ import { rowsOf } from './snapshot.js';
 import type { Write } from './writer.js';
 
 const isString = (value: Json) => typeof value === 'string';
-const isNumber = (value: Json) => typeof value === 'number';
-const isInteger = (value: Json) => Number.isInteger(value);
+const isNumber = (value: Json) => typeof value === 'number' || typeof value === 'bigint';
+const isInteger = (value: Json) => typeof value === 'bigint' || Number.isInteger(value);
 const isBoolean = (value: Json) => typeof value === 'boolean';
 const isDate = (value: Json) => typeof value === 'string' && parseInstant(value) !== null;
 const arrayOf = (test: (value: Json) => boolean) => (value: Json) =>
@@ -47,7 +48,7 @@ interface TypeViolation {
 
 /** The first violation; `metadata` is JSON text of an object. */
 export function findTypeViolation(types: DeclaredTypes, metadata: string): TypeViolation | null {
-  const document = JSON.parse(metadata) as JsonObject;
+  const document = parseExactJson(metadata) as JsonObject;
   for (const [path, expected] of Object.entries(types)) {
     const value = resolvePath(document, path);
     if (value == null || TESTS[expected](value)) continue;
@@ -62,7 +63,7 @@ function describe(value: Json): string {
   if (Array.isArray(value)) return 'an array';
   if (typeof value === 'object') return 'an object';
   if (typeof value === 'string') return 'a string that does not fit';
-  return typeof value === 'number' ? `the number ${value}` : `${value}`;
+  return isNumber(value) ? `the number ${value}` : `${value}`;
 }
 
 /** Rows that are looked at between two yields to the event loop: a few milliseconds. */

@@ -96,6 +96,8 @@ class KeyValues {
    */
   readonly #high: Uint32Array;
   readonly #low: Uint32Array;
+  /** [rowCount]: see MetadataColumn; null if no row has any. */
+  #residues: Uint32Array | null = null;
   readonly #texts: TextRanks;
   #count = 0;
 
@@ -118,12 +120,12 @@ class KeyValues {
     const at = this.#count;
     this.#count += rows.length;
     if (column === undefined) return;
-    const { kinds, numbers } = column;
+    const { kinds, numbers, residues } = column;
     const textOfCode = new Int32Array(column.dictionaryCount).fill(-1);
     for (let i = 0; i < rows.length; i++) {
       const row = rows[i]!;
       const kind = kinds[row];
-      if (kind === KIND.number) this.#setNumber(at + i, numbers![row]!);
+      if (kind === KIND.number) this.#setNumber(at + i, numbers![row]!, residues?.[row] ?? 0);
       else if (kind === KIND.string) {
         const code = column.codes![row]!;
         if (textOfCode[code] === -1) textOfCode[code] = this.#texts.add(column.dictionary!, code);
@@ -141,13 +143,15 @@ class KeyValues {
     if (descends) {
       invert(this.#high);
       invert(this.#low);
+      if (this.#residues !== null) invert(this.#residues);
     }
+    if (this.#residues !== null) order.sortBy(this.#residues);
     order.sortBy(this.#low);
     order.sortBy(this.#high);
     order.sortBy(this.#classes);
   }
 
-  #setNumber(position: number, number: number): void {
+  #setNumber(position: number, number: number, residue: number): void {
     // Zero is never negative.
     DOUBLE[0] = number + 0;
     const high = WORDS[HIGH_WORD]!;
@@ -157,6 +161,9 @@ class KeyValues {
     this.#high[position] = isNegative ? ~high : high ^ 0x80000000;
     this.#low[position] = isNegative ? ~low : low;
     this.#classes[position] = CLASS.number;
+    if (residue === 0) return;
+    this.#residues ??= new Uint32Array(this.#classes.length).fill(RESIDUE_OF_NOTHING);
+    this.#residues[position] = RESIDUE_OF_NOTHING + residue;
   }
 
   #rankTexts(): void {
@@ -172,6 +179,9 @@ const DOUBLE = new Float64Array(1);
 const WORDS = new Uint32Array(DOUBLE.buffer);
 /** Which of the two words of a float64 has its sign on this machine. */
 const HIGH_WORD = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1 ? 1 : 0;
+
+/** A residue of 0, as an unsigned integer. */
+const RESIDUE_OF_NOTHING = 2 ** 31;
 
 function invert(words: Uint32Array): void {
   for (let i = 0; i < words.length; i++) words[i] = ~words[i]!;

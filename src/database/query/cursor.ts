@@ -131,10 +131,13 @@ export class CursorSealer {
 
 /** The member of an object that stands for a vector in a header: its length. */
 const VECTOR_MEMBER = '$vector';
+/** The same for an integer that float64 does not have: its digits. */
+const INTEGER_MEMBER = '$integer';
 
 function cutVectors(cursor: Cursor): { header: Buffer; vectors: Uint8Array[] } {
   const vectors: Uint8Array[] = [];
   const text = JSON.stringify(cursor, (_key, value: unknown) => {
+    if (typeof value === 'bigint') return { [INTEGER_MEMBER]: String(value) };
     if (!(value instanceof Float32Array)) return value;
     // A copy: the vector may lie in shared memory.
     vectors.push(new Uint8Array(float32Bytes(value)));
@@ -145,10 +148,13 @@ function cutVectors(cursor: Cursor): { header: Buffer; vectors: Uint8Array[] } {
 
 function pasteVectors(header: string, bytes: Uint8Array): Cursor {
   let next = 0;
-  // The reviver meets vectors in the order in which they were written. Filters have no such member: names
+  // The reviver meets vectors in the order in which they were written. Filters have no such members: names
   // that begin with "$" are operators.
   return JSON.parse(header, (_key, value: unknown) => {
-    const length = (value as { [VECTOR_MEMBER]?: unknown } | null)?.[VECTOR_MEMBER];
+    const members = value as { [VECTOR_MEMBER]?: unknown; [INTEGER_MEMBER]?: unknown } | null;
+    const digits = members?.[INTEGER_MEMBER];
+    if (typeof digits === 'string') return BigInt(digits);
+    const length = members?.[VECTOR_MEMBER];
     if (typeof length !== 'number') return value;
     const start = next;
     next += length * Float32Array.BYTES_PER_ELEMENT;

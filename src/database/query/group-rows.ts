@@ -10,7 +10,8 @@ import {
   intersectInto,
   setBit,
 } from '../../common/bitmap.js';
-import { KIND, type MetadataColumn } from '../../common/columns.js';
+import { KIND, type MetadataColumn, numberAt } from '../../common/columns.js';
+import { parseExactJson } from '../../common/exact-json.js';
 import { resolvePath } from '../../common/metadata-path.js';
 import type { Json, JsonObject } from '../../common/types.js';
 import { EMPTY_COLUMN } from '../../filter/column-test.js';
@@ -40,7 +41,7 @@ export function valuesOfRow(
   const column = metadata.columns.get(path);
   if (column !== undefined) return valuesOfCell(column, row);
   if (metadata.isComplete) return [];
-  const value = resolvePath(JSON.parse(segment.metadata(row)) as JsonObject, path);
+  const value = resolvePath(parseExactJson(segment.metadata(row)) as JsonObject, path);
   return distinctValues(Array.isArray(value) ? value : [value]);
 }
 
@@ -63,7 +64,7 @@ function scalarAt(column: MetadataColumn, index: number): FacetValue | undefined
       return decodeUtf8(bytes, offsets[code]!, offsets[code + 1]!);
     }
     case KIND.number:
-      return column.numbers![index]!;
+      return numberAt(column, index);
     case KIND.true:
       return true;
     case KIND.false:
@@ -76,11 +77,10 @@ function scalarAt(column: MetadataColumn, index: number): FacetValue | undefined
 function distinctValues(values: readonly (Json | undefined)[]): readonly FacetValue[] {
   const distinct = new Set<FacetValue>();
   for (const value of values) {
-    if (typeof value === 'boolean') distinct.add(value);
+    if (typeof value === 'boolean' || typeof value === 'bigint') distinct.add(value);
     // Zero is never negative.
     else if (typeof value === 'number') distinct.add(value + 0);
-    // Lone surrogates count as U+FFFD, as they do in columns.
-    else if (typeof value === 'string') distinct.add(Buffer.from(value).toString());
+    else if (typeof value === 'string') distinct.add(value);
   }
   return distinct.size < 2 ? [...distinct] : [...distinct].sort(compareValues);
 }

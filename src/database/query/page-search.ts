@@ -2,8 +2,9 @@
 // one before, so the thousandth page costs what the first one costs. Searching itself is left to the
 // caller, who sends the searches of many pages to the engine together.
 
+import { parseExactJson } from '../../common/exact-json.js';
 import { resolvePath } from '../../common/metadata-path.js';
-import type { Json, JsonObject } from '../../common/types.js';
+import type { Json, JsonNumber, JsonObject } from '../../common/types.js';
 import type { Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import type { FacetValue } from '../aggregate/aggregate-api.js';
 import { planSearch, readHits } from './planned-search.js';
@@ -125,7 +126,7 @@ function sortHits(hits: readonly Hit[], plan: QueryPlan, sort: readonly SortKey[
   const needsMetadata = sort.some(({ field }) => field !== 'score' && !isId(field));
   const rows = hits.map((hit) => {
     const metadata = needsMetadata
-      ? (JSON.parse(hit.view.segment.metadata(hit.row)) as JsonObject)
+      ? (parseExactJson(hit.view.segment.metadata(hit.row)) as JsonObject)
       : {};
     const values = sort.map(({ field }): Json | undefined => {
       if (field === 'score') return shownScore(plan.ranking, hit.score);
@@ -150,7 +151,7 @@ function isId(field: string): boolean {
 
 /** Numbers before strings before booleans before everything else. */
 function sortRank(value: Json | undefined): number {
-  if (typeof value === 'number') return 0;
+  if (typeof value === 'number' || typeof value === 'bigint') return 0;
   if (typeof value === 'string') return 1;
   if (typeof value === 'boolean') return 2;
   return 3;
@@ -167,6 +168,10 @@ function compareSortValues(
   const ascending =
     rank === 1
       ? Buffer.compare(Buffer.from(a as string), Buffer.from(b as string))
-      : Number(a) - Number(b);
+      : compareScalars(a as JsonNumber | boolean, b as JsonNumber | boolean);
   return order === 'asc' ? ascending : -ascending;
+}
+
+function compareScalars(a: JsonNumber | boolean, b: JsonNumber | boolean): number {
+  return a < b ? -1 : Number(a > b);
 }

@@ -9,6 +9,7 @@ import {
   type ValidationIssue,
   validationError,
 } from '../../common/errors.js';
+import { stringifyExactJson } from '../../common/exact-json.js';
 import type { Limits } from '../../common/limits.js';
 import type { Collection } from '../collection/collection.js';
 import type { Cursor, CursorSealer } from './cursor.js';
@@ -134,7 +135,7 @@ export function sameJson(a: unknown, b: unknown): boolean {
 }
 
 function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, member: unknown) =>
+  return stringifyExactJson(value, (member) =>
     typeof member === 'object' && member !== null && !Array.isArray(member)
       ? Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1))
       : member,

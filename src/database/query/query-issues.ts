@@ -27,7 +27,8 @@ export function findQueryIssues(
   issues.push(...findPageIssues(request, limits, locate));
   const { topKMax } = limits;
   const isPaged = limit !== undefined || cursor !== undefined;
-  const isBounded = sort !== undefined || groupBy !== undefined;
+  const isSorted = sort !== undefined && sort.length > 0;
+  const isBounded = isSorted || groupBy !== undefined;
   if (topK !== undefined && topK > topKMax && (isBounded || !isPaged)) {
     issues.push({
       location: locate('top_k'),
@@ -38,6 +39,10 @@ export function findQueryIssues(
       expected: topKMax,
       actual: topK,
     });
+  }
+  if (isSorted && topK === undefined && cursor === undefined) {
+    const detail = `It is required with sort, which puts the top_k nearest vectors into another order, at most ${topKMax}.`;
+    issues.push({ location: locate('top_k'), code: 'invalid_request', detail });
   }
   issues.push(...findGroupIssues(request, limits, locate));
   issues.push(...findDiversityIssues(request, limits, locate));

@@ -2,6 +2,7 @@
 // from the cursor that a later page continues.
 
 import { type FieldPath, field, validationError } from '../../common/errors.js';
+import { stringifyExactJson } from '../../common/exact-json.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, SparseVector } from '../../common/types.js';
 import type { FilterNode } from '../../filter/filter-node.js';
@@ -105,7 +106,7 @@ export interface PlanContext extends RankingContext {
 export function createFilterParser(limits: Limits) {
   const byText = new Map<string, FilterNode>();
   return (filter: JsonObject, path: FieldPath): FilterNode => {
-    const text = JSON.stringify(filter);
+    const text = stringifyExactJson(filter);
     let node = byText.get(text);
     if (node === undefined) {
       node = parseFilter(filter, limits, path);
@@ -136,9 +137,8 @@ export function planQuery(
 function planFirstPage(view: SnapshotView, request: QueryRequest, context: PlanContext): QueryPlan {
   const { limits, now, parseFilter } = context;
   const sort = request.sort === undefined || request.sort.length === 0 ? null : request.sort;
-  // Sorting needs a bound; so does a first page that names none itself.
-  const hasDefaultTop =
-    sort !== null || (request.limit === undefined && request.scoreThreshold === undefined);
+  // A first page that names no bound itself gets one.
+  const hasDefaultTop = request.limit === undefined && request.scoreThreshold === undefined;
   const grouping =
     request.groupBy === undefined ? null : { path: request.groupBy, size: request.groupSize ?? 1 };
   const diversity =

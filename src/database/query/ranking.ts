@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { type FieldPath, field, type SagittaError, validationError } from '../../common/errors.js';
+import { stringifyExactJson } from '../../common/exact-json.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, Metric, SparseVector, VectorShape } from '../../common/types.js';
 import { publicScore, type SearchQuery } from '../../engine/core/engine.js';
@@ -337,7 +338,7 @@ function unsealSingle(
 
 /** A digest of a request or a part of one. */
 export function digestRequest(request: object): string {
-  const text = JSON.stringify(request, (_key, value: unknown) =>
+  const text = stringifyExactJson(request, (value) =>
     value instanceof Float32Array || value instanceof Uint32Array ? [...value] : value,
   );
   return createHash('sha256').update(text).digest('base64url');

@@ -12,6 +12,7 @@ import {
   hasBit,
 } from '../../common/bitmap.js';
 import { SagittaError } from '../../common/errors.js';
+import { stringifyExactJson } from '../../common/exact-json.js';
 import { countBefore } from '../../engine/core/count-before.js';
 import type { BlockView, Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import { allOf } from '../../filter/filter-node.js';
@@ -541,7 +542,7 @@ async function inSnapshot<Result>(
     const targets = new Map<string, Promise<SearchTarget>>();
     return await use((rows) => {
       const { kind, using } = rows.scoring;
-      const key = JSON.stringify([rows.filters, kind === 'multi', using]);
+      const key = stringifyExactJson([rows.filters, kind === 'multi', using]);
       const opening = targets.get(key) ?? open(rows);
       targets.set(key, opening);
       return opening;

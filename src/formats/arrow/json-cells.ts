@@ -1,6 +1,7 @@
 // Writes the values of a column as JSON, whatever their type. A writer is made once per column. A value
 // without a JSON form is recorded in the context, and the caller reports its row.
 
+import { numberText } from '../../common/exact-json.js';
 import { float32Text } from '../../common/float-text.js';
 import { invalidArrow } from './arrow-errors.js';
 import { type Column, isValid } from './columns.js';
@@ -131,7 +132,7 @@ function floatWriter(column: Column, bitWidth: 16 | 32 | 64, context: CellContex
     } else if (value === (value | 0) && !Object.is(value, -0)) {
       out.integer(value);
     } else {
-      out.ascii(bitWidth === 64 && value !== 0 ? String(value) : shortFloat32(value));
+      out.ascii(bitWidth === 64 && value !== 0 ? numberText(value) : shortFloat32(value));
     }
   };
 }
@@ -142,9 +143,9 @@ function shortFloat32(value: number): string {
   if (magnitude === 0 || (magnitude >= 1e-7 && magnitude < 1e7)) return float32Text(value);
   for (let digits = 6; digits < 9; digits++) {
     const short = Number(value.toPrecision(digits));
-    if (Math.fround(short) === value) return String(short);
+    if (Math.fround(short) === value) return numberText(short);
   }
-  return String(Number(value.toPrecision(9)));
+  return numberText(Number(value.toPrecision(9)));
 }
 
 function textWriter(column: Column, context: CellContext): WriteCell {

@@ -2,6 +2,7 @@
 // can make. Numbers that decide the order of rows travel as bytes.
 
 import { OPERATOR } from '../../common/access.js';
+import { stringifyExactJson } from '../../common/exact-json.js';
 import {
   type CountRequest,
   type PartHits,
@@ -114,7 +115,7 @@ export class PeerSearches implements Peers {
 function encodePart(part: PartRequest): string {
   if (part.kind === 'count') {
     const { query, positions } = part;
-    return JSON.stringify({
+    return stringifyExactJson({
       ...part,
       query: { ...query, vector: toBase64(query.vector) },
       positions: positions.map(encodePosition),
@@ -125,7 +126,7 @@ function encodePart(part: PartRequest): string {
     vector: toBase64(vector),
     after: after && encodePosition(after),
   }));
-  return JSON.stringify({ ...part, queries });
+  return stringifyExactJson({ ...part, queries });
 }
 
 /** Of what `encodePart` has made. */

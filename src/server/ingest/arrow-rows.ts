@@ -11,6 +11,7 @@ import {
   type Violation,
   validationError,
 } from '../../common/errors.js';
+import { parseExactJson } from '../../common/exact-json.js';
 import type { Limits } from '../../common/limits.js';
 import { sparseColumnOf } from '../../common/sparse-column.js';
 import type {
@@ -290,7 +291,7 @@ function parseMetadata(
   // Text that is too long is not parsed; `checkMetadata` reports its length.
   if (end - start > limits.metadataBytesMax) return {};
   try {
-    return JSON.parse(text.toString('utf8', start, end));
+    return parseExactJson(text.toString('utf8', start, end));
   } catch {
     return undefined;
   }

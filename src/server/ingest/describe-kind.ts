@@ -6,5 +6,6 @@ export function describeKind(value: unknown): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return `an array of ${value.length}`;
   if (typeof value === 'object') return 'an object';
+  if (typeof value === 'bigint') return 'a number';
   return typeof value === 'boolean' ? String(value) : `a ${typeof value}`;
 }

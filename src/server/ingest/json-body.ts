@@ -15,6 +15,7 @@ import {
   type ValidationIssue,
   validationError,
 } from '../../common/errors.js';
+import { parseExactJson } from '../../common/exact-json.js';
 import {
   CUT,
   type CutVectors,
@@ -240,11 +241,14 @@ export function parseJson(
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
   if (countBrackets(bytes, bracketsCut) > bracketsUnchecked) checkDepth(bytes, invalidJson);
   try {
-    return JSON.parse(bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8'));
+    return parseExactJson(bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8'), EXACT_MEMBERS);
   } catch (error) {
     throw invalidJson(describeSyntaxError(error));
   }
 }
+
+/** Other numbers of a body are settings, scores and elements of vectors, which are float64 at most. */
+const EXACT_MEMBERS = new Set(['filter', 'filters', 'with_filter', 'metadata']);
 
 /** Drops the excerpt of the body that V8 adds to its messages. */
 function describeSyntaxError(error: unknown): string {

@@ -4,7 +4,7 @@
 // one flat list of fields instead: a few arrays. The segment visits either, in the order of `flattenMetadata`,
 // and so has the same columns as from the text.
 
-import { KIND } from '../../common/columns.js';
+import { joinNumber, KIND, residueOf } from '../../common/columns.js';
 import { flattenMetadata, METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
 import type { FieldVisitor, Json, JsonObject, MetadataFields } from '../../common/types.js';
 import { INLINE_BYTES_MAX } from '../../platform/pool.js';
@@ -24,7 +24,8 @@ interface FlatMetadata {
   readonly strings: readonly string[];
   /**
    * For each field the index of its path, then its value. A value is a KIND, followed by the index of
-   * a string, or by the number of elements of an array and their values. Objects, and arrays inside
+   * a string, or by the number of elements of an array and their values; or LONG_INTEGER, followed by what
+   * the number lacks of an integer. Objects, and arrays inside
    * arrays, are their KIND alone: columns keep no more of them.
    */
   readonly tokens: Int32Array;
@@ -34,6 +35,9 @@ interface FlatMetadata {
   readonly tokenOffsets: Int32Array;
   readonly numberOffsets: Int32Array;
 }
+
+/** A token beside the KINDs. */
+const LONG_INTEGER = 8;
 
 /** A batch with more distinct paths stays text, which bounds the memory that paths take. */
 const PATHS_MAX = 10_000;
@@ -152,6 +156,9 @@ class FlatMetadataWriter {
     } else if (typeof value === 'number') {
       this.#tokens.push(KIND.number);
       this.#numbers.push(value);
+    } else if (typeof value === 'bigint') {
+      this.#tokens.push(LONG_INTEGER, residueOf(value));
+      this.#numbers.push(Number(value));
     } else if (typeof value === 'boolean') {
       this.#tokens.push(value ? KIND.true : KIND.false);
     } else if (value === null) {
@@ -216,6 +223,8 @@ class FlatFields implements MetadataFields {
         return strings[tokens[this.#token++]!]!;
       case KIND.number:
         return numbers[this.#number++]!;
+      case LONG_INTEGER:
+        return joinNumber(numbers[this.#number++]!, tokens[this.#token++]!);
       case KIND.true:
         return true;
       case KIND.false:

@@ -1,7 +1,6 @@
 // Queries from the wire to the database: their fields, and what they cost.
 
 import type { z } from 'zod';
-import { leastFloat32ShownAtLeast } from '../../common/float-text.js';
 import type { Limits } from '../../common/limits.js';
 import type {
   AggregationRequest,
@@ -156,9 +155,9 @@ export function toSample({
   return sample === undefined ? undefined : { count: sample, seed };
 }
 
-/** The least float32 whose text is at least the threshold: scores are compared as they are shown. */
+/** Rounded as scores of replies are: a match passes with its own score, from any kind of reply. */
 export function toThreshold(score: number | undefined): number | undefined {
-  return score === undefined ? undefined : leastFloat32ShownAtLeast(score);
+  return score === undefined ? undefined : Math.fround(score);
 }
 
 /** Metadata is short beside a vector: this many matches with it cost as much as one query. */

@@ -327,6 +327,18 @@ export function checkMetadata(
   return checkMembers(value, 1, metadataDepthMax);
 }
 
+/** A name, a value or an element inside of level `depth`. */
+function checkMember(value: unknown, depth: number, depthMax: number): Violation | null {
+  if (typeof value === 'string') return value.isWellFormed() ? null : LONE_SURROGATE;
+  if (typeof value !== 'object' || value === null) return null;
+  return checkMembers(value, depth + 1, depthMax);
+}
+
+/** Columns and files have UTF-8, in which it would become another text. */
+const LONE_SURROGATE = invalid(
+  'Names and strings in metadata are text that UTF-8 can hold; found half of a surrogate pair, such as \\ud83d alone.',
+);
+
 /** The metadata itself is level 1, and arrays count as levels too. */
 function checkMembers(container: object, depth: number, depthMax: number): Violation | null {
   if (depth > depthMax) {
@@ -338,8 +350,7 @@ function checkMembers(container: object, depth: number, depthMax: number): Viola
   }
   if (Array.isArray(container)) {
     for (const element of container) {
-      if (typeof element !== 'object' || element === null) continue;
-      const violation = checkMembers(element, depth + 1, depthMax);
+      const violation = checkMember(element, depth, depthMax);
       if (violation !== null) return violation;
     }
     return null;
@@ -350,11 +361,12 @@ function checkMembers(container: object, depth: number, depthMax: number): Viola
         'A name in metadata begins with "$"; such names are reserved for operators of filters.',
       );
     }
-    if (typeof value !== 'object' || value === null) continue;
-    const violation = checkMembers(value, depth + 1, depthMax);
+    const violation = checkMember(name, depth, depthMax) ?? checkMember(value, depth, depthMax);
     if (violation !== null) return violation;
   }
   return null;
 }
 
-const invalid = (detail: string): Violation => ({ code: 'invalid_metadata', detail });
+function invalid(detail: string): Violation {
+  return { code: 'invalid_metadata', detail };
+}

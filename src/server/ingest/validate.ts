@@ -14,6 +14,7 @@ import {
   type Violation,
   validationError,
 } from '../../common/errors.js';
+import { parseExactJson } from '../../common/exact-json.js';
 import { cutName, describeUnknownName } from '../../common/unknown-name.js';
 import { yieldToEventLoop } from '../replies/yield.js';
 import { describeKind } from './describe-kind.js';
@@ -140,7 +141,7 @@ function readText(text: string, type: string | undefined): unknown {
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
   if (type === 'custom' || type === 'array') {
     try {
-      return JSON.parse(text);
+      return parseExactJson(text);
     } catch {
       return text;
     }

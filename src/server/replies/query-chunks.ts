@@ -2,6 +2,7 @@
 // are made group by group, in chunks short enough to hold in memory and to yield between them.
 
 import { createBitmap, setBit } from '../../common/bitmap.js';
+import { stringifyExactJson } from '../../common/exact-json.js';
 import { multiColumnOf } from '../../common/multi-column.js';
 import { sparseColumnOf } from '../../common/sparse-column.js';
 import type { MultiVector, SparseVector } from '../../common/types.js';
@@ -213,7 +214,7 @@ class MatchRows {
       { numbers: Float32Array.from(matches, ({ score }) => score) },
       ...(hasDistance ? [{ numbers: Float32Array.from(matches, (match) => match.distance!) }] : []),
       ...(hasGroup
-        ? [{ text: utf8ColumnOf(matches.map(({ group }) => JSON.stringify(group))), from: 0 }]
+        ? [{ text: utf8ColumnOf(matches.map(({ group }) => stringifyExactJson(group))), from: 0 }]
         : []),
       ...(hasMetadata
         ? [{ text: utf8ColumnOf(matches.map((match) => match.metadata!)), from: 0 }]

@@ -3,6 +3,7 @@
 
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
+import { isJsonObject } from '../../common/metadata-path.js';
 import type { JsonObject } from '../../common/types.js';
 import {
   type BasicSchemas,
@@ -252,7 +253,13 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     ids: basics.vectorIds(limits.batchRowsMax).optional().meta({
       description: 'The vectors with these ids.',
     }),
-    filter: filter.optional().meta({ description: 'The vectors that pass.' }),
+    filter: filter
+      .refine(hasCondition, {
+        error:
+          'Expected a condition; found none, which selects every vector. Send "all": true to mean that.',
+      })
+      .optional()
+      .meta({ description: 'The vectors that pass. It has at least one condition.' }),
     all: z.literal(true).optional().meta({ description: 'Every vector of the collection.' }),
   };
   return {
@@ -457,6 +464,15 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
 }
 
 const ONE_SELECTION = { error: 'Expected exactly one of ids, filter and all.' };
+
+/** Whether a filter can leave a vector out: `{}` cannot, nor can combinations of it. */
+function hasCondition(filter: JsonObject): boolean {
+  return Object.entries(filter).some(([name, value]) => {
+    if (!Array.isArray(value) || !value.every(isJsonObject)) return true;
+    if (name === '$and') return value.some(hasCondition);
+    return name !== '$or' || value.every(hasCondition);
+  });
+}
 
 function isOneSelection(body: {
   ids?: readonly string[] | undefined;

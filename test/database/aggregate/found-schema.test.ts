@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { stringifyExactJson } from '../../../src/common/exact-json.js';
 import { flattenMetadata } from '../../../src/common/metadata-path.js';
 import type { Json, JsonObject } from '../../../src/common/types.js';
 import type { FoundPath, TypeCounts } from '../../../src/database/aggregate/aggregate-api.js';
@@ -13,6 +14,7 @@ import { batchOf, createRandom, openDatabase, testSeed } from '../harness.js';
 // biome-ignore format: a table
 const VALUES: readonly Json[] = [
   'x', 'y', 'é', 0, 1, 1.5, -3, true, false, null, {}, [], [null, 'x'], [[1], {}], [1, 1, 7, true], { c: 1 },
+  2n ** 53n + 1n, [2n ** 63n + 1n, 2 ** 63], 2n ** 63n + 3n,
 ];
 
 function randomDocument(random: () => number): JsonObject {
@@ -27,6 +29,7 @@ type TypeName = keyof TypeCounts;
 
 function typeOf(value: Json): TypeName {
   if (value === null) return 'null';
+  if (typeof value === 'bigint') return 'number';
   return Array.isArray(value) ? 'array' : (typeof value as TypeName);
 }
 
@@ -50,7 +53,9 @@ function expectedPaths(documents: readonly JsonObject[]): FoundPath[] {
     .map(([path, values]) => {
       const arrays = values.filter((value) => Array.isArray(value));
       const scalars = values.flat(1).filter((value) => value !== null && typeof value !== 'object');
-      const numbers = scalars.filter((value) => typeof value === 'number');
+      const numbers = scalars
+        .filter((value) => typeof value === 'number' || typeof value === 'bigint')
+        .sort((a, b) => (a < b ? -1 : 1));
       return {
         path,
         count: values.length,
@@ -58,7 +63,7 @@ function expectedPaths(documents: readonly JsonObject[]): FoundPath[] {
         elementTypes: arrays.length === 0 ? undefined : countTypes(arrays.flat(1)),
         distinctCount: new Set(scalars).size,
         isDistinctExact: true,
-        ...(numbers.length > 0 ? { min: Math.min(...numbers), max: Math.max(...numbers) } : {}),
+        ...(numbers.length > 0 ? { min: numbers[0]!, max: numbers.at(-1)! } : {}),
       };
     });
 }
@@ -88,7 +93,7 @@ test('the schema of random metadata is that of brute force, in pages of any size
     const database = await openDatabase({ limits });
     const collection = await fill(
       database,
-      documents.map((document) => JSON.stringify(document)),
+      documents.map((document) => stringifyExactJson(document)),
     );
     const deleted = documents.flatMap((_, i) => (random() < 0.2 ? [i] : []));
     const ids = deleted.map((i) => `v${i}`);

@@ -4,8 +4,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { SagittaError } from '../../../src/common/errors.js';
+import { parseExactJson, stringifyExactJson } from '../../../src/common/exact-json.js';
 import { resolvePath } from '../../../src/common/metadata-path.js';
-import type { Json, JsonObject } from '../../../src/common/types.js';
+import type { Json, JsonNumber, JsonObject } from '../../../src/common/types.js';
 import type { CollectionHandle } from '../../../src/database/collection-handle.js';
 import type { Database } from '../../../src/database/database.js';
 import { SILENT_OBSERVER } from '../../../src/database/observer.js';
@@ -26,7 +27,9 @@ function randomValue(random: Random): Json | undefined {
   if (kind < 0.15) return [null, {}, [1], []][Math.floor(random() * 4)]!;
   if (kind < 0.55) return Math.floor(random() * 3);
   if (kind < 0.75) return `v${Math.floor(random() ** 3 * 100)}`;
-  if (kind < 0.8) return random() < 0.5;
+  if (kind < 0.78) return random() < 0.5;
+  // Four integers of two float64 values.
+  if (kind < 0.8) return 2n ** 60n + BigInt(Math.floor(random() * 4)) * 100n;
   const elements = Array.from({ length: Math.floor(random() * 4) }, () =>
     random() < 0.5 ? Math.floor(random() * 5) : `v${Math.floor(random() * 10)}`,
   );
@@ -40,7 +43,7 @@ function randomVectors(random: Random, count: number) {
     // Vectors of the value 0 are the best matches, so that its group fills the first searches.
     const isZero = name === 0;
     const values = Array.from({ length: DIMENSION }, () => random() - 0.5 + (isZero ? 2 : 0));
-    const metadata = JSON.stringify({ group, n: i % 10 });
+    const metadata = stringifyExactJson({ group, n: i % 10 });
     return { id: `v${i}`, values: values.map((x) => Math.round(x * 8) / 8), metadata };
   });
 }
@@ -71,18 +74,23 @@ interface Row {
 const rowsOf = ({ matches }: QueryReply): Row[] =>
   matches.map(({ group, id, score }) => ({ group, id, score }));
 
-const RANKS = ['number', 'string', 'boolean'];
+const rankOf = (value: unknown) =>
+  ['number', 'string', 'boolean'].indexOf(typeof value === 'bigint' ? 'number' : typeof value);
 
 /** In the order of values. */
-function distinctValues(value: Json | undefined): (string | number | boolean)[] {
+function distinctValues(value: Json | undefined): (string | JsonNumber | boolean)[] {
   const values = Array.isArray(value) ? value : [value];
   const scalars = values.filter(
-    (one) => typeof one === 'string' || typeof one === 'number' || typeof one === 'boolean',
+    (one) => one !== undefined && one !== null && typeof one !== 'object',
   );
   return [...new Set(scalars)].sort(
     (a, b) =>
-      RANKS.indexOf(typeof a) - RANKS.indexOf(typeof b) ||
-      (typeof a === 'string' ? Buffer.compare(Buffer.from(a), Buffer.from(String(b))) : +a - +b),
+      rankOf(a) - rankOf(b) ||
+      (typeof a === 'string'
+        ? Buffer.compare(Buffer.from(a), Buffer.from(String(b)))
+        : a < b
+          ? -1
+          : Number(a > b)),
   );
 }
 
@@ -96,7 +104,9 @@ async function allGroups(
   assert.equal(ranked.hasMore, false);
   const groups = new Map<Json, Row[]>();
   for (const { id, score, metadata } of ranked.matches) {
-    for (const group of distinctValues(resolvePath(JSON.parse(metadata!) as JsonObject, PATH))) {
+    for (const group of distinctValues(
+      resolvePath(parseExactJson(metadata!) as JsonObject, PATH),
+    )) {
       const rows = groups.get(group) ?? [];
       groups.set(group, rows);
       if (rows.length < size) rows.push({ group, id, score });
@@ -221,7 +231,7 @@ describe('a grouped query', () => {
         return true;
       });
     const sort = [{ field: 'n', order: 'asc' as const }];
-    await expectIssue({ vector, groupBy: 'n', sort }, 'invalid_request', 'group_by');
+    await expectIssue({ vector, groupBy: 'n', topK: 5, sort }, 'invalid_request', 'group_by');
     await expectIssue({ vector, groupSize: 2 }, 'invalid_request', 'group_size');
     await expectIssue({ vector, groupBy: 'n', topK: 10_001 }, 'limit_exceeded', 'top_k');
     await expectIssue(

@@ -64,6 +64,7 @@ function randomQuery(random: () => number): QueryRequest {
     scoreThreshold: maybe(Math.fround(random())),
     includeMetadata: maybe(true),
     includeValues: maybe(true),
+    ...(isSorted ? { topK: 1 + below(20) } : {}),
     sort: isSorted ? [{ field: 'name', order: 'asc' }] : undefined,
   };
 }

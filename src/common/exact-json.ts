@@ -1,0 +1,155 @@
+// JSON with exact integers. A number is read as the nearest float64, except an integer of int64 or uint64
+// that float64 does not have: that is a bigint. So each number has one form: equal ones are equal by `===`,
+// and `<` compares numbers and bigints by value. Decimals and longer integers are rounded.
+
+import { randomUUID } from 'node:crypto';
+import type { Json, JsonNumber } from './types.js';
+
+const INTEGER_MIN = -(2n ** 63n);
+const INTEGER_MAX = 2n ** 64n - 1n;
+
+/** The least positive integer that float64 does not have is 9007199254740993. */
+const LONG_INTEGER = /\d{16}/;
+
+/**
+ * Takes and throws what JSON.parse does. Only numbers inside of members with the names in `within` are exact,
+ * by default all.
+ */
+export function parseExactJson(text: string, within: ReadonlySet<string> | null = null): Json {
+  const value = JSON.parse(text) as Json;
+  // Digits in strings and in decimals cost a second reading, and change nothing.
+  return LONG_INTEGER.test(text) ? new ExactReader(text, within).readValue(within === null) : value;
+}
+
+/** The number that JSON has for an integer. */
+export function numberOf(integer: bigint): JsonNumber {
+  const nearest = Number(integer);
+  if (integer < INTEGER_MIN || integer > INTEGER_MAX || BigInt(nearest) === integer) return nearest;
+  return integer;
+}
+
+/** The greatest float64 below a finite one. */
+export function nextBelow(number: number): number {
+  if (number === 0) return -Number.MIN_VALUE;
+  const bits = new BigInt64Array(Float64Array.of(number).buffer);
+  bits[0]! += number > 0 ? -1n : 1n;
+  return new Float64Array(bits.buffer)[0]!;
+}
+
+/** The greatest float64 that is at most the number. */
+export function float64AtMost(value: JsonNumber): number {
+  const nearest = Number(value);
+  return nearest <= value ? nearest : nextBelow(nearest);
+}
+
+/** Reads JSON that is known to be valid. */
+class ExactReader {
+  readonly #text: string;
+  readonly #within: ReadonlySet<string> | null;
+  #at = 0;
+
+  constructor(text: string, within: ReadonlySet<string> | null) {
+    this.#text = text;
+    this.#within = within;
+  }
+
+  readValue(isExact: boolean): Json {
+    const first = this.#skipSpace();
+    if (first === '{') return this.#readObject(isExact);
+    if (first === '[') return this.#readArray(isExact);
+    if (first === '"') return this.#readString();
+    const scalar = this.#take(/[^\s,\]}]+/y);
+    const isLong = isExact && /^-?\d{16,20}$/.test(scalar);
+    return isLong ? numberOf(BigInt(scalar)) : (JSON.parse(scalar) as Json);
+  }
+
+  #readObject(isExact: boolean): Json {
+    const object: Json = {};
+    while (this.#next('}')) {
+      const name = this.#readString();
+      this.#skipSpace();
+      this.#at++;
+      const value = this.readValue(isExact || this.#within?.has(name) === true);
+      // As JSON.parse does it: a member like any other.
+      if (name !== '__proto__') object[name] = value;
+      else {
+        Object.defineProperty(object, name, {
+          value,
+          enumerable: true,
+          configurable: true,
+          writable: true,
+        });
+      }
+    }
+    return object;
+  }
+
+  #readArray(isExact: boolean): Json[] {
+    const array: Json[] = [];
+    while (this.#next(']')) array.push(this.readValue(isExact));
+    return array;
+  }
+
+  /** Goes over the opening bracket or a comma to a member or an element; over `end`, and false, after the last. */
+  #next(end: string): boolean {
+    const isLast = this.#skipSpace() === end;
+    this.#at++;
+    if (isLast) return false;
+    if (this.#skipSpace() !== end) return true;
+    this.#at++;
+    return false;
+  }
+
+  #readString(): string {
+    const text = this.#take(/"(?:[^"\\]|\\.)*"/y);
+    return text.includes('\\') ? (JSON.parse(text) as string) : text.slice(1, -1);
+  }
+
+  #skipSpace(): string {
+    this.#take(/\s*/y);
+    return this.#text[this.#at]!;
+  }
+
+  #take(pattern: RegExp): string {
+    pattern.lastIndex = this.#at;
+    const [found] = pattern.exec(this.#text)!;
+    this.#at += found.length;
+    return found;
+  }
+}
+
+/**
+ * A number as JSON that `parseExactJson` reads as the same one. JSON.stringify writes the shortest digits
+ * that are nearest to a float64, which as an integer are another number.
+ */
+export function numberText(value: JsonNumber): string {
+  return String(needsDigits(value) ? BigInt(value) : value);
+}
+
+function needsDigits(value: unknown): value is JsonNumber {
+  if (typeof value === 'bigint') return true;
+  // From 2^64 on no integer is exact.
+  return (
+    typeof value === 'number' &&
+    Math.abs(value) > Number.MAX_SAFE_INTEGER &&
+    Math.abs(value) < 2 ** 64
+  );
+}
+
+/** Stands before the digits of an integer in a string that nobody else can know. */
+const MARK = `integer ${randomUUID()} `;
+const MARKED = new RegExp(`"${MARK}(-?\\d+)"`, 'g');
+
+/** As JSON.stringify, but `parseExactJson` reads the same numbers. */
+export function stringifyExactJson(
+  value: unknown,
+  replacer: (value: unknown) => unknown = (member) => member,
+): string {
+  let hasMarks = false;
+  const text = JSON.stringify(value, (_key, member: unknown) => {
+    if (!needsDigits(member)) return replacer(member);
+    hasMarks = true;
+    return `${MARK}${numberText(member)}`;
+  });
+  return hasMarks ? text.replace(MARKED, '$1') : text;
+}
