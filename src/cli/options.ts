@@ -3,7 +3,7 @@
 
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { JsonObject } from '../common/types.js';
 import { CliError, fileErrorText, usageError } from './failure.js';
 
@@ -56,6 +56,12 @@ function expandRange(text: string): string[] {
     { length: to - from + 1 },
     (_, at) => prefix! + String(from + at).padStart(width, '0'),
   );
+}
+
+/** `--decimal`, for CSV. */
+export function decimalOption(): Option {
+  const description = 'decimal point of a CSV file; , for 0,5 (default: .)';
+  return new Option('--decimal <character>', description).choices(['.', ',']);
 }
 
 /** A JSON object given inline or as `@file`. `name` is the option's name, for errors. */

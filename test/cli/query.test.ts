@@ -50,6 +50,12 @@ describe('what a query is near to', () => {
     });
   }
 
+  it('--vector refuses two kinds of separators, which may have decimal commas', async () => {
+    const { code, stderr } = await sagitta(['query', 'points', '--vector', '0,5 1,5']);
+    assert.equal(code, 2);
+    assert.match(stderr, /--vector: found "," and " " between the values, expected one separator/);
+  });
+
   it('--vector @file reads the vector from a file', async () => {
     const path = join(folder.path, 'vector.json');
     await writeFile(path, '[1, 0]\n');

@@ -52,7 +52,7 @@ describe('vectorOf', () => {
   });
 
   test('is undefined for other text, single numbers and mixed arrays', () => {
-    for (const cell of ['a long text', '12', '', [1, 'x'], [], 7, null, { a: 1 }]) {
+    for (const cell of ['a long text', '12', '', [1, 'x'], [], 7, null, { a: 1 }, '0,1 0,2']) {
       assert.equal(vectorOf(cell), undefined, JSON.stringify(cell));
     }
   });

@@ -6,7 +6,7 @@ import { addConnectionOptions, type ConnectionOptions, connect, urlOf } from '..
 import { CliError, EXIT_CODES, EXIT_CODES_TEXT, usageError } from '../failure.js';
 import type { ImportChoices, ImportResult } from '../import/import-files.js';
 import { ImportJournal, stateDirectory } from '../import/journal.js';
-import { expandColumns, splitNames, wholeNumber } from '../options.js';
+import { decimalOption, expandColumns, splitNames, wholeNumber } from '../options.js';
 import { createProgress } from '../progress.js';
 import { FORMAT_NAMES, FORMATS } from '../readers/formats.js';
 import { STDIN } from '../readers/source.js';
@@ -70,6 +70,7 @@ export function defineImport(command: Command): void {
       expandColumns,
     )
     .option('--delimiter <character>', 'CSV delimiter (default: comma; tab for .tsv)')
+    .addOption(decimalOption())
     .option('--dataset <name>', 'HDF5 dataset (default: train) or array of an npz file')
     .option('--ids <file>', 'ids for npy, fvecs, …: one per line')
     .option('--metadata <file>', 'metadata for npy, fvecs, …: one JSON object per line')
@@ -155,10 +156,10 @@ function checkOptions(paths: readonly string[], options: ImportOptions): void {
 /** The options that decide how rows are read; with different ones an import cannot be resumed. */
 function readingOptions(options: ImportOptions): string {
   const { format, idField, valuesField, vectorColumns, delimiter, fields, dataset } = options;
-  const { ids, metadata, rowIds } = options;
+  const { ids, metadata, rowIds, exclude, decimal } = options;
   return JSON.stringify([
     ...[format, idField, valuesField, vectorColumns, delimiter, fields, dataset],
-    ...[ids, metadata, rowIds, options.exclude],
+    ...[ids, metadata, rowIds, exclude, decimal],
   ]);
 }
 

@@ -5,7 +5,7 @@ import type { JsonObject, Metric } from '../../common/types.js';
 import { type CliError, usageError } from '../failure.js';
 import { readFilter } from '../options.js';
 import { checkOptions, type FormatName, formatOf, openRows } from '../readers/formats.js';
-import type { ReadOptions, RowReader } from '../readers/row-batch.js';
+import type { DecimalPoint, ReadOptions, RowReader } from '../readers/row-batch.js';
 import { type InputSource, openSource } from '../readers/source.js';
 import type { ResultFormat } from '../writers/formats.js';
 import type { OutputFileOptions } from '../writers/output-file.js';
@@ -17,6 +17,8 @@ export interface QueryFileOptions extends OutputFileOptions<ResultFormat> {
   readonly idField?: string;
   readonly valuesField?: string;
   readonly vectorColumns?: readonly string[];
+  readonly delimiter?: string;
+  readonly decimal?: DecimalPoint;
   readonly dataset?: string;
   readonly recall?: string;
   readonly topK?: number;
@@ -44,12 +46,14 @@ export async function openQueries(options: QueryFileOptions, rows: number): Prom
     // Other columns of the file are ignored.
     fields: [],
     vectorColumns: options.vectorColumns,
-    delimiter: undefined,
+    delimiter: options.delimiter,
+    decimal: options.decimal,
     dataset: options.dataset ?? (format === 'hdf5' ? HDF5_DATASET_DEFAULT : undefined),
     rowsPerBatch: rows,
   };
-  const { idField, valuesField, vectorColumns, dataset } = options;
-  checkOptions(source.name, format, { idField, valuesField, vectorColumns, dataset });
+  const { idField, valuesField, vectorColumns, delimiter, decimal, dataset } = options;
+  const given = { idField, valuesField, vectorColumns, delimiter, decimal, dataset };
+  checkOptions(source.name, format, given);
   const reader = await openRows(source, format, reading);
   return { source, reader };
 }

@@ -4,11 +4,13 @@
 import { randomUUID } from 'node:crypto';
 import { type Command, Option } from 'commander';
 import type { Match, QueryReply, QueryRequest } from '../../client/client.js';
+import { splitNumbers } from '../../common/number-list.js';
 import { METRICS, type Metric } from '../../common/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../failure.js';
 import {
   anyNumber,
+  decimalOption,
   expandColumns,
   parseJson,
   readFilter,
@@ -17,7 +19,7 @@ import {
   wholeNumber,
 } from '../options.js';
 import { FORMAT_NAMES, type FormatName } from '../readers/formats.js';
-import { show } from '../readers/row-batch.js';
+import { type DecimalPoint, show } from '../readers/row-batch.js';
 import { tableForStdout } from '../table.js';
 import { RESULT_FORMATS, type ResultFormat } from '../writers/formats.js';
 import { addOutputFileOptions, type OutputFileOptions } from '../writers/output-file.js';
@@ -69,6 +71,8 @@ interface QueryOptions extends ConnectionOptions, OutputFileOptions<ResultFormat
   readonly idField?: string;
   readonly valuesField?: string;
   readonly vectorColumns?: readonly string[];
+  readonly delimiter?: string;
+  readonly decimal?: DecimalPoint;
   readonly dataset?: string;
   readonly recall?: string;
   readonly vector?: string;
@@ -149,6 +153,8 @@ export function defineQuery(command: Command): void {
     .option('--id-field <name>', 'field of the id in that file (default: id)')
     .option('--values-field <name>', 'field of the vector in that file')
     .option('--vector-columns <names>', 'CSV columns with one value each: d0..d767', expandColumns)
+    .option('--delimiter <character>', 'delimiter of a CSV file (default: comma; tab for .tsv)')
+    .addOption(decimalOption())
     .option('--dataset <name>', 'HDF5 dataset (default: test) or array of an npz file')
     .option('--recall <file>', 'measure the recall of these results for the queries of --file');
   addOutputFileOptions(command, RESULT_FORMATS).addHelpText('after', EXAMPLES);
@@ -193,6 +199,8 @@ const FILE_ONLY = [
   'idField',
   'valuesField',
   'vectorColumns',
+  'delimiter',
+  'decimal',
   'dataset',
 ] as const;
 /** What --recall has no use for: it writes no results, and compares with all of them. */
@@ -318,18 +326,25 @@ function readVector(option: string): readonly number[] | string {
   return vector as number[] | string;
 }
 
-/** Whether it is numbers alone. Base64 has neither commas nor blanks; digits can be base64. */
+/** Whether it is numbers alone. Base64 has no separators; digits can be base64. */
 function isNumberList(text: string): boolean {
   if (/^[[{"]/.test(text)) return false;
-  if (/[,\s]/.test(text)) return true;
+  if (/[,;\s]/.test(text)) return true;
   const bytes = Buffer.from(text, 'base64');
   const isBase64 = bytes.length % 4 === 0 && bytes.toString('base64') === text;
   return !isBase64 && Number.isFinite(Number(text));
 }
 
-/** `1, 2.5, -3` or `1 2.5 -3`. */
+/** `1, 2.5, -3`, `1 2.5 -3` or `1;2.5;-3`. */
 function readNumberList(text: string): readonly number[] {
-  return text.split(/\s*,\s*|\s+/).map((part, at) => {
+  const { texts, separators } = splitNumbers(text);
+  if (separators.length > 1) {
+    const found = separators.map((each) => show(each)).join(' and ');
+    throw usageError(
+      `--vector: found ${found} between the values, expected one separator, and decimal points`,
+    );
+  }
+  return texts.map((part, at) => {
     const value = Number(part);
     if (/^[-+.\d]/.test(part) && Number.isFinite(value)) return value;
     throw usageError(`--vector: value ${at + 1} is ${show(part)}, expected a number`);

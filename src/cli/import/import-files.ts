@@ -10,6 +10,7 @@ import type { Progress } from '../progress.js';
 import { checkOptions, FORMATS, type FormatName, formatOf, openRows } from '../readers/formats.js';
 import {
   checkBatchDimension,
+  type DecimalPoint,
   type RowBatch,
   type RowReader,
   type TargetVectors,
@@ -29,6 +30,7 @@ export interface ImportChoices {
   readonly valuesField?: string;
   readonly vectorColumns?: readonly string[];
   readonly delimiter?: string;
+  readonly decimal?: DecimalPoint;
   readonly fields?: readonly string[];
   readonly exclude?: readonly string[];
   readonly dataset?: string;
@@ -169,6 +171,7 @@ async function openReader(
     exclude: options.exclude,
     vectorColumns: options.vectorColumns,
     delimiter: options.delimiter,
+    decimal: options.decimal,
     dataset: options.dataset,
     rowsPerBatch: options.batch,
     vectors,

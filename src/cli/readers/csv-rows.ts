@@ -1,9 +1,11 @@
 // Rows from CSV with a header line. The vector is one cell ("[0.1, 0.2]", "0.1 0.2", "0.1;0.2") or one
 // column per value. Other columns become metadata: unquoted cells that are JSON numbers, true or false
-// keep their type, empty ones become null, quoted ones are text.
+// keep their type, empty ones become null, quoted ones are text. Numbers have decimal points, or decimal
+// commas if the options say so: a cell that fits both is refused instead of guessed.
 
 import { pipeline, Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
+import { splitNumbers } from '../../common/number-list.js';
 import { VECTOR_NAMES } from '../../formats/arrow/column-choice.js';
 import { CliError, usageError } from '../failure.js';
 import { listNames, noSuchName } from '../names.js';
@@ -19,6 +21,7 @@ import type { InputSource } from './source.js';
 import { checkUtf8, textChunks } from './utf8.js';
 
 const JSON_SCALAR = /^(-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|true|false)$/;
+const COMMA_DECIMAL = /^-?(0|[1-9]\d*),\d+([eE][+-]?\d+)?$/;
 
 interface CsvItem {
   readonly record: string[];
@@ -55,6 +58,7 @@ async function* readCsv(
   const location = (line: number): string => `${name}:${line}`;
   const isTabbed = /\.(tsv|tab)(\.gz)?$/i.test(name);
   const delimiter = options.delimiter ?? (isTabbed ? '\t' : ',');
+  const numbers = numbersOf(options.decimal, delimiter);
   const parser = parse({
     delimiter,
     skip_empty_lines: true,
@@ -78,7 +82,8 @@ async function* readCsv(
       if (row++ < startRow) continue;
       const quoted = columns.fields.length === 0 ? [] : quotedCells(raw, delimiter);
       const cells = { texts: record, quoted };
-      const batch = builder.add(rowOf(location(info.lines), info.lines, cells, columns, options));
+      const parsed = rowOf(location(info.lines), cells, columns, numbers, options);
+      const batch = builder.add({ number: info.lines, ...parsed });
       if (batch !== undefined) yield batch;
     }
   } catch (error) {
@@ -169,41 +174,83 @@ function defaultVectorColumn(name: string, names: readonly string[]): number {
   );
 }
 
+/** How the numbers of a file are written. */
+interface NumberStyle {
+  readonly hasDecimalCommas: boolean;
+  /** Whether a quoted cell may be a number: a decimal comma has to be quoted between commas. */
+  readonly mayBeQuoted: boolean;
+}
+
+function numbersOf(decimal: ReadOptions['decimal'], delimiter: string): NumberStyle {
+  const hasDecimalCommas = decimal === ',';
+  return { hasDecimalCommas, mayBeQuoted: hasDecimalCommas && delimiter === ',' };
+}
+
 function rowOf(
   location: string,
-  number: number,
   cells: Cells,
   columns: Columns,
+  numbers: NumberStyle,
   options: ReadOptions,
-): { number: number; id: string | undefined; values: Float32Array; metadata: string } {
+): { id: string | undefined; values: Float32Array; metadata: string } {
   const id = columns.id === undefined ? undefined : cells.texts[columns.id]!;
   if (id === '') throw rowError(location, `${options.idField ?? 'id'} is empty`);
   const texts = columns.hasValuesCell
-    ? splitVector(cells.texts[columns.values[0]!]!)
+    ? splitVector(location, cells.texts[columns.values[0]!]!, numbers)
     : columns.values.map((index) => cells.texts[index]!);
   const values = new Float32Array(texts.length);
   for (let at = 0; at < values.length; at++) {
-    const text = texts[at]!.trim();
-    values[at] = text === '' ? Number.NaN : Number(text);
-    if (Number.isFinite(values[at])) continue;
-    throw rowError(location, `value ${at + 1} is ${show(text)}, expected a float32 number`);
+    values[at] = numberOf(texts[at]!.trim(), numbers);
+    if (!Number.isFinite(values[at])) throw notNumber(location, at, texts[at]!.trim(), numbers);
   }
-  return { number, id, values, metadata: metadataOf(location, cells, columns) };
+  return { id, values, metadata: metadataOf(location, cells, columns, numbers) };
 }
 
-/** `[0.1, 0.2]`, `0.1 0.2`, `0.1;0.2`, `{0.1,0.2}`. */
-function splitVector(text: string): string[] {
-  const inner = text.replace(/^\s*[[({]?\s*/, '').replace(/\s*[\])}]?\s*$/, '');
-  return inner === '' ? [] : inner.split(/\s*[,;]\s*|\s+/);
+/** NaN for other text. */
+function numberOf(text: string, { hasDecimalCommas }: NumberStyle): number {
+  if (text === '') return Number.NaN;
+  if (!hasDecimalCommas) return Number(text);
+  // A point separates thousands where commas are decimal, so it is refused rather than guessed.
+  return text.includes('.') ? Number.NaN : Number(text.replace(',', '.'));
+}
+
+function notNumber(location: string, at: number, text: string, numbers: NumberStyle): CliError {
+  const { hasDecimalCommas } = numbers;
+  const style = hasDecimalCommas ? ' with a decimal comma, as --decimal says' : '';
+  const isOther =
+    !hasDecimalCommas && Number.isFinite(numberOf(text, { ...numbers, hasDecimalCommas: true }));
+  const hint = isOther ? `; ${DECIMAL_HINT}` : '';
+  return rowError(
+    location,
+    `value ${at + 1} is ${show(text)}, expected a float32 number${style}${hint}`,
+  );
+}
+
+const DECIMAL_HINT = 'if commas are decimal, use --decimal ,';
+
+function splitVector(
+  location: string,
+  text: string,
+  { hasDecimalCommas }: NumberStyle,
+): readonly string[] {
+  const { texts, separators } = splitNumbers(text, hasDecimalCommas);
+  if (separators.length <= 1) return texts;
+  const found = separators.map((each) => show(each)).join(' and ');
+  throw rowError(
+    location,
+    `found ${found} between the values of ${show(text)}, expected one separator` +
+      (hasDecimalCommas ? ' and decimal commas' : `; ${DECIMAL_HINT}`),
+  );
 }
 
 function metadataOf(
   location: string,
   { texts, quoted }: Cells,
   { metadata, fields }: Columns,
+  numbers: NumberStyle,
 ): string {
   const further = fields
-    .map(({ key, index }) => key + cellText(texts[index]!, quoted[index] === true))
+    .map(({ key, index }) => key + cellText(texts[index]!, quoted[index] === true, numbers))
     .join(',');
   const text = metadata === undefined ? '' : texts[metadata]!.trim();
   if (text === '') return `{${further}}`;
@@ -228,8 +275,14 @@ function metadataOf(
   return isEmpty ? `{${further}}` : `${text.slice(0, -1)},${further}}`;
 }
 
-function cellText(text: string, isQuoted: boolean): string {
+function cellText(text: string, isQuoted: boolean, numbers: NumberStyle): string {
+  const { hasDecimalCommas, mayBeQuoted } = numbers;
+  if (hasDecimalCommas && (!isQuoted || mayBeQuoted) && COMMA_DECIMAL.test(text)) {
+    return text.replace(',', '.');
+  }
   if (isQuoted) return JSON.stringify(text);
   if (text === '') return 'null';
+  // Where commas are decimal, a point separates thousands, perhaps.
+  if (hasDecimalCommas && text.includes('.')) return JSON.stringify(text);
   return JSON_SCALAR.test(text) ? text : JSON.stringify(text);
 }

@@ -131,6 +131,7 @@ const FORMAT_OPTIONS = {
   exclude: ['--exclude', ({ hasMetadata }: Format) => hasMetadata],
   vectorColumns: ['--vector-columns', (format: Format) => format === FORMATS.csv],
   delimiter: ['--delimiter', (format: Format) => format === FORMATS.csv],
+  decimal: ['--decimal', (format: Format) => format === FORMATS.csv],
   dataset: ['--dataset', (format: Format) => format === FORMATS.hdf5 || format === FORMATS.npz],
 } as const;
 

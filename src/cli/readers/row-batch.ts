@@ -28,6 +28,9 @@ export interface RowReader {
   batches(startRow: number): AsyncIterable<RowBatch>;
 }
 
+/** What separates the fraction of a number. */
+export type DecimalPoint = '.' | ',';
+
 export interface ReadOptions {
   /** Field of the id; undefined: `id`, if there is one. */
   readonly idField: string | undefined;
@@ -41,6 +44,8 @@ export interface ReadOptions {
   readonly vectorColumns: readonly string[] | undefined;
   /** CSV only; undefined: tab for .tsv, else comma. */
   readonly delimiter: string | undefined;
+  /** CSV only; absent: `.`. */
+  readonly decimal?: DecimalPoint | undefined;
   /** The dataset of an HDF5 file or the array of an npz archive; undefined: the default of the format. */
   readonly dataset: string | undefined;
   readonly rowsPerBatch: number;

@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { elementsOf } from '../../../src/cli/readers/byte-stream.js';
-import { folderOfTests } from './read-files.js';
+import type { ReadOptions } from '../../../src/cli/readers/row-batch.js';
+import { folderOfTests, vectorsOf } from './read-files.js';
 
 const { batchesOf, path, write } = folderOfTests();
 
@@ -77,6 +78,85 @@ describe('CSV', () => {
       '{"a":7,"b":"7","c":null}',
       '{"a":"a \\"b\\", c","b":"8\\n9","c":""}',
       '{"a":"\\"7\\"","b":true,"c":"true"}',
+    ]);
+  });
+
+  const readCsv = async (text: string, options: Partial<ReadOptions> = {}) => {
+    const [batch] = await batchesOf(write('numbers.csv', text), { rowsPerBatch: 10, ...options });
+    return { values: vectorsOf([batch!]), metadata: batch!.metadata };
+  };
+  const semicolons = { delimiter: ';' };
+
+  it('refuses a vector with two kinds of separators, which may have decimal commas', async () => {
+    for (const [cell, found] of [
+      ['0,1 0,2 0,3', '"," and " "'],
+      ['0,1;0,2;0,3', '"," and ";"'],
+      ['[0,1; 0,2; 0,3]', '"," and ";"'],
+      ['0,1, 0,2', '"," and ", "'],
+      ['1,2, 3', '"," and ", "'],
+      ['1 2;3 4', '";" and " "'],
+      ['0.1, 0.2 0.3', '"," and " "'],
+    ] as const) {
+      const text = `id;values\na;1 2\nb;"${cell}"\n`;
+      await assert.rejects(readCsv(text, semicolons), (error: Error) => {
+        assert.ok(error.message.includes('numbers.csv:3: found '), error.message);
+        assert.ok(error.message.includes(`found ${found} between the values of`), error.message);
+        assert.match(error.message, /expected one separator; .* use --decimal ,$/);
+        return true;
+      });
+    }
+    for (const cell of [
+      '1, 2, 3',
+      '1,2,3',
+      '1 , 2,\n3',
+      '1,2,\n3',
+      '1  2\n3',
+      '1;2; 3',
+      '{1.0,2, 3}',
+    ]) {
+      const { values } = await readCsv(`id;values\na;"${cell}"\n`, semicolons);
+      assert.deepEqual(values, [[1, 2, 3]], cell);
+    }
+  });
+
+  it('reads decimal commas of vectors where --decimal says so', async () => {
+    const options = { ...semicolons, decimal: ',' } as const;
+    for (const cell of ['0,5 -1,25 2', '0,5;-1,25;2', '[0,5; -1,25e0; 2,]', '0,5, -1,25, 2']) {
+      const { values } = await readCsv(`values\n"${cell}"\n`, options);
+      assert.deepEqual(values, [[0.5, -1.25, 2]], cell);
+    }
+    const { values } = await readCsv('x;y\n0,5;2\n', { ...options, vectorColumns: ['x', 'y'] });
+    assert.deepEqual(values, [[0.5, 2]]);
+    for (const [cell, message] of [
+      ['1,5;2 3,5', /:2: found ";" and " " between .*, expected one separator and decimal commas$/],
+      ['1,5;1.000', /:2: value 2 is "1\.000", expected a float32 number with a decimal comma/],
+      ['1,5;1,0,0', /:2: value 2 is "1,0,0", expected a float32 number with a decimal comma/],
+    ] as const) {
+      await assert.rejects(readCsv(`values\n"${cell}"\n`, options), message);
+    }
+  });
+
+  it('names --decimal for a decimal comma in a column of a value', async () => {
+    const columns = { ...semicolons, vectorColumns: ['x', 'y'] };
+    await assert.rejects(
+      readCsv('x;y\n0,5;2\n', columns),
+      /:2: value 1 is "0,5", expected a float32 number; if commas are decimal, use --decimal ,$/,
+    );
+    await assert.rejects(readCsv('x;y\n2;a\n', columns), /value 2 is "a", .* float32 number$/);
+  });
+
+  it('reads decimal commas of metadata where --decimal says so', async () => {
+    const text = 'values;a;b;c;d\n1 2;2,5;"2,5";1.000;7\n';
+    assert.deepEqual((await readCsv(text, semicolons)).metadata, [
+      '{"a":"2,5","b":"2,5","c":1.000,"d":7}',
+    ]);
+    assert.deepEqual((await readCsv(text, { ...semicolons, decimal: ',' })).metadata, [
+      '{"a":2.5,"b":"2,5","c":"1.000","d":7}',
+    ]);
+    // Between commas such a number is quoted.
+    const quoted = 'values,a,b\n1 2,"-2,5e3","1,2,3"\n';
+    assert.deepEqual((await readCsv(quoted, { decimal: ',' })).metadata, [
+      '{"a":-2.5e3,"b":"1,2,3"}',
     ]);
   });
 });

@@ -1,5 +1,7 @@
 // What the values of cells mean: numbers, vectors, JSON, and how they are shown.
 
+import { splitNumbers } from '../../../common/number-list.js';
+
 /** NaN for what is no number. */
 export function numberOf(cell: unknown): number {
   if (typeof cell === 'string') return cell.trim() === '' ? Number.NaN : Number(cell);
@@ -27,9 +29,9 @@ const BASE64 = /^[A-Za-z0-9+/]{8,}={0,2}$/;
 
 function vectorOfText(text: string): ArrayLike<number> | undefined {
   if (NUMBERS.test(text)) {
-    const inner = text.replace(/^\s*[[({]?\s*/, '').replace(/\s*[\])}]?\s*$/, '');
-    const numbers = inner.split(/\s*[,;]\s*|\s+/).map(Number);
-    return numbers.length > 1 ? numbers : undefined;
+    const { texts, separators } = splitNumbers(text);
+    // Several separators mean decimal commas, probably: no guess is better than a wrong one.
+    return texts.length > 1 && separators.length === 1 ? texts.map(Number) : undefined;
   }
   if (!BASE64.test(text) || text.length % 4 !== 0) return undefined;
   const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
