@@ -64,8 +64,10 @@ export interface JoinRequest<Metadata extends object = JsonObject> {
   readonly filter?: Filter<Metadata>;
   /** Selects the rows that are searched. */
   readonly withFilter?: JsonObject;
-  /** Joins only so many rows; in a join with itself they are searched in a sample, too. */
+  /** Joins only so many rows of this collection. */
   readonly sample?: number;
+  /** Searches only so many rows: in a join with itself those of `sample`, if it is the same number. */
+  readonly withSample?: number;
   /** Another one gives another sample; 0 when absent. */
   readonly seed?: number;
   /** Whether a row is excluded from its own matches; true by default in a join with itself. */
@@ -252,6 +254,7 @@ export function wireJoin(request: JoinRequest) {
     filter: request.filter,
     with_filter: request.withFilter,
     sample: request.sample,
+    with_sample: request.withSample,
     seed: request.seed,
     exclude_self: request.excludeSelf,
     unordered_pairs: request.unorderedPairs,

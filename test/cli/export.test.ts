@@ -77,6 +77,30 @@ it('join --unordered-pairs gives each pair once, and join says how far it is', a
   assert.equal((await sagitta(pairs)).stdout.trimEnd().split('\n').length, 1 + 12 * 11);
 });
 
+it('join --sample finds the nearest of all rows, and with --with-sample those of a sample', async () => {
+  const ask = ['join', 'points', '-k', '1', '--sample', '4', '--seed', '1'];
+  const matches = async (...args: string[]) =>
+    (await sagitta([...ask, ...args])).stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { id: string; matches: { id: string }[] });
+  const rows = await matches();
+  assert.equal(rows.length, 4);
+  // p11 has the greatest product with every point.
+  for (const {
+    id,
+    matches: [best],
+  } of rows)
+    assert.equal(best!.id, id === 'p11' ? 'p10' : 'p11');
+  const sampled = await matches('--with-sample', '4', '--include-self');
+  const ids = rows.map(({ id }) => id);
+  const greatest = ids.toSorted((a, b) => Number(b.slice(1)) - Number(a.slice(1)))[0];
+  assert.deepEqual(
+    sampled.map(({ id, matches: [best] }) => [id, best!.id]),
+    ids.map((id) => [id, greatest]),
+  );
+});
+
 it('CSV of an export or a join without rows has a header line', async () => {
   const none = ['--filter', '{"name":"none"}', '--format', 'csv'];
   assert.equal(await exported(none), 'id,values,metadata\n');

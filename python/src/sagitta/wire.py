@@ -1654,10 +1654,14 @@ Join = TypedDict(
         "filter": NotRequired[JsonObject],
         # Selects the vectors that are searched.
         "with_filter": NotRequired[JsonObject],
-        # Joins only so many of the vectors that pass `filter`, chosen by hashes of their ids; in a
-        # join of a collection with itself they are searched in a sample, too.
+        # Joins only so many of the vectors that pass `filter`, chosen by hashes of their ids. Their
+        # matches are of all vectors that are searched.
         "sample": NotRequired[int],
-        # With `sample`: another seed gives another sample. By default `0`.
+        # Searches only so many of the vectors that pass `with_filter`, chosen alike: in a join of a
+        # collection with itself by the same number as `sample`, the same ones. The nearest in a
+        # sample are not the nearest of all.
+        "with_sample": NotRequired[int],
+        # With `sample` or `with_sample`: another seed gives another sample. By default `0`.
         "seed": NotRequired[int],
         # Whether to exclude matches with the id of the vector itself. By default true if a
         # collection is joined with itself, false otherwise.

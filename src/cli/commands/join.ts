@@ -27,7 +27,9 @@ Searches for every vector of the collection, in the collection of --with or, by
 default, in the same one, where a vector does not match itself. NDJSON has one
 line per vector with its matches; CSV, Arrow and Parquet have one row per match.
 With --unordered-pairs, each pair of near vectors comes once, instead of from
-both sides.
+both sides. --sample joins some of the vectors, with the matches that they have
+in all of them; with --with-sample, matches are searched in a sample, too: the
+same one, where a collection is joined with itself and both numbers are equal.
 
 Examples:
   $ sagitta join articles --score-threshold 0.95 --unordered-pairs \\
@@ -45,6 +47,7 @@ interface JoinOptions extends ConnectionOptions, OutputFileOptions<MatchFormat> 
   readonly filter?: string;
   readonly withFilter?: string;
   readonly sample?: number;
+  readonly withSample?: number;
   readonly seed?: number;
   readonly includeSelf?: boolean;
   readonly unorderedPairs?: boolean;
@@ -60,7 +63,8 @@ export function defineJoin(command: Command): void {
     .option('--score-threshold <n>', 'minimum score of a match', anyNumber('--score-threshold'))
     .option('--filter <json|@file>', 'only these vectors as queries')
     .option('--with-filter <json|@file>', 'only these vectors as matches')
-    .option('--sample <n>', 'only so many vectors, chosen by their ids', wholeNumber(1, 1e12))
+    .option('--sample <n>', 'only so many queries, chosen by their ids', wholeNumber(1, 1e12))
+    .option('--with-sample <n>', 'search only so many vectors', wholeNumber(1, 1e12))
     .option('--seed <n>', 'another seed gives another sample', wholeNumber(0, 2 ** 32 - 1))
     .option('--include-self', 'let a vector match itself')
     .option('--unordered-pairs', 'each pair once; with --score-threshold alone')
@@ -85,6 +89,7 @@ async function runJoin(id: string, options: JoinOptions): Promise<void> {
     ...(filter !== undefined && { filter: readFilter('--filter', filter) }),
     ...(withFilter !== undefined && { withFilter: readFilter('--with-filter', withFilter) }),
     ...(options.sample !== undefined && { sample: options.sample }),
+    ...(options.withSample !== undefined && { withSample: options.withSample }),
     ...(options.seed !== undefined && { seed: options.seed }),
     ...(options.includeSelf && { excludeSelf: false }),
     ...(options.unorderedPairs && { unorderedPairs: true }),

@@ -44,8 +44,10 @@ export interface JoinRequest {
   readonly filter?: JsonObject | undefined;
   /** For the rows that are searched. */
   readonly withFilter?: JsonObject | undefined;
-  /** Of the rows of the collection that pass; in a join with itself of the rows that are searched, too. */
+  /** Of the rows of the collection that pass. */
   readonly sample?: SampleRequest | undefined;
+  /** Of the rows that are searched and pass: in a join with itself the same ones, if the sample is the same. */
+  readonly withSample?: SampleRequest | undefined;
   /** Leaves out the match that has the id of its row. Absent: true where a collection is joined with itself. */
   readonly excludeSelf?: boolean | undefined;
   /** Each pair once, as a match of the row that came first; in a join with itself, without `topK`. */
@@ -134,9 +136,8 @@ export async function runJoin(
     filters.filter(snapshot.views, filter, signal),
     filters.filter(withSnapshot.views, withFilter, signal),
   ]);
-  const { sample } = request;
+  const { sample, withSample } = request;
   const views = await selectRows(passing, using, sample, pool);
-  const withSample = searched === collection ? sample : undefined;
   const withViews = await selectRows(withPassing, withUsing, withSample, pool);
   const metric = request.metric ?? withShape.metric;
   const target = searchTarget(withViews);

@@ -145,14 +145,11 @@ export function aggregationCost({ facets = [], stats = [] }: AggregationRequest)
   return facets.length + stats.length;
 }
 
-export function toSample({
-  sample,
-  seed = 0,
-}: {
-  readonly sample?: number | undefined;
-  readonly seed?: number | undefined;
-}): SampleRequest | undefined {
-  return sample === undefined ? undefined : { count: sample, seed };
+export function toSample(
+  count: number | undefined,
+  seed: number | undefined = 0,
+): SampleRequest | undefined {
+  return count === undefined ? undefined : { count, seed };
 }
 
 /** Rounded as scores of replies are: a match passes with its own score, from any kind of reply. */

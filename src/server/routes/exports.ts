@@ -80,7 +80,7 @@ export function exportRoutes(services: RouteServices): Route[] {
           includeMetadata: query.include_metadata,
           hasTypedMetadata,
           filter: query.filter,
-          sample: toSample(query),
+          sample: toSample(query.sample, query.seed),
           ...(format === 'ndjson' ? { chunkBytesMax: LINES_CHUNK_BYTES } : {}),
         },
         { signal },

@@ -63,9 +63,15 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
           .meta({ description: 'Selects the vectors that are searched.' }),
         sample: sample.optional().meta({
           description:
-            'Joins only so many of the vectors that pass `filter`, chosen by hashes of their ids; in a join of a collection with itself they are searched in a sample, too.',
+            'Joins only so many of the vectors that pass `filter`, chosen by hashes of their ids. Their matches are of all vectors that are searched.',
         }),
-        seed,
+        with_sample: sample.optional().meta({
+          description:
+            'Searches only so many of the vectors that pass `with_filter`, chosen alike: in a join of a collection with itself by the same number as `sample`, the same ones. The nearest in a sample are not the nearest of all.',
+        }),
+        seed: seed.meta({
+          description: 'With `sample` or `with_sample`: another seed gives another sample.',
+        }),
         exclude_self: z.boolean().optional().meta({
           description:
             'Whether to exclude matches with the id of the vector itself. By default true if a collection is joined with itself, false otherwise.',
@@ -131,10 +137,12 @@ const SEED_ALONE = {
 
 function isSeedOfSample({
   sample,
+  with_sample: withSample,
   seed,
 }: {
   sample?: number | undefined;
+  with_sample?: number | undefined;
   seed?: number | undefined;
 }): boolean {
-  return seed === undefined || sample !== undefined;
+  return seed === undefined || sample !== undefined || withSample !== undefined;
 }

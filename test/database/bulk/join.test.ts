@@ -66,6 +66,8 @@ describe('a join', () => {
       { filter: { kind: 'x' } },
       { withFilter: { kind: 'x' } },
       { sample: { count: 90, seed: 1 } },
+      { withSample: { count: 90, seed: 1 } },
+      { sample: { count: 90, seed: 1 }, withSample: { count: 90, seed: 1 } },
     ]) {
       const request = { scoreThreshold: 4, ...bounds };
       const isFirst = new Map<string, boolean>();

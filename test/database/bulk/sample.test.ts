@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { JsonObject } from '../../../src/common/types.js';
+import type { JoinRequest } from '../../../src/database/bulk/join.js';
 import type { SampleRequest } from '../../../src/database/bulk/sample.js';
 import type { Database } from '../../../src/database/database.js';
 import { batchOf, openDatabase, type TestVector } from '../harness.js';
@@ -92,9 +93,9 @@ describe('a sample of an export', () => {
 });
 
 describe('a join of a sample', () => {
-  async function joined(database: Database, other: string): Promise<[string, string[]][]> {
-    const request = { with: other, topK: 1_000, sample: { count: 20, seed: 1 } };
-    const join = await database.collection('c').join(request);
+  const sample = { count: 20, seed: 1 };
+  async function joined(database: Database, request: JoinRequest): Promise<[string, string[]][]> {
+    const join = await database.collection('c').join({ topK: 1_000, ...request });
     const rows: [string, string[]][] = [];
     for await (const chunk of join.chunks()) {
       const text = ({ offsets, bytes }: typeof chunk.ids, i: number) =>
@@ -110,29 +111,29 @@ describe('a join of a sample', () => {
     return rows;
   }
 
-  it('with itself has the sample on both sides', async () => {
-    const database = await openWith(ROWS);
-    const sample = await sampled(database, { count: 20, seed: 1 });
-    const rows = await joined(database, 'c');
-    assert.deepEqual(
-      rows.map(([id]) => id),
-      sample,
-    );
-    for (const [id, matches] of rows) {
-      assert.deepEqual(matches.toSorted(), sample.filter((other) => other !== id).toSorted());
-    }
-    await database.close();
-  });
-
-  it('with another collection searches all of it', async () => {
+  it('searches all rows, unless they are sampled, too', async () => {
     const database = await openWith(ROWS);
     await database.collection('c').clone({ id: 'other' });
-    const rows = await joined(database, 'other');
-    assert.deepEqual(
-      rows.map(([id]) => id),
-      await sampled(database, { count: 20, seed: 1 }),
-    );
-    assert.ok(rows.every(([, matches]) => matches.length === ROWS.length));
+    const ids = await sampled(database, sample);
+    const fewer = await sampled(database, { count: 7, seed: 1 });
+    const all = ROWS.map(({ id }) => id);
+    for (const other of [undefined, 'c', 'other']) {
+      for (const [request, queries, searched] of [
+        [{ sample }, ids, all],
+        [{ sample, withSample: sample }, ids, ids],
+        [{ withSample: { count: 7, seed: 1 } }, all, fewer],
+      ] as const) {
+        const rows = await joined(database, { with: other, ...request });
+        assert.deepEqual(
+          rows.map(([id]) => id),
+          queries,
+        );
+        for (const [id, matches] of rows) {
+          const expected = searched.filter((found) => other === 'other' || found !== id);
+          assert.deepEqual(matches.toSorted(), expected.toSorted());
+        }
+      }
+    }
     await database.close();
   });
 });
