@@ -327,9 +327,42 @@ for (const [name, content, message] of BAD) {
     });
     const found = await client.collections.list({ limit: 1000 });
     const record = found.collections.find(({ id }) => id === collection);
-    assert.equal(record?.vector_count ?? 0, 0);
+    assert.equal(record, undefined);
   });
 }
+
+it('a failed import deletes only a collection that it has made and nobody has written to', async () => {
+  const path = await file('bad-end.ndjson', `${ROWS[0]}\n{"values":[1,null]}`);
+  const failing = (collection: string, onMade: () => Promise<unknown>): Promise<unknown> =>
+    importFilesHere(client, [path], {
+      collection,
+      batch: 1,
+      openJournal: async () => {
+        await onMade();
+        return ImportJournal.none();
+      },
+      createProgress: () => undefined,
+      interruption: new AbortController().signal,
+    });
+  const exists = async (id: string) =>
+    (await client.collections.list({ limit: 1000 })).collections.some((one) => one.id === id);
+  const expected = { name: 'CliError', message: /bad-end\.ndjson:2: values\[1\] is null/ };
+  await assert.rejects(
+    failing('unused', async () => assert.ok(await exists('unused'))),
+    expected,
+  );
+  assert.equal(await exists('unused'), false);
+  await client.collections.create({ id: 'before', dimension: 2 });
+  await assert.rejects(
+    failing('before', async () => {}),
+    expected,
+  );
+  assert.equal(await exists('before'), true);
+  const { collection } = client;
+  const write = () => collection('used').upsert([{ id: 'other', values: [1, 2] }]);
+  await assert.rejects(failing('used', write), expected);
+  assert.equal((await client.collections.get('used')).vector_count, 1);
+});
 
 it('an invalid file is reported in one line, with exit code 1', async () => {
   const { code, stdout, stderr } = await importFiles(

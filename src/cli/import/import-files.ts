@@ -2,7 +2,12 @@
 // resumes where an earlier run stopped, and fails at the first invalid row with its position and the
 // number of rows already written.
 
-import { type Client, type CollectionRecord, SagittaClientError } from '../../client/client.js';
+import {
+  type Client,
+  type CollectionInput,
+  type CollectionRecord,
+  SagittaClientError,
+} from '../../client/client.js';
 import type { Metric, NamedVectors } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import { CliError, isUnreachable, usageError } from '../failure.js';
@@ -75,7 +80,8 @@ interface Target {
   /** Of the unnamed vector; 0 without it. */
   readonly dimension: number;
   readonly vectors: TargetVectors;
-  readonly isNew: boolean;
+  /** The collection as this import has made it; null for one that existed. */
+  readonly made: CollectionRecord | null;
   readonly journal: ImportJournal;
 }
 
@@ -126,6 +132,7 @@ export async function importFiles(
     isDone = !isInterrupted;
   } catch (error) {
     await uploader?.settle();
+    if (!isUnreachable(error)) await removeUnused(client, target, uploader?.result);
     throw withCommitted(error, uploader?.result, target);
   } finally {
     progress?.end(isDone);
@@ -133,7 +140,7 @@ export async function importFiles(
   const done = uploader?.result;
   return {
     collection: options.collection,
-    created: target?.isNew ?? false,
+    created: target?.made != null,
     rows: done?.rowCount ?? 0,
     inserted: done?.insertedCount ?? 0,
     updated: done?.updatedCount ?? 0,
@@ -215,7 +222,7 @@ async function findTarget(
       throw usageError(`--metric is ${metric}, but collection ${id} uses ${record.metric}`);
     }
     const journal = await options.openJournal(record.created_at);
-    return { ...describeVectors(record), isNew: false, journal };
+    return { ...describeVectors(record), made: null, journal };
   } catch (error) {
     const isMissing = error instanceof SagittaClientError && error.code === 'collection_not_found';
     if (!isMissing) throw error;
@@ -230,9 +237,42 @@ async function createTarget(
 ): Promise<Target> {
   const { collection: id, metric } = options;
   const input = { id, dimension, ...(metric !== undefined && { metric }) };
-  const record = await client.collections.create(input, { ifNotExists: true });
+  const { record, isNew } = await makeCollection(client, input);
   const journal = await options.openJournal(record.created_at);
-  return { ...describeVectors(record), isNew: true, journal };
+  return { ...describeVectors(record), made: isNew ? record : null, journal };
+}
+
+/** Another program may have made it in the meantime. */
+async function makeCollection(
+  { collections }: Client,
+  input: CollectionInput,
+): Promise<{ record: CollectionRecord; isNew: boolean }> {
+  try {
+    return { record: await collections.create(input), isNew: true };
+  } catch (error) {
+    const exists = error instanceof SagittaClientError && error.code === 'collection_exists';
+    if (!exists) throw error;
+    return { record: await collections.create(input, { ifNotExists: true }), isNew: false };
+  }
+}
+
+/**
+ * Deletes the collection that a failed import has made, unless anything was written to it: its dimension may
+ * be a mistake of the file. Errors are ignored, since the failure of the import says more.
+ */
+async function removeUnused(
+  { collections }: Client,
+  target: Target | undefined,
+  result: UploadResult | undefined,
+): Promise<void> {
+  const made = target?.made;
+  if (made == null || (result?.rowCount ?? 0) > 0) return;
+  try {
+    const { created_at, sequence, vector_count } = await collections.get(made.id);
+    const isUnused =
+      created_at === made.created_at && sequence === made.sequence && vector_count === 0;
+    if (isUnused) await collections.delete(made.id);
+  } catch {}
 }
 
 /** With a column for each named vector: all batches of an upload have the same columns. */

@@ -38,6 +38,7 @@ const METADATA_BYTES_MAX = 64_000_000;
 
 /** A stream or a file, after its schema has been read. */
 interface BatchSource {
+  readonly format: string;
   readonly fields: readonly ArrowField[];
   batches(): AsyncGenerator<EncodedBatch>;
 }
@@ -58,11 +59,16 @@ export async function openArrowFile(source: InputSource, options: ReadOptions): 
 
 /** Where the rows of a stream are in a file, and what the file knows about its columns. */
 interface StreamPlace {
+  /** The format of the file, for errors. */
+  readonly format: string;
   /** The number of the stream's first row in the file, from 0. */
   readonly firstRow: number;
   /** The columns whose 16 bytes are UUIDs, although the schema of the stream does not say so. */
   readonly uuidColumns: readonly string[];
 }
+
+const ARROW = 'Arrow IPC';
+const IN_STREAM: StreamPlace = { format: ARROW, firstRow: 0, uuidColumns: [] };
 
 /** Throws CliError. */
 export async function* rowsOfArrow(
@@ -70,17 +76,17 @@ export async function* rowsOfArrow(
   chunks: AsyncIterable<Uint8Array>,
   options: ReadOptions,
   startRow: number,
-  { firstRow, uuidColumns }: StreamPlace = { firstRow: 0, uuidColumns: [] },
+  { format, firstRow, uuidColumns }: StreamPlace = IN_STREAM,
 ): AsyncGenerator<RowBatch> {
   const reader = new ArrowStreamReader(chunks, { batchBytesMax: BATCH_BYTES_MAX });
-  const schema = await readable(name, () => reader.readSchema());
+  const schema = await readable(name, () => reader.readSchema(), format);
   const fields = schema.fields.map((field) =>
     uuidColumns.includes(field.name) ? { ...field, extension: UUID_EXTENSION } : field,
   );
   async function* batches(): AsyncGenerator<EncodedBatch> {
     for await (const batch of reader.batches()) yield { ...batch, fields };
   }
-  yield* rowsOfBatches(name, { fields, batches }, options, startRow, firstRow);
+  yield* rowsOfBatches(name, { format, fields, batches }, options, startRow, firstRow);
 }
 
 async function* rowsOfFile(
@@ -105,8 +111,9 @@ async function* rowsOfFile(
       },
     };
     const reader = await readable(name, () => ArrowFileReader.open(bytes, BATCH_BYTES_MAX));
-    const batches = { fields: reader.schema.fields, batches: () => reader.batches() };
-    yield* rowsOfBatches(name, batches, options, startRow, 0);
+    const batches = () => reader.batches();
+    const { fields } = reader.schema;
+    yield* rowsOfBatches(name, { format: ARROW, fields, batches }, options, startRow, 0);
   } finally {
     await handle.close();
   }
@@ -119,22 +126,28 @@ async function* rowsOfBatches(
   startRow: number,
   firstRow: number,
 ): AsyncGenerator<RowBatch> {
-  const plan = await readable(name, async () => planColumns(name, source.fields, options));
+  const { format, fields } = source;
+  const plan = await readable(name, async () => planColumns(name, fields, options));
   const batches = source.batches();
   let dimension: number | undefined;
   try {
     while (true) {
-      const next = await readable(name, () => batches.next());
+      const next = await readable(name, () => batches.next(), format);
       if (next.done) return;
       const batch = next.value;
       const before = firstRow + batch.firstRow;
       if (before + batch.rowCount <= startRow) continue;
       const location = (row: number) => `${name}, row ${before + row + 1}`;
-      const rows = await readable(name, async () => {
-        const columns = openColumns(batch, BATCH_BYTES_MAX);
-        dimension ??= plan.values === null ? 0 : dimensionOf(columns[plan.values]!, plan, location);
-        return readRows(batch, columns, plan, dimension, location);
-      });
+      const rows = await readable(
+        name,
+        async () => {
+          const columns = openColumns(batch, BATCH_BYTES_MAX);
+          dimension ??=
+            plan.values === null ? 0 : dimensionOf(columns[plan.values]!, plan, location);
+          return readRows(batch, columns, plan, dimension, location);
+        },
+        format,
+      );
       yield* slicesOf(rows, Math.max(0, startRow - before), options.rowsPerBatch);
     }
   } finally {
@@ -321,13 +334,17 @@ function textsOf({ offsets, bytes }: Utf8Column, count: number): string[] {
 }
 
 /** Adds the file's name to errors of the Arrow reader. */
-async function readable<Value>(name: string, read: () => Promise<Value>): Promise<Value> {
+async function readable<Value>(
+  name: string,
+  read: () => Promise<Value>,
+  format = ARROW,
+): Promise<Value> {
   try {
     return await read();
   } catch (cause) {
     if (!(cause instanceof SagittaError)) throw cause;
     if (cause.code !== 'invalid_arrow') throw new CliError(`${name}: ${cause.message}`, { cause });
     const reason = cause.message.replace(/\.$/, '').replace(/^Found /, 'found ');
-    throw new CliError(`${name}: invalid Arrow IPC: ${reason}`, { cause });
+    throw new CliError(`${name}: invalid ${format}: ${reason}`, { cause });
   }
 }

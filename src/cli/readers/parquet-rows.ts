@@ -16,19 +16,16 @@ const GROUP_BYTES_MAX = 1_500_000_000;
 export async function openParquet(source: InputSource, options: ReadOptions): Promise<RowReader> {
   const { name } = source;
   const file = await openFile(source);
-  const metadata = file.metadata();
-  const groups = metadata.rowGroups().map((group) => ({
-    rowCount: group.numRows(),
-    byteCount: group.compressedSize(),
-  }));
-  const rowCount = metadata.fileMetadata().numRows();
+  const groups = rowGroupsOf(file);
+  const rowCount = file.metadata().fileMetadata().numRows();
   const uuidColumns = uuidColumnsOf(await readFooter(source));
 
   async function* batches(startRow: number): AsyncGenerator<RowBatch> {
     let firstRow = 0;
     for (const [group, { rowCount: groupRows, byteCount }] of groups.entries()) {
       const endRow = firstRow + groupRows;
-      if (endRow > startRow) {
+      // Of a row group without rows the decoder gives nothing, not even a schema.
+      if (groupRows > 0 && endRow > startRow) {
         if (byteCount > GROUP_BYTES_MAX) {
           throw new CliError(
             `${name}: row group ${group} has ${byteCount} bytes, expected at most ` +
@@ -36,12 +33,29 @@ export async function openParquet(source: InputSource, options: ReadOptions): Pr
           );
         }
         const stream = arrowOf(name, file, group, options.rowsPerBatch);
-        yield* rowsOfArrow(name, stream, options, startRow, { firstRow, uuidColumns });
+        const place = { format: 'Parquet', firstRow, uuidColumns };
+        let row = Math.max(startRow, firstRow);
+        for await (const batch of rowsOfArrow(name, stream, options, startRow, place)) {
+          row += batch.rowCount;
+          yield batch;
+        }
+        if (row !== endRow) {
+          throw new CliError(
+            `${name}: invalid Parquet: row group ${group} ends after row ${row}, expected row ${endRow}`,
+          );
+        }
       }
       firstRow = endRow;
     }
   }
   return { rowCount, batches };
+}
+
+function rowGroupsOf(file: ParquetFile): { rowCount: number; byteCount: number }[] {
+  return file
+    .metadata()
+    .rowGroups()
+    .map((group) => ({ rowCount: group.numRows(), byteCount: group.compressedSize() }));
 }
 
 async function openFile({ name, path }: InputSource): Promise<ParquetFile> {
@@ -62,15 +76,14 @@ async function readFooter({ path, byteCount }: InputSource): Promise<Uint8Array>
   }
 }
 
-/** Each row group as an Arrow stream. */
+/** Each row group that has rows, as an Arrow stream. */
 export async function* arrowStreamsOf(
   source: InputSource,
   batchSize: number,
 ): AsyncGenerator<AsyncIterable<Uint8Array>> {
   const file = await openFile(source);
-  const groupCount = file.metadata().numRowGroups();
-  for (let group = 0; group < groupCount; group++) {
-    yield arrowOf(source.name, file, group, batchSize);
+  for (const [group, { rowCount }] of rowGroupsOf(file).entries()) {
+    if (rowCount > 0) yield arrowOf(source.name, file, group, batchSize);
   }
 }
 

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { elementsOf } from '../../../src/cli/readers/byte-stream.js';
 import type { ReadOptions } from '../../../src/cli/readers/row-batch.js';
+import { fileOf as parquetOf } from '../../formats/parquet/parquet-files.js';
 import { folderOfTests, vectorsOf } from './read-files.js';
 
 const { batchesOf, path, write } = folderOfTests();
@@ -59,6 +60,28 @@ describe('a JSON array', () => {
     ] as const) {
       await assert.rejects(readText(text), message);
     }
+  });
+});
+
+describe('Parquet', () => {
+  it('may have row groups without rows, anywhere', async () => {
+    const groups = [[], [['a', 'b']], [[]], [['c'], ['d', 'e']], []];
+    const { bytes } = parquetOf({ dimension: 2, groups });
+    const name = write('empty-groups.parquet', bytes);
+    for (const [start, ids] of [
+      [0, ['a', 'b', 'c', 'd', 'e']],
+      [2, ['c', 'd', 'e']],
+      [3, ['d', 'e']],
+      [5, []],
+    ] as const) {
+      const batches = await batchesOf(name, { fields: [] }, start);
+      assert.deepEqual(
+        batches.flatMap((batch) => batch.ids ?? []),
+        ids,
+      );
+    }
+    const none = write('no-rows.parquet', parquetOf({ dimension: 2, groups: [[]] }).bytes);
+    assert.deepEqual(await batchesOf(none, { fields: [] }), []);
   });
 });
 

@@ -73,7 +73,13 @@ function heavyRequests(dimension: number): readonly ((random: Random) => HeavyRe
       }));
       return post('upsert', '/vectors', { vectors });
     },
-    () => post('join', '/join', { top_k: 100, include_metadata: true, sample: 2_000 }),
+    () =>
+      post('join', '/join', {
+        top_k: 100,
+        include_metadata: true,
+        sample: 2_000,
+        with_sample: 2_000,
+      }),
     () => get('export-arrow', '/export?format=arrow'),
     () => get('export-ndjson', '/export?format=ndjson'),
     () => get('export-parquet', '/export?format=parquet'),
