@@ -168,6 +168,6 @@ export async function runCommand(): Promise<void> {
   } catch (error) {
     process.exitCode = reportFailure(error, program.opts<{ debug?: boolean }>().debug === true);
     // An open read on a pipe would keep the process alive.
-    if (process.exitCode === EXIT_CODES.interrupted) process.exit();
+    if (process.exitCode !== EXIT_CODES.success) process.exit();
   }
 }

@@ -13,6 +13,7 @@ import { addConnectionOptions, type ConnectionOptions, connect } from '../connec
 import { CliError, EXIT_CODES, EXIT_CODES_TEXT, usageError } from '../failure.js';
 import { wholeNumber } from '../options.js';
 import { openVectors } from '../readers/formats.js';
+import { openSource } from '../readers/source.js';
 import { pluralize } from '../units.js';
 
 const EXAMPLES = `
@@ -193,7 +194,7 @@ function randomQueries(dimension: number): Float32Array[] {
 }
 
 async function readQueries(path: string, dimension: number): Promise<Float32Array[]> {
-  const { reader } = await openVectors(path, {
+  const reader = await openVectors(await openSource(path), {
     dataset: 'test',
     rowsPerBatch: QUERIES_MAX,
   });

@@ -9,7 +9,7 @@ import { ImportJournal, stateDirectory } from '../import/journal.js';
 import { decimalOption, expandColumns, splitNames, wholeNumber } from '../options.js';
 import { createProgress } from '../progress.js';
 import { FORMAT_NAMES, FORMATS } from '../readers/formats.js';
-import { STDIN } from '../readers/source.js';
+import { isPipe, STDIN } from '../readers/source.js';
 import { formatCount, formatSeconds, pluralize } from '../units.js';
 
 const FORMATS_TEXT = FORMAT_NAMES.map(
@@ -32,9 +32,9 @@ Examples:
 Formats, detected from the first bytes or the file extension:
 ${FORMATS_TEXT}
 All except Arrow files, Parquet, npz and HDF5 may be gzip-compressed or read
-from a pipe. By default, metadata is the member or column "metadata" plus all
-other columns (--fields selects some, --exclude leaves some out); dates and
-timestamps become ISO 8601 text.
+from a pipe, which cannot be resumed. By default, metadata is the member or
+column "metadata" plus all other columns (--fields selects some, --exclude
+leaves some out); dates and timestamps become ISO 8601 text.
 
 After Ctrl-C or a lost connection, run the same command again to resume.
 Importing a file twice replaces the vectors with the same ids. Rows without an
@@ -86,12 +86,13 @@ export function defineImport(command: Command): void {
 async function runImport(paths: string[], options: ImportOptions): Promise<void> {
   checkOptions(paths, options);
   // Loaded only here: Arrow takes a moment, which the other commands should not wait for.
-  const { importFiles } = await import('../import/import-files.js');
+  const { importAgain, importFiles } = await import('../import/import-files.js');
   // Enough attempts to survive a restart of the server.
   const client = connect(options, { retry: { attemptsMax: 9 } });
   const firstContact = connect(options);
-  // Stdin cannot be read again.
-  const isResumable = options.resume && !paths.includes(STDIN);
+  const files = [...paths, ...sideFilesOf(options)];
+  const isPiped = (await Promise.all(files.map(isPipe))).includes(true);
+  const isResumable = options.resume && !isPiped;
   const start = performance.now();
   const interruption = new AbortController();
   const stop = (): void => {
@@ -109,10 +110,7 @@ async function runImport(paths: string[], options: ImportOptions): Promise<void>
           ? ImportJournal.open({
               directory: stateDirectory(),
               target: `${urlOf(options)} ${options.collection}`,
-              files: [
-                ...paths,
-                ...[options.ids, options.metadata].filter((path) => path !== undefined),
-              ],
+              files,
               options: readingOptions(options),
               incarnation,
               isRestart: options.restart === true,
@@ -121,14 +119,13 @@ async function runImport(paths: string[], options: ImportOptions): Promise<void>
       createProgress: (before) =>
         options.json ? undefined : createProgress(`${options.collection}:`, before),
       interruption: interruption.signal,
+      isPiped,
     });
     print(result, (performance.now() - start) / 1000, options.json === true);
     if (result.isInterrupted) {
       throw new CliError(
         `interrupted after ${pluralize(result.resumedRows + result.rows, 'row')}; ` +
-          (isResumable
-            ? 'run the same command again to resume'
-            : 'importing the files again replaces them'),
+          (isResumable ? 'run the same command again to resume' : importAgain(isPiped)),
         { exitCode: EXIT_CODES.interrupted },
       );
     }
@@ -137,9 +134,16 @@ async function runImport(paths: string[], options: ImportOptions): Promise<void>
   }
 }
 
+function sideFilesOf({ ids, metadata }: ImportOptions): string[] {
+  return [ids, metadata].filter((path) => path !== undefined);
+}
+
 function checkOptions(paths: readonly string[], options: ImportOptions): void {
-  const hasSideFiles = options.ids !== undefined || options.metadata !== undefined;
-  if (hasSideFiles && paths.length > 1) {
+  const sideFiles = sideFilesOf(options);
+  if ([...paths, ...sideFiles].filter((path) => path === STDIN).length > 1) {
+    throw usageError('- stands for stdin, which can be read only once');
+  }
+  if (sideFiles.length > 0 && paths.length > 1) {
     throw usageError(`--ids and --metadata require a single input file, found ${paths.length}`);
   }
   const idSources = [options.ids, options.rowIds, options.idField].filter(

@@ -21,7 +21,7 @@ import {
   type TargetVectors,
 } from '../readers/row-batch.js';
 import { withSideFiles } from '../readers/side-files.js';
-import { type InputSource, openSource } from '../readers/source.js';
+import { findInput, type Input, type InputSource } from '../readers/source.js';
 import { formatCount, pluralize } from '../units.js';
 import { type ImportJournal, type ImportPosition, rowId, START } from './journal.js';
 import { Uploader, type UploadResult } from './uploader.js';
@@ -52,6 +52,8 @@ export interface ImportFilesOptions extends ImportChoices {
   readonly openJournal: (incarnation: string) => Promise<ImportJournal>;
   readonly createProgress: (before: { readonly rowCount: number }) => Progress | undefined;
   readonly interruption: AbortSignal;
+  /** Whether a pipe is among the files, so that they cannot be read again. */
+  readonly isPiped?: boolean;
 }
 
 export interface ImportResult {
@@ -91,13 +93,13 @@ export async function importFiles(
   paths: readonly string[],
   options: ImportFilesOptions,
 ): Promise<ImportResult> {
-  const sources = await Promise.all(paths.map(openSource));
+  const inputs = await Promise.all(paths.map(findInput));
   const existing = await findTarget(options.firstContact ?? client, options);
   let target = existing;
   // Without a collection there is nothing to resume.
   const start = existing?.journal.position ?? START;
   const progress = options.createProgress({ rowCount: start.total });
-  const shares = new ReadShares(sources);
+  const shares = new ReadShares(inputs);
   let uploader: Uploader | undefined;
   let generated: GeneratedIds | null = null;
   const onGenerated = (id: string): void => {
@@ -107,8 +109,9 @@ export async function importFiles(
   let isDone = false;
   try {
     if (start.total > 0) progress?.note(`resuming at row ${formatCount(start.total + 1)}`);
-    for (let file = start.file; file < sources.length && !isInterrupted; file++) {
-      const source = sources[file]!;
+    for (let file = start.file; file < inputs.length && !isInterrupted; file++) {
+      const source = await orInterrupted(inputs[file]!.open(), options.interruption);
+      if (source === undefined) break;
       const reader = await openReader(source, options, existing?.vectors);
       let row = file === start.file ? start.row : 0;
       for await (const batch of untilInterrupted(reader.batches(row), options.interruption)) {
@@ -120,20 +123,20 @@ export async function importFiles(
             progress?.update(done.rowCount, shares.at(done.position), done.byteCount),
         });
         row += batch.rowCount;
-        shares.mark({ file, row }, reader.rowCount);
+        shares.mark({ file, row }, source, reader.rowCount);
         await uploader.add(withNamed(batch, target), file, row - batch.rowCount);
       }
-      isInterrupted = options.interruption.aborted;
     }
+    isInterrupted = options.interruption.aborted;
     if (isInterrupted) await uploader?.settle();
-    else if (uploader === undefined && start.total === 0) throw withoutRows(sources);
+    else if (uploader === undefined && start.total === 0) throw withoutRows(inputs);
     else await uploader?.finish();
     if (!isInterrupted) await target?.journal.remove();
     isDone = !isInterrupted;
   } catch (error) {
     await uploader?.settle();
     if (!isUnreachable(error)) await removeUnused(client, target, uploader?.result);
-    throw withCommitted(error, uploader?.result, target);
+    throw withCommitted(error, uploader?.result, target, options.isPiped === true);
   } finally {
     progress?.end(isDone);
   }
@@ -152,8 +155,8 @@ export async function importFiles(
 }
 
 /** Most likely a mistake in what made the files, which a script should notice. */
-function withoutRows(sources: readonly InputSource[]): CliError {
-  const names = sources.map(({ name }) => name).join(', ');
+function withoutRows(inputs: readonly Input[]): CliError {
+  const names = inputs.map(({ name }) => name).join(', ');
   return new CliError(`${names}: found no rows, expected at least one; nothing was imported`);
 }
 
@@ -301,46 +304,53 @@ async function* untilInterrupted<Item>(
   items: AsyncIterable<Item>,
   signal: AbortSignal,
 ): AsyncGenerator<Item> {
+  const iterator = items[Symbol.asyncIterator]();
+  while (!signal.aborted) {
+    const next = await orInterrupted(iterator.next(), signal);
+    if (next === undefined || next.done) break;
+    yield next.value;
+  }
+  // Not awaited: a pipe without data would not return either.
+  void iterator.return?.();
+}
+
+/** The result of the work, or undefined when the signal aborts before it is there. */
+async function orInterrupted<Value>(
+  work: Promise<Value>,
+  signal: AbortSignal,
+): Promise<Value | undefined> {
   let ignoreAbort = () => {};
   const interrupted = new Promise<undefined>((resolve) => {
     ignoreAbort = whenAborted(signal, () => resolve(undefined));
   });
-  const iterator = items[Symbol.asyncIterator]();
   try {
-    while (!signal.aborted) {
-      const next = await Promise.race([iterator.next(), interrupted]);
-      if (next === undefined || next.done) break;
-      yield next.value;
-    }
+    return await Promise.race([work, interrupted]);
   } finally {
     ignoreAbort();
   }
-  // Not awaited: a pipe without data would not return either.
-  void iterator.return?.();
 }
 
 type FilePosition = Pick<ImportPosition, 'file' | 'row'>;
 
 /** Which share of the bytes of all files belongs to the rows that are durable, which is less than was read. */
 class ReadShares {
-  readonly #sources: readonly InputSource[];
+  readonly #inputs: readonly Input[];
   readonly #byteCount: number | undefined;
   /** In the order of the files: how many bytes end at a row. */
   #marks: (FilePosition & { readonly bytesRead: number })[] = [];
   #bytesDurable = 0;
 
-  constructor(sources: readonly InputSource[]) {
-    this.#sources = sources;
-    const byteCounts = sources.map(({ byteCount }) => byteCount);
+  constructor(inputs: readonly Input[]) {
+    this.#inputs = inputs;
+    const byteCounts = inputs.map(({ byteCount }) => byteCount);
     this.#byteCount = byteCounts.includes(undefined)
       ? undefined
       : byteCounts.reduce<number>((sum, count) => sum + count!, 0);
   }
 
   /** Rows up to `row` of the file were read. `rowCount` is the number of its rows, where that is known. */
-  mark({ file, row }: FilePosition, rowCount: number | undefined): void {
-    const source = this.#sources[file]!;
-    const before = this.#sources.slice(0, file).reduce((sum, each) => sum + each.byteCount!, 0);
+  mark({ file, row }: FilePosition, source: InputSource, rowCount: number | undefined): void {
+    const before = this.#inputs.slice(0, file).reduce((sum, each) => sum + each.byteCount!, 0);
     // Rows tell more than bytes: a reader may be ahead of them, or read a file in any order.
     const inFile =
       rowCount === undefined ? source.bytesRead() : (row / rowCount) * source.byteCount!;
@@ -363,21 +373,32 @@ function withCommitted(
   error: unknown,
   result: UploadResult | undefined,
   target: Target | undefined,
+  isPiped: boolean,
 ): unknown {
   const isKnown = error instanceof CliError || error instanceof SagittaClientError;
   const rowCount = result?.rowCount ?? 0;
   if (!isKnown || rowCount === 0) return error;
   const rows = `${pluralize(rowCount, 'row')} ${rowCount === 1 ? 'was' : 'were'} written before the error`;
-  const advice = adviceAfter(error, target?.journal.isKept === true);
+  const advice = adviceAfter(error, target?.journal.isKept === true, isPiped);
   const message = error instanceof SagittaClientError ? error.detail : error.message;
   return new CliError(`${message}\n  ${rows}; ${advice}.`, { cause: error });
 }
 
-function adviceAfter(error: CliError | SagittaClientError, isResumable: boolean): string {
+function adviceAfter(
+  error: CliError | SagittaClientError,
+  isResumable: boolean,
+  isPiped: boolean,
+): string {
   const isFull = error instanceof SagittaClientError && error.code === 'storage_full';
   if (!isFull && !isUnreachable(error)) return 'importing the corrected file replaces them';
   const again = isResumable
     ? 'run the same command again to resume after them'
-    : 'import the same rows again, which replaces them';
+    : importAgain(isPiped);
   return isFull ? `make room and ${again}` : again;
+}
+
+/** What to do after an import that cannot be resumed. */
+export function importAgain(isPiped: boolean): string {
+  const again = 'import the same rows again, which replaces them';
+  return isPiped ? `a pipe cannot be resumed: ${again}` : again;
 }

@@ -3,7 +3,7 @@
 
 import { CliError, usageError } from '../failure.js';
 import type { ReadOptions, RowReader } from './row-batch.js';
-import { type InputSource, openSource, startsWith } from './source.js';
+import { type InputSource, startsWith } from './source.js';
 import { textHead } from './utf8.js';
 
 interface Format {
@@ -200,12 +200,11 @@ export async function openRows(
 }
 
 /** A reader of the vectors of a file alone, with the default options of its format. */
-export async function openVectors(
-  path: string,
+export function openVectors(
+  source: InputSource,
   { dataset, rowsPerBatch }: Pick<ReadOptions, 'dataset' | 'rowsPerBatch'>,
-): Promise<{ source: InputSource; reader: RowReader }> {
-  const source = await openSource(path);
-  const reader = await openRows(source, formatOf(source), {
+): Promise<RowReader> {
+  return openRows(source, formatOf(source), {
     idField: undefined,
     valuesField: undefined,
     fields: [],
@@ -214,5 +213,4 @@ export async function openVectors(
     dataset,
     rowsPerBatch,
   });
-  return { source, reader };
 }

@@ -30,7 +30,7 @@ const ROWS_PER_BATCH = 500;
 export async function readResultIds(path: string, k: number): Promise<ResultIds> {
   const source = await openSource(path);
   const format = formatOf(source);
-  if (!FORMATS[format].hasMetadata) return { lists: numberLists(path, k), mayEndEarly: false };
+  if (!FORMATS[format].hasMetadata) return { lists: numberLists(source, k), mayEndEarly: false };
   if (format === 'ndjson') return { lists: cut(lineLists(source), k), mayEndEarly: false };
   const items = format === 'csv' ? csvItems(source) : arrowItems(source, format);
   return { lists: cut(listsOf(items), k), mayEndEarly: true };
@@ -227,8 +227,9 @@ function noColumns(name: string, found: readonly string[], listNames: readonly s
 const EXACT_ID_MAX = 2 ** 24;
 
 /** The numbers of an ivecs file, or of the dataset `neighbors` of HDF5. */
-async function* numberLists(path: string, k: number): AsyncGenerator<readonly string[]> {
-  const { reader } = await openVectors(path, {
+async function* numberLists(source: InputSource, k: number): AsyncGenerator<readonly string[]> {
+  const path = source.name;
+  const reader = await openVectors(source, {
     dataset: 'neighbors',
     rowsPerBatch: ROWS_PER_BATCH,
   });

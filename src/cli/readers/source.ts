@@ -1,9 +1,11 @@
 // Input bytes: a file, a gzip file, a pipe or stdin. Provides the first decompressed bytes for format
 // detection and the content from any offset on, and counts the bytes read, for progress.
 
-import { createReadStream } from 'node:fs';
+import { createReadStream, open as openDescriptor, type Stats } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
+import { Socket } from 'node:net';
 import { type Duplex, pipeline } from 'node:stream';
+import { promisify } from 'node:util';
 import { createGunzip } from 'node:zlib';
 import { CliError, fileErrorText } from '../failure.js';
 
@@ -27,8 +29,21 @@ export interface InputSource {
   chunks(start?: number): AsyncIterable<Uint8Array>;
 }
 
+/** A file whose beginning has been read, or a pipe that nobody has opened yet. */
+export interface Input {
+  readonly name: string;
+  /** Size on disk; undefined for a pipe. */
+  readonly byteCount: number | undefined;
+  /**
+   * To be called once, for a pipe when its turn has come: what writes it may wait until the pipes before it
+   * have been read.
+   */
+  open(): Promise<InputSource>;
+}
+
 /** The path that stands for stdin. */
 export const STDIN = '-';
+const STDIN_DEVICE = '/dev/stdin';
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
 export const HEAD_BYTES = 512;
@@ -37,16 +52,47 @@ export const INFLATE_OPTIONS = { chunkSize: 1 << 18 } as const;
 
 /** Throws CliError when the file does not exist or cannot be read. */
 export async function openSource(path: string): Promise<InputSource> {
-  if (path === STDIN) return openStream('stdin', process.stdin);
+  return (await findInput(path)).open();
+}
+
+/** Throws CliError when the file does not exist or cannot be read. */
+export function findInput(path: string): Promise<Input> {
+  return named(path, async () => {
+    const found = path === STDIN ? undefined : await stat(path);
+    if (found?.isDirectory()) throw new CliError(`${path} is a directory, expected a file`);
+    if (found?.isFile()) {
+      const source = await openFile(path, found.size);
+      return { name: path, byteCount: found.size, open: async () => source };
+    }
+    const name = path === STDIN ? 'stdin' : path;
+    const open = () => named(path, async () => openStream(name, await openPipe(path, found)));
+    return { name, byteCount: undefined, open };
+  });
+}
+
+/** Whether it is stdin, a pipe, or anything else that can be read only once. False for what does not exist. */
+export async function isPipe(path: string): Promise<boolean> {
+  if (path === STDIN) return true;
+  const found = await stat(path).catch(() => undefined);
+  return found !== undefined && !found.isFile();
+}
+
+async function named<Value>(path: string, read: () => Promise<Value>): Promise<Value> {
   try {
-    const found = await stat(path);
-    if (found.isDirectory()) throw new CliError(`${path} is a directory, expected a file`);
-    if (!found.isFile()) return await openStream(path, createReadStream(path));
-    return await openFile(path, found.size);
+    return await read();
   } catch (cause) {
     if (cause instanceof CliError) throw cause;
     throw new CliError(fileErrorText(cause, path), { cause });
   }
+}
+
+async function openPipe(path: string, found: Stats | undefined): Promise<AsyncIterable<unknown>> {
+  // If stdin is a socket, the system does not open it a second time.
+  if (path === STDIN || path === STDIN_DEVICE) return process.stdin;
+  if (found?.isFIFO() !== true) return createReadStream(path);
+  // Unlike the stream of a file, it can be closed while it waits for data.
+  const fd = await promisify(openDescriptor)(path, 'r');
+  return new Socket({ fd, readable: true, writable: false });
 }
 
 async function openFile(path: string, byteCount: number): Promise<InputSource> {

@@ -9,17 +9,19 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { CliError } from '../../../src/cli/failure.js';
 import { openVectors } from '../../../src/cli/readers/formats.js';
+import { openSource } from '../../../src/cli/readers/source.js';
 
 /** Relative to the compiled file in dist/test/cli/readers. */
 const CORPUS = new URL('../../../../test/hostile/decoders/corpus/', import.meta.url);
 
-const READERS = new URL('../../../src/cli/readers/formats.js', import.meta.url);
+const READERS = new URL('../../../src/cli/readers/', import.meta.url);
 
 /** A program that reads the file and prints the error. */
 const READ = `
-import { openVectors } from '${READERS.href}';
+import { openVectors } from '${READERS.href}formats.js';
+import { openSource } from '${READERS.href}source.js';
 try {
-  const { reader } = await openVectors(process.argv[1], { dataset: undefined, rowsPerBatch: 3 });
+  const reader = await openVectors(await openSource(process.argv[1]), { dataset: undefined, rowsPerBatch: 3 });
   for await (const _ of reader.batches(0));
 } catch (error) {
   console.log(String(error));
@@ -38,7 +40,10 @@ describe('a damaged file is refused with a message', () => {
     damage(bytes);
     const path = join(folder, name.replace('/', '-'));
     writeFileSync(path, bytes);
-    const { reader } = await openVectors(path, { dataset: undefined, rowsPerBatch: 3 });
+    const reader = await openVectors(await openSource(path), {
+      dataset: undefined,
+      rowsPerBatch: 3,
+    });
     for await (const { rowCount } of reader.batches(0)) assert.ok(rowCount > 0);
   }
 

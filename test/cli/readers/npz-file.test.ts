@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib';
 import { openVectors } from '../../../src/cli/readers/formats.js';
+import { openSource } from '../../../src/cli/readers/source.js';
 import { makeFolder } from '../command.js';
 
 let folder: Awaited<ReturnType<typeof makeFolder>>;
@@ -17,7 +18,7 @@ after(() => folder.remove());
 async function read(name: string, bytes: Uint8Array, dataset?: string): Promise<number[]> {
   const path = join(folder.path, name);
   await writeFile(path, bytes);
-  const { reader } = await openVectors(path, { dataset, rowsPerBatch: 2 });
+  const reader = await openVectors(await openSource(path), { dataset, rowsPerBatch: 2 });
   const values: number[] = [];
   for await (const batch of reader.batches(0)) values.push(...batch.values);
   return values;

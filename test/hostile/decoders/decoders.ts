@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { tableFromIPC } from 'apache-arrow';
 import { CliError } from '../../../src/cli/failure.js';
 import { openVectors } from '../../../src/cli/readers/formats.js';
+import { openSource } from '../../../src/cli/readers/source.js';
 import { SagittaError } from '../../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { ArrowFileReader } from '../../../src/formats/arrow/file-reader.js';
@@ -164,7 +165,7 @@ async function readFile(extension: string, bytes: Buffer): Promise<Outcome> {
   // The HDF5 library takes a file of the same name for the one that it has open.
   const path = join(folder(), `input-${fileCount++}.${extension}`);
   writeFileSync(path, bytes);
-  const { reader } = await openVectors(path, { dataset: undefined, rowsPerBatch: 3 });
+  const reader = await openVectors(await openSource(path), { dataset: undefined, rowsPerBatch: 3 });
   let count = 0;
   for await (const { values, rowCount } of reader.batches(0)) {
     count += rowCount;
