@@ -1,4 +1,4 @@
-// Reads columns of ids: text, integers as decimal text, UUIDs in their usual form. Checks their length
+// Reads columns of ids: text, integers as decimal text, UUIDs in their usual form, each also in a dictionary. Checks their length
 // and that none is null; whether a text is a valid id is for the caller to check.
 
 import type { Utf8Column } from '../../common/types.js';
@@ -7,7 +7,7 @@ import { type Column, isValid } from './columns.js';
 import { integerWriter } from './numbers.js';
 import type { RowIssues } from './row-issues.js';
 import { type ArrowField, describeType } from './schema.js';
-import { isTextField, readStrings } from './strings.js';
+import { gatherDictionary, isTextField, readStrings, type Strings } from './strings.js';
 import { Utf8Builder } from './utf8-builder.js';
 import { isUuid, UUID_CHARACTERS, uuidReader } from './uuids.js';
 
@@ -24,8 +24,7 @@ export interface IdsToRead {
 }
 
 export function isIdField(field: ArrowField): boolean {
-  if (isTextField(field)) return true;
-  return field.dictionary === null && (field.type.kind === 'int' || isUuid(field));
+  return isTextField(field) || field.type.kind === 'int' || isUuid(field);
 }
 
 /** The text of each row; undefined content if there are issues. Throws `invalid_arrow`. */
@@ -39,12 +38,7 @@ export function readIds(
       `a column of ${describeType(field)}, expected ids as text, integers or UUIDs`,
     );
   }
-  const { text, validity } = isTextField(field)
-    ? readStrings(column, bytesMax)
-    : {
-        text: isUuid(field) ? uuidText(column, bytesMax) : integerText(column, bytesMax),
-        validity: column.validity,
-      };
+  const { text, validity } = readTexts(column, bytesMax);
   for (let row = 0; row < length && !issues.isFull; row++) {
     if (!isValid(validity, row)) {
       const detail = 'The id is null, expected text, an integer or a UUID.';
@@ -63,6 +57,14 @@ export function readIds(
     });
   }
   return text;
+}
+
+function readTexts(column: Column, bytesMax: number): Strings {
+  const { field, dictionary, validity } = column;
+  if (isTextField(field)) return readStrings(column, bytesMax);
+  if (dictionary !== null) return gatherDictionary(column, dictionary, bytesMax, readTexts);
+  const text = isUuid(field) ? uuidText(column, bytesMax) : integerText(column, bytesMax);
+  return { text, validity };
 }
 
 function uuidText(column: Column, bytesMax: number): Utf8Column {

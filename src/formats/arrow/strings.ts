@@ -24,7 +24,8 @@ export function isTextField({ type }: ArrowField): boolean {
 
 /** Throws `invalid_arrow`. @param bytesMax bound on text gathered from views and dictionaries. */
 export function readStrings(column: Column, bytesMax: number): Strings {
-  if (column.dictionary !== null) return gatherDictionary(column, column.dictionary, bytesMax);
+  const { dictionary } = column;
+  if (dictionary !== null) return gatherDictionary(column, dictionary, bytesMax, readStrings);
   const strings = readPlain(column, bytesMax);
   checkUtf8(column, strings);
   return strings;
@@ -86,8 +87,17 @@ function gatherViews(column: Column, bytesMax: number): Strings {
   return { text: { offsets, bytes }, validity };
 }
 
-function gatherDictionary(column: Column, parts: readonly Column[], bytesMax: number): Strings {
-  const { text, validity, count } = concatenate(parts, bytesMax);
+/**
+ * The values at the indexes of a column with a dictionary, of whose parts `read` gives the values as text. Throws
+ * `invalid_arrow`. @param bytesMax bound on the text of all rows.
+ */
+export function gatherDictionary(
+  column: Column,
+  parts: readonly Column[],
+  bytesMax: number,
+  read: (part: Column, bytesMax: number) => Strings,
+): Strings {
+  const { text, validity, count } = concatenate(parts, (part) => read(part, bytesMax));
   const indexes = readIndexes(column, count);
   return gather({ text, validity }, indexes, bytesMax, column);
 }
@@ -129,8 +139,11 @@ function gather(
   return { text: { offsets, bytes }, validity: presentCount === length ? null : isPresent };
 }
 
-function concatenate(parts: readonly Column[], bytesMax: number): Strings & { count: number } {
-  const read = parts.map((part) => readStrings(part, bytesMax));
+function concatenate(
+  parts: readonly Column[],
+  readPart: (part: Column) => Strings,
+): Strings & { count: number } {
+  const read = parts.map(readPart);
   const count = parts.reduce((sum, { length }) => sum + length, 0);
   if (read.length === 1) return { ...read[0]!, count };
   const byteCount = read.reduce((sum, { text }, i) => sum + span(text, parts[i]!.length), 0);

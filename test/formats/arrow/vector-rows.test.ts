@@ -2,7 +2,19 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { tableFromIPC } from 'apache-arrow';
+import {
+  Dictionary,
+  Field,
+  Float64,
+  Int8,
+  Int64,
+  List,
+  Table,
+  tableFromIPC,
+  tableToIPC,
+  Uint64,
+  vectorFromArray,
+} from 'apache-arrow';
 import {
   type ColumnToWrite,
   encodeBatch,
@@ -94,6 +106,26 @@ describe('rows of a batch', () => {
     const rows = await rowsOf(bytes, { idColumn: 'key', vectorColumn: 'v' });
     assert.deepEqual(rows[1], { id: '9007199254740993', values: [3, 4], metadata: null });
     assert.deepEqual([rows[0]!.id, rows[2]!.id], ['-9223372036854775808', '0']);
+  });
+
+  it('have the integers of a dictionary as ids', async () => {
+    for (const type of [new Int64(), new Uint64()]) {
+      const values = [9007199254740993n, null, 7n, 9007199254740993n];
+      const table = new Table({
+        id: vectorFromArray(values, new Dictionary(type, new Int8())),
+        values: vectorFromArray(
+          values.map(() => [1, 2]),
+          new List(new Field('item', new Float64())),
+        ),
+      });
+      const bytes = tableToIPC(table, 'stream');
+      assert.deepEqual(
+        (await issuesOf(bytes)).map(({ row, member }) => [row, member]),
+        [[1, 'id']],
+      );
+      const ids = (await rowsOf(tableToIPC(table.slice(2), 'stream'))).map(({ id }) => id);
+      assert.deepEqual(ids, ['7', '9007199254740993']);
+    }
   });
 
   it('give an error that names a column that is missing or has the wrong type', async () => {
