@@ -26,7 +26,7 @@ it('export --columns typed gives each metadata path a column of its type', async
   await collection('typed').upsertText([
     '{"id":"a","values":[1,0],"metadata":{"i":9007199254740993,"t":["x",null],"n":0.10000000149011612,"s":"x \\"y\\"","b":true,"l":[1,"a"],"o":{"p":1,"q":{"r":"z"}},"m":1,"id":"in"}}',
     '{"id":"b","values":[0,1],"metadata":{"n":null,"b":false,"m":"text","o":{"p":2}}}',
-    '{"id":"c","values":[0.5,1],"metadata":{}}',
+    '{"id":"c","values":[0.5,-0],"metadata":{"n":-0.0,"l":[-0.0]}}',
   ]);
   const typed = ['export', 'typed', '--columns', 'typed'];
   const { stdout } = await sagitta([...typed, '--format', 'csv']);
@@ -34,7 +34,7 @@ it('export --columns typed gives each metadata path a column of its type', async
     '"id","values","b","i","metadata.id","l","m","n","o.p","o.q.r","s","t"',
     '"a","[1,0]",true,9007199254740993,"in","[1,""a""]","1",0.10000000149011612,1,"z","x ""y""","[""x"",null]"',
     '"b","[0,1]",false,,,,"""text""",,2,,,',
-    '"c","[0.5,1]",,,,,,,,,,',
+    '"c","[0.5,-0]",,,,"[-0.0]",,-0,,,,',
   ]);
   // What a filter leaves out has no columns.
   const some = await sagitta([...typed, '--format', 'csv', '--filter', '{"o.p":2}', '--no-values']);

@@ -78,6 +78,7 @@ function jsonOf(value: unknown, type: DataType): string {
 
 /** Of a number or a boolean. */
 function textOf(value: unknown, type: DataType): string {
+  if (Object.is(value, -0)) return '-0';
   const isFloat32 = DataType.isFloat(type) && type.precision === Precision.SINGLE;
   return isFloat32 ? shortText(value as number) : String(value);
 }
@@ -87,7 +88,7 @@ function quote(text: string): string {
 }
 
 /** The shortest decimal that rounds to the same float32; other numbers unchanged. */
-export function shortText(value: number): string {
+function shortText(value: number): string {
   if (Math.fround(value) !== value || Number.isInteger(value)) return String(value);
   for (let digits = 6; digits < 9; digits++) {
     const text = Number(value.toPrecision(digits));
