@@ -2,6 +2,7 @@
 // read from a pipe or gzip, and their readers. Packages are loaded on demand.
 
 import { CliError, usageError } from '../failure.js';
+import { refuseForeign } from './foreign-files.js';
 import type { ReadOptions, RowReader } from './row-batch.js';
 import { type InputSource, startsWith } from './source.js';
 import { textHead } from './utf8.js';
@@ -158,6 +159,7 @@ export function formatOf(source: InputSource): FormatName {
     return magic !== undefined && startsWith(source.head, magic);
   });
   if (byMagic !== undefined) return byMagic;
+  refuseForeign(source);
   const extension = /\.([^./]+?)(?:\.gz)?$/i.exec(source.name)?.[1]?.toLowerCase() ?? '';
   const byName = FORMAT_NAMES.find((name) => {
     const { extensions }: Format = FORMATS[name];
@@ -186,6 +188,7 @@ export async function openRows(
   options: ReadOptions,
 ): Promise<RowReader> {
   const format: Format = FORMATS[name];
+  refuseForeign(source);
   if (format.magic !== undefined && !startsWith(source.head, format.magic)) {
     throw new CliError(`${source.name}: not ${format.title}, judging by its first bytes`);
   }

@@ -3,19 +3,23 @@
 
 import { isUtf8 } from 'node:buffer';
 import { CliError } from '../failure.js';
+import { refuseForeign, refuseUtf16 } from './foreign-files.js';
 import { type InputSource, startsWith } from './source.js';
 
 const BYTE_ORDER_MARK = Buffer.from('\ufeff');
 const NEWLINE = 0x0a;
 
-/** The head without its byte order mark. */
-export function textHead({ head }: Pick<InputSource, 'head'>): Uint8Array {
+/** The head without its byte order mark. Throws CliError if it is of no text, or of UTF-16. */
+export function textHead(source: Pick<InputSource, 'name' | 'head'>): Uint8Array {
+  refuseForeign(source);
+  refuseUtf16(source);
+  const { head } = source;
   return startsWith(head, BYTE_ORDER_MARK) ? head.subarray(BYTE_ORDER_MARK.length) : head;
 }
 
 /** The content without its byte order mark, not checked. */
 export function textChunks(
-  source: Pick<InputSource, 'head' | 'chunks'>,
+  source: Pick<InputSource, 'name' | 'head' | 'chunks'>,
 ): AsyncIterable<Uint8Array> {
   return source.chunks(source.head.length - textHead(source).length);
 }

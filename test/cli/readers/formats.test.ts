@@ -2,10 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { elementsOf } from '../../../src/cli/readers/byte-stream.js';
+import { openRows } from '../../../src/cli/readers/formats.js';
 import type { ReadOptions } from '../../../src/cli/readers/row-batch.js';
+import { openSource } from '../../../src/cli/readers/source.js';
 import { fileOf as parquetOf } from '../../formats/parquet/parquet-files.js';
-import { folderOfTests, vectorsOf } from './read-files.js';
+import { folderOfTests, READ_OPTIONS, vectorsOf } from './read-files.js';
 
 const { batchesOf, path, write } = folderOfTests();
 
@@ -59,6 +62,50 @@ describe('a JSON array', () => {
       [`[\n7]`, /:2: not a JSON object/],
     ] as const) {
       await assert.rejects(readText(text), message);
+    }
+  });
+});
+
+describe('a file that no reader reads', () => {
+  const hex = (text: string) => Buffer.from(text, 'hex');
+
+  it('is named by what it is, whatever its name or the format that is asked for', async () => {
+    for (const [bytes, message] of [
+      [hex('28b52ffd206f4d020032040f16903b07'), /: found zstd, .*; decompress .* with zstd -d$/],
+      [hex('fd377a585a000004e6d6b446'), /: found xz, .* with xz -d$/],
+      [hex('425a68393141592653597e'), /: found bzip2, .* with bzip2 -d$/],
+      [hex('04224d1864a7'), /: found lz4, .* with lz4 -d$/],
+      [hex('800495b300000000'), /: found a pickle of Python, .* numpy\.save$/],
+      ['SQLite format 3\0\x10\0', /: found a SQLite database/],
+      ['version https://git-lfs.github.com/spec/v1\noid', /: found a pointer of Git LFS/],
+      ['<!DOCTYPE html><html>', /: found a page of HTML/],
+    ] as const) {
+      for (const name of ['rows.ndjson', 'rows.csv', 'rows.parquet', 'rows.fvecs', 'rows.zst']) {
+        await assert.rejects(batchesOf(write(name, bytes)), message);
+      }
+      const gzipped = write('rows.ndjson.gz', gzipSync(bytes));
+      await assert.rejects(batchesOf(gzipped), message);
+      const opening = openRows(await openSource(path('rows.csv')), 'arrow', READ_OPTIONS);
+      await assert.rejects(opening, message);
+    }
+  });
+
+  it('is refused as UTF-16 with and without a byte order mark', async () => {
+    for (const text of ['{"id":"a","values":[1,2]}\n', 'id,values\na,1 2\n', '\ufeffid,values\n']) {
+      const little = Buffer.from(text, 'utf16le');
+      const big = Buffer.from(little).swap16();
+      for (const [bytes, encoding] of [
+        [little, 'UTF-16LE'],
+        [big, 'UTF-16BE'],
+      ] as const) {
+        const expected = text.startsWith('\ufeff') ? 'UTF-16' : encoding;
+        for (const name of ['rows.ndjson', 'rows.csv', 'rows']) {
+          const message = new RegExp(
+            `found text in ${expected}, .* iconv -f ${expected} -t UTF-8$`,
+          );
+          await assert.rejects(batchesOf(write(name, bytes)), message);
+        }
+      }
     }
   });
 });

@@ -8,7 +8,7 @@ import { formatOf, openRows } from '../../../src/cli/readers/formats.js';
 import type { ReadOptions, RowBatch } from '../../../src/cli/readers/row-batch.js';
 import { openSource } from '../../../src/cli/readers/source.js';
 
-const OPTIONS: ReadOptions = {
+export const READ_OPTIONS: ReadOptions = {
   idField: undefined,
   valuesField: undefined,
   fields: undefined,
@@ -38,7 +38,7 @@ export function folderOfTests() {
       startRow = 0,
     ): Promise<RowBatch[]> {
       const source = await openSource(path(name));
-      const reader = await openRows(source, formatOf(source), { ...OPTIONS, ...options });
+      const reader = await openRows(source, formatOf(source), { ...READ_OPTIONS, ...options });
       const batches: RowBatch[] = [];
       for await (const batch of reader.batches(startRow)) batches.push(batch);
       return batches;

@@ -46,7 +46,7 @@ it('a byte order mark is skipped at the beginning only', async () => {
   const textOf = (text: string) => {
     const bytes = Buffer.from(text);
     return gather(
-      textChunks({ head: bytes, chunks: (start = 0) => cut(bytes.subarray(start), 2) }),
+      textChunks({ name: 'f', head: bytes, chunks: (start = 0) => cut(bytes.subarray(start), 2) }),
     );
   };
   assert.equal(await textOf('\ufeffa\n\ufeffb'), 'a\n\ufeffb');

@@ -1,0 +1,82 @@
+// Recognizes files that no reader reads, by their first bytes: compressed files, other formats, text in other
+// encodings, and what a failed download leaves. Their content would otherwise be reported as invalid rows.
+
+import { CliError } from '../failure.js';
+import { type InputSource, startsWith } from './source.js';
+
+type NamedHead = Pick<InputSource, 'name' | 'head'>;
+
+interface ForeignFile {
+  readonly magic: Uint8Array;
+  readonly found: string;
+  readonly advice: string;
+}
+
+const latin1 = (text: string): Uint8Array => Buffer.from(text, 'latin1');
+const decompress = (program: string): string => `decompress the file first, with ${program}`;
+const RESAVE = 'write the rows as Parquet, Arrow, CSV or NDJSON';
+
+const FOREIGN_FILES: readonly ForeignFile[] = [
+  { magic: latin1('\x28\xb5\x2f\xfd'), found: 'zstd', advice: decompress('zstd -d') },
+  { magic: latin1('\xfd7zXZ\x00'), found: 'xz', advice: decompress('xz -d') },
+  ...Array.from({ length: 9 }, (_, at) => ({
+    magic: latin1(`BZh${at + 1}1AY&SY`),
+    found: 'bzip2',
+    advice: decompress('bzip2 -d'),
+  })),
+  { magic: latin1('\x04\x22\x4d\x18'), found: 'lz4', advice: decompress('lz4 -d') },
+  { magic: latin1('7z\xbc\xaf\x27\x1c'), found: 'a 7z archive', advice: decompress('7z x') },
+  { magic: latin1('Obj\x01'), found: 'Avro', advice: RESAVE },
+  { magic: latin1('SQLite format 3\x00'), found: 'a SQLite database', advice: RESAVE },
+  ...[2, 3, 4, 5].map((protocol) => ({
+    // The first opcode of protocol 4 is a frame; a tuple, a list or a class comes first in older ones.
+    magic: Uint8Array.of(0x80, protocol, ...(protocol >= 4 ? [0x95] : [])),
+    found: 'a pickle of Python',
+    advice: `${RESAVE}, or an array with numpy.save`,
+  })),
+  {
+    magic: latin1('version https://git-lfs.github.com/spec/'),
+    found: 'a pointer of Git LFS instead of the file',
+    advice: 'fetch it with git lfs pull',
+  },
+  ...['<!DOCTYPE html', '<!doctype html', '<html'].map((text) => ({
+    magic: latin1(text),
+    found: 'a page of HTML',
+    advice: 'check how the file was downloaded',
+  })),
+];
+
+/** Throws CliError for a file that is known to have a format which no reader reads. */
+export function refuseForeign({ name, head }: NamedHead): void {
+  const foreign = FOREIGN_FILES.find(({ magic }) => startsWith(head, magic));
+  if (foreign === undefined) return;
+  const { found, advice } = foreign;
+  throw new CliError(
+    `${name}: found ${found}, judging by its first bytes, which is not read; ${advice}`,
+  );
+}
+
+/** Characters of the head that tell its encoding. */
+const CHARACTERS_CHECKED = 16;
+
+/** Throws CliError for text of UTF-16, with or without a byte order mark: without, its bytes may be valid UTF-8. */
+export function refuseUtf16({ name, head }: NamedHead): void {
+  const encoding = utf16Of(head);
+  if (encoding === undefined) return;
+  throw new CliError(
+    `${name}: found text in ${encoding}, expected UTF-8; convert the file with iconv -f ${encoding} -t UTF-8`,
+  );
+}
+
+function utf16Of(head: Uint8Array): string | undefined {
+  if (head[0] === 0xff && head[1] === 0xfe) return 'UTF-16';
+  if (head[0] === 0xfe && head[1] === 0xff) return 'UTF-16';
+  const bytes = head.subarray(0, 2 * CHARACTERS_CHECKED);
+  if (bytes.length < 4 || bytes.length % 2 === 1) return undefined;
+  // Of characters such as braces, letters and digits, one of the two bytes is 0.
+  const isZero = (parity: number) => bytes.every((byte, at) => at % 2 !== parity || byte === 0);
+  const hasZero = (parity: number) => bytes.some((byte, at) => at % 2 === parity && byte === 0);
+  if (isZero(1) && !hasZero(0)) return 'UTF-16LE';
+  if (isZero(0) && !hasZero(1)) return 'UTF-16BE';
+  return undefined;
+}
