@@ -569,6 +569,16 @@ it('says which ids it made for rows without one', async () => {
   assert.equal('generated_ids' in (await imported(path, '-c', 'no-ids', '--row-ids')), false);
 });
 
+it('says which column is probably an index', async () => {
+  const path = await file('index.csv', ',id,values\n0,a,1 2\n');
+  const { stdout } = await importFiles(path, '-c', 'index');
+  assert.match(stdout, /^The column "" is probably an index .*, which --no-index leaves out\.$/m);
+  assert.deepEqual((await imported(path, '-c', 'index')).index_columns, ['']);
+  assert.deepEqual(await metadataOf('index', 'a'), { '': 0 });
+  assert.equal('index_columns' in (await imported(path, '-c', 'index', '--no-index')), false);
+  assert.deepEqual(await metadataOf('index', 'a'), {});
+});
+
 it('prints progress lines on stderr and the result on stdout', async () => {
   const path = await file('progress.ndjson', ROWS.join('\n'));
   const { stdout, stderr } = await importFiles(path, '-c', 'progress');

@@ -72,6 +72,10 @@ export function defineImport(command: Command): void {
     .option('--delimiter <character>', 'CSV delimiter (default: comma; tab for .tsv)')
     .addOption(decimalOption())
     .option('--dataset <name>', 'HDF5 dataset (default: train) or array of an npz file')
+    .addOption(
+      new Option('--nan <value>', 'NaN in metadata: null (default: an error)').choices(['null']),
+    )
+    .option('--no-index', 'leave out the unnamed index of pandas and of CSV files')
     .option('--ids <file>', 'ids for npy, fvecs, …: one per line')
     .option('--metadata <file>', 'metadata for npy, fvecs, …: one JSON object per line')
     .option('--row-ids', 'use the row number, from 0, as the id')
@@ -93,6 +97,7 @@ async function runImport(paths: string[], options: ImportOptions): Promise<void>
   const files = [...paths, ...sideFilesOf(options)];
   const isPiped = (await Promise.all(files.map(isPipe))).includes(true);
   const isResumable = options.resume && !isPiped;
+  const indexes = new Set<string>();
   const start = performance.now();
   const interruption = new AbortController();
   const stop = (): void => {
@@ -120,8 +125,11 @@ async function runImport(paths: string[], options: ImportOptions): Promise<void>
         options.json ? undefined : createProgress(`${options.collection}:`, before),
       interruption: interruption.signal,
       isPiped,
+      onIndex: (names) => {
+        for (const name of names) indexes.add(name);
+      },
     });
-    print(result, (performance.now() - start) / 1000, options.json === true);
+    print(result, indexes, (performance.now() - start) / 1000, options.json === true);
     if (result.isInterrupted) {
       throw new CliError(
         `interrupted after ${pluralize(result.resumedRows + result.rows, 'row')}; ` +
@@ -160,19 +168,30 @@ function checkOptions(paths: readonly string[], options: ImportOptions): void {
 /** The options that decide how rows are read; with different ones an import cannot be resumed. */
 function readingOptions(options: ImportOptions): string {
   const { format, idField, valuesField, vectorColumns, delimiter, fields, dataset } = options;
-  const { ids, metadata, rowIds, exclude, decimal } = options;
+  const { ids, metadata, rowIds, exclude, decimal, nan, index } = options;
   return JSON.stringify([
     ...[format, idField, valuesField, vectorColumns, delimiter, fields, dataset],
-    ...[ids, metadata, rowIds, exclude, decimal],
+    ...[ids, metadata, rowIds, exclude, decimal, nan, index],
   ]);
 }
 
-function print(result: ImportResult, seconds: number, isJson: boolean): void {
+function print(
+  result: ImportResult,
+  indexes: ReadonlySet<string>,
+  seconds: number,
+  isJson: boolean,
+): void {
   const { collection, created, rows, inserted, updated, sequence, resumedRows, generated } = result;
   if (isJson) {
     const reply = { collection, created, rows, inserted, updated, sequence };
     const ids = generated === null ? {} : { generated_ids: generated };
-    const rest = { ...ids, resumed_rows: resumedRows, seconds: Number(seconds.toFixed(3)) };
+    const index = indexes.size === 0 ? {} : { index_columns: [...indexes] };
+    const rest = {
+      ...ids,
+      ...index,
+      resumed_rows: resumedRows,
+      seconds: Number(seconds.toFixed(3)),
+    };
     process.stdout.write(`${JSON.stringify({ ...reply, ...rest })}\n`);
     return;
   }
@@ -182,6 +201,11 @@ function print(result: ImportResult, seconds: number, isJson: boolean): void {
     `Imported ${pluralize(rows, 'row')} into ${collection} in ${formatSeconds(seconds)} ` +
       `(${formatCount(inserted)} new, ${formatCount(updated)} replaced)${before}.\n`,
   );
+  for (const name of indexes) {
+    process.stdout.write(
+      `The column ${JSON.stringify(name)} is probably an index of the program that wrote the file; it was stored as metadata, which --no-index leaves out.\n`,
+    );
+  }
   if (generated === null) return;
   const { count, first, last } = generated;
   process.stdout.write(

@@ -42,6 +42,9 @@ export interface ImportChoices {
   readonly ids?: string;
   readonly metadata?: string;
   readonly rowIds?: boolean;
+  readonly nan?: 'null';
+  /** False leaves out columns that are an index. */
+  readonly index?: boolean;
   readonly batch: number;
 }
 
@@ -52,6 +55,8 @@ export interface ImportFilesOptions extends ImportChoices {
   readonly openJournal: (incarnation: string) => Promise<ImportJournal>;
   readonly createProgress: (before: { readonly rowCount: number }) => Progress | undefined;
   readonly interruption: AbortSignal;
+  /** Gets the names of columns of metadata that are probably an index. */
+  readonly onIndex?: (names: readonly string[]) => void;
   /** Whether a pipe is among the files, so that they cannot be read again. */
   readonly isPiped?: boolean;
 }
@@ -185,6 +190,9 @@ async function openReader(
     dataset: options.dataset,
     rowsPerBatch: options.batch,
     vectors,
+    isNanNull: options.nan === 'null',
+    withoutIndex: options.index === false,
+    onIndex: options.onIndex,
   });
   return hasSideFiles ? await withSideFiles(reader, source.name, { ids, metadata }) : reader;
 }

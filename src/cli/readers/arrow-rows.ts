@@ -21,6 +21,7 @@ import { readNamedVectors, readVectors } from '../../formats/arrow/vectors.js';
 import { CliError } from '../failure.js';
 import { listNames, noSuchName } from '../names.js';
 import {
+  indexColumns,
   type ReadOptions,
   type RowBatch,
   type RowReader,
@@ -130,6 +131,7 @@ async function* rowsOfBatches(
   const plan = await readable(name, async () => planColumns(name, fields, options));
   const batches = source.batches();
   let dimension: number | undefined;
+  const { isNanNull } = options;
   try {
     while (true) {
       const next = await readable(name, () => batches.next(), format);
@@ -144,7 +146,7 @@ async function* rowsOfBatches(
           const columns = openColumns(batch, BATCH_BYTES_MAX);
           dimension ??=
             plan.values === null ? 0 : dimensionOf(columns[plan.values]!, plan, location);
-          return readRows(batch, columns, plan, dimension, location);
+          return readRows(batch, columns, { ...plan, dimension, isNanNull }, location);
         },
         format,
       );
@@ -211,7 +213,11 @@ function planColumns(
     );
   }
   const selected = options.fields?.map((each) => indexOf(each, '--fields'));
-  const chosen = (selected ?? fields.map((_, at) => at)).filter(
+  const indexes = selected === undefined ? indexColumns(names) : new Set<number>();
+  const others = fields
+    .map((_, at) => at)
+    .filter((at) => !options.withoutIndex || !indexes.has(at));
+  const chosen = (selected ?? others).filter(
     (at) => at !== id && at !== values && !isNamed(at) && !excluded.has(at),
   );
   const isObject = (index: number): boolean => {
@@ -220,6 +226,8 @@ function planColumns(
     const isNested = (type.kind === 'struct' || type.kind === 'map') && dictionary === null;
     return isNested || isTextField(fields[index]!);
   };
+  if (indexes.size > 0)
+    options.onIndex?.(chosen.filter((at) => indexes.has(at)).map((at) => names[at]!));
   for (const index of chosen) {
     const violation = jsonViolation(fields[index]!);
     if (violation === null) continue;
@@ -258,10 +266,10 @@ function dimensionOf(column: Column, plan: ColumnPlan, location: (row: number) =
 function readRows(
   batch: EncodedBatch,
   columns: readonly Column[],
-  plan: ColumnPlan,
-  dimension: number,
+  plan: ColumnPlan & { dimension: number; isNanNull: boolean | undefined },
   location: (row: number) => string,
 ): RowBatch {
+  const { dimension, isNanNull = false } = plan;
   const issues = new RowIssues();
   const bytesMax = BATCH_BYTES_MAX;
   const values =
@@ -281,6 +289,7 @@ function readRows(
     members: plan.members.map((index) => columns[index]!),
     rowBytesMax: METADATA_BYTES_MAX,
     bytesMax,
+    isNanNull,
     issues,
   });
   const first = issues.items.toSorted((a, b) => a.row - b.row)[0];
@@ -289,7 +298,7 @@ function readRows(
     const detail =
       first.code === 'dimension_mismatch' && first.member === 'values'
         ? `found ${actual} values, expected ${expected} as in the previous rows`
-        : first.detail;
+        : first.detail + (first.detail.includes('found NaN') ? ` ${NAN_HINT}` : '');
     throw rowError(location(first.row), `${plan.names[first.member] ?? first.member}: ${detail}`);
   }
   return {
@@ -302,6 +311,8 @@ function readRows(
     location,
   };
 }
+
+const NAN_HINT = 'Store null instead with --nan null.';
 
 /** Splits a record batch, which may have any number of rows, into batches of at most `rowsMax`. */
 function* slicesOf(rows: RowBatch, from: number, rowsMax: number): Generator<RowBatch> {

@@ -11,6 +11,7 @@ import { CliError, usageError } from '../failure.js';
 import { listNames, noSuchName } from '../names.js';
 import {
   BatchBuilder,
+  indexColumns,
   type ReadOptions,
   type RowBatch,
   type RowReader,
@@ -22,6 +23,8 @@ import { checkUtf8, textChunks } from './utf8.js';
 
 const JSON_SCALAR = /^(-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|true|false)$/;
 const COMMA_DECIMAL = /^-?(0|[1-9]\d*),\d+([eE][+-]?\d+)?$/;
+
+const NAN = /^nan$/i;
 
 interface CsvItem {
   readonly record: string[];
@@ -58,7 +61,7 @@ async function* readCsv(
   const location = (line: number): string => `${name}:${line}`;
   const isTabbed = /\.(tsv|tab)(\.gz)?$/i.test(name);
   const delimiter = options.delimiter ?? (isTabbed ? '\t' : ',');
-  const numbers = numbersOf(options.decimal, delimiter);
+  const numbers = numbersOf(options, delimiter);
   const parser = parse({
     delimiter,
     skip_empty_lines: true,
@@ -148,12 +151,16 @@ function planColumns(name: string, names: readonly string[], options: ReadOption
   const idName = options.idField ?? (names.includes('id') ? 'id' : undefined);
   const id = idName === undefined ? undefined : indexOf(idName, '--id-field');
   const chosen = options.fields ?? names;
+  const unnamed = options.fields === undefined ? indexColumns(names) : new Set<number>();
   const excluded = options.exclude?.map((each) => indexOf(each, '--exclude')) ?? [];
   const isTaken = (index: number): boolean =>
     index === id || values.includes(index) || excluded.includes(index);
   const indexes = chosen
     .map((each) => indexOf(each, '--fields'))
-    .filter((index) => !isTaken(index));
+    .filter((index) => !isTaken(index) && !(options.withoutIndex && unnamed.has(index)));
+  if (unnamed.size > 0) {
+    options.onIndex?.(indexes.filter((at) => unnamed.has(at)).map((at) => names[at]!));
+  }
   return {
     id,
     values,
@@ -177,13 +184,14 @@ function defaultVectorColumn(name: string, names: readonly string[]): number {
 /** How the numbers of a file are written. */
 interface NumberStyle {
   readonly hasDecimalCommas: boolean;
+  readonly isNanNull: boolean;
   /** Whether a quoted cell may be a number: a decimal comma has to be quoted between commas. */
   readonly mayBeQuoted: boolean;
 }
 
-function numbersOf(decimal: ReadOptions['decimal'], delimiter: string): NumberStyle {
+function numbersOf({ decimal, isNanNull = false }: ReadOptions, delimiter: string): NumberStyle {
   const hasDecimalCommas = decimal === ',';
-  return { hasDecimalCommas, mayBeQuoted: hasDecimalCommas && delimiter === ',' };
+  return { hasDecimalCommas, isNanNull, mayBeQuoted: hasDecimalCommas && delimiter === ',' };
 }
 
 function rowOf(
@@ -276,12 +284,12 @@ function metadataOf(
 }
 
 function cellText(text: string, isQuoted: boolean, numbers: NumberStyle): string {
-  const { hasDecimalCommas, mayBeQuoted } = numbers;
+  const { hasDecimalCommas, isNanNull, mayBeQuoted } = numbers;
   if (hasDecimalCommas && (!isQuoted || mayBeQuoted) && COMMA_DECIMAL.test(text)) {
     return text.replace(',', '.');
   }
   if (isQuoted) return JSON.stringify(text);
-  if (text === '') return 'null';
+  if (text === '' || (isNanNull && NAN.test(text))) return 'null';
   // Where commas are decimal, a point separates thousands, perhaps.
   if (hasDecimalCommas && text.includes('.')) return JSON.stringify(text);
   return JSON_SCALAR.test(text) ? text : JSON.stringify(text);

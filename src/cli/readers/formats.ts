@@ -133,6 +133,7 @@ const FORMAT_OPTIONS = {
   vectorColumns: ['--vector-columns', (format: Format) => format === FORMATS.csv],
   delimiter: ['--delimiter', (format: Format) => format === FORMATS.csv],
   decimal: ['--decimal', (format: Format) => format === FORMATS.csv],
+  nan: ['--nan', ({ hasMetadata }: Format) => hasMetadata],
   dataset: ['--dataset', (format: Format) => format === FORMATS.hdf5 || format === FORMATS.npz],
 } as const;
 

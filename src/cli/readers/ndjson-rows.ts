@@ -63,7 +63,8 @@ async function* readRows(
   for await (const { bytes, line } of textRowsOf(source)) {
     // Skipped rows were checked by an earlier run.
     if (row++ < startRow) continue;
-    const members = membersOf(location(line), decode(location(line), bytes));
+    const text = decode(location(line), bytes);
+    const members = membersOf(location(line), options.isNanNull ? withoutNan(text) : text);
     unseen.mark(members);
     const parsed = rowOfMembers(location(line), members, options);
     const batch = builder.add({ number: line, ...parsed });
@@ -103,6 +104,20 @@ class UnseenNames {
   }
 }
 
+const TEXT_OR_NAN = /"(?:[^"\\]|\\.)*"|\bNaN\b/g;
+
+/** Python writes NaN, which is no JSON. In a vector null is refused like NaN. */
+function withoutNan(text: string): string {
+  if (!text.includes('NaN')) return text;
+  return text.replace(TEXT_OR_NAN, (token) => (token === 'NaN' ? 'null' : token));
+}
+
+function nanHint(text: string): string {
+  return withoutNan(text) === text
+    ? ''
+    : '; JSON has no NaN: in metadata, --nan null stores null instead';
+}
+
 function isBlank(bytes: Uint8Array): boolean {
   return bytes.every((byte) => byte <= 0x20);
 }
@@ -125,7 +140,7 @@ function membersOf(location: string, line: string): ReadonlyMap<string, string> 
   try {
     return new Map(readUniqueMembers(line).map(({ name, text }) => [name, text]));
   } catch (error) {
-    throw rowError(location, `not a JSON object: ${(error as Error).message}`);
+    throw rowError(location, `not a JSON object: ${(error as Error).message}${nanHint(line)}`);
   }
 }
 
@@ -281,6 +296,7 @@ function parse(location: string, name: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw rowError(location, `${name} is not valid JSON: ${(error as Error).message}`);
+    const { message } = error as Error;
+    throw rowError(location, `${name} is not valid JSON: ${message}${nanHint(text)}`);
   }
 }

@@ -48,6 +48,12 @@ export interface ReadOptions {
   readonly decimal?: DecimalPoint | undefined;
   /** The dataset of an HDF5 file or the array of an npz archive; undefined: the default of the format. */
   readonly dataset: string | undefined;
+  /** Whether NaN in metadata becomes null; absent: an error, since JSON does not have it. */
+  readonly isNanNull?: boolean | undefined;
+  /** Leaves out columns of indexes (INDEX_COLUMN) that no option names. */
+  readonly withoutIndex?: boolean | undefined;
+  /** Gets the names of those that become metadata. */
+  readonly onIndex?: ((names: readonly string[]) => void) | undefined;
   readonly rowsPerBatch: number;
   /** Of the collection; absent: rows have the unnamed vector only. */
   readonly vectors?: TargetVectors | undefined;
@@ -58,6 +64,21 @@ export interface TargetVectors {
   readonly hasUnnamed: boolean;
   /** The dimensions of the named vectors, by name. */
   readonly named: ReadonlyMap<string, number>;
+}
+
+/**
+ * The names that pandas gives the index of a table that has no name of its own: in Parquet and Arrow, and when a
+ * CSV file with a column without a name is read. The latter is the first column, as R and pandas write it.
+ */
+const INDEX_COLUMN = /^(__index_level_\d+__|Unnamed: 0(\.\d+)*)$/;
+
+/** The columns, of those with these names, that are probably an index. */
+export function indexColumns(names: readonly string[]): ReadonlySet<number> {
+  const found = names.flatMap((name, at) => {
+    const isUnnamed = at === 0 && name === '' && names.length > 1;
+    return isUnnamed || INDEX_COLUMN.test(name) ? [at] : [];
+  });
+  return new Set(found);
 }
 
 export const UNNAMED_ONLY: TargetVectors = { hasUnnamed: true, named: new Map() };

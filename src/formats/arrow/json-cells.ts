@@ -18,6 +18,8 @@ export interface CellContext {
   readonly out: Utf8Builder;
   /** Bound on text gathered from views and dictionaries. */
   readonly bytesMax: number;
+  /** Whether NaN is written as null, instead of being a problem. */
+  readonly isNanNull: boolean;
   /** What is wrong with the current row, as it follows "found"; null if nothing is. */
   problem: string | null;
   /** Names of the column and of the members within it that have the problem. */
@@ -127,7 +129,9 @@ function floatWriter(column: Column, bitWidth: 16 | 32 | 64, context: CellContex
   const read = floatReader(column, bitWidth);
   return (row) => {
     const value = read(row);
-    if (!Number.isFinite(value)) {
+    if (context.isNanNull && Number.isNaN(value)) {
+      out.ascii('null');
+    } else if (!Number.isFinite(value)) {
       context.problem = `${value}, which JSON cannot express`;
     } else if (value === (value | 0) && !Object.is(value, -0)) {
       out.integer(value);

@@ -21,6 +21,8 @@ export interface MetadataToRead {
   readonly rowBytesMax: number;
   /** Bound on all rows. */
   readonly bytesMax: number;
+  /** Whether NaN becomes null; absent: it is an issue, since JSON does not have it. */
+  readonly isNanNull?: boolean;
   readonly issues: RowIssues;
 }
 
@@ -30,7 +32,7 @@ export interface MetadataToRead {
  * there are issues. Throws `invalid_arrow`.
  */
 export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
-  const { count, objects, members, rowBytesMax, bytesMax, issues } = toRead;
+  const { count, objects, members, rowBytesMax, bytesMax, isNanNull = false, issues } = toRead;
   if (objects === null && members.length === 0) return null;
   const isMap = objects?.field.type.kind === 'map';
   // The member names of maps differ from row to row, as those of text do.
@@ -42,7 +44,7 @@ export function readMetadata(toRead: MetadataToRead): Utf8Column | null {
         : null;
   if (texts !== null && texts.validity === null && members.length === 0) return texts.text;
   const out = new Utf8Builder(count, bytesMax, rowBytesMax);
-  const context: CellContext = { out, bytesMax, problem: null, problemPath: [] };
+  const context: CellContext = { out, bytesMax, isNanNull, problem: null, problemPath: [] };
   // The choice of columns made sure that the names of a struct differ from those of the members.
   const isStruct = objects?.field.type.kind === 'struct';
   const own = isStruct ? objects!.children : [];

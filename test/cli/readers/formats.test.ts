@@ -3,6 +3,16 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import {
+  Field,
+  Float64,
+  Int32,
+  List,
+  Table,
+  tableToIPC,
+  Utf8,
+  vectorFromArray,
+} from 'apache-arrow';
 import { elementsOf } from '../../../src/cli/readers/byte-stream.js';
 import { openRows } from '../../../src/cli/readers/formats.js';
 import type { ReadOptions } from '../../../src/cli/readers/row-batch.js';
@@ -107,6 +117,100 @@ describe('a file that no reader reads', () => {
         }
       }
     }
+  });
+});
+
+describe('an index of pandas', () => {
+  const texts = ['a', 'b'];
+  const table = new Table({
+    id: vectorFromArray(texts, new Utf8()),
+    values: vectorFromArray([[1], [2]], new List(new Field('item', new Float64()))),
+    title: vectorFromArray(texts, new Utf8()),
+    __index_level_0__: vectorFromArray([7, 8], new Int32()),
+  });
+
+  it('is metadata, said to be an index, and left out on request', async () => {
+    for (const [name, content, index] of [
+      ['index.arrow', tableToIPC(table, 'file'), '__index_level_0__'],
+      ['index.arrows', tableToIPC(table, 'stream'), '__index_level_0__'],
+      ['index.csv', ',id,values,title\n7,a,1,"a"\n8,b,2,"b"\n', ''],
+      ['index.tsv', '""\tid\tvalues\ttitle\n7\ta\t1\t"a"\n8\tb\t2\t"b"\n', ''],
+      ['again.csv', 'Unnamed: 0,id,values,title\n7,a,1,"a"\n8,b,2,"b"\n', 'Unnamed: 0'],
+    ] as const) {
+      const said: string[] = [];
+      const read = async (options: Partial<ReadOptions>) => {
+        said.length = 0;
+        const onIndex = (names: readonly string[]) => said.push(...names);
+        const batches = await batchesOf(write(name, content), { onIndex, ...options });
+        return batches.flatMap(({ metadata = [] }) => metadata).map((text) => JSON.parse(text));
+      };
+      assert.deepEqual(await read({}), [
+        { [index]: 7, title: 'a' },
+        { [index]: 8, title: 'b' },
+      ]);
+      assert.deepEqual(said, [index]);
+      assert.deepEqual(await read({ withoutIndex: true }), [{ title: 'a' }, { title: 'b' }]);
+      assert.deepEqual(said, []);
+      // Who names the column wants it.
+      if (index === '') continue;
+      const named = { fields: [index], withoutIndex: true };
+      assert.deepEqual(await read(named), [{ [index]: 7 }, { [index]: 8 }]);
+      assert.deepEqual(said, []);
+    }
+  });
+});
+
+describe('NaN in metadata', () => {
+  const inTable = () => {
+    const numbers = new List(new Field('item', new Float64(), true));
+    return tableToIPC(
+      new Table({
+        values: vectorFromArray([[1], [2]], numbers),
+        x: vectorFromArray([Number.NaN, 1.5], new Float64()),
+        l: vectorFromArray([[Number.NaN, 2], [Number.NaN]], numbers),
+      }),
+      'stream',
+    );
+  };
+
+  it('becomes null on request, and is refused otherwise where it is a number', async () => {
+    for (const [name, content] of [
+      ['nan.arrows', inTable()],
+      [
+        'nan.ndjson',
+        '{"values":[1],"metadata":{"x":NaN,"l":[NaN,2]}}\n{"values":[2],"metadata":{"x":1.5,"l":[NaN]}}\n',
+      ],
+    ] as const) {
+      await assert.rejects(batchesOf(write(name, content)), /NaN.* --nan null/);
+      const [batch] = await batchesOf(name, { isNanNull: true });
+      assert.deepEqual(
+        batch!.metadata!.map((text) => JSON.parse(text)),
+        [
+          { x: null, l: [null, 2] },
+          { x: 1.5, l: [null] },
+        ],
+      );
+    }
+    const csv = write('nan.csv', 'values,x,y\n1,NaN,"NaN"\n');
+    const metadataOf = async (options: Partial<ReadOptions>) =>
+      (await batchesOf(csv, options))[0]!.metadata;
+    assert.deepEqual(await metadataOf({}), ['{"x":"NaN","y":"NaN"}']);
+    assert.deepEqual(await metadataOf({ isNanNull: true }), ['{"x":null,"y":"NaN"}']);
+  });
+
+  it('is not looked for in text and in vectors, and infinity stays an error', async () => {
+    const text = write('text.ndjson', '{"values":[1],"metadata":{"NaN":"NaN \\"NaN","NaNs":1}}\n');
+    const [batch] = await batchesOf(text, { isNanNull: true });
+    assert.deepEqual(batch!.metadata, ['{"NaN":"NaN \\"NaN","NaNs":1}']);
+    const vector = write('vector.ndjson', '{"values":[1,NaN]}\n');
+    const reading = batchesOf(vector, { isNanNull: true });
+    await assert.rejects(reading, /:1: values\[1\] is null, expected a number/);
+    const infinite = new Table({
+      values: vectorFromArray([[1]], new List(new Field('item', new Float64(), true))),
+      x: vectorFromArray([Infinity], new Float64()),
+    });
+    const path = write('infinite.arrows', tableToIPC(infinite, 'stream'));
+    await assert.rejects(batchesOf(path, { isNanNull: true }), /found Infinity/);
   });
 });
 
