@@ -2,8 +2,9 @@
 // which opens the file in location, so that only one slice is in memory.
 
 import { existsSync } from 'node:fs';
-import type { Dataset } from 'h5wasm/node';
+import type { Dataset, Module } from 'h5wasm/node';
 import { CliError, usageError } from '../failure.js';
+import { toFloats } from './record-files.js';
 import {
   checkFinite,
   type ReadOptions,
@@ -60,6 +61,26 @@ function isGroup<Item>(item: unknown): item is { keys(): string[]; get(name: str
   return typeof item === 'object' && item !== null && 'keys' in item && 'get' in item;
 }
 
+/** The filters of the library itself; others are plugins, which it does not have. */
+const FILTER_ID_MAX = 6;
+
+/** The bytes of rows, little-endian, for numbers that the library reads but does not convert to JavaScript's. */
+function bytesOf(library: typeof Module, dataset: Dataset, from: number, to: number): Uint8Array {
+  const { shape, size } = dataset.metadata;
+  const count = [BigInt(to - from), BigInt(shape![1]!)];
+  const byteCount = (to - from) * shape![1]! * size;
+  const pointer = library._malloc(byteCount);
+  if (pointer === 0) throw new Error(`no memory for ${byteCount} bytes`);
+  try {
+    const { file_id: file, path } = dataset;
+    const target = BigInt(pointer);
+    library.get_dataset_data(file, path, count, [BigInt(from), 0n], [1n, 1n], target);
+    return library.HEAPU8.slice(pointer, pointer + byteCount);
+  } finally {
+    library._free(pointer);
+  }
+}
+
 interface NumberTable {
   readonly rowCount: number;
   readonly dimension: number;
@@ -72,8 +93,9 @@ async function openTable(path: string, name: string): Promise<NumberTable> {
   // The library would create an empty file.
   if (!existsSync(path)) throw new CliError(`file not found: ${path}`);
   const { default: hdf5 } = await import('h5wasm/node');
+  const library = await hdf5.ready;
   // Otherwise the library prints errors on stderr and continues.
-  (await hdf5.ready).activate_throwing_error_handler();
+  library.activate_throwing_error_handler();
   const readable = <Value>(read: () => Value): Value => {
     try {
       return read();
@@ -107,11 +129,25 @@ async function openTable(path: string, name: string): Promise<NumberTable> {
       `${path}: dataset ${name} has the type ${JSON.stringify(type)}, expected numbers`,
     );
   }
+  const unknown = readable(() => dataset.filters).filter(({ id }) => id > FILTER_ID_MAX);
+  if (unknown.length > 0) {
+    const filters = unknown
+      .map(({ name: filter, id }) => `${filter || 'filter'} (${id})`)
+      .join(', ');
+    throw new CliError(
+      `${path}: dataset ${name} has the filter ${filters}, which is not read; convert the file with ` +
+        'h5repack -f GZIP=1, or write it with compression="gzip"',
+    );
+  }
   const dimension = shape[1]!;
   return {
     rowCount: shape[0]!,
     dimension,
     slice(from, to) {
+      if (type.endsWith('e')) {
+        const bytes = readable(() => bytesOf(library, dataset, from, to));
+        return toFloats('float16', bytes);
+      }
       const values = readable(() =>
         dataset.slice([
           [from, to],

@@ -56,6 +56,10 @@ with h5py.File("a.hdf5", "w") as f:
     f["test"] = values[:2].astype(np.float64)
     f["neighbors"] = np.array([[1, 2], [0, 2]], dtype=np.int64)
     f["flat"] = values[0]
+    f["half"] = values.astype("<f2")
+    f["half-big"] = values.astype(">f2")
+    f.create_dataset("half-chunks", data=values.astype("f2"), chunks=(2, 2), compression="gzip", shuffle=True, fletcher32=True)
+    f.create_dataset("lzf", data=values, chunks=(2, 2), compression="lzf", shuffle=True)
     f.create_group("group").create_group("deep")["vecs"] = values
     f.attrs["distance"] = "euclidean"
 
@@ -144,6 +148,9 @@ describe('files of other programs', { skip }, () => {
     ['a.hdf5', VALUES.slice(0, 2), { dataset: 'test' }],
     ['a.hdf5', VALUES, { dataset: 'group/deep/vecs' }],
     ['a.hdf5', VALUES, { dataset: '/group/deep/vecs' }],
+    ['a.hdf5', VALUES, { dataset: 'half' }],
+    ['a.hdf5', VALUES, { dataset: 'half-big' }],
+    ['a.hdf5', VALUES, { dataset: 'half-chunks' }],
     [
       'a.hdf5',
       [
@@ -357,6 +364,12 @@ describe('files of other programs', { skip }, () => {
       () => 'a.hdf5',
       /dataset flat has the shape \(3\)/,
       { dataset: 'flat' },
+    ],
+    [
+      'a filter that is a plugin',
+      () => 'a.hdf5',
+      /dataset lzf has the filter lzf \(32000\), which is not read; convert .* h5repack -f GZIP=1/,
+      { dataset: 'lzf' },
     ],
     ['a group', () => 'a.hdf5', /group is a group, expected a dataset/, { dataset: 'group' }],
     ['a torn HDF5 file', () => write('torn.hdf5', torn('a.hdf5', 300)), /torn\.hdf5: invalid HDF5/],
