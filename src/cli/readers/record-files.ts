@@ -220,8 +220,8 @@ export type ElementType = keyof typeof ELEMENT_BYTES;
 /** Elements as float32. `bytes` holds whole elements; big-endian ones are swapped in place. */
 export function toFloats(type: ElementType, bytes: Uint8Array, isBigEndian = false): Float32Array {
   const size = ELEMENT_BYTES[type];
-  // Typed arrays require an aligned offset.
-  const aligned = bytes.byteOffset % size === 0 ? bytes : bytes.slice();
+  // Typed arrays require an aligned offset. `slice` of a Buffer would not copy.
+  const aligned = bytes.byteOffset % size === 0 ? bytes : new Uint8Array(bytes);
   if (isBigEndian) swap(aligned, size);
   const { buffer, byteOffset } = aligned;
   const count = aligned.byteLength / size;

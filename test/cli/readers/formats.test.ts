@@ -16,7 +16,7 @@ import {
 import { elementsOf } from '../../../src/cli/readers/byte-stream.js';
 import { openRows } from '../../../src/cli/readers/formats.js';
 import type { ReadOptions } from '../../../src/cli/readers/row-batch.js';
-import { openSource } from '../../../src/cli/readers/source.js';
+import { type InputSource, openSource } from '../../../src/cli/readers/source.js';
 import { fileOf as parquetOf } from '../../formats/parquet/parquet-files.js';
 import { folderOfTests, READ_OPTIONS, vectorsOf } from './read-files.js';
 
@@ -233,6 +233,41 @@ describe('Parquet', () => {
     }
     const none = write('no-rows.parquet', parquetOf({ dimension: 2, groups: [[]] }).bytes);
     assert.deepEqual(await batchesOf(none, { fields: [] }), []);
+  });
+});
+
+describe('a file of plain vectors', () => {
+  it('is read alike wherever the chunks of a pipe begin', async () => {
+    const values = Float32Array.from({ length: 40 }, (_, at) => at / 8);
+    const bytes = Buffer.concat([
+      Buffer.from(Int32Array.of(20, 2).buffer),
+      Buffer.from(values.buffer),
+    ]);
+    for (const chunkBytes of [1, 3, 7, 9, 50]) {
+      async function* chunks(start = 0) {
+        for (let at = start; at < bytes.length; at += chunkBytes) {
+          // With a byte before it, so that the place of the chunk in memory is odd, too.
+          const padded = Buffer.from(new Uint8Array(chunkBytes + 1));
+          const length = bytes.copy(padded, 1, at, at + chunkBytes);
+          yield padded.subarray(1, 1 + length);
+        }
+      }
+      const source: InputSource = {
+        name: 'piped.fbin',
+        byteCount: undefined,
+        contentBytes: undefined,
+        bytesRead: () => 0,
+        markRead: () => {},
+        path: undefined,
+        isCompressed: false,
+        head: bytes,
+        chunks,
+      };
+      const found: number[] = [];
+      const reader = await openRows(source, 'fbin', READ_OPTIONS);
+      for await (const batch of reader.batches(0)) found.push(...batch.values);
+      assert.deepEqual(found, [...values], `${chunkBytes}`);
+    }
   });
 });
 
