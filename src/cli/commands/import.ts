@@ -26,6 +26,7 @@ Examples:
   $ sagitta import rows.csv -c docs --vector-columns d0..d767 --fields year
   $ sagitta import vectors.npy -c docs --ids ids.txt --metadata metadata.ndjson
   $ sagitta import sift-128-euclidean.hdf5 -c sift --metric euclidean --row-ids
+  $ sagitta import glove.6B.300d.txt -c words
   $ duckdb -c "COPY … TO STDOUT (FORMAT csv)" |
       sagitta import - --format csv -c docs
 

@@ -6,6 +6,7 @@ import { refuseForeign } from './foreign-files.js';
 import type { ReadOptions, RowReader } from './row-batch.js';
 import { type InputSource, startsWith } from './source.js';
 import { textHead } from './utf8.js';
+import { wordFormatOf } from './word-head.js';
 
 interface Format {
   /** For --help and errors. */
@@ -19,6 +20,7 @@ interface Format {
   open(source: InputSource, options: ReadOptions): Promise<RowReader>;
 }
 
+const words = async () => await import('./word-vectors.js');
 const records = async () => await import('./record-files.js');
 
 export const FORMATS = {
@@ -119,6 +121,18 @@ export const FORMATS = {
     hasMetadata: false,
     open: async (source, options) => (await import('./hdf5-file.js')).openHdf5(source, options),
   },
+  glove: {
+    title: 'words with their vectors as text (GloVe)',
+    extensions: ['glove'],
+    hasMetadata: false,
+    open: async (source, options) => (await words()).openWords(source, options, false),
+  },
+  word2vec: {
+    title: 'word2vec and fastText, as text or binary',
+    extensions: ['vec', 'w2v'],
+    hasMetadata: false,
+    open: async (source, options) => (await words()).openWords(source, options, true),
+  },
 } as const satisfies Readonly<Record<string, Format>>;
 
 export type FormatName = keyof typeof FORMATS;
@@ -173,6 +187,8 @@ export function formatOf(source: InputSource): FormatName {
       `${source.name}: not ${title}, judging by its first bytes; choose the format with --format`,
     );
   }
+  const wordFormat = wordFormatOf(source.head);
+  if (wordFormat !== undefined) return wordFormat;
   const text = textHead(source);
   const first = text.find((byte) => byte > 0x20);
   if (first === OPEN_BRACE || first === OPEN_BRACKET || text.length === 0) return 'ndjson';

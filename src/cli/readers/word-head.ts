@@ -1,0 +1,52 @@
+// The beginning of files of words with their vectors: whether a file is one, and the line that word2vec and
+// fastText begin with. A module of its own, since the format of every file is detected by it.
+
+import { isUtf8 } from 'node:buffer';
+
+const SPACE = 0x20;
+const TAB = 0x09;
+const NEWLINE = 0x0a;
+const RETURN = 0x0d;
+
+/** So many numbers after a word tell a file of vectors from other text. */
+const NUMBERS_DETECTED = 3;
+
+const HEADER = /^(\d{1,15}) (\d{1,7})[ \t]*\r?\n/;
+/** As these programs write numbers. */
+export const NUMBER = /^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$/;
+
+export interface Header {
+  readonly rowCount: number;
+  readonly dimension: number;
+  /** Where the first word begins. */
+  readonly byteCount: number;
+}
+
+/** Whether the first bytes are of words with vectors; a table of numbers alone has no words. */
+export function wordFormatOf(head: Uint8Array): 'glove' | 'word2vec' | undefined {
+  if (headerOf(head) !== undefined) return 'word2vec';
+  const text = Buffer.from(head).toString('latin1');
+  const end = text.indexOf('\n');
+  const tokens = text.slice(0, end === -1 ? text.length : end).split(' ');
+  // The head may end within a number.
+  if (end === -1) tokens.pop();
+  const [word = '', ...numbers] = tokens;
+  const isVector = numbers.length >= NUMBERS_DETECTED && numbers.every((each) => NUMBER.test(each));
+  return word !== '' && !NUMBER.test(word) && isVector ? 'glove' : undefined;
+}
+
+export function headerOf(head: Uint8Array): Header | undefined {
+  const found = HEADER.exec(Buffer.from(head).toString('latin1'));
+  if (found === null) return undefined;
+  const [line, rowCount, dimension] = found;
+  return { rowCount: Number(rowCount), dimension: Number(dimension), byteCount: line.length };
+}
+
+/** Numbers of four bytes have control characters, or bytes that are no text. */
+export function isText(head: Uint8Array): boolean {
+  const isControl = (byte: number) =>
+    byte < SPACE && byte !== TAB && byte !== NEWLINE && byte !== RETURN;
+  if (head.some(isControl)) return false;
+  // The head may end within a character.
+  return [0, 1, 2, 3].some((cut) => isUtf8(head.subarray(0, head.length - cut)));
+}
