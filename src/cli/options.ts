@@ -58,6 +58,12 @@ function expandRange(text: string): string[] {
   );
 }
 
+/** A delimiter of CSV, for which `\t` and `tab` stand as well as the character itself. */
+export function parseDelimiter(text: string): string {
+  if (text === '') throw new InvalidArgumentError('Expected a character.');
+  return text === '\\t' || text === 'tab' ? '\t' : text;
+}
+
 /** `--decimal`, for CSV. */
 export function decimalOption(): Option {
   const description = 'decimal point of a CSV file; , for 0,5 (default: .)';

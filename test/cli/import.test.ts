@@ -569,6 +569,16 @@ it('says which ids it made for rows without one', async () => {
   assert.equal('generated_ids' in (await imported(path, '-c', 'no-ids', '--row-ids')), false);
 });
 
+it('reads a file with tabs, decimal commas and any name', async () => {
+  const path = await file('tabs.txt', 'id\tvalues\tn\na\t0,5 1,25\t2,5\n');
+  const args = [path, '-c', 'tabs', '--format', 'csv', '--decimal', ','];
+  const { code, stderr } = await importFiles(...args);
+  assert.equal(code, 2);
+  assert.match(stderr, /tabs\.txt:1: found the single column .*; if .* use --delimiter '\\t'$/m);
+  await imported(...args, '--delimiter', '\\t');
+  assert.deepEqual(await read('tabs', 'a'), { id: 'a', values: [0.5, 1.25], metadata: { n: 2.5 } });
+});
+
 it('says which column is probably an index', async () => {
   const path = await file('index.csv', ',id,values\n0,a,1 2\n');
   const { stdout } = await importFiles(path, '-c', 'index');

@@ -6,7 +6,13 @@ import { addConnectionOptions, type ConnectionOptions, connect, urlOf } from '..
 import { CliError, EXIT_CODES, EXIT_CODES_TEXT, usageError } from '../failure.js';
 import type { ImportChoices, ImportResult } from '../import/import-files.js';
 import { ImportJournal, stateDirectory } from '../import/journal.js';
-import { decimalOption, expandColumns, splitNames, wholeNumber } from '../options.js';
+import {
+  decimalOption,
+  expandColumns,
+  parseDelimiter,
+  splitNames,
+  wholeNumber,
+} from '../options.js';
 import { createProgress } from '../progress.js';
 import { FORMAT_NAMES, FORMATS } from '../readers/formats.js';
 import { isPipe, STDIN } from '../readers/source.js';
@@ -70,7 +76,11 @@ export function defineImport(command: Command): void {
       'CSV columns with one value each: d0..d767 or x,y,z',
       expandColumns,
     )
-    .option('--delimiter <character>', 'CSV delimiter (default: comma; tab for .tsv)')
+    .option(
+      '--delimiter <character>',
+      'CSV delimiter; \\t for tab (default: comma; tab for .tsv)',
+      parseDelimiter,
+    )
     .addOption(decimalOption())
     .option('--dataset <name>', 'HDF5 dataset (default: train) or array of an npz file')
     .addOption(

@@ -12,6 +12,7 @@ import {
   anyNumber,
   decimalOption,
   expandColumns,
+  parseDelimiter,
   parseJson,
   readFilter,
   readText,
@@ -153,7 +154,11 @@ export function defineQuery(command: Command): void {
     .option('--id-field <name>', 'field of the id in that file (default: id)')
     .option('--values-field <name>', 'field of the vector in that file')
     .option('--vector-columns <names>', 'CSV columns with one value each: d0..d767', expandColumns)
-    .option('--delimiter <character>', 'delimiter of a CSV file (default: comma; tab for .tsv)')
+    .option(
+      '--delimiter <character>',
+      'delimiter of a CSV file (default: comma; tab for .tsv)',
+      parseDelimiter,
+    )
     .addOption(decimalOption())
     .option('--dataset <name>', 'HDF5 dataset (default: test) or array of an npz file')
     .option('--recall <file>', 'measure the recall of these results for the queries of --file');

@@ -79,6 +79,7 @@ async function* readCsv(
     for await (const item of parser) {
       const { record, raw, info } = item as CsvItem;
       if (columns === undefined) {
+        checkDelimiter(name, record, delimiter);
         columns = planColumns(name, record, options);
         continue;
       }
@@ -133,6 +134,26 @@ export function describeCsvError(name: string, error: CsvError): CliError {
   return new CliError(`${name}:${lines ?? columns ?? 1}: invalid CSV: ${error.message}`, {
     cause: error,
   });
+}
+
+/** How the options spell a delimiter, and other ones that files have. */
+const DELIMITERS: readonly (readonly [string, string])[] = [
+  [';', "';'"],
+  ['\t', "'\\t'"],
+  ['|', "'|'"],
+  [',', ','],
+];
+
+/** Throws CliError for a header of one column that another delimiter makes several. */
+function checkDelimiter(name: string, names: readonly string[], delimiter: string): void {
+  const [only] = names;
+  if (names.length > 1 || only === undefined) return;
+  const other = DELIMITERS.find(([each]) => each !== delimiter && only.includes(each));
+  if (other === undefined) return;
+  throw usageError(
+    `${name}:1: found the single column ${show(only)}, expected several with ${show(delimiter)} between ` +
+      `them; if another character separates them, use --delimiter ${other[1]}`,
+  );
 }
 
 function planColumns(name: string, names: readonly string[], options: ReadOptions): Columns {

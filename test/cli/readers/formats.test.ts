@@ -345,6 +345,22 @@ describe('CSV', () => {
     }
   });
 
+  it('names --delimiter for a file with other delimiters', async () => {
+    for (const [text, spelling] of [
+      ['id;values\na;1 2\n', "';'"],
+      ['id\tvalues\na\t1 2\n', "'\\t'"],
+      ['id|values|note, with comma\n', "'|'"],
+    ] as const) {
+      const delimiter = text.includes(',') ? ';' : ',';
+      await assert.rejects(readCsv(text, { delimiter }), (error: Error) => {
+        assert.match(error.message, /numbers\.csv:1: found the single column "id/);
+        assert.ok(error.message.endsWith(`use --delimiter ${spelling}`), error.message);
+        return true;
+      });
+    }
+    assert.deepEqual((await readCsv('values\n1 2\n')).values, [[1, 2]]);
+  });
+
   it('names --decimal for a decimal comma in a column of a value', async () => {
     const columns = { ...semicolons, vectorColumns: ['x', 'y'] };
     await assert.rejects(
