@@ -569,6 +569,17 @@ it('says which ids it made for rows without one', async () => {
   assert.equal('generated_ids' in (await imported(path, '-c', 'no-ids', '--row-ids')), false);
 });
 
+it('--nan null applies to the metadata of plain vectors, and to nothing without metadata', async () => {
+  const path = await file('nan.fbin', new Uint8Array(new Int32Array([1, 1, 1]).buffer));
+  const metadata = await file('nan.metadata.ndjson', '{"id":"a","x":NaN}\n');
+  const args = [path, '-c', 'nan', '--nan', 'null'];
+  await imported(...args, '--metadata', metadata);
+  assert.deepEqual(await metadataOf('nan', 'a'), { x: null });
+  const { code, stderr } = await importFiles(...args);
+  assert.equal(code, 2);
+  assert.match(stderr, /--nan does not apply to float32 vectors/);
+});
+
 it('reads a file with tabs, decimal commas and any name', async () => {
   const path = await file('tabs.txt', 'id\tvalues\tn\na\t0,5 1,25\t2,5\n');
   const args = [path, '-c', 'tabs', '--format', 'csv', '--decimal', ','];

@@ -178,7 +178,13 @@ async function openReader(
       `--ids and --metadata apply only to files of plain vectors, found ${FORMATS[format].title}`,
     );
   }
-  checkOptions(source.name, format, options);
+  const isNanNull = options.nan === 'null';
+  // A file of metadata beside a file of vectors has it, too.
+  checkOptions(
+    source.name,
+    format,
+    metadata === undefined ? options : { ...options, nan: undefined },
+  );
   const reader = await openRows(source, format, {
     idField: options.idField,
     valuesField: options.valuesField,
@@ -190,11 +196,13 @@ async function openReader(
     dataset: options.dataset,
     rowsPerBatch: options.batch,
     vectors,
-    isNanNull: options.nan === 'null',
+    isNanNull,
     withoutIndex: options.index === false,
     onIndex: options.onIndex,
   });
-  return hasSideFiles ? await withSideFiles(reader, source.name, { ids, metadata }) : reader;
+  return hasSideFiles
+    ? await withSideFiles(reader, source.name, { ids, metadata, isNanNull })
+    : reader;
 }
 
 function createUploader(

@@ -9,6 +9,7 @@ import { splitNumbers } from '../../common/number-list.js';
 import { VECTOR_NAMES } from '../../formats/arrow/column-choice.js';
 import { CliError, usageError } from '../failure.js';
 import { listNames, noSuchName } from '../names.js';
+import { withoutNan } from './ndjson-rows.js';
 import {
   BatchBuilder,
   indexColumns,
@@ -281,7 +282,8 @@ function metadataOf(
   const further = fields
     .map(({ key, index }) => key + cellText(texts[index]!, quoted[index] === true, numbers))
     .join(',');
-  const text = metadata === undefined ? '' : texts[metadata]!.trim();
+  const cell = metadata === undefined ? '' : texts[metadata]!.trim();
+  const text = numbers.isNanNull ? withoutNan(cell) : cell;
   if (text === '') return `{${further}}`;
   const isObject = (value: unknown): boolean =>
     typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -106,8 +106,8 @@ class UnseenNames {
 
 const TEXT_OR_NAN = /"(?:[^"\\]|\\.)*"|\bNaN\b/g;
 
-/** Python writes NaN, which is no JSON. In a vector null is refused like NaN. */
-function withoutNan(text: string): string {
+/** The text with null for NaN, which Python writes, but JSON does not have. In a vector, null is refused as well. */
+export function withoutNan(text: string): string {
   if (!text.includes('NaN')) return text;
   return text.replace(TEXT_OR_NAN, (token) => (token === 'NaN' ? 'null' : token));
 }

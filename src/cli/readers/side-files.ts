@@ -4,7 +4,7 @@
 import { readUniqueMembers } from '../../formats/json/json-scanner.js';
 import { CliError } from '../failure.js';
 import { linesOf } from './byte-stream.js';
-import { idOfText, objectText } from './ndjson-rows.js';
+import { idOfText, objectText, withoutNan } from './ndjson-rows.js';
 import { type RowBatch, type RowReader, rowError } from './row-batch.js';
 import { openSource } from './source.js';
 import { createLineDecoder, textChunks } from './utf8.js';
@@ -12,6 +12,8 @@ import { createLineDecoder, textChunks } from './utf8.js';
 interface SidePaths {
   readonly ids: string | undefined;
   readonly metadata: string | undefined;
+  /** Whether NaN in metadata becomes null. */
+  readonly isNanNull?: boolean;
 }
 
 /** A reader that adds the ids and metadata of these files to the rows. Throws CliError. */
@@ -30,7 +32,7 @@ export async function withSideFiles(
       const idTexts = await ids?.take(rowCount, name);
       const objects = await metadata?.take(rowCount, name);
       const rows = objects?.map(({ location, text }) =>
-        objectOf(location, text, idTexts === undefined),
+        objectOf(location, paths.isNanNull ? withoutNan(text) : text, idTexts === undefined),
       );
       const metadataIds = rows?.some(({ id }) => id !== undefined)
         ? rows.map(({ id }) => id)

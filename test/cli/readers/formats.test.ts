@@ -191,6 +191,8 @@ describe('NaN in metadata', () => {
         ],
       );
     }
+    const json = write('nan-json.csv', 'values,metadata\n1,"{""x"":NaN}"\n');
+    assert.deepEqual((await batchesOf(json, { isNanNull: true }))[0]!.metadata, ['{"x":null}']);
     const csv = write('nan.csv', 'values,x,y\n1,NaN,"NaN"\n');
     const metadataOf = async (options: Partial<ReadOptions>) =>
       (await batchesOf(csv, options))[0]!.metadata;
