@@ -25,6 +25,7 @@ import { commitTo, damagedFile, type Environment, openEnvironment } from './lmdb
 import { prepareLmdbFiles } from './lmdb-file.js';
 import { LmdbPages } from './lmdb-pages.js';
 import { NewDirectory } from './new-directory.js';
+import { SpaceReserve } from './space-reserve.js';
 import type { DiskStore } from './store.js';
 import { type CheckedTables, checkTables } from './store-check.js';
 import {
@@ -197,12 +198,14 @@ class LmdbTables implements Tables {
   /** Since `startRelease`, until there is nothing more to release. */
   #release: FreePageRelease | undefined;
   #isReleaseBegun = false;
+  readonly #reserve: SpaceReserve;
 
   static async open(directory: string): Promise<LmdbTables> {
     const environment = await openEnvironment(join(directory, STORE_FILE));
     const tables = new LmdbTables(directory, environment);
     try {
       await syncFolder(directory);
+      await tables.#reserve.fill();
     } catch (error) {
       await tables.close();
       throw error;
@@ -213,11 +216,13 @@ class LmdbTables implements Tables {
   private constructor(directory: string, environment: Environment) {
     this.#directory = directory;
     this.#environment = environment;
+    this.#reserve = new SpaceReserve(directory);
   }
 
-  async write(writes: readonly PlannedWrite[]): Promise<void> {
+  async write(writes: readonly PlannedWrite[], makesRoom: boolean): Promise<void> {
     const byteCount = spaceFor(writes);
     if (!hasFreeSpace(this.#directory, byteCount)) await this.#releaseAll();
+    if (makesRoom && !hasFreeSpace(this.#directory, byteCount)) await this.#reserve.giveUp();
     // Checked before, since lmdb handles a full disk badly: its error message overflows a buffer. A free
     // page of the file does not count: it may be a hole.
     requireFreeSpace(this.#directory, byteCount);
@@ -228,6 +233,7 @@ class LmdbTables implements Tables {
         else tables[table].put(key, value.bytes);
       }
     });
+    await this.#reserve.fill();
   }
 
   get(table: TableName, key: Buffer): Uint8Array | undefined {
@@ -384,12 +390,14 @@ class LmdbTables implements Tables {
 }
 
 /**
- * Whether lmdb passes on an error of the system, other than a full disk. After a failed sync the system takes
- * pages for written that are not, and what a disk with errors has is not known.
+ * Whether an error other than a full disk is of the system, or not known: those of lmdb itself have negative
+ * codes. After a failed sync the system takes pages for written that are not, and what a disk with errors has
+ * is not known.
  */
 function isOfSystem(error: unknown): boolean {
+  if (error instanceof SagittaError) return false;
   const { code } = error as { code?: unknown };
-  return typeof code === 'number' && code > 0;
+  return typeof code !== 'number' || code > 0;
 }
 
 function spaceFor(writes: readonly PlannedWrite[]): number {

@@ -7,10 +7,11 @@ import { rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CONTROL_FOLDER } from '../common/unix-socket.js';
 import { LOCK_FOLDER } from './directory-lock.js';
+import { RESERVE_FILE } from './space-reserve.js';
 import { BLOB_FOLDER, STORE_FILE } from './store-format.js';
 import { MARK_FILE } from './store-mark.js';
 
-const FILES = [STORE_FILE, `${STORE_FILE}-lock`, MARK_FILE];
+const FILES = [STORE_FILE, `${STORE_FILE}-lock`, MARK_FILE, RESERVE_FILE];
 
 export class NewDirectory {
   /** In the order of removal. */

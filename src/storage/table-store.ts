@@ -48,8 +48,11 @@ export interface TableReader extends Pick<Tables, 'readPage'> {
 
 /** Values are stored as they are given; only this file seals and opens them. */
 export interface Tables {
-  /** Writes all or nothing. On disk, and seen by every read, when it resolves. One call at a time. */
-  write(writes: readonly PlannedWrite[]): Promise<void>;
+  /**
+   * Writes all or nothing. On disk, and seen by every read, when it resolves. One call at a time. `makesRoom`:
+   * whether the writes lead to free space, so that they may take what is reserved for such ones.
+   */
+  write(writes: readonly PlannedWrite[], makesRoom: boolean): Promise<void>;
   /** Of the disk; set by a write whose outcome is not known. Nothing can be read or written then. */
   readonly failure: SagittaError | undefined;
   get(table: TableName, key: Buffer): Uint8Array | undefined;
@@ -429,7 +432,7 @@ export class TableStore implements DiskStore {
       const group = this.#isSweepingFirst() ? [] : this.#takeGroup(plan);
       const sweep = this.#planSweep();
       try {
-        await this.#write([...plan.writes, ...sweep.writes]);
+        await this.#write([...plan.writes, ...sweep.writes], makesRoom(group, plan));
       } catch (error) {
         if (sweep.erased !== null) this.#unswept.set(sweep.erased, DROPPED);
         if (!this.#mayRetry(group, sweep.writes, error)) {
@@ -455,13 +458,13 @@ export class TableStore implements DiskStore {
   }
 
   /** Writes the batch with the head after it, then the mark. */
-  async #write(writes: readonly PlannedWrite[]): Promise<void> {
+  async #write(writes: readonly PlannedWrite[], hasReserve: boolean): Promise<void> {
     if (writes.length === 0) return;
     const head = headAfter(this.#head, writes, (table, key) => {
       const stored = this.#tables.get(table, key);
       return stored && storedChecksum(stored);
     });
-    await this.#tables.write([...writes, writeOfHead(head)]);
+    await this.#tables.write([...writes, writeOfHead(head)], hasReserve);
     this.#head = head;
     await this.#mark.write(head);
   }
@@ -586,6 +589,14 @@ export class TableStore implements DiskStore {
     }
     return NO_SWEEP;
   }
+}
+
+/** Whether a batch is a sweep alone, or deletes a collection. Of several commits each is tried alone later. */
+function makesRoom(group: readonly WaitingCommit[], { changes }: CommitPlan): boolean {
+  return (
+    group.length === 0 ||
+    (group.length === 1 && changes.length > 0 && changes.every(({ kind }) => kind === 'dropLog'))
+  );
 }
 
 const NO_SWEEP: Sweep = { writes: [], erased: null };

@@ -1,10 +1,11 @@
 // The embedded store on full disks, and the space that it gives back.
 
 import assert from 'node:assert/strict';
-import { stat, writeFile } from 'node:fs/promises';
+import { rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { loadNativeFiles } from '../../src/platform/native-files.js';
+import { RESERVE_FILE } from '../../src/storage/space-reserve.js';
 import type { Store } from '../../src/storage/store.js';
 import { type Finding, StoreInspection } from '../../src/storage/store-inspection.js';
 import { lmdbHarness, makeDirectory, onSmallDisk, openIn } from './directories.js';
@@ -165,6 +166,44 @@ describe('an embedded store and the space on its disk', () => {
       assert.deepEqual(codes, ['storage_full', false, false]);
       assert.ok(count > 5);
       assert.deepEqual([...store.readLog('l', 0)], []);
+      await store.close();
+    });
+    if (!isDone) t.skip('mounting a small tmpfs is not permitted here');
+  });
+
+  it('drops logs on a disk that others have filled, and reserves the space for it again', async (t) => {
+    const isDone = await onSmallDisk(32, async (directory) => {
+      const data = join(directory, 'data');
+      let store = await openIn(data);
+      const reservedBytes = async () =>
+        (await stat(join(data, RESERVE_FILE)).catch(() => undefined))?.size ?? 0;
+      for (const log of ['a', 'b']) {
+        for (let i = 0; i < 6; i++) {
+          await store.commit([{ kind: 'append', log, sequence: i + 1, record }]);
+        }
+      }
+      const ballast = join(directory, 'ballast');
+      await writeFile(ballast, Buffer.alloc(32_000_000)).catch(() => {});
+      const put = { kind: 'put', key: ['k'], value: new Uint8Array([1]) } as const;
+      await assert.rejects(store.commit([put]), { code: 'storage_full' });
+      assert.ok((await reservedBytes()) > 0);
+      const results = await Promise.allSettled([
+        store.commit([put]),
+        store.commit([
+          { kind: 'removeUnder', prefix: ['a'] },
+          { kind: 'dropLog', log: 'a' },
+        ]),
+        store.commit([{ kind: 'dropLog', log: 'b' }]),
+      ]);
+      assert.deepEqual(
+        results.map(({ status }) => status),
+        ['rejected', 'fulfilled', 'fulfilled'],
+      );
+      store = await lmdbHarness.reopen(store);
+      assert.deepEqual([...store.readLog('a', 0), ...store.readLog('b', 0)], []);
+      await rm(ballast);
+      await store.commit([put]);
+      assert.ok((await reservedBytes()) > 0, 'the space is not reserved again');
       await store.close();
     });
     if (!isDone) t.skip('mounting a small tmpfs is not permitted here');
