@@ -16,10 +16,10 @@
 // An error of any step becomes a problem document in `fail`. Steps 2 to 4 need the headers only, so
 // that a request that they reject costs no upload.
 
-import type { IncomingHttpHeaders } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { NOBODY } from '../common/access.js';
-import { assert, overloadedError, SagittaError } from '../common/errors.js';
+import { assert, collectionNotFound, overloadedError, SagittaError } from '../common/errors.js';
 import { ElsewhereError } from '../database/elsewhere.js';
 import { authorizeRoute } from './auth/authorization.js';
 import { consistencyOf } from './cluster/consistency.js';
@@ -219,6 +219,7 @@ export class RequestPipeline {
     if (request.raw.httpVersionMajor === 0) {
       throw new SagittaError('invalid_request', 'The request line has no HTTP version.');
     }
+    checkTargetForm(request.raw);
     const isVersioned = request.url !== request.originalUrl;
     if (request.is404 || (isVersioned && request.routeOptions.config.isVersioned !== true)) {
       throw this.#unknownRouteError(request, reply);
@@ -311,6 +312,7 @@ export class RequestPipeline {
     if (wanted?.isStrong === false && this.#routing?.mayBeNew(route, request) === true) {
       return { incarnation: null, isRead: true };
     }
+    if (isAwaitingContinue(request.raw)) this.#requireCollection(route, request);
     this.#routing?.noteCollection(request);
     // A write is refused before it has an effect: afterwards its reply must be sent.
     if (rateKind === 'write') this.#replies.check(request.principal.id, 1, 0);
@@ -417,6 +419,18 @@ export class RequestPipeline {
     const params = request.params as Record<string, string>;
     request.collectionName = params.id!;
     params.id = this.#services.database.resolve(params.id!);
+  }
+
+  /**
+   * For a client that asks before it uploads; the handler does the same afterwards. A request that is repeated
+   * under its idempotency key gets the reply that it had. Throws `collection_not_found`.
+   */
+  #requireCollection({ access }: Route, request: FastifyRequest): void {
+    if (typeof access === 'string' || access.on !== 'path') return;
+    if (!access.scope.startsWith('vectors:')) return;
+    if (request.headers['idempotency-key'] !== undefined) return;
+    const { id, name } = collectionOf(request);
+    if (!this.#services.database.collection(id).exists) throw collectionNotFound(name);
   }
 
   /** Step 7, for the reply of a handler. Throws `overloaded`, but not for writes, which are done. */
@@ -543,6 +557,36 @@ export class RequestPipeline {
 
   get replyBytesInFlight(): number {
     return this.#replies.bytesInFlight;
+  }
+}
+
+/** Proxies and caches read what Node lets pass in several ways. Throws `invalid_request`. */
+function checkTargetForm({ url, httpVersion, headers, rawHeaders }: IncomingMessage): void {
+  // Fastify would serve it as `/`. Preflights were answered before.
+  if (url === '*') {
+    throw new SagittaError(
+      'invalid_request',
+      'The target * is for OPTIONS only; name a path, such as /.',
+    );
+  }
+  if (httpVersion !== '1.1') return;
+  if (headers.host === undefined) {
+    throw new SagittaError(
+      'invalid_request',
+      'The header Host is missing; every request of HTTP/1.1 has one.',
+    );
+  }
+  let hostCount = 0;
+  // Names and values by turns.
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!;
+    if (name.length === 4 && name.toLowerCase() === 'host') hostCount++;
+  }
+  if (hostCount > 1) {
+    throw new SagittaError(
+      'invalid_request',
+      `The request has ${hostCount} headers Host; expected one.`,
+    );
   }
 }
 

@@ -38,7 +38,7 @@ export class ControlSocket {
       this.#folder = await open(this.#folderPath, 'r');
       const path = unixSocketPath(this.#folderPath, this.#folder, CONTROL_SOCKET);
       await rm(path, { force: true });
-      const server = createServer(handler);
+      const server = createServer({ requireHostHeader: false }, handler);
       server.on('connection', (socket) => this.#connections.add(socket));
       server.on('clientError', (error, socket) => {
         respondToParseError(error, socket as Socket, randomUUID());

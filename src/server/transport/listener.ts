@@ -135,6 +135,8 @@ function createHttp1Server(handler: RequestListener, limits: Limits): Server {
     {
       maxHeaderSize: HEADER_BYTES_MAX,
       headersTimeout: limits.headerMsMax,
+      // The pipeline refuses them, with a problem document.
+      requireHostHeader: false,
       // Node has one timeout for all requests, but a stream may take as long as it makes progress.
       requestTimeout: 0,
       connectionsCheckingInterval: headersCheckIntervalMs(limits),

@@ -261,3 +261,28 @@ describe('bodies that cost more to read than to send', () => {
     assert.equal(({} as Record<string, unknown>).x, undefined);
   });
 });
+
+describe('a target or Host that is read in several ways', () => {
+  const attempts: Readonly<Record<string, readonly [string, string]>> = {
+    'no Host': ['GET /livez HTTP/1.1\r\n\r\n', 'Host is missing'],
+    'two headers Host': [
+      'GET /livez HTTP/1.1\r\nhost: localhost\r\nHost: localhost\r\n\r\n',
+      '2 headers Host',
+    ],
+    'the target *': ['GET * HTTP/1.1\r\nhost: localhost\r\n\r\n', 'for OPTIONS only'],
+  };
+  for (const [what, [text, detail]] of Object.entries(attempts)) {
+    it(`is refused with a problem: ${what}`, async () => {
+      const answer = await exchange(text);
+      assert.deepEqual(statuses(answer), [400]);
+      assert.match(answer, /content-type: application\/problem\+json/i);
+      const problem = JSON.parse(answer.slice(answer.indexOf('\r\n\r\n')));
+      assert.equal(problem.code, 'invalid_request');
+      assert.ok(problem.detail.includes(detail), problem.detail);
+    });
+  }
+
+  it('is not an absent Host of HTTP/1.0', async () => {
+    assert.match(await exchange('GET /livez HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 200 /);
+  });
+});

@@ -116,6 +116,8 @@ describe('connections', () => {
     await service.close();
   });
 
+  const JSON_TEN = { 'content-type': 'application/json', 'content-length': 10 };
+
   it('send 100 Continue only if the body will be read', async () => {
     const { service, port } = await start({ bodyBytesMax: 1_024 });
     const expecting = { expect: '100-continue' };
@@ -132,6 +134,8 @@ describe('connections', () => {
     for (const [head, status] of [
       [headOf('POST', '/collections/c/nothing', { ...expecting, 'content-length': 10 }), 404],
       [headOf('POST', '/collections/c/query', { ...expecting, 'content-length': 10 }), 415],
+      [headOf('POST', '/collections/none/query', { ...expecting, ...JSON_TEN }), 404],
+      [headOf('POST', '/collections/none/vectors', { ...expecting, ...JSON_TEN }), 404],
       [query({ ...expecting, 'content-length': 5_000 }), 413],
       [headOf('GET', '/collections/c', { ...expecting, 'content-length': 10 }), 200],
     ] as const) {
