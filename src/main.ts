@@ -22,6 +22,7 @@ import { type Config, isLoopback } from './platform/config.js';
 import { LogDestination } from './platform/log-destination.js';
 import { formatLogLine } from './platform/log-text.js';
 import { createMetrics, type Metrics } from './platform/metrics.js';
+import { OPEN_FILES_MIN, openFilesMax } from './platform/open-files.js';
 import { createThreadPool, type ThreadPool } from './platform/pool.js';
 import { createApp, stopApp } from './server/app.js';
 import { Authenticator } from './server/auth/authenticator.js';
@@ -73,6 +74,13 @@ export async function startServer(config: Config): Promise<RunningServer> {
     logger.info(
       { variables: config.ignoredVariables },
       'ignored variables that Kubernetes sets for a Service; they are not settings',
+    );
+  }
+  const filesMax = openFilesMax();
+  if (filesMax < config.limits.connectionsMax + OPEN_FILES_MIN) {
+    logger.warn(
+      { open_files_max: filesMax, connections_max: config.limits.connectionsMax },
+      'the process may not open as many files as the limit of connections needs: further connections will fail; raise it (ulimit -n), or lower SAGITTA_CONNECTIONS_MAX',
     );
   }
   const closers: Closers = [];

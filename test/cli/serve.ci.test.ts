@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { after, before, it } from 'node:test';
+import { packageFile } from '../../src/common/package-files.js';
 import { makeFolder, type RunningCommand, start } from './command.js';
 import { LISTENING, serverVariables } from './serve-settings.js';
 
@@ -52,6 +53,22 @@ it('serve names a URL that a browser can open when it listens on all addresses',
     assert.match(url!, expected);
     await stop(server);
   }
+});
+
+it('serve goes on after SIGHUP without a terminal, as under nohup', async () => {
+  const server = start(['serve'], { env: settings() });
+  const [, url] = await server.waitFor(LISTENING);
+  server.signal('SIGHUP');
+  assert.equal((await fetch(`${url}/livez`)).status, 200);
+  await stop(server);
+});
+
+it('serve names the limit of open files when it is too low', () => {
+  const command = `ulimit -n 128; exec '${process.execPath}' '${packageFile('scripts/sagitta.cjs')}' serve`;
+  const env = { ...process.env, ...settings() };
+  const { status, stderr } = spawnSync('sh', ['-c', command], { env, encoding: 'utf8' });
+  assert.equal(status, 1);
+  assert.match(stderr, /may open only 128 files and connections, and the server needs 256; raise/);
 });
 
 const hasTerminal = spawnSync('script', ['--version']).status === 0;

@@ -3,6 +3,7 @@
 
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { isatty } from 'node:tty';
 import { type Command, Option } from 'commander';
 import { SagittaError } from '../../common/errors.js';
 import { DEFAULT_LIMITS } from '../../common/limits.js';
@@ -13,6 +14,7 @@ import {
   loadConfig,
   type SettingDescription,
 } from '../../platform/config.js';
+import { OPEN_FILES_MIN, openFilesMax } from '../../platform/open-files.js';
 import { serverEnvironment } from '../connection.js';
 import { CliError, EXIT_CODES, usageError } from '../failure.js';
 
@@ -25,7 +27,9 @@ Examples:
   $ SAGITTA_LOG_LEVEL=debug sagitta serve
 
 On SIGTERM or SIGINT the server finishes open requests, for at most
---shutdown-ms, and stops; a second signal ends it at once.`;
+--shutdown-ms, and stops; a second signal ends it at once. SIGHUP, as from a
+terminal that is closed, does the same; without a terminal, as under nohup, it
+has no effect.`;
 
 export function defineServe(command: Command): void {
   command.addHelpText('after', EXAMPLES);
@@ -70,6 +74,7 @@ export async function serve(
   config: Config,
   onReady: (server: RunningServer) => void | Promise<void>,
 ): Promise<void> {
+  requireFiles();
   const stopping = waitForSignal();
   // Loaded only here, so that the other commands start in half the time.
   const { startServer } = await import('../../main.js');
@@ -85,6 +90,15 @@ export async function serve(
   }
 }
 
+/** Before modules are loaded, which fails in ways that do not tell the cause. */
+function requireFiles(): void {
+  const countMax = openFilesMax();
+  if (countMax >= OPEN_FILES_MIN) return;
+  throw new CliError(
+    `this process may open only ${countMax} files and connections, and the server needs ${OPEN_FILES_MIN}; raise the limit, for example with ulimit -n 65536, or LimitNOFILE= of systemd`,
+  );
+}
+
 function failForDisk({ message, cause }: SagittaError): never {
   throw new CliError(`${message} The error was: ${(cause as Error).message}`);
 }
@@ -93,6 +107,7 @@ function failForDisk({ message, cause }: SagittaError): never {
 function waitForSignal(): Promise<void> {
   return new Promise((resolve) => {
     let isStopping = false;
+    const hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
     const onSignal = (signal: NodeJS.Signals): void => {
       if (isStopping) endBy(signal);
       isStopping = true;
@@ -100,6 +115,13 @@ function waitForSignal(): Promise<void> {
     };
     process.on('SIGTERM', onSignal);
     process.on('SIGINT', onSignal);
+    // Node forgets that nohup has the signal ignored, but a process under nohup has no terminal. Each of several
+    // that a closed terminal sends is the same one.
+    process.on('SIGHUP', () => {
+      if (!hasTerminal) return;
+      isStopping = true;
+      resolve();
+    });
   });
 }
 
