@@ -6,6 +6,7 @@ import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
 import { SagittaError } from '../common/errors.js';
+import { FILE_MODE } from './disk.js';
 
 export const MARKER_FILE = 'backup.json';
 const FORMAT_VERSION = 1;
@@ -29,7 +30,7 @@ export interface FileDigest {
 export async function writeMarker(folder: string, marker: BackupMarker): Promise<void> {
   const members = { format_version: FORMAT_VERSION, ...marker };
   const sealed = { ...members, checksum: checksumOfMembers(members) };
-  const file = await open(join(folder, MARKER_FILE), 'wx');
+  const file = await open(join(folder, MARKER_FILE), 'wx', FILE_MODE);
   try {
     await file.writeFile(`${JSON.stringify(sealed, null, 2)}\n`);
     await file.sync();

@@ -12,7 +12,7 @@ import {
   readMarker,
   writeMarker,
 } from './backup-marker.js';
-import { syncFile, translateDiskError } from './disk.js';
+import { FOLDER_MODE, syncFile, translateDiskError } from './disk.js';
 import { LmdbPages } from './lmdb-pages.js';
 import { damagedEntry } from './sealed-entry.js';
 import { FileCopier, requireVacant, stageFolder } from './staged-folder.js';
@@ -71,7 +71,7 @@ async function fill(
   const { blobNames, collectionCount, head } = await readCopy(storePath, choose);
   await writeMark(staging, head);
   const storeFile = await digestOfFile(storePath);
-  await mkdir(join(staging, BLOB_FOLDER));
+  await mkdir(join(staging, BLOB_FOLDER), { mode: FOLDER_MODE });
   const copier = new FileCopier(await byteLengthOf(source, blobNames));
   let byteLength = storeFile.byteLength;
   for (const name of blobNames) {
@@ -79,7 +79,7 @@ async function fill(
       throw new SagittaError('stopping', 'The service is stopping; the backup was cancelled.');
     }
     const path = join(staging, BLOB_FOLDER, name);
-    await mkdir(dirname(path), { recursive: true });
+    await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
     byteLength += await copier.copy(source.blobPath(name), path);
   }
   const marker = { createdAt, byteLength, collectionCount, storeFile };
@@ -171,7 +171,7 @@ export async function restoreBackup(
       const copier = new FileCopier(byteCount);
       let byteLength = 0;
       for (const name of names) {
-        await mkdir(dirname(join(staging, name)), { recursive: true });
+        await mkdir(dirname(join(staging, name)), { recursive: true, mode: FOLDER_MODE });
         byteLength += await copier.copy(join(backup, name), join(staging, name));
       }
       return { byteLength: byteLength + (await complete(staging)) };

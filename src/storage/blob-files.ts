@@ -19,6 +19,7 @@ import { assert, SagittaError } from '../common/errors.js';
 import type { FileMapping } from '../common/types.js';
 import {
   CALL_BYTES_MAX,
+  FOLDER_MODE,
   makeFolder,
   REMOVAL_SPACE_BYTES,
   requireFreeSpace,
@@ -100,7 +101,7 @@ export class BlobFiles {
     // The count keeps two writes of one name apart.
     const temporary = `${path}.${++this.#writeCount}${TEMPORARY_SUFFIX}`;
     try {
-      await mkdir(dirname(path), { recursive: true });
+      await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
       await make(temporary);
       requireFreeSpace(this.#directory, REMOVAL_SPACE_BYTES);
       if (this.#retainedNames.has(name)) this.#setAside(name, path);

@@ -5,13 +5,14 @@
 // does not work on network file systems either.
 
 import { randomUUID } from 'node:crypto';
-import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
+import { chmod, type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SagittaError } from '../common/errors.js';
 import { unixSocketPath } from '../common/unix-socket.js';
-import { makeFolder } from './disk.js';
+import { FILE_MODE, makeFolder } from './disk.js';
+import { requireUsable, unusable } from './usable-directory.js';
 
 export interface DirectoryLock {
   release(): Promise<void>;
@@ -48,14 +49,11 @@ export async function lockDirectory(directory: string): Promise<DirectoryLock> {
 
 async function openFolder(directory: string, folderPath: string): Promise<FileHandle> {
   try {
+    await requireUsable(directory);
     await makeFolder(folderPath);
     return await open(folderPath, 'r');
   } catch (error) {
-    throw new SagittaError(
-      'configuration_invalid',
-      `The data directory ${directory} cannot be used: ${(error as Error).message}.`,
-      { cause: error },
-    );
+    throw unusable(directory, error);
   }
 }
 
@@ -112,7 +110,10 @@ class Election implements DirectoryLock {
         this.#server.once('error', reject);
         this.#server.listen(this.#socketPath(unnamed), resolve);
       });
+      await chmod(join(this.#folderPath, unnamed), FILE_MODE);
     } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'EACCES' || code === 'EROFS') throw unusable(this.#directory, error);
       throw new SagittaError(
         'configuration_invalid',
         `The data directory ${this.#directory} must be on a local file system that supports unix sockets: ${(error as Error).message}.`,

@@ -72,6 +72,7 @@ export function diskBytesOf(path: string): number {
 
 /** Only the user of the service may read vectors, key digests and the cursor secret. */
 export const FOLDER_MODE = 0o700;
+export const FILE_MODE = 0o600;
 
 /**
  * Makes the folder and missing parents, and syncs the entry of each: an fsynced file can still be lost
@@ -101,7 +102,7 @@ export async function syncFolder(folder: string): Promise<void> {
 
 /** Writes the parts one after another and syncs the file. */
 export async function writeSyncedFile(path: string, parts: Iterable<Uint8Array>): Promise<void> {
-  const file = await open(path, 'w');
+  const file = await open(path, 'w', FILE_MODE);
   try {
     for (const part of parts) {
       for (let at = 0; at < part.byteLength; ) {

@@ -59,11 +59,14 @@ function openRoot(path: string): RootDatabase<Buffer, Buffer> {
   const native = loadNativeFiles();
   const guard = typeof native === 'object' && native.completeLmdbWrites?.() ? native : null;
   guard?.deferLmdbFrees?.(true);
+  // lmdb would make files that others can read.
+  const umask = process.umask(0o077);
   try {
     return openFile(path);
   } catch (error) {
     throw explainOpenError(path, error);
   } finally {
+    process.umask(umask);
     guard?.deferLmdbFrees?.(false);
   }
 }

@@ -4,7 +4,7 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { SagittaError } from '../common/errors.js';
-import { requireFreeSpace } from './disk.js';
+import { FILE_MODE, requireFreeSpace } from './disk.js';
 import { notLmdb, readMetaPage } from './lmdb-meta.js';
 
 /** A first start that lost power leaves a file of zeros, of at most this size. */
@@ -68,7 +68,7 @@ async function inFile<Result>(
 ): Promise<Result> {
   let file: FileHandle;
   try {
-    file = await open(path, flags);
+    file = await open(path, flags, FILE_MODE);
   } catch (error) {
     throw new SagittaError(
       'configuration_invalid',

@@ -3,16 +3,18 @@
 
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { chmod, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Transaction } from 'lmdb';
 import { SagittaError } from '../common/errors.js';
+import { CONTROL_FOLDER } from '../common/unix-socket.js';
 import { requireNoBackup } from './backup-marker.js';
 import { BlobFiles } from './blob-files.js';
 import type { PlannedWrite } from './commit-plan.js';
-import { lockDirectory } from './directory-lock.js';
+import { LOCK_FOLDER, lockDirectory } from './directory-lock.js';
 import {
+  FILE_MODE,
   hasFreeSpace,
   REMOVAL_SPACE_BYTES,
   requireFreeSpace,
@@ -42,6 +44,7 @@ import { firstHead, type StoreHead, writeOfHead } from './store-head.js';
 import { compareMark, MARK_FILE, type Mark, MarkFile, readMark } from './store-mark.js';
 import { upgradeTables } from './store-upgrade.js';
 import { type TableEntry, type TableReader, TableStore, type Tables } from './table-store.js';
+import { requireUsable, suspicionsAbout, unusable } from './usable-directory.js';
 
 /** Entries per read. Between two reads no snapshot is open, which would keep old pages from reuse. */
 const PAGE_ENTRIES_MAX = 256;
@@ -71,7 +74,10 @@ export async function openLmdbStore(options: {
   onFailure?: (error: SagittaError) => void;
 }): Promise<DiskStore> {
   const { directory, mapping = 'auto', warn = () => {}, onFailure = () => {} } = options;
-  await requireNoBackup(directory);
+  await requireUsable(directory);
+  await requireNoBackup(directory).catch((error: unknown) => {
+    throw unusable(directory, error);
+  });
   const newDirectory = new NewDirectory(directory);
   const lock = await lockDirectory(directory).catch(async (error: unknown) => {
     await newDirectory.removeFolders();
@@ -79,6 +85,8 @@ export async function openLmdbStore(options: {
   });
   const isNew = !existsSync(join(directory, STORE_FILE));
   if (isNew) newDirectory.noteFiles();
+  const madeHere = [LOCK_FOLDER, CONTROL_FOLDER];
+  for (const message of await suspicionsAbout(directory, { isNew, madeHere })) warn(message);
   let tables: LmdbTables | undefined;
   let markFile: MarkFile | undefined;
   try {
@@ -100,7 +108,7 @@ export async function openLmdbStore(options: {
     });
   } catch (error) {
     // Before the directory is removed, whose disk is looked at.
-    const translated = translateDiskError(error, directory);
+    const translated = unusable(directory, translateDiskError(error, directory));
     await markFile?.close();
     await tables?.close();
     await newDirectory.removeFiles();
@@ -304,6 +312,7 @@ class LmdbTables implements Tables {
       await rm(path, { force: true });
       await root.backup(path, false);
     }
+    await chmod(path, FILE_MODE);
   }
 
   startRelease(): void {

@@ -5,7 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { hasFreeSpace, REMOVAL_SPACE_BYTES } from './disk.js';
+import { FILE_MODE, hasFreeSpace, REMOVAL_SPACE_BYTES } from './disk.js';
 
 export const RESERVE_FILE = 'store.reserve';
 /** Enough for the deletion and for the first of the batches that remove its records, whose space serves the next. */
@@ -35,7 +35,7 @@ export class SpaceReserve {
     if (!hasFreeSpace(this.#directory, REMOVAL_SPACE_BYTES + RESERVE_BYTES)) return;
     try {
       // Random bytes, since some file systems compress others.
-      await writeFile(this.#path, randomBytes(RESERVE_BYTES), { mode: 0o600 });
+      await writeFile(this.#path, randomBytes(RESERVE_BYTES), { mode: FILE_MODE });
       this.#isThere = true;
     } catch {
       await this.giveUp();

@@ -2,10 +2,17 @@
 // place, synced, and renamed. The next attempt removes the remains of one that died.
 
 import { constants } from 'node:fs';
-import { copyFile, lstat, mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
+import { chmod, copyFile, lstat, mkdir, readdir, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import { SagittaError } from '../common/errors.js';
-import { FOLDER_MODE, makeFolder, requireFreeSpace, syncFile, syncFolder } from './disk.js';
+import {
+  FILE_MODE,
+  FOLDER_MODE,
+  makeFolder,
+  requireFreeSpace,
+  syncFile,
+  syncFolder,
+} from './disk.js';
 
 /** No backup and no blob has such a name. */
 const isUnfinished = (name: string) => name.startsWith('.') && name.endsWith('.unfinished');
@@ -72,6 +79,8 @@ export class FileCopier {
       }
       await copyFile(from, to, constants.COPYFILE_EXCL);
     }
+    // Whatever the modes of the copied files are.
+    await chmod(to, FILE_MODE);
     await syncFile(to);
     this.#bytesLeft -= size;
     return size;

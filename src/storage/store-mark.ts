@@ -7,6 +7,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crcOf } from '../platform/crc32.js';
+import { FILE_MODE } from './disk.js';
 import { DIGEST_BYTES } from './log-chain.js';
 import { isAfter, type StoreHead } from './store-head.js';
 
@@ -41,7 +42,7 @@ export class MarkFile {
    */
   static async open(directory: string, warn: (message: string) => void): Promise<MarkFile> {
     const path = join(directory, MARK_FILE);
-    const file = await open(path, constants.O_RDWR | constants.O_CREAT, 0o600);
+    const file = await open(path, constants.O_RDWR | constants.O_CREAT, FILE_MODE);
     try {
       const { size } = await file.stat();
       // With its blocks, so that later writes need no space.

@@ -1,6 +1,7 @@
 // The embedded store on full disks, and the space that it gives back.
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -167,6 +168,22 @@ describe('an embedded store and the space on its disk', () => {
       assert.ok(count > 5);
       assert.deepEqual([...store.readLog('l', 0)], []);
       await store.close();
+    });
+    if (!isDone) t.skip('mounting a small tmpfs is not permitted here');
+  });
+
+  it('says that its file system is mounted read-only', async (t) => {
+    const isDone = await onSmallDisk(16, async (disk) => {
+      const directory = join(disk, 'data');
+      await (await openIn(directory)).close();
+      const mount = (options: string) => execFileSync('mount', ['-o', options, disk]);
+      mount('remount,ro');
+      const message = /its file system is mounted read-only/;
+      const refused = { code: 'configuration_invalid', message };
+      await assert.rejects(openIn(directory), refused);
+      await assert.rejects(openIn(join(disk, 'new')), refused);
+      mount('remount,rw');
+      await (await openIn(directory)).close();
     });
     if (!isDone) t.skip('mounting a small tmpfs is not permitted here');
   });

@@ -1,0 +1,85 @@
+// What the store says about directories that it cannot use, or that others may enter.
+
+import assert from 'node:assert/strict';
+import { chmod, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { openLmdbStore } from '../../src/storage/lmdb-store.js';
+import { makeDirectory } from './directories.js';
+
+async function warningsAbout(directory: string): Promise<string[]> {
+  const warnings: string[] = [];
+  const store = await openLmdbStore({ directory, warn: (message) => warnings.push(message) });
+  await store.writeBlob('c/1', [new Uint8Array(8)]);
+  await store.close();
+  return warnings;
+}
+
+describe('a data directory', () => {
+  it('that is a file, or below one, is named as such', async () => {
+    const file = join(await makeDirectory(), 'file');
+    await writeFile(file, 'mine');
+    for (const [directory, message] of [
+      [file, /it is a file, not a directory/],
+      [join(file, 'data'), /a part of its path is a file/],
+    ] as const) {
+      await assert.rejects(openLmdbStore({ directory }), {
+        code: 'configuration_invalid',
+        message,
+      });
+    }
+  });
+
+  it('of another user is named with its owner, and nothing is changed', async (t) => {
+    if (process.geteuid?.() !== 0) return t.skip('not run as root');
+    const directory = join(await makeDirectory(), 'data');
+    await (await openLmdbStore({ directory })).close();
+    const before = await readdir(directory);
+    await chmod(join(directory, '..'), 0o755);
+    const refused = {
+      code: 'configuration_invalid',
+      message: /\(65534\).* belongs to user 0 .*0700/,
+    };
+    process.seteuid?.(65534);
+    try {
+      await assert.rejects(openLmdbStore({ directory }), refused);
+    } finally {
+      process.seteuid?.(0);
+    }
+    assert.deepEqual(await readdir(directory), before);
+    return undefined;
+  });
+
+  it('has files that only its owner can read, also if it was there before', async () => {
+    const directory = join(await makeDirectory(), 'mounted');
+    await mkdir(directory);
+    await chmod(directory, 0o755);
+    const warnings = await warningsAbout(directory);
+    const names = await readdir(directory, { recursive: true });
+    assert.ok(names.includes('store.lmdb') && names.includes('segments/c/1'), names.join());
+    for (const name of names) {
+      const found = await stat(join(directory, name));
+      const expected = found.isDirectory() ? 0o700 : 0o600;
+      assert.equal(found.mode & 0o777, expected, name);
+    }
+    assert.equal(warnings.length, 1);
+    assert.match(warnings[0]!, /Other users may enter .*mounted \(mode 755\)/);
+    await chmod(directory, 0o700);
+    assert.deepEqual(await warningsAbout(directory), []);
+    // As Kubernetes makes a volume with fsGroup.
+    await chmod(directory, 0o2770);
+    assert.deepEqual(await warningsAbout(directory), []);
+  });
+
+  it('that is new although it has other files is suspicious, once', async () => {
+    const directory = await makeDirectory();
+    await mkdir(join(directory, 'lost+found'));
+    await writeFile(join(directory, 'thesis.tex'), '');
+    const [warning] = await warningsAbout(directory);
+    assert.match(
+      warning!,
+      /was not a data directory of Sagitta: it has other files \(thesis\.tex\)/,
+    );
+    assert.deepEqual(await warningsAbout(directory), []);
+  });
+});
