@@ -29,6 +29,8 @@ export const JWT_ALGORITHMS = [
   'ES512',
   'EdDSA',
 ] as const;
+const JWT_TYPES = ['any', 'at+jwt'] as const;
+export type JwtTypes = (typeof JWT_TYPES)[number];
 const CONSOLE_CHOICES = ['on', 'off'] as const;
 const CORS_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 /** `auto` is text on a terminal and JSON elsewhere. */
@@ -68,6 +70,7 @@ export interface Config {
   readonly jwtIssuer: string | null;
   readonly jwtAudience: string | null;
   readonly jwtAlgorithms: readonly string[];
+  readonly jwtTypes: JwtTypes;
   /** Addresses and CIDR blocks of proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[];
   /** Names of the service besides those of its machine, `*.…`, or `*` for all. */
@@ -332,6 +335,12 @@ const SETTINGS = {
     default: ['RS256', 'PS256', 'ES256', 'EdDSA'],
     unit: null,
     help: 'The signature algorithms accepted for access tokens.',
+  },
+  jwtTypes: {
+    ...choice(JWT_TYPES),
+    default: 'any',
+    unit: null,
+    help: 'Whether the header of access tokens must have the type at+jwt (RFC 9068), or may have JWT or none, as most identity providers send; ID tokens are then told by their claims, and refused.',
   },
   trustedProxies: {
     ...list(

@@ -51,6 +51,7 @@ describe('the configuration', () => {
       jwtIssuer: null,
       jwtAudience: null,
       jwtAlgorithms: ['RS256', 'PS256', 'ES256', 'EdDSA'],
+      jwtTypes: 'any',
       trustedProxies: [],
       hostNames: [],
       corsOrigins: [],

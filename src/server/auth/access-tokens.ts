@@ -13,6 +13,7 @@ import {
 import { type Grant, type Principal, parseGrant } from '../../common/access.js';
 import type { Clock } from '../../common/clock.js';
 import { SagittaError } from '../../common/errors.js';
+import type { JwtTypes } from '../../platform/settings.js';
 import type { TokenVerifier } from './authenticator.js';
 import type { KeySet } from './key-sets.js';
 
@@ -22,6 +23,8 @@ interface AccessTokensOptions {
   readonly audience: string;
   /** Asymmetric algorithms only. */
   readonly algorithms: readonly string[];
+  /** `at+jwt`: the header must name the type of RFC 9068; `any`: it may leave the type to the claims. */
+  readonly types: JwtTypes;
   readonly clock: Clock;
 }
 
@@ -37,8 +40,13 @@ const CACHE_CHARACTERS_MAX = 16 * 1024 * 1024;
 const NAME_CHARACTERS_MAX = 255;
 /** Bounds the cost of hashing, which anyone can cause. */
 const TOKEN_CHARACTERS_MAX = 16_384;
-/** Accepted values of the header `typ`, which is optional. Other types are not access tokens. */
-const TOKEN_TYPES = ['jwt', 'at+jwt'];
+/** Of ID tokens only (OpenID Connect Core, sections 2 and 3.3). */
+const ID_TOKEN_CLAIMS = ['nonce', 'at_hash', 'c_hash', 's_hash'];
+/** In which Keycloak and Cognito say what a token is for, whatever else it has. */
+const PURPOSE_CLAIMS: Readonly<Record<string, readonly string[]>> = {
+  typ: ['bearer', 'dpop'],
+  token_use: ['access'],
+};
 
 interface VerifiedToken {
   readonly principal: Principal;
@@ -85,9 +93,7 @@ export class AccessTokens implements TokenVerifier {
     const { payload, protectedHeader } = await this.#check(token).catch((error: unknown) => {
       throw explain(error, this.#options.algorithms);
     });
-    if (!isTokenType(protectedHeader.typ)) {
-      throw invalid('The token is not an access token: the header typ names another type.');
-    }
+    requireAccessToken(protectedHeader.typ, payload, this.#options.types);
     // A number with many digits is parsed as infinity.
     if (!Number.isFinite(payload.exp)) throw invalid(NO_EXPIRY);
     const principal = principalOf(payload);
@@ -143,13 +149,36 @@ export class AccessTokens implements TokenVerifier {
   }
 }
 
-/** `type` is unchecked input, which need not be a string. */
-function isTokenType(type: unknown): boolean {
-  if (type === undefined) return true;
-  return (
-    typeof type === 'string' &&
-    TOKEN_TYPES.includes(type.toLowerCase().replace(/^application\//, ''))
-  );
+/**
+ * An ID token tells an application who has logged in, and is no right to call a service. Most identity providers
+ * (Keycloak, Entra and Auth0 by default) give both the type `JWT`, or none as Cognito; then the claims decide. The
+ * types and claims are unchecked input, of any type. Throws `credentials_invalid`.
+ */
+function requireAccessToken(type: unknown, payload: JWTPayload, types: JwtTypes): void {
+  const name =
+    typeof type === 'string' ? type.toLowerCase().replace(/^application\//, '') : (type ?? 'jwt');
+  if (name === 'at+jwt') return;
+  if (name !== 'jwt') {
+    throw invalid('The token is not an access token: the header typ names another type.');
+  }
+  if (types === 'at+jwt') {
+    throw invalid('The token is not an access token: the header typ is not at+jwt.');
+  }
+  for (const [claim, expected] of Object.entries(PURPOSE_CLAIMS)) {
+    const found = payload[claim];
+    if (found === undefined) continue;
+    if (typeof found === 'string' && expected.includes(found.toLowerCase())) return;
+    throw invalid(`The token is not an access token: the claim ${claim} says otherwise.`);
+  }
+  const mark = ID_TOKEN_CLAIMS.find((claim) => payload[claim] !== undefined);
+  if (mark !== undefined) {
+    throw invalid(`This is an ID token (it has the claim ${mark}); send an access token.`);
+  }
+  if (payload.scope === undefined && payload.scp === undefined) {
+    throw invalid(
+      'The token has no scopes (scope or scp), so that it may be an ID token; send an access token.',
+    );
+  }
 }
 
 function principalOf(payload: JWTPayload): Principal {

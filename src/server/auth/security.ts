@@ -54,7 +54,8 @@ function tokenOptions({
   jwtIssuer: issuer,
   jwtAudience: audience,
   jwtAlgorithms: algorithms,
+  jwtTypes: types,
 }: Config) {
   assert(issuer !== null && audience !== null, 'the configuration requires both with the key set');
-  return { issuer, audience, algorithms };
+  return { issuer, audience, algorithms, types };
 }

@@ -38,7 +38,14 @@ describe('access tokens', () => {
     await writeFile(source, JSON.stringify({ keys: jwks }));
     const keys = await openKeySet({ source, logger: silentLogger });
     opened.push(keys);
-    return new AccessTokens({ keys, issuer: ISSUER, audience: AUDIENCE, algorithms, clock });
+    const options = {
+      issuer: ISSUER,
+      audience: AUDIENCE,
+      types: 'any',
+      algorithms,
+      clock,
+    } as const;
+    return new AccessTokens({ ...options, keys });
   }
   const es256 = () => signers.get('ES256')!;
 

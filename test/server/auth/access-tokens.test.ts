@@ -37,13 +37,15 @@ describe('access tokens', () => {
   async function verifier(
     jwks: readonly JWK[] = [...signers.values()].map(({ jwk }) => jwk),
     algorithms: readonly string[] = JWT_ALGORITHMS,
+    types: 'any' | 'at+jwt' = 'any',
   ): Promise<AccessTokens> {
     folder = await mkdtemp(join(tmpdir(), 'sagitta-jwks-'));
     const source = join(folder, 'jwks.json');
     await writeFile(source, JSON.stringify({ keys: jwks }));
     const keys = await openKeySet({ source, logger: silentLogger });
     opened.push(keys);
-    return new AccessTokens({ keys, issuer: ISSUER, audience: AUDIENCE, algorithms, clock });
+    const options = { keys, issuer: ISSUER, audience: AUDIENCE, algorithms, types, clock };
+    return new AccessTokens(options);
   }
   const es256 = () => signers.get('ES256')!;
   const rs256 = () => signers.get('RS256')!;
@@ -83,7 +85,7 @@ describe('access tokens', () => {
       [{ scope: undefined, scp: 'admin profile' }, ['admin|*']],
       [{ scope: undefined, scp: ['vectors:write', 7, 'x'] }, ['vectors:write|*']],
       [{ scope: 'admin admin', scp: ['admin'] }, ['admin|*']],
-      [{ scope: undefined }, []],
+      [{ scope: '' }, []],
       [{ scope: { admin: true }, scp: [['admin']] }, []],
     ];
     for (const [claims, expected] of cases) {
@@ -135,12 +137,43 @@ describe('access tokens', () => {
       assert.ok(await tokens.verify(await sign(es256(), {}, { typ })));
     }
     await assertRefused(tokens, await sign(es256(), {}, { typ: 'logout+jwt' }), /another type/);
+    const strict = await verifier([es256().jwk], JWT_ALGORITHMS, 'at+jwt');
+    for (const header of [{ typ: 'JWT' }, {}]) {
+      await assertRefused(strict, await sign(es256(), {}, header), /not at\+jwt/);
+    }
+    for (const typ of ['at+jwt', 'application/at+jwt', 'AT+JWT']) {
+      assert.ok(await strict.verify(await sign(es256(), { scope: undefined }, { typ })));
+    }
+  });
+
+  it('are refused if they are ID tokens, whose header has the same type', async () => {
+    const tokens = await verifier();
+    for (const [claims, detail] of [
+      [{ nonce: 'n' }, /ID token .*nonce/],
+      [{ at_hash: 'x' }, /ID token .*at_hash/],
+      [{ typ: 'ID' }, /claim typ/],
+      [{ typ: 'Refresh' }, /claim typ/],
+      [{ typ: 7 }, /claim typ/],
+      [{ token_use: 'id' }, /claim token_use/],
+      [{ scope: undefined }, /no scopes/],
+    ] as const) {
+      await assertRefused(tokens, await sign(es256(), claims, { typ: 'JWT' }), detail);
+      await assertRefused(tokens, await sign(es256(), claims), detail);
+    }
+    // As Keycloak, Cognito and Entra write access tokens.
+    for (const claims of [
+      { typ: 'Bearer', azp: 'app', nonce: 'n', scope: undefined },
+      { token_use: 'access', client_id: 'app' },
+      { scope: undefined, scp: 'vectors:read', nbf: NOW },
+    ]) {
+      assert.ok(await tokens.verify(await sign(es256(), claims, { typ: 'JWT' })));
+    }
   });
 
   it('with unexpected types of claims and headers are refused without an internal error', async () => {
     const tokens = await verifier();
     const odd: unknown[] = [null, true, 7, -1, 1.5, '', 'x', {}, { toString: 1 }, [], [7], [{}]];
-    const claims = { iss: ISSUER, aud: AUDIENCE, sub: 'alice', exp: NOW + 300 };
+    const claims = { iss: ISSUER, aud: AUDIENCE, sub: 'alice', exp: NOW + 300, scope: '', scp: '' };
     const verdict = async (payload: object | string, header: object = {}): Promise<string> => {
       const { kid, alg } = es256().jwk;
       const [head, body] = [

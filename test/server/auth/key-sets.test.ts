@@ -48,6 +48,7 @@ describe('a key set', () => {
     const keys = await openKeySet({ source, logger, times, nowMs: () => nowMs });
     opened.push(keys);
     return new AccessTokens({
+      types: 'any',
       keys,
       issuer: ISSUER,
       audience: AUDIENCE,
