@@ -155,10 +155,9 @@ export class AccessTokens implements TokenVerifier {
  * types and claims are unchecked input, of any type. Throws `credentials_invalid`.
  */
 function requireAccessToken(type: unknown, payload: JWTPayload, types: JwtTypes): void {
-  const name =
-    typeof type === 'string' ? type.toLowerCase().replace(/^application\//, '') : (type ?? 'jwt');
+  const name = typeof type === 'string' ? type.toLowerCase().replace(/^application\//, '') : type;
   if (name === 'at+jwt') return;
-  if (name !== 'jwt') {
+  if (name !== 'jwt' && name !== undefined) {
     throw invalid('The token is not an access token: the header typ names another type.');
   }
   if (types === 'at+jwt') {

@@ -195,7 +195,12 @@ class TlsServer implements ProtocolServer {
     // Requests and responses of both protocols have what Fastify uses.
     this.server = server as unknown as Server;
     this.server.maxConnections = limits.connectionsMax;
-    this.server.on('request', handler);
+    this.server.on(
+      'request',
+      withoutResetStreams(handler, (session) => {
+        return this.#sessions.get(session)?.isResetting === true;
+      }),
+    );
     deferContinue(this.server, handler);
     this.#http1 = createHttp1Server(handler, limits);
     this.#http1.on('clientError', (error, socket) => server.emit('clientError', error, socket));
@@ -282,6 +287,54 @@ type SessionLimits = Pick<Limits, 'headerMsMax' | 'arrivalMsMax' | 'stalledMsMax
 interface SessionUse {
   /** Requests in progress. */
   readonly streamCount: number;
+  /** Whether the client has lately reset more streams than one that cancels requests now and then. */
+  readonly isResetting: boolean;
+}
+
+/**
+ * How many streams a client may reset at once, all of two full sets, and how many per second for long: opening
+ * and resetting streams costs the client nothing, and escapes the limit of concurrent ones.
+ */
+const RESETS_MAX = 2 * STREAMS_MAX;
+const RESETS_PER_SECOND = 20;
+/** From this many on, a stream is not served before the frames that have arrived with it are known. */
+const RESETS_TRUSTED_MAX = 10;
+
+/** Counts what a session resets; what it may reset again grows with time. */
+class ResetCount {
+  #count = 0;
+  #atMs = 0;
+
+  /** As of now. */
+  get current(): number {
+    const nowMs = performance.now();
+    const restored = ((nowMs - this.#atMs) / 1000) * RESETS_PER_SECOND;
+    this.#count = Math.max(0, this.#count - restored);
+    this.#atMs = nowMs;
+    return this.#count;
+  }
+
+  add(): void {
+    this.#count = this.current + 1;
+  }
+}
+
+/** Leaves out requests of HTTP/2 that their clients have cancelled already, if they do so often. */
+function withoutResetStreams(
+  handler: RequestListener,
+  isResetting: (session: ServerHttp2Session) => boolean,
+): RequestListener {
+  return (request, response) => {
+    const { stream } = request as unknown as Partial<Http2ServerRequest>;
+    const session = stream?.session as ServerHttp2Session | undefined;
+    if (stream === undefined || session === undefined || !isResetting(session)) {
+      handler(request, response);
+      return;
+    }
+    setImmediate(() => {
+      if (!stream.destroyed) handler(request, response);
+    });
+  };
 }
 
 /**
@@ -290,7 +343,13 @@ interface SessionUse {
  */
 function limitSession(session: ServerHttp2Session, limits: SessionLimits): SessionUse {
   session.setLocalWindowSize(SESSION_WINDOW_BYTES);
-  const use = { streamCount: 0 };
+  const resets = new ResetCount();
+  const use = {
+    streamCount: 0,
+    get isResetting() {
+      return resets.current > RESETS_TRUSTED_MAX;
+    },
+  };
   let idleTimer: NodeJS.Timeout | undefined;
   const startIdleTimer = (msMax: number) => {
     // Sends GOAWAY and closes the connection.
@@ -303,6 +362,11 @@ function limitSession(session: ServerHttp2Session, limits: SessionLimits): Sessi
     limitStream(stream, session, limits);
     stream.once('close', () => {
       use.streamCount--;
+      if (stream.rstCode !== http2.NGHTTP2_NO_ERROR) resets.add();
+      if (resets.current > RESETS_MAX && !session.destroyed) {
+        session.goaway(http2.NGHTTP2_ENHANCE_YOUR_CALM);
+        session.destroy();
+      }
       if (use.streamCount === 0 && !session.destroyed) startIdleTimer(limits.keepAliveMs);
     });
   });
