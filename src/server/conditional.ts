@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { SagittaError } from '../common/errors.js';
+import { tagOfPlain } from './content-encodings.js';
 import type { StoredReply } from './replies/reply.js';
 import type { RouteReply } from './route.js';
 
@@ -21,10 +22,12 @@ export function applyIfNoneMatch<Reply extends RouteReply>(
   if (ifNoneMatch === undefined) return reply;
   const tag = reply.headers.etag!;
   const tags = parseTags(ifNoneMatch, 'If-None-Match');
-  // Weak comparison: W/"x" matches "x".
-  if (tags !== '*' && !tags.some((known) => known.replace(/^W\//, '') === tag)) return reply;
-  const { etag, 'cache-control': cacheControl, vary } = reply.headers;
-  const headers = { etag: etag!, 'cache-control': cacheControl!, ...(vary && { vary }) };
+  // Weak comparison: W/"x" matches "x". A compressed reply has the same contents.
+  const isSame = (known: string) => [known, tagOfPlain(known)].includes(tag);
+  const found = tags === '*' ? tag : tags.map((known) => known.replace(/^W\//, '')).find(isSame);
+  if (found === undefined) return reply;
+  const { 'cache-control': cacheControl, vary } = reply.headers;
+  const headers = { etag: found, 'cache-control': cacheControl!, ...(vary && { vary }) };
   return { status: 304, headers, body: '' };
 }
 
@@ -41,7 +44,7 @@ export async function checkIfMatch(
   if (tags === '*') return undefined;
   const version = await currentVersion();
   // Strong comparison: a weak tag never matches.
-  if (tags.includes(etagOfVersion(version))) return version;
+  if (tags.map(tagOfPlain).includes(etagOfVersion(version))) return version;
   throw new SagittaError(
     'precondition_failed',
     `If-Match is ${ifMatch}; the vector's ETag is ${etagOfVersion(version)}.`,

@@ -25,6 +25,15 @@ import { authorizeRoute } from './auth/authorization.js';
 import { consistencyOf } from './cluster/consistency.js';
 import { OwnedElsewhere } from './cluster/forwarding.js';
 import { type Destination, RequestRouting } from './cluster/request-routing.js';
+import {
+  COMPRESSED_BYTES_MIN,
+  compress,
+  ENCODINGS,
+  type Encoding,
+  isCompressible,
+  isEncodingRefused,
+  tagOfEncoded,
+} from './content-encodings.js';
 import type { Cors } from './cors.js';
 import { logFailure, toClientError } from './failures.js';
 import { refuseParameters, validateQuery } from './ingest/validate.js';
@@ -33,7 +42,7 @@ import type { EventLoopDelay } from './limits/event-loop-monitor.js';
 import { type Pressure, shareHolder } from './limits/memory-budget.js';
 import { type RateKind, RateLimiter, rateKindOf } from './limits/rate-limit.js';
 import { OPERATIONAL_HEADROOM_BYTES, ReplyAdmission } from './limits/reply-admission.js';
-import { chooseType, JSON_TYPE, notAcceptableError } from './media-types.js';
+import { chooseEncoding, chooseType, JSON_TYPE, notAcceptableError } from './media-types.js';
 import { BODY_LAYOUT, pathOf, problemContextOf, problemReply } from './problem.js';
 import { begin, isStream, type ReplyChunks, toReadable } from './replies/reply-stream.js';
 import { collectionOf, NO_QUERY, RequestContext } from './request-context.js';
@@ -41,6 +50,7 @@ import { ownerOf, type Route, type RouteReply, type RouteServices, readsPath } f
 import { RequestTelemetry, type TelemetryServices } from './telemetry/request-telemetry.js';
 import { BodyStream } from './transport/body-stream.js';
 import {
+  abortReply,
   isAwaitingContinue,
   limitRestOfBody,
   onReplyClosed,
@@ -454,13 +464,27 @@ export class RequestPipeline {
     const { body } = found;
     assert(!isStream(body), 'streams are sent by sendStream');
     const { request } = reply;
-    this.#setHeaders(reply, found);
     const byteCount = Buffer.byteLength(body);
+    const encoding = byteCount < COMPRESSED_BYTES_MIN ? null : replyEncoding(request, found);
+    this.#setHeaders(reply, found, { encoding, isLong: byteCount >= COMPRESSED_BYTES_MIN });
     const unsharedBytes = typeof body === 'string' ? byteCount : 0;
     request.replyReservation.endWork();
     request.replyReservation.reserveUnchecked(request.principal.id, unsharedBytes);
-    reply.send(body);
-    startSlowReaderTimeout(reply.raw, byteCount, this.#services.limits.stalledMsMax);
+    const sendBytes = (bytes: string | Uint8Array) => {
+      reply.send(bytes);
+      const { stalledMsMax } = this.#services.limits;
+      startSlowReaderTimeout(reply.raw, Buffer.byteLength(bytes), stalledMsMax);
+    };
+    if (encoding === null) sendBytes(body);
+    else {
+      const failed = (error: unknown) => this.#reportError(error, request);
+      compress(body, encoding)
+        .then(sendBytes)
+        .catch((error: unknown) => {
+          failed(error);
+          abortReply(reply.raw);
+        });
+    }
     return reply;
   }
 
@@ -468,10 +492,12 @@ export class RequestPipeline {
     reply: FastifyReply,
     found: RouteReply & { readonly body: ReplyChunks },
   ): FastifyReply {
-    this.#setHeaders(reply, found);
     const { request } = reply;
+    const encoding = replyEncoding(request, found);
+    this.#setHeaders(reply, found, { encoding, isLong: true });
     return reply.send(
       toReadable(reply, found.body, {
+        encoding,
         type: found.headers['content-type'] ?? '',
         problemContext: problemContextOf(request),
         stalledMsMax: this.#services.limits.stalledMsMax,
@@ -480,15 +506,26 @@ export class RequestPipeline {
     );
   }
 
-  #setHeaders(reply: FastifyReply, { status, headers }: RouteReply): void {
+  /** `isLong`: whether the reply would be compressed for a client that asks. */
+  #setHeaders(
+    reply: FastifyReply,
+    { status, headers }: RouteReply,
+    { encoding, isLong }: { readonly encoding: Encoding | null; readonly isLong: boolean },
+  ): void {
     reply.code(status).headers(headers);
     const { allowance, raw } = reply.request;
     this.#addPositions(reply);
+    const isVaried = isLong && isCompressible(headers['content-type']);
+    let vary: string | undefined = isVaried ? (headers.vary ?? 'accept-encoding') : headers.vary;
+    if (encoding !== null) {
+      reply.header('content-encoding', encoding);
+      if (headers.etag !== undefined) reply.header('etag', tagOfEncoded(headers.etag, encoding));
+    }
     if (this.#cors !== null) {
       reply.headers(this.#cors.replyHeaders(reply.request.headers.origin));
-      const vary = this.#cors.varyOf(headers.vary);
-      if (vary !== undefined) reply.header('vary', vary);
+      vary = this.#cors.varyOf(vary);
     }
+    if (vary !== undefined) reply.header('vary', vary);
     if (allowance !== null) {
       reply.header('ratelimit-policy', allowance.policy).header('ratelimit', allowance.state);
     }
@@ -514,6 +551,10 @@ export class RequestPipeline {
     if (request.telemetry == null) this.begin(request, reply);
     const clientError = this.#reportError(error, request);
     discardUpload(request, reply);
+    const { 'content-encoding': encoding } = request.headers;
+    if (clientError.code === 'unsupported_media_type' && isEncodingRefused(encoding)) {
+      reply.header('accept-encoding', ENCODINGS.join(', '));
+    }
     return this.send(reply, problemReply(clientError, problemContextOf(request)));
   }
 
@@ -558,6 +599,13 @@ export class RequestPipeline {
   get replyBytesInFlight(): number {
     return this.#replies.bytesInFlight;
   }
+}
+
+/** How the reply is compressed; null where it is not. What another node gets, it passes on to the client. */
+function replyEncoding(request: FastifyRequest, { headers }: RouteReply): Encoding | null {
+  if (request.forwarded != null || headers['content-encoding'] !== undefined) return null;
+  if (!isCompressible(headers['content-type'])) return null;
+  return chooseEncoding(request.headers['accept-encoding'], ENCODINGS);
 }
 
 /** Proxies and caches read what Node lets pass in several ways. Throws `invalid_request`. */

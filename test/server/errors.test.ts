@@ -179,7 +179,7 @@ describe('errors over HTTP', () => {
       const calling = post(body, { 'content-type': type });
       await expectProblem(calling, 415, 'unsupported_media_type');
     }
-    await expectProblem(post(body, { 'content-encoding': 'gzip' }), 415, 'unsupported_media_type');
+    await expectProblem(post(body, { 'content-encoding': 'br' }), 415, 'unsupported_media_type');
     for (const type of [
       'application/json; charset=UTF-8',
       'Application/JSON',

@@ -108,8 +108,11 @@ export class NodeClient {
   ): Promise<IncomingMessage> {
     const framing = framingOf(request, body);
     const { method, originalUrl: url, id } = request;
+    const passed = passedHeaders(request);
+    // A body that was read here is decoded.
+    if (body !== null) delete passed['content-encoding'];
     const headers = {
-      ...passedHeaders(request),
+      ...passed,
       ...this.#sign({ method, url, id }, forwarded),
       ...framing,
     };

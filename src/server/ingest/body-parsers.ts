@@ -6,6 +6,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { field, SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { INLINE_BYTES_MAX } from '../../platform/pool.js';
+import { decode, encodingOf, invalidEncoding } from '../content-encodings.js';
 import type { BodyReservation } from '../limits/body-admission.js';
 import { JSON_TYPE, STREAM_TYPES } from '../media-types.js';
 import { BodyStream } from '../transport/body-stream.js';
@@ -33,12 +34,10 @@ export function addBodyParsers(app: FastifyInstance, limits: Limits): void {
   }
 }
 
-/** What is wrong with the declared encoding of the body; null for nothing. */
+/** What is wrong with the declared form of the body; null for nothing. Throws `unsupported_media_type`. */
 function checkContent(request: FastifyRequest, type: string): string | null {
   const { 'content-type': contentType = '', 'content-encoding': encoding } = request.headers;
-  if (encoding !== undefined && encoding !== 'identity') {
-    return `The body is encoded as ${encoding}; send the body without Content-Encoding.`;
-  }
+  encodingOf(encoding);
   const charset = /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType)?.[1];
   if (charset !== undefined && !/^utf-?8$/i.test(charset)) {
     return `The body is in ${charset}; send it in UTF-8.`;
@@ -56,16 +55,22 @@ function checkContent(request: FastifyRequest, type: string): string | null {
 function readBody(request: FastifyRequest, limits: Limits): Promise<Uint8Array> {
   const { raw, bodyReservation } = request;
   const { bodyBytesMax } = limits;
-  const declared = declaredBytes(request);
-  if (declared !== null && declared > bodyBytesMax) {
-    return Promise.reject(tooLarge(bodyBytesMax, declared));
+  const sentBytes = declaredBytes(request);
+  if (sentBytes !== null && sentBytes > bodyBytesMax) {
+    return Promise.reject(tooLarge(bodyBytesMax, sentBytes));
   }
+  const encoding = encodingOf(request.headers['content-encoding']);
+  // How long an encoded body becomes is known at its end.
+  const declared = encoding === null ? sentBytes : null;
   sendContinue(raw);
+  const source = encoding === null ? raw : decode(raw, encoding);
   return new Promise((resolve, reject) => {
     const memory = createBodyMemory(declared, bodyReservation);
     let byteCount = 0;
     const stop = () => {
-      raw.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken);
+      source.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken);
+      if (source === raw) return;
+      source.on('error', () => {}).destroy();
     };
     const fail = (error: unknown) => {
       stop();
@@ -99,12 +104,17 @@ function readBody(request: FastifyRequest, limits: Limits): Promise<Uint8Array> 
     // The client is gone, and nobody reads the reply.
     const onBroken = (cause?: unknown) => {
       fail(
-        new SagittaError('invalid_request', 'The connection ended before the body was complete.', {
-          cause,
-        }),
+        (cause && encoding && invalidEncoding(cause, encoding)) ||
+          new SagittaError(
+            'invalid_request',
+            'The connection ended before the body was complete.',
+            {
+              cause,
+            },
+          ),
       );
     };
-    raw.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken);
+    source.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken);
   });
 }
 

@@ -5,6 +5,7 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { SagittaError } from '../../common/errors.js';
+import { ChunkCompressor, type Encoding } from '../content-encodings.js';
 import { NDJSON } from '../media-types.js';
 import { type ProblemContext, problemReply } from '../problem.js';
 import { abortAfterFlush, abortReply, slowReaderMsMax } from '../transport/connections.js';
@@ -17,6 +18,8 @@ export interface ReplyStreamOptions {
   readonly type: string;
   readonly problemContext: ProblemContext;
   readonly stalledMsMax: number;
+  /** Null for a reply that is sent as it is. */
+  readonly encoding: Encoding | null;
   /** Records the error, and returns the one for the client. */
   readonly onFailed: (error: unknown) => SagittaError;
 }
@@ -52,14 +55,16 @@ export function toReadable(
 async function* flow(
   reply: FastifyReply,
   chunks: ReplyChunks,
-  { type, problemContext, stalledMsMax, onFailed }: ReplyStreamOptions,
+  { type, problemContext, stalledMsMax, encoding, onFailed }: ReplyStreamOptions,
 ): AsyncGenerator<Uint8Array> {
   const { request, raw } = reply;
+  const compressor = encoding === null ? null : new ChunkCompressor(encoding);
   const { replyReservation } = request;
   try {
     for await (const chunk of chunks) {
-      const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
-      if (bytes.byteLength === 0) continue;
+      const plain = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+      if (plain.byteLength === 0) continue;
+      const bytes = compressor === null ? plain : await compressor.add(plain);
       replyReservation.reserveUnchecked(
         request.principal.id,
         bytes.byteLength + raw.writableLength,
@@ -74,14 +79,17 @@ async function* flow(
         clearTimeout(timer);
       }
     }
+    if (compressor !== null) yield await compressor.end();
   } catch (error) {
     const clientError = onFailed(error);
     if (type.startsWith(NDJSON)) {
-      yield Buffer.from(`{"error":${problemReply(clientError, problemContext).body}}\n`);
+      const line = Buffer.from(`{"error":${problemReply(clientError, problemContext).body}}\n`);
+      yield compressor === null ? line : await compressor.add(line);
     }
     await abortAfterFlush(raw);
     throw clientError;
   } finally {
+    compressor?.close();
     replyReservation.reserveUnchecked(request.principal.id, raw.writableLength);
   }
 }

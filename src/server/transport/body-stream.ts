@@ -4,6 +4,7 @@
 import type { FastifyRequest } from 'fastify';
 import { SagittaError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
+import { decode, type Encoding, encodingOf, invalidEncoding } from '../content-encodings.js';
 import { clearBodyTimeout, sendContinue } from './connections.js';
 
 export class BodyStream implements AsyncIterable<Buffer> {
@@ -36,17 +37,22 @@ export class BodyStream implements AsyncIterable<Buffer> {
     const { raw } = this.#request;
     clearBodyTimeout(raw);
     sendContinue(raw);
+    const encoding = encodingOf(raw.headers['content-encoding']);
+    const decoder = encoding === null ? null : decode(raw, encoding);
     // Destroying the request at its end would destroy the reply too.
-    const chunks = raw.iterator({ destroyOnReturn: false }) as AsyncIterableIterator<Buffer>;
+    const chunks = (decoder ?? raw).iterator({
+      destroyOnReturn: false,
+    }) as AsyncIterableIterator<Buffer>;
     this.#chunks = chunks;
     try {
       for (;;) {
-        const next = await this.#withIdleTimeout(chunks.next());
+        const next = await this.#withIdleTimeout(chunks.next(), encoding);
         if (next.done === true) return;
         yield next.value;
       }
     } finally {
       this.discard();
+      decoder?.on('error', () => {}).destroy();
     }
   }
 
@@ -66,7 +72,10 @@ export class BodyStream implements AsyncIterable<Buffer> {
     else this.#chunks.return().then(resume, resume);
   }
 
-  #withIdleTimeout(reading: Promise<IteratorResult<Buffer>>): Promise<IteratorResult<Buffer>> {
+  #withIdleTimeout(
+    reading: Promise<IteratorResult<Buffer>>,
+    encoding: Encoding | null,
+  ): Promise<IteratorResult<Buffer>> {
     return new Promise((resolve, reject) => {
       this.#idleTimer = setTimeout(() => {
         const detail = `No data of the body arrived for ${this.#idleMsMax} ms.`;
@@ -79,7 +88,10 @@ export class BodyStream implements AsyncIterable<Buffer> {
         },
         (cause: unknown) => {
           clearTimeout(this.#idleTimer);
-          reject(new SagittaError('invalid_request', 'The body was cut off.', { cause }));
+          const isInvalid = encoding !== null && invalidEncoding(cause, encoding);
+          reject(
+            isInvalid || new SagittaError('invalid_request', 'The body was cut off.', { cause }),
+          );
         },
       );
     });

@@ -1,0 +1,162 @@
+// The encodings of bodies and replies: gzip, and zstd where this version of Node has it. Bodies are decoded while
+// they arrive, so that the limits apply to what they become; replies of text are compressed for clients that ask.
+
+import type { IncomingMessage } from 'node:http';
+import type { Transform } from 'node:stream';
+import * as zlib from 'node:zlib';
+import { SagittaError } from '../common/errors.js';
+
+export type Encoding = 'zstd' | 'gzip';
+
+/** Since Node 22.15, which the types do not know. */
+const { createZstdCompress, createZstdDecompress } = zlib as typeof zlib & {
+  createZstdCompress?: () => Transform & { flush(onFlushed: () => void): void };
+  createZstdDecompress?: () => Transform;
+};
+const HAS_ZSTD = createZstdCompress !== undefined && createZstdDecompress !== undefined;
+
+/** In the order of preference. */
+export const ENCODINGS: readonly Encoding[] = HAS_ZSTD ? ['zstd', 'gzip'] : ['gzip'];
+
+/** Shorter replies fit into few packets, and are not worth the time. */
+export const COMPRESSED_BYTES_MIN = 4_096;
+
+/** The fastest: it makes a third of JSON, and slower ones little less. */
+const GZIP_LEVEL = 1;
+
+const TEXT_TYPES = /^(?:text\/|application\/(?:[\w.-]+\+)?json\b|application\/(?:x-ndjson|yaml)\b)/;
+
+/** Whether replies of this type become much shorter. Arrow and Parquet have encodings of their own. */
+export function isCompressible(contentType: string | undefined): boolean {
+  return contentType !== undefined && TEXT_TYPES.test(contentType);
+}
+
+/**
+ * The encoding of a body; null for one that is sent as it is. Throws `unsupported_media_type` for another one,
+ * or several.
+ */
+export function encodingOf(contentEncoding: string | undefined): Encoding | null {
+  const name = (contentEncoding ?? '')
+    .trim()
+    .toLowerCase()
+    .replace(/^x-gzip$/, 'gzip');
+  if (name === '' || name === 'identity') return null;
+  const found = ENCODINGS.find((encoding) => encoding === name);
+  if (found !== undefined) return found;
+  throw new SagittaError(
+    'unsupported_media_type',
+    `The body is encoded as ${contentEncoding}; expected ${ENCODINGS.join(' or ')}, or no Content-Encoding.`,
+  );
+}
+
+/** For the header Accept-Encoding of a reply with 415, which may have it for this reason only. */
+export function isEncodingRefused(contentEncoding: string | undefined): boolean {
+  try {
+    encodingOf(contentEncoding);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/**
+ * The decoded body. It fails with what `invalidEncoding` recognizes; its end is that of the body. Destroying it
+ * leaves the request as it is.
+ */
+export function decode(raw: IncomingMessage, encoding: Encoding): Transform {
+  const decoder = encoding === 'gzip' ? zlib.createGunzip() : createZstdDecompress!();
+  // A pipe does not pass on that its source has ended early.
+  const onBroken = () => {
+    if (!raw.readableEnded) decoder.destroy(new Error('The body was cut off.'));
+  };
+  raw.once('close', onBroken).once('error', onBroken);
+  decoder.once('close', () => {
+    raw.off('close', onBroken).off('error', onBroken).unpipe(decoder);
+  });
+  raw.pipe(decoder);
+  return decoder;
+}
+
+/** `invalid_request` for an error of the decoder; undefined for others. */
+export function invalidEncoding(error: unknown, encoding: Encoding): SagittaError | undefined {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (!/^(?:Z_|ZSTD_|ERR_ZSTD)/.test(String(code))) return undefined;
+  return new SagittaError(
+    'invalid_request',
+    `The body is not valid ${encoding}, which Content-Encoding says: ${message}.`,
+    { cause: error },
+  );
+}
+
+type Compressor = Transform & { flush(onFlushed: () => void): void };
+
+/** Compresses the chunks of one reply, each so that the client can read all of it when it arrives. */
+export class ChunkCompressor {
+  readonly #stream: Compressor;
+  #parts: Uint8Array[] = [];
+
+  constructor(encoding: Encoding) {
+    this.#stream =
+      encoding === 'gzip' ? zlib.createGzip({ level: GZIP_LEVEL }) : createZstdCompress!();
+    this.#stream.on('data', (part: Uint8Array) => this.#parts.push(part));
+  }
+
+  async add(chunk: Uint8Array): Promise<Uint8Array> {
+    await new Promise<void>((resolve, reject) => {
+      this.#stream.once('error', reject);
+      this.#stream.write(chunk, () => this.#stream.flush(resolve));
+    });
+    return this.#take();
+  }
+
+  async end(): Promise<Uint8Array> {
+    await new Promise<void>((resolve, reject) => {
+      this.#stream.once('error', reject).once('end', resolve).end();
+    });
+    return this.#take();
+  }
+
+  /** For a reply that ends early. */
+  close(): void {
+    this.#stream.destroy();
+  }
+
+  #take(): Uint8Array {
+    const bytes = Buffer.concat(this.#parts);
+    this.#parts = [];
+    return bytes;
+  }
+}
+
+/** Of bytes that many requests share. */
+const compressedShared = new WeakMap<Buffer, Map<Encoding, Promise<Uint8Array>>>();
+
+export function compress(body: string | Buffer, encoding: Encoding): Promise<Uint8Array> {
+  if (typeof body === 'string') return compressWhole(Buffer.from(body), encoding);
+  let known = compressedShared.get(body);
+  if (known === undefined) {
+    known = new Map();
+    compressedShared.set(body, known);
+  }
+  let made = known.get(encoding);
+  if (made === undefined) {
+    made = compressWhole(body, encoding);
+    known.set(encoding, made);
+  }
+  return made;
+}
+
+async function compressWhole(body: Buffer, encoding: Encoding): Promise<Uint8Array> {
+  const compressor = new ChunkCompressor(encoding);
+  return Buffer.concat([await compressor.add(body), await compressor.end()]);
+}
+
+/** The entity tag of the compressed form; `tagOfPlain` undoes it. */
+export function tagOfEncoded(etag: string, encoding: Encoding): string {
+  return etag.replace(/"$/, `-${encoding}"`);
+}
+
+/** The tag of the form that is not compressed: the two have the same contents. */
+export function tagOfPlain(etag: string): string {
+  return etag.replace(/-(?:zstd|gzip)"$/, '"');
+}

@@ -1,0 +1,140 @@
+// Compressed bodies of requests, and replies for clients that ask for compressed ones.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { brotliCompressSync, gunzipSync, gzipSync } from 'node:zlib';
+import { DEFAULT_LIMITS } from '../../src/common/limits.js';
+import { ARROW_STREAM, NDJSON } from '../../src/server/media-types.js';
+import { createFilledService, expectProblem, type Service } from './harness.js';
+
+const VECTORS = '/collections/c/vectors';
+const GZIP = { 'content-encoding': 'gzip' };
+const ACCEPT = { 'accept-encoding': 'gzip' };
+const vectorOf = (id: string) => ({ id, values: [1, 2, 3] });
+const lines = (count: number) =>
+  Array.from({ length: count }, (_, i) => `${JSON.stringify(vectorOf(`n${i}`))}\n`).join('');
+
+let service: Service;
+before(async () => {
+  service = await createFilledService({ limits: { ...DEFAULT_LIMITS, bodyBytesMax: 1_000_000 } });
+});
+after(() => service.close());
+
+const post = (body: Uint8Array, headers: Readonly<Record<string, string>> = GZIP) =>
+  service.call('POST', VECTORS, { body, headers });
+
+async function get(url: string, headers: Readonly<Record<string, string>> = ACCEPT) {
+  const { statusCode, headers: found, rawPayload } = await service.app.inject({ url, headers });
+  return { status: statusCode, headers: found, bytes: rawPayload };
+}
+
+describe('a compressed body', () => {
+  it('is taken as gzip, whole and as a stream', async () => {
+    const one = await post(gzipSync(JSON.stringify(vectorOf('z'))));
+    assert.equal(one.json.upserted_count, 1);
+    const named = await post(gzipSync('{"id":"y","values":[1,2,3]}'), {
+      'content-encoding': 'X-GZIP',
+    });
+    assert.equal(named.status, 200);
+    const many = await post(gzipSync(lines(2_500)), { ...GZIP, 'content-type': NDJSON });
+    assert.equal(many.json.upserted_count, 2_500);
+  });
+
+  it('is refused when it becomes longer than a body may be, and a short one is not read on', async () => {
+    const bomb = gzipSync(Buffer.alloc(60_000_000, ' '));
+    assert.ok(bomb.length < 100_000);
+    const reply = await expectProblem(post(bomb), 413, 'payload_too_large');
+    assert.equal(reply.json.errors[0].actual, 'more than 1000000');
+  });
+
+  it('is refused when it is damaged, cut off or not encoded', async () => {
+    const whole = gzipSync(JSON.stringify(vectorOf('q')));
+    for (const headers of [GZIP, { ...GZIP, 'content-type': NDJSON }]) {
+      for (const bytes of [whole.subarray(0, -9), Buffer.from('{"id":"q","values":[1,2,3]}')]) {
+        const reply = await expectProblem(post(bytes, headers), 400, 'invalid_request');
+        assert.match(reply.json.detail, /not valid gzip/);
+      }
+    }
+    await expectProblem(service.call('GET', `${VECTORS}/q`), 404, 'vector_not_found');
+  });
+
+  it('is refused in any other encoding, and the reply names those that are taken', async () => {
+    const body = brotliCompressSync(JSON.stringify(vectorOf('q')));
+    for (const encoding of ['br', 'deflate', 'gzip, gzip', 'x']) {
+      for (const type of ['application/json', NDJSON]) {
+        const headers = { 'content-encoding': encoding, 'content-type': type };
+        const reply = await expectProblem(post(body, headers), 415, 'unsupported_media_type');
+        assert.match(reply.headers['accept-encoding']!, /\bgzip$/);
+      }
+    }
+    const other = await expectProblem(
+      post(body, { 'content-type': 'text/plain' }),
+      415,
+      'unsupported_media_type',
+    );
+    assert.equal(other.headers['accept-encoding'], undefined);
+  });
+});
+
+describe('a reply', () => {
+  before(async () => {
+    assert.equal((await post(Buffer.from(lines(2_500)), { 'content-type': NDJSON })).status, 200);
+    const metadata = { text: 'long '.repeat(2_000) };
+    const body = Buffer.from(JSON.stringify({ ...vectorOf('long'), metadata }));
+    assert.equal((await post(body, {})).status, 200);
+  });
+
+  it('is compressed if the client asks for it and it is long', async () => {
+    const url = `${VECTORS}?limit=500&include_values=true`;
+    const plain = await get(url, {});
+    const { headers, bytes } = await get(url);
+    assert.equal(headers['content-encoding'], 'gzip');
+    assert.equal(Number(headers['content-length']), bytes.length);
+    assert.ok(bytes.length < plain.bytes.length / 2);
+    // The cursors differ.
+    const rowsIn = (json: Buffer) => JSON.parse(json.toString()).vectors;
+    assert.deepEqual(rowsIn(gunzipSync(bytes)), rowsIn(plain.bytes));
+    for (const found of [headers, plain.headers]) assert.equal(found.vary, 'accept-encoding');
+    for (const accept of ['identity', 'gzip;q=0', 'br']) {
+      const other = await get(url, { 'accept-encoding': accept });
+      assert.equal(other.headers['content-encoding'], undefined, accept);
+      assert.deepEqual(rowsIn(other.bytes), rowsIn(plain.bytes));
+    }
+    const short = await get(`${VECTORS}/n1`);
+    assert.deepEqual(
+      [short.headers['content-encoding'], short.headers.vary],
+      [undefined, undefined],
+    );
+  });
+
+  it('that is streamed can be read piece by piece, and Arrow is sent as it is', async () => {
+    const url = '/collections/c/export';
+    const plain = await get(url, { accept: NDJSON });
+    const { headers, bytes } = await get(url, { ...ACCEPT, accept: NDJSON });
+    assert.equal(headers['content-encoding'], 'gzip');
+    assert.deepEqual(gunzipSync(bytes), plain.bytes);
+    const arrow = await get(url, { ...ACCEPT, accept: ARROW_STREAM });
+    assert.deepEqual([arrow.status, arrow.headers['content-encoding']], [200, undefined]);
+  });
+
+  it('has an entity tag for each form, and each is good for conditions', async () => {
+    const url = `${VECTORS}/long`;
+    const plain = String((await get(url, {})).headers.etag);
+    const encoded = String((await get(url)).headers.etag);
+    assert.notEqual(encoded, plain);
+    for (const tag of [plain, encoded, `W/${encoded}`]) {
+      const { status, headers } = await get(url, { ...ACCEPT, 'if-none-match': tag });
+      assert.deepEqual([status, headers.etag], [304, tag.replace('W/', '')]);
+    }
+    const patch = (tag: string) =>
+      service.call('PATCH', url, { body: { metadata: { n: 1 } }, headers: { 'if-match': tag } });
+    assert.equal((await patch(encoded)).status, 200);
+    assert.equal((await patch(encoded)).status, 412);
+  });
+
+  it('of the API description is compressed, and the same for all', async () => {
+    const { bytes, headers } = await get('/openapi.json');
+    assert.equal(headers['content-encoding'], 'gzip');
+    assert.deepEqual(gunzipSync(bytes), (await get('/openapi.json', {})).bytes);
+  });
+});
