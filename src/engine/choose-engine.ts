@@ -1,6 +1,7 @@
 // Chooses the engine: the requested one, or the fastest that answers the probe search here.
 
 import { type Logger, silentLogger } from '../common/logger.js';
+import { withoutPaths } from '../common/without-paths.js';
 import { createInlinePool, type WorkerPool } from '../platform/pool.js';
 import { type Engine, type EngineName, EngineUnavailable } from './core/engine.js';
 import { createReferenceEngine, createReferenceSearch } from './core/reference-engine.js';
@@ -23,7 +24,7 @@ import { unavailableReason } from './tensor/tensorflow-device.js';
 
 interface ChosenEngine {
   readonly engine: Engine;
-  /** Why this engine was chosen, for an operator. */
+  /** Why this engine was chosen, for whoever asks the service: it names no path. */
   readonly reason: string;
   /** Counters of the engine, for metrics. */
   readonly gauges: readonly EngineGauge[];
@@ -74,15 +75,20 @@ export async function createEngine(options: EngineOptions): Promise<ChosenEngine
       const cause = error instanceof Error ? error.message : String(error);
       if (error instanceof EngineUnavailable) {
         logger.info({ cause }, `the ${name} engine is not available`);
-        failures.push(`${name} is not available: ${cause}`);
+        failures.push(`${name} is not available: ${plain(cause)}`);
         continue;
       }
       logger.warn({ error: cause }, `the ${name} engine does not work`);
-      failures.push(`${name} does not work: ${cause}`);
+      failures.push(`${name} does not work: ${plain(cause)}`);
     }
   }
   const reason = requested === 'reference' ? 'requested by name' : failures.join('; ');
   return { engine: createReferenceEngine({ pool }), reason, gauges: [] };
+}
+
+/** What is wrong, without what to do about it on this machine: clients read it, and the log has all of it. */
+function plain(cause: string): string {
+  return withoutPaths(cause.split('; ')[0]!);
 }
 
 async function createCuda(options: EngineOptions) {
