@@ -2,7 +2,7 @@
 // have the paths.
 
 /** An absolute path at the beginning of a word. */
-const PATH = /(^|[\s"'`(=])(?:[A-Za-z]:[\\/]|\/)[^\s"'`),;]*/g;
+const PATH = /(^|[\s"'`(=])(?:[A-Za-z]:[\\/]|\/)[^\s"'`),;:]*/g;
 
 /** The text with the last names of paths in place of the paths. */
 export function withoutPaths(text: string): string {

@@ -91,6 +91,8 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
   /** Ends the handler where another node holds one of the collections: it gets the request. */
   readonly requireHeld: (collectionIds: readonly string[]) => void;
   #authorizedAtMs: number;
+  /** When the body had been received, by `performance.now()`; of a stream, when it began. */
+  readonly receivedAtMs = performance.now();
   #controller: AbortController | undefined;
   #abortReason: SagittaError | undefined;
   /** Set by the pipeline after validation, before the handler runs. */

@@ -136,7 +136,9 @@ async function answerJson(
   });
   return answerIn(session, async () => {
     const prepared = session.prepare(queries);
-    const groups = await beginGroups(runGroups(prepared, type, { request, session, context }));
+    const groups = await beginGroups(
+      runGroups(prepared, type, { request, session, context }, queries[0]!),
+    );
     const [first] = queries;
     const headers: Record<string, string> = {};
     const timings = groups.first?.replies[0]?.timings;
@@ -226,7 +228,7 @@ async function answerArrow(
     }
     const { metric = shape.metric } = query;
     const hasDistance = metric === 'euclidean' && !columns.options.has('metric');
-    const groups = runGroups(prepare(), type, { request, session, context });
+    const groups = runGroups(prepare(), type, { request, session, context }, row);
     const body = chunksOf(
       groups,
       type,
@@ -254,8 +256,9 @@ async function* runGroups(
   prepared: Iterable<PreparedQueries> | AsyncIterable<PreparedQueries>,
   type: string,
   { request, session, context }: Answering,
+  sample: QueryRequest,
 ): AsyncGenerator<ReplyGroup> {
-  const batch = context.slowQueries.batch(request, request.params.id!);
+  const batch = context.slowQueries.batch(request, request.params.id!, sample);
   const stream = type === JSON_TYPE ? null : request.telemetry.openStream('out');
   let rowCount = 0;
   let failure: unknown;

@@ -121,12 +121,15 @@ function createAnswer(services: RouteServices): Answer {
     const collection = database.collection(collectionId);
     const context = { embedder, collection, signal };
     const [embedded] = await embedQueries([query], context, (_, path) => field(...path));
-    const reply = await slowQueries.run(request, collectionId, embedded!, () =>
-      collection.query(embedded!, { signal, reserve: (bytes) => request.reserveWork(bytes) }),
-    );
-    telemetry.addPhases(() => phasesOf(reply));
-    const reserve = (characterCount: number) => request.reserveReply(characterCount);
-    const text = await writeReply(reply, reserve, reply.valuesEncoding);
+    const { reply, text } = await slowQueries.run(request, collectionId, embedded!, {
+      search: () =>
+        collection.query(embedded!, { signal, reserve: (bytes) => request.reserveWork(bytes) }),
+      async write(found) {
+        telemetry.addPhases(() => phasesOf(found));
+        const reserve = (characterCount: number) => request.reserveReply(characterCount);
+        return await writeReply(found, reserve, found.valuesEncoding);
+      },
+    });
     const totalMs = performance.now() - telemetry.startedAtMs;
     return jsonReply(text, { 'server-timing': serverTiming(reply.timings, totalMs) });
   };

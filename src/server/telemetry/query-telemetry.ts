@@ -1,11 +1,12 @@
 // Telemetry of queries: the header Server-Timing, the spans of the phases, and the slow query log.
-// Records numbers only: no vectors, values, filters or cursors.
+// Records numbers and the shape of filters: no vectors, values, paths of metadata or cursors.
 
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import type { Phase } from '../../common/trace.js';
 import type { QueryReply, QueryRequest, QueryTimings } from '../../database/query/query-api.js';
 import type { RequestContext } from '../request-context.js';
+import { filterShape } from './filter-shape.js';
 
 /** Milliseconds with a resolution of 1 µs. */
 const shorten = (milliseconds: number) => Number(Math.max(0, milliseconds).toFixed(3));
@@ -56,14 +57,24 @@ const TRACED_GROUPS_MAX = 16;
 export class SlowQueryLog {
   readonly #logger: Logger;
   readonly #slowQueryMs: number;
+  readonly #topKDefault: number;
 
-  constructor(options: { logger: Logger; slowQueryMs: number }) {
+  constructor(options: {
+    readonly logger: Logger;
+    readonly slowQueryMs: number;
+    readonly limits: { readonly topKDefault: number };
+  }) {
     this.#logger = options.logger;
     this.#slowQueryMs = options.slowQueryMs;
+    this.#topKDefault = options.limits.topKDefault;
   }
 
-  /** For a batch: `add` the replies of each group; `end` logs the batch if it was slow. */
-  batch(request: RequestContext<unknown>, collectionId: string) {
+  /** For a batch, with one of its queries: `add` the replies of each group; `end` logs the batch if it was slow. */
+  batch(
+    request: RequestContext<unknown>,
+    collectionId: string,
+    sample: Pick<QueryRequest, 'topK' | 'filter'>,
+  ) {
     const work: BatchWork = {
       queryCount: 0,
       filterMs: 0,
@@ -103,6 +114,8 @@ export class SlowQueryLog {
             collection: collectionId,
             milliseconds: shorten(milliseconds),
             query_count: work.queryCount,
+            top_k: sample.topK ?? this.#topKDefault,
+            filter: sample.filter && filterShape(sample.filter),
             filter_ms: shorten(filterMs),
             wait_ms: shorten(waitMs),
             search_ms: shorten(searchMs),
@@ -119,25 +132,34 @@ export class SlowQueryLog {
     };
   }
 
-  /** Runs the query and logs it if it was slow, also if it failed or the client disconnected. */
+  /**
+   * Runs the query, writes the reply, and logs the query if it was slow, also if it failed or the client
+   * disconnected. The times add up to `milliseconds`, which counts from the end of the upload.
+   */
   async run(
     request: RequestContext<unknown>,
     collectionId: string,
     query: QueryRequest,
-    run: () => Promise<QueryReply>,
-  ): Promise<QueryReply> {
+    { search, write }: QueryRun,
+  ): Promise<{ readonly reply: QueryReply; readonly text: string }> {
+    const { receivedAtMs } = request;
     const startedAtMs = performance.now();
-    const note = (outcome: object) => {
-      const milliseconds = performance.now() - startedAtMs;
+    const note = (outcome: object, knownMs = 0) => {
+      const milliseconds = performance.now() - receivedAtMs;
       if (milliseconds < this.#slowQueryMs) return;
+      const parseMs = startedAtMs - receivedAtMs;
       this.#logger.warn(
         {
           ...request.telemetry.details,
           principal: request.principal.id,
           collection: collectionId,
           milliseconds: shorten(milliseconds),
-          top_k: query.topK,
+          receive_ms: shorten(receivedAtMs - request.telemetry.startedAtMs),
+          parse_ms: shorten(parseMs),
+          other_ms: shorten(milliseconds - parseMs - knownMs),
+          top_k: query.topK ?? (query.limit === undefined ? this.#topKDefault : undefined),
           limit: query.limit,
+          filter: query.filter && filterShape(query.filter),
           is_continued: query.cursor !== undefined,
           ...outcome,
         },
@@ -145,26 +167,39 @@ export class SlowQueryLog {
       );
     };
     try {
-      const reply = await run();
+      const reply = await search();
+      const foundAtMs = performance.now();
+      const text = await write(reply);
+      const replyMs = performance.now() - foundAtMs;
       const { timings, work } = reply;
-      note({
-        filter_ms: shorten(timings.filterMs),
-        wait_ms: shorten(timings.waitMs),
-        search_ms: shorten(timings.searchMs),
-        assemble_ms: shorten(timings.assembleMs),
-        filter_conditions: work.conditionCount,
-        segments: work.segmentCount,
-        rows_scanned: work.rowsScanned,
-        rows_passed: work.rowsPassedFilter,
-        rows_rescored: work.candidatesRescored,
-      });
-      return reply;
+      const { filterMs, waitMs, searchMs, assembleMs } = timings;
+      const planMs = timings.startedAtMs - startedAtMs;
+      note(
+        {
+          plan_ms: shorten(planMs),
+          filter_ms: shorten(filterMs),
+          wait_ms: shorten(waitMs),
+          search_ms: shorten(searchMs),
+          assemble_ms: shorten(assembleMs),
+          reply_ms: shorten(replyMs),
+          filter_conditions: work.conditionCount,
+          segments: work.segmentCount,
+          rows_scanned: work.rowsScanned,
+          rows_passed: work.rowsPassedFilter,
+          rows_rescored: work.candidatesRescored,
+        },
+        planMs + filterMs + waitMs + searchMs + assembleMs + replyMs,
+      );
+      return { reply, text };
     } catch (error) {
-      note({
-        is_filtered: query.filter !== undefined,
-        code: error instanceof SagittaError ? error.code : 'internal',
-      });
+      note({ code: error instanceof SagittaError ? error.code : 'internal' });
       throw error;
     }
   }
+}
+
+interface QueryRun {
+  readonly search: () => Promise<QueryReply>;
+  /** Makes the text of the reply. */
+  readonly write: (reply: QueryReply) => Promise<string>;
 }

@@ -165,10 +165,22 @@ describe('the slow query log', () => {
     await service.call('POST', '/collections/c/query', { body: query, headers });
     const [line, ...others] = log.lines('slow query');
     assert.deepEqual(others, []);
-    const { milliseconds, filter_ms, wait_ms, search_ms, assemble_ms, ...rest } = line!;
-    for (const time of [milliseconds, filter_ms, wait_ms, search_ms, assemble_ms]) {
-      assert.ok(typeof time === 'number' && time >= 0);
+    const { milliseconds, receive_ms, ...members } = line!;
+    const times = Object.entries(members).filter(([name]) => name.endsWith('_ms'));
+    const rest = Object.fromEntries(
+      Object.entries(members).filter(([name]) => !name.endsWith('_ms')),
+    );
+    const names = ['parse', 'other', 'plan', 'filter', 'wait', 'search', 'assemble', 'reply'];
+    assert.deepEqual(
+      times.map(([name]) => name),
+      names.map((name) => `${name}_ms`),
+    );
+    for (const [name, time] of [...times, ['receive_ms', receive_ms]] as [string, number][]) {
+      assert.ok(time >= 0, name);
     }
+    // Each is rounded to a microsecond.
+    const sum = times.reduce((total, [, time]) => total + (time as number), 0);
+    assert.ok(Math.abs(sum - (milliseconds as number)) < 0.01, `${sum} of ${milliseconds} ms`);
     assert.deepEqual(rest, {
       level: 40,
       request_id: 'slow-1',
@@ -176,6 +188,7 @@ describe('the slow query log', () => {
       principal: 'anonymous',
       collection: 'c',
       top_k: 2,
+      filter: '{f1:?}',
       is_continued: false,
       filter_conditions: 1,
       segments: 1,
@@ -191,8 +204,8 @@ describe('the slow query log', () => {
     await service.call('POST', '/collections/c/query', { body: query });
     const failed = log.lines('slow query');
     assert.deepEqual(
-      failed.map(({ code, is_filtered }) => [code, is_filtered]),
-      [['overloaded', true]],
+      failed.map(({ code, filter }) => [code, filter]),
+      [['overloaded', '{f1:?}']],
     );
     await service.close();
   });
@@ -207,13 +220,14 @@ describe('the slow query log', () => {
     await batch();
     const lines = log.lines('slow query');
     assert.deepEqual(
-      lines.map(({ query_count, collection, rows_scanned, code }) => ({
+      lines.map(({ query_count, collection, rows_scanned, code, top_k }) => ({
+        top_k,
         query_count,
         collection,
         rows_scanned,
         code,
       })),
-      [{ query_count: 600, collection: 'c', rows_scanned: 1_800, code: undefined }],
+      [{ top_k: 2, query_count: 600, collection: 'c', rows_scanned: 1_800, code: undefined }],
     );
     assert.ok(!log.text.includes('7.251953125'));
     log.clear();
