@@ -32,6 +32,7 @@ import { PeerSearches } from './server/cluster/peer-searches.js';
 import type { CorsSettings } from './server/cors.js';
 import { ControlSocket } from './server/transport/control-socket.js';
 import { diskBytesOf, diskSpace } from './storage/disk.js';
+import { DiskWatch } from './storage/disk-watch.js';
 import { openLmdbStore } from './storage/lmdb-store.js';
 import type { DiskStore } from './storage/store.js';
 import { STORE_FILE } from './storage/store-format.js';
@@ -229,6 +230,8 @@ async function openDatabase(
   for (const { name, help, read } of gauges) metrics.addGauge(name, help, read);
   addStorageGauges(metrics, database);
   addDiskGauges(metrics, config.dataDir);
+  const diskWatch = new DiskWatch(config.dataDir, { logger });
+  closers.push(() => diskWatch.close());
   const backups = new Backups({ store, directory: config.backupDir, logger });
   const chosen = { name: engine.name, reason };
   return { database, node, forwarding, backups, failed, pool, engine: chosen, metrics };
