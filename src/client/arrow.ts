@@ -18,6 +18,7 @@ import {
   util,
 } from 'apache-arrow';
 import type { JsonObject } from '../common/types.js';
+import { encodeJson } from './encode-json.js';
 import { SagittaClientError } from './error.js';
 import type { CallOptions } from './requests.js';
 import type {
@@ -275,7 +276,7 @@ function metadataTexts(
   const texts: string[] = [];
   let characters = 0;
   for (let row = from; row < metadata.length && texts.length < rowsMax; row++) {
-    const text = JSON.stringify(metadata[row] ?? {});
+    const text = encodeJson(metadata[row] ?? {}, `/metadata/${row}`, true);
     characters += text.length;
     if (characters > METADATA_CHARACTERS_MAX && texts.length > 0) break;
     texts.push(text);

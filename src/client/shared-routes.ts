@@ -2,6 +2,7 @@
 // server's default collection.
 
 import type { JsonObject } from '../common/types.js';
+import { encodeFilter, encodeJson } from './encode-json.js';
 import { type CallOptions, pagesOf, pathSegment, type Requests } from './requests.js';
 import type {
   IncludeValues,
@@ -55,7 +56,7 @@ export function createSharedRoutes({ get, read, change }: Requests, root = ''): 
       const path = `${root}/vectors/${pathSegment(vector.id)}`;
       // With a condition, a retry would fail because the first attempt succeeded.
       const isIdempotent = vector.if_sequence === undefined;
-      return change('PUT', path, { body: wireVector(vector, 'the vector'), isIdempotent }, options);
+      return change('PUT', path, { body: wireVector(vector, ''), isIdempotent }, options);
     },
     list: async (request = {}, options) =>
       readList(await get(`${root}/vectors`, listQuery(request), options), request),
@@ -73,20 +74,20 @@ export function listQuery(request: ListRequest): object {
   const { filter, sort, ...rest } = wireInclude(request, true);
   return {
     ...rest,
-    ...(filter !== undefined && { filter: JSON.stringify(filter) }),
-    ...(sort !== undefined && { sort: JSON.stringify(sort) }),
+    filter: encodeFilter(filter),
+    ...(sort !== undefined && { sort: encodeJson(sort, '/sort') }),
   };
 }
 
 /** The JSON body of a query. */
-export function wireQuery(request: QueryRequest, place = 'the query'): object {
+export function wireQuery(request: QueryRequest, pointer = ''): object {
   if (typeof request !== 'object' || request === null) {
-    throw unexpected(request, 'a query such as { vector: [0.5, 1], top_k: 10 }', place);
+    throw unexpected(request, 'a query such as { vector: [0.5, 1], top_k: 10 }', pointer);
   }
   const { prefetch, ...rest } = wireInclude(request, 'base64');
   return {
-    ...wireRanking(rest, place),
-    ...(prefetch !== undefined && { prefetch: wireRanking(prefetch, `${place}.prefetch`) }),
+    ...wireRanking(rest, pointer),
+    ...(prefetch !== undefined && { prefetch: wireRanking(prefetch, `${pointer}/prefetch`) }),
   };
 }
 
@@ -98,12 +99,12 @@ function wireRanking(
     fusion,
     ...rest
   }: Pick<QueryRequest, 'vector' | 'multi_vector' | 'fusion'>,
-  place: string,
+  pointer: string,
 ): object {
-  const multi = multi_vector && wireMulti(multi_vector, `${place}.multi_vector`);
-  const parts = fusion?.parts.map((part, at) => wireRanking(part, `${place}.fusion.parts[${at}]`));
+  const multi = multi_vector && wireMulti(multi_vector, `${pointer}/multi_vector`);
+  const parts = fusion?.parts.map((part, at) => wireRanking(part, `${pointer}/fusion/parts/${at}`));
   return {
-    ...(vector !== undefined && { vector: wireValues(vector, `${place}.vector`) }),
+    ...(vector !== undefined && { vector: wireValues(vector, `${pointer}/vector`) }),
     ...(multi !== undefined && { multi_vector: multi }),
     ...(fusion !== undefined && { fusion: { ...fusion, parts } }),
     ...rest,

@@ -3,7 +3,7 @@
 // in an error, and so does one whose last NDJSON line is `{"error": …}`.
 
 import type { JsonObject, Metric } from '../common/types.js';
-import { encodeJson } from './encode-json.js';
+import { encodeFilter, encodeJson } from './encode-json.js';
 import { SagittaClientError } from './error.js';
 import type { Filter } from './filter.js';
 import { type CallOptions, callOptions, type Requests } from './requests.js';
@@ -177,7 +177,7 @@ export function createStreams({ transport }: Requests, root: string): Streams {
         path: `${root}/query/batch`,
         query: {
           top_k: options.topK,
-          filter: filter && JSON.stringify(filter),
+          filter: encodeFilter(filter),
           using: options.using,
           metric: options.metric,
           score_threshold: options.scoreThreshold,
@@ -218,7 +218,7 @@ export function createStreams({ transport }: Requests, root: string): Streams {
         path: `${root}/export`,
         query: {
           format,
-          filter: filter && JSON.stringify(filter),
+          filter: encodeFilter(filter),
           sample,
           seed,
           include_values: includeValues,
@@ -288,8 +288,8 @@ async function* encodeVectorLines(
   let text = '';
   let count = 0;
   for await (const vector of vectors) {
-    const place = `vector ${count++}`;
-    text += `${encodeJson(wireVector(vector, place), place)}\n`;
+    const pointer = `/${count++}`;
+    text += `${encodeJson(wireVector(vector, pointer), pointer)}\n`;
     if (text.length < CHUNK_CHARACTERS) continue;
     yield encoder.encode(text);
     text = '';

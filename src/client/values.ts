@@ -31,25 +31,29 @@ export function decodeValues(text: string): Float32Array {
 
 /**
  * Values for the request: typed arrays as base64, numbers and base64 as they are. Throws SagittaClientError
- * (`invalid_argument`) for what is no finite number of float32; `place` is that of the values.
+ * (`invalid_argument`) for what is no finite number of float32; `pointer` is the JSON pointer of the values.
  */
-export function wireValues(values: VectorValues, place: string): readonly number[] | string {
+export function wireValues(values: VectorValues, pointer: string): readonly number[] | string {
   if (typeof values === 'string') return values;
   if (Array.isArray(values)) {
-    requireFinite(values, values, place);
+    requireFinite(values, values, pointer);
     return values;
   }
-  if (!isNumbers(values)) throw unexpected(values, 'numbers, a Float32Array or base64', place);
+  if (!isNumbers(values)) throw unexpected(values, 'numbers, a Float32Array or base64', pointer);
   const floats = values instanceof Float32Array ? values : Float32Array.from(values);
-  requireFinite(floats, values, place);
+  requireFinite(floats, values, pointer);
   return encodeValues(floats);
 }
 
 /** JSON would have null in place of such a number, and the error of the server no row that the program knows. */
-function requireFinite(floats: ArrayLike<number>, given: ArrayLike<unknown>, place: string): void {
+function requireFinite(
+  floats: ArrayLike<number>,
+  given: ArrayLike<unknown>,
+  pointer: string,
+): void {
   for (let at = 0; at < floats.length; at++) {
     if (Number.isFinite(floats[at])) continue;
-    throw unexpected(given[at], 'a finite number of float32', `${place}[${at}]`);
+    throw unexpected(given[at], 'a finite number of float32', `${pointer}/${at}`);
   }
 }
 
@@ -62,13 +66,22 @@ function isNumbers(values: unknown): values is Float32Array | Float64Array {
   );
 }
 
-/** The error for an argument of another kind; `place` may be empty. */
-export function unexpected(found: unknown, expected: string, place = ''): SagittaClientError {
-  const where = place === '' ? '' : ` at ${place}`;
+/** The error for an argument of another kind; `pointer` is its JSON pointer in the request, if it has one. */
+export function unexpected(found: unknown, expected: string, pointer = ''): SagittaClientError {
+  const where = pointer === '' ? '' : ` at ${pointer}`;
   return new SagittaClientError(
     'invalid_argument',
     `found ${describe(found)}${where}, expected ${expected}`,
   );
+}
+
+export function isInvalidDate(value: unknown): boolean {
+  return value instanceof Date && Number.isNaN(value.getTime());
+}
+
+/** The JSON pointer (RFC 6901) of a member. */
+export function pointerTo(pointer: string, name: string): string {
+  return `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
 const SHOWN_CHARACTERS_MAX = 60;
@@ -76,6 +89,8 @@ const SHOWN_CHARACTERS_MAX = 60;
 function describe(value: unknown): string {
   if (Array.isArray(value)) return `an array of ${value.length} elements`;
   if (typeof value === 'function') return 'a function';
+  if (typeof value === 'bigint') return 'a BigInt';
+  if (isInvalidDate(value)) return 'an invalid Date';
   if (typeof value !== 'object' || value === null) {
     return String(typeof value === 'string' ? JSON.stringify(value) : value).slice(
       0,
@@ -98,20 +113,23 @@ type Named<Values> = Readonly<Record<string, Values>>;
 /** Named vectors for the request, by name; null removes one. */
 export function wireNamed(
   vectors: Named<VectorValues | readonly VectorValues[] | null>,
-  place: string,
+  pointer: string,
 ): Named<WireValues | readonly WireValues[] | null> {
-  return mapValues(vectors, (values, name) => values && wireOneOrMore(values, `${place}.${name}`));
+  return mapValues(
+    vectors,
+    (values, name) => values && wireOneOrMore(values, pointerTo(pointer, name)),
+  );
 }
 
 function wireOneOrMore(
   values: VectorValues | readonly VectorValues[],
-  place: string,
+  pointer: string,
 ): WireValues | readonly WireValues[] {
-  return isMulti(values) ? wireMulti(values, place) : wireValues(values, place);
+  return isMulti(values) ? wireMulti(values, pointer) : wireValues(values, pointer);
 }
 
-export function wireMulti(values: readonly VectorValues[], place: string): readonly WireValues[] {
-  return values.map((each, at) => wireValues(each, `${place}[${at}]`));
+export function wireMulti(values: readonly VectorValues[], pointer: string): readonly WireValues[] {
+  return values.map((each, at) => wireValues(each, `${pointer}/${at}`));
 }
 
 /** Whether these are the vectors of a multi-vector. */
@@ -121,21 +139,21 @@ function isMulti(
   return Array.isArray(values) && (typeof values[0] === 'object' || typeof values[0] === 'string');
 }
 
-/** A vector for the request: its values, if any, as in `wireValues`. `place` is that of the vector. */
+/** A vector for the request: its values, if any, as in `wireValues`. `pointer` is that of the vector. */
 export function wireVector<
   Vector extends {
     readonly values?: VectorValues;
     readonly vectors?: Named<VectorValues | readonly VectorValues[]>;
   },
->(vector: Vector, place: string) {
+>(vector: Vector, pointer: string) {
   if (typeof vector !== 'object' || vector === null) {
-    throw unexpected(vector, "a vector such as { id: 'a', values: [0.5, 1] }", place);
+    throw unexpected(vector, "a vector such as { id: 'a', values: [0.5, 1] }", pointer);
   }
   const { values, vectors } = vector;
   return {
     ...vector,
-    ...(values !== undefined && { values: wireValues(values, `${place}.values`) }),
-    ...(vectors && { vectors: wireNamed(vectors, `${place}.vectors`) }),
+    ...(values !== undefined && { values: wireValues(values, `${pointer}/values`) }),
+    ...(vectors && { vectors: wireNamed(vectors, `${pointer}/vectors`) }),
   };
 }
 

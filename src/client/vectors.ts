@@ -2,6 +2,7 @@
 // key, so that it can be retried after a lost reply without writing twice.
 
 import type { JsonObject } from '../common/types.js';
+import { encodeFilter } from './encode-json.js';
 import { SagittaClientError } from './error.js';
 import { createProjections, type Projections } from './projection.js';
 import {
@@ -54,7 +55,9 @@ import type {
   WriteReply,
 } from './types.js';
 import {
+  pointerTo,
   requireArray,
+  unexpected,
   wireInclude,
   wireMulti,
   wireNamed,
@@ -218,26 +221,35 @@ export function createVectors(requests: Requests, root: string): Vectors {
       (await read<{ count: number }>(`${root}/count`, request, options)).count,
     aggregate: (request, options) => read(`${root}/aggregate`, request, options),
     schema: ({ filter, ...page } = {}, options) =>
-      get(
-        `${root}/schema`,
-        { ...page, ...(filter !== undefined && { filter: JSON.stringify(filter) }) },
-        options,
-      ),
+      get(`${root}/schema`, { ...page, filter: encodeFilter(filter) }, options),
     queryAll: (request, options) =>
       itemsOf(vectors.queryPages(request, options), (page) => page.matches),
     async queryBatch(queries, options) {
       requireArray(queries, 'an array of queries such as [{ vector: [0.5, 1], top_k: 10 }]');
-      const body = { queries: queries.map((query, at) => wireQuery(query, `queries[${at}]`)) };
+      const body = { queries: queries.map((query, at) => wireQuery(query, `/queries/${at}`)) };
       const path = `${root}/query/batch`;
       const { results } = await read<{ results: readonly QueryReply[] }>(path, body, options);
       return results.map((reply, at) => readMatches(reply, queries[at]!));
     },
     recall: async (request, options) => {
-      const body = { ...request, vectors: wireMulti(request.vectors, 'vectors') };
+      const body = { ...request, vectors: wireMulti(request.vectors, '/vectors') };
       return read(`${root}/recall`, body, options);
     },
   };
   return vectors;
+}
+
+/**
+ * Throws SagittaClientError (`invalid_argument`) for a member that is undefined: what it should have narrowed would be
+ * selected as a whole, or by the other members alone.
+ */
+function requireSelection(selection: VectorSelection): VectorSelection {
+  const expected = 'one of { ids: […] }, { filter: {…} } and { all: true }';
+  if (typeof selection !== 'object' || selection === null) throw unexpected(selection, expected);
+  for (const [name, value] of Object.entries(selection)) {
+    if (value === undefined) throw unexpected(value, expected, pointerTo('', name));
+  }
+  return selection;
 }
 
 function createWrites(
@@ -250,7 +262,7 @@ function createWrites(
     upsert: async (rows, options = {}) => {
       requireArray(rows, "an array of vectors such as [{ id: 'a', values: [0.5, 1] }]");
       const { mode } = options;
-      const vectors = rows.map((row, at) => wireVector(row, `vectors[${at}]`));
+      const vectors = rows.map((row, at) => wireVector(row, `/vectors/${at}`));
       const body = { vectors, ...(mode !== undefined && { mode }) };
       return write('/vectors', body, options);
     },
@@ -262,8 +274,8 @@ function createWrites(
     patch: async (vectorId, { values, vectors, ...fields }, options) => {
       const body = {
         ...fields,
-        ...(values !== undefined && { values: wireValues(values, 'values') }),
-        ...(vectors !== undefined && { vectors: wireNamed(vectors, 'vectors') }),
+        ...(values !== undefined && { values: wireValues(values, '/values') }),
+        ...(vectors !== undefined && { vectors: wireNamed(vectors, '/vectors') }),
       };
       const headers = options?.ifMatch === undefined ? {} : { 'if-match': options.ifMatch };
       // With a condition, a retry would fail because the first attempt succeeded.
@@ -284,14 +296,18 @@ function createWrites(
       const detail = `There is no vector with the id "${vectorId}".`;
       throw new SagittaClientError('vector_not_found', detail, { status: 404, requestId });
     },
-    deleteMany: (selection, options = {}) => {
+    deleteMany: async (selection, options = {}) => {
       const { dryRun } = options;
-      const body = { ...selection, ...(dryRun !== undefined && { dry_run: dryRun }) };
+      const body = {
+        ...requireSelection(selection),
+        ...(dryRun !== undefined && { dry_run: dryRun }),
+      };
       return write('/vectors/delete', body, options);
     },
-    updateMany: (selection, change, options = {}) => {
+    updateMany: async (selection, change, options = {}) => {
       const { limit } = options;
-      const body = { ...selection, ...change, ...(limit !== undefined && { limit }) };
+      const selected = requireSelection(selection);
+      const body = { ...selected, ...change, ...(limit !== undefined && { limit }) };
       return write('/vectors/update', body, options);
     },
   };

@@ -46,6 +46,13 @@ export type DeleteParams =
   | { readonly filter: JsonObject }
   | { readonly deleteAll: true };
 
+/** As programs in JavaScript may pass them. */
+interface AnyDeleteParams {
+  readonly ids?: readonly string[];
+  readonly filter?: JsonObject;
+  readonly deleteAll?: boolean;
+}
+
 const CONTENT_KEY_DEFAULT = 'page_content';
 /** Limits of a request, below the server's limits of 10 000 rows and 64 MB. */
 const ROWS_PER_REQUEST = 1_000;
@@ -122,9 +129,11 @@ export class SagittaVectorStore extends VectorStore {
 
   /** Deletes by ids (missing ones are ignored), by filter, or everything. */
   override async delete(params: DeleteParams): Promise<void> {
-    const selection: VectorSelection = 'deleteAll' in params ? { all: true } : params;
-    if ('ids' in selection && selection.ids.length === 0) return;
-    await this.vectors.deleteMany(selection);
+    const { deleteAll, ...selection } = params as AnyDeleteParams;
+    if (selection.ids?.length === 0 && selection.filter === undefined) return;
+    // Of `deleteAll`, only true means everything.
+    const all = deleteAll === undefined ? {} : { all: deleteAll };
+    await this.vectors.deleteMany({ ...selection, ...all } as VectorSelection);
   }
 
   /** The k nearest documents, best first, with scores: higher is better for every metric. */
