@@ -40,7 +40,10 @@ export interface SharedRoutes<Metadata extends object = JsonObject> {
     request: QueryRequest<Asked, Metadata>,
     options?: CallOptions,
   ): Promise<QueryReply<ValuesOf<Asked>, Metadata>>;
-  /** All pages, from the snapshot that the first one opened. */
+  /**
+   * All pages, from the snapshot that the first one opened: of all vectors that the query ranks, unless `top_k`,
+   * `score_threshold` or a cursor bounds them. `limit` is the page size (100).
+   */
   queryPages<Asked extends IncludeValues = false>(
     request: QueryRequest<Asked, Metadata>,
     options?: CallOptions,
@@ -63,10 +66,24 @@ export function createSharedRoutes({ get, read, change }: Requests, root = ''): 
     query: async (request, options) => readMatches(await query(request, options), request),
     // Further pages are requested by cursor alone, so the first request determines their types.
     queryPages: (request, options) =>
-      pagesOf(request, async (page: QueryRequest) =>
+      pagesOf(withLimit(request), async (page: QueryRequest) =>
         readMatches(await query(page, options), request),
       ),
   };
+}
+
+/** The default of the server for pages. */
+const PAGE_MATCHES = 100;
+/** What the server takes as `top_k`, and as matches of a page of groups. */
+const MATCHES_MAX = 10_000;
+
+/** Without any bound the server answers with the ten nearest, and `limit` asks it for pages of all. */
+function withLimit<Request extends QueryRequest>(request: Request): Request {
+  const { limit, top_k, score_threshold, cursor, group_size = 1 } = request ?? {};
+  const isBounded = top_k !== undefined || score_threshold !== undefined || cursor !== undefined;
+  if (limit !== undefined || isBounded) return request;
+  const groupCount = Math.max(1, Math.floor(MATCHES_MAX / group_size));
+  return { ...request, limit: Math.min(PAGE_MATCHES, groupCount) };
 }
 
 /** The query string of a list request, with the filter and the sort keys as JSON. */

@@ -155,8 +155,8 @@ export interface Vectors<Metadata extends object = JsonObject>
   /** The metadata paths that the vectors have, with types and ranges, a page at a time. */
   schema(request?: SchemaRequest<Metadata>, options?: CallOptions): Promise<FoundSchema>;
   /**
-   * As `queryPages`, one match at a time. With `score_threshold` but no `top_k` it yields all vectors
-   * with at least that score; with `limit` and neither, the whole collection.
+   * As `queryPages`, one match at a time: all of the collection, with `score_threshold` those with at least that score,
+   * with `top_k` so many.
    */
   queryAll<Asked extends IncludeValues = false>(
     request: QueryRequest<Asked, Metadata>,

@@ -220,6 +220,30 @@ it('the pages of a query are the whole result in order', async () => {
   assert.deepEqual(walked[0], { id: 'r24', score: 24, metadata: {} });
 });
 
+it('all matches of a query without bounds are the whole result', async () => {
+  const rows = Array.from({ length: 205 }, (_, n) => ({
+    id: `r${n}`,
+    values: [n, 1],
+    metadata: { half: n % 2, own: n },
+  }));
+  await vectors.upsert(rows);
+  const idsOf = async (request: object) => {
+    const ids: string[] = [];
+    for await (const { id } of vectors.queryAll({ vector: [1, 0], ...request })) ids.push(id);
+    return ids;
+  };
+  const nearest = rows.map(({ id }) => id).reverse();
+  assert.deepEqual(await idsOf({}), nearest);
+  assert.deepEqual(
+    await idsOf({ filter: { half: 1 }, offset: 2 }),
+    nearest.filter((_, at) => at % 2).slice(2),
+  );
+  assert.deepEqual(await idsOf({ top_k: 120 }), nearest.slice(0, 120));
+  assert.deepEqual(await idsOf({ score_threshold: 100 }), nearest.slice(0, 105));
+  assert.deepEqual(await idsOf({ group_by: 'own' }), nearest);
+  assert.equal((await idsOf({ group_by: 'half', group_size: 200 })).length, 205);
+});
+
 it('iteration stops when the consumer leaves the loop or the signal aborts', async () => {
   await vectors.upsert(Array.from({ length: 9 }, (_, n) => ({ id: `r${n}`, values: [n, 1] })));
   const found: string[] = [];
