@@ -2,7 +2,13 @@
 // is created from them. The settings of the server itself are in platform/config.ts.
 
 import type { Command } from 'commander';
-import { type Client, type ClientOptions, createClient } from '../client/client.js';
+import {
+  type Client,
+  type ClientOptions,
+  createClient,
+  SagittaClientError,
+} from '../client/client.js';
+import { usageError } from './failure.js';
 
 const DEFAULT_URL = 'http://127.0.0.1:8484';
 
@@ -25,13 +31,20 @@ export function connect(
   rest: Pick<ClientOptions, 'retry' | 'fetch'> = {},
 ): Client {
   const apiKey = options.apiKey ?? process.env.SAGITTA_API_KEY;
-  return createClient({
-    baseUrl: urlOf(options),
-    ...rest,
-    ...(apiKey !== undefined && apiKey !== '' && { apiKey }),
-    // Few attempts, so that an interactive user learns within half a second that no server answers.
-    retry: { attemptsMax: 3, ...rest.retry },
-  });
+  try {
+    return createClient({
+      baseUrl: urlOf(options),
+      ...rest,
+      ...(apiKey !== undefined && apiKey !== '' && { apiKey }),
+      // Few attempts, so that an interactive user learns within half a second that no server answers.
+      retry: { attemptsMax: 3, ...rest.retry },
+    });
+  } catch (error) {
+    if (!(error instanceof SagittaClientError)) throw error;
+    throw usageError(
+      error.detail.replace(/^baseUrl/, options.url === undefined ? 'SAGITTA_URL' : '--url'),
+    );
+  }
 }
 
 export function urlOf(options: ConnectionOptions): string {

@@ -4,6 +4,7 @@
 import { CommanderError } from 'commander';
 import { SagittaClientError } from '../client/client.js';
 import { type ConnectionProblem, connectionProblemOf } from '../client/connection-hint.js';
+import { proxyHint } from '../client/proxy.js';
 import { SagittaError } from '../common/errors.js';
 
 export const EXIT_CODES = {
@@ -92,6 +93,8 @@ function messageOf(error: unknown): string {
   if (!(error instanceof SagittaClientError)) {
     return error instanceof Error ? error.message : String(error);
   }
+  // What these advise is about the environment.
+  if (error.code === 'unexpected_reply' || error.code === 'timeout') return error.message;
   // Not the message, which may advise to change options of the client.
   const { detail } = error;
   const advice = adviceOn(error);
@@ -127,9 +130,11 @@ const CONNECTION_ADVICE: Readonly<Record<ConnectionProblem, string>> = {
 };
 
 function adviceOnConnection(error: SagittaClientError): string {
-  const url = error.detail.match(/https?:/)?.[0] ?? '';
+  const [url = ''] = error.detail.match(/https?:\/\/[^\s/]+/) ?? [];
   const problem = connectionProblemOf(error, url);
-  return problem === undefined ? IS_RUNNING : CONNECTION_ADVICE[problem];
+  if (problem !== undefined) return CONNECTION_ADVICE[problem];
+  const proxy = proxyHint(url);
+  return proxy === undefined ? IS_RUNNING : `${IS_RUNNING} Note that ${proxy}.`;
 }
 
 /** Whether the message is enough to act on, without a stack trace. */

@@ -1,6 +1,8 @@
 // What to change after a connection that failed, for the reasons that programs can do something about: TLS on
 // one side only, a certificate that is not accepted, and what browsers prevent without saying why.
 
+import { proxyHint } from './proxy.js';
+
 /**
  * `unknown_authority`: who signed the server's certificate is not known here. `wrong_host`: the certificate is for
  * other names. `no_tls`: the server speaks plain HTTP. `perhaps_tls`: it closed a connection without TLS.
@@ -47,6 +49,8 @@ export function connectionHint(
 ): string | undefined {
   const problem = connectionProblemOf(error, url);
   if (problem !== undefined) return HINTS[problem];
+  const proxy = proxyHint(url);
+  if (proxy !== undefined) return proxy;
   if (pageOrigin === undefined || new URL(url).origin === pageOrigin) return undefined;
   if (pageOrigin.startsWith('https:') && url.startsWith('http:')) {
     return 'a page that was loaded by https cannot send requests to http: use a server with TLS';

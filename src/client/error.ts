@@ -68,20 +68,21 @@ export class SagittaClientError extends Error {
   }
 }
 
-/** The error for an unsuccessful reply; `body` is its text. */
+/** The error for an unsuccessful reply; `body` is its text. `hint` is for one that is not from Sagitta. */
 export function errorOfReply(
   status: number,
   body: string,
-  details: Pick<ErrorDetails, 'retryAfterMs'> = {},
+  { hint, ...details }: Pick<ErrorDetails, 'retryAfterMs' | 'hint'> = {},
 ): SagittaClientError {
   const problem = parseProblem(body);
   if (problem !== undefined) return errorOfProblem(problem, { status, ...details });
+  // Of a reply that is not from Sagitta, the hint may tell whose it is.
   const start = body.trim().slice(0, 200);
   return new SagittaClientError(
     'unexpected_reply',
     `expected a problem+json body with status ${status}, found ` +
       (start === '' ? 'an empty body' : `"${start}"`),
-    { status, ...details },
+    { status, hint, ...details },
   );
 }
 

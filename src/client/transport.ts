@@ -10,6 +10,7 @@ import { connectionHint } from './connection-hint.js';
 import { encodeJson } from './encode-json.js';
 import { errorOfReply, SagittaClientError } from './error.js';
 import { IdleTimer } from './idle-timer.js';
+import { proxyHint, shownUrl } from './proxy.js';
 import { ReplyBody } from './reply-body.js';
 import {
   backoffMs,
@@ -146,7 +147,12 @@ export function createTransport(options: TransportOptions): Transport {
     withRetries(state, request, async (response, attempt) => {
       const body = await response.text();
       attempt.finish();
-      return { body, headers: response.headers, status: response.status, url: response.url };
+      return {
+        body,
+        headers: response.headers,
+        status: response.status,
+        url: response.url || state.root,
+      };
     });
   return {
     sendForText,
@@ -240,7 +246,8 @@ async function runAttempt<Result>(
     const isSuccess = response.ok || response.status === request.alsoStatus;
     if (isSuccess) return await read(response, attempt);
     const retryAfterMs = retryAfterMsOf(response.headers, Date.now());
-    const error = errorOfReply(response.status, await response.text(), { retryAfterMs });
+    const hint = proxyHint(url);
+    const error = errorOfReply(response.status, await response.text(), { retryAfterMs, hint });
     attempt.finish();
     throw error;
   } catch (cause) {
@@ -293,7 +300,7 @@ function initOf(
 /** Programs in JavaScript may pass anything. */
 function requireOptions(options: unknown): void {
   if (typeof options === 'object' && options !== null) return;
-  const found = typeof options === 'string' ? `"${options}"` : String(options);
+  const found = typeof options === 'string' ? `"${shownUrl(options)}"` : String(options);
   throw new SagittaClientError(
     'invalid_argument',
     `createClient expects an object such as { baseUrl: 'http://127.0.0.1:8484' }, found ${found}`,
@@ -303,13 +310,24 @@ function requireOptions(options: unknown): void {
 /** The base URL without `/v1`. */
 function rootOf(baseUrl: string): string {
   if (typeof baseUrl !== 'string' || !/^https?:\/\//.test(baseUrl) || !URL.canParse(baseUrl)) {
-    const found = typeof baseUrl === 'string' ? `"${baseUrl}"` : String(baseUrl);
+    const found = typeof baseUrl === 'string' ? `"${shownUrl(baseUrl)}"` : String(baseUrl);
     throw new SagittaClientError(
       'invalid_argument',
       `baseUrl must be a URL such as http://127.0.0.1:8484, found ${found}`,
     );
   }
-  return baseUrl.replace(/\/+$/, '').replace(/\/v1$/, '');
+  const { origin, pathname, username, password } = new URL(baseUrl);
+  const surplus =
+    username !== '' || password !== ''
+      ? 'a user name or a password, which requests do not send: use an API key'
+      : /[?#]/.test(baseUrl)
+        ? 'a query or a fragment, which belong to requests'
+        : undefined;
+  if (surplus !== undefined) {
+    const detail = `baseUrl must be an address alone, found ${shownUrl(baseUrl)} with ${surplus}`;
+    throw new SagittaClientError('invalid_argument', detail);
+  }
+  return (origin + pathname).replace(/\/+$/, '').replace(/\/v1$/, '');
 }
 
 function queryString({ query = {} }: TransportRequest): string {
@@ -325,29 +343,33 @@ function parseJson<Body>(text: string, status: number, url: string): Body {
     return JSON.parse(text) as Body;
   } catch {
     const start = text.trim().slice(0, 200);
-    const detail = `expected JSON from ${url}, found "${start}"`;
-    throw new SagittaClientError('unexpected_reply', detail, { status });
+    const detail = `expected JSON from ${shownUrl(url)}, found "${start}"`;
+    throw new SagittaClientError('unexpected_reply', detail, { status, hint: proxyHint(url) });
   }
 }
 
 function circuitOpen(url: string, retryAfterMs: number): SagittaClientError {
   return new SagittaClientError(
     'circuit_open',
-    `not sent to ${url}: too many requests failed in a row; retry in ${Math.ceil(retryAfterMs)} ms`,
+    `not sent to ${shownUrl(url)}: too many requests failed in a row; retry in ${Math.ceil(retryAfterMs)} ms`,
     { retryable: true, retryAfterMs },
   );
 }
 
 function timeoutError(url: string, timeoutMs: number, cause: unknown): SagittaClientError {
-  const detail = `no reply from ${url} within ${timeoutMs} ms`;
-  return new SagittaClientError('timeout', detail, { cause, retryable: true });
+  const detail = `no reply from ${shownUrl(url)} within ${timeoutMs} ms`;
+  return new SagittaClientError('timeout', detail, {
+    cause,
+    retryable: true,
+    hint: proxyHint(url),
+  });
 }
 
 function networkError(url: string, cause: unknown, byteCount: number): SagittaClientError {
   const detail =
     byteCount === 0
-      ? `cannot reach ${url}: ${reasonOf(cause)}`
-      : `the reply from ${url} was cut off after ${byteCount} bytes: ${reasonOf(cause)}`;
+      ? `cannot reach ${shownUrl(url)}: ${reasonOf(cause)}`
+      : `the reply from ${shownUrl(url)} was cut off after ${byteCount} bytes: ${reasonOf(cause)}`;
   const { location } = globalThis as { readonly location?: { readonly origin: string } };
   const hint = byteCount === 0 ? connectionHint(cause, url, location?.origin) : undefined;
   return new SagittaClientError('network_error', detail, { cause, retryable: true, hint });

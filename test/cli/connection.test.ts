@@ -65,6 +65,21 @@ for (const [what, url, expected] of failures) {
   });
 }
 
+it('a URL with a password is refused as a wrong argument, and the password is not shown', async () => {
+  const { code, stderr } = await run([
+    'collections',
+    'list',
+    '--url',
+    'http://me:secret@127.0.0.1#f',
+  ]);
+  assert.match(
+    stderr,
+    /^sagitta: --url must be an address alone, found http:\/\/127\.0\.0\.1 with a user name/,
+  );
+  assert.doesNotMatch(stderr, /secret/);
+  assert.equal(code, 2);
+});
+
 it('the message about a missing, wrong or weak key says where keys come from', async () => {
   const list = ['collections', 'list', '--url', `http://127.0.0.1:${portOf(plain)}`];
   for (const [key, expected] of [

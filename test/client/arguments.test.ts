@@ -60,6 +60,31 @@ const REFUSED: readonly (readonly [what: string, call: () => unknown, message: R
     /^baseUrl must be a URL .* found undefined/,
   ],
   [
+    'a URL with a password',
+    () => createClient({ baseUrl: 'http://user:secret@127.0.0.1:8484/v1' }),
+    /^baseUrl must be an address alone, found http:\/\/127\.0\.0\.1:8484\/v1 with a user name or a password, .*: use an API key$/,
+  ],
+  [
+    'a URL with a fragment',
+    () => createClient({ baseUrl: 'http://127.0.0.1:8484#secret' }),
+    /^baseUrl must be an address alone, found http:\/\/127\.0\.0\.1:8484 with a query or a fragment/,
+  ],
+  [
+    'a URL with a query',
+    () => createClient({ baseUrl: 'http://127.0.0.1:8484/?key=secret' }),
+    /^baseUrl must be an address alone, found http:\/\/127\.0\.0\.1:8484\/ with a query or a fragment/,
+  ],
+  [
+    'a password in what is no URL',
+    () => createClient({ baseUrl: 'user:secret@127.0.0.1:8484' }),
+    /^baseUrl must be a URL such as .* found "127\.0\.0\.1:8484"$/,
+  ],
+  [
+    'a password in a URL in place of options',
+    () => createClient(any('http://user:secret@127.0.0.1')),
+    /found "http:\/\/127\.0\.0\.1"$/,
+  ],
+  [
     'an object in place of vectors',
     () => docs().upsert(any({})),
     /^found an object with no members, expected an array of vectors such as/,

@@ -4,9 +4,10 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
-import { after, before, it } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { createClient, SagittaClientError } from '../../src/client/client.js';
 import { connectionHint } from '../../src/client/connection-hint.js';
+import { proxyHint } from '../../src/client/proxy.js';
 import { createAuthority, issueForServer } from '../support/certificates.js';
 import { problem, startScriptedServer } from './scripted-server.js';
 
@@ -106,4 +107,73 @@ it('a page of the same origin, or none: no advice about CORS', () => {
   const error = new TypeError('Load failed');
   assert.equal(connectionHint(error, 'http://a.example/v1/limits', 'http://a.example'), undefined);
   assert.equal(connectionHint(error, 'http://a.example/v1/limits', undefined), undefined);
+});
+
+describe('a proxy in the environment', () => {
+  const URL_OF_SERVER = 'https://vectors.example.org:8484/v1';
+  const hint = (environment: Record<string, string>, isUsed = true) =>
+    proxyHint(URL_OF_SERVER, { environment, isUsed });
+  const HTTPS_PROXY = 'http://user:secret@proxy:3128/?token=secret';
+
+  it('is named without its password, with how to go without it', () => {
+    assert.equal(
+      hint({ HTTPS_PROXY }),
+      'the request goes through the proxy http://proxy:3128/, which HTTPS_PROXY names; to reach the ' +
+        'server without it, add vectors.example.org to NO_PROXY',
+    );
+    assert.match(
+      hint({ all_proxy: 'socks5://proxy' })!,
+      /the proxy socks5:\/\/proxy, which all_proxy/,
+    );
+  });
+
+  it('that Node does not use is named as such', () => {
+    assert.match(
+      hint({ HTTPS_PROXY }, false)!,
+      /^fetch of Node does not use the proxy http:.*NODE_USE_ENV_PROXY=1$/,
+    );
+  });
+
+  it('is not named for URLs of another scheme, and for those that NO_PROXY lists', () => {
+    assert.equal(hint({ HTTP_PROXY: 'http://proxy' }), undefined);
+    assert.equal(hint({ HTTPS_PROXY: '' }), undefined);
+    for (const NO_PROXY of ['*', 'a, example.org', '.example.org', 'vectors.example.org:8484']) {
+      assert.equal(hint({ HTTPS_PROXY, NO_PROXY }), undefined, NO_PROXY);
+    }
+    for (const NO_PROXY of ['ample.org', 'example.org:443', 'vectors']) {
+      assert.notEqual(hint({ HTTPS_PROXY, NO_PROXY }), undefined, NO_PROXY);
+    }
+  });
+
+  it('is named when it refuses', async () => {
+    const before = { ...process.env };
+    Object.assign(process.env, {
+      http_proxy: 'http://user:secret@proxy:3128',
+      NODE_USE_ENV_PROXY: '1',
+    });
+    try {
+      for (const fetch of [
+        async () => new Response('<h1>Denied</h1>', { status: 403 }),
+        async () => new Response('<h1>Welcome</h1>'),
+        async () => Promise.reject(new TypeError('the tunnel was refused')),
+      ]) {
+        const { message, detail } = await errorAt('http://vectors.example.org', { fetch });
+        assert.match(
+          message,
+          /; the request goes through the proxy http:\/\/proxy:3128, which http_proxy/,
+        );
+        assert.doesNotMatch(detail, /proxy/);
+      }
+    } finally {
+      process.env = before;
+    }
+  });
+});
+
+it('errors name addresses without their queries', async () => {
+  const fetch = async () => Promise.reject(new TypeError('refused'));
+  const client = createClient({ baseUrl: 'http://127.0.0.1:1', fetch, retry: { attemptsMax: 1 } });
+  await assert.rejects(client.collection('docs').list({ filter: { name: 'Ada' } }), {
+    detail: 'cannot reach http://127.0.0.1:1/v1/collections/docs/vectors: refused',
+  });
 });
