@@ -56,14 +56,14 @@ export interface Projections<Metadata extends object = JsonObject> {
 
 export function createProjections({ transport }: Requests, root: string): Projections {
   const projections: Projections = {
-    async projectionStream(request, options) {
+    async projectionStream(request, { format, ...options }) {
       const { body, headers } = await transport.open({
         method: 'POST',
         path: `${root}/projection`,
         body: request,
-        headers: { accept: MEDIA_TYPES[options.format] },
+        headers: { accept: MEDIA_TYPES[format] },
         isIdempotent: true,
-        ...callOptions(options),
+        ...callOptions(options, ['format']),
       });
       return { body, sequence: sequenceOf(headers) };
     },

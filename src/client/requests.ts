@@ -2,6 +2,7 @@
 // take; ids as path segments; and iteration over pages.
 
 import { SagittaClientError } from './error.js';
+import { requireKnown } from './known-options.js';
 import type { Transport, TransportReply } from './transport.js';
 
 export interface CallOptions {
@@ -28,6 +29,8 @@ export interface Requests {
     body: object | string,
     options?: WriteOptions,
     query?: object,
+    /** The options that the method has besides, and has taken out. */
+    names?: readonly string[],
   ): Promise<TransportReply<Body>>;
   /** A POST request that is not retried after a lost reply. */
   postOnce<Body>(path: string, body: object, options?: CallOptions): Promise<Body>;
@@ -62,10 +65,12 @@ export function createRequests(transport: Transport): Requests {
     },
     read: (path, body, options) => post(path, body, true, options),
     postOnce: (path, body, options) => post(path, body, false, options),
-    write(path, body, options = {}, query = {}) {
-      const headers = { 'idempotency-key': options.idempotencyKey ?? crypto.randomUUID() };
+    async write(path, body, options = {}, query = {}, names = []) {
+      const { idempotencyKey = crypto.randomUUID(), ...rest } = options;
+      const call = callOptions(rest, ['idempotencyKey', ...names]);
+      const headers = { 'idempotency-key': idempotencyKey };
       const request = { method: 'POST', path, body, headers, isIdempotent: true } as const;
-      return transport.send({ ...request, query: { ...query }, ...callOptions(options) });
+      return transport.send({ ...request, query: { ...query }, ...call });
     },
     async change<Body>(
       method: 'POST' | 'PUT' | 'PATCH' | 'DELETE',
@@ -79,12 +84,20 @@ export function createRequests(transport: Transport): Requests {
   };
 }
 
-/** The call options alone, out of options that may hold more. */
-export function callOptions(options: CallOptions | undefined): {
+/**
+ * What is left of the options of a method when it has taken out its own, whose names are `names`. Throws SagittaClientError
+ * (`invalid_argument`) for others: without `dryRun`, spelt correctly, a deletion would be carried out.
+ */
+export function callOptions(
+  options: CallOptions | undefined,
+  names: readonly string[] = [],
+): {
   readonly signal: AbortSignal | undefined;
   readonly timeoutMs: number | undefined;
 } {
-  return { signal: options?.signal, timeoutMs: options?.timeoutMs };
+  const { signal, timeoutMs, ...rest } = options ?? {};
+  requireKnown(rest, [...names, 'signal', 'timeoutMs']);
+  return { signal, timeoutMs };
 }
 
 /** An id as a path segment. `.` and `..` are rejected: URLs resolve them even when encoded. */

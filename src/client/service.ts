@@ -288,9 +288,10 @@ export function createServiceMethods(requests: Requests): ServiceMethods {
 
 function createCollections({ get, write, change }: Requests): Collections {
   const collections: Collections = {
-    async create(input, options = {}) {
-      const query = options.ifNotExists ? { if_not_exists: true } : {};
-      return (await write<CollectionRecord>('/collections', input, options, query)).body;
+    async create(input, { ifNotExists, ...options } = {}) {
+      const query = ifNotExists ? { if_not_exists: true } : {};
+      const names = ['ifNotExists'];
+      return (await write<CollectionRecord>('/collections', input, options, query, names)).body;
     },
     get: (id, options) => get(`/collections/${pathSegment(id)}`, {}, options),
     list: (request = {}, options) => get('/collections', request, options),

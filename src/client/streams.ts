@@ -6,6 +6,7 @@ import type { JsonObject, Metric } from '../common/types.js';
 import { encodeFilter, encodeJson } from './encode-json.js';
 import { SagittaClientError } from './error.js';
 import type { Filter } from './filter.js';
+import { requireKnown } from './known-options.js';
 import { type CallOptions, callOptions, type Requests } from './requests.js';
 import { decodeLines, MEDIA_TYPES, type StreamReply, sequenceOf } from './stream-reply.js';
 import type { JoinRow, StoredVector, VectorInput, WriteMode, WriteStreamReply } from './types.js';
@@ -153,9 +154,9 @@ export interface Streams<Metadata extends object = JsonObject> {
 export function createStreams({ transport }: Requests, root: string): Streams {
   const streams: Streams = {
     async writeStream(source, options) {
-      const { format, mode, idColumn, vectorColumn } = options;
+      const { format, mode, idColumn, vectorColumn, idempotencyKey, ...rest } = options;
       const isResendable = typeof source === 'function';
-      const key = options.idempotencyKey ?? (isResendable ? crypto.randomUUID() : undefined);
+      const key = idempotencyKey ?? (isResendable ? crypto.randomUUID() : undefined);
       const { body } = await transport.send<WriteStreamReply>({
         method: 'POST',
         path: `${root}/vectors`,
@@ -163,7 +164,7 @@ export function createStreams({ transport }: Requests, root: string): Streams {
         stream: { source, contentType: MEDIA_TYPES[format] },
         headers: key === undefined ? {} : { 'idempotency-key': key },
         isIdempotent: isResendable,
-        ...callOptions(options),
+        ...callOptions(rest, Object.keys(WRITE)),
       });
       return body;
     },
@@ -171,37 +172,26 @@ export function createStreams({ transport }: Requests, root: string): Streams {
       return streams.writeStream(vectorLines(source), { ...options, format: 'ndjson' });
     },
     async queryStream(source, options = {}) {
-      const { format = 'arrow', filter } = options;
+      const { format, query, call } = cutQueryStream(options);
       const { body, headers } = await transport.open({
         method: 'POST',
         path: `${root}/query/batch`,
-        query: {
-          top_k: options.topK,
-          filter: encodeFilter(filter),
-          using: options.using,
-          metric: options.metric,
-          score_threshold: options.scoreThreshold,
-          include_metadata: options.includeMetadata,
-          include_values: options.includeValues,
-          min_sequence: options.minSequence,
-          vector_column: options.vectorColumn,
-          ignore_columns: options.ignoreColumns,
-        },
+        query,
         stream: { source, contentType: MEDIA_TYPES.arrow },
         headers: { accept: MEDIA_TYPES[format] },
         isIdempotent: true,
-        ...callOptions(options),
+        ...call,
       });
       return { body, sequence: sequenceOf(headers) };
     },
-    async joinStream(request, options) {
+    async joinStream(request, { format, ...options }) {
       const { body, headers } = await transport.open({
         method: 'POST',
         path: `${root}/join`,
         body: wireJoin(request),
-        headers: { accept: MEDIA_TYPES[options.format] },
+        headers: { accept: MEDIA_TYPES[format] },
         isIdempotent: true,
-        ...callOptions(options),
+        ...callOptions(options, ['format']),
       });
       const withSequence = sequenceOf(headers, 'sagitta-with-sequence');
       const rowCount = sequenceOf(headers, 'sagitta-row-count');
@@ -212,7 +202,8 @@ export function createStreams({ transport }: Requests, root: string): Streams {
       yield* decodeLines<JoinRow>(body);
     },
     async exportStream(options) {
-      const { format, filter, sample, seed, includeValues, includeMetadata, metadata } = options;
+      const { format, filter, sample, seed, includeValues, includeMetadata, metadata, ...rest } =
+        options;
       const { body, headers } = await transport.open({
         method: 'GET',
         path: `${root}/export`,
@@ -227,7 +218,7 @@ export function createStreams({ transport }: Requests, root: string): Streams {
         },
         headers: { accept: MEDIA_TYPES[format] },
         isIdempotent: true,
-        ...callOptions(options),
+        ...callOptions(rest, Object.keys(EXPORT)),
       });
       const sequence = sequenceOf(headers);
       if (sequence !== undefined) return { body, sequence };
@@ -243,8 +234,86 @@ export function createStreams({ transport }: Requests, root: string): Streams {
   return streams;
 }
 
+/** The options of streams besides those of every call, for errors about others. */
+const WRITE: NamesOf<WriteBytesOptions> = {
+  mode: true,
+  idempotencyKey: true,
+  format: true,
+  idColumn: true,
+  vectorColumn: true,
+};
+const QUERY: NamesOf<QueryStreamOptions> = {
+  format: true,
+  topK: true,
+  filter: true,
+  using: true,
+  metric: true,
+  scoreThreshold: true,
+  includeMetadata: true,
+  includeValues: true,
+  minSequence: true,
+  vectorColumn: true,
+  ignoreColumns: true,
+};
+const EXPORT: NamesOf<ColumnExportOptions> = {
+  filter: true,
+  sample: true,
+  seed: true,
+  includeValues: true,
+  includeMetadata: true,
+  metadata: true,
+};
+const JOIN: NamesOf<JoinRequest> = {
+  with: true,
+  using: true,
+  withUsing: true,
+  topK: true,
+  scoreThreshold: true,
+  filter: true,
+  withFilter: true,
+  sample: true,
+  seed: true,
+  excludeSelf: true,
+  unorderedPairs: true,
+  metric: true,
+  includeMetadata: true,
+};
+
+/** The options of a stream of queries, as parameters and as those of the call. */
+function cutQueryStream({
+  format = 'arrow',
+  filter,
+  topK,
+  using,
+  metric,
+  scoreThreshold,
+  includeMetadata,
+  includeValues,
+  minSequence,
+  vectorColumn,
+  ignoreColumns,
+  ...rest
+}: QueryStreamOptions) {
+  const query = {
+    top_k: topK,
+    filter: encodeFilter(filter),
+    using,
+    metric,
+    score_threshold: scoreThreshold,
+    include_metadata: includeMetadata,
+    include_values: includeValues,
+    min_sequence: minSequence,
+    vector_column: vectorColumn,
+    ignore_columns: ignoreColumns,
+  };
+  return { format, query, call: callOptions(rest, Object.keys(QUERY)) };
+}
+
+type NamesOf<Options> = Readonly<Record<Exclude<keyof Options, keyof CallOptions>, true>>;
+
 /** The JSON body of a join. */
 export function wireJoin(request: JoinRequest) {
+  requireKnown(request, Object.keys(JOIN));
   return {
     with: request.with,
     using: request.using,

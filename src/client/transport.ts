@@ -10,6 +10,7 @@ import { connectionHint } from './connection-hint.js';
 import { encodeJson } from './encode-json.js';
 import { errorOfReply, SagittaClientError } from './error.js';
 import { IdleTimer } from './idle-timer.js';
+import { requireKnown } from './known-options.js';
 import { proxyHint, shownUrl } from './proxy.js';
 import { ReplyBody } from './reply-body.js';
 import {
@@ -130,6 +131,8 @@ type ReadReply<Result> = (response: Response, attempt: Attempt) => Promise<Resul
 /** Throws SagittaClientError (`invalid_argument`) when `baseUrl` is not an HTTP address. */
 export function createTransport(options: TransportOptions): Transport {
   requireOptions(options);
+  requireKnown(options.retry ?? {}, Object.keys(DEFAULT_RETRY));
+  requireKnown(options.circuitBreaker || {}, Object.keys(DEFAULT_CIRCUIT_BREAKER));
   const retry = { ...DEFAULT_RETRY, ...options.retry };
   const state: TransportState = {
     root: rootOf(options.baseUrl),
@@ -297,9 +300,24 @@ function initOf(
   return { method, headers, body: text };
 }
 
+const OPTIONS: Readonly<Record<keyof TransportOptions, true>> = {
+  baseUrl: true,
+  apiKey: true,
+  timeoutMs: true,
+  retry: true,
+  circuitBreaker: true,
+  uploads: true,
+  fetch: true,
+  random: true,
+  now: true,
+};
+
 /** Programs in JavaScript may pass anything. */
 function requireOptions(options: unknown): void {
-  if (typeof options === 'object' && options !== null) return;
+  if (typeof options === 'object' && options !== null) {
+    requireKnown(options, Object.keys(OPTIONS));
+    return;
+  }
   const found = typeof options === 'string' ? `"${shownUrl(options)}"` : String(options);
   throw new SagittaClientError(
     'invalid_argument',

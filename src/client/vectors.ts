@@ -4,6 +4,7 @@
 import type { JsonObject } from '../common/types.js';
 import { encodeFilter } from './encode-json.js';
 import { SagittaClientError } from './error.js';
+import { requireKnown } from './known-options.js';
 import { createProjections, type Projections } from './projection.js';
 import {
   type CallOptions,
@@ -256,30 +257,34 @@ function createWrites(
   requests: Requests,
   root: string,
 ): Pick<Vectors, 'upsert' | 'upsertText' | 'patch' | 'delete' | 'deleteMany' | 'updateMany'> {
-  const write = async <Body>(path: string, body: object | string, options: WriteOptions) =>
-    (await requests.write<Body>(root + path, body, options)).body;
+  const write = async <Body>(
+    path: string,
+    body: object | string,
+    options: WriteOptions,
+    name: string,
+  ) => (await requests.write<Body>(root + path, body, options, {}, [name])).body;
   return {
-    upsert: async (rows, options = {}) => {
+    upsert: async (rows, { mode, ...options } = {}) => {
       requireArray(rows, "an array of vectors such as [{ id: 'a', values: [0.5, 1] }]");
-      const { mode } = options;
       const vectors = rows.map((row, at) => wireVector(row, `/vectors/${at}`));
       const body = { vectors, ...(mode !== undefined && { mode }) };
-      return write('/vectors', body, options);
+      return write('/vectors', body, options, 'mode');
     },
-    upsertText: async (rows, options = {}) => {
+    upsertText: async (rows, { mode, ...options } = {}) => {
       requireArray(rows, 'an array of JSON texts, one per vector');
-      const mode = options.mode === undefined ? '' : `,"mode":${JSON.stringify(options.mode)}`;
-      return write('/vectors', `{"vectors":[${rows.join(',')}]${mode}}`, options);
+      const last = mode === undefined ? '' : `,"mode":${JSON.stringify(mode)}`;
+      return write('/vectors', `{"vectors":[${rows.join(',')}]${last}}`, options, 'mode');
     },
-    patch: async (vectorId, { values, vectors, ...fields }, options) => {
+    patch: async (vectorId, { values, vectors, ...fields }, { ifMatch, ...options } = {}) => {
+      requireKnown(options, ['ifMatch', 'signal', 'timeoutMs']);
       const body = {
         ...fields,
         ...(values !== undefined && { values: wireValues(values, '/values') }),
         ...(vectors !== undefined && { vectors: wireNamed(vectors, '/vectors') }),
       };
-      const headers = options?.ifMatch === undefined ? {} : { 'if-match': options.ifMatch };
+      const headers = ifMatch === undefined ? {} : { 'if-match': ifMatch };
       // With a condition, a retry would fail because the first attempt succeeded.
-      const isIdempotent = options?.ifMatch === undefined && fields.if_sequence === undefined;
+      const isIdempotent = ifMatch === undefined && fields.if_sequence === undefined;
       const rest = { body, headers, isIdempotent };
       return requests.change('PATCH', `${root}/vectors/${pathSegment(vectorId)}`, rest, options);
     },
@@ -296,19 +301,17 @@ function createWrites(
       const detail = `There is no vector with the id "${vectorId}".`;
       throw new SagittaClientError('vector_not_found', detail, { status: 404, requestId });
     },
-    deleteMany: async (selection, options = {}) => {
-      const { dryRun } = options;
+    deleteMany: async (selection, { dryRun, ...options } = {}) => {
       const body = {
         ...requireSelection(selection),
         ...(dryRun !== undefined && { dry_run: dryRun }),
       };
-      return write('/vectors/delete', body, options);
+      return write('/vectors/delete', body, options, 'dryRun');
     },
-    updateMany: async (selection, change, options = {}) => {
-      const { limit } = options;
+    updateMany: async (selection, change, { limit, ...options } = {}) => {
       const selected = requireSelection(selection);
       const body = { ...selected, ...change, ...(limit !== undefined && { limit }) };
-      return write('/vectors/update', body, options);
+      return write('/vectors/update', body, options, 'limit');
     },
   };
 }

@@ -247,6 +247,50 @@ const REFUSED: readonly (readonly [what: string, call: () => unknown, message: R
     () => store().delete({ filter: any(undefined) }),
     /^found undefined at \/filter, expected one of/,
   ],
+  ...[
+    ['a deletion', () => docs().deleteMany({ ids: ['a'] }, any({ dry_run: true })), 'dryRun'],
+    [
+      'an update',
+      () => docs().updateMany({ all: true }, { patch: {} }, any({ limits: 1 })),
+      'limit',
+    ],
+    ['a write', () => docs().upsert([], any({ modes: 'insert' })), 'mode'],
+    [
+      'a write of texts',
+      () => docs().upsertText([], any({ idempotency_key: 'a' })),
+      'idempotencyKey',
+    ],
+    ['a change of a vector', () => docs().patch('a', {}, any({ if_match: 'a' })), 'ifMatch'],
+    [
+      'a creation',
+      () => client.collections.create({}, any({ if_not_exists: true })),
+      'ifNotExists',
+    ],
+    [
+      'an upload',
+      () => docs().writeStream([], any({ format: 'ndjson', id_column: 'a' })),
+      'idColumn',
+    ],
+    ['a stream of queries', () => docs().queryStream([], any({ top_k: 1 })), 'topK'],
+    ['a join', () => firstOf(docs().join(any({ topK: 1, with_filter: {} }))), 'withFilter'],
+    ['an export', () => docs().exportStream(any({ format: 'arrow', filters: {} })), 'filter'],
+    ['a read', () => docs().get('a', {}, any({ timeout_ms: 1 })), 'timeoutMs'],
+    ['a client', () => createClient(any({ baseUrl: server.url, api_key: 'a' })), 'apiKey'],
+    [
+      'retries',
+      () => createClient({ baseUrl: server.url, retry: any({ attempts: 1 }) }),
+      'attemptsMax',
+    ],
+  ].map(
+    ([what, call, meant]) =>
+      [
+        `an unknown option of ${what}`,
+        call as () => unknown,
+        new RegExp(
+          `^among the options: There is nothing named .*(did you mean "${meant}"|expected .*${meant})`,
+        ),
+      ] as const,
+  ),
   ...UNFIT.flatMap(([what, value, message]) =>
     [
       ['metadata', () => docs().upsert([{ values: [1], metadata: { a: any([{ b: value }]) } }])],

@@ -17,6 +17,7 @@ import {
   type VectorSelection,
   type Vectors,
 } from '../../client/client.js';
+import { describeUnknownName } from '../../common/unknown-name.js';
 
 export interface SagittaVectorStoreConfig {
   /** Collection id. */
@@ -46,6 +47,22 @@ export type DeleteParams =
   | { readonly filter: JsonObject }
   | { readonly deleteAll: true };
 
+const CONFIG: Readonly<Record<keyof SagittaVectorStoreConfig, true>> = {
+  collection: true,
+  client: true,
+  contentKey: true,
+  createIfMissing: true,
+  metric: true,
+};
+
+/** A document without its vector. */
+interface DocumentRecord {
+  readonly id?: string;
+  readonly metadata: JsonObject;
+  /** Of the metadata as JSON. */
+  readonly byteCount: number;
+}
+
 /** As programs in JavaScript may pass them. */
 interface AnyDeleteParams {
   readonly ids?: readonly string[];
@@ -56,7 +73,9 @@ interface AnyDeleteParams {
 const CONTENT_KEY_DEFAULT = 'page_content';
 /** Limits of a request, below the server's limits of 10 000 rows and 64 MB. */
 const ROWS_PER_REQUEST = 1_000;
-const CHARACTERS_PER_REQUEST = 8_000_000;
+const BYTES_PER_REQUEST = 8_000_000;
+/** What a server takes as metadata of one vector unless it is configured otherwise. */
+const METADATA_BYTES = 40_960;
 /** The default of other LangChain vector stores. */
 const MMR_FETCH_COUNT = 20;
 
@@ -78,8 +97,9 @@ export class SagittaVectorStore extends VectorStore {
   constructor(embeddings: EmbeddingsInterface, config: SagittaVectorStoreConfig) {
     // The base class stores its arguments where traces can show them, so no API key is passed.
     super(embeddings, { collection: config.collection });
+    requireKnown(config, Object.keys(CONFIG));
     this.#config = config;
-    this.#client = 'baseUrl' in config.client ? createClient(config.client) : config.client;
+    this.#client = 'collections' in config.client ? config.client : createClient(config.client);
     this.#contentKey = config.contentKey ?? CONTENT_KEY_DEFAULT;
     this.vectors = this.#client.collection(config.collection);
   }
@@ -93,8 +113,11 @@ export class SagittaVectorStore extends VectorStore {
     documents: DocumentInterface[],
     options?: AddOptions,
   ): Promise<string[]> {
+    // First, so that no texts are embedded which cannot be written.
+    const records = await this.#toRecords(documents, options);
+    if (records.length === 0) return [];
     const texts = documents.map(({ pageContent }) => pageContent);
-    return this.addVectors(await this.embeddings.embedDocuments(texts), documents, options);
+    return this.#write(await this.embeddings.embedDocuments(texts), records, options);
   }
 
   /**
@@ -104,23 +127,45 @@ export class SagittaVectorStore extends VectorStore {
   override async addVectors(
     vectors: number[][],
     documents: DocumentInterface[],
-    options: AddOptions = {},
+    options?: AddOptions,
   ): Promise<string[]> {
-    checkCount('vectors', vectors.length, documents.length);
-    if (options.ids !== undefined) checkCount('ids', options.ids.length, documents.length);
-    if (documents.length === 0) return [];
-    await this.#createCollection(vectors[0]!.length);
-    const rows = documents.map((document, at) => {
-      const id = options.ids?.[at] ?? document.id;
-      return {
-        ...(id !== undefined && { id }),
-        values: Float32Array.from(vectors[at]!),
-        metadata: this.#toMetadata(document),
-      };
+    return this.#write(vectors, await this.#toRecords(documents, options), options);
+  }
+
+  /** What the documents become, without vectors. */
+  async #toRecords(
+    documents: readonly DocumentInterface[],
+    options: AddOptions = {},
+  ): Promise<DocumentRecord[]> {
+    const { ids, signal, ...rest } = options;
+    requireKnown(rest, ['ids', 'signal']);
+    if (ids !== undefined) checkCount('ids', ids.length, documents.length);
+    const records = documents.map((document, at) => {
+      const id = ids?.[at] ?? document.id;
+      const metadata = this.#toMetadata(document);
+      return { ...(id !== undefined && { id }), metadata, byteCount: byteCountOf(metadata) };
     });
+    if (records.some(({ byteCount }) => byteCount > METADATA_BYTES)) {
+      const { metadata_bytes_max: bytesMax = METADATA_BYTES } = await this.#client.limits({
+        ...(signal !== undefined && { signal }),
+      });
+      const at = records.findIndex(({ byteCount }) => byteCount > bytesMax);
+      if (at >= 0) throw tooLong(at, records[at]!, bytesMax);
+    }
+    return records;
+  }
+
+  async #write(
+    vectors: readonly number[][],
+    records: readonly DocumentRecord[],
+    { signal }: AddOptions = {},
+  ): Promise<string[]> {
+    checkCount('vectors', vectors.length, records.length);
+    if (records.length === 0) return [];
+    await this.#createCollection(vectors[0]!.length);
     const ids: string[] = [];
-    for (const batch of batchesOf(rows, documents)) {
-      const reply = await this.vectors.upsert(batch, options);
+    for (const batch of batchesOf(records, vectors)) {
+      const reply = await this.vectors.upsert(batch, { ...(signal !== undefined && { signal }) });
       // The reply contains `ids` only if the server generated some.
       ids.push(...(reply.ids ?? batch.map(({ id }) => id!)));
     }
@@ -130,6 +175,7 @@ export class SagittaVectorStore extends VectorStore {
   /** Deletes by ids (missing ones are ignored), by filter, or everything. */
   override async delete(params: DeleteParams): Promise<void> {
     const { deleteAll, ...selection } = params as AnyDeleteParams;
+    requireKnown(selection, ['ids', 'filter', 'deleteAll']);
     if (selection.ids?.length === 0 && selection.filter === undefined) return;
     // Of `deleteAll`, only true means everything.
     const all = deleteAll === undefined ? {} : { all: deleteAll };
@@ -151,7 +197,8 @@ export class SagittaVectorStore extends VectorStore {
     query: string,
     options: MaxMarginalRelevanceSearchOptions<JsonObject>,
   ): Promise<Document[]> {
-    const { k, fetchK = MMR_FETCH_COUNT, lambda, filter } = options;
+    const { k, fetchK = MMR_FETCH_COUNT, lambda, filter, ...rest } = options;
+    requireKnown(rest, ['k', 'fetchK', 'lambda', 'filter']);
     const vector = await this.embeddings.embedQuery(query);
     const matches = await this.#search(vector, Math.max(k, fetchK), filter, 'float32');
     const values = matches.map((match) => Array.from(match.values!));
@@ -184,7 +231,7 @@ export class SagittaVectorStore extends VectorStore {
   }
 
   /** A store over an existing collection. Throws `collection_not_found` if it does not exist. */
-  static async fromExistingCollection(
+  static async fromExistingIndex(
     embeddings: EmbeddingsInterface,
     config: Omit<SagittaVectorStoreConfig, 'createIfMissing' | 'metric'>,
   ): Promise<SagittaVectorStore> {
@@ -259,22 +306,48 @@ function checkCount(what: string, found: number, expected: number): void {
   throw new SagittaClientError('invalid_argument', detail);
 }
 
-function* batchesOf<Row extends { readonly values: Float32Array }>(
-  rows: readonly Row[],
-  documents: readonly DocumentInterface[],
-): Generator<Row[]> {
-  let batch: Row[] = [];
-  let characters = 0;
-  for (const [at, row] of rows.entries()) {
-    const length = documents[at]!.pageContent.length + 6 * row.values.length;
-    const isFull = batch.length >= ROWS_PER_REQUEST || characters + length > CHARACTERS_PER_REQUEST;
+function requireKnown(options: object, names: readonly string[]): void {
+  const unknown = Object.keys(options).find((name) => !names.includes(name));
+  if (unknown === undefined) return;
+  const detail = `among the options: ${describeUnknownName(unknown, names)}`;
+  throw new SagittaClientError('invalid_argument', detail);
+}
+
+/** Of the metadata as JSON; 0 where it cannot be written so, which the client refuses. */
+function byteCountOf(metadata: JsonObject): number {
+  try {
+    return new TextEncoder().encode(JSON.stringify(metadata)).byteLength;
+  } catch {
+    return 0;
+  }
+}
+
+function tooLong(at: number, { id, byteCount }: DocumentRecord, bytesMax: number) {
+  const which = id === undefined ? `document ${at}` : `document ${at} ("${id}")`;
+  return new SagittaClientError(
+    'invalid_argument',
+    `${which} takes ${byteCount} bytes as metadata, which has its text; expected at most ${bytesMax}. Split it, for ` +
+      'example with RecursiveCharacterTextSplitter, or raise SAGITTA_METADATA_BYTES_MAX of the server',
+  );
+}
+
+function* batchesOf(
+  records: readonly DocumentRecord[],
+  vectors: readonly number[][],
+): Generator<{ id?: string; values: Float32Array; metadata: JsonObject }[]> {
+  let batch: { id?: string; values: Float32Array; metadata: JsonObject }[] = [];
+  let bytes = 0;
+  for (const [at, { byteCount, ...record }] of records.entries()) {
+    const values = Float32Array.from(vectors[at]!);
+    const length = byteCount + 6 * values.length;
+    const isFull = batch.length >= ROWS_PER_REQUEST || bytes + length > BYTES_PER_REQUEST;
     if (isFull && batch.length > 0) {
       yield batch;
       batch = [];
-      characters = 0;
+      bytes = 0;
     }
-    batch.push(row);
-    characters += length;
+    batch.push({ ...record, values });
+    bytes += length;
   }
   yield batch;
 }

@@ -152,11 +152,11 @@ it('fromTexts accepts metadata for all texts or for each', async () => {
 
 it('an existing collection is used unchanged, and a missing one is an error', async () => {
   const config = { collection, client };
-  const missing = SagittaVectorStore.fromExistingCollection(embeddings, config);
+  const missing = SagittaVectorStore.fromExistingIndex(embeddings, config);
   await assert.rejects(missing, { code: 'collection_not_found' });
   await client.collections.create({ id: collection, dimension: 8, metric: 'dot' });
   await client.collection(collection).upsert([{ id: 'bare', values: new Float32Array(8) }]);
-  const store = await SagittaVectorStore.fromExistingCollection(embeddings, config);
+  const store = await SagittaVectorStore.fromExistingIndex(embeddings, config);
   const [found] = await store.similaritySearch('anything', 1);
   assert.deepEqual([found!.id, found!.pageContent, found!.metadata], ['bare', '', {}]);
   await store.addDocuments(DOCUMENTS);
@@ -180,6 +180,53 @@ it('rejects invalid input before writing anything', async () => {
     {
       code: 'dimension_mismatch',
     },
+  );
+  assert.equal(await store.vectors.count(), 3);
+});
+
+it('rejects a document that is too long before its text is embedded', async () => {
+  let embeddedCount = 0;
+  const counting = {
+    embedQuery: (text: string) => embeddings.embedQuery(text),
+    async embedDocuments(texts: string[]) {
+      embeddedCount += texts.length;
+      return embeddings.embedDocuments(texts);
+    },
+  };
+  const store = new SagittaVectorStore(counting, { collection, client });
+  const long = new Document({ id: 'long', pageContent: 'é'.repeat(20_480) });
+  await assert.rejects(store.addDocuments([...DOCUMENTS, long]), {
+    code: 'invalid_argument',
+    message:
+      'document 3 ("long") takes 40979 bytes as metadata, which has its text; expected at most 40960. Split it, for ' +
+      'example with RecursiveCharacterTextSplitter, or raise SAGITTA_METADATA_BYTES_MAX of the server',
+  });
+  assert.equal(embeddedCount, 0);
+  const fits = new Document({ id: 'fits', pageContent: 'é'.repeat(20_470) });
+  assert.deepEqual(await store.addVectors([[1, 2]], [fits]), ['fits']);
+});
+
+it('rejects options that do not exist, with the name that was meant', async () => {
+  const any = (value: object) => value as never;
+  const config = { collection, client };
+  assert.throws(
+    () => new SagittaVectorStore(embeddings, any({ ...config, content_key: 'text' })),
+    /^SagittaClientError: among the options: There is nothing named "content_key" here; did you mean "contentKey"\?$/,
+  );
+  assert.throws(
+    () => new SagittaVectorStore(embeddings, any({ collection, client: { baseURL: url } })),
+    /named "baseURL" here; did you mean "baseUrl"\?$/,
+  );
+  const store = await open();
+  await assert.rejects(
+    store.addDocuments(DOCUMENTS, any({ id: ['a', 'b', 'c'] })),
+    /mean "ids"\?$/,
+  );
+  await assert.rejects(store.delete(any({ filters: {} })), /mean "filter"\?$/);
+  await assert.rejects(store.delete(any({ deleteAll: false })), { code: 'invalid_request' });
+  await assert.rejects(
+    store.maxMarginalRelevanceSearch('On bread', any({ k: 1, fetch_k: 2 })),
+    /mean "fetchK"\?$/,
   );
   assert.equal(await store.vectors.count(), 3);
 });
