@@ -4,6 +4,7 @@
 // content, so that the same page has the same cursor, and different content never shares a nonce.
 
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
+import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { SagittaError } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
 import type { ListSortKey } from '../order/order-rows.js';
@@ -14,9 +15,9 @@ import type { SortKey } from './query-api.js';
 import type { SealedRanking } from './ranking.js';
 
 // A token: base64url(version byte, 12-byte nonce, ciphertext, 16-byte tag). Its plain text: length of
-// the header (uint32), header as JSON, and the vectors of the header as little-endian float32, one after
-// another; in the header each is an object with its length.
-const VERSION = 5;
+// the header (uint32), header as JSON, compressed, and the vectors of the header as little-endian float32, one after
+// another; in the header each is an object with its length. Vectors hardly get shorter by compression.
+const VERSION = 6;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
@@ -79,7 +80,8 @@ export class CursorSealer {
   }
 
   seal(cursor: Cursor): string {
-    const { header, vectors } = cutVectors(cursor);
+    const { header: text, vectors } = cutVectors(cursor);
+    const header = deflateRawSync(text, { dictionary: DICTIONARY });
     const headerLength = Buffer.alloc(4);
     headerLength.writeUInt32LE(header.length);
     const plain = Buffer.concat([headerLength, header, ...vectors]);
@@ -125,9 +127,25 @@ export class CursorSealer {
       throw invalid('it was changed, or another service issued it');
     }
     const headerEnd = 4 + plain.readUInt32LE(0);
-    return pasteVectors(plain.toString('utf8', 4, headerEnd), plain.subarray(headerEnd));
+    const header = inflateRawSync(plain.subarray(4, headerEnd), { dictionary: DICTIONARY });
+    return pasteVectors(header.toString(), plain.subarray(headerEnd));
   }
 }
+
+/**
+ * What headers have in common, which they then need not contain: names of members and frequent values, the most frequent
+ * last. A part of the format.
+ */
+const DICTIONARY = Buffer.from(
+  '"kind":"list","kind":"multi","kind":"examples","kind":"sparse","using":"indices":["values":"kind":"fusion","method":' +
+    '{"kind":"rrf","constant":60},"parts":[{"ranking":"weight":1"kind":"text","request":{"query":"matchesAll":true' +
+    '"digest":"candidateCount":100"lambda":0.5"path":"size":1"field":"order":"asc""desc"$in":["$gte":"$lt":' +
+    '"filter":{"true,false,"metric":"euclidean"metric":"dot"{"kind":"query","incarnation":"","sequence":1' +
+    '"openedAtMs":17,"filter":null,"limit":100,"limit":10,"includeMetadata":true,"includeValues":false,"includeMetadata":false,' +
+    '"includeValues":false,"ranking":{"kind":"vector","using":null,"metric":"cosine","vector":{"$vector":768},' +
+    '"excludedIds":[]},"rankingDigest":null,"prefetch":null,"topK":null,"sort":null,"grouping":null,"diversity":null,' +
+    '"scoreThreshold":null,"offset":null,"givenCount":100,"after":{"score":0.',
+);
 
 /** The member of an object that stands for a vector in a header: its length. */
 const VECTOR_MEMBER = '$vector';

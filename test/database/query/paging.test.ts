@@ -416,3 +416,15 @@ describe('lists', () => {
     await database.close();
   });
 });
+
+it('a cursor is little longer than what it has to contain', async () => {
+  const database = await createFilled();
+  const cursorOf = async (request: QueryRequest) => {
+    const { nextCursor } = await database.collection('c').query({ limit: 10, ...request });
+    return nextCursor!.length;
+  };
+  // 29 bytes of the seal, 32 of the vector, 22 of the incarnation, 16 of numbers; in base64.
+  assert.ok((await cursorOf({ vector: QUERY })) < 250);
+  const filter = { name: { $in: Array.from({ length: 500 }, (_, i) => `n${i}`) } };
+  assert.ok((await cursorOf({ vector: QUERY, filter })) < 0.7 * JSON.stringify(filter).length);
+});
