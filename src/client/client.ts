@@ -12,7 +12,7 @@ export type { CircuitBreakerOptions } from '../common/circuit-breaker.js';
 export type { ErrorCode } from '../common/errors.js';
 export type { DeclaredTypes, Json, JsonObject, Metric } from '../common/types.js';
 export { SagittaClientError, type TransportCode } from './error.js';
-export type { Condition, Filter } from './filter.js';
+export type { Condition, Filter, MetadataPath } from './filter.js';
 export type {
   ProjectionNeighbors,
   ProjectionReply,

@@ -10,6 +10,11 @@ export type Filter<Metadata extends object = JsonObject> = string extends keyof 
   ? JsonObject
   : TypedFilter<Metadata>;
 
+/** The paths of metadata of this type; any text without a declared type. */
+export type MetadataPath<Metadata extends object = JsonObject> = string extends keyof Metadata
+  ? string
+  : PathOf<Metadata>;
+
 type TypedFilter<Metadata extends object> = {
   readonly [Path in PathOf<Metadata>]?: Condition<ValueAt<Metadata, Path>>;
 } & {

@@ -5,15 +5,16 @@ import type { JsonObject } from '../common/types.js';
 import { encodeFilter, encodeJson } from './encode-json.js';
 import { type CallOptions, pagesOf, pathSegment, type Requests } from './requests.js';
 import type {
+  FoundMatch,
+  IncludeMetadata,
   IncludeValues,
   ListRequest,
-  Match,
   PlainValues,
   PutReply,
+  QueryMembers,
   QueryReply,
   QueryRequest,
-  StoredVector,
-  ValuesOf,
+  ReadVector,
   VectorInput,
   VectorPage,
 } from './types.js';
@@ -31,28 +32,28 @@ export interface SharedRoutes<Metadata extends object = JsonObject> {
   /** Replaces the whole vector or creates it. */
   put(vector: VectorInput<Metadata> & { id: string }, options?: CallOptions): Promise<PutReply>;
   /** One page, in insertion order or as `sort` says. */
-  list<Asked extends PlainValues = false>(
-    request?: ListRequest<Asked, Metadata>,
+  list<Asked extends PlainValues = false, Included extends IncludeMetadata = true>(
+    request?: ListRequest<Metadata, Asked, Included>,
     options?: CallOptions,
-  ): Promise<VectorPage<ValuesOf<Asked>, Metadata>>;
+  ): Promise<VectorPage<ReadVector<Metadata, Asked, Included>>>;
   /** The nearest vectors, best first: `top_k` of them (10), or with `limit` alone a page of all. */
-  query<Asked extends IncludeValues = false>(
-    request: QueryRequest<Asked, Metadata>,
+  query<Asked extends IncludeValues = false, Included extends IncludeMetadata = false>(
+    request: QueryRequest<Metadata, Asked, Included>,
     options?: CallOptions,
-  ): Promise<QueryReply<ValuesOf<Asked>, Metadata>>;
+  ): Promise<QueryReply<FoundMatch<Metadata, Asked, Included>>>;
   /**
    * All pages, from the snapshot that the first one opened: of all vectors that the query ranks, unless `top_k`,
    * `score_threshold` or a cursor bounds them. `limit` is the page size (100).
    */
-  queryPages<Asked extends IncludeValues = false>(
-    request: QueryRequest<Asked, Metadata>,
+  queryPages<Asked extends IncludeValues = false, Included extends IncludeMetadata = false>(
+    request: QueryRequest<Metadata, Asked, Included>,
     options?: CallOptions,
-  ): AsyncIterable<QueryReply<ValuesOf<Asked>, Metadata>>;
+  ): AsyncIterable<QueryReply<FoundMatch<Metadata, Asked, Included>>>;
 }
 
 /** `root` is the path of a collection, empty for the default one. */
 export function createSharedRoutes({ get, read, change }: Requests, root = ''): SharedRoutes {
-  const query = (request: QueryRequest, options: CallOptions | undefined) =>
+  const query = (request: QueryMembers, options: CallOptions | undefined) =>
     read<QueryReply>(`${root}/query`, wireQuery(request), options);
   return {
     put: async (vector, options) => {
@@ -66,7 +67,7 @@ export function createSharedRoutes({ get, read, change }: Requests, root = ''): 
     query: async (request, options) => readMatches(await query(request, options), request),
     // Further pages are requested by cursor alone, so the first request determines their types.
     queryPages: (request, options) =>
-      pagesOf(withLimit(request), async (page: QueryRequest) =>
+      pagesOf(withLimit(request), async (page: QueryMembers) =>
         readMatches(await query(page, options), request),
       ),
   };
@@ -78,7 +79,7 @@ const PAGE_MATCHES = 100;
 const MATCHES_MAX = 10_000;
 
 /** Without any bound the server answers with the ten nearest, and `limit` asks it for pages of all. */
-function withLimit<Request extends QueryRequest>(request: Request): Request {
+function withLimit(request: QueryMembers): QueryMembers {
   const { limit, top_k, score_threshold, cursor, group_size = 1 } = request ?? {};
   const isBounded = top_k !== undefined || score_threshold !== undefined || cursor !== undefined;
   if (limit !== undefined || isBounded) return request;
@@ -97,7 +98,7 @@ export function listQuery(request: ListRequest): object {
 }
 
 /** The JSON body of a query. */
-export function wireQuery(request: QueryRequest, pointer = ''): object {
+export function wireQuery(request: QueryMembers, pointer = ''): object {
   if (typeof request !== 'object' || request === null) {
     throw unexpected(request, 'a query such as { vector: [0.5, 1], top_k: 10 }', pointer);
   }
@@ -115,7 +116,7 @@ function wireRanking(
     multi_vector,
     fusion,
     ...rest
-  }: Pick<QueryRequest, 'vector' | 'multi_vector' | 'fusion'>,
+  }: Pick<QueryMembers, 'vector' | 'multi_vector' | 'fusion'>,
   pointer: string,
 ): object {
   const multi = multi_vector && wireMulti(multi_vector, `${pointer}/multi_vector`);
@@ -128,16 +129,22 @@ function wireRanking(
   };
 }
 
-export function readList<Asked extends PlainValues>(
-  page: VectorPage,
-  { include_values: asked }: ListRequest<Asked>,
-): VectorPage<ValuesOf<Asked>> {
-  return { ...page, vectors: withFloat32<StoredVector, ValuesOf<Asked>>(page.vectors, asked) };
+/** The page with values as they were asked for, which decides its type. */
+export function readList<Page>(
+  page: Pick<VectorPage, 'vectors'>,
+  { include_values: asked }: AskedValues,
+): Page {
+  return { ...page, vectors: withFloat32(page.vectors, asked) } as Page;
 }
 
-export function readMatches<Asked extends IncludeValues>(
+/** The same of a query. */
+export function readMatches<Reply>(
   reply: QueryReply,
-  { include_values: asked }: QueryRequest<Asked>,
-): QueryReply<ValuesOf<Asked>> {
-  return { ...reply, matches: withFloat32<Match, ValuesOf<Asked>>(reply.matches, asked) };
+  { include_values: asked }: AskedValues,
+): Reply {
+  return { ...reply, matches: withFloat32(reply.matches, asked) } as Reply;
+}
+
+interface AskedValues {
+  readonly include_values?: IncludeValues;
 }

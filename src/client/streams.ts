@@ -145,9 +145,7 @@ export interface Streams<Metadata extends object = JsonObject> {
     options: ColumnExportOptions<Metadata> & { readonly format: 'arrow' | 'ndjson' | 'parquet' },
   ): Promise<StreamReply & { readonly sequence: number }>;
   /** Every row of one snapshot, one at a time in insertion order. */
-  exportAll(
-    options?: ExportOptions<Metadata>,
-  ): AsyncIterable<StoredVector<readonly number[], Metadata>>;
+  exportAll(options?: ExportOptions<Metadata>): AsyncIterable<StoredVector<Metadata>>;
 }
 
 // Long because it is one object of independent methods, each of which fits a screen.

@@ -2,7 +2,7 @@
 // and what the client adds to them, such as vectors as Float32Arrays.
 
 import type { JsonObject, Metric } from '../common/types.js';
-import type { Filter } from './filter.js';
+import type { Filter, MetadataPath } from './filter.js';
 import type * as wire from './wire.js';
 
 export type {
@@ -36,7 +36,6 @@ export type {
   ExamplePair,
   Explain,
   Facet,
-  FacetRequest,
   FacetValue,
   FoundPath,
   FoundSchema,
@@ -61,10 +60,8 @@ export type {
   SegmentPage,
   SegmentRecord,
   ServiceInfo,
-  SortKey,
   SparseVector,
   Stats,
-  StatsRequest,
   TextQuery,
   TextSettings,
   TextSettingsInput,
@@ -105,20 +102,44 @@ export type ValuesOf<Requested extends IncludeValues> = Requested extends 'float
     ? string
     : readonly number[];
 
-export interface StoredVector<Values = readonly number[], Metadata = JsonObject>
+/** What `include_metadata` asks for. */
+export type IncludeMetadata = boolean;
+
+/** The members that are in a reply for certain, by what was requested. */
+type Present<Metadata, Asked extends IncludeValues, Included extends IncludeMetadata> = ([
+  Included,
+] extends [true]
+  ? { readonly metadata: Metadata }
+  : unknown) &
+  ([Asked] extends [false] ? unknown : WithValues<Asked>);
+
+/** A request whose option is known only when the program runs may have no values. */
+type WithValues<Asked extends IncludeValues> = [false] extends [Asked]
+  ? unknown
+  : { readonly values: ValuesOf<Asked> };
+
+export interface StoredVector<Metadata = JsonObject, Values = readonly number[]>
   extends wire.StoredVector<Values, Metadata> {
   /** From the ETag header of the reply, for `ifMatch`; only when a single vector was requested. */
   readonly etag?: string;
 }
 
-export interface FetchReply<Values = readonly number[], Metadata = JsonObject>
-  extends Omit<wire.FetchReply, 'vectors'> {
-  readonly vectors: readonly StoredVector<Values, Metadata>[];
+/**
+ * A stored vector in the reply to a request with these options. A collection without the unnamed vector has no
+ * `values`, whatever was asked for.
+ */
+export type ReadVector<
+  Metadata = JsonObject,
+  Asked extends IncludeValues = IncludeValues,
+  Included extends IncludeMetadata = IncludeMetadata,
+> = StoredVector<Metadata, ValuesOf<Asked>> & Present<Metadata, Asked, Included>;
+
+export interface FetchReply<Vector = StoredVector> extends Omit<wire.FetchReply, 'vectors'> {
+  readonly vectors: readonly Vector[];
 }
 
-export interface VectorPage<Values = readonly number[], Metadata = JsonObject>
-  extends Omit<wire.VectorPage, 'vectors'> {
-  readonly vectors: readonly StoredVector<Values, Metadata>[];
+export interface VectorPage<Vector = StoredVector> extends Omit<wire.VectorPage, 'vectors'> {
+  readonly vectors: readonly Vector[];
 }
 
 export type WriteMode = 'upsert' | 'insert' | 'update';
@@ -172,13 +193,46 @@ export interface RecallRequest<Metadata extends object = JsonObject> {
   readonly min_sequence?: number;
 }
 
-export type AggregateRequest<Metadata extends object = JsonObject> = wire.AggregateRequest<
-  Filter<Metadata>
+/** A path whose values are counted. */
+export type FacetRequest<Metadata extends object = JsonObject> = OnPath<
+  wire.FacetRequest,
+  'path',
+  MetadataPath<Metadata>
 >;
 
+/** A path whose numbers are summarized. */
+export type StatsRequest<Metadata extends object = JsonObject> = OnPath<
+  wire.StatsRequest,
+  'path',
+  MetadataPath<Metadata>
+>;
+
+/** A key of a sorted list, or with `score` and `id` of a sorted query. */
+export type SortKey<Metadata extends object = JsonObject, Other extends string = '$id'> = OnPath<
+  wire.SortKey,
+  'field',
+  MetadataPath<Metadata> | Other
+>;
+
+type OnPath<Shape, Name extends keyof Shape, Path> = Omit<Shape, Name> & {
+  readonly [Each in Name]: Path;
+};
+
+interface Summaries<Metadata extends object> {
+  readonly facets?: readonly FacetRequest<Metadata>[];
+  readonly stats?: readonly StatsRequest<Metadata>[];
+}
+
+export type AggregateRequest<Metadata extends object = JsonObject> = Omit<
+  wire.AggregateRequest<Filter<Metadata>>,
+  keyof Summaries<Metadata>
+> &
+  Summaries<Metadata>;
+
 export interface ListRequest<
-  Requested extends PlainValues = PlainValues,
   Metadata extends object = JsonObject,
+  Requested extends PlainValues = PlainValues,
+  Included extends IncludeMetadata = IncludeMetadata,
 > {
   readonly limit?: number;
   readonly offset?: number;
@@ -186,8 +240,8 @@ export interface ListRequest<
   readonly cursor?: string;
   readonly filter?: Filter<Metadata>;
   /** By metadata paths and `$id`; in insertion order when absent. */
-  readonly sort?: readonly wire.SortKey[];
-  readonly include_metadata?: boolean;
+  readonly sort?: readonly SortKey<Metadata>[];
+  readonly include_metadata?: Included;
   readonly include_values?: Requested;
 }
 
@@ -213,22 +267,68 @@ export type Prefetch<Metadata extends object = JsonObject> = wire.Prefetch<
   Filter<Metadata>
 >;
 
-export interface QueryRequest<
-  Requested extends IncludeValues = IncludeValues,
+/** What a query may search by, of which it has one. */
+type Ranked =
+  | 'vector'
+  | 'id'
+  | 'multi_vector'
+  | 'embed'
+  | 'recommend'
+  | 'discover'
+  | 'text'
+  | 'sparse'
+  | 'fusion';
+
+/** All members of a query, of which a request has some. */
+export interface QueryMembers<
   Metadata extends object = JsonObject,
-> extends Omit<wire.Query<VectorValues, Filter<Metadata>>, 'include_values'> {
+  Requested extends IncludeValues = IncludeValues,
+  Included extends IncludeMetadata = IncludeMetadata,
+> extends Omit<
+      wire.Query<VectorValues, Filter<Metadata>>,
+      'include_values' | 'include_metadata' | 'sort' | 'group_by' | keyof Summaries<Metadata>
+    >,
+    Summaries<Metadata> {
   readonly include_values?: Requested;
+  readonly include_metadata?: Included;
+  readonly group_by?: MetadataPath<Metadata>;
+  readonly sort?: readonly SortKey<Metadata, '$id' | 'id' | 'score'>[];
 }
 
-export type Match<Values = ValuesOf<IncludeValues>, Metadata = JsonObject> = wire.Match<
+type ExactlyOne<Members, Names extends keyof Members> = {
+  [Name in Names]: Required<Pick<Members, Name>> & {
+    readonly [Other in Exclude<Names, Name>]?: never;
+  };
+}[Names];
+
+/** A query has exactly one of what it may search by, or a cursor alone. */
+export type QueryRequest<
+  Metadata extends object = JsonObject,
+  Requested extends IncludeValues = IncludeValues,
+  Included extends IncludeMetadata = IncludeMetadata,
+> = Omit<QueryMembers<Metadata, Requested, Included>, Ranked> &
+  (
+    | ExactlyOne<Pick<QueryMembers<Metadata>, Ranked>, Ranked>
+    | ({ readonly cursor: string } & { readonly [Name in Ranked]?: never })
+  );
+
+/** A vector that was found. */
+export type Match<Metadata = JsonObject, Values = ValuesOf<IncludeValues>> = wire.Match<
   Values,
   Metadata
 >;
 
-export type QueryReply<Values = ValuesOf<IncludeValues>, Metadata = JsonObject> = wire.QueryReply<
-  Values,
-  Metadata
->;
+/** A match in the reply to a query with these options. */
+export type FoundMatch<
+  Metadata = JsonObject,
+  Asked extends IncludeValues = IncludeValues,
+  Included extends IncludeMetadata = IncludeMetadata,
+> = Match<Metadata, ValuesOf<Asked>> & Present<Metadata, Asked, Included>;
+
+export interface QueryReply<Found = Match> extends Omit<wire.QueryReply, 'matches'> {
+  /** The nearest first, or as `sort` says. */
+  readonly matches: readonly Found[];
+}
 
 /** A row of the collection and its matches, of which there may be none. */
 export interface JoinRow {

@@ -177,16 +177,16 @@ export function wireInclude<Request extends { readonly include_values?: IncludeV
 }
 
 /** The rows, with values as Float32Array if `asked` is `'float32'`. */
-export function withFloat32<Row extends WithValues<unknown>, Values>(
+export function withFloat32<Row extends WithValues<unknown>>(
   rows: readonly Row[],
   asked: IncludeValues | undefined,
-): readonly (Omit<Row, keyof WithValues<unknown>> & WithValues<Values>)[] {
-  if (asked !== 'float32') return rows as readonly (Row & WithValues<Values>)[];
+): readonly WithValues<unknown>[] {
+  if (asked !== 'float32') return rows;
   return rows.map((row) => ({
     ...row,
     ...(row.values !== undefined && { values: toFloat32(row.values) }),
     ...(row.vectors !== undefined && { vectors: mapValues(row.vectors, toFloat32s) }),
-  })) as unknown as readonly (Row & WithValues<Values>)[];
+  }));
 }
 
 interface WithValues<Values> {

@@ -31,23 +31,24 @@ import type {
   DeleteManyReply,
   DeleteReply,
   FetchReply,
+  FoundMatch,
   FoundSchema,
+  IncludeMetadata,
   IncludeValues,
   ListRequest,
-  Match,
   MetadataChange,
   MetadataPatch,
   PatchReply,
   PlainValues,
   QueryReply,
   QueryRequest,
+  ReadVector,
   RecallReply,
   RecallRequest,
   SchemaRequest,
   SparseVector,
   StoredVector,
   UpdateManyReply,
-  ValuesOf,
   VectorInput,
   VectorPage,
   VectorSelection,
@@ -67,11 +68,14 @@ import {
   withFloat32,
 } from './values.js';
 
-export interface Include<Asked extends PlainValues = PlainValues> {
+export interface Include<
+  Asked extends PlainValues = PlainValues,
+  Included extends IncludeMetadata = IncludeMetadata,
+> {
   /** True when absent; `'float32'` for Float32Arrays. */
   readonly include_values?: Asked;
   /** True when absent. */
-  readonly include_metadata?: boolean;
+  readonly include_metadata?: Included;
   /** False when absent: the sequence at which the vector was last written, for `if_sequence`. */
   readonly include_sequence?: boolean;
 }
@@ -112,17 +116,17 @@ export interface Vectors<Metadata extends object = JsonObject>
     options?: CallOptions & { ifMatch?: string },
   ): Promise<PatchReply>;
   /** One vector. Throws `vector_not_found`. */
-  get<Asked extends PlainValues = true>(
+  get<Asked extends PlainValues = true, Included extends IncludeMetadata = true>(
     vectorId: string,
-    include?: Include<Asked>,
+    include?: Include<Asked, Included>,
     options?: CallOptions,
-  ): Promise<StoredVector<ValuesOf<Asked>, Metadata>>;
+  ): Promise<ReadVector<Metadata, Asked, Included>>;
   /** The vectors in the order of the ids; missing ids are listed in `not_found`. */
-  fetch<Asked extends PlainValues = true>(
+  fetch<Asked extends PlainValues = true, Included extends IncludeMetadata = true>(
     ids: readonly string[],
-    include?: Include<Asked>,
+    include?: Include<Asked, Included>,
     options?: CallOptions,
-  ): Promise<FetchReply<ValuesOf<Asked>, Metadata>>;
+  ): Promise<FetchReply<ReadVector<Metadata, Asked, Included>>>;
   /** Deletes one vector. Throws `vector_not_found` if there was none. */
   delete(vectorId: string, options?: WriteOptions): Promise<DeleteReply>;
   /** Deletes the selected vectors; with `dryRun`, only counts them. */
@@ -140,15 +144,15 @@ export interface Vectors<Metadata extends object = JsonObject>
     options?: WriteOptions & { limit?: number },
   ): Promise<UpdateManyReply>;
   /** All pages, from the snapshot that the first one opened. */
-  listPages<Asked extends PlainValues = false>(
-    request?: ListRequest<Asked, Metadata>,
+  listPages<Asked extends PlainValues = false, Included extends IncludeMetadata = true>(
+    request?: ListRequest<Metadata, Asked, Included>,
     options?: CallOptions,
-  ): AsyncIterable<VectorPage<ValuesOf<Asked>, Metadata>>;
+  ): AsyncIterable<VectorPage<ReadVector<Metadata, Asked, Included>>>;
   /** As `listPages`, one vector at a time. `limit` is the page size (100). */
-  listAll<Asked extends PlainValues = false>(
-    request?: ListRequest<Asked, Metadata>,
+  listAll<Asked extends PlainValues = false, Included extends IncludeMetadata = true>(
+    request?: ListRequest<Metadata, Asked, Included>,
     options?: CallOptions,
-  ): AsyncIterable<StoredVector<ValuesOf<Asked>, Metadata>>;
+  ): AsyncIterable<ReadVector<Metadata, Asked, Included>>;
   /** The exact number of vectors, or of those whose metadata matches. */
   count(request?: CountRequest<Metadata>, options?: CallOptions): Promise<number>;
   /** Facets and stats over all vectors that pass the filter, exactly. */
@@ -159,15 +163,15 @@ export interface Vectors<Metadata extends object = JsonObject>
    * As `queryPages`, one match at a time: all of the collection, with `score_threshold` those with at least that score,
    * with `top_k` so many.
    */
-  queryAll<Asked extends IncludeValues = false>(
-    request: QueryRequest<Asked, Metadata>,
+  queryAll<Asked extends IncludeValues = false, Included extends IncludeMetadata = false>(
+    request: QueryRequest<Metadata, Asked, Included>,
     options?: CallOptions,
-  ): AsyncIterable<Match<ValuesOf<Asked>, Metadata>>;
+  ): AsyncIterable<FoundMatch<Metadata, Asked, Included>>;
   /** Runs up to 1 024 queries on one snapshot; the replies are in the order of the queries. */
-  queryBatch<Asked extends IncludeValues = false>(
-    queries: readonly QueryRequest<Asked, Metadata>[],
+  queryBatch<Asked extends IncludeValues = false, Included extends IncludeMetadata = false>(
+    queries: readonly QueryRequest<Metadata, Asked, Included>[],
     options?: CallOptions,
-  ): Promise<readonly QueryReply<ValuesOf<Asked>, Metadata>[]>;
+  ): Promise<readonly QueryReply<FoundMatch<Metadata, Asked, Included>>[]>;
   /**
    * Measures the recall of other search results: which share of the exact nearest neighbours of
    * `vectors[q]` is in `ids[q]`.
@@ -183,9 +187,9 @@ export function createVectors(requests: Requests, root: string): Vectors {
     ...createProjections(requests, root),
     ...createSharedRoutes(requests, root),
     ...createWrites(requests, root),
-    async get<Asked extends PlainValues = true>(
+    async get<Asked extends PlainValues = true, Included extends IncludeMetadata = true>(
       vectorId: string,
-      include: Include<Asked> = {},
+      include: Include<Asked, Included> = {},
       options?: CallOptions,
     ) {
       const { body, headers } = await transport.send<StoredVector>({
@@ -195,21 +199,22 @@ export function createVectors(requests: Requests, root: string): Vectors {
         isIdempotent: true,
         ...callOptions(options),
       });
-      const [vector] = withFloat32<StoredVector, ValuesOf<Asked>>([body], include.include_values);
+      const [vector] = withFloat32([body], include.include_values);
       const etag = headers.get('etag');
-      return etag === null ? vector! : { ...vector!, etag };
+      return { ...vector!, ...(etag !== null && { etag }) } as ReadVector<
+        JsonObject,
+        Asked,
+        Included
+      >;
     },
-    async fetch<Asked extends PlainValues = true>(
+    async fetch<Asked extends PlainValues = true, Included extends IncludeMetadata = true>(
       ids: readonly string[],
-      include: Include<Asked> = {},
+      include: Include<Asked, Included> = {},
       options?: CallOptions,
     ) {
       const body = { ids, ...wireInclude(include, true) };
       const reply = await read<FetchReply>(`${root}/vectors/fetch`, body, options);
-      return {
-        ...reply,
-        vectors: withFloat32<StoredVector, ValuesOf<Asked>>(reply.vectors, include.include_values),
-      };
+      return readList<FetchReply<ReadVector<JsonObject, Asked, Included>>>(reply, include);
     },
     // Further pages are requested by cursor alone, so the first request determines their types.
     listPages: (request = {}, options) =>

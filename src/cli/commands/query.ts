@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { type Command, Option } from 'commander';
-import type { Match, QueryReply, QueryRequest } from '../../client/client.js';
+import type { Match, QueryMembers, QueryReply, QueryRequest } from '../../client/client.js';
 import { splitNumbers } from '../../common/number-list.js';
 import { METRICS, type Metric } from '../../common/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
@@ -268,7 +268,7 @@ function requestOf(options: QueryOptions): QueryRequest {
   }
   if (match !== undefined && text === undefined) throw usageError('--match requires --text');
   const pageLimit = limit ?? (options.all && topK === undefined ? ALL_PAGE_LIMIT : undefined);
-  return {
+  const members: QueryMembers = {
     ...(vector !== undefined && { vector: readVector(vector) }),
     ...(id !== undefined && { id }),
     ...(recommend !== undefined && { recommend }),
@@ -294,6 +294,8 @@ function requestOf(options: QueryOptions): QueryRequest {
     ...(options.metadata && { include_metadata: true }),
     ...(options.values && { include_values: true }),
   };
+  // It has exactly one target.
+  return members as QueryRequest;
 }
 
 /** A member of the request as JSON: the server checks it. */

@@ -17,7 +17,7 @@ import { useStore } from '../../api/store.js';
 import type { SortState } from '../vectors/table-header.js';
 import { RowPages } from './row-pages.js';
 
-type Row = StoredVector<Float32Array>;
+type Row = StoredVector<JsonObject, Float32Array>;
 
 export interface RowsRequest {
   readonly filter: JsonObject | undefined;
@@ -135,7 +135,7 @@ function useRange(pages: RowPages<Row> | undefined) {
 }
 
 interface OpenedList {
-  readonly base: ListRequest<'float32'>;
+  readonly base: ListRequest<JsonObject, 'float32'>;
   /** Names the snapshot; absent when the first page has all rows. */
   readonly next_cursor?: string;
 }
@@ -167,7 +167,7 @@ function openList(client: Client, id: string, { base, next_cursor: cursor }: Ope
   };
 }
 
-function listRequest({ filter, sort, hasValues }: RowsRequest): ListRequest<'float32'> {
+function listRequest({ filter, sort, hasValues }: RowsRequest): ListRequest<JsonObject, 'float32'> {
   return {
     ...(filter !== undefined && { filter }),
     ...(sort !== undefined && {

@@ -31,14 +31,14 @@ function writeCurl({ baseUrl, collectionId, request, needsCredential }: CopiedQu
     ...(needsCredential ? [`  -H "authorization: Bearer $${CREDENTIAL_VARIABLE}" \\`] : []),
     // A vector of thousands of numbers is too long for an argument.
     `  --data-binary @- <<'JSON'`,
-    writeObject(request as Json, 0, JSON_WORDS),
+    writeObject(request as unknown as Json, 0, JSON_WORDS),
     'JSON',
   ];
   return `${lines.join('\n')}\n`;
 }
 
 function writeTypeScript({ baseUrl, collectionId, request, needsCredential }: CopiedQuery): string {
-  const body = writeObject(request as Json, 0, JSON_WORDS);
+  const body = writeObject(request as unknown as Json, 0, JSON_WORDS);
   const options = needsCredential
     ? `{\n  baseUrl: ${JSON.stringify(baseUrl)},\n  apiKey: env.${CREDENTIAL_VARIABLE} ?? '',\n}`
     : `{ baseUrl: ${JSON.stringify(baseUrl)} }`;
@@ -60,7 +60,7 @@ function writePython({ baseUrl, collectionId, request, needsCredential }: Copied
 
 with Sagitta(${JSON.stringify(baseUrl)}${options}) as client:
     reply = client.collection(${JSON.stringify(collectionId)}).query(
-        **${writeObject(request as Json, 2, PYTHON_WORDS)}
+        **${writeObject(request as unknown as Json, 2, PYTHON_WORDS)}
     )
 for match in reply["matches"]:
     print(f"{match['score']:.6f}", match["id"])

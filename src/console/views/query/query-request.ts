@@ -1,6 +1,6 @@
 // The request that a draft makes, or what is missing for it.
 
-import type { CollectionRecord, QueryRequest } from '../../../client/client.js';
+import type { CollectionRecord, QueryMembers, QueryRequest } from '../../../client/client.js';
 import { parseVector } from './parse-vector.js';
 import { type QueryBy, type QueryDraft, rankingOf } from './query-draft.js';
 
@@ -34,7 +34,11 @@ export function buildRequest(collection: CollectionRecord, draft: QueryDraft): B
   };
 }
 
-type Ranking = Pick<QueryRequest, 'id' | 'vector' | 'text' | 'recommend'>;
+type Ranking =
+  | Required<Pick<QueryMembers, 'id'>>
+  | Required<Pick<QueryMembers, 'vector'>>
+  | Required<Pick<QueryMembers, 'text'>>
+  | Required<Pick<QueryMembers, 'recommend'>>;
 
 function rankBy(
   collection: CollectionRecord,

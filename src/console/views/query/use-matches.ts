@@ -2,14 +2,14 @@
 
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
-import type { Match, QueryReply, QueryRequest } from '../../../client/client.js';
+import type { JsonObject, Match, QueryReply, QueryRequest } from '../../../client/client.js';
 import { session } from '../../api/session.js';
 import { useStore } from '../../api/store.js';
 
-export type FoundMatch = Match<Float32Array>;
+export type FoundMatch = Match<JsonObject, Float32Array>;
 
 export interface FoundPage {
-  readonly reply: QueryReply<Float32Array>;
+  readonly reply: QueryReply<FoundMatch>;
   /** What the page waited for it. */
   readonly totalMs: number;
 }
@@ -41,7 +41,7 @@ export function useMatches(
       const startMs = performance.now();
       const reply = await client
         .collection(collectionId)
-        .query<'float32'>({ ...body, explain: true, ...include } as QueryRequest<'float32'>, {
+        .query({ ...body, explain: true, ...include } as QueryRequest<JsonObject, 'float32'>, {
           signal,
         });
       return { reply, totalMs: performance.now() - startMs };

@@ -2,7 +2,7 @@
 // what was typed stays while the editor is closed.
 
 import { useState } from 'react';
-import type { CollectionRecord, StoredVector } from '../../../client/client.js';
+import type { CollectionRecord, JsonObject, StoredVector } from '../../../client/client.js';
 import { session } from '../../api/session.js';
 import { Button } from '../../ui/button.js';
 import { Field, TextArea } from '../../ui/field.js';
@@ -15,7 +15,7 @@ import styles from './vector-details.module.css';
 interface MetadataEditorProps {
   readonly collection: CollectionRecord;
   /** With its sequence. */
-  readonly vector: StoredVector<Float32Array>;
+  readonly vector: StoredVector<JsonObject, Float32Array>;
   readonly onClose: () => void;
   readonly onSaved: () => void;
 }

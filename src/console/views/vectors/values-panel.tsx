@@ -1,6 +1,6 @@
 // All values of a vector: the unnamed one, the named ones and the sparse ones, each with a few figures.
 
-import type { StoredVector } from '../../../client/client.js';
+import type { JsonObject, StoredVector } from '../../../client/client.js';
 import { CopyButton } from '../../ui/copy-button.js';
 import { formatCount, formatScore } from '../../ui/format.js';
 import { summarizeValues } from './values-shape.js';
@@ -9,7 +9,7 @@ import styles from './vector-details.module.css';
 
 type Values = Float32Array;
 
-export function ValuesPanel({ vector }: { readonly vector: StoredVector<Values> }) {
+export function ValuesPanel({ vector }: { readonly vector: StoredVector<JsonObject, Values> }) {
   const { values, vectors = {}, sparse_vectors: sparse = {} } = vector;
   const isEmpty =
     values === undefined && Object.keys(vectors).length + Object.keys(sparse).length === 0;

@@ -3,7 +3,7 @@
 import { Pencil, Search, Trash2, X } from 'lucide-react';
 import { useMemo, useState } from 'react';
 import { Link } from 'wouter';
-import type { CollectionRecord, StoredVector } from '../../../client/client.js';
+import type { CollectionRecord, JsonObject, StoredVector } from '../../../client/client.js';
 import { queryClient, useApi } from '../../api/queries.js';
 import { queryPath } from '../../routes.js';
 import { Button, IconButton } from '../../ui/button.js';
@@ -62,7 +62,7 @@ export function VectorDetails({ collection, id, onClose, onChange }: VectorDetai
 
 interface ContentsProps {
   readonly collection: CollectionRecord;
-  readonly vector: StoredVector<Float32Array>;
+  readonly vector: StoredVector<JsonObject, Float32Array>;
   readonly onChange: () => void;
   readonly onDeleted: (() => void) | undefined;
 }
