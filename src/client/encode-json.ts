@@ -1,6 +1,7 @@
 // JSON for requests. What JSON.stringify would drop or change in silence is an error that names its place, before anything
 // is sent: a filter that lost its only condition would select every vector.
 
+import { isStoredInteger, stringifyExactJson } from '../common/exact-json.js';
 import { SagittaClientError } from './error.js';
 import { isInvalidDate, pointerTo, unexpected } from './values.js';
 
@@ -26,7 +27,7 @@ const DEPTH_MAX = 500;
  */
 export function encodeJson(value: unknown, pointer = '', isContent = false): string {
   requireJson(value, pointer, isContent, 0);
-  return JSON.stringify(value);
+  return stringifyExactJson(value);
 }
 
 /** A filter as text, for query strings; undefined without one. */
@@ -39,6 +40,10 @@ function requireJson(value: unknown, pointer: string, isContent: boolean, depth:
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) throw unfit(value, pointer, 'a finite number, or null');
     return;
+  }
+  if (typeof value === 'bigint' && isContent) {
+    if (isStoredInteger(value)) return;
+    throw unfit(value, pointer, 'a bigint of 64 bits, or a string');
   }
   if (typeof value !== 'object') throw unfit(value, pointer, ADVICE[typeof value]);
   if (depth > DEPTH_MAX) {
@@ -90,7 +95,7 @@ const PLAIN = 'a plain object, or an object with toJSON';
 /** What to use in place of a value, by its type. */
 const ADVICE: Readonly<Record<string, string>> = {
   undefined: 'null, or leave it out',
-  bigint: 'a number, a string, or upsertText, which sends JSON text as it is',
+  bigint: 'a number',
   function: 'a value that JSON has',
   symbol: 'a string',
 };

@@ -270,6 +270,7 @@ const JOIN: NamesOf<JoinRequest> = {
   filter: true,
   withFilter: true,
   sample: true,
+  withSample: true,
   seed: true,
   excludeSelf: true,
   unorderedPairs: true,
