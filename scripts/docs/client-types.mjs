@@ -66,6 +66,7 @@ const TYPES = {
   AggregateRequest: { schema: 'Aggregate' },
   HistogramRequest: { schema: 'HistogramRequest' },
   AggregateReply: { schema: 'AggregateReply' },
+  Warning: { schema: 'Warning' },
   ScoreStats: { schema: 'ScoreStats' },
   FoundSchema: { schema: 'FoundSchema' },
   FoundPath: { schema: 'FoundPath' },

@@ -456,6 +456,8 @@ export interface VectorPage<Values = readonly number[], Metadata = JsonObject> {
   readonly has_more: boolean;
   /** The vectors that pass the filter; only when paging by `offset` or with `sort`. */
   readonly total?: number;
+  /** Metadata paths that no vector of the collection has, on the first page; absent without any. */
+  readonly warnings?: readonly Warning[];
 }
 
 /** What to sort by; later keys order what earlier ones leave equal. */
@@ -793,6 +795,8 @@ export interface QueryReply<Values = readonly number[], Metadata = JsonObject> {
   /** In the order of the request. */
   readonly stats?: readonly Stats[];
   readonly score_stats?: ScoreStats;
+  /** Metadata paths that no vector of the collection has, on the first page; absent without any. */
+  readonly warnings?: readonly Warning[];
   readonly explain?: Explain;
 }
 
@@ -860,6 +864,20 @@ export interface AggregateReply {
   readonly stats?: readonly Stats[];
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
+  /** Metadata paths that no vector of the collection has, on the first page; absent without any. */
+  readonly warnings?: readonly Warning[];
+}
+
+/** Something in the request that is allowed, but probably a mistake. */
+export interface Warning {
+  /** What kind of warning it is. */
+  readonly code: 'unknown_path';
+  /** The member of the request that names the path. */
+  readonly in: string;
+  /** The path. */
+  readonly path: string;
+  /** A sentence for people. */
+  readonly detail: string;
 }
 
 /** A summary of scores. */

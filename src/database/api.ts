@@ -16,6 +16,7 @@ import type {
 } from '../common/types.js';
 import type { ListSortKey } from './order/order-rows.js';
 import type { Page } from './query/query-api.js';
+import type { Warning } from './unknown-paths.js';
 
 export interface CollectionInput {
   /** Generated when absent. */
@@ -250,6 +251,8 @@ export interface ListRequest {
 
 export interface ListReply extends Page {
   readonly vectors: readonly VectorRecord[];
+  /** On the first page. */
+  readonly warnings?: readonly Warning[] | undefined;
 }
 
 /** The vectors that a delete or an update is about. */

@@ -57,6 +57,7 @@ import type {
 } from './query/query-api.js';
 import { openSession, type SessionOptions } from './query/query-session.js';
 import { runRecall } from './query/recall.js';
+import { findUnknownPaths, type Warning } from './unknown-paths.js';
 
 export interface WriteOptions {
   readonly mode: WriteMode;
@@ -318,9 +319,23 @@ export class CollectionHandle {
 
   /** The number of vectors that pass the filter; without one, of all. Throws `invalid_filter`. */
   async count(filter?: JsonObject | undefined): Promise<number> {
+    return (await this.countFound(filter)).count;
+  }
+
+  /** The same, with the warnings about the filter. */
+  async countFound(filter?: JsonObject | undefined): Promise<{
+    readonly count: number;
+    readonly warnings?: readonly Warning[] | undefined;
+  }> {
     const selection: VectorSelection =
       filter === undefined ? { kind: 'all' } : { kind: 'filter', filter };
-    return this.#use((collection) => countSelected(collection, selection, this.#services));
+    const { limits } = this.#services;
+    return this.#use(async (collection) => {
+      const count = await countSelected(collection, selection, this.#services);
+      if (filter === undefined) return { count };
+      const names = { filter: parseFilter(filter, limits) };
+      return { count, warnings: findUnknownPaths(collection, collection.snapshot().views, names) };
+    });
   }
 
   /**

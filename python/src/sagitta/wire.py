@@ -941,6 +941,22 @@ class Vector(TypedDict):
     """Only where one vector is read or several are fetched, if it expires."""
 
 
+Warning = TypedDict(
+    "Warning",
+    {
+        # What kind of warning it is.
+        "code": Literal["unknown_path"],
+        # The member of the request that names the path.
+        "in": str,
+        # The path.
+        "path": str,
+        # A sentence for people.
+        "detail": str,
+    },
+)
+"""Something in the request that is allowed, but probably a mistake."""
+
+
 class VectorList(TypedDict):
     """A page of the vectors of a collection."""
     vectors: Sequence[Vector]
@@ -951,6 +967,9 @@ class VectorList(TypedDict):
     """Whether there is another page."""
     total: NotRequired[int]
     """The vectors that pass the filter; only when paging by `offset` or with `sort`."""
+    warnings: NotRequired[Sequence[Warning]]
+    """Metadata paths that no vector of the collection has, on the first page; absent without any.
+    """
 
 
 class SortKey(TypedDict):
@@ -993,6 +1012,9 @@ class VectorsCounted(TypedDict):
     """How many vectors there are."""
     count: int
     """The vectors that pass the filter."""
+    warnings: NotRequired[Sequence[Warning]]
+    """Metadata paths that no vector of the collection has, on the first page; absent without any.
+    """
 
 
 MultiVector: TypeAlias = Sequence[Values]
@@ -1416,6 +1438,9 @@ class QueryReply(TypedDict):
     stats: NotRequired[Sequence[Stats]]
     """In the order of the request."""
     score_stats: NotRequired[ScoreStats]
+    warnings: NotRequired[Sequence[Warning]]
+    """Metadata paths that no vector of the collection has, on the first page; absent without any.
+    """
     explain: NotRequired[Explain]
 
 
@@ -1582,6 +1607,9 @@ class AggregateReply(TypedDict):
     """In the order of the request."""
     sequence: int
     """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
+    warnings: NotRequired[Sequence[Warning]]
+    """Metadata paths that no vector of the collection has, on the first page; absent without any.
+    """
 
 
 class TypeCounts(TypedDict):

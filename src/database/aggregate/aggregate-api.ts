@@ -1,6 +1,7 @@
 // Requests and replies of aggregations: counts of values and summaries of numbers.
 
 import type { JsonNumber, JsonObject } from '../../common/types.js';
+import type { Warning } from '../unknown-paths.js';
 
 /** A scalar of metadata that vectors are counted or grouped by. */
 export type FacetValue = string | JsonNumber | boolean;
@@ -75,6 +76,7 @@ export interface Aggregations {
 }
 
 export interface AggregateReply extends Aggregations {
+  readonly warnings?: readonly Warning[] | undefined;
   /** Rows that pass the filter. */
   readonly count: number;
   readonly sequence: number;

@@ -7,6 +7,7 @@ import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
+import { findUnknownPaths } from '../unknown-paths.js';
 import type {
   AggregateReply,
   AggregateRequest,
@@ -42,7 +43,12 @@ export async function runAggregate(
     const views = await filters.filter(view.snapshot().views, node, signal);
     const aggregations = await aggregateViews(pool, views, request, signal);
     observer.aggregated(performance.now() - startedAtMs);
-    return { count: countVisible(views), ...aggregations, sequence: view.sequence };
+    return {
+      count: countVisible(views),
+      ...aggregations,
+      sequence: view.sequence,
+      warnings: findUnknownPaths(collection, views, { ...request, filter: node }),
+    };
   } finally {
     view.close();
   }

@@ -13,6 +13,7 @@ import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { observeCursorError, observeCursors } from '../observer.js';
 import type { ListSortKey } from '../order/order-rows.js';
+import { findUnknownPaths, type Warning } from '../unknown-paths.js';
 import type { ListCursor } from './cursor.js';
 import type { FilterCache } from './filter-cache.js';
 import { findLimitIssues, mismatch, openCursor, reachCursors, sameJson } from './paging.js';
@@ -91,7 +92,16 @@ async function findPage(
       ? services.sealer.seal(nextCursor(collection, plan, page.at(-1)!))
       : undefined,
     total,
+    warnings: request.cursor === undefined ? warningsOf(collection, plan, filter) : undefined,
   };
+}
+
+function warningsOf(
+  collection: Collection,
+  { sequence, sort }: ListPlan,
+  filter: FilterNode | null,
+): readonly Warning[] | undefined {
+  return findUnknownPaths(collection, collection.snapshot(sequence).views, { filter, sort });
 }
 
 /** The rows of the page, and the next one if there is one. */

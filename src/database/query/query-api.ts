@@ -15,6 +15,7 @@ import type {
   HistogramRequest,
   Stats,
 } from '../aggregate/aggregate-api.js';
+import type { Warning } from '../unknown-paths.js';
 
 export interface Page {
   readonly hasMore: boolean;
@@ -202,6 +203,8 @@ export interface QueryReply extends Page, Aggregations {
   /** The snapshot that answered. */
   readonly sequence: number;
   readonly scoreStats?: ScoreStats | undefined;
+  /** On the first page. */
+  readonly warnings?: readonly Warning[] | undefined;
   readonly explain?: Explain | undefined;
   readonly timings: QueryTimings;
   readonly work: QueryWork;

@@ -10,10 +10,11 @@ import type { CallOptions } from '../api.js';
 import type { Collection } from '../collection/collection.js';
 import { rowSizesOf } from '../collection/row-sizes.js';
 import type { RowAddress } from '../collection/rows.js';
-import { isVisible, withoutRow } from '../collection/snapshot.js';
+import { isVisible, type SegmentView, withoutRow } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import { observeCursorError, observeReplies } from '../observer.js';
+import { findUnknownPaths, type Warning } from '../unknown-paths.js';
 import { DiverseSearch } from './diverse-search.js';
 import { GroupedSearch } from './grouped-search.js';
 import { matchBytesOf } from './match-bytes.js';
@@ -129,6 +130,7 @@ export async function answerPlans(
       total: plan.isCounted ? visibleCount - excludedCount : undefined,
       sequence: plan.sequence,
       ...aggregations[i]!,
+      warnings: plan.isCounted ? warningsOf(plan, view.collection, snapshot.views) : undefined,
       work: {
         conditionCount,
         segmentCount: snapshot.views.length,
@@ -153,6 +155,15 @@ export async function answerPlans(
       explain: explain(reply.work, timings, engineOf(plans[i]!, services)),
     };
   });
+}
+
+function warningsOf(
+  { filterNode, grouping, sort, aggregation }: QueryPlan,
+  collection: Collection,
+  views: readonly SegmentView[],
+): readonly Warning[] | undefined {
+  const names = { filter: filterNode, groupBy: grouping?.path, sort, ...aggregation };
+  return findUnknownPaths(collection, views, names);
 }
 
 type QueryAggregations = Aggregations & Pick<QueryReply, 'scoreStats'>;

@@ -177,8 +177,8 @@ function countVectors(services: RouteServices): Route {
     errors: ['collection_not_found', 'collection_unavailable', 'invalid_filter'],
     async handle(request) {
       const { filter } = await readJsonBody(services, request, vectors.count);
-      const found = await database.collection(request.params.id).count(filter);
-      return jsonReply(JSON.stringify({ count: found }));
+      const found = await database.collection(request.params.id).countFound(filter);
+      return jsonReply(JSON.stringify(found));
     },
   });
 }

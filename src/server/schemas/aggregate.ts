@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
-import { type BasicSchemas, count, page, sequence } from './basics.js';
+import { type BasicSchemas, count, page, sequence, warnings } from './basics.js';
 
 const HISTOGRAM_BUCKETS_DEFAULT = 10;
 
@@ -293,6 +293,7 @@ export function aggregateSchemas(limits: Limits, basics: BasicSchemas) {
         count: count('The vectors that pass the filter.'),
         ...replyMembers,
         sequence,
+        warnings,
       })
       .meta({
         id: 'AggregateReply',

@@ -222,7 +222,6 @@ export function basicSchemas(limits: Limits) {
     filter,
     path: z
       .string()
-      .min(1)
       .max(limits.filterPathCharactersMax)
       .meta({ description: 'A path in the metadata, as in filters.', examples: ['category'] }),
     /** Names the collection where the path does not. Any string: one that is not an id names no collection. */
@@ -263,7 +262,7 @@ export function basicSchemas(limits: Limits) {
       .array(
         z
           .strictObject({
-            field: z.string().min(1).max(limits.filterPathCharactersMax).meta({
+            field: z.string().max(limits.filterPathCharactersMax).meta({
               description:
                 'A path in the metadata, or `$id` for the id; in queries also `id`, and `score`.',
             }),
@@ -332,6 +331,33 @@ export const deleted = z.literal(true).meta({ description: 'Always true.' });
 export const sequence = z.int().min(0).meta({
   description: 'The sequence of the last write that the reply reflects; usable as `min_sequence`.',
 });
+export const warnings = z
+  .array(
+    z
+      .object({
+        code: z.literal('unknown_path').meta({ description: 'What kind of warning it is.' }),
+        in: z.string().meta({ description: 'The member of the request that names the path.' }),
+        path: z.string().meta({ description: 'The path.' }),
+        detail: z.string().meta({ description: 'A sentence for people.' }),
+      })
+      .meta({
+        id: 'Warning',
+        description: 'Something in the request that is allowed, but probably a mistake.',
+        examples: [
+          {
+            code: 'unknown_path',
+            in: 'filter',
+            path: 'yaer',
+            detail: 'No vector has metadata at "yaer"; did you mean "year"?',
+          },
+        ],
+      }),
+  )
+  .optional()
+  .meta({
+    description:
+      'Metadata paths that no vector of the collection has, on the first page; absent without any.',
+  });
 export const page = {
   next_cursor: z
     .string()

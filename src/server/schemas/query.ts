@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import type { AggregateSchemas } from './aggregate.js';
-import { type BasicSchemas, count, page, sequence, wireFormats } from './basics.js';
+import { type BasicSchemas, count, page, sequence, warnings, wireFormats } from './basics.js';
 import { listNames, rankingSchemas } from './rankings.js';
 
 const REPLY_EXAMPLE = {
@@ -146,6 +146,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       facets: aggregate.replyMembers.facets,
       stats: aggregate.replyMembers.stats,
       score_stats: aggregate.scoreStatsReply,
+      warnings,
       explain: z
         .object({
           engine: z.string().meta({

@@ -13,6 +13,7 @@ import {
   page,
   sequence,
   wantObject,
+  warnings,
 } from './basics.js';
 
 const EXAMPLE = { id: 'article-17', values: [0.12, -0.5, 0.33], metadata: { year: 2024 } };
@@ -449,13 +450,14 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         total: count(
           'The vectors that pass the filter; only when paging by `offset` or with `sort`.',
         ).optional(),
+        warnings,
       })
       .meta({
         id: 'VectorList',
         description: 'A page of the vectors of a collection.',
         examples: [{ vectors: [EXAMPLE], has_more: false }],
       }),
-    counted: z.object({ count: count('The vectors that pass the filter.') }).meta({
+    counted: z.object({ count: count('The vectors that pass the filter.'), warnings }).meta({
       id: 'VectorsCounted',
       description: 'How many vectors there are.',
       examples: [{ count: 12000 }],

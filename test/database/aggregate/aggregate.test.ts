@@ -87,8 +87,10 @@ function checkStats(found: Stats, documents: readonly JsonObject[]): void {
     assert.deepEqual([found.min, found.sum, found.histogram], [undefined, undefined, undefined]);
     return;
   }
-  const [min, max] = [numbers.reduce(lesser), numbers.reduce(greater)];
-  assert.deepEqual([found.min, found.max], [min === 0 ? 0 : min, max === 0 ? 0 : max]);
+  const unsigned = (value: JsonNumber) => (value === 0 ? 0 : value);
+  const min = unsigned(numbers.reduce(lesser));
+  const max = unsigned(numbers.reduce(greater));
+  assert.deepEqual([found.min, found.max], [min, max]);
   const { buckets, belowCount, aboveCount } = found.histogram!;
   // The nearest float64 around the numbers.
   assert.ok(buckets[0]!.from <= min && Number(min) - buckets[0]!.from <= 256);
