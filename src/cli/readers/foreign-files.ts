@@ -16,6 +16,12 @@ const latin1 = (text: string): Uint8Array => Buffer.from(text, 'latin1');
 const decompress = (program: string): string => `decompress the file first, with ${program}`;
 const RESAVE = 'write the rows as Parquet, Arrow, CSV or NDJSON';
 
+const pickle = (start: string): ForeignFile => ({
+  magic: latin1(start),
+  found: 'a pickle of Python',
+  advice: `${RESAVE}, or an array with numpy.save`,
+});
+
 const FOREIGN_FILES: readonly ForeignFile[] = [
   { magic: latin1('\x28\xb5\x2f\xfd'), found: 'zstd', advice: decompress('zstd -d') },
   { magic: latin1('\xfd7zXZ\x00'), found: 'xz', advice: decompress('xz -d') },
@@ -28,12 +34,16 @@ const FOREIGN_FILES: readonly ForeignFile[] = [
   { magic: latin1('7z\xbc\xaf\x27\x1c'), found: 'a 7z archive', advice: decompress('7z x') },
   { magic: latin1('Obj\x01'), found: 'Avro', advice: RESAVE },
   { magic: latin1('SQLite format 3\x00'), found: 'a SQLite database', advice: RESAVE },
-  ...[2, 3, 4, 5].map((protocol) => ({
-    // The first opcode of protocol 4 is a frame; a tuple, a list or a class comes first in older ones.
-    magic: Uint8Array.of(0x80, protocol, ...(protocol >= 4 ? [0x95] : [])),
-    found: 'a pickle of Python',
-    advice: `${RESAVE}, or an array with numpy.save`,
-  })),
+  // Two bytes are not enough: a file of vectors may begin with the dimension 640, which is 80 02 00 00.
+  ...['\x80\x02', '\x80\x03'].flatMap((protocol) =>
+    ['cp', 'cn', ']q', '}q'].map((start) => pickle(protocol + start)),
+  ),
+  ...['\x80\x04\x95', '\x80\x05\x95'].map((start) => pickle(start)),
+  {
+    magic: latin1('\xba\x16\x4f\x2f'),
+    found: 'a model of fastText',
+    advice: 'use the file .vec beside it',
+  },
   {
     magic: latin1('version https://git-lfs.github.com/spec/'),
     found: 'a pointer of Git LFS instead of the file',

@@ -86,6 +86,8 @@ describe('a file that no reader reads', () => {
       [hex('425a68393141592653597e'), /: found bzip2, .* with bzip2 -d$/],
       [hex('04224d1864a7'), /: found lz4, .* with lz4 -d$/],
       [hex('800495b300000000'), /: found a pickle of Python, .* numpy\.save$/],
+      [Buffer.from('\x80\x03cpandas.core.frame\n', 'latin1'), /: found a pickle of Python/],
+      [hex('ba164f2f0c000000'), /: found a model of fastText, .*; use the file \.vec/],
       ['SQLite format 3\0\x10\0', /: found a SQLite database/],
       ['version https://git-lfs.github.com/spec/v1\noid', /: found a pointer of Git LFS/],
       ['<!DOCTYPE html><html>', /: found a page of HTML/],
@@ -97,6 +99,16 @@ describe('a file that no reader reads', () => {
       await assert.rejects(batchesOf(gzipped), message);
       const opening = openRows(await openSource(path('rows.csv')), 'arrow', READ_OPTIONS);
       await assert.rejects(opening, message);
+    }
+  });
+
+  it('is not taken for one by its dimension', async () => {
+    // 80 02 00 00, 80 03 00 00 and so on, with which pickles begin.
+    for (const dimension of [640, 896, 1_152, 1_408]) {
+      const bytes = Buffer.alloc(4 + 4 * dimension);
+      bytes.writeInt32LE(dimension);
+      const [batch] = await batchesOf(write('pickle.fvecs', bytes));
+      assert.equal(batch!.dimension, dimension);
     }
   });
 
