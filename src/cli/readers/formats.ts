@@ -187,11 +187,11 @@ export function formatOf(source: InputSource): FormatName {
       `${source.name}: not ${title}, judging by its first bytes; choose the format with --format`,
     );
   }
-  const wordFormat = wordFormatOf(source.head);
-  if (wordFormat !== undefined) return wordFormat;
   const text = textHead(source);
   const first = text.find((byte) => byte > 0x20);
   if (first === OPEN_BRACE || first === OPEN_BRACKET || text.length === 0) return 'ndjson';
+  const wordFormat = wordFormatOf(source.head);
+  if (wordFormat !== undefined) return wordFormat;
   throw usageError(
     `${source.name}: cannot detect the format; choose it with --format ` +
       `(${FORMAT_NAMES.join(', ')})`,

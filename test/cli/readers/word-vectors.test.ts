@@ -86,6 +86,7 @@ describe('words with vectors', () => {
       ['the 0.1 -2 3e-5\n', 'glove'],
       [`the ${'0.12345 '.repeat(300)}\n`, 'glove'],
       ['2 3\nthe 1 2 3\n', 'word2vec'],
+      ['[1 2 3 4\n 5 6 7 8]\n', 'ndjson'],
       ['a line of 3 words\n', undefined],
       ['1.5 2.5 3.5 4.5\n', undefined],
       ['id 1\n', undefined],
