@@ -13,6 +13,7 @@ import type { NatsDurability } from './cluster/upkeep/nats-durability.js';
 import { systemClock } from './common/clock.js';
 import { assert, SagittaError } from './common/errors.js';
 import { packageFile, packageVersion } from './common/package-files.js';
+import type { Preparation } from './common/preparation.js';
 import type { Tracer } from './common/trace.js';
 import { Backups } from './database/backup.js';
 import { Database } from './database/database.js';
@@ -67,7 +68,10 @@ type Closers = ((isFailed: boolean) => void | Promise<void>)[];
  * Throws if the service cannot start: the data directory is locked or was written by a newer version,
  * the port is in use, or the requested engine does not work on this machine.
  */
-export async function startServer(config: Config): Promise<RunningServer> {
+export async function startServer(
+  config: Config,
+  { preparation = null }: { readonly preparation?: Preparation | null } = {},
+): Promise<RunningServer> {
   const startedAtMs = performance.now();
   const elapsedMs = () => Math.round(performance.now() - startedAtMs);
   const logger = createLogger(config);
@@ -94,6 +98,7 @@ export async function startServer(config: Config): Promise<RunningServer> {
     const opened = await openDatabase(config, logger, closers);
     const { url, address, isCredentialRequired } = await listen(config, {
       ...opened,
+      preparation,
       security,
       logger,
       closers,
@@ -338,6 +343,7 @@ function addDiskGauges(metrics: Metrics, directory: string): void {
 async function listen(
   config: Config,
   parts: OpenedDatabase & {
+    readonly preparation: Preparation | null;
     readonly security: Security;
     readonly logger: PinoLogger;
     readonly closers: Closers;
@@ -368,6 +374,7 @@ async function listen(
     slowQueryMs: config.slowQueryMs,
     authenticator,
     forwarding,
+    preparation: parts.preparation,
     tls: security.tls,
     trustedProxies: config.trustedProxies,
     cors: corsOf(config),

@@ -62,7 +62,7 @@ const config = {
 if (process.argv[2] === '--serve') await serve(process.argv[3] ?? 'http://127.0.0.1:8484');
 else
   await buildIfChanged(
-    { stamp: STAMP, inputs: INPUTS, output: join(OUT, 'index.html') },
+    { name: 'console', stamp: STAMP, inputs: INPUTS, output: join(OUT, 'index.html') },
     buildConsole,
   );
 

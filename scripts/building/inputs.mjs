@@ -10,12 +10,14 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /**
  * Builds unless `stamp` says that `output` was made from the same inputs. `inputs` are files and folders relative to
- * the repository, `output` is a file that the build makes.
+ * the repository, `output` is a file that the build makes, `name` is what is built.
  */
-export async function buildIfChanged({ stamp, inputs, output }, build) {
+export async function buildIfChanged({ name, stamp, inputs, output }, build) {
   const digest = digestOf(inputs);
   const isCurrent = existsSync(stamp) && readFileSync(stamp, 'utf8') === digest;
   if (isCurrent && existsSync(output)) return;
+  const why = existsSync(output) ? 'its sources have changed' : 'for the first time';
+  console.log(`${name}: building (${why}), which takes up to a minute …`);
   await build();
   writeFileSync(stamp, digest);
 }

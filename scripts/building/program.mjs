@@ -79,7 +79,10 @@ const WRAPPED = {
   },
 };
 
-await buildIfChanged({ stamp: STAMP, inputs: INPUTS, output: join(OUT, 'cli/main.js') }, build);
+await buildIfChanged(
+  { name: 'program', stamp: STAMP, inputs: INPUTS, output: join(OUT, 'cli/main.js') },
+  build,
+);
 
 async function build() {
   const startedAt = performance.now();

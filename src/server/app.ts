@@ -7,6 +7,7 @@ import type { Socket } from 'node:net';
 import Fastify, { type FastifyInstance, type FastifyReply } from 'fastify';
 import type { Limits } from '../common/limits.js';
 import type { Logger } from '../common/logger.js';
+import type { Preparation } from '../common/preparation.js';
 import type { Tracer } from '../common/trace.js';
 import type { BackupService } from '../database/backup.js';
 import type { Database } from '../database/database.js';
@@ -73,6 +74,8 @@ export interface AppOptions {
   readonly forwarding?: Forwarding | null;
   /** No endpoint by default. */
   readonly embedding?: EmbeddingOptions;
+  /** Null, the default, for a service that is used as it is. */
+  readonly preparation?: Preparation | null;
   /** Null, the default, for clear text. */
   readonly tls?: Tls | null;
   /** Null, the default, if pages of other origins may not use the service. */

@@ -20,6 +20,7 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { NOBODY } from '../common/access.js';
 import { assert, collectionNotFound, overloadedError, SagittaError } from '../common/errors.js';
+import { PREPARATION_HEADER } from '../common/preparation.js';
 import { ElsewhereError } from '../database/elsewhere.js';
 import { authorizeRoute } from './auth/authorization.js';
 import { consistencyOf } from './cluster/consistency.js';
@@ -267,7 +268,7 @@ export class RequestPipeline {
     if (Object.values(params as Record<string, string>).includes('')) {
       throw new SagittaError('route_not_found', 'An id in the path is empty.');
     }
-    if (route.isAlwaysServed !== true) this.#checkState();
+    if (route.isAlwaysServed !== true) this.#checkState(headers);
     const { replyTypes = JSON_ONLY } = route;
     if (route.isOperational !== true && chooseType(headers.accept, replyTypes) === null) {
       throw notAcceptableError(replyTypes, headers.accept);
@@ -276,7 +277,8 @@ export class RequestPipeline {
     consistencyOf(headers);
   }
 
-  #checkState(): void {
+  #checkState(headers: IncomingHttpHeaders): void {
+    const { preparation = null } = this.#services;
     const { state } = this.#services.database;
     if (this.#isStopping || state === 'stopping') {
       throw new SagittaError('stopping', 'The service is stopping; retry with another instance.');
@@ -285,6 +287,13 @@ export class RequestPipeline {
       throw new SagittaError(
         'starting',
         'The service is loading its data; /readyz reports when it is ready.',
+      );
+    }
+    if (preparation === null || preparation.isDone) return;
+    if (headers[PREPARATION_HEADER] !== preparation.token) {
+      throw new SagittaError(
+        'starting',
+        'The service is loading its sample data; /readyz reports when it is ready.',
       );
     }
   }

@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import type { ErrorCode } from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
 import type { Logger } from '../common/logger.js';
+import type { Preparation } from '../common/preparation.js';
 import type { BackupService } from '../database/backup.js';
 import type { Database } from '../database/database.js';
 import type { WorkerPool } from '../platform/pool.js';
@@ -35,6 +36,8 @@ export interface RouteServices {
   readonly defaultCollection: string | null;
   /** Null for a process that is alone. */
   readonly forwarding: Forwarding | null;
+  /** Null, or absent, for a service that is used as it is. */
+  readonly preparation?: Preparation | null;
   /** Whether the service is stopping: long requests should end soon. */
   readonly isStopping: () => boolean;
 }

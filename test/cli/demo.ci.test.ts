@@ -38,6 +38,21 @@ describe('the demo on a new data directory, and on it again', () => {
     await first.waitFor(/^Created the data directory .*demo-data\.$/m);
   });
 
+  it('the demo says that it loads, and others are told so meanwhile', async () => {
+    const other = await makeFolder();
+    const demo = start(['demo'], { env: serverVariables(join(other.path, 'data')) });
+    const [, url] = await demo.waitFor(/^Sagitta starts on (\S+), and answers 503 until/m);
+    const reply = await fetch(`${url}/v1/collections/wordnet`);
+    const { code } = (await reply.json()) as { code?: string };
+    // A fast machine may have loaded all of it by now.
+    const isLoaded = reply.status === 200;
+    if (!isLoaded) assert.deepEqual([reply.status, code], [503, 'starting']);
+    await demo.waitFor(/is kept\.\n/);
+    assert.equal((await fetch(`${url}/readyz`)).status, 200);
+    await stop(demo);
+    await other.remove();
+  });
+
   it('the demo loads both samples', async () => {
     await first.waitFor(/Loaded 4 200 vectors/);
     await first.waitFor(/Loaded 1 797 vectors into the collection digits/);

@@ -2,6 +2,7 @@
 // the address of the console and queries to paste. Most settings come from the environment, as for
 // `serve`.
 
+import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import {
@@ -11,6 +12,8 @@ import {
   SagittaClientError,
 } from '../../client/client.js';
 import { packageFile } from '../../common/package-files.js';
+import { PREPARATION_HEADER } from '../../common/preparation.js';
+import type { RunningServer } from '../../main.js';
 import { describeSettings } from '../../platform/config.js';
 import { openPage } from '../browser.js';
 import { serverEnvironment } from '../connection.js';
@@ -68,17 +71,35 @@ export function defineDemo(command: Command): void {
   command.addHelpText('after', EXAMPLES).action(async ({ open, ...overrides }: DemoOptions) => {
     const logLevel = serverEnvironment().SAGITTA_LOG_LEVEL ?? 'warn';
     const config = readConfig({ logLevel, ...overrides });
-    await serve(config, async (server) => {
+    // Until the samples are there, others would find collections missing, or a part of them.
+    const preparation = { isDone: false, token: randomUUID() };
+    const prepare = async (server: RunningServer) => {
+      process.stdout.write(
+        `Sagitta starts on ${server.url}, and answers 503 until the samples are loaded.\n`,
+      );
       await server.loaded;
-      // No retries: the server runs in this process and rejects requests only while stopping.
-      const client = createClient({ baseUrl: server.url, retry: { attemptsMax: 1 } });
+      const client = createClient({
+        baseUrl: server.url,
+        // No retries: the server runs in this process and rejects requests only while stopping.
+        retry: { attemptsMax: 1 },
+        fetch(url, init) {
+          const headers = new Headers(init?.headers);
+          headers.set(PREPARATION_HEADER, preparation.token);
+          return fetch(url, { ...init, headers });
+        },
+      });
       await loadSamples(client).catch((error: unknown) => {
         throw needsCredentials(error) ? new CliError(NEEDS_CREDENTIALS) : error;
       });
+      preparation.isDone = true;
+    };
+    const onReady = async (server: RunningServer) => {
+      await prepare(server);
       const consoleUrl = config.isConsoleServed ? `${server.url}/console/` : null;
       process.stdout.write(welcome(server.url, consoleUrl));
       if (open === true) await openConsole(consoleUrl);
-    });
+    };
+    await serve(config, onReady, { preparation });
   });
 }
 

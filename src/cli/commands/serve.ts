@@ -7,7 +7,7 @@ import { isatty } from 'node:tty';
 import { type Command, Option } from 'commander';
 import { SagittaError } from '../../common/errors.js';
 import { DEFAULT_LIMITS } from '../../common/limits.js';
-import type { RunningServer } from '../../main.js';
+import type { RunningServer, startServer } from '../../main.js';
 import {
   type Config,
   describeSettings,
@@ -73,13 +73,14 @@ export function readConfig(overrides: Record<string, string>): Config {
 export async function serve(
   config: Config,
   onReady: (server: RunningServer) => void | Promise<void>,
+  options: Parameters<typeof startServer>[1] = {},
 ): Promise<void> {
   requireFiles();
   const stopping = waitForSignal();
   // Loaded only here, so that the other commands start in half the time.
-  const { startServer } = await import('../../main.js');
+  const { startServer: start } = await import('../../main.js');
   const isNew = !existsSync(config.dataDir);
-  const server = await startServer(config);
+  const server = await start(config, options);
   if (isNew) process.stdout.write(`Created the data directory ${resolve(config.dataDir)}.\n`);
   try {
     const ending = Promise.race([stopping, server.failed.then(failForDisk)]);

@@ -64,7 +64,9 @@ export function serviceRoutes(
       reply: schemas.ready,
       otherReply: { status: 503, description: 'Starting or stopping.' },
       handle({ principal }) {
-        const state = services.isStopping() ? 'stopping' : database.state;
+        const isPrepared = services.preparation?.isDone ?? true;
+        const ownState = database.state === 'ready' && !isPrepared ? 'starting' : database.state;
+        const state = services.isStopping() ? 'stopping' : ownState;
         const body = {
           status: state,
           ...(state === 'ready' ? {} : { reason: reasonOf(state, database) }),
@@ -105,6 +107,7 @@ export function serviceRoutes(
 
 /** Counts only: a probe has no credential, and must not learn the names of collections. */
 function reasonOf(state: 'starting' | 'stopping', database: Database): string {
+  if (state === 'starting' && database.state === 'ready') return 'Its sample data is being loaded.';
   if (state === 'stopping') return 'It finishes what it has accepted, and takes nothing new.';
   const { collections } = database.listCollections(ALL);
   const loadedCount = collections.filter(({ status }) => status !== 'loading').length;
