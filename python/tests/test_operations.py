@@ -31,6 +31,7 @@ CALLS: dict[str, Callable[[Sagitta], Any]] = {
     "moveCollection": lambda c: c.collections.move("a", from_node="n1", to_node="n2"),
     "writeVectors": lambda c: c.collection("a").upsert([VECTOR]),
     "listVectorsInCollection": lambda c: c.collection("a").list(),
+    "listVectorsByBody": lambda c: c.collection("a").list(filter={"x": "y" * 2_000}),
     "putVector": lambda c: c.default_collection.put(VECTOR),
     "putVectorInCollection": lambda c: c.collection("a").put(VECTOR),
     "patchVector": lambda c: c.collection("a").patch("v", metadata={}),

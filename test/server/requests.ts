@@ -129,6 +129,11 @@ export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
   },
   listVectors: { needs: 'vectors:read named', url: '/vectors?collection=catalog-1' },
   listVectorsInCollection: { needs: 'vectors:read path', url: '/collections/catalog-1/vectors' },
+  listVectorsByBody: {
+    needs: 'vectors:read path',
+    url: '/collections/catalog-1/vectors/list',
+    body: { limit: 1 },
+  },
   countVectors: { needs: 'vectors:read path', url: '/collections/catalog-1/count', body: {} },
   query: {
     needs: 'vectors:read named',

@@ -62,6 +62,9 @@ class ListOptions(ListAllOptions, total=False):
     cursor: str | None
 
 
+URL_FILTER_BYTES_MAX = 2_000
+
+
 class SharedFlows(Group):
     """What the default collection has, too. Throws `collection_required` without one."""
 
@@ -132,7 +135,13 @@ class SharedFlows(Group):
         return pages(first, lambda page: self._list(page, asked))
 
     def _list(self, page: Mapping[str, Any], asked: object) -> Flow[Any]:
-        reply = yield from self._core.get(f"{self._root}/vectors", wire_include(page))
+        request = wire_include(page)
+        # The server takes 128 KB of headers, and proxies less.
+        is_long = len(encode_json(page.get("filter"))) > URL_FILTER_BYTES_MAX
+        if is_long and self._root:
+            reply = yield from self._core.read(f"{self._root}/vectors/list", request)
+        else:
+            reply = yield from self._core.get(f"{self._root}/vectors", request)
         read_rows(reply["vectors"], asked)
         return reply
 

@@ -39,10 +39,10 @@ function listRoutes(services: RouteServices): Route[] {
   const writePage = createPageWriter(vectors.list);
 
   async function listPage(
-    request: RequestContext<z.output<typeof vectors.listQuery>>,
+    request: RequestContext<unknown>,
     collectionId: string,
+    query: z.output<typeof vectors.listQuery>,
   ): Promise<StoredReply> {
-    const { query } = request;
     // With values, a page costs as much as its vectors.
     if (query.include_values) request.charge(query.limit ?? limits.pageLimitDefault);
     // The first page sorts by a column of all vectors for each key.
@@ -75,7 +75,7 @@ function listRoutes(services: RouteServices): Route[] {
     reply: vectors.list,
     errors: LIST_ERRORS,
     handle: (request) =>
-      listPage(request, collectionInPath(services, request, request.query.cursor)),
+      listPage(request, collectionInPath(services, request, request.query.cursor), request.query),
   });
 
   const listAnywhere = defineRoute({
@@ -95,11 +95,28 @@ function listRoutes(services: RouteServices): Route[] {
       const named = { inBody: undefined, inQuery, cursor };
       const id = chooseCollection(services, request, named);
       request.requireHeld([id]);
-      return listPage(request, id);
+      return listPage(request, id, request.query);
     },
   });
 
-  return [list, listAnywhere];
+  const listByBody = defineRoute({
+    method: 'POST',
+    path: '/collections/{id}/vectors/list',
+    operationId: 'listVectorsByBody',
+    tag: 'Vectors',
+    summary: 'List vectors by a filter that is too long for a URL',
+    access: { scope: 'vectors:read', on: 'path' },
+    description: `As the list by GET, and each takes the cursors of the other. ${LIST_DESCRIPTION}`,
+    body: vectors.listBody,
+    reply: vectors.list,
+    errors: LIST_ERRORS,
+    async handle(request) {
+      const body = await readJsonBody(services, request, vectors.listBody);
+      return listPage(request, collectionInPath(services, request, body.cursor), body);
+    },
+  });
+
+  return [list, listAnywhere, listByBody];
 }
 
 function getVector(services: RouteServices): Route {

@@ -308,6 +308,11 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     }),
     listQuery: z.strictObject(listMembers),
     listQueryAnywhere: z.strictObject({ collection, ...listMembers }),
+    listBody: z.strictObject(listMembers).meta({
+      id: 'VectorListRequest',
+      description: 'A page of a list; the members are the parameters of the list by GET.',
+      examples: [{ filter: { year: { $in: [2021, 2022] } }, limit: 2 }],
+    }),
     fetch: z
       .strictObject({
         ids: basics.vectorIds(limits.pageLimitMax).meta({ description: 'The vectors to read.' }),
