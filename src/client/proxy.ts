@@ -13,7 +13,7 @@ interface NodeProcess {
 }
 
 /** Of this process; undefined in browsers, and where the environment may not be read. */
-export function proxyRuntime(): ProxyRuntime | undefined {
+function proxyRuntime(): ProxyRuntime | undefined {
   const { process } = globalThis as { readonly process?: NodeProcess };
   try {
     const environment = process?.env;

@@ -32,12 +32,12 @@ export interface SharedRoutes<Metadata extends object = JsonObject> {
   /** Replaces the whole vector or creates it. */
   put(vector: VectorInput<Metadata> & { id: string }, options?: CallOptions): Promise<PutReply>;
   /** One page, in insertion order or as `sort` says. */
-  list<Asked extends PlainValues = false, Included extends IncludeMetadata = true>(
+  list<Asked extends PlainValues = false, Included extends IncludeMetadata<Metadata> = true>(
     request?: ListRequest<Metadata, Asked, Included>,
     options?: CallOptions,
   ): Promise<VectorPage<ReadVector<Metadata, Asked, Included>>>;
   /** The nearest vectors, best first: `top_k` of them (10), or with `limit` alone a page of all. */
-  query<Asked extends IncludeValues = false, Included extends IncludeMetadata = false>(
+  query<Asked extends IncludeValues = false, Included extends IncludeMetadata<Metadata> = false>(
     request: QueryRequest<Metadata, Asked, Included>,
     options?: CallOptions,
   ): Promise<QueryReply<FoundMatch<Metadata, Asked, Included>>>;
@@ -45,7 +45,10 @@ export interface SharedRoutes<Metadata extends object = JsonObject> {
    * All pages, from the snapshot that the first one opened: of all vectors that the query ranks, unless `top_k`,
    * `score_threshold` or a cursor bounds them. `limit` is the page size (100).
    */
-  queryPages<Asked extends IncludeValues = false, Included extends IncludeMetadata = false>(
+  queryPages<
+    Asked extends IncludeValues = false,
+    Included extends IncludeMetadata<Metadata> = false,
+  >(
     request: QueryRequest<Metadata, Asked, Included>,
     options?: CallOptions,
   ): AsyncIterable<QueryReply<FoundMatch<Metadata, Asked, Included>>>;

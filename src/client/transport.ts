@@ -33,6 +33,7 @@ import {
   streamUpload,
   type Upload,
 } from './upload.js';
+import { pointerTo } from './values.js';
 
 /** The server's request deadline is 30 s; a reply that has not arrived after twice that is lost. */
 const DEFAULT_TIMEOUT_MS = 60_000;
@@ -73,13 +74,16 @@ interface StreamBody {
   readonly contentType: string;
 }
 
+type Parameter = string | number | boolean;
+
 interface TransportRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Path below `/v1`, already encoded. */
   readonly path: string;
   /** The path is at the root instead, as for probes. */
   readonly isOperational?: boolean;
-  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  /** Arrays are sent as JSON. */
+  readonly query?: Readonly<Record<string, Parameter | readonly string[] | undefined>>;
   /** Sent as JSON; a string is already JSON text. */
   readonly body?: object | string;
   /** A streamed body, in place of `body`. */
@@ -351,7 +355,9 @@ function rootOf(baseUrl: string): string {
 function queryString({ query = {} }: TransportRequest): string {
   const parameters = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined) parameters.set(name, String(value));
+    if (value === undefined) continue;
+    const text = Array.isArray(value) ? encodeJson(value, pointerTo('', name)) : String(value);
+    parameters.set(name, text);
   }
   return parameters.size === 0 ? '' : `?${parameters}`;
 }

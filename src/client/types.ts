@@ -102,16 +102,33 @@ export type ValuesOf<Requested extends IncludeValues> = Requested extends 'float
     ? string
     : readonly number[];
 
-/** What `include_metadata` asks for. */
-export type IncludeMetadata = boolean;
+/** What `include_metadata` asks for: all metadata, none, or the paths that are named. */
+export type IncludeMetadata<Metadata extends object = JsonObject> =
+  | boolean
+  | readonly MetadataPath<Metadata>[];
 
 /** The members that are in a reply for certain, by what was requested. */
 type Present<Metadata, Asked extends IncludeValues, Included extends IncludeMetadata> = ([
   Included,
 ] extends [true]
   ? { readonly metadata: Metadata }
-  : unknown) &
+  : [Included] extends [readonly string[]]
+    ? { readonly metadata: Metadata }
+    : unknown) &
   ([Asked] extends [false] ? unknown : WithValues<Asked>);
+
+/** Of a request for paths, the metadata that has these. */
+type Selected<Metadata, Included extends IncludeMetadata> = Included extends readonly string[]
+  ? PartOf<Metadata>
+  : Metadata;
+
+type PartOf<Value> = string extends keyof Value
+  ? Value
+  : Value extends readonly unknown[]
+    ? Value
+    : Value extends object
+      ? { readonly [Name in keyof Value]?: PartOf<Value[Name]> }
+      : Value;
 
 /** A request whose option is known only when the program runs may have no values. */
 type WithValues<Asked extends IncludeValues> = [false] extends [Asked]
@@ -132,7 +149,8 @@ export type ReadVector<
   Metadata = JsonObject,
   Asked extends IncludeValues = IncludeValues,
   Included extends IncludeMetadata = IncludeMetadata,
-> = StoredVector<Metadata, ValuesOf<Asked>> & Present<Metadata, Asked, Included>;
+> = StoredVector<Selected<Metadata, Included>, ValuesOf<Asked>> &
+  Present<Selected<Metadata, Included>, Asked, Included>;
 
 export interface FetchReply<Vector = StoredVector> extends Omit<wire.FetchReply, 'vectors'> {
   readonly vectors: readonly Vector[];
@@ -232,7 +250,7 @@ export type AggregateRequest<Metadata extends object = JsonObject> = Omit<
 export interface ListRequest<
   Metadata extends object = JsonObject,
   Requested extends PlainValues = PlainValues,
-  Included extends IncludeMetadata = IncludeMetadata,
+  Included extends IncludeMetadata<Metadata> = IncludeMetadata<Metadata>,
 > {
   readonly limit?: number;
   readonly offset?: number;
@@ -283,7 +301,7 @@ type Ranked =
 export interface QueryMembers<
   Metadata extends object = JsonObject,
   Requested extends IncludeValues = IncludeValues,
-  Included extends IncludeMetadata = IncludeMetadata,
+  Included extends IncludeMetadata<Metadata> = IncludeMetadata<Metadata>,
 > extends Omit<
       wire.Query<VectorValues, Filter<Metadata>>,
       'include_values' | 'include_metadata' | 'sort' | 'group_by' | keyof Summaries<Metadata>
@@ -305,7 +323,7 @@ type ExactlyOne<Members, Names extends keyof Members> = {
 export type QueryRequest<
   Metadata extends object = JsonObject,
   Requested extends IncludeValues = IncludeValues,
-  Included extends IncludeMetadata = IncludeMetadata,
+  Included extends IncludeMetadata<Metadata> = IncludeMetadata<Metadata>,
 > = Omit<QueryMembers<Metadata, Requested, Included>, Ranked> &
   (
     | ExactlyOne<Pick<QueryMembers<Metadata>, Ranked>, Ranked>
@@ -323,7 +341,8 @@ export type FoundMatch<
   Metadata = JsonObject,
   Asked extends IncludeValues = IncludeValues,
   Included extends IncludeMetadata = IncludeMetadata,
-> = Match<Metadata, ValuesOf<Asked>> & Present<Metadata, Asked, Included>;
+> = Match<Selected<Metadata, Included>, ValuesOf<Asked>> &
+  Present<Selected<Metadata, Included>, Asked, Included>;
 
 export interface QueryReply<Found = Match> extends Omit<wire.QueryReply, 'matches'> {
   /** The nearest first, or as `sort` says. */

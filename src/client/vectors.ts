@@ -116,13 +116,13 @@ export interface Vectors<Metadata extends object = JsonObject>
     options?: CallOptions & { ifMatch?: string },
   ): Promise<PatchReply>;
   /** One vector. Throws `vector_not_found`. */
-  get<Asked extends PlainValues = true, Included extends IncludeMetadata = true>(
+  get<Asked extends PlainValues = true, Included extends IncludeMetadata<Metadata> = true>(
     vectorId: string,
     include?: Include<Asked, Included>,
     options?: CallOptions,
   ): Promise<ReadVector<Metadata, Asked, Included>>;
   /** The vectors in the order of the ids; missing ids are listed in `not_found`. */
-  fetch<Asked extends PlainValues = true, Included extends IncludeMetadata = true>(
+  fetch<Asked extends PlainValues = true, Included extends IncludeMetadata<Metadata> = true>(
     ids: readonly string[],
     include?: Include<Asked, Included>,
     options?: CallOptions,
@@ -144,12 +144,12 @@ export interface Vectors<Metadata extends object = JsonObject>
     options?: WriteOptions & { limit?: number },
   ): Promise<UpdateManyReply>;
   /** All pages, from the snapshot that the first one opened. */
-  listPages<Asked extends PlainValues = false, Included extends IncludeMetadata = true>(
+  listPages<Asked extends PlainValues = false, Included extends IncludeMetadata<Metadata> = true>(
     request?: ListRequest<Metadata, Asked, Included>,
     options?: CallOptions,
   ): AsyncIterable<VectorPage<ReadVector<Metadata, Asked, Included>>>;
   /** As `listPages`, one vector at a time. `limit` is the page size (100). */
-  listAll<Asked extends PlainValues = false, Included extends IncludeMetadata = true>(
+  listAll<Asked extends PlainValues = false, Included extends IncludeMetadata<Metadata> = true>(
     request?: ListRequest<Metadata, Asked, Included>,
     options?: CallOptions,
   ): AsyncIterable<ReadVector<Metadata, Asked, Included>>;
@@ -163,12 +163,15 @@ export interface Vectors<Metadata extends object = JsonObject>
    * As `queryPages`, one match at a time: all of the collection, with `score_threshold` those with at least that score,
    * with `top_k` so many.
    */
-  queryAll<Asked extends IncludeValues = false, Included extends IncludeMetadata = false>(
+  queryAll<Asked extends IncludeValues = false, Included extends IncludeMetadata<Metadata> = false>(
     request: QueryRequest<Metadata, Asked, Included>,
     options?: CallOptions,
   ): AsyncIterable<FoundMatch<Metadata, Asked, Included>>;
   /** Runs up to 1 024 queries on one snapshot; the replies are in the order of the queries. */
-  queryBatch<Asked extends IncludeValues = false, Included extends IncludeMetadata = false>(
+  queryBatch<
+    Asked extends IncludeValues = false,
+    Included extends IncludeMetadata<Metadata> = false,
+  >(
     queries: readonly QueryRequest<Metadata, Asked, Included>[],
     options?: CallOptions,
   ): Promise<readonly QueryReply<FoundMatch<Metadata, Asked, Included>>[]>;

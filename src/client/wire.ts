@@ -526,8 +526,11 @@ export interface Query<Values = readonly number[], Filter = JsonObject> {
    * matches.
    */
   readonly filter?: Filter;
-  /** Whether matches have their metadata. By default `false`. */
-  readonly include_metadata?: boolean;
+  /**
+   * Whether matches have their metadata; a list of paths for these alone, with the objects that
+   * they are in. By default `false`.
+   */
+  readonly include_metadata?: boolean | readonly string[];
   /** `base64` returns vectors as base64 of little-endian float32. By default `false`. */
   readonly include_values?: boolean | 'base64';
   /** Sorts the `top_k` nearest vectors, at most 10000, in another order. */

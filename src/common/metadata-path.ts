@@ -30,6 +30,19 @@ export function resolvePath(document: JsonObject, path: string): Json | undefine
   return undefined;
 }
 
+/** The keys, from the outermost on, of the value that `resolvePath` returns; undefined without one. */
+export function resolveKeys(document: JsonObject, path: string): readonly string[] | undefined {
+  if (Object.hasOwn(document, path)) return [path];
+  for (let end = path.lastIndexOf('.'); end >= 0; end = path.lastIndexOf('.', end - 1)) {
+    const key = path.slice(0, end);
+    const value = Object.hasOwn(document, key) ? document[key] : undefined;
+    const rest = isJsonObject(value) ? resolveKeys(value, path.slice(end + 1)) : undefined;
+    if (rest !== undefined) return [key, ...rest];
+    if (end === 0) break;
+  }
+  return undefined;
+}
+
 /**
  * Calls `visit` for every path of the document, objects included. A path may be visited more than
  * once; the last visit is the one that `resolvePath` returns.

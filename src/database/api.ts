@@ -14,6 +14,7 @@ import type {
   SparseVectors,
   VectorShape,
 } from '../common/types.js';
+import type { IncludeMetadata } from './collection/selected-metadata.js';
 import type { ListSortKey } from './order/order-rows.js';
 import type { Page } from './query/query-api.js';
 import type { Warning } from './unknown-paths.js';
@@ -231,7 +232,7 @@ export interface VectorRecord {
 
 export interface Include {
   readonly values: boolean;
-  readonly metadata: boolean;
+  readonly metadata: IncludeMetadata;
   readonly sequence?: boolean;
   readonly expiry?: boolean;
 }
@@ -246,7 +247,7 @@ export interface ListRequest {
   readonly sort?: readonly ListSortKey[] | undefined;
   /** Absent: as on the first page when there is a cursor, else metadata only. */
   readonly includeValues?: boolean | undefined;
-  readonly includeMetadata?: boolean | undefined;
+  readonly includeMetadata?: IncludeMetadata | undefined;
 }
 
 export interface ListReply extends Page {

@@ -244,8 +244,8 @@ function describeQuery(route: Route, components: Components): Described[] {
     return {
       name,
       in: 'query',
-      description: isJson ? `${description} As JSON text.` : description,
-      schema: isJson ? jsonText(rest) : rest,
+      description: `${description}${isJson ? ' As JSON text.' : rest.anyOf === undefined ? '' : ' A list is JSON text.'}`,
+      schema: isJson ? jsonText(rest) : withJsonText(rest),
       ...(example === undefined ? {} : { example: isJson ? JSON.stringify(example) : example }),
     };
   });
@@ -257,6 +257,13 @@ function describeQuery(route: Route, components: Components): Described[] {
  */
 function jsonText(schema: JsonSchema): JsonSchema {
   return { type: 'string', 'x-json-schema': schema };
+}
+
+/** With the arrays among the kinds that a parameter may have as text. */
+function withJsonText({ anyOf, ...rest }: JsonSchema): JsonSchema {
+  if (anyOf === undefined) return rest;
+  const kinds = anyOf.map((kind) => (kind.type === 'array' ? jsonText(kind) : kind));
+  return { ...rest, anyOf: kinds };
 }
 
 /** The first example of the schema, or of the one that it refers to. */

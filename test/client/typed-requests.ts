@@ -32,6 +32,17 @@ export async function compiled(client: Client, senses: Vectors<Sense>): Promise<
   // @ts-expect-error: it was not asked for
   const listed: number | undefined = bare?.metadata.year;
 
+  const part = (await senses.query({ vector, include_metadata: ['lemma', 'author.name'] })).matches;
+  const parts: (string | undefined)[] = part.map(({ metadata }) => metadata.lemma);
+  const names = (await senses.get('a', { include_metadata: ['author.name'] })).metadata.author
+    ?.name;
+  // @ts-expect-error: of a request for paths any member may be missing
+  const certain: string[] = part.map(({ metadata }) => metadata.lemma);
+  // @ts-expect-error: a misspelt path
+  await senses.query({ vector, include_metadata: ['lema'] });
+  // @ts-expect-error: a misspelt path
+  await senses.list({ include_metadata: ['lema'] });
+
   await senses.query({
     vector,
     group_by: 'author.name',
@@ -79,5 +90,18 @@ export async function compiled(client: Client, senses: Vectors<Sense>): Promise<
   await docs.queryBatch([both]);
   // @ts-expect-error: a misspelt member
   await docs.query({ vector, topK: 5 });
-  return [kept, lemmas, without, perhaps, floats, numbers, rows, years, listed];
+  return [
+    parts,
+    names,
+    certain,
+    kept,
+    lemmas,
+    without,
+    perhaps,
+    floats,
+    numbers,
+    rows,
+    years,
+    listed,
+  ];
 }

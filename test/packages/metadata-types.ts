@@ -16,9 +16,12 @@ type Articles = Vectors<Article>;
 type Fits<Given, Wanted> = [Given] extends [Wanted] ? true : false;
 type Same<Left, Right> = [Left, Right] extends [Right, Left] ? true : false;
 
-type Found = Awaited<ReturnType<Articles['query']>>['matches'][number]['metadata'];
-type Fetched = Awaited<ReturnType<Articles['fetch']>>['vectors'][number]['metadata'];
-type Listed = Awaited<ReturnType<Articles['list']>>['vectors'][number]['metadata'];
+declare const articles: Articles;
+type Found = Awaited<ReturnType<typeof articles.query<false, true>>>['matches'][number]['metadata'];
+type Fetched = Awaited<
+  ReturnType<typeof articles.fetch<true, true>>
+>['vectors'][number]['metadata'];
+type Listed = Awaited<ReturnType<typeof articles.list<false, true>>>['vectors'][number]['metadata'];
 type Written = Parameters<Articles['upsert']>[0][number]['metadata'];
 type Untyped = Awaited<ReturnType<Vectors['query']>>['matches'][number]['metadata'];
 
@@ -31,8 +34,8 @@ export const METADATA_AGREES: readonly true[] = [
 ];
 
 /** The functions for Arrow take the type from the collection. */
-export const exportRecent = (articles: Articles) =>
-  exportBatches(articles, { filter: { year: { $gte: 2020 } } });
+export const exportRecent = (all: Articles) =>
+  exportBatches(all, { filter: { year: { $gte: 2020 } } });
 export const exportAny = (vectors: Vectors) => exportBatches(vectors, { filter: { anything: 1 } });
 
 export const FILTERS_AGREE: readonly true[] = [

@@ -1015,8 +1015,10 @@ class VectorFetch(TypedDict):
     """Whether to return `values`, and `vectors` and `sparse_vectors` if there are any. By default
     `true`.
     """
-    include_metadata: NotRequired[bool]
-    """Whether to return `metadata`. By default `true`."""
+    include_metadata: NotRequired[bool | Sequence[str]]
+    """Whether to return `metadata`; a list of paths for these alone, with the objects that they are
+    in. By default `true`.
+    """
     include_sequence: NotRequired[bool]
     """Whether to return `sequence`. By default `false`."""
 
@@ -1287,8 +1289,10 @@ class Query(TypedDict):
     """Applied to the whole collection before scoring: the reply has min(top_k, vectors that pass)
     matches.
     """
-    include_metadata: NotRequired[bool]
-    """Whether matches have their metadata. By default `false`."""
+    include_metadata: NotRequired[bool | Sequence[str]]
+    """Whether matches have their metadata; a list of paths for these alone, with the objects that
+    they are in. By default `false`.
+    """
     include_values: NotRequired[IncludeValues]
     """`base64` returns vectors as base64 of little-endian float32. By default `false`."""
     sort: NotRequired[Sequence[SortKey]]
@@ -1524,8 +1528,10 @@ class QueryAnywhere(TypedDict):
     """Applied to the whole collection before scoring: the reply has min(top_k, vectors that pass)
     matches.
     """
-    include_metadata: NotRequired[bool]
-    """Whether matches have their metadata. By default `false`."""
+    include_metadata: NotRequired[bool | Sequence[str]]
+    """Whether matches have their metadata; a list of paths for these alone, with the objects that
+    they are in. By default `false`.
+    """
     include_values: NotRequired[IncludeValues]
     """`base64` returns vectors as base64 of little-endian float32. By default `false`."""
     sort: NotRequired[Sequence[SortKey]]

@@ -15,6 +15,7 @@ import { type Expiries, NEVER } from './expiries.js';
 import type { FileGuard } from './file-guard.js';
 import type { CollectionDefinition } from './manifest.js';
 import type { RowAddress, Rows } from './rows.js';
+import { type IncludeMetadata, selectMetadata } from './selected-metadata.js';
 import { type Snapshot, takeSnapshot } from './snapshot.js';
 import { type Followed, type RecordMark, type Write, Writer } from './writer.js';
 
@@ -211,10 +212,20 @@ export class Collection {
       id: segment.id(row),
       version: this.version({ segment, row }),
       ...(include.values ? this.valuesOf({ segment, row }) : {}),
-      ...(include.metadata ? { metadata: segment.metadata(row) } : {}),
+      ...this.metadataOf({ segment, row }, include.metadata),
       ...(include.expiry ? this.#expiryOf({ segment, row }) : {}),
       ...(include.sequence ? { sequence: segment.insertedSequence(row) } : {}),
     };
+  }
+
+  /** As it was written, or the paths of it that are read; nothing where none is. */
+  metadataOf(
+    { segment, row }: RowAddress,
+    include: IncludeMetadata,
+  ): { readonly metadata?: string } {
+    if (include === false) return {};
+    const text = segment.metadata(row);
+    return { metadata: include === true ? text : selectMetadata(text, include) };
   }
 
   /** Nothing for a vector that does not expire. */

@@ -7,6 +7,7 @@ import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { SagittaError } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
+import type { IncludeMetadata } from '../collection/selected-metadata.js';
 import type { ListSortKey } from '../order/order-rows.js';
 import type { Diversity } from './diversify.js';
 import type { GroupingRequest } from './group-stage.js';
@@ -33,7 +34,7 @@ interface CursorBase {
   readonly openedAtMs: number;
   readonly filter: JsonObject | null;
   readonly limit: number;
-  readonly includeMetadata: boolean;
+  readonly includeMetadata: IncludeMetadata;
 }
 
 export interface ListCursor extends CursorBase {

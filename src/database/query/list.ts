@@ -9,6 +9,7 @@ import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { ListReply, ListRequest, VectorRecord } from '../api.js';
 import type { Collection } from '../collection/collection.js';
+import type { IncludeMetadata } from '../collection/selected-metadata.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { observeCursorError, observeCursors } from '../observer.js';
@@ -26,7 +27,7 @@ interface ListPlan {
   readonly sort: readonly ListSortKey[] | null;
   readonly limit: number;
   readonly includeValues: boolean;
-  readonly includeMetadata: boolean;
+  readonly includeMetadata: IncludeMetadata;
   /** The page begins at this place, if not null, … */
   readonly offset: number | null;
   /** … or after this row; null for the first. */

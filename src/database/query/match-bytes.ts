@@ -10,7 +10,7 @@ const MATCH_BYTES = 256;
 export function matchBytesOf(plan: QueryPlan, row: RowSizes): number {
   const count = Math.min(matchCountMax(plan), row.rowCount);
   // Without metadata the ids alone are read, which are short beside what every match takes.
-  const textBytes = plan.includeMetadata ? row.textBytes : 0;
+  const textBytes = plan.includeMetadata === false ? 0 : row.textBytes;
   const vectorBytes = plan.includeValues === false ? 0 : row.vectorBytes;
   return Math.ceil(count * (MATCH_BYTES + textBytes + vectorBytes));
 }

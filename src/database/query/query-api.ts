@@ -15,6 +15,7 @@ import type {
   HistogramRequest,
   Stats,
 } from '../aggregate/aggregate-api.js';
+import type { IncludeMetadata } from '../collection/selected-metadata.js';
 import type { Warning } from '../unknown-paths.js';
 
 export interface Page {
@@ -117,7 +118,7 @@ export interface QueryRequest extends TargetRequest, AggregationRequest {
   readonly offset?: number | undefined;
   readonly cursor?: string | undefined;
   readonly filter?: JsonObject | undefined;
-  readonly includeMetadata?: boolean | undefined;
+  readonly includeMetadata?: IncludeMetadata | undefined;
   readonly includeValues?: boolean | 'base64' | undefined;
   readonly sort?: readonly SortKey[] | undefined;
   /** A metadata path: `topK`, `limit` and `offset` then count groups of equal values. */

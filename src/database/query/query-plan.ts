@@ -9,6 +9,7 @@ import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { AggregationRequest } from '../aggregate/aggregate-api.js';
 import type { Collection } from '../collection/collection.js';
+import type { IncludeMetadata } from '../collection/selected-metadata.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
 import type { CursorSealer, QueryCursor } from './cursor.js';
 import type { Diversity } from './diversify.js';
@@ -62,7 +63,7 @@ export interface QueryPlan {
   /** The number of best matches that all pages have together; null for all that pass the filter. */
   readonly topK: number | null;
   readonly limit: number;
-  readonly includeMetadata: boolean;
+  readonly includeMetadata: IncludeMetadata;
   readonly includeValues: boolean | 'base64';
   /** Matches on the pages before this one. */
   readonly givenCount: number;

@@ -294,7 +294,7 @@ function toMatch(hit: PageHit, plan: QueryPlan, collection: Collection): Match {
       ? {}
       : // JSON has no infinity.
         { group: typeof group === 'number' ? finite(group) : group }),
-    ...(plan.includeMetadata ? { metadata: segment.metadata(row) } : {}),
+    ...collection.metadataOf({ segment, row }, plan.includeMetadata),
     ...(plan.includeValues === false ? {} : collection.valuesOf({ segment, row })),
   };
 }

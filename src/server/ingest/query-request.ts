@@ -183,5 +183,5 @@ function searchCost(query: QueryRequest, limits: Limits): number {
   const matchCount = Math.max(1, query.limit ?? query.topK ?? pageSize) * (query.groupSize ?? 1);
   const hasValues = (query.includeValues ?? false) !== false;
   if (hasValues) return matchCount;
-  return query.includeMetadata === true ? Math.ceil(matchCount / MATCHES_PER_QUERY) : 1;
+  return (query.includeMetadata ?? false) !== false ? Math.ceil(matchCount / MATCHES_PER_QUERY) : 1;
 }

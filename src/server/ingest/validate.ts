@@ -139,7 +139,7 @@ function readText(text: string, type: string | undefined): unknown {
     return Number(text);
   }
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
-  if (type === 'custom' || type === 'array') {
+  if (type === 'custom' || type === 'array' || type === 'union') {
     try {
       return parseExactJson(text);
     } catch {

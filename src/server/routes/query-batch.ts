@@ -320,7 +320,7 @@ function chunksOf(
     queryIds,
     hasDistance,
     hasGroup: sample.groupBy !== undefined,
-    hasMetadata: sample.includeMetadata === true,
+    hasMetadata: (sample.includeMetadata ?? false) !== false,
     vectors: (sample.includeValues ?? false) === false ? null : session.vectors,
     next: async (cursor, index) => {
       if (isPaged(index)) return null;
@@ -377,7 +377,7 @@ function findArrowIssues(queries: readonly QueryRequest[]): ValidationIssue[] {
     issues.push({ location: rowField(index, member), code: 'invalid_request', detail });
   const [first] = queries;
   const hasValues = ({ includeValues = false }: QueryRequest) => includeValues !== false;
-  const hasMetadata = ({ includeMetadata = false }: QueryRequest) => includeMetadata;
+  const hasMetadata = ({ includeMetadata = false }: QueryRequest) => includeMetadata !== false;
   for (const [i, query] of queries.entries()) {
     if (query.explain === true) report(i, 'explain', 'An Arrow reply cannot contain it.');
     if ((query.groupBy === undefined) !== (first!.groupBy === undefined)) {
@@ -389,7 +389,7 @@ function findArrowIssues(queries: readonly QueryRequest[]): ValidationIssue[] {
       report(i, 'score_stats', 'An Arrow reply cannot contain them.');
     }
     if (hasMetadata(query) !== hasMetadata(first!)) {
-      report(i, 'include_metadata', 'For an Arrow reply it must be the same in all queries.');
+      report(i, 'include_metadata', 'For an Arrow reply all queries must have metadata, or none.');
     }
     if (hasValues(query) !== hasValues(first!)) {
       report(i, 'include_values', 'For an Arrow reply it must be the same in all queries.');

@@ -205,6 +205,10 @@ export function basicSchemas(limits: Limits) {
     description:
       'A text, which the embedding endpoint of the collection turns into the vector; in place of it.',
   });
+  const path = z
+    .string()
+    .max(limits.filterPathCharactersMax)
+    .meta({ description: 'A path in the metadata, as in filters.', examples: ['category'] });
   return {
     embed,
     collectionId,
@@ -220,10 +224,10 @@ export function basicSchemas(limits: Limits) {
     using,
     metadata,
     filter,
-    path: z
-      .string()
-      .max(limits.filterPathCharactersMax)
-      .meta({ description: 'A path in the metadata, as in filters.', examples: ['category'] }),
+    path,
+    includeMetadata: z
+      .union([z.boolean(), z.array(path).min(1).max(limits.filterNodesMax)])
+      .meta({ examples: [true] }),
     /** Names the collection where the path does not. Any string: one that is not an id names no collection. */
     collection: z
       .string()

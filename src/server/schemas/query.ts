@@ -46,10 +46,11 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       description:
         'Applied to the whole collection before scoring: the reply has min(top_k, vectors that pass) matches.',
     }),
-    include_metadata: z
-      .boolean()
-      .optional()
-      .meta({ default: false, description: 'Whether matches have their metadata.' }),
+    include_metadata: basics.includeMetadata.optional().meta({
+      default: false,
+      description:
+        'Whether matches have their metadata; a list of paths for these alone, with the objects that they are in.',
+    }),
     include_values: z
       .union([z.boolean(), z.literal('base64')])
       .meta({
@@ -213,10 +214,9 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       .max(limits.topKMax)
       .optional()
       .meta({ description: 'The number of matches per group.', examples: [3] }),
-    include_metadata: z
-      .boolean()
+    include_metadata: basics.includeMetadata
       .optional()
-      .meta({ description: 'Whether matches have their metadata.' }),
+      .meta({ description: 'Whether matches have their metadata, or the paths that they have.' }),
     include_values: z
       .boolean()
       .optional()

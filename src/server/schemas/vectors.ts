@@ -26,7 +26,10 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     description: 'Whether to return `values`, and `vectors` and `sparse_vectors` if there are any.',
   });
   const includeSequence = z.boolean().meta({ description: 'Whether to return `sequence`.' });
-  const includeMetadata = z.boolean().meta({ description: 'Whether to return `metadata`.' });
+  const includeMetadata = basics.includeMetadata.meta({
+    description:
+      'Whether to return `metadata`; a list of paths for these alone, with the objects that they are in.',
+  });
 
   const ifSequence = z.int().min(0).optional().meta({
     description:

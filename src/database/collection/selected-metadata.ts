@@ -1,0 +1,49 @@
+// Metadata of which a reader wants some paths only: the members that lead to them, in their order and as they were spelled.
+
+import { resolveKeys } from '../../common/metadata-path.js';
+import type { JsonObject } from '../../common/types.js';
+import { readMembers } from '../../formats/json/json-scanner.js';
+
+/** Whether metadata is read, or the paths of it that are. */
+export type IncludeMetadata = boolean | readonly string[];
+
+/** The members of an object that are kept: whole, or of an object in it some. */
+interface Kept extends Map<string, Kept | 'whole'> {}
+
+/** JSON text of the object with these paths alone, of those that it has. */
+export function selectMetadata(text: string, paths: readonly string[]): string {
+  const document = JSON.parse(text) as JsonObject;
+  const kept: Kept = new Map();
+  for (const path of paths) {
+    const keys = resolveKeys(document, path);
+    if (keys !== undefined) keep(kept, keys);
+  }
+  return write(text, kept);
+}
+
+function keep(kept: Kept, keys: readonly string[]): void {
+  let at = kept;
+  for (const [depth, key] of keys.entries()) {
+    const known = at.get(key);
+    if (known === 'whole') return;
+    if (depth === keys.length - 1) {
+      at.set(key, 'whole');
+      return;
+    }
+    const next: Kept = known ?? new Map();
+    at.set(key, next);
+    at = next;
+  }
+}
+
+function write(text: string, kept: Kept): string {
+  const members = kept.size === 0 ? [] : readMembers(text);
+  // Of equal names the last counts, as when the text is parsed.
+  const last = new Map(members.map((member) => [member.name, member]));
+  const texts = [...last.values()].flatMap(({ name, nameText, text: value }) => {
+    const part = kept.get(name);
+    if (part === undefined) return [];
+    return [`${nameText}:${part === 'whole' ? value : write(value, part)}`];
+  });
+  return `{${texts.join(',')}}`;
+}
