@@ -9,7 +9,14 @@ import type { Filter } from './filter.js';
 import { requireKnown } from './known-options.js';
 import { type CallOptions, callOptions, type Requests } from './requests.js';
 import { decodeLines, MEDIA_TYPES, type StreamReply, sequenceOf } from './stream-reply.js';
-import type { JoinRow, StoredVector, VectorInput, WriteMode, WriteStreamReply } from './types.js';
+import type {
+  IncludeMetadata,
+  JoinRow,
+  StoredVector,
+  VectorInput,
+  WriteMode,
+  WriteStreamReply,
+} from './types.js';
 import { type ByteSource, openSource, type Resendable, requireIterable } from './upload.js';
 import { wireVector } from './values.js';
 
@@ -42,7 +49,8 @@ export interface QueryStreamOptions<Metadata extends object = JsonObject> extend
   readonly using?: string;
   readonly metric?: Metric;
   readonly scoreThreshold?: number;
-  readonly includeMetadata?: boolean;
+  /** True for all, or the paths that matches have. */
+  readonly includeMetadata?: IncludeMetadata<Metadata>;
   readonly includeValues?: boolean;
   readonly minSequence?: number;
   /** The vector column; the first of `vector`, `values` and `embedding` when absent. */

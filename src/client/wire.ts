@@ -809,6 +809,12 @@ export interface FacetRequest {
   readonly path: string;
   /** The number of values to return. By default `10`. */
   readonly limit?: number;
+  /**
+   * Whether the conditions of the filter on this path are left out for this facet, so that it
+   * also has the values that were not chosen. For the other facets and the rest of the reply
+   * they count. By default `false`.
+   */
+  readonly ignore_own_filter?: boolean;
 }
 
 /** A path whose numbers are summarized. */

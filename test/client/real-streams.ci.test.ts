@@ -255,6 +255,9 @@ it('batches of queries return the same matches as single queries, as JSON and as
   const expected = alone.flatMap(({ matches }) => matches.map(({ id }) => id));
   assert.deepEqual(ids, expected);
   assert.match(String(batches[0]!.getChild('metadata')!.get(0)), /"even":true/);
+  const some = { ...options, includeMetadata: ['even', 'no'] };
+  const [part] = await collect(queryBatches(vectors, source, some));
+  assert.equal(part!.getChild('metadata')!.get(0), '{"even":true}');
 });
 
 it('replies arrive while queries are still to be sent', { timeout: 60_000 }, async () => {

@@ -1212,6 +1212,11 @@ class FacetRequest(TypedDict):
     """A path in the metadata, as in filters."""
     limit: NotRequired[int]
     """The number of values to return. By default `10`."""
+    ignore_own_filter: NotRequired[bool]
+    """Whether the conditions of the filter on this path are left out for this facet, so that it
+    also has the values that were not chosen. For the other facets and the rest of the reply they
+    count. By default `false`.
+    """
 
 
 class HistogramRequest(TypedDict):

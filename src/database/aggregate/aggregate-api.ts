@@ -10,6 +10,8 @@ export interface FacetRequest {
   readonly path: string;
   /** How many values are returned. */
   readonly limit: number;
+  /** Whether rows are counted that only conditions of the filter on this path exclude. */
+  readonly ignoresOwnFilter?: boolean | undefined;
 }
 
 /** Buckets of equal width between two bounds; an absent bound is the least or the greatest number. */

@@ -1,6 +1,7 @@
 // Facets and stats of the rows that pass a filter, from one snapshot. Segments are counted apart, in
 // parallel, and merged; every result is exact and independent of segments, threads and their order.
 
+import type { JsonObject } from '../../common/types.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import type { Collection } from '../collection/collection.js';
@@ -26,6 +27,7 @@ import {
   toHistogram,
   toStats,
 } from './number-summary.js';
+import { withoutPath } from './own-filter.js';
 
 /** Throws `invalid_filter` and `overloaded`; rejects with the signal's reason. */
 export async function runAggregate(
@@ -41,7 +43,11 @@ export async function runAggregate(
     const node = request.filter === undefined ? null : parseFilter(request.filter, limits);
     const startedAtMs = performance.now();
     const views = await filters.filter(view.snapshot().views, node, signal);
-    const aggregations = await aggregateViews(pool, views, request, signal);
+    const all = view.snapshot().views;
+    const ownViews = await viewsOfFacets(request.facets, request.filter, (filter) =>
+      filters.filter(all, filter && parseFilter(filter, limits), signal),
+    );
+    const aggregations = await aggregateViews(pool, views, request, signal, ownViews);
     observer.aggregated(performance.now() - startedAtMs);
     return {
       count: countVisible(views),
@@ -54,29 +60,73 @@ export async function runAggregate(
   }
 }
 
+/** The rows of facets that ignore their own filter, by path. */
+type OwnViews = ReadonlyMap<string, readonly SegmentView[]>;
+
+/** `select` has the rows that pass a filter; null for all. Facets without conditions of their own are left out. */
+export async function viewsOfFacets(
+  facets: readonly FacetRequest[] = [],
+  filter: JsonObject | null | undefined,
+  select: (filter: JsonObject | null) => Promise<readonly SegmentView[]>,
+): Promise<OwnViews> {
+  if (filter === null || filter === undefined) return new Map();
+  const paths = new Set(facets.filter((facet) => facet.ignoresOwnFilter).map(({ path }) => path));
+  const found = new Map<string, readonly SegmentView[]>();
+  for (const path of paths) {
+    const rest = withoutPath(filter, path);
+    if (rest !== filter) found.set(path, await select(rest));
+  }
+  return found;
+}
+
 /** Of all visible rows of the views. */
 export async function aggregateViews(
   pool: WorkerPool,
   views: readonly SegmentView[],
   { facets, stats }: AggregationRequest,
   signal: AbortSignal | undefined,
+  ownViews: OwnViews = new Map(),
 ): Promise<Aggregations> {
   const targets = views.filter(({ visibleCount }) => visibleCount > 0);
   const rowCount = countVisible(targets);
   const [foundFacets, foundStats] = await Promise.all([
-    facets && findFacets(pool, targets, facets, rowCount, signal),
+    facets && findAllFacets(pool, targets, facets, ownViews, signal),
     stats && findStats(pool, targets, stats, rowCount, signal),
   ]);
   return { facets: foundFacets, stats: foundStats };
+}
+
+/** Those of the same rows in one pass. */
+async function findAllFacets(
+  pool: WorkerPool,
+  views: readonly SegmentView[],
+  facets: readonly FacetRequest[],
+  ownViews: OwnViews,
+  signal: AbortSignal | undefined,
+): Promise<readonly Facet[]> {
+  const isOwn = ({ path, ignoresOwnFilter = false }: FacetRequest) =>
+    ignoresOwnFilter && ownViews.has(path);
+  const common = facets.filter((facet) => !isOwn(facet));
+  const counted = common.length === 0 ? [] : await findFacets(pool, views, common, signal);
+  const found: Facet[] = [];
+  for (const facet of facets) {
+    if (isOwn(facet)) {
+      const own = ownViews.get(facet.path)!.filter(({ visibleCount }) => visibleCount > 0);
+      found.push(...(await findFacets(pool, own, [facet], signal)));
+    } else {
+      found.push(counted[common.indexOf(facet)]!);
+    }
+  }
+  return found;
 }
 
 async function findFacets(
   pool: WorkerPool,
   views: readonly SegmentView[],
   facets: readonly FacetRequest[],
-  rowCount: number,
   signal: AbortSignal | undefined,
 ): Promise<readonly Facet[]> {
+  const rowCount = countVisible(views);
   const work = { values: facets.map(({ path }) => path), numbers: [], buckets: [] };
   const segments = await aggregateSegments(pool, views, work, signal);
   return Promise.all(

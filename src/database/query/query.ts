@@ -3,7 +3,8 @@
 
 import { assert } from '../../common/errors.js';
 import { distanceOf, type SearchHits, type SearchQuery } from '../../engine/core/engine.js';
-import { aggregateViews } from '../aggregate/aggregate.js';
+import { parseFilter } from '../../filter/parse.js';
+import { aggregateViews, viewsOfFacets } from '../aggregate/aggregate.js';
 import type { Aggregations } from '../aggregate/aggregate-api.js';
 import { finite } from '../aggregate/row-set.js';
 import type { CallOptions } from '../api.js';
@@ -113,7 +114,7 @@ export async function answerPlans(
       services,
       signal,
     ),
-    aggregateAll(plans, opened, excluded, services, signal),
+    aggregateAll(view, plans, { opened, excluded }, services, signal),
   ]);
   const searchedAtMs = performance.now();
   const replies = plans.map((plan, i): Omit<QueryReply, 'timings'> => {
@@ -170,20 +171,33 @@ type QueryAggregations = Aggregations & Pick<QueryReply, 'scoreStats'>;
 
 /** The facets and stats of each plan: of the rows that its `total` counts. */
 async function aggregateAll(
+  view: SnapshotView,
   plans: readonly QueryPlan[],
-  opened: readonly OpenPlan[],
-  excluded: readonly (readonly RowAddress[])[],
-  { pool, observer }: DatabaseServices,
+  {
+    opened,
+    excluded,
+  }: {
+    readonly opened: readonly OpenPlan[];
+    readonly excluded: readonly (readonly RowAddress[])[];
+  },
+  services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<readonly QueryAggregations[]> {
+  const { pool, observer, limits } = services;
   return Promise.all(
     plans.map(async (plan, i): Promise<QueryAggregations> => {
       const { aggregation, scoreStats } = plan;
       if (aggregation === null && scoreStats === null) return {};
       const startedAtMs = performance.now();
       const views = excluded[i]!.reduce(withoutRow, opened[i]!.views);
+      // What the query ranks without conditions on the path of a facet.
+      const ownViews = await viewsOfFacets(aggregation?.facets, plan.filter, async (filter) => {
+        const filterNode = filter && parseFilter(filter, limits);
+        const [own] = await openPlans(view, [{ ...plan, filter, filterNode }], services, signal);
+        return excluded[i]!.reduce(withoutRow, own!.views);
+      });
       const [aggregations, foundScores] = await Promise.all([
-        aggregation && aggregateViews(pool, views, aggregation, signal),
+        aggregation && aggregateViews(pool, views, aggregation, signal, ownViews),
         scoreStats && findScoreStats(pool, views, scoredQuery(plan), scoreStats.histogram, signal),
       ]);
       observer.aggregated(performance.now() - startedAtMs);

@@ -124,7 +124,11 @@ export function toAggregation({
   stats,
 }: Pick<AggregateBody, 'facets' | 'stats'>): AggregationRequest {
   return {
-    facets,
+    facets: facets?.map(({ path, limit, ignore_own_filter: ignoresOwnFilter }) => ({
+      path,
+      limit,
+      ignoresOwnFilter,
+    })),
     stats: stats?.map(({ path, histogram }) => ({
       path,
       histogram: toHistogram(histogram),

@@ -223,6 +223,10 @@ export function aggregateSchemas(limits: Limits, basics: BasicSchemas) {
               .max(limits.facetValuesMax)
               .default(Math.min(limits.facetValuesDefault, limits.facetValuesMax))
               .meta({ description: 'The number of values to return.' }),
+            ignore_own_filter: z.boolean().default(false).meta({
+              description:
+                'Whether the conditions of the filter on this path are left out for this facet, so that it also has the values that were not chosen. For the other facets and the rest of the reply they count.',
+            }),
           })
           .meta({
             id: 'FacetRequest',

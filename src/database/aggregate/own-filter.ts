@@ -1,0 +1,43 @@
+// A filter without the conditions on one path: what a facet counts that is to show the values which the filter would hide.
+
+import type { JsonObject } from '../../common/types.js';
+
+/**
+ * The filter without the conditions on this path that all rows have to satisfy; null when none remain, and the filter itself
+ * when it has none of them. Below `$or` and `$not` they go if nothing else is there: a choice between values of the path
+ * is one condition on it.
+ */
+export function withoutPath(filter: JsonObject, path: string): JsonObject | null {
+  const kept: JsonObject = {};
+  let isChanged = false;
+  for (const [name, value] of Object.entries(filter)) {
+    if (name === path || (isBranch(name) && isOnPathOnly(value as Branch, path))) {
+      isChanged = true;
+      continue;
+    }
+    if (name !== '$and') {
+      kept[name] = value;
+      continue;
+    }
+    const parts = value as readonly JsonObject[];
+    const rest = parts.map((part) => withoutPath(part, path));
+    const remaining = rest.filter((part) => part !== null);
+    if (remaining.length > 0) kept.$and = remaining;
+    isChanged ||= rest.some((part, at) => part !== parts[at]);
+  }
+  if (!isChanged) return filter;
+  return Object.keys(kept).length === 0 ? null : kept;
+}
+
+type Branch = JsonObject | readonly JsonObject[];
+
+const isBranch = (name: string) => name === '$and' || name === '$or' || name === '$not';
+
+function isOnPathOnly(branch: Branch, path: string): boolean {
+  const filters = Array.isArray(branch) ? branch : [branch];
+  return filters.every((filter: JsonObject) =>
+    Object.entries(filter).every(
+      ([name, value]) => name === path || (isBranch(name) && isOnPathOnly(value as Branch, path)),
+    ),
+  );
+}
