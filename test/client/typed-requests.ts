@@ -1,7 +1,15 @@
-// What the compiler accepts and refuses of programs that declare their metadata: a line below `@ts-expect-error` that
-// compiles is an error of the build.
+// What the compiler accepts and refuses of programs that declare their metadata. Where a mistake is to be found, the
+// conditional type `Fits` is false.
 
-import type { Client, Match, StoredVector, Vectors } from '../../src/client/client.js';
+import type {
+  AggregateRequest,
+  Client,
+  ListRequest,
+  Match,
+  QueryRequest,
+  StoredVector,
+  Vectors,
+} from '../../src/client/client.js';
 
 interface Sense {
   lemma: string;
@@ -10,17 +18,18 @@ interface Sense {
   tags: string[];
 }
 
+type Fits<Given, Wanted> = [Given] extends [Wanted] ? true : false;
+type WithMetadata = readonly { readonly metadata: Sense }[];
+
 /** Not called: it is compiled. */
 export async function compiled(client: Client, senses: Vectors<Sense>): Promise<unknown[]> {
   const vector = [1, 2];
   const { matches } = await senses.query({ vector, include_metadata: true });
   const kept: Match<Sense>[] = [...matches];
   const lemmas: string[] = matches.map(({ metadata }) => metadata.lemma);
-  // @ts-expect-error: it was not asked for
-  const without: Sense[] = (await senses.query({ vector })).matches.map(({ metadata }) => metadata);
-  const some = (await senses.query({ vector, include_metadata: lemmas.length > 1 })).matches[0];
-  // @ts-expect-error: whether it was asked for is known when the program runs
-  const perhaps: string | undefined = some?.metadata.lemma;
+  const bare = (await senses.query({ vector })).matches;
+  // Whether it was asked for is known when the program runs.
+  const some = (await senses.query({ vector, include_metadata: lemmas.length > 1 })).matches;
   const floats: (Float32Array | undefined)[] = [
     (await senses.query({ vector, include_values: 'float32' })).matches[0]?.values,
     (await senses.get('a', { include_values: 'float32' })).values,
@@ -28,80 +37,64 @@ export async function compiled(client: Client, senses: Vectors<Sense>): Promise<
   const numbers: number = (await senses.get('a')).values.length;
   const rows: StoredVector<Sense>[] = [...(await senses.list()).vectors];
   const years: number[] = (await senses.list()).vectors.map(({ metadata }) => metadata.year);
-  const bare = (await senses.list({ include_metadata: false })).vectors[0];
-  // @ts-expect-error: it was not asked for
-  const listed: number | undefined = bare?.metadata.year;
+  const listed = (await senses.list({ include_metadata: false })).vectors;
 
   const part = (await senses.query({ vector, include_metadata: ['lemma', 'author.name'] })).matches;
   const parts: (string | undefined)[] = part.map(({ metadata }) => metadata.lemma);
   const names = (await senses.get('a', { include_metadata: ['author.name'] })).metadata.author
     ?.name;
-  // @ts-expect-error: of a request for paths any member may be missing
-  const certain: string[] = part.map(({ metadata }) => metadata.lemma);
-  // @ts-expect-error: a misspelt path
-  await senses.query({ vector, include_metadata: ['lema'] });
-  // @ts-expect-error: a misspelt path
-  await senses.list({ include_metadata: ['lema'] });
 
   await senses.query({
     vector,
     group_by: 'author.name',
     facets: [{ path: 'tags' }, { path: 'year', limit: 2 }],
   });
-  await senses.query({
-    vector,
-    top_k: 5,
-    sort: [{ field: 'year', order: 'desc' }, { field: 'score' }],
-  });
+  await senses.query({ vector, top_k: 5, sort: [{ field: 'year' }, { field: 'score' }] });
   await senses.aggregate({ facets: [{ path: 'lemma' }], stats: [{ path: 'year' }] });
   await senses.list({ sort: [{ field: 'author.name' }, { field: '$id' }] });
-  // @ts-expect-error: a misspelt path
-  await senses.query({ vector, group_by: 'lema' });
-  // @ts-expect-error: a misspelt path
-  await senses.query({ vector, facets: [{ path: 'lema' }] });
-  // @ts-expect-error: a misspelt path
-  await senses.query({ vector, stats: [{ path: 'yaer' }] });
-  // @ts-expect-error: a misspelt path
-  await senses.query({ vector, sort: [{ field: 'author.nam' }] });
-  // @ts-expect-error: lists have no scores
-  await senses.list({ sort: [{ field: 'score' }] });
-  // @ts-expect-error: a misspelt path
-  await senses.aggregate({ facets: [{ path: 'lema' }] });
 
   const docs = client.collection('docs');
-  await docs.query({
-    vector,
-    group_by: 'any.path',
-    sort: [{ field: 'other' }],
-    facets: [{ path: 'x' }],
-  });
+  await docs.query({ vector, group_by: 'any.path', facets: [{ path: 'x' }] });
   await docs.query({ id: 'a' });
   await docs.query({ text: { query: 'a' }, limit: 5 });
   await docs.query({ cursor: 'a', include_values: true });
   await docs.query({ vector, cursor: 'a' });
-  // @ts-expect-error: nothing to search by
-  await docs.query({});
-  // @ts-expect-error: nothing to search by
-  await docs.query({ top_k: 5 });
-  // @ts-expect-error: two things to search by
-  await docs.query({ vector, id: 'a' });
-  const both = { text: { query: 'a' }, sparse: { indices: [1], values: [1] } };
-  // @ts-expect-error: two things to search by
-  await docs.queryBatch([both]);
-  // @ts-expect-error: a misspelt member
-  await docs.query({ vector, topK: 5 });
-  return [
-    parts,
-    names,
-    certain,
-    kept,
-    lemmas,
-    without,
-    perhaps,
-    floats,
-    numbers,
-    rows,
-    years,
-    listed,
+  const mistakes: readonly false[] = [
+    false satisfies Fits<typeof bare, WithMetadata>,
+    false satisfies Fits<typeof some, WithMetadata>,
+    false satisfies Fits<typeof listed, WithMetadata>,
+    // Of a request for paths any member may be missing.
+    false satisfies Fits<typeof part, WithMetadata>,
   ];
+  return [mistakes, parts, names, kept, lemmas, floats, numbers, rows, years];
 }
+
+type Query = QueryRequest<Sense>;
+interface ByVector {
+  vector: number[];
+}
+
+export const REQUESTS_FIT: readonly true[] = [
+  true satisfies Fits<ByVector & { group_by: 'author.name'; sort: [{ field: 'score' }] }, Query>,
+  true satisfies Fits<ByVector & { include_metadata: ['lemma'] }, Query>,
+  true satisfies Fits<{ id: 'a'; facets: [{ path: 'tags'; ignore_own_filter: true }] }, Query>,
+  true satisfies Fits<{ cursor: 'a' }, Query>,
+];
+
+export const MISTAKES_ARE_FOUND: readonly false[] = [
+  // Nothing, or two things, to search by.
+  false satisfies Fits<Record<never, never>, Query>,
+  false satisfies Fits<{ top_k: 5 }, Query>,
+  false satisfies Fits<ByVector & { id: 'a' }, Query>,
+  false satisfies Fits<ByVector & { text: { query: 'a' } }, QueryRequest>,
+  // Misspelt paths.
+  false satisfies Fits<ByVector & { group_by: 'lema' }, Query>,
+  false satisfies Fits<ByVector & { facets: [{ path: 'lema' }] }, Query>,
+  false satisfies Fits<ByVector & { stats: [{ path: 'yaer' }] }, Query>,
+  false satisfies Fits<ByVector & { sort: [{ field: 'author.nam' }] }, Query>,
+  false satisfies Fits<ByVector & { include_metadata: ['lema'] }, Query>,
+  false satisfies Fits<{ facets: [{ path: 'lema' }] }, AggregateRequest<Sense>>,
+  false satisfies Fits<{ include_metadata: ['lema'] }, ListRequest<Sense>>,
+  // Lists have no scores.
+  false satisfies Fits<{ sort: [{ field: 'score' }] }, ListRequest<Sense>>,
+];
