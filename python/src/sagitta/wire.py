@@ -999,8 +999,10 @@ class VectorListRequest(TypedDict):
     before vectors without any of them at the path, in both directions; ties in insertion order.
     By default insertion order.
     """
-    include_metadata: NotRequired[bool]
-    """Whether to return `metadata`. By default `true`."""
+    include_metadata: NotRequired[bool | Sequence[str]]
+    """Whether to return `metadata`; a list of paths for these alone, with the objects that they are
+    in. By default `true`.
+    """
     include_values: NotRequired[IncludeValues]
     """Whether to return `values`, and `vectors` and `sparse_vectors` if there are any. By default
     `false`.
