@@ -154,6 +154,36 @@ async def test_more_texts_than_a_request_has(form: Form) -> None:
     assert (last[0].page_content, last[0].metadata) == (texts[-1], {"n": len(texts) - 1})
 
 
+async def test_a_text_is_not_a_list_of_its_characters(form: Form) -> None:
+    await form("add_texts", ["1", "2", "3"], ids=["4", "2", "42"])
+    for method, arguments in (
+        ("delete", ["42"]),
+        ("delete", [b"42"]),
+        ("delete", [{"4": 1}]),
+        ("get_by_ids", ["42"]),
+        ("add_texts", ["12"]),
+        ("add_texts", [["1", "2"], None, "xy"]),
+        ("add_texts", [["1"], {"a": 1}]),
+    ):
+        keywords = {"ids": arguments.pop()} if len(arguments) == 3 else {}
+        with pytest.raises(ValueError, match=r"found (str|bytes|dict) .*, expected"):
+            await form(method, *arguments, **keywords)
+    left = await form("get_by_ids", ["4", "2", "42"])
+    assert [document.id for document in left] == ["4", "2", "42"]
+    assert len(await form("similarity_search", "0", k=9)) == 3
+    await form("delete", (id for id in ["42"]))
+    assert await form("get_by_ids", ["42"]) == []
+
+
+async def test_documents_may_have_no_metadata_but_have_a_text(form: Form) -> None:
+    ids = await form("add_texts", ["0", "1"], [None, {"n": 1}])
+    assert [found.metadata for found in await form("get_by_ids", ids)] == [{}, {"n": 1}]
+    with pytest.raises(ValueError, match=r"metadatas\[1\]: found str 'n', expected a mapping"):
+        await form("add_texts", ["0", "1"], [{}, "n"])
+    with pytest.raises(ValueError, match=r"texts\[0\]: found int 5, expected a text"):
+        await form("add_texts", [5])
+
+
 async def test_wrong_counts_and_reserved_names_are_rejected(form: Form) -> None:
     with pytest.raises(ValueError, match="expected 2 metadatas, one per text, found 1"):
         await form("add_texts", ["0", "1"], [{}])

@@ -33,7 +33,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4
 
 @given(st.lists(st.floats(width=32, allow_nan=False), min_size=1))
 def test_base64_keeps_every_bit(values: list[float]) -> None:
-    assert decode_values(str(wire_values(numpy.array(values, numpy.float32)))) == values
+    assert decode_values(str(wire_values(numpy.array(values, numpy.float32), ""))) == values
 
 
 @on_server

@@ -247,15 +247,21 @@ def _no_columns(found: object) -> SagittaError:
 def _batch_of(columns: Mapping[str, Any]) -> pyarrow.RecordBatch:
     """Columns of lists and arrays; an array [rows, dimension] becomes a column of vectors."""
     pa = load_pyarrow()
-    arrays = {name: _column_of(values) for name, values in columns.items()}
+    arrays = {name: _column_of(name, values) for name, values in columns.items()}
     lengths = {name: len(values) for name, values in arrays.items()}
     if len(set(lengths.values())) != 1:
         raise invalid_argument(f"expected columns of the same length, found {lengths}")
     return pa.RecordBatch.from_pydict(arrays)
 
 
-def _column_of(values: Any) -> Any:
+def _column_of(name: str, values: Any) -> Any:
     pa = load_pyarrow()
+    if isinstance(values, (str, bytes, bytearray, memoryview, Mapping)):
+        # Arrow would make a column of the characters.
+        raise invalid_argument(
+            f"column {name}: found {type(values).__name__} {reprlib.repr(values)}, expected a list "
+            "or an array with a value for each row"
+        )
     if getattr(values, "ndim", None) != 2:
         return pa.array(values)
     flat = pa.array(values.astype("float32", copy=False).reshape(-1))

@@ -19,6 +19,7 @@ from sagitta.service import Group
 from sagitta.streams import StreamFlows, VectorRecord
 from sagitta.values import (
     encode_json,
+    list_of,
     read_rows,
     wire_include,
     wire_query,
@@ -29,6 +30,8 @@ from sagitta.values import (
 if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
+
+IDS_EXPECTED = 'a list of ids, such as ["a"] for one'
 
 IncludePlain: TypeAlias = "bool | Literal['numpy']"
 """Whether replies have vectors: as lists of numbers or as arrays of [dimension] float32."""
@@ -80,7 +83,7 @@ class SharedFlows(Group):
         `vector` is as for `upsert`, with an id. With `if_sequence` it is not retried after a lost
         reply, because the retry would fail if the first attempt succeeded.
         """
-        body = wire_record(vector)
+        body = wire_record(vector, "")
         if "id" not in body:
             raise invalid_argument("the vector has no id, which put needs")
         path = f"{self._root}/vectors/{segment(body['id'])}"
@@ -171,7 +174,9 @@ class CollectionFlows(StreamFlows, SharedFlows):
         A vector is `{"id", "values", "metadata", …}`: values are [dimension] numbers, or an array,
         which is sent as float32. Throws `dimension_mismatch`, `invalid_vector`, `vector_exists`, …
         """
-        body: dict[str, Any] = {"vectors": [wire_record(vector) for vector in vectors]}
+        records = list_of(vectors, "vectors", "a list of vectors")
+        wired = [wire_record(one, f"/vectors/{at}") for at, one in enumerate(records)]
+        body: dict[str, Any] = {"vectors": wired}
         if mode is not None:
             body["mode"] = mode
         return self._core.write(f"{self._root}/vectors", body, idempotency_key)
@@ -186,7 +191,8 @@ class CollectionFlows(StreamFlows, SharedFlows):
     ) -> Flow[wire.VectorsWritten]:
         """As upsert, for vectors that are JSON text already: numbers keep their spelling."""
         members = b"" if mode is None else b',"mode":' + encode_json(mode)
-        content = b'{"vectors":[' + ",".join(vectors).encode() + b"]" + members + b"}"
+        texts = list_of(vectors, "vectors", "a list of texts, each of which is a vector as JSON")
+        content = b'{"vectors":[' + ",".join(texts).encode() + b"]" + members + b"}"
         return self._core.write(f"{self._root}/vectors", None, idempotency_key, content=content)
 
     @call
@@ -202,7 +208,7 @@ class CollectionFlows(StreamFlows, SharedFlows):
             "PATCH",
             f"{self._root}/vectors/{segment(id)}",
             is_idempotent=if_match is None and "if_sequence" not in change,
-            body=wire_record(change),
+            body=wire_record(change, ""),
             headers={} if if_match is None else {"if-match": if_match},
         )
         return self._core.json(request)
@@ -238,7 +244,8 @@ class CollectionFlows(StreamFlows, SharedFlows):
     ) -> Flow[wire.VectorsFetched]:
         """The vectors in the order of the ids; missing ids are in `not_found`."""
         include = {"include_metadata": include_metadata, "include_sequence": include_sequence}
-        body = wire_include({"ids": ids, **include, "include_values": include_values})
+        listed = list_of(ids, "ids", IDS_EXPECTED)
+        body = wire_include({"ids": listed, **include, "include_values": include_values})
         reply = yield from self._core.read(f"{self._root}/vectors/fetch", body)
         read_rows(reply["vectors"], include_values)
         return reply  # type: ignore[no-any-return]
@@ -310,9 +317,10 @@ class CollectionFlows(StreamFlows, SharedFlows):
     @call
     def query_batch(self, queries: Sequence[wire.Query]) -> Flow[Sequence[wire.QueryReply]]:
         """Runs up to 1 024 queries on one snapshot; the replies are in the order of the queries."""
-        body = {"queries": [wire_query(query) for query in queries]}
+        listed = list_of(queries, "queries", "a list of queries; query takes one")
+        body = {"queries": [wire_query(one, f"/queries/{at}") for at, one in enumerate(listed)]}
         reply = yield from self._core.read(f"{self._root}/query/batch", body)
-        for query, result in zip(queries, reply["results"], strict=True):
+        for query, result in zip(listed, reply["results"], strict=True):
             read_rows(result["matches"], query.get("include_values"))
         return reply["results"]  # type: ignore[no-any-return]
 
@@ -328,11 +336,21 @@ class CollectionFlows(StreamFlows, SharedFlows):
         `vectors` are at most 1 024, or an array [queries, dimension]; the reply says which share of
         the nearest neighbours of `vectors[q]` is in `ids[q]`.
         """
-        body = {"vectors": [wire_values(one) for one in vectors], "ids": ids, **options}
+        listed = list_of(vectors, "vectors", "vectors or an array [queries, dimension]")
+        body = {
+            "vectors": [wire_values(one, f"/vectors/{at}") for at, one in enumerate(listed)],
+            "ids": [
+                list_of(some, f"/ids/{at}", IDS_EXPECTED)
+                for at, some in enumerate(list_of(ids, "ids", "a list of ids for each vector"))
+            ],
+            **options,
+        }
         return self._core.read(f"{self._root}/recall", body)
 
     def _change(self, operation: str, change: Mapping[str, Any]) -> Flow[Any]:
         body = dict(change)
+        if "ids" in body:
+            body["ids"] = list_of(body["ids"], "ids", IDS_EXPECTED)
         key = body.pop("idempotency_key", None)
         return self._core.write(f"{self._root}/vectors/{operation}", body, key)
 

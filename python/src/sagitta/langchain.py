@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from langchain_core.vectorstores import VectorStore
 
 from sagitta.client import AsyncSagitta, Sagitta
 from sagitta.errors import SagittaError
+from sagitta.values import list_of
 from sagitta.wire import JsonObject, Match, Metric, QueryReply, Vector
 
 Item = TypeVar("Item")
@@ -148,7 +150,7 @@ class SagittaVectorStore(VectorStore):
         """The documents that exist, in the order of the ids."""
         vectors = self.client.collection(self._collection)
         found: list[Document] = []
-        for some in _parts(ids, IDS_PER_REQUEST):
+        for some in _parts(_ids(ids), IDS_PER_REQUEST):
             with self._ignore_missing():
                 reply = vectors.fetch(some, include_values=False)
                 found += map(self._document, reply["vectors"])
@@ -157,7 +159,7 @@ class SagittaVectorStore(VectorStore):
     async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         vectors = self.async_client.collection(self._collection)
         found: list[Document] = []
-        for some in _parts(ids, IDS_PER_REQUEST):
+        for some in _parts(_ids(ids), IDS_PER_REQUEST):
             with self._ignore_missing():
                 reply = await vectors.fetch(some, include_values=False)
                 found += map(self._document, reply["vectors"])
@@ -370,22 +372,25 @@ class SagittaVectorStore(VectorStore):
         ids: Sequence[str | None] | None,
     ) -> Iterator[list[tuple[str, dict[str, Any]]]]:
         """Texts with the vectors that they become, without values."""
-        all_texts = list(texts)
-        for name, given in (("metadatas", metadatas), ("ids", ids)):
-            if given is not None and len(given) != len(all_texts):
-                raise ValueError(
-                    f"expected {len(all_texts)} {name}, one per text, found {len(given)}"
-                )
+        all_texts = _list_of("texts", texts, "texts")
+        count = len(all_texts)
+        all_metadata = _list_per_text("metadatas", metadatas, "mappings", count)
+        all_ids = _list_per_text("ids", ids, "ids", count)
         records = []
         for at, text in enumerate(all_texts):
-            metadata = self._metadata(text, metadatas[at] if metadatas else {})
-            record: dict[str, Any] = {"metadata": metadata}
-            if ids is not None and ids[at] is not None:
-                record["id"] = ids[at]
+            if not isinstance(text, str):
+                raise ValueError(f"texts[{at}]: found {_short(text)}, expected a text")
+            record: dict[str, Any] = {"metadata": self._metadata(text, all_metadata[at], at)}
+            if all_ids[at] is not None:
+                record["id"] = all_ids[at]
             records.append((text, record))
         return _parts(records, ROWS_PER_REQUEST)
 
-    def _metadata(self, text: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    def _metadata(self, text: str, metadata: Mapping[str, Any] | None, at: int) -> dict[str, Any]:
+        if metadata is None:
+            return {self._content_key: text}
+        if not isinstance(metadata, Mapping):
+            raise ValueError(f"metadatas[{at}]: found {_short(metadata)}, expected a mapping")
         if self._content_key in metadata:
             raise ValueError(
                 f'the metadata of a document has a member "{self._content_key}", which is reserved '
@@ -402,6 +407,31 @@ class SagittaVectorStore(VectorStore):
         # Vectors that other programs have written may have no text.
         content = text if isinstance(text, str) else ""
         return Document(id=stored["id"], page_content=content, metadata=metadata)
+
+
+def _ids(ids: Sequence[str]) -> list[str]:
+    return _list_of("ids", ids, 'a list of ids, such as ["a"] for one')
+
+
+def _list_of(name: str, values: Any, expected: str) -> list[Any]:
+    """Throws ValueError, as for other arguments here."""
+    try:
+        return list_of(values, name, expected)
+    except SagittaError as error:
+        raise ValueError(error.detail) from None
+
+
+def _list_per_text(name: str, values: Any, expected: str, count: int) -> list[Any]:
+    if values is None:
+        return [None] * count
+    listed = _list_of(name, values, f"a list of {expected}, one per text")
+    if len(listed) != count:
+        raise ValueError(f"expected {count} {name}, one per text, found {len(listed)}")
+    return listed
+
+
+def _short(value: object) -> str:
+    return f"{type(value).__name__} {reprlib.repr(value)}"
 
 
 def _rows(records: list[tuple[str, dict[str, Any]]], values: list[list[float]]) -> Any:
@@ -430,7 +460,7 @@ def _selections(ids: list[str] | None, filter: JsonObject | None) -> Iterator[An
     elif ids is None:
         yield {"all": True}
     else:
-        for some in _parts(ids, IDS_PER_REQUEST):
+        for some in _parts(_ids(ids), IDS_PER_REQUEST):
             yield {"ids": some}
 
 

@@ -403,7 +403,7 @@ async def _encode_async(vectors: AsyncIterable[VectorRecord]) -> Any:
 
 def _line(vector: VectorRecord, row: int) -> bytes:
     """`row` counts from 0."""
-    return encode_json(wire_record(vector), f"/{row}") + b"\n"
+    return encode_json(wire_record(vector, f"/{row}"), f"/{row}") + b"\n"
 
 
 def _snapshot_of(reply: Reply) -> Head:
