@@ -82,6 +82,20 @@ def test_pages_read_one_snapshot(vectors: Collection) -> None:
     assert list(vectors.list_all()) == []
 
 
+def test_all_matches_of_a_query_are_all_unless_they_are_bounded(vectors: Collection) -> None:
+    vectors.upsert(rows(250))
+
+    def ids(**request: Any) -> list[str]:
+        return [match["id"] for match in vectors.query_all(vector=[1, 0, 0], **request)]
+
+    assert ids() == [f"v{n}" for n in reversed(range(250))]
+    assert len(list(vectors.query_pages(vector=[1, 0, 0], filter={"n": {"$lt": 150}}))) == 2
+    assert ids(top_k=3) == ["v249", "v248", "v247"]
+    assert len(ids(score_threshold=40)) == 210
+    assert len(ids(limit=7)) == 250
+    assert len(ids(group_by="n", group_size=200)) == 250
+
+
 def test_lists_and_their_iterators_agree(vectors: Collection) -> None:
     vectors.upsert(rows(7))
     sort = [{"field": "n", "order": "desc"}]

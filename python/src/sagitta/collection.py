@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
+PAGE_MATCHES = 100
+"""The default of the server for pages."""
+MATCHES_MAX = 10_000
+"""What the server takes as `top_k`, and as matches of a page of groups."""
 IDS_EXPECTED = 'a list of ids, such as ["a"] for one'
 
 IncludePlain: TypeAlias = "bool | Literal['numpy']"
@@ -120,15 +124,16 @@ class SharedFlows(Group):
 
     @items
     def query_pages(self, **request: Unpack[wire.Query]) -> ItemFlow[wire.QueryReply]:
-        """All pages of a query, from the snapshot that the first one opened."""
+        """All pages, from the snapshot that the first one opened: of all vectors that the query
+        ranks, unless `top_k`, `score_threshold` or a cursor bounds them. `limit` is the page size
+        (100).
+        """
         return self._query_pages(request)
 
     @items
     def query_all(self, **request: Unpack[wire.Query]) -> ItemFlow[wire.Match]:
-        """As query_pages, one match at a time.
-
-        With `score_threshold` but no `top_k` it yields all vectors with at least that score; with
-        `limit` and neither, the whole collection.
+        """As query_pages, one match at a time: all of the collection, with `score_threshold` those
+        with at least that score, with `top_k` so many.
         """
         return members(self._query_pages(request), "matches")
 
@@ -150,7 +155,7 @@ class SharedFlows(Group):
 
     def _query_pages(self, first: Mapping[str, Any]) -> ItemFlow[Any]:
         asked = first.get("include_values")
-        return pages(first, lambda page: self._query(page, asked))
+        return pages(_with_limit(first), lambda page: self._query(page, asked))
 
     def _query(self, request: Mapping[str, Any], asked: object) -> Flow[Any]:
         reply = yield from self._core.read(f"{self._root}/query", wire_query(request))
@@ -353,6 +358,16 @@ class CollectionFlows(StreamFlows, SharedFlows):
             body["ids"] = list_of(body["ids"], "ids", IDS_EXPECTED)
         key = body.pop("idempotency_key", None)
         return self._core.write(f"{self._root}/vectors/{operation}", body, key)
+
+
+def _with_limit(request: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Without any bound the server answers with the ten nearest; `limit` asks for pages of all."""
+    if any(name in request for name in ("limit", "top_k", "score_threshold", "cursor")):
+        return request
+    group_size = request.get("group_size")
+    # What is no size is left to the server, which says so.
+    size = group_size if isinstance(group_size, int) and group_size > 0 else 1
+    return {**request, "limit": max(1, min(PAGE_MATCHES, MATCHES_MAX // size))}
 
 
 class DefaultCollection(SharedFlows, Blocking):
