@@ -18,6 +18,7 @@ import pytest
 from servers import CuttingProxy, Server
 
 import sagitta
+import sagitta.http
 from sagitta import Collection, Sagitta, SagittaError
 from sagitta.arrow import BATCH_BYTES_MAX, batch_source
 
@@ -216,8 +217,50 @@ def test_an_iterator_that_is_cut_is_not_sent_again(
     with Sagitta(proxy.url) as client, pytest.raises(SagittaError) as caught:
         client.collection(name).write_batches(batches(30_000))
     assert caught.value.code == "network_error"
-    assert proxy.connection_count == 1
+    # One for the stream, and one or more to ask what is durable.
+    assert caught.value.committed_count == vectors.count() < 30_000
+    assert caught.value.committed_count % 100 == 0
     proxy.close()
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda one: one.write_batches(wave(1_000)),
+        lambda one: one.write_all([{"id": f"v{n}", "values": [1, 2, 3]} for n in range(1_000)]),
+    ],
+    ids=["arrow", "ndjson"],
+)
+def test_what_is_durable_is_known_after_a_lost_reply(
+    server: Server, vectors: Collection, name: str, write: Callable[[Collection], object]
+) -> None:
+    # The stream is complete, and of its reply nothing arrives.
+    proxy = CuttingProxy(server.url, replies_max=[1] * 2)
+    retry = sagitta.Retry(stream_attempts_max=2)
+    with Sagitta(proxy.url, retry=retry) as client, pytest.raises(SagittaError) as caught:
+        write(client.collection(name))
+    assert caught.value.code == "network_error"
+    assert caught.value.committed_count == vectors.count() == 1_000
+    proxy.close()
+
+
+def test_a_stream_waits_for_a_server_as_long_as_a_restart_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(sagitta.http.time, "sleep", waits.append)
+
+    def refuse(_: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused")
+
+    with httpx.Client(transport=httpx.MockTransport(refuse)) as http_client:
+        vectors = Sagitta("http://server", http_client=http_client).collection("a")
+        with pytest.raises(SagittaError) as caught:
+            vectors.write_batches(wave(3))
+    assert (caught.value.code, caught.value.committed_count) == ("network_error", None)
+    # Eight waits for the stream, and four to ask what is durable.
+    assert len(waits) == 12
+    assert sum(waits[:8]) >= 8
 
 
 def test_a_stream_outlives_a_killed_server() -> None:
@@ -226,7 +269,7 @@ def test_a_stream_outlives_a_killed_server() -> None:
         server.start()
 
     # A number of attempts that does not depend on how soon the server is back.
-    retry = sagitta.Retry(attempts_max=1_000, delay_max=0.5)
+    retry = sagitta.Retry(attempts_max=1_000, stream_attempts_max=1_000, delay_max=0.5)
     with (
         contextlib.closing(Server()) as server,
         Sagitta(server.url, retry=retry, circuit_breaker=False) as client,

@@ -182,7 +182,8 @@ def _settings(
     breaker = None
     if circuit_breaker is not False:
         # By default no single call opens it.
-        failures_max = max(CircuitBreaker().failures_max, 2 * retry.attempts_max)
+        attempts_max = max(retry.attempts_max, retry.stream_attempts_max)
+        failures_max = max(CircuitBreaker().failures_max, 2 * attempts_max)
         limits = circuit_breaker or CircuitBreaker(failures_max=failures_max)
         breaker = Breaker(limits, time.monotonic)
     return Settings(root_of(url), key_of(api_key), timeout, deadline, retry, breaker)

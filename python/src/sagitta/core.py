@@ -161,7 +161,10 @@ class Core:
         settings = self.settings
         url = self._url(request)
         headers, content = self._encode(request)
-        is_sent_once = request.upload is not None and not request.upload.is_resendable
+        attempts_max = settings.retry.attempts_max
+        if request.upload is not None:
+            is_resendable = request.upload.is_resendable
+            attempts_max = settings.retry.stream_attempts_max if is_resendable else 1
         ends_at = None if settings.deadline is None else settings.now() + settings.deadline
         last: SagittaError | None = None
         attempt = 0
@@ -179,8 +182,7 @@ class Core:
                     # The last error of this call says more than that nothing is sent.
                     raise last or error from None
                 last = error
-            is_last = is_sent_once or attempt >= settings.retry.attempts_max
-            if is_last or not is_retryable(last, request.is_idempotent):
+            if attempt >= attempts_max or not is_retryable(last, request.is_idempotent):
                 raise last
             wait = backoff(attempt, last, settings.retry, settings.random)
             if ends_at is not None and settings.now() + wait >= ends_at:

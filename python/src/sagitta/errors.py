@@ -40,8 +40,8 @@ class SagittaError(Exception):
     retry_after: float | None
     """Seconds to wait before the next attempt; None when unknown."""
     committed_count: int | None
-    """For a streamed write: how many of its rows, counted from the first, are durable. None when
-    the server could not report it because the connection broke.
+    """For a streamed write: how many of its rows, counted from the first, are durable. After a lost
+    reply the server is asked; None when it was not reached.
     """
     sequence: int | None
     """The sequence of the write that made the last of those rows durable."""

@@ -25,6 +25,8 @@ class Retry:
 
     attempts_max: int = 5
     """The number of attempts, including the first."""
+    stream_attempts_max: int = 9
+    """That of streamed writes, which outlast a restart of the server with it: 8 to 16 seconds."""
     delay_base: float = 0.1
     """Seconds before the second attempt; doubled before each further one."""
     delay_max: float = 5.0

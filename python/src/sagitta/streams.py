@@ -6,6 +6,7 @@ never looks like a complete one.
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from sagitta.flow import (
     items,
     stream,
 )
+from sagitta.retry import is_server_failure
 from sagitta.service import Group
 from sagitta.values import encode_json, wire_record
 
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 
 VectorSource: TypeAlias = "Iterable[VectorRecord] | AsyncIterable[VectorRecord]"
 
+CUT_OFF = {ARROW: b"\xff\xff\xff\xff", NDJSON: b"{"}
+"""The beginning of a stream without its first row, by its type."""
 CHUNK_BYTES = 65_536
 """Lines are gathered to chunks; one chunk per line would cost more than the encoding."""
 
@@ -58,8 +62,8 @@ class WriteOptions(TypedDict, total=False):
     """`upsert` when absent."""
     idempotency_key: str
     """Identifies the stream, so that it can be sent again, even after your program has ended, and
-    the server skips what is durable. Generated when absent and the source can be opened again; a
-    stream without a key is not retried.
+    the server skips what is durable. Generated when absent. A stream whose source cannot be opened
+    again is not sent again.
     """
 
 
@@ -317,18 +321,43 @@ class StreamFlows(Group):
 
     def _write(self, upload: Upload, options: Mapping[str, Any]) -> Flow[Any]:
         query = dict(options)
-        key = query.pop("idempotency_key", None)
-        if key is None and upload.is_resendable:
-            key = str(uuid.uuid4())
+        # Also for a source that cannot be opened again: what is durable is asked for by the key.
+        headers = {"idempotency-key": query.pop("idempotency_key", None) or str(uuid.uuid4())}
         request = Request(
             "POST",
             f"{self._root}/vectors",
             is_idempotent=upload.is_resendable,
             query=query,
             upload=upload,
-            headers={} if key is None else {"idempotency-key": key},
+            headers=headers,
         )
-        return self._core.json(request)
+        try:
+            return (yield from self._core.json(request))
+        except SagittaError as error:
+            if error.committed_count is None and is_server_failure(error):
+                known = yield from self._committed(request, upload.content_type)
+                if known is not None:
+                    error.committed_count, error.sequence = known.committed_count, known.sequence
+            raise
+
+    def _committed(self, request: Request, content_type: str) -> Flow[SagittaError | None]:
+        """What is durable of a stream whose reply was lost; None while the server is not reached.
+
+        The same stream is sent again, but ends within its first row: the error counts the rows that
+        earlier attempts have made durable, and nothing is written.
+        """
+        again = dataclasses.replace(
+            request,
+            is_idempotent=True,
+            upload=None,
+            content=CUT_OFF[content_type],
+            headers={**request.headers, "content-type": content_type},
+        )
+        try:
+            yield from self._core.send(again)
+        except SagittaError as error:
+            return None if error.committed_count is None else error
+        return None
 
     def _query_part(self, part: Any, options: Mapping[str, Any]) -> Request:
         return Request(
