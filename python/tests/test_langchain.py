@@ -107,6 +107,55 @@ async def test_scores_are_higher_for_the_nearer(form: Form) -> None:
     assert [score for _, score in relevant] == pytest.approx([1, (1 + cosines[1]) / 2], abs=1e-6)
 
 
+async def test_a_threshold_drops_documents_with_lower_scores(form: Form) -> None:
+    await form("add_documents", DOCUMENTS)
+    limit = {"k": 3, "score_threshold": 0.5}
+    assert await form("similarity_search", "0", **limit) == DOCUMENTS[:2]
+    assert len(await form("similarity_search_with_score", "0", **limit)) == 2
+    assert await form("similarity_search_by_vector", [0.0, 1.0], **limit) == DOCUMENTS[2:]
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("similarity_search", ["0"]),
+        ("similarity_search_with_score", ["0"]),
+        ("similarity_search_by_vector", [[1.0, 0.0]]),
+        ("similarity_search_with_relevance_scores", ["0"]),
+        ("max_marginal_relevance_search", ["0"]),
+        ("max_marginal_relevance_search_by_vector", [[1.0, 0.0]]),
+        ("add_texts", [["0"]]),
+        ("add_documents", [DOCUMENTS]),
+        ("delete", [["a"]]),
+    ],
+)
+async def test_keywords_that_do_not_exist_are_rejected(
+    form: Form, method: str, arguments: list[object]
+) -> None:
+    await form("add_documents", DOCUMENTS)
+    with pytest.raises(TypeError, match="unexpected keyword arguments: score_treshold"):
+        await form(method, *arguments, score_treshold=0.5)
+    assert len(await form("get_by_ids", ["a", "b", "c"])) == 3
+
+
+async def test_a_document_that_the_server_does_not_take_is_not_embedded(form: Form) -> None:
+    await form("add_texts", ["0 " + "ü" * 20_000], ids=["long"])
+    assert len((await form("get_by_ids", ["long"]))[0].page_content) == 20_002
+    form.store._embedding = None
+    match = r"texts\[1\]: with its metadata the document has 41[0-9]{3} bytes, .* at most 40960"
+    with pytest.raises(ValueError, match=match):
+        await form("add_texts", ["0", "0 " + "ü" * 20_500])
+    with pytest.raises(SagittaError, match="at /documents/0/metadata/b: found bytes"):
+        await form("add_texts", ["0"], [{"b": b"xy"}])
+
+
+async def test_a_batch_size_is_that_of_requests(form: Form) -> None:
+    ids = await form("add_texts", ["0", "1", "2"], batch_size=2)
+    assert len(await form("get_by_ids", ids)) == 3
+    with pytest.raises(ValueError, match="expected a batch_size from 1, found 0"):
+        await form("add_texts", ["0"], batch_size=0)
+
+
 async def test_marginal_relevance_prefers_variety(form: Form) -> None:
     await form("add_documents", DOCUMENTS)
     nearest = await form("max_marginal_relevance_search", "1", k=2, lambda_mult=1.0)
@@ -123,6 +172,8 @@ async def test_documents_are_deleted_by_ids_by_filter_or_all(form: Form) -> None
     assert len(await form("similarity_search", "0")) == 3
     assert await form("delete", ["a", "missing"]) is True
     assert [found.id for found in await form("similarity_search", "0")] == ["b", "c"]
+    with pytest.raises(ValueError, match="filter: found NoneType None, expected a filter"):
+        await form("delete", filter=None)
     await form("delete", filter={"kind": "other"})
     assert await form("similarity_search", "0") == DOCUMENTS[2:]
     await form("delete")
@@ -228,6 +279,15 @@ def test_a_store_needs_an_address_and_may_leave_creation_to_others(
     for use in (lambda: store.add_texts(["0"]), lambda: store.similarity_search("0")):
         with pytest.raises(SagittaError, match="collection_not_found"):
             use()
+
+
+def test_a_store_of_an_existing_collection_never_creates_it(client: Sagitta, name: str) -> None:
+    store = SagittaVectorStore.from_existing_index(Angles(), name, client=client)
+    for use in (lambda: store.add_texts(["0"]), lambda: store.similarity_search("0")):
+        with pytest.raises(SagittaError, match="collection_not_found"):
+            use()
+    client.collections.create(id=name, dimension=2)
+    assert store.add_texts(["0"], ids=["a"]) == ["a"]
 
 
 def test_vectors_of_other_programs_have_no_text(client: Sagitta, name: str) -> None:
