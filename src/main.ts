@@ -23,6 +23,7 @@ import { type Config, isLoopback } from './platform/config.js';
 import { LogDestination } from './platform/log-destination.js';
 import { formatLogLine } from './platform/log-text.js';
 import { createMetrics, type Metrics } from './platform/metrics.js';
+import { NodeKeys } from './platform/node-keys.js';
 import { OPEN_FILES_MIN, openFilesMax } from './platform/open-files.js';
 import { createThreadPool, type ThreadPool } from './platform/pool.js';
 import { createApp, stopApp } from './server/app.js';
@@ -193,11 +194,12 @@ async function openDatabase(
     onFailure,
   });
   closers.push((isFailed) => (isFailed ? store.closeAndRemoveIfNew() : store.close()));
-  const node = blobs === null ? null : await joinCluster(config, { store, blobs, logger, closers });
+  const keys = new NodeKeys(config.clusterSecret ?? [], config.clusterName);
+  const node =
+    blobs === null ? null : await joinCluster(config, { store, blobs, keys, logger, closers });
   const { engine, reason, gauges } = await choosing;
   logger.info({ engine: engine.name, reason }, 'engine chosen');
-  const secret = () => Database.secretIn(store)!;
-  const forwarding = node && new Forwarding({ cluster: node, secret, metrics, logger });
+  const forwarding = node && new Forwarding({ cluster: node, keys, metrics, logger });
   closers.push(() => forwarding?.close());
   const valuesMin = config.clusterScatterValues;
   const peers = forwarding && new PeerSearches({ forwarding, metrics, valuesMin });
@@ -252,6 +254,7 @@ async function openBlobStore({ cluster, blobStore }: Config): Promise<Blobs | nu
 interface JoiningParts {
   readonly store: DiskStore;
   readonly blobs: Blobs;
+  readonly keys: NodeKeys;
   readonly logger: PinoLogger;
   readonly closers: Closers;
 }
@@ -265,6 +268,17 @@ async function joinCluster(config: Config, parts: JoiningParts): Promise<Cluster
   assert(cluster !== null, 'the configuration names NATS servers');
   const service = await Service.connect({
     urls: cluster,
+    login: {
+      user: config.clusterUser,
+      password: config.clusterPassword,
+      token: config.clusterToken,
+      nkey: config.clusterNkey,
+      credentials: config.clusterCredentials,
+      tlsCa: config.clusterTlsCa,
+      tlsCert: config.clusterTlsCert,
+      tlsKey: config.clusterTlsKey,
+    },
+    isInsecure: config.clusterInsecure,
     cluster: clusterName,
     replicas,
     logger,
@@ -285,14 +299,21 @@ async function joinThrough(
   service: NatsService,
   durability: NatsDurability,
   config: Config,
-  { store, blobs, logger, closers }: JoiningParts,
+  { store, blobs, keys, logger, closers }: JoiningParts,
 ): Promise<ClusterNode> {
   const { ClusterNode: Node } = await import('./cluster/nodes/cluster-node.js');
-  const { clusterNode } = config;
+  const { SealedService } = await import('./cluster/nodes/sealed-service.js');
+  const { clusterNode, clusterSecret } = config;
+  if (clusterSecret === null) {
+    logger.warn(
+      {},
+      'the nodes share no secret (SAGITTA_CLUSTER_SECRET): every process of this machine can act in their name',
+    );
+  }
   await service.requireReplicas();
   const name = clusterNode ?? hostname();
   const node = await Node.open({
-    service,
+    service: new SealedService(service, keys),
     node: name,
     zone: config.clusterZone ?? '',
     version: packageVersion(),

@@ -18,7 +18,9 @@ A setting is read from the command line (\`sagitta serve --port 9000\`), otherwi
 (\`SAGITTA_PORT=9000\`), otherwise the default applies. Settings are validated at startup: invalid values,
 variables \`SAGITTA_…\` that are not settings, and settings that contradict each other stop the server with a
 message that names all of them, what was found and what is expected. Variables that Kubernetes sets for a Service
-named \`sagitta\`, such as \`SAGITTA_PORT=tcp://10.0.0.1:8484\`, are ignored; the log says so.
+named \`sagitta\`, such as \`SAGITTA_PORT=tcp://10.0.0.1:8484\`, are ignored; the log says so. Secrets are no options of
+the command line, which other users of the machine can list: they are read from the environment, or from the file that
+the variable with \`_FILE\` at its end names. No message shows them.
 
 ## Settings
 
@@ -33,8 +35,8 @@ ${table(settings.filter(isLimit))}
 
 function table(rows) {
   const lines = rows.map(
-    ({ variable, option, default: value, unit, expected, help }) =>
-      `| \`${variable}\`<br>\`${option}\` | ${defaultOf(value, unit)} | ${cell(help)} Accepted: ${cell(expected)}. |`,
+    ({ variable, option, default: value, unit, expected, help, isSecret }) =>
+      `| \`${variable}\`<br>\`${isSecret ? `${variable}_FILE` : option}\` | ${defaultOf(value, unit)} | ${cell(help)} Accepted: ${cell(expected)}. |`,
   );
   return ['| setting | default | meaning |', '| --- | --- | --- |', ...lines].join('\n');
 }

@@ -1305,6 +1305,11 @@ export interface AuditEvent {
   readonly principal: string;
   /** The address of the client; `local` for the socket in the data directory. */
   readonly client: string;
+  /**
+   * The node of the cluster that was asked, if it has sent the request to this node to be
+   * carried out.
+   */
+  readonly via: string | null;
   /** The id or name of the object, as far as the request named one. */
   readonly target: string | null;
   /** The HTTP status of the reply. */

@@ -23,6 +23,8 @@ export interface AuditEvent {
   readonly principal: string;
   /** The address of the client; `local` on the control socket. */
   readonly client: string;
+  /** The node of the cluster that was asked, where it has sent the request to this one; null otherwise. */
+  readonly via: string | null;
   /** The id or name of what the operation is about; null where the request names none. */
   readonly target: string | null;
   /** The status of the reply. */
@@ -170,6 +172,7 @@ const CHECKS: Readonly<Record<keyof AuditEvent, (value: unknown) => boolean>> = 
   operation: isText,
   principal: isText,
   client: isText,
+  via: isTextOrNull,
   target: isTextOrNull,
   status: isCount,
   requestId: isText,

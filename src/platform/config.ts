@@ -1,6 +1,7 @@
 // Loads the configuration; nothing else reads the environment. The command line takes precedence
 // over the environment, and the environment over the defaults; `settings.ts` is the table.
 
+import { readFileSync } from 'node:fs';
 import { SagittaError } from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
 import { nearestName } from '../common/unknown-name.js';
@@ -31,13 +32,22 @@ export interface SettingDescription {
   /** The accepted values, in words. */
   readonly expected: string;
   readonly help: string;
+  /** Whether it has no option, and is read from the environment or from the file that `<variable>_FILE` names. */
+  readonly isSecret: boolean;
 }
 
 const PREFIX = 'SAGITTA_';
 /** Variables that only the tests read. */
 const TEST_PREFIX = 'SAGITTA_TEST_';
+/** At the end of the variable that names a file with a secret. */
+const FILE_SUFFIX = '_FILE';
 
-const nameByVariable = new Map([...ALL_SETTINGS.keys()].map((name) => [variableOf(name), name]));
+const KNOWN_VARIABLES = new Set(
+  [...ALL_SETTINGS].flatMap(([name, { isSecret }]) => {
+    const variable = variableOf(name);
+    return isSecret === true ? [variable, variable + FILE_SUFFIX] : [variable];
+  }),
+);
 
 /**
  * The most that limits take of the memory, unless they are set. Besides them there are the stored data, the
@@ -84,6 +94,7 @@ export function loadConfig({
   );
   const problems = unknownNames(env, overrides);
   const values = readSettings(env, overrides, problems);
+  values.cluster = readNatsServers(values, problems);
   const memory = (values.memory as number | null) ?? memoryBytes;
   const limits = Object.fromEntries(BOUND_NAMES.map((name) => [name, values[name]]));
   for (const [name, share] of Object.entries(MEMORY_SHARES)) {
@@ -119,6 +130,7 @@ export function describeSettings(): SettingDescription[] {
     default: describeDefault(setting.default),
     expected: setting.expected,
     help: setting.help,
+    isSecret: setting.isSecret === true,
   }));
 }
 
@@ -147,20 +159,109 @@ function readSettings(
   const values: Record<string, unknown> = {};
   for (const [name, setting] of ALL_SETTINGS) {
     const override = overrides[name];
-    const found = override ?? env[variableOf(name)];
     values[name] = setting.default;
+    const refuse = (detail: string) => problems.push({ names: [name], detail });
+    const found = override ?? readVariable(name, env, refuse);
     if (found === undefined) continue;
     const result = setting.schema().safeParse(found);
     if (result.success) {
       values[name] = result.data;
     } else {
       const place = override === undefined ? variableOf(name) : optionOf(name);
-      const detail = `${place} is ${JSON.stringify(found)}; expected ${setting.expected}.`;
-      problems.push({ names: [name], detail });
+      const value =
+        setting.isSecret === true
+          ? 'not what it must be, and is not shown'
+          : JSON.stringify(withoutPasswords(found));
+      refuse(`${place} is ${value}; expected ${setting.expected}.`);
     }
   }
   return values;
 }
+
+/** The variable of a setting, or of a secret the content of the file that another variable names. */
+function readVariable(
+  name: string,
+  env: Environment,
+  refuse: (detail: string) => void,
+): string | undefined {
+  const variable = variableOf(name);
+  const value = env[variable];
+  const path = ALL_SETTINGS.get(name)?.isSecret === true ? env[variable + FILE_SUFFIX] : undefined;
+  if (path === undefined) return value;
+  if (value !== undefined) {
+    refuse(`${variable} and ${variable + FILE_SUFFIX} are both set; expected one of them.`);
+    return undefined;
+  }
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch (error) {
+    refuse(
+      `${variable + FILE_SUFFIX} is ${JSON.stringify(path)}, which cannot be read: ${(error as Error).message}.`,
+    );
+    return undefined;
+  }
+}
+
+/** For messages. A password may have any character, also those that separate URLs. */
+function withoutPasswords(text: string): string {
+  return text.replace(/^((?:[\w-]+=)?(?:\w+:\/\/)?).*@/s, '$1***@');
+}
+
+/**
+ * The URLs of the NATS servers without users and passwords, which become settings of their own. Messages have no
+ * passwords.
+ */
+function readNatsServers(
+  values: Record<string, unknown>,
+  problems: Problem[],
+): readonly string[] | null {
+  const cluster = values.cluster as readonly string[] | null;
+  if (cluster === null) return null;
+  const variable = variableOf('cluster');
+  const refuse = (detail: string) => problems.push({ names: ['cluster'], detail });
+  const logins = new Set<string>();
+  const urls = cluster.map((found) => {
+    const [, scheme, login, host] = /^(\w+:\/\/)(?:(.*)@)?([^@]*)$/.exec(found) ?? [];
+    if (host === undefined || host === '' || !URL.canParse(`${scheme}${host}`)) {
+      refuse(
+        `${variable} has ${JSON.stringify(withoutPasswords(found))}; expected nats://host:4222.`,
+      );
+      return found;
+    }
+    if (login !== undefined) logins.add(login);
+    return `${scheme}${host}`;
+  });
+  const [login] = logins;
+  if (login === undefined) return urls;
+  const set = LOGIN_NAMES.filter((name) => values[name] !== null);
+  if (logins.size > 1 || set.length > 0) {
+    const other = set.length === 0 ? 'another URL' : set.map(variableOf).join(' and ');
+    refuse(`${variable} and ${other} have different credentials; expected those of one user.`);
+    return urls;
+  }
+  try {
+    const [user, ...password] = login.split(':');
+    if (password.length === 0) values.clusterToken = decodeURIComponent(user!);
+    else {
+      values.clusterUser = decodeURIComponent(user!);
+      values.clusterPassword = decodeURIComponent(password.join(':'));
+    }
+  } catch {
+    refuse(
+      `${variable} has a user or a password with a % that begins no escape; write %25 for it.`,
+    );
+  }
+  return urls;
+}
+
+/** Settings of which one says who a node is for NATS, and the password that belongs to the first. */
+const LOGIN_NAMES = [
+  'clusterUser',
+  'clusterPassword',
+  'clusterToken',
+  'clusterNkey',
+  'clusterCredentials',
+] as const;
 
 /**
  * The OTLP endpoint for traces, as OpenTelemetry specifies: the endpoint for traces is used as it is,
@@ -174,7 +275,7 @@ function readTracesUrl(env: Environment, problems: Problem[]): string | null {
     const found = env[variable];
     if (found === undefined || found === '') continue;
     if (!/^https?:/i.test(found) || !URL.canParse(found)) {
-      const detail = `${variable} is ${JSON.stringify(found)}; expected an http or https URL.`;
+      const detail = `${variable} is ${JSON.stringify(withoutPasswords(found))}; expected an http or https URL.`;
       problems.push({ names: [], detail });
       return null;
     }
@@ -226,7 +327,7 @@ function readBlobStore(
   if (blobs === null) return null;
   if (!blobs.startsWith('s3:')) return { kind: 'folder', folder: blobs };
   const refuse = (detail: string) => problems.push({ names: ['blobs'], detail });
-  const found = `${variableOf('blobs')} is ${JSON.stringify(blobs)}`;
+  const found = `${variableOf('blobs')} is ${JSON.stringify(withoutPasswords(blobs))}`;
   const url = URL.canParse(blobs) ? new URL(blobs) : null;
   if (url === null || url.hostname === '') {
     refuse(`${found}; expected s3://bucket/prefix.`);
@@ -258,7 +359,7 @@ function splitAtEquals(text: string): [string, string] {
 function unknownNames(env: Environment, overrides: Overrides): Problem[] {
   const variables = Object.keys(env)
     .filter((variable) => variable.startsWith(PREFIX) && !variable.startsWith(TEST_PREFIX))
-    .filter((variable) => !nameByVariable.has(variable))
+    .filter((variable) => !KNOWN_VARIABLES.has(variable))
     .map((variable) => `${variable} is not a known setting; ${suggestionFor(variable)}`);
   const options = Object.keys(overrides)
     .filter((name) => !ALL_SETTINGS.has(name))
@@ -268,7 +369,7 @@ function unknownNames(env: Environment, overrides: Overrides): Problem[] {
 
 function suggestionFor(variable: string): string {
   // Without the prefix, which all names share, so that only similar ones are near.
-  const known = [...nameByVariable.keys()].map((each) => each.slice(PREFIX.length));
+  const known = [...KNOWN_VARIABLES].map((each) => each.slice(PREFIX.length));
   const nearest = nearestName(variable.slice(PREFIX.length), known);
   return nearest === undefined
     ? 'see sagitta serve --help.'
@@ -283,7 +384,17 @@ function contradictions(config: Config): Problem[] {
     ...missingBeside(config, ['jwks', 'jwtIssuer', 'jwtAudience']),
     ...missingBeside(config, ['cluster', 'blobs']),
     ...(config.cluster === null ? missingBeside(config, ['clusterMonitors', 'cluster']) : []),
+    ...missingBeside(config, ['clusterUser', 'clusterPassword']),
+    ...missingBeside(config, ['clusterTlsCert', 'clusterTlsKey']),
+    ...openCluster(config),
   ];
+  const logins = LOGIN_NAMES.filter((name) => name !== 'clusterPassword' && config[name] !== null);
+  if (logins.length > 1) {
+    problems.push({
+      names: logins,
+      detail: `${logins.map(variableOf).join(' and ')} are set; expected one of them, since a node is one user of NATS.`,
+    });
+  }
   if (config.tlsClientCa !== null && config.tlsCert === null) {
     problems.push({
       names: ['tlsClientCa', 'tlsCert', 'tlsKey'],
@@ -311,6 +422,23 @@ function contradictions(config: Config): Problem[] {
   return problems;
 }
 
+/** A problem if somebody on another machine could speak for a node, since nodes share no secret. */
+function openCluster({ cluster, clusterSecret, clusterUrl, host }: Config): Problem[] {
+  if (cluster === null || clusterSecret !== null) return [];
+  const reached = [
+    ...cluster.map((url) => ['cluster', url] as const),
+    ...(clusterUrl === null ? [] : [['clusterUrl', clusterUrl] as const]),
+  ];
+  const outside =
+    reached.find(([, url]) => !isLoopbackUrl(url)) ??
+    (isLoopback(host) ? undefined : (['host', host] as const));
+  if (outside === undefined) return [];
+  const [name, found] = outside;
+  const secret = variableOf('clusterSecret');
+  const detail = `${variableOf(name)} is ${JSON.stringify(found)}, which is not on loopback, and the nodes share no secret: whoever reaches NATS, or a node, could act in their name. Give all nodes the same ${secret}, or a file with it by ${secret}${FILE_SUFFIX}; openssl rand -base64 32 makes one.`;
+  return [{ names: [name, 'clusterSecret'], detail }];
+}
+
 /** A problem if some of the settings, which belong together, are set and others are not. */
 function missingBeside(config: Config, names: readonly (keyof Config)[]): Problem[] {
   const missing = names.filter((name) => config[name] === null);
@@ -323,6 +451,13 @@ function missingBeside(config: Config, names: readonly (keyof Config)[]): Proble
 /** Whether the address is reachable from this machine only. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^(::ffff:)?127(\.\d{1,3}){3}$/.test(host);
+}
+
+/** Whether a URL names this machine only. */
+export function isLoopbackUrl(url: string): boolean {
+  if (!URL.canParse(url)) return false;
+  const { hostname } = new URL(url);
+  return isLoopback(hostname.replace(/^\[(.*)\]$/, '$1'));
 }
 
 function invalid(details: readonly string[]): SagittaError {

@@ -87,8 +87,24 @@ export interface Config {
   readonly slowQueryMs: number;
   /** The directory for backups requested over the API; null disables them. */
   readonly backupDir: string | null;
-  /** URLs of NATS servers; null for a process that is alone. */
+  /** URLs of NATS servers, without credentials; null for a process that is alone. */
   readonly cluster: readonly string[] | null;
+  /** What all nodes have and nobody else: the first one signs. Null where every process of the machine is trusted. */
+  readonly clusterSecret: readonly string[] | null;
+  /** Who the node is for these servers; at most one of user, token, nkey and credentials is set. */
+  readonly clusterUser: string | null;
+  readonly clusterPassword: string | null;
+  readonly clusterToken: string | null;
+  /** The seed. */
+  readonly clusterNkey: string | null;
+  /** Path of a .creds file. */
+  readonly clusterCredentials: string | null;
+  /** Paths of PEM files. */
+  readonly clusterTlsCa: string | null;
+  readonly clusterTlsCert: string | null;
+  readonly clusterTlsKey: string | null;
+  /** Allows NATS servers that let everybody in on other addresses than loopback. */
+  readonly clusterInsecure: boolean;
   /** URLs of the monitoring ports of these servers; null when they are not checked. */
   readonly clusterMonitors: readonly string[] | null;
   /** Of streams and messages on these servers. */
@@ -172,6 +188,11 @@ export interface Setting {
   readonly unit: string | null;
   readonly expected: string;
   readonly help: string;
+  /**
+   * Not an option of the command line, which other processes can list; read from the environment, or from the file that
+   * the variable with `_FILE` at its end names. Messages never have its value.
+   */
+  readonly isSecret?: boolean;
 }
 
 const text = (what: string) => ({ schema: () => z.string().min(1), expected: what });
@@ -447,11 +468,81 @@ const SETTINGS = {
     ),
     default: null,
     unit: null,
-    help: 'The NATS servers, with JetStream, of the cluster that this process is a node of; by default it is alone. docs/cluster.md describes clusters.',
+    help: 'The NATS servers, with JetStream, of the cluster that this process is a node of; by default it is alone. Those with tls:// are reached by TLS only. A URL may have user:password@ or token@ before its host. docs/cluster.md describes clusters.',
+  },
+  clusterSecret: {
+    // 32 characters of base64 have 192 bits.
+    ...list(
+      () => z.string().regex(/^[^\s,]{32,1024}$/),
+      'at least 32 characters, the same on all nodes; or the current and the earlier secret, separated by a comma',
+    ),
+    isSecret: true,
+    default: null,
+    unit: null,
+    help: 'What all nodes of a cluster have and nobody else, such as the output of openssl rand -base64 32. Nodes sign with it what they write to NATS and send each other. Required unless everything is on loopback.',
+  },
+  clusterUser: {
+    ...text('a name'),
+    default: null,
+    unit: null,
+    help: 'The user of the node for the NATS servers.',
+  },
+  clusterPassword: {
+    ...text('a text'),
+    isSecret: true,
+    default: null,
+    unit: null,
+    help: 'The password of this user.',
+  },
+  clusterToken: {
+    ...text('a text'),
+    isSecret: true,
+    default: null,
+    unit: null,
+    help: 'The token of the node for the NATS servers, in place of a user.',
+  },
+  clusterNkey: {
+    schema: () => z.string().regex(/^SU[A-Z2-7]{56}$/),
+    expected: 'the seed of a user (SU…)',
+    isSecret: true,
+    default: null,
+    unit: null,
+    help: 'The nkey of the node for the NATS servers, in place of a user.',
+  },
+  clusterCredentials: {
+    ...text('the path of a .creds file'),
+    default: null,
+    unit: null,
+    help: 'The credentials of the node for the NATS servers, a JWT with its nkey, in place of a user. Read again with each connection.',
+  },
+  clusterTlsCa: {
+    ...text('the path of a PEM file'),
+    default: null,
+    unit: null,
+    help: 'The authorities that sign the certificates of the NATS servers; by default those that Node knows. All connections are then encrypted.',
+  },
+  clusterTlsCert: {
+    ...text('the path of a PEM file'),
+    default: null,
+    unit: null,
+    help: 'The certificate of the node for the NATS servers.',
+  },
+  clusterTlsKey: {
+    ...text('the path of a PEM file'),
+    default: null,
+    unit: null,
+    help: 'The private key of this certificate.',
+  },
+  clusterInsecure: {
+    schema: () => z.enum(['yes', 'no']).transform((answer) => answer === 'yes'),
+    expected: 'yes or no',
+    default: false,
+    unit: null,
+    help: 'Whether the node uses NATS servers that are reachable from other machines and let everybody in, who can then read all data and stop the cluster.',
   },
   clusterMonitors: {
     ...list(
-      () => z.string().regex(/^https?:\/\/[^\s,/]+\/?$/),
+      () => z.string().regex(/^https?:\/\/[^\s,/@]+\/?$/),
       'URLs of monitoring ports (http://host:8222), separated by commas',
     ),
     default: null,
@@ -491,8 +582,8 @@ const SETTINGS = {
     help: 'Where this node may fail together with others: a rack, a building, a zone of a cloud. Collections with a replication factor are on nodes of as many zones as there are.',
   },
   clusterUrl: {
-    schema: () => z.string().regex(/^https?:\/\/[^\s/]+$/),
-    expected: 'an http or https URL without a path',
+    schema: () => z.string().regex(/^https?:\/\/[^\s/@]+$/),
+    expected: 'an http or https URL without a path, a user and a password',
     default: null,
     unit: null,
     help: 'Where the other nodes of the cluster reach this one; by default the address that it listens on.',

@@ -1,8 +1,7 @@
 // The encodings of bodies and replies: gzip, and zstd where this version of Node has it. Bodies are decoded while
 // they arrive, so that the limits apply to what they become; replies of text are compressed for clients that ask.
 
-import type { IncomingMessage } from 'node:http';
-import type { Transform } from 'node:stream';
+import type { Readable, Transform } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { SagittaError } from '../common/errors.js';
 
@@ -63,11 +62,12 @@ export function isEncodingRefused(contentEncoding: string | undefined): boolean 
  * The decoded body. It fails with what `invalidEncoding` recognizes; its end is that of the body. Destroying it
  * leaves the request as it is.
  */
-export function decode(raw: IncomingMessage, encoding: Encoding): Transform {
+export function decode(raw: Readable, encoding: Encoding): Transform {
   const decoder = encoding === 'gzip' ? zlib.createGunzip() : createZstdDecompress!();
   // A pipe does not pass on that its source has ended early.
-  const onBroken = () => {
-    if (!raw.readableEnded) decoder.destroy(new Error('The body was cut off.'));
+  const onBroken = (cause?: unknown) => {
+    if (raw.readableEnded) return;
+    decoder.destroy(cause instanceof SagittaError ? cause : new Error('The body was cut off.'));
   };
   raw.once('close', onBroken).once('error', onBroken);
   decoder.once('close', () => {

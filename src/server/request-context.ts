@@ -12,7 +12,7 @@ import {
   type NamedCollection,
   type RouteAccess,
 } from './auth/authorization.js';
-import type { ForwardedRequest } from './cluster/node-client.js';
+import type { ReceivedRequest } from './cluster/node-client.js';
 import type { BodyReservation } from './limits/body-admission.js';
 import type { Allowance } from './limits/rate-limit.js';
 import type { ReplyReservation } from './limits/reply-admission.js';
@@ -52,7 +52,7 @@ declare module 'fastify' {
     /** The id or alias of a collection in the path, as sent; "" for other paths. */
     collectionName: string;
     /** What another node sends along, which has forwarded the request; null for one of a client. */
-    forwarded: ForwardedRequest | null;
+    forwarded: ReceivedRequest | null;
     /** Of the collections that it reads or writes; null before it is authorized. */
     incarnations: string[] | null;
   }

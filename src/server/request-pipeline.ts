@@ -37,6 +37,7 @@ import {
 } from './content-encodings.js';
 import type { Cors } from './cors.js';
 import { logFailure, toClientError } from './failures.js';
+import { declaredBytesOf } from './ingest/body-parsers.js';
 import { refuseParameters, validateQuery } from './ingest/validate.js';
 import { BodyAdmission } from './limits/body-admission.js';
 import type { EventLoopDelay } from './limits/event-loop-monitor.js';
@@ -52,6 +53,7 @@ import { RequestTelemetry, type TelemetryServices } from './telemetry/request-te
 import { BodyStream } from './transport/body-stream.js';
 import {
   abortReply,
+  discardBody,
   isAwaitingContinue,
   limitRestOfBody,
   onReplyClosed,
@@ -236,7 +238,7 @@ export class RequestPipeline {
       throw this.#unknownRouteError(request, reply);
     }
     request.forwarded = this.#services.forwarding?.read(request) ?? null;
-    if (request.forwarded !== null) request.telemetry.leaveAuditToOther();
+    if (request.forwarded !== null) request.telemetry.carriesOutFor(request.forwarded);
     const isInner = request.routeOptions.config.isInner === true;
     if (isInner && request.forwarded === null) throw this.#unknownRouteError(request, reply);
     if (request.forwarded !== null || this.#services.authenticator.isRequired) return;
@@ -370,7 +372,7 @@ export class RequestPipeline {
     // The body of a GET is never read.
     if (route.method === 'GET') return;
     const principalId = shareHolder(request.principal.id);
-    if (Number(request.headers['content-length'] ?? 0) > 0) this.#bodies.check(principalId);
+    if ((declaredBytesOf(request) ?? 0) > 0) this.#bodies.check(principalId);
     request.bodyReservation = this.#bodies.open(principalId);
   }
 
@@ -760,7 +762,7 @@ function discardUpload(request: FastifyRequest, reply: FastifyReply): void {
   else reply.removeHeader('connection');
   const { body } = request;
   if (body instanceof BodyStream) body.discard();
-  else request.raw.resume();
+  else discardBody(request);
   // A stream may go on forever, and has no timeout as other bodies do.
   if (body instanceof BodyStream && !body.isComplete) {
     limitRestOfBody(request.raw, reply.raw);

@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
+import { Readable } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { eventually } from '../support/waiting.js';
 import { ServedCluster } from './served-cluster.js';
 
@@ -79,6 +81,34 @@ describe('a node that sends requests to another one', () => {
       json.vectors.map((vector: { id: string }) => vector.id),
       ['..', 'a/b', 'x"y', '"'],
     );
+  });
+
+  it('sends bodies that are encoded, of any length, in one piece or in many', async () => {
+    await served.call(follower, 'POST', '/collections', { body: { id: 'packed', ...SHAPE } });
+    const rows = Array.from({ length: 1_000 }, (_, i) => ({ id: `r${i}`, values: [i, 1] }));
+    const lines = rows.map((row) => JSON.stringify(row)).join('\n');
+    const { url } = served.cluster.find(follower).node.self;
+    for (const [type, text] of [
+      ['application/json', JSON.stringify({ vectors: rows.slice(0, 300) })],
+      ['application/x-ndjson', lines],
+    ] as const) {
+      for (const encoding of ['gzip', undefined]) {
+        const bytes = encoding === undefined ? Buffer.from(text) : gzipSync(text);
+        const pieces = async function* () {
+          for (let at = 0; at < bytes.length; at += 3_000) yield bytes.subarray(at, at + 3_000);
+        };
+        for (const body of [bytes, Readable.toWeb(Readable.from(pieces()))]) {
+          const reply = await fetch(`${url}/v1/collections/packed/vectors`, {
+            method: 'POST',
+            headers: { 'content-type': type, ...(encoding && { 'content-encoding': encoding }) },
+            body,
+            duplex: 'half',
+          } as RequestInit);
+          const found = (await reply.json()) as { upserted_count?: number };
+          assert.equal(found.upserted_count, text === lines ? 1_000 : 300, JSON.stringify(found));
+        }
+      }
+    }
   });
 
   it('sends no body as another request', async () => {

@@ -57,8 +57,9 @@ export class MemoryService implements SharedService {
 
   /** Nothing gets out or in. The others learn it at once, so that no test depends on how fast the machine is. */
   cutOff(): void {
-    const member = JSON.parse(Buffer.from(this.#announced).toString()) as object;
-    this.announce(Buffer.from(JSON.stringify({ ...member, state: 'leaving' })));
+    const member = JSON.parse(Buffer.from(this.#announced).toString()) as { clockMs: number };
+    const clockMs = member.clockMs + 0.001;
+    this.announce(Buffer.from(JSON.stringify({ ...member, clockMs, state: 'leaving' })));
     this.#isCutOff = true;
   }
 

@@ -44,6 +44,8 @@ interface Server {
 export interface NatsServersOptions {
   /** Whether they sync every message before they acknowledge it, by their index; all do by default. */
   readonly isSyncAlways?: (index: number) => boolean;
+  /** Added to the configuration of each. */
+  readonly configuration?: string;
   /** On loopback by default. */
   readonly places?: readonly NatsPlace[] | undefined;
 }
@@ -70,7 +72,7 @@ export class NatsServers {
 
   static async start(
     count = 3,
-    { isSyncAlways = () => true, places }: NatsServersOptions = {},
+    { isSyncAlways = () => true, configuration = '', places }: NatsServersOptions = {},
   ): Promise<NatsServers> {
     const folder = mkdtempSync(join(tmpdir(), 'sagitta-nats-'));
     const usual = (i: number): NatsPlace => ({
@@ -92,13 +94,14 @@ http: "${place.host}:${ports[2 * count + i]}"
 max_payload: 8MB
 jetstream { store_dir: "${place.dataFolder}"${isSyncAlways(i) ? ', sync_interval: always' : ''} }
 ${count > 1 ? cluster : ''}
+${configuration}
 `,
       );
       return { configFile: file, place };
     });
     const servers = new NatsServers(folder, started, ports);
     try {
-      await servers.#waitUntilReady(count);
+      await (configuration === '' ? servers.#waitUntilReady(count) : servers.#waitUntilHealthy());
     } catch (error) {
       await servers.stop();
       throw error;
@@ -234,6 +237,18 @@ ${count > 1 ? cluster : ''}
   }
 
   /** Until a stream can be made with a replica on every server: one may be there later than the others. */
+  /** Of servers that may not let us in. */
+  async #waitUntilHealthy(): Promise<void> {
+    const deadlineMs = performance.now() + START_MS_MAX;
+    const isHealthy = async (url: string) => (await fetch(`${url}/healthz`)).ok;
+    for (;;) {
+      const healthy = await Promise.all(this.monitors.map(isHealthy)).catch(() => [false]);
+      if (!healthy.includes(false)) return;
+      if (performance.now() > deadlineMs) throw new Error('the NATS servers did not get ready');
+      await sleep(100);
+    }
+  }
+
   async #waitUntilReady(count: number): Promise<void> {
     const deadlineMs = performance.now() + START_MS_MAX;
     for (;;) {

@@ -2,12 +2,17 @@
 
 import type { AddressInfo } from 'node:net';
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
-import { silentLogger } from '../../src/common/logger.js';
+import { type Logger, silentLogger } from '../../src/common/logger.js';
 import { createMetrics } from '../../src/platform/metrics.js';
+import { NodeKeys } from '../../src/platform/node-keys.js';
+import { Authenticator } from '../../src/server/auth/authenticator.js';
 import { Forwarding } from '../../src/server/cluster/forwarding.js';
 import { type CallOptions, createService, type Reply, type Service } from '../server/harness.js';
 import { PATIENT_LIMITS } from '../support/patience.js';
 import { MemoryCluster, type TestNode, waitFor } from './memory-cluster.js';
+
+/** Of all nodes. */
+const NODE_KEYS = new NodeKeys(['known to the nodes and to nobody else'], 'served');
 
 interface ServedNode {
   readonly node: TestNode;
@@ -17,17 +22,20 @@ interface ServedNode {
 
 export class ServedCluster {
   readonly cluster: MemoryCluster;
+  readonly #logger: Logger;
   readonly #served = new Map<string, ServedNode>();
 
-  private constructor(cluster: MemoryCluster) {
+  private constructor(cluster: MemoryCluster, logger: Logger) {
     this.cluster = cluster;
+    this.#logger = logger;
   }
 
   static async start(
     nodes: readonly string[],
     cluster = new MemoryCluster(),
+    logger = silentLogger,
   ): Promise<ServedCluster> {
-    const served = new ServedCluster(cluster);
+    const served = new ServedCluster(cluster, logger);
     await Promise.all(nodes.map((node) => served.add(node)));
     await served.whenServing(nodes);
     return served;
@@ -41,12 +49,14 @@ export class ServedCluster {
     const node = await this.cluster.add(name);
     const forwarding = new Forwarding({
       cluster: node.node,
-      secret: () => Buffer.from('known to the nodes'),
+      keys: NODE_KEYS,
       metrics: createMetrics(),
-      logger: silentLogger,
+      logger: this.#logger,
     });
     const limits = { ...DEFAULT_LIMITS, ...PATIENT_LIMITS };
-    const service = await createService({ database: node.database, forwarding, limits });
+    const { database } = node;
+    const authenticator = new Authenticator({ apiKeys: database.apiKeys });
+    const service = await createService({ database, forwarding, limits, authenticator });
     await service.app.listen({ host: '127.0.0.1', port: 0 });
     const { port } = service.app.server.address() as AddressInfo;
     node.node.serve(`http://127.0.0.1:${port}`);

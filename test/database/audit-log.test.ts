@@ -10,6 +10,7 @@ const EVENT = {
   operation: 'collection.create',
   principal: 'anonymous',
   client: '127.0.0.1',
+  via: null,
   target: 'c',
   status: 200,
   requestId: 'r',

@@ -42,6 +42,7 @@ export async function openDatabase(options: {
   engine?: Engine;
   observer?: DatabaseObserver;
   peers?: Peers;
+  cursorKey?: (stored: Uint8Array) => Uint8Array;
 }): Promise<Database> {
   const pool = createInlinePool();
   const database = await Database.open({
@@ -55,6 +56,7 @@ export async function openDatabase(options: {
     logger: silentLogger,
     ...(options.observer === undefined ? {} : { observer: options.observer }),
     ...(options.peers === undefined ? {} : { peers: options.peers }),
+    ...(options.cursorKey === undefined ? {} : { cursorKey: options.cursorKey }),
   });
   await database.loaded;
   return database;

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { SagittaError } from '../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
@@ -94,15 +97,25 @@ describe('the configuration', () => {
       blobs: null,
       cluster: null,
       clusterCheckpointBytes: 268_435_456,
+      clusterCredentials: null,
       clusterFound: false,
+      clusterInsecure: false,
       clusterMonitors: null,
+      clusterNkey: null,
+      clusterPassword: null,
       clusterScatterValues: 33_554_432,
       clusterName: 'sagitta',
       clusterNode: null,
       clusterReplicas: 3,
       clusterReplaceMs: 600_000,
+      clusterSecret: null,
       clusterSilentMs: 1_500,
+      clusterTlsCa: null,
+      clusterTlsCert: null,
+      clusterTlsKey: null,
+      clusterToken: null,
       clusterUrl: null,
+      clusterUser: null,
       clusterZone: null,
       embeddingEndpoints: null,
       embeddingKeys: [],
@@ -327,7 +340,10 @@ describe('the configuration', () => {
   });
 
   it('reads where the nodes of a cluster share files', () => {
-    const cluster = { SAGITTA_CLUSTER: 'nats://a:4222, nats://b:4222' };
+    const cluster = {
+      SAGITTA_CLUSTER: 'nats://a:4222, nats://b:4222',
+      SAGITTA_CLUSTER_SECRET: 's'.repeat(32),
+    };
     const keys = { AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret' };
     const folder = loadConfig({ env: { ...cluster, SAGITTA_BLOBS: '/mnt/blobs' } });
     assert.deepEqual(folder.cluster, ['nats://a:4222', 'nats://b:4222']);
@@ -363,6 +379,114 @@ describe('the configuration', () => {
       refuse({ env: { SAGITTA_CLUSTER_MONITORS: 'a:8222' } }),
       /expected URLs of monitoring ports/,
     );
+  });
+
+  describe('credentials of a cluster', () => {
+    const SECRET = 'the-secret-of-all-nodes-000000000';
+    const usual = {
+      SAGITTA_CLUSTER: 'nats://a:4222',
+      SAGITTA_CLUSTER_SECRET: SECRET,
+      SAGITTA_BLOBS: '/mnt/blobs',
+    };
+
+    it('are taken out of the URLs of NATS servers', () => {
+      const read = (urls: string) => loadConfig({ env: { ...usual, SAGITTA_CLUSTER: urls } });
+      const named = read('nats://me:p%40ss:w%2C@a:4222,tls://me:p%40ss:w%2C@b:4222,nats://c:1');
+      assert.deepEqual(named.cluster, ['nats://a:4222', 'tls://b:4222', 'nats://c:1']);
+      assert.deepEqual([named.clusterUser, named.clusterPassword], ['me', 'p@ss:w,']);
+      assert.equal(named.clusterToken, null);
+      const token = read('nats://token@[::1]:4222');
+      assert.deepEqual([token.cluster, token.clusterToken], [['nats://[::1]:4222'], 'token']);
+    });
+
+    it('come from the environment or from files, never from the command line', () => {
+      const folder = mkdtempSync(join(tmpdir(), 'sagitta-config-'));
+      const file = join(folder, 'secret');
+      writeFileSync(file, `${SECRET}\n`);
+      try {
+        const { SAGITTA_CLUSTER_SECRET: _, ...rest } = usual;
+        const env = { ...rest, SAGITTA_CLUSTER_SECRET_FILE: file };
+        assert.deepEqual(loadConfig({ env }).clusterSecret, [SECRET]);
+        assert.match(
+          refuse({ env: { ...usual, SAGITTA_CLUSTER_SECRET_FILE: file } }),
+          /^SAGITTA_CLUSTER_SECRET and SAGITTA_CLUSTER_SECRET_FILE are both set; expected one/,
+        );
+        const absent = join(folder, 'absent');
+        assert.match(
+          refuse({ env: { ...env, SAGITTA_CLUSTER_SECRET_FILE: absent } }),
+          /^SAGITTA_CLUSTER_SECRET_FILE is ".*absent", which cannot be read: ENOENT/,
+        );
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+      const two = { ...usual, SAGITTA_CLUSTER_SECRET: `${SECRET}-new, ${SECRET}` };
+      assert.deepEqual(loadConfig({ env: two }).clusterSecret, [`${SECRET}-new`, SECRET]);
+      assert.deepEqual(
+        describeSettings()
+          .filter(({ isSecret }) => isSecret)
+          .map(({ name }) => name),
+        ['clusterSecret', 'clusterPassword', 'clusterToken', 'clusterNkey'],
+      );
+    });
+
+    it('are in no message', () => {
+      const hidden = 'hidden-hidden-hidden';
+      for (const env of [
+        { SAGITTA_CLUSTER_SECRET: hidden },
+        { SAGITTA_CLUSTER_PASSWORD: hidden },
+        { SAGITTA_CLUSTER_NKEY: hidden },
+        { SAGITTA_CLUSTER: `http://me:${hidden}@a:4222` },
+        { SAGITTA_CLUSTER: `nats://me:${hidden}@a:x` },
+        { SAGITTA_CLUSTER: `nats://me:${hidden}@a:4222, nats://me:other@b:4222` },
+        { SAGITTA_CLUSTER: `nats://me:${hidden}%@a:4222` },
+        { SAGITTA_CLUSTER: `nats://me:${hidden}/x@a:y` },
+        { SAGITTA_CLUSTER: `nats://me:${hidden},x@a:4222` },
+        { SAGITTA_CLUSTER: `nats://${hidden}@a:4222`, SAGITTA_CLUSTER_TOKEN: hidden },
+        { SAGITTA_CLUSTER_MONITORS: `http://me:${hidden}@a:8222` },
+        { SAGITTA_CLUSTER_URL: `http://me:${hidden}@a` },
+        { SAGITTA_BLOBS: `s3://me:${hidden}@` },
+        { OTEL_EXPORTER_OTLP_ENDPOINT: `me:${hidden}@a` },
+        { OTEL_EXPORTER_OTLP_ENDPOINT: `ftp://me:${hidden}@a` },
+        { SAGITTA_JWKS: `http://me:${hidden}@a`, SAGITTA_LOG_LEVEL: 'x' },
+        { SAGITTA_EMBEDDING_ENDPOINTS: `a=ftp://me:${hidden}@a` },
+      ]) {
+        const message = refuse({ env: { ...usual, ...env } });
+        assert.ok(!message.includes(hidden), message);
+      }
+    });
+
+    it('must be those of one user', () => {
+      for (const [env, problem] of [
+        [{ SAGITTA_CLUSTER_USER: 'me' }, /CLUSTER_USER requires SAGITTA_CLUSTER_PASSWORD/],
+        [
+          { SAGITTA_CLUSTER_TOKEN: 't', SAGITTA_CLUSTER_CREDENTIALS: 'a.creds' },
+          /SAGITTA_CLUSTER_TOKEN and SAGITTA_CLUSTER_CREDENTIALS are set; expected one of them/,
+        ],
+        [
+          { SAGITTA_CLUSTER: 'nats://a:b@c:4222', SAGITTA_CLUSTER_TOKEN: 't' },
+          /SAGITTA_CLUSTER and SAGITTA_CLUSTER_TOKEN have different credentials/,
+        ],
+        [{ SAGITTA_CLUSTER_TLS_CERT: 'a.pem' }, /requires SAGITTA_CLUSTER_TLS_KEY/],
+      ] as const) {
+        assert.match(refuse({ env: { ...usual, ...env } }), problem);
+      }
+    });
+
+    it('are required of nodes unless everything is on loopback', () => {
+      const { SAGITTA_CLUSTER_SECRET: _, ...open } = usual;
+      const local = { ...open, SAGITTA_CLUSTER: 'nats://127.0.0.1:4222,nats://[::1]:4222' };
+      assert.equal(loadConfig({ env: local }).clusterSecret, null);
+      for (const [env, found] of [
+        [open, /^SAGITTA_CLUSTER is "nats:\/\/a:4222", which is not on loopback/],
+        [{ ...local, SAGITTA_CLUSTER_URL: 'https://node-0:8484' }, /^SAGITTA_CLUSTER_URL is/],
+        [{ ...local, SAGITTA_HOST: '0.0.0.0', SAGITTA_INSECURE: 'yes' }, /^SAGITTA_HOST is/],
+      ] as const) {
+        const message = refuse({ env });
+        assert.match(message, found);
+        assert.match(message, /Give all nodes the same SAGITTA_CLUSTER_SECRET/);
+        loadConfig({ env: { ...env, SAGITTA_CLUSTER_SECRET: SECRET } });
+      }
+    });
   });
 
   it('refuses replicas that one server less would leave without most of them', () => {

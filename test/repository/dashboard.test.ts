@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { addClusterGauges } from '../../src/cluster/nodes/cluster-metrics.js';
 import { silentLogger } from '../../src/common/logger.js';
 import { createMetrics } from '../../src/platform/metrics.js';
+import { NodeKeys } from '../../src/platform/node-keys.js';
 import { Forwarding } from '../../src/server/cluster/forwarding.js';
 import { PeerSearches } from '../../src/server/cluster/peer-searches.js';
 import { MemoryCluster, type TestNode } from '../cluster/memory-cluster.js';
@@ -258,8 +259,8 @@ async function metricsOfNode(): Promise<Map<string, Metric>> {
   const [{ node }] = cluster.nodes as [TestNode];
   const metrics = createMetrics();
   addClusterGauges(metrics, node);
-  const secret = () => Buffer.alloc(32);
-  const forwarding = new Forwarding({ cluster: node, secret, metrics, logger: silentLogger });
+  const keys = new NodeKeys([], 'test');
+  const forwarding = new Forwarding({ cluster: node, keys, metrics, logger: silentLogger });
   new PeerSearches({ forwarding, metrics, valuesMin: 1 });
   forwarding.close();
   const text = await metrics.render();

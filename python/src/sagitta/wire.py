@@ -1993,6 +1993,10 @@ class AuditEvent(TypedDict):
     """Who: the id that `GET /principal` returns."""
     client: str
     """The address of the client; `local` for the socket in the data directory."""
+    via: str | None
+    """The node of the cluster that was asked, if it has sent the request to this node to be carried
+    out.
+    """
     target: str | None
     """The id or name of the object, as far as the request named one."""
     status: int

@@ -34,6 +34,7 @@ has no effect.`;
 export function defineServe(command: Command): void {
   command.addHelpText('after', EXAMPLES);
   for (const setting of describeSettings()) {
+    if (setting.isSecret) continue;
     const group = setting.name in DEFAULT_LIMITS ? 'Limits:' : 'Settings:';
     command.addOption(optionOf(setting).helpGroup(group));
   }

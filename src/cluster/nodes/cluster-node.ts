@@ -611,6 +611,11 @@ export class ClusterNode implements CommitLogs {
     return this.#members.self;
   }
 
+  /** What the monotonic clock of a process shows now; null for one that is not heard of. */
+  clockOf(instance: string): number | null {
+    return this.#members.clockOf(instance);
+  }
+
   /** The nodes that were heard of lately, with this one. */
   get present(): readonly Member[] {
     return this.#members.present;

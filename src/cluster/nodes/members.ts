@@ -37,6 +37,8 @@ export interface Member {
   readonly joined: readonly string[];
   /** Of what it holds, a moment old; null for a node of an older version. */
   readonly sizes: AnnouncedSizes | null;
+  /** What its monotonic clock showed when it announced itself: greater than in each announcement before. */
+  readonly clockMs: number;
 }
 
 /** A node of which nothing else is known. */
@@ -54,6 +56,7 @@ export function newMember(
     positions: {},
     joined: [],
     sizes: null,
+    clockMs: 0,
   };
 }
 
@@ -74,6 +77,8 @@ interface Seen {
   readonly member: Member;
   /** By `listenedMs`. */
   readonly seenAtMs: number;
+  /** By the clock of this process. */
+  readonly heardAtMs: number;
 }
 
 export class Members {
@@ -150,6 +155,14 @@ export class Members {
     return isPresent ? seen.member : undefined;
   }
 
+  /** What the clock of a process shows now, by its last announcement; null for one that is not heard of. */
+  clockOf(instance: string): number | null {
+    const nowMs = performance.now();
+    if (instance === this.#self.instance) return nowMs;
+    const seen = this.#others.get(instance);
+    return seen === undefined ? null : seen.member.clockMs + nowMs - seen.heardAtMs;
+  }
+
   get #oldestMs(): number {
     return this.#listenedMs - this.#timing.silentMsMax;
   }
@@ -159,14 +172,18 @@ export class Members {
   }
 
   #announce(): void {
-    this.#self = { ...this.#self, ...this.#measure() };
+    this.#self = { ...this.#self, ...this.#measure(), clockMs: performance.now() };
     this.#bus.announce(Buffer.from(JSON.stringify(this.#self)));
   }
 
   #note(bytes: Uint8Array): void {
     const member = decodeMember(bytes);
     if (member === null || member.instance === this.#self.instance) return;
-    this.#others.set(member.instance, { member, seenAtMs: this.#listenedMs });
+    const known = this.#others.get(member.instance)?.member;
+    // Somebody may repeat what a node has announced before.
+    if (known !== undefined && member.clockMs <= known.clockMs) return;
+    const heardAtMs = performance.now();
+    this.#others.set(member.instance, { member, seenAtMs: this.#listenedMs, heardAtMs });
     this.#onMember(member);
   }
 }
@@ -183,13 +200,14 @@ function decodeMember(bytes: Uint8Array): Member | null {
       Record<keyof Member, unknown>
     >;
     const { instance, node, url, version, zone, state, epoch, collectionCount, tookFrom } = member;
-    const { position, positions, joined } = member;
+    const { position, positions, joined, clockMs } = member;
     const isMember =
       typeof instance === 'string' &&
       typeof node === 'string' &&
       typeof url === 'string' &&
       typeof version === 'string' &&
       typeof epoch === 'number' &&
+      typeof clockMs === 'number' &&
       typeof collectionCount === 'number' &&
       typeof tookFrom === 'object' &&
       tookFrom !== null &&

@@ -1,6 +1,7 @@
 // NATS as what the nodes of a cluster share: a stream of JetStream for each log, and announcements over plain
 // messages.
 
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   JetStreamApiError,
@@ -8,10 +9,21 @@ import {
   jetstream,
   jetstreamManager,
 } from '@nats-io/jetstream';
-import { type NatsConnection, RequestError, TimeoutError } from '@nats-io/nats-core';
+import {
+  type Authenticator,
+  AuthorizationError,
+  credsAuthenticator,
+  type NatsConnection,
+  nkeyAuthenticator,
+  RequestError,
+  TimeoutError,
+  tokenAuthenticator,
+  usernamePasswordAuthenticator,
+} from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
+import { isLoopback, isLoopbackUrl } from '../../platform/config.js';
 import { type JetStreamConnection, JetStreamStream } from '../logs/jetstream-stream.js';
 import type { SharedService } from './shared-service.js';
 
@@ -34,8 +46,27 @@ const CREATE_PAUSE_MS = 500;
 /** How JetStream numbers its errors: no suitable peers for placement, temporarily unavailable. */
 const PASSING_ERRORS = [10005, 10008];
 
+/** Who the node is for the NATS servers: at most one of user, token, nkey and credentials is not null. */
+export interface NatsLogin {
+  readonly user: string | null;
+  readonly password: string | null;
+  readonly token: string | null;
+  /** The seed. */
+  readonly nkey: string | null;
+  /** Path of a .creds file. */
+  readonly credentials: string | null;
+  /** Paths of PEM files. */
+  readonly tlsCa: string | null;
+  readonly tlsCert: string | null;
+  readonly tlsKey: string | null;
+}
+
 export interface NatsServiceOptions {
+  /** Without credentials. */
   readonly urls: readonly string[];
+  readonly login: NatsLogin;
+  /** Whether servers are used that other machines reach and that let everybody in. */
+  readonly isInsecure: boolean;
   /** Of the cluster: several can share the servers. */
   readonly cluster: string;
   /** Of every log. A cluster of three servers or more has three; one server for trying things out has one. */
@@ -59,20 +90,29 @@ export class NatsService implements SharedService {
     this.#replicas = replicas;
   }
 
-  /** Throws `configuration_invalid` when there is no server, or one that cannot be used. */
+  /**
+   * Throws `configuration_invalid` when there is no server, or one that cannot be used, refuses the credentials, or lets
+   * everybody in.
+   */
   static async connect(options: NatsServiceOptions): Promise<NatsService> {
-    const { urls, logger } = options;
+    const { urls, login, logger } = options;
+    const authenticator = authenticatorOf(login);
+    const tls = tlsOf(urls, login);
     const connection = await connect({
       servers: [...urls],
+      ...(authenticator && { authenticator }),
+      ...(tls && { tls }),
       timeout: CONNECT_MS_MAX,
       maxReconnectAttempts: -1,
       reconnectTimeWait: RECONNECT_MS,
       pingInterval: PING_MS,
       maxPingOut: PINGS_LOST_MAX,
     }).catch((cause: unknown) => {
-      throw unusable(urls, `cannot be reached: ${(cause as Error).message}`, cause);
+      const refusal = refusalOf(cause, login);
+      throw unusable(urls, refusal ?? `cannot be reached: ${(cause as Error).message}`, cause);
     });
     try {
+      if (!options.isInsecure) requireClosed(connection, urls);
       void logConnection(connection, logger);
       const manager = await jetstreamManager(connection, { checkAPI: false });
       const { api } = await accountInfo(manager, logger);
@@ -204,12 +244,86 @@ async function accountInfo(manager: JetStreamManager, logger: Logger) {
 }
 
 async function logConnection(connection: NatsConnection, logger: Logger): Promise<void> {
-  for await (const { type } of connection.status()) {
-    if (type === 'disconnect') logger.warn({}, 'the connection to NATS is lost');
-    else if (type === 'reconnect') {
+  for await (const status of connection.status()) {
+    if (status.type === 'disconnect') logger.warn({}, 'the connection to NATS is lost');
+    else if (status.type === 'error') logger.warn({ err: status.error }, 'NATS refuses something');
+    else if (status.type === 'reconnect') {
       logger.info({ server: connection.getServer() }, 'connected to NATS again');
     }
   }
+}
+
+/** Undefined without credentials. Throws `configuration_invalid` for a file that cannot be read. */
+function authenticatorOf(login: NatsLogin): Authenticator | undefined {
+  const { user, password, token, nkey, credentials } = login;
+  if (user !== null) return usernamePasswordAuthenticator(user, password ?? '');
+  if (token !== null) return tokenAuthenticator(token);
+  if (nkey !== null) return nkeyAuthenticator(Buffer.from(nkey));
+  if (credentials === null) return undefined;
+  let last = requireFile('SAGITTA_CLUSTER_CREDENTIALS', credentials);
+  // Credentials expire, and whoever issues new ones writes them into the file.
+  return credsAuthenticator(() => {
+    try {
+      last = readFileSync(credentials);
+    } catch {}
+    return last;
+  });
+}
+
+/** Undefined where the servers decide. Throws `configuration_invalid` for a file that cannot be read. */
+function tlsOf(urls: readonly string[], { tlsCa, tlsCert, tlsKey }: NatsLogin) {
+  const read = (variable: string, path: string | null) =>
+    path === null ? undefined : requireFile(variable, path).toString();
+  const ca = read('SAGITTA_CLUSTER_TLS_CA', tlsCa);
+  const cert = read('SAGITTA_CLUSTER_TLS_CERT', tlsCert);
+  const key = read('SAGITTA_CLUSTER_TLS_KEY', tlsKey);
+  const isRequired = urls.some((url) => url.startsWith('tls:'));
+  if (!isRequired && ca === undefined && cert === undefined) return undefined;
+  return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
+}
+
+function requireFile(variable: string, path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (cause) {
+    throw new SagittaError(
+      'configuration_invalid',
+      `${variable} is ${JSON.stringify(path)}, which cannot be read: ${(cause as Error).message}.`,
+      { cause },
+    );
+  }
+}
+
+/** What to say of servers that do not let the node in; null for another failure. */
+function refusalOf(cause: unknown, login: NatsLogin): string | null {
+  const isRefused =
+    cause instanceof AuthorizationError || (cause as Error).cause instanceof AuthorizationError;
+  if (!isRefused) return null;
+  const given = [
+    [
+      login.user,
+      `the user ${JSON.stringify(login.user)} and the password in SAGITTA_CLUSTER or SAGITTA_CLUSTER_USER and SAGITTA_CLUSTER_PASSWORD`,
+    ],
+    [login.token, 'the token in SAGITTA_CLUSTER or SAGITTA_CLUSTER_TOKEN'],
+    [login.nkey, 'the seed in SAGITTA_CLUSTER_NKEY'],
+    [login.credentials, 'the file that SAGITTA_CLUSTER_CREDENTIALS names'],
+  ].find(([value]) => value !== null);
+  return given === undefined
+    ? 'asks for credentials, and the node has none: set SAGITTA_CLUSTER_USER and SAGITTA_CLUSTER_PASSWORD, or SAGITTA_CLUSTER_TOKEN, SAGITTA_CLUSTER_NKEY or SAGITTA_CLUSTER_CREDENTIALS'
+    : `refuses the credentials of the node: compare ${given[1]} with the configuration of the servers`;
+}
+
+/** Throws `configuration_invalid` for servers that other machines reach and that let everybody in. */
+function requireClosed({ info }: NatsConnection, urls: readonly string[]): void {
+  const { auth_required: isLoginRequired, tls_verify: isCertificateRequired, host } = info ?? {};
+  if (isLoginRequired === true || isCertificateRequired === true) return;
+  const url = urls.find((each) => !isLoopbackUrl(each));
+  if (url === undefined && (host === undefined || isLoopback(host))) return;
+  const where = url === undefined ? `listens on ${host}` : 'is not on loopback';
+  throw unusable(
+    urls,
+    `${where} and asks for no credentials, so that whoever reaches it can read all data and stop the cluster. Add users to its configuration (authorization { users: [ { user: sagitta, password: … } ] }) and set SAGITTA_CLUSTER_USER and SAGITTA_CLUSTER_PASSWORD; or let it listen on 127.0.0.1 only, to try things out. SAGITTA_CLUSTER_INSECURE=yes accepts it`,
+  );
 }
 
 function unusable(urls: readonly string[], what: string, cause?: unknown): SagittaError {

@@ -42,6 +42,11 @@ export interface Cluster {
   readonly self: ClusterMember;
   /** The nodes that were heard of lately, with this one. */
   readonly present: readonly ClusterMember[];
+  /**
+   * What the monotonic clock of a process shows now, in milliseconds, by its last announcement; null for one that is not
+   * heard of.
+   */
+  clockOf(instance: string): number | null;
   /** Whether this node carries out the writes of a collection, or with null those of the catalogue. */
   owns(incarnation: string | null): boolean;
   /** A write begins on this node. Returns the function that ends it. */

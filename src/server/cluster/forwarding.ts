@@ -11,19 +11,22 @@ import type { Principal } from '../../common/access.js';
 import { noLeaderError, SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import type { Metrics } from '../../platform/metrics.js';
+import type { NodeKeys } from '../../platform/node-keys.js';
 import { NDJSON } from '../media-types.js';
 import { problemContextOf, problemReply } from '../problem.js';
+import { AuditLogLimiter } from '../telemetry/request-telemetry.js';
 import { abortAfterFlush, clearBodyTimeout, onReplyClosed } from '../transport/connections.js';
 import type { Cluster, ClusterMember } from './cluster.js';
 import { SESSION, writeSession } from './consistency.js';
 import {
-  type ForwardedRequest,
   HOP_HEADERS,
   LostReply,
   NodeClient,
   type NodeReply,
   noAnswerError,
+  type ReceivedRequest,
 } from './node-client.js';
+import type { ForwardedRequest } from './request-signature.js';
 import { type LogPositions, laterOf, SeenPositions } from './seen-positions.js';
 
 /** Thrown where the body of a request names a collection whose writes another node carries out. */
@@ -51,8 +54,8 @@ export interface NodeRequest {
 
 export interface ForwardingOptions {
   readonly cluster: Cluster;
-  /** Known to the nodes only. Asked for with the first request, since the first node has none before it has begun. */
-  readonly secret: () => Uint8Array;
+  /** What the nodes sign with. */
+  readonly keys: NodeKeys;
   readonly metrics: Metrics;
   readonly logger: Logger;
 }
@@ -82,11 +85,13 @@ export class Forwarding {
   /** Nodes that did not answer: until when others are asked first, by instance. */
   readonly #restsUntilMs = new Map<string, number>();
   #turn = 0;
+  /** Anybody may send such requests. */
+  readonly #refused = new AuditLogLimiter(() => performance.now());
 
-  constructor({ cluster, secret, metrics, logger }: ForwardingOptions) {
+  constructor({ cluster, keys, metrics, logger }: ForwardingOptions) {
     this.cluster = cluster;
     this.#seen = new SeenPositions((incarnation) => cluster.holds(incarnation));
-    this.#nodes = new NodeClient(cluster, secret);
+    this.#nodes = new NodeClient(cluster, keys);
     this.#logger = logger;
     this.#count = metrics.addCounter(
       'sagitta_cluster_forwarded_requests_total',
@@ -95,9 +100,24 @@ export class Forwarding {
     );
   }
 
-  /** What another node has sent along; null for a request of a client. Throws `credentials_invalid`. */
-  read(request: FastifyRequest): ForwardedRequest | null {
-    return this.#nodes.read(request);
+  /**
+   * What another node has sent along; null for a request of a client. Throws `credentials_invalid`, and `no_leader` for
+   * one that is late.
+   */
+  read(request: FastifyRequest): ReceivedRequest | null {
+    try {
+      return this.#nodes.read(request);
+    } catch (err) {
+      const unlogged = this.#refused.next();
+      if (unlogged !== null) {
+        const { ip: client, id: request_id, method } = request;
+        this.#logger.warn(
+          { err, client, request_id, method, ...(unlogged > 0 && { unlogged }) },
+          'refused a request in the name of a node',
+        );
+      }
+      throw err;
+    }
   }
 
   /** Waits for what the other node had when it forwarded the request. Throws `no_leader` when that does not come. */
@@ -188,13 +208,13 @@ export class Forwarding {
       readonly isRead?: boolean;
     },
   ): Promise<FastifyReply> {
-    const url = this.cluster.ownerOf(incarnation)?.url;
-    if (url === undefined) throw noLeaderError();
+    const member = this.cluster.ownerOf(incarnation);
+    if (member === null) throw noLeaderError();
     const signal = abortedWith(request, reply);
     const incarnations = incarnation === null ? [] : [incarnation];
     // The other node has a time for it, and another one for streams.
     clearBodyTimeout(request.raw);
-    const found = await this.#send(request, reply, { url, incarnations, body, isRead, signal });
+    const found = await this.#send(request, reply, { member, incarnations, body, isRead, signal });
     return await this.#passOn(request, reply, { found, incarnations, isRead, signal });
   }
 
@@ -221,9 +241,10 @@ export class Forwarding {
     const closed = abortedWith(request, reply);
     const signal = deadline === null ? closed : AbortSignal.any([closed, deadline]);
     let failure: unknown;
-    for (const [i, { instance, url }] of holders.entries()) {
+    for (const [i, member] of holders.entries()) {
+      const { instance } = member;
       try {
-        const sent = { url, incarnations, body, needsRows, isRead: !needsRows, signal };
+        const sent = { member, incarnations, body, needsRows, isRead: !needsRows, signal };
         const found = await this.#send(request, reply, sent);
         // Such a node is starting, stopping or late: another one may not be.
         const isUnable = found.statusCode === 503;
@@ -389,7 +410,9 @@ export class Forwarding {
     const { principal, forwarded } = request;
     const hopCount = 1 + (forwarded?.hopCount ?? 0);
     const positions = laterOf(forwarded?.positions ?? {}, this.#seen.of(incarnations));
-    const sent = { principal, hopCount, positions, needsRows };
+    const client = forwarded?.client ?? request.telemetry.client;
+    const via = forwarded?.via ?? this.cluster.self.node;
+    const sent = { principal, client, via, hopCount, positions, needsRows };
     try {
       const found = await this.#nodes.send(request, reply, sent, options);
       this.#count(1, { outcome: 'replied' });
@@ -406,13 +429,19 @@ export class Forwarding {
     { method, path, body = '', principal, incarnations = [], id = randomUUID() }: NodeRequest,
     signal: AbortSignal,
   ): Promise<NodeReply> {
-    const sent = { principal, hopCount: HOPS_MAX, positions: this.#seen.of(incarnations) };
+    const sent = {
+      principal,
+      client: 'local',
+      via: this.cluster.self.node,
+      hopCount: HOPS_MAX,
+      positions: this.#seen.of(incarnations),
+    };
     return this.#nodes.ask(member, { method, path, body, id }, sent, signal);
   }
 }
 
 interface SendOptions {
-  readonly url: string;
+  readonly member: ClusterMember;
   /** Of the collections that it is about. */
   readonly incarnations: readonly string[];
   /** What was read of the body; null when nothing was. */

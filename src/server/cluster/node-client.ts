@@ -1,7 +1,6 @@
-// Requests of one node of a cluster to another: signed with a secret of the nodes, on connections that are kept, and
-// given up when the other node cannot be reached or is no longer heard of.
+// Requests of one node of a cluster to another: signed (request-signature.ts, signed-body.ts), on connections that are
+// kept, and given up when the other node cannot be reached or is no longer heard of.
 
-import { createHmac, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import {
   type ClientRequest,
@@ -12,34 +11,40 @@ import {
 } from 'node:http';
 import type { Http2ServerRequest } from 'node:http2';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { Readable } from 'node:stream';
 import { text as readText } from 'node:stream/consumers';
 import { urlToHttpOptions } from 'node:url';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { EVERYBODY, NOBODY, OPERATOR, type Principal } from '../../common/access.js';
 import { noLeaderError, SagittaError } from '../../common/errors.js';
-import { limitRestOfBody, sendContinue } from '../transport/connections.js';
+import type { NodeKeys } from '../../platform/node-keys.js';
+import { discardBody, limitRestOfBody, sendContinue } from '../transport/connections.js';
 import type { Cluster, ClusterMember } from './cluster.js';
-import type { LogPositions } from './seen-positions.js';
-
-/** What a node sends along with a request. */
-export interface ForwardedRequest {
-  readonly principal: Principal;
-  /** How many nodes have forwarded it. */
-  readonly hopCount: number;
-  /** What it had of the catalogue, and its clients have seen of the collection: the request may be about that. */
-  readonly positions: LogPositions;
-  /** Whether it is a change of the catalogue for which the node that was asked first lacks rows. */
-  readonly needsRows?: boolean;
-}
+import {
+  FORWARDED,
+  type ForwardedRequest,
+  passedHeaders,
+  RequestSigner,
+  RequestVerifier,
+  type Signature,
+} from './request-signature.js';
+import { BodySigner, BodyVerifier } from './signed-body.js';
 
 export interface NodeReply {
   readonly status: number;
   readonly text: string;
 }
 
+/** A request of another node, with its body as that node got it. */
+export interface ReceivedRequest extends ForwardedRequest {
+  readonly bodyStream: Readable;
+}
+
+/** What is sent along, without what is found out here. */
+export type SentAlong = Omit<ForwardedRequest, 'body'>;
+
 interface SendOptions {
-  /** Of the other node. */
-  readonly url: string;
+  readonly member: ClusterMember;
   /** What was read of the body; null when nothing was. */
   readonly body: Uint8Array | null;
   /** Whether it changes nothing. */
@@ -47,7 +52,6 @@ interface SendOptions {
   readonly signal: AbortSignal;
 }
 
-const FORWARDED = 'sagitta-forwarded';
 /** About one connection between two nodes; RFC 9110, section 7.6.1. */
 export const HOP_HEADERS = [
   'connection',
@@ -57,8 +61,6 @@ export const HOP_HEADERS = [
   'expect',
   'host',
 ];
-/** Those that a request to another node has of its own. */
-const OWN_HEADERS = [...HOP_HEADERS, 'content-length'];
 const CONNECT_MS_MAX = 2_000;
 /** A connection is kept so long while no request uses it: less than the other node keeps it, by default. */
 const IDLE_MS_MAX = 15_000;
@@ -67,58 +69,61 @@ const WATCH_MS = 1_000;
 
 export class NodeClient {
   readonly #cluster: Cluster;
-  readonly #secret: () => Uint8Array;
+  readonly #keys: NodeKeys;
+  readonly #signer: RequestSigner;
+  readonly #verifier: RequestVerifier;
   // Only with a timeout of its own, Node's agent also ends a connection before the other node does.
   readonly #http = new HttpAgent({ keepAlive: true, timeout: IDLE_MS_MAX });
   readonly #https = new HttpsAgent({ keepAlive: true, timeout: IDLE_MS_MAX });
-  #key: Buffer | undefined;
 
-  /** `secret` is asked for with the first request, since the first node of a cluster has none before it has begun. */
-  constructor(cluster: Cluster, secret: () => Uint8Array) {
+  constructor(cluster: Cluster, keys: NodeKeys) {
+    const { instance } = cluster.self;
     this.#cluster = cluster;
-    this.#secret = secret;
+    this.#keys = keys;
+    this.#signer = new RequestSigner(keys, instance);
+    this.#verifier = new RequestVerifier(keys, instance, () => cluster.clockOf(instance)!);
   }
 
-  /** What another node has sent along; null for a request of a client. Throws `credentials_invalid`. */
-  read({ headers, method, originalUrl: url, id }: FastifyRequest): ForwardedRequest | null {
+  /** Null for a request of a client. Throws `credentials_invalid`, and `no_leader` for one that is late. */
+  read({ headers, method, originalUrl, id, raw }: FastifyRequest): ReceivedRequest | null {
     const found = headers[FORWARDED];
     if (found === undefined) return null;
-    const [text = '', digest = ''] = String(found).split('.');
-    const expected = this.#digestOf([method, originForm(url), id, text]);
-    const actual = Buffer.from(digest, 'base64url');
-    if (actual.length !== expected.length || !timingSafeEqual(actual, expected)) {
-      throw new SagittaError(
-        'credentials_invalid',
-        `The header ${FORWARDED} was not made by a node of this cluster; clients do not send it.`,
-      );
+    const request = { method, target: originForm(originalUrl), id, headers };
+    const { forwarded, tag } = this.#verifier.verify(String(found), request);
+    const { principal, body } = forwarded;
+    const hasBody = headers['transfer-encoding'] !== undefined;
+    if (body !== null && !hasBody) {
+      throw new SagittaError('credentials_invalid', 'The body that a node has sent is missing.');
     }
-    const forwarded = JSON.parse(Buffer.from(text, 'base64url').toString()) as ForwardedRequest;
-    return { ...forwarded, principal: knownPrincipal(forwarded.principal) };
+    const bodyStream =
+      body === null ? Readable.from([]) : verifiedBody(raw, new BodyVerifier(this.#keys, tag));
+    return { ...forwarded, principal: knownPrincipal(principal), bodyStream };
   }
 
   /**
-   * Sends a request of a client as it is, with its body. Resolves with the head of the reply. Rejects with `no_leader`
+   * Sends a request of a client with its body. Resolves with the head of the reply. Rejects with `no_leader`
    * when the node was not reached; when it was and does not answer, with `no_holder` for a read, and `LostReply`.
    */
-  send(
+  async send(
     request: FastifyRequest,
     reply: FastifyReply,
-    forwarded: ForwardedRequest,
-    { url: memberUrl, body, isRead, signal }: SendOptions,
+    along: SentAlong,
+    { member, body, isRead, signal }: SendOptions,
   ): Promise<IncomingMessage> {
-    const framing = framingOf(request, body);
-    const { method, originalUrl: url, id } = request;
-    const passed = passedHeaders(request);
+    const { method, originalUrl, id } = request;
+    const target = originForm(originalUrl);
+    const forwarded = { ...along, body: bodyLengthOf(request, body) };
+    const passed = passedHeaders(request.headers);
     // A body that was read here is decoded.
     if (body !== null) delete passed['content-encoding'];
-    const headers = {
-      ...passed,
-      ...this.#sign({ method, url, id }, forwarded),
-      ...framing,
-    };
-    return new Promise((resolve, reject) => {
+    const { headers, signature } = this.#sign(
+      { method, target, id, headers: passed },
+      forwarded,
+      member,
+    );
+    return await new Promise((resolve, reject) => {
       let isConnected = false;
-      const sent = this.#open(memberUrl, originForm(url), { method, headers, signal });
+      const sent = this.#open(member.url, target, { method, headers, signal });
       const timer = setTimeout(() => {
         // After a pause of the event loop, this runs before the connections that were made meanwhile are seen.
         setImmediate(() => {
@@ -127,7 +132,7 @@ export class NodeClient {
       }, CONNECT_MS_MAX);
       // A machine that is gone closes no connection.
       const watch = setInterval(() => {
-        if (!this.#cluster.present.some((member) => member.url === memberUrl)) sent.destroy();
+        if (!this.#cluster.present.some(({ url }) => url === member.url)) sent.destroy();
       }, WATCH_MS).unref();
       sent.once('socket', (socket) => {
         const onConnect = () => {
@@ -137,11 +142,12 @@ export class NodeClient {
         if (socket.connecting) socket.once('connect', onConnect);
         else onConnect();
       });
+      const source = request.forwarded?.bodyStream ?? request.raw;
       sent.once('response', (found) => {
         // The rest of an upload is of no use to a node that has refused it.
         if ((found.statusCode ?? 502) >= 400 && !sent.writableEnded) {
-          request.raw.unpipe(sent);
-          request.raw.resume();
+          source.unpipe();
+          discardBody(request);
           limitRestOfBody(request.raw, reply.raw);
           found.once('end', () => sent.destroy());
         }
@@ -153,31 +159,45 @@ export class NodeClient {
         if (!isConnected) reject(noLeaderError(cause));
         else reject(isRead ? noAnswerError(cause) : new LostReply(cause));
       });
-      if (body !== null || framing === null) {
-        sent.end(framing === null ? undefined : body);
+      if (forwarded.body === null) {
+        sent.end();
+        return;
+      }
+      const signer = new BodySigner(this.#keys, signature.tag);
+      signer.pipe(sent);
+      if (body !== null) {
+        signer.end(body);
         return;
       }
       sendContinue(request.raw);
-      request.raw.pipe(sent);
+      // Of a body that another node has sent: one that was changed on the way.
+      if (source !== request.raw) source.once('error', (error) => sent.destroy(error));
+      source.pipe(signer);
     });
   }
 
   /** Sends a request of this node. Rejects when the other one does not answer. `body`: JSON, or "". */
   async ask(
-    { url }: ClusterMember,
+    member: ClusterMember,
     { method, path, body, id }: Readonly<Record<'method' | 'path' | 'body' | 'id', string>>,
-    forwarded: ForwardedRequest,
+    along: SentAlong,
     signal: AbortSignal,
   ): Promise<NodeReply> {
-    const headers = {
-      ...(body !== '' && {
-        'content-type': 'application/json',
-        'content-length': Buffer.byteLength(body),
-      }),
-      ...this.#sign({ method, url: path, id }, forwarded),
+    const request = {
+      method,
+      target: path,
+      id,
+      headers: body === '' ? {} : { 'content-type': 'application/json' },
     };
-    const sent = this.#open(url, path, { method, headers, signal });
-    sent.end(body);
+    const length = body === '' ? null : { byteCount: Buffer.byteLength(body) };
+    const { headers, signature } = this.#sign(request, { ...along, body: length }, member);
+    const sent = this.#open(member.url, path, { method, headers, signal });
+    if (length === null) sent.end();
+    else {
+      const signer = new BodySigner(this.#keys, signature.tag);
+      signer.pipe(sent);
+      signer.end(body);
+    }
     const [reply] = (await once(sent, 'response')) as [IncomingMessage];
     return { status: reply.statusCode ?? 502, text: await readText(reply) };
   }
@@ -199,32 +219,40 @@ export class NodeClient {
     return (isSecure ? httpsRequest : httpRequest)({ ...member, ...options, path, agent });
   }
 
+  /** The headers of a request with its signature. Throws `no_leader` when the node is not heard of any more. */
   #sign(
-    { method, url, id }: Readonly<Record<'method' | 'url' | 'id', string>>,
+    request: Parameters<RequestSigner['sign']>[0],
     forwarded: ForwardedRequest,
-  ): Record<string, string> {
+    { instance }: ClusterMember,
+  ): { readonly headers: Record<string, string | string[]>; readonly signature: Signature } {
+    const clockMs = this.#cluster.clockOf(instance);
+    if (clockMs === null) throw noLeaderError();
     const positions = { ...forwarded.positions, ...this.#cluster.progress.cataloguePositions };
-    const sent: ForwardedRequest = { ...forwarded, positions };
-    const text = Buffer.from(JSON.stringify(sent)).toString('base64url');
-    const digest = this.#digestOf([method, originForm(url), id, text]).toString('base64url');
-    return { 'x-request-id': id, [FORWARDED]: `${text}.${digest}` };
-  }
-
-  #digestOf(parts: readonly string[]): Buffer {
-    this.#key ??= createHmac('sha256', this.#secret()).update('forwarded requests').digest();
-    return createHmac('sha256', this.#key).update(JSON.stringify(parts)).digest();
+    const signature = this.#signer.sign(
+      request,
+      { ...forwarded, positions },
+      { instance, clockMs },
+    );
+    const headers = {
+      ...(request.headers as Record<string, string | string[]>),
+      // The chunks of the body have signatures, which the client has not counted.
+      ...(forwarded.body !== null && { 'transfer-encoding': 'chunked' }),
+      'x-request-id': request.id,
+      [FORWARDED]: signature.header,
+    };
+    return { headers, signature };
   }
 }
 
-/** The headers of a request of a client that another node gets. */
-function passedHeaders(request: FastifyRequest): Record<string, string | string[]> {
-  const headers: Record<string, string | string[]> = {};
-  for (const [name, value] of Object.entries(request.headers)) {
-    // Those of HTTP/2 that begin with a colon are the method, the path and so on.
-    if (value === undefined || name.startsWith(':') || OWN_HEADERS.includes(name)) continue;
-    headers[name] = value;
-  }
-  return headers;
+/** The body of a request that another node has sent. */
+function verifiedBody(raw: FastifyRequest['raw'], verifier: BodyVerifier): BodyVerifier {
+  raw.once('error', (error) => verifier.destroy(error));
+  raw.once('close', () => {
+    if (!raw.readableEnded) verifier.destroy(new Error('the connection was closed'));
+  });
+  // Whoever reads it gets the error; nobody may be reading it yet.
+  verifier.on('error', () => {});
+  return raw.pipe(verifier);
 }
 
 /**
@@ -238,24 +266,22 @@ function originForm(target: string): string {
   return authority === -1 || path === -1 ? '/' : target.slice(path);
 }
 
-/**
- * The headers that say where the body of a request ends, since the two connections may say it in different ways; null
- * for a request without a body. Node would send the body of a DELETE without either.
- */
-function framingOf(
-  { method, raw, headers }: FastifyRequest,
+/** Null for a request without a body, such as a DELETE whose client has sent none. */
+function bodyLengthOf(
+  { method, raw, headers, forwarded }: FastifyRequest,
   body: Uint8Array | null,
-): Record<string, string> | null {
+): ForwardedRequest['body'] {
   // The bodies of these mean nothing.
   if (method === 'GET' || method === 'HEAD') return null;
-  if (body !== null) return { 'content-length': String(body.length) };
+  if (body !== null) return { byteCount: body.length };
+  if (forwarded !== null) return forwarded.body;
   const { 'content-length': length, 'transfer-encoding': encoding } = headers;
-  if (length !== undefined) return { 'content-length': length };
+  if (length !== undefined) return Number(length) === 0 ? null : { byteCount: Number(length) };
   const mayHaveBody =
     'stream' in raw
       ? !(raw as unknown as Http2ServerRequest).stream.endAfterHeaders
       : encoding !== undefined;
-  return mayHaveBody ? { 'transfer-encoding': 'chunked' } : null;
+  return mayHaveBody ? { byteCount: null } : null;
 }
 
 /** Some principals are told from others by identity. */

@@ -2,6 +2,7 @@
 // types. Enforces the limits on one body and on all bodies together, whether Content-Length is
 // correct, wrong or absent.
 
+import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { field, SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
@@ -53,9 +54,10 @@ function checkContent(request: FastifyRequest, type: string): string | null {
  * arrives after that.
  */
 function readBody(request: FastifyRequest, limits: Limits): Promise<Uint8Array> {
-  const { raw, bodyReservation } = request;
+  const { raw, bodyReservation, forwarded } = request;
+  const sent: Readable = forwarded?.bodyStream ?? raw;
   const { bodyBytesMax } = limits;
-  const sentBytes = declaredBytes(request);
+  const sentBytes = declaredBytesOf(request);
   if (sentBytes !== null && sentBytes > bodyBytesMax) {
     return Promise.reject(tooLarge(bodyBytesMax, sentBytes));
   }
@@ -63,7 +65,7 @@ function readBody(request: FastifyRequest, limits: Limits): Promise<Uint8Array> 
   // How long an encoded body becomes is known at its end.
   const declared = encoding === null ? sentBytes : null;
   sendContinue(raw);
-  const source = encoding === null ? raw : decode(raw, encoding);
+  const source = encoding === null ? sent : decode(sent, encoding);
   return new Promise((resolve, reject) => {
     const memory = createBodyMemory(declared, bodyReservation);
     let byteCount = 0;
@@ -101,17 +103,14 @@ function readBody(request: FastifyRequest, limits: Limits): Promise<Uint8Array> 
         );
       }
     };
-    // The client is gone, and nobody reads the reply.
+    // The client is gone, and nobody reads the reply; or what another node has sent was changed on the way.
     const onBroken = (cause?: unknown) => {
+      const detail = 'The connection ended before the body was complete.';
       fail(
         (cause && encoding && invalidEncoding(cause, encoding)) ||
-          new SagittaError(
-            'invalid_request',
-            'The connection ended before the body was complete.',
-            {
-              cause,
-            },
-          ),
+          (cause instanceof SagittaError
+            ? cause
+            : new SagittaError('invalid_request', detail, { cause })),
       );
     };
     source.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken);
@@ -172,8 +171,10 @@ class ChunkedBody implements BodyMemory {
   }
 }
 
-/** Null where the headers do not say. */
-function declaredBytes({ headers }: FastifyRequest): number | null {
+/** Null where the client does not say. */
+export function declaredBytesOf({ headers, forwarded }: FastifyRequest): number | null {
+  // The other node signs its chunks, so that what it sends is longer.
+  if (forwarded !== null) return forwarded.body?.byteCount ?? null;
   const text = headers['content-length'];
   return text === undefined ? null : Number(text);
 }

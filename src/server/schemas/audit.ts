@@ -44,6 +44,7 @@ const example = {
   outcome: 'refused',
   principal: 'key:3kTMd9xQ7bZr2LfW',
   client: '192.0.2.7',
+  via: null,
   target: 'articles',
   status: 403,
   request_id: 'b1f0c2d4-5',
@@ -62,6 +63,10 @@ const event = z
     principal: z.string().meta({ description: 'Who: the id that `GET /principal` returns.' }),
     client: z.string().meta({
       description: 'The address of the client; `local` for the socket in the data directory.',
+    }),
+    via: z.string().nullable().meta({
+      description:
+        'The node of the cluster that was asked, if it has sent the request to this node to be carried out.',
     }),
     target: z.string().nullable().meta({
       description: 'The id or name of the object, as far as the request named one.',

@@ -37,11 +37,12 @@ export class RequestTelemetry {
   readonly #span: RequestSpan | null;
   readonly #traceId: string | undefined;
   /** Read while the connection is open. */
-  readonly #client: string | undefined;
+  #client: string | undefined;
+  /** The node that was asked, where another one has sent the request here. */
+  #via: string | null = null;
   #target: string | null = null;
   #errorCode: string | undefined;
   #isWorkStarted = false;
-  #isAudited = true;
 
   constructor(services: TelemetryServices, request: FastifyRequest) {
     this.#services = services;
@@ -83,9 +84,15 @@ export class RequestTelemetry {
     return this.#target;
   }
 
-  /** For a request that another node has forwarded, which writes the audit log line. */
-  leaveAuditToOther(): void {
-    this.#isAudited = false;
+  /** The address of the client in the audit log line, and for another node that carries the request out. */
+  get client(): string {
+    return this.#client ?? this.#request.ip ?? 'local';
+  }
+
+  /** For a request that another node has sent here: who its client is, and which node was asked. */
+  carriesOutFor({ client, via }: { readonly client: string; readonly via: string }): void {
+    this.#client = client;
+    this.#via = via;
   }
 
   /** Writes the audit log line of a request that another node has carried out. */
@@ -163,25 +170,32 @@ export class RequestTelemetry {
 
   #audit(status: number): void {
     const { audit } = this.#config;
-    if (audit === undefined || !this.#isAudited) return;
+    if (audit === undefined) return;
     const isUnauthenticated = this.#request.principal === NOBODY;
     const unlogged = isUnauthenticated ? this.#services.auditLogLimiter.next() : 0;
     if (unlogged === null) return;
     const event = {
       principal: this.#request.principal.id,
-      client: this.#client ?? 'local',
+      client: this.client,
       target: this.#target,
       status,
     };
     this.#services.audit.add({
       operation: audit,
       ...event,
+      via: this.#via,
       requestId: this.#request.id,
       traceId: this.#traceId ?? null,
       unloggedCount: unlogged,
     });
     this.#services.logger.info(
-      { audit, ...event, ...(unlogged > 0 ? { unlogged } : {}), ...this.details },
+      {
+        audit,
+        ...event,
+        ...(this.#via !== null && { via: this.#via }),
+        ...(unlogged > 0 ? { unlogged } : {}),
+        ...this.details,
+      },
       'audit',
     );
   }

@@ -1,11 +1,12 @@
 // A request body that is processed while it arrives, with backpressure and without a limit on its
 // length. The bytes that its reader keeps count as body bytes in flight.
 
+import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import { SagittaError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { decode, type Encoding, encodingOf, invalidEncoding } from '../content-encodings.js';
-import { clearBodyTimeout, sendContinue } from './connections.js';
+import { clearBodyTimeout, discardBody, sendContinue } from './connections.js';
 
 export class BodyStream implements AsyncIterable<Buffer> {
   readonly #request: FastifyRequest;
@@ -34,13 +35,14 @@ export class BodyStream implements AsyncIterable<Buffer> {
    * and `deadline_exceeded` when no data arrives for too long.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
-    const { raw } = this.#request;
+    const { raw, forwarded } = this.#request;
     clearBodyTimeout(raw);
     sendContinue(raw);
+    const sent: Readable = forwarded?.bodyStream ?? raw;
     const encoding = encodingOf(raw.headers['content-encoding']);
-    const decoder = encoding === null ? null : decode(raw, encoding);
+    const decoder = encoding === null ? null : decode(sent, encoding);
     // Destroying the request at its end would destroy the reply too.
-    const chunks = (decoder ?? raw).iterator({
+    const chunks = (decoder ?? sent).iterator({
       destroyOnReturn: false,
     }) as AsyncIterableIterator<Buffer>;
     this.#chunks = chunks;
@@ -63,10 +65,7 @@ export class BodyStream implements AsyncIterable<Buffer> {
    */
   discard(): void {
     clearTimeout(this.#idleTimer);
-    const { raw } = this.#request;
-    const resume = () => {
-      raw.resume();
-    };
+    const resume = () => discardBody(this.#request);
     // A body does not flow while an iterator is attached.
     if (this.#chunks?.return === undefined) resume();
     else this.#chunks.return().then(resume, resume);
@@ -89,9 +88,9 @@ export class BodyStream implements AsyncIterable<Buffer> {
         (cause: unknown) => {
           clearTimeout(this.#idleTimer);
           const isInvalid = encoding !== null && invalidEncoding(cause, encoding);
-          reject(
-            isInvalid || new SagittaError('invalid_request', 'The body was cut off.', { cause }),
-          );
+          // One of another node may have been changed on the way.
+          const found = cause instanceof SagittaError ? cause : isInvalid;
+          reject(found || new SagittaError('invalid_request', 'The body was cut off.', { cause }));
         },
       );
     });

@@ -158,6 +158,12 @@ export function sendContinue(request: IncomingMessage): void {
   awaitingContinue.delete(request);
 }
 
+/** Reads and forgets the rest of a body, which may be piped to where the chunks of another node are checked. */
+export function discardBody({ raw }: { readonly raw: IncomingMessage | Http2ServerRequest }): void {
+  raw.unpipe();
+  raw.resume();
+}
+
 /** Whether the client waits for `100 Continue`: if it is refused, it may send the body or not. */
 export function isAwaitingContinue(request: IncomingMessage): boolean {
   return request.headers.expect !== undefined && awaitingContinue.has(request);

@@ -323,6 +323,36 @@ describe('a cursor', () => {
     }
   });
 
+  it('is rejected by a service of the same data with another key', async () => {
+    const state = createMemoryState();
+    const input = {
+      id: 'c',
+      dimension: DIMENSION,
+      metric: 'dot',
+      description: null,
+      labels: {},
+    } as const;
+    const tokens: string[] = [];
+    for (const key of [1, 2]) {
+      const cursorKey = (stored: Uint8Array) => stored.map((byte) => byte ^ key);
+      const keyed = await openDatabase({ state, clock, cursorKey });
+      if (key === 1) {
+        await keyed.createCollection(input);
+        await keyed.collection('c').write(batchOf(vectorsOf(3, 2)), { mode: 'upsert' });
+      }
+      await keyed.loaded;
+      for (const token of tokens) {
+        await assert.rejects(keyed.collection('c').list({ cursor: token }), {
+          code: 'cursor_invalid',
+        });
+      }
+      const page = await keyed.collection('c').list({ limit: 1 });
+      tokens.push(page.nextCursor!);
+      await keyed.collection('c').list({ cursor: page.nextCursor! });
+      await keyed.close();
+    }
+  });
+
   it('is rejected by another data directory, another collection and another incarnation', async () => {
     const other = await createFilled({ clock });
     await assert.rejects(other.collection('c').query({ cursor }), { code: 'cursor_invalid' });

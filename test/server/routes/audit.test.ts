@@ -90,6 +90,7 @@ describe('the route of audit events', () => {
       outcome: 'succeeded',
       principal: `key:${service.id}`,
       client: '127.0.0.1',
+      via: null,
       target: 'a',
       status: 200,
       request_id: 'r1',

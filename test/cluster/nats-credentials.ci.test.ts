@@ -1,0 +1,207 @@
+// Who a node is for the NATS servers, and which servers it does not use.
+
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { nkeys, nuid } from '@nats-io/nats-core';
+import { connect } from '@nats-io/transport-node';
+import { type NatsLogin, NatsService } from '../../src/cluster/nodes/nats-service.js';
+import type { SagittaError } from '../../src/common/errors.js';
+import { silentLogger } from '../../src/common/logger.js';
+import { type Config, loadConfig } from '../../src/platform/config.js';
+import { type Authority, createAuthority } from '../support/certificates.js';
+import { NatsServers, natsMissing } from './nats-servers.js';
+import { startNode } from './running-cluster.js';
+
+const NO_LOGIN: NatsLogin = {
+  user: null,
+  password: null,
+  token: null,
+  nkey: null,
+  credentials: null,
+  tlsCa: null,
+  tlsCert: null,
+  tlsKey: null,
+};
+const missing = natsMissing();
+
+describe('the connection of a node to NATS', { skip: missing ?? false }, () => {
+  let folder: string;
+  let authority: Authority;
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'sagitta-login-'));
+    authority = await createAuthority();
+  });
+  after(() => rm(folder, { recursive: true, force: true }));
+
+  /** Tries to connect to a server with this configuration. */
+  async function withServer(
+    configuration: string,
+    test: (
+      open: (login: Partial<NatsLogin>, isInsecure?: boolean) => Promise<void>,
+    ) => Promise<void>,
+    host = '127.0.0.1',
+  ): Promise<void> {
+    const place = { host, prefix: [], dataFolder: join(folder, nuid.next()) };
+    const nats = await NatsServers.start(1, { configuration, places: [place] });
+    try {
+      await test(async (login, isInsecure = false) => {
+        const service = await NatsService.connect({
+          urls: nats.urls.map((url) => url.replace(/0\.0\.0\.0|127\.0\.0\.1/, 'localhost')),
+          login: { ...NO_LOGIN, ...login },
+          isInsecure,
+          cluster: 'test',
+          replicas: 1,
+          logger: silentLogger,
+        });
+        await service.createLog('catalogue', { isStarting: true });
+        await service.close();
+      });
+    } finally {
+      await nats.stop();
+    }
+  }
+  const refused = (opening: Promise<void>, detail: RegExp, hidden = '') =>
+    assert.rejects(opening, ({ code, message }: SagittaError) => {
+      assert.match(message, detail);
+      assert.ok(hidden === '' || !message.includes(hidden), message);
+      return code === 'configuration_invalid';
+    });
+
+  it('has a user and a password, or is told what to do', async () => {
+    await withServer('authorization { user: me, password: "right one" }', async (open) => {
+      await open({ user: 'me', password: 'right one' });
+      await refused(
+        open({ user: 'me', password: 'wrong one' }),
+        /refuses the credentials of the node: compare the user "me" and the password in SAGITTA/,
+        'wrong one',
+      );
+      await refused(open({}), /asks for credentials, and the node has none: set SAGITTA_CLUSTER_/);
+      await refused(open({ token: 'right one' }), /compare the token in SAGITTA_CLUSTER/);
+    });
+  });
+
+  it('has a token, an nkey or a file with credentials', async () => {
+    await withServer('authorization { token: "one" }', async (open) => {
+      await open({ token: 'one' });
+      await refused(open({ token: 'two-two' }), /compare the token/, 'two-two');
+    });
+    const user = nkeys.createUser();
+    const nkey = Buffer.from(user.getSeed()).toString();
+    const users = `authorization { users: [ { nkey: ${user.getPublicKey()} } ] }`;
+    await withServer(users, async (open) => {
+      await open({ nkey });
+      const other = Buffer.from(nkeys.createUser().getSeed()).toString();
+      await refused(open({ nkey: other }), /compare the seed in SAGITTA_CLUSTER_NKEY/, other);
+      const credentials = join(folder, 'absent.creds');
+      await refused(open({ credentials }), /SAGITTA_CLUSTER_CREDENTIALS is .* cannot be read: ENO/);
+    });
+  });
+
+  it('is encrypted, and has a certificate', async () => {
+    const pem = async (name: string, text: string) => {
+      const path = join(folder, name);
+      await writeFile(path, text);
+      return path;
+    };
+    const tlsCa = await pem('ca.pem', authority.cert);
+    const server = await authority.issue({
+      subject: 'CN=nats',
+      san: [{ type: 'dns', value: 'localhost' }],
+    });
+    const client = await authority.issue({ subject: 'CN=node', purpose: 'client' });
+    const tlsCert = await pem('node.pem', client.cert);
+    const tlsKey = await pem('node.key', client.key);
+    const files = `cert_file: "${await pem('nats.pem', server.cert)}", key_file: "${await pem('nats.key', server.key)}"`;
+    const tls = `tls { ${files}, ca_file: "${tlsCa}", verify: true }`;
+    await withServer(tls, async (open) => {
+      await open({ tlsCa, tlsCert, tlsKey });
+      await refused(open({ tlsCert, tlsKey }), /cannot be reached: .*(certificate|issuer)/i);
+      await refused(open({ tlsCa }), /cannot be reached/);
+    });
+    await withServer('', async (open) => {
+      await refused(open({ tlsCa }), /cannot be reached: .*tls/i);
+    });
+  });
+
+  it('is not made to servers that other machines reach and that let everybody in', async () => {
+    await withServer('', (open) => open({}));
+    const open = (open: (login: Partial<NatsLogin>, isInsecure?: boolean) => Promise<void>) =>
+      refused(open({}), /listens on 0\.0\.0\.0 and asks for no credentials.*SAGITTA_CLUSTER_INSE/s);
+    await withServer('', open, '0.0.0.0');
+    await withServer('', (open) => open({}, true), '0.0.0.0');
+    await withServer('authorization { token: "one" }', (open) => open({ token: 'one' }), '0.0.0.0');
+  });
+
+  it('shows its secrets nowhere: not on NATS, not in logs, not in replies', async () => {
+    const secret = `secret-${nuid.next()}-of-all-nodes-of-it`;
+    const password = `password-${nuid.next()}`;
+    const configuration = `authorization { user: me, password: "${password}" }`;
+    const place = { host: '127.0.0.1', prefix: [], dataFolder: join(folder, nuid.next()) };
+    const nats = await NatsServers.start(1, { configuration, places: [place] });
+    const url = nats.urls[0]!.replace('//', `//me:${password}@`);
+    const read = loadConfig({
+      env: {
+        SAGITTA_CLUSTER: url,
+        SAGITTA_CLUSTER_SECRET: secret,
+        SAGITTA_CLUSTER_REPLICAS: '1',
+        SAGITTA_BLOBS: join(folder, 'blobs'),
+      },
+    });
+    const { clusterUser, clusterPassword, clusterSecret, clusterReplicas } = read;
+    const config: Partial<Config> = {
+      clusterUser,
+      clusterPassword,
+      clusterSecret,
+      clusterReplicas,
+    };
+    const stranger = await connect({
+      servers: [url.replace(/me:.*@/, '')],
+      user: 'me',
+      pass: password,
+    });
+    const heard: string[] = [];
+    stranger.subscribe('>', {
+      callback: (_error, { data }) => {
+        heard.push(Buffer.from(data).toString('latin1'));
+      },
+    });
+    const server = await startNode({ nats, name: 'hidden', node: 'n1', folder, config });
+    try {
+      const made = await fetch(`${server.url}/v1/keys`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ owner: 'me', scopes: ['admin'] }),
+      });
+      const { key } = (await made.json()) as { key: string };
+      const headers = { authorization: `Bearer ${key}` };
+      const shown = await Promise.all(
+        ['/v1/cluster', '/v1/cluster/files', '/v1/limits', '/metrics', '/v1/audit'].map(
+          async (path) => (await fetch(server.url + path, { headers })).text(),
+        ),
+      );
+      await stranger.flush();
+      assert.ok(
+        heard.some((text) => text.includes('"owner":"me"')),
+        'the stranger hears the log',
+      );
+      for (const text of [...heard, ...shown]) {
+        for (const hidden of [secret, password, key, key.slice(-30)]) {
+          assert.ok(!text.includes(hidden), text.slice(0, 200));
+        }
+      }
+      // Somebody with the password of NATS, but without the secret.
+      const other = { ...config, clusterSecret: ['another secret, of somebody else here'] };
+      await assert.rejects(startNode({ nats, name: 'hidden', node: 'n2', folder, config: other }), {
+        message: /written with another SAGITTA_CLUSTER_SECRET, which must be the same on all nodes/,
+      });
+    } finally {
+      await stranger.close();
+      await server.stop();
+      await nats.stop();
+    }
+  });
+});
