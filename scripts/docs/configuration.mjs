@@ -35,8 +35,8 @@ ${table(settings.filter(isLimit))}
 
 function table(rows) {
   const lines = rows.map(
-    ({ variable, option, default: value, unit, expected, help, isSecret }) =>
-      `| \`${variable}\`<br>\`${isSecret ? `${variable}_FILE` : option}\` | ${defaultOf(value, unit)} | ${cell(help)} Accepted: ${cell(expected)}. |`,
+    ({ variable, option, default: value, unit, expected, help, fileVariable }) =>
+      `| \`${variable}\`<br>\`${fileVariable ?? option}\` | ${defaultOf(value, unit)} | ${cell(help)} Accepted: ${cell(expected)}. |`,
   );
   return ['| setting | default | meaning |', '| --- | --- | --- |', ...lines].join('\n');
 }

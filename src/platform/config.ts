@@ -32,8 +32,8 @@ export interface SettingDescription {
   /** The accepted values, in words. */
   readonly expected: string;
   readonly help: string;
-  /** Whether it has no option, and is read from the environment or from the file that `<variable>_FILE` names. */
-  readonly isSecret: boolean;
+  /** Of a secret, which has no option: the variable that names a file with it. Null for other settings. */
+  readonly fileVariable: string | null;
 }
 
 const PREFIX = 'SAGITTA_';
@@ -130,7 +130,7 @@ export function describeSettings(): SettingDescription[] {
     default: describeDefault(setting.default),
     expected: setting.expected,
     help: setting.help,
-    isSecret: setting.isSecret === true,
+    fileVariable: setting.isSecret === true ? variableOf(name) + FILE_SUFFIX : null,
   }));
 }
 

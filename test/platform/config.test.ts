@@ -423,7 +423,7 @@ describe('the configuration', () => {
       assert.deepEqual(loadConfig({ env: two }).clusterSecret, [`${SECRET}-new`, SECRET]);
       assert.deepEqual(
         describeSettings()
-          .filter(({ isSecret }) => isSecret)
+          .filter(({ fileVariable }) => fileVariable !== null)
           .map(({ name }) => name),
         ['clusterSecret', 'clusterPassword', 'clusterToken', 'clusterNkey'],
       );

@@ -225,6 +225,10 @@ test('compose.cluster.yaml runs three nodes on three NATS servers, each with a f
       servers.map((server) => `nats://${server}:4222`).join(','),
     );
     assert.equal(environment.SAGITTA_CLUSTER_URL, `http://${name}:8484`);
+    // Whoever has not said what they are does not get servers that let everybody in.
+    assert.equal(environment.SAGITTA_CLUSTER_USER, 'sagitta');
+    assert.match(environment.SAGITTA_CLUSTER_PASSWORD!, /^\$\{NATS_PASSWORD:\?/);
+    assert.match(environment.SAGITTA_CLUSTER_SECRET!, /^\$\{SAGITTA_CLUSTER_SECRET:\?/);
     assert.ok(environment.SAGITTA_HOST_NAMES!.split(',').includes(name));
     assert.match(ports[0]!, /^127\.0\.0\.1:\d+:8484$/);
     assert.deepEqual(volumes, [`${name}:/data`, `blobs:${environment.SAGITTA_BLOBS}`]);

@@ -60,7 +60,12 @@ test('every decision record states its context, decision and consequences', asyn
 });
 
 test('every setting that a document names exists', async () => {
-  const known = new Set(describeSettings().map(({ variable }) => variable));
+  const known = new Set(
+    describeSettings().flatMap(({ variable, fileVariable }) => [
+      variable,
+      fileVariable ?? variable,
+    ]),
+  );
   for (const others of ['SAGITTA_URL', 'SAGITTA_API_KEY', 'SAGITTA_BENCH_PYTHON'])
     known.add(others);
   const unknown: string[] = [];

@@ -346,6 +346,8 @@ test('the cluster renders to nodes and NATS servers that know, reach and admit e
     config.clusterMonitors,
     servers.map((host) => `http://${host}:${portOf(nats, 'monitor')}`),
   );
+  assert.equal(config.clusterUser, 'sagitta');
+  assert.ok(config.clusterPassword !== null && config.clusterSecret !== null);
   assert.equal(config.clusterUrl, `https://sagitta-0.sagitta-headless:${config.port}`);
   assert.equal(podsOf(sagitta)[0], new URL(config.clusterUrl!).hostname);
   // Otherwise it would make a data directory, which cannot become that of a node.
@@ -357,15 +359,21 @@ test('the configuration of the NATS servers is one that they accept, with what n
   skip: natsMissing() ?? false,
 }, () => {
   const path = join(FOLDER, 'components/cluster/nats.conf');
-  const { status, stderr } = spawnSync(NATS_PROGRAM, ['--config', path, '-t'], {
-    encoding: 'utf8',
-  });
-  assert.equal(status, 0, stderr);
   const text = readFileSync(path, 'utf8');
   assert.match(text, /^ {2}sync_interval: always$/m);
   const [nats] = parseObjects(
     readFileSync(join(FOLDER, 'components/cluster/nats.yaml'), 'utf8'),
   ).filter((object) => kindOf(object) === 'apps/v1 StatefulSet') as [StatefulSet];
+  const environment: Record<string, string> = {};
+  for (const { name, value } of nats.spec!.template.spec!.containers[0]!.env!) {
+    // Digits alone would be a number.
+    environment[name] = value?.replaceAll('$(PASSWORD)', '123456') ?? '';
+  }
+  const { status, stderr } = spawnSync(NATS_PROGRAM, ['--config', path, '-t'], {
+    encoding: 'utf8',
+    env: environment,
+  });
+  assert.equal(status, 0, stderr);
   for (const [name, line] of [
     ['client', /^port: (\d+)$/m],
     ['monitor', /^http_port: (\d+)$/m],
@@ -374,8 +382,13 @@ test('the configuration of the NATS servers is one that they accept, with what n
     assert.equal(Number(line.exec(text)![1]), portOf(nats, name), name);
   }
   assert.deepEqual(
-    [...text.matchAll(/"nats:\/\/(.*):\d+"/g)].map(([, host]) => host),
-    podsOf(nats),
+    [0, 1, 2].map((i) => environment[`NATS_ROUTE_${i}`]),
+    podsOf(nats).map((host) => `"nats://route:123456@${host}:${portOf(nats, 'route')}"`),
+  );
+  // Neither nodes nor servers are let in without a password.
+  assert.equal(
+    text.match(/^ *authorization \{\n *user: \w+\n *password: \$NATS_PASSWORD$/gm)?.length,
+    2,
   );
   const mounts = nats.spec!.template.spec!.containers[0]!.volumeMounts!;
   assert.equal(mounts[0]!.mountPath, /store_dir: (.*)/.exec(text)![1]);
@@ -409,13 +422,15 @@ function configOfNode(
   };
   const maps = objectsOf(objects, 'v1 ConfigMap');
   for (const { name, value, valueFrom } of set.spec!.template.spec!.containers[0]!.env!) {
-    const { fieldRef, configMapKeyRef: entry } = valueFrom ?? {};
+    const { fieldRef, configMapKeyRef: entry, secretKeyRef } = valueFrom ?? {};
     const map = maps.find(({ metadata }) => metadata!.name === entry?.name);
     const found =
       // Names in parentheses are those of variables before.
       value?.replaceAll(/\$\((\w+)\)/g, (text, variable) => environment[variable] ?? text) ??
       map?.data?.[entry!.key] ??
-      (fieldRef === undefined ? '2' : fields[fieldRef.fieldPath]);
+      (fieldRef === undefined
+        ? '2'.repeat(secretKeyRef === undefined ? 1 : 32)
+        : fields[fieldRef.fieldPath]);
     assert.ok(found !== undefined, `${name} is of a field that the test does not know`);
     environment[name] = found;
   }

@@ -34,7 +34,7 @@ has no effect.`;
 export function defineServe(command: Command): void {
   command.addHelpText('after', EXAMPLES);
   for (const setting of describeSettings()) {
-    if (setting.isSecret) continue;
+    if (setting.fileVariable !== null) continue;
     const group = setting.name in DEFAULT_LIMITS ? 'Limits:' : 'Settings:';
     command.addOption(optionOf(setting).helpGroup(group));
   }
