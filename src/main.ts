@@ -207,6 +207,7 @@ async function openDatabase(
     store,
     ...(node && { logs: node }),
     ...(peers && { peers }),
+    ...(node && { cursorKey: (stored: Uint8Array) => keys.sign('cursors', stored) }),
     engine,
     engineReason: reason,
     pool,
@@ -313,7 +314,7 @@ async function joinThrough(
   await service.requireReplicas();
   const name = clusterNode ?? hostname();
   const node = await Node.open({
-    service: new SealedService(service, keys),
+    service: new SealedService(service, keys, logger),
     node: name,
     zone: config.clusterZone ?? '',
     version: packageVersion(),

@@ -80,6 +80,8 @@ export interface DatabaseOptions {
   readonly observer?: DatabaseObserver;
   /** Nodes that search together with this one; absent for a service that is alone. */
   readonly peers?: Peers;
+  /** The key of cursors, 32 bytes, by what the store has: others can read the log of a cluster, and its stores. */
+  readonly cursorKey?: (stored: Uint8Array) => Uint8Array;
 }
 
 export class Database {
@@ -94,7 +96,7 @@ export class Database {
   /** Resolves when every collection is loaded or has failed, and when the database is closed before. */
   readonly loaded: Promise<void>;
 
-  private constructor(options: DatabaseOptions, cursorSecret: Uint8Array) {
+  private constructor(options: DatabaseOptions, cursorKey: Uint8Array) {
     const { store, engine, pool, clock, limits, logger, observer = SILENT_OBSERVER } = options;
     const { logs = logsOfStore(store) } = options;
     this.memory = new MemoryRelease(pool);
@@ -136,7 +138,7 @@ export class Database {
       textIndexes,
       sparseIndexes: createSparseIndexes(pool),
       pool,
-      sealer: new CursorSealer(cursorSecret),
+      sealer: new CursorSealer(cursorKey),
       idempotencyKeys: new IdempotencyKeys({ store, logs, clock, keptMs: limits.idempotencyMs }),
       scanStats: new ScanStats(),
       recordBytes,
@@ -167,7 +169,7 @@ export class Database {
   /** Where a store has what was committed to which log. */
   static readonly storeLayout = storeLayout;
 
-  /** What seals cursors, and what else the nodes of a cluster have in common; null in a new store. */
+  /** What seals cursors; null in a new store. */
   static secretIn(store: Store): Uint8Array | null {
     return store.get(keys.cursorSecret) ?? null;
   }
@@ -181,7 +183,8 @@ export class Database {
   static async open(options: DatabaseOptions): Promise<Database> {
     const { store, logs = logsOfStore(store) } = options;
     if (Database.secretIn(store) === null) await logs.catalogue.commit(Database.foundation());
-    return new Database(options, Database.secretIn(store)!);
+    const secret = Database.secretIn(store)!;
+    return new Database(options, options.cursorKey?.(secret) ?? secret);
   }
 
   get state(): 'starting' | 'ready' | 'stopping' {

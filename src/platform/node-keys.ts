@@ -12,7 +12,7 @@ export const TAG_BYTES = 32;
 
 export class NodeKeys {
   readonly #secrets: readonly string[];
-  readonly #cluster: string;
+  readonly cluster: string;
   readonly #derived = new Map<KeyPurpose, readonly Buffer[]>();
 
   /**
@@ -21,7 +21,7 @@ export class NodeKeys {
    */
   constructor(secrets: readonly string[], cluster: string) {
     this.#secrets = secrets.length === 0 ? [''] : secrets;
-    this.#cluster = cluster;
+    this.cluster = cluster;
   }
 
   /** The HMAC-SHA-256 of all parts in order; the caller sees to it that they can be read in one way only. */
@@ -39,7 +39,7 @@ export class NodeKeys {
     if (known !== undefined) return known;
     const info = `sagitta ${purpose}`;
     const derived = this.#secrets.map((secret) =>
-      Buffer.from(hkdfSync('sha256', secret, this.#cluster, info, KEY_BYTES)),
+      Buffer.from(hkdfSync('sha256', secret, this.cluster, info, KEY_BYTES)),
     );
     this.#derived.set(purpose, derived);
     return derived;

@@ -1,7 +1,7 @@
 // Who a node is for the NATS servers, and which servers it does not use.
 
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -12,6 +12,7 @@ import type { SagittaError } from '../../src/common/errors.js';
 import { silentLogger } from '../../src/common/logger.js';
 import { type Config, loadConfig } from '../../src/platform/config.js';
 import { type Authority, createAuthority } from '../support/certificates.js';
+import { eventually } from '../support/waiting.js';
 import { NatsServers, natsMissing } from './nats-servers.js';
 import { startNode } from './running-cluster.js';
 
@@ -193,10 +194,16 @@ describe('the connection of a node to NATS', { skip: missing ?? false }, () => {
           assert.ok(!text.includes(hidden), text.slice(0, 200));
         }
       }
+      // Also when it finds the records elsewhere.
+      await eventually('an archive', async () => {
+        const names = await readdir(join(folder, 'blobs'), { recursive: true });
+        return names.some((name) => name.includes('archive'));
+      });
       // Somebody with the password of NATS, but without the secret.
       const other = { ...config, clusterSecret: ['another secret, of somebody else here'] };
       await assert.rejects(startNode({ nats, name: 'hidden', node: 'n2', folder, config: other }), {
-        message: /written with another SAGITTA_CLUSTER_SECRET, which must be the same on all nodes/,
+        code: 'configuration_invalid',
+        message: /^The log hidden-catalogue was written by nodes with another SAGITTA_CLUSTER_SEC/,
       });
     } finally {
       await stranger.close();

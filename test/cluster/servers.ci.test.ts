@@ -135,15 +135,23 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
     await at(leader).post('/collections/c/vectors/delete', { ids });
   });
 
-  it('have audit lines of what their own clients asked for', async () => {
+  it('have audit events of what their own clients asked for, and of what they have carried out', async () => {
     await at(follower).post('/collections', { id: 'audited', dimension: 2 });
     await at(follower).delete('/collections/audited');
-    const { json } = await at(follower).get('/audit?target=audited');
-    assert.deepEqual(
-      json.events.map(({ operation }: { operation: string }) => operation),
-      ['collection.delete', 'collection.create'],
-    );
-    assert.equal((await at(leader).get('/audit?target=audited')).json.total, 0);
+    for (const [node, via] of [
+      [follower, null],
+      [leader, follower],
+    ] as const) {
+      const { json } = await at(node).get('/audit?target=audited');
+      assert.deepEqual(
+        json.events.map((event: Record<string, unknown>) => [event.operation, event.via]),
+        [
+          ['collection.delete', via],
+          ['collection.create', via],
+        ],
+      );
+    }
+    assert.equal((await at(other).get('/audit?target=audited')).json.total, 0);
   });
 
   it('stream rows through any node', async () => {

@@ -19,11 +19,13 @@ import { ServedCluster } from './served-cluster.js';
 const SECRET = 'a secret of some nodes, and of nobody else';
 const KEYS = new NodeKeys([SECRET], 'test');
 const STRANGER = new NodeKeys([], 'test');
+const sealed = (network: MemoryNetwork, keys = KEYS, logger = silentLogger) =>
+  new SealedService(network.connect(), keys, logger);
 const SHAPE = { dimension: 2, metric: 'dot' } as const;
 
 logContract('signed', {
   create: async () => {
-    const service = new SealedService(new MemoryNetwork().connect(), KEYS);
+    const service = sealed(new MemoryNetwork());
     await service.createLog('log');
     return service.openStream('log');
   },
@@ -32,16 +34,23 @@ logContract('signed', {
 describe('a stranger with access to the logs', () => {
   it('neither finds the secret there nor can read or write records in the name of a node', async () => {
     const network = new MemoryNetwork();
-    const service = new SealedService(network.connect(), KEYS);
+    const service = sealed(network);
     await service.createLog('log');
     const log = new ChainedLog(service.openStream('log'));
     const { writer } = await takeOver(log);
     await committed(writer, commitOf(1));
-    const stranger = new SealedService(network.connect(), STRANGER);
+    const stranger = sealed(network, STRANGER);
     await assert.rejects(readAll(new ChainedLog(stranger.openStream('log'))), {
       code: 'data_corrupt',
-      message: /written with another SAGITTA_CLUSTER_SECRET, which must be the same on all nodes/,
+      message: /it is not signed with SAGITTA_CLUSTER_SECRET/,
     });
+    await assert.rejects(stranger.createLog('log', { isStarting: true }), {
+      code: 'configuration_invalid',
+      message: /^The log log was written by nodes with another SAGITTA_CLUSTER_SECRET than/,
+    });
+    // One that is changing its secret.
+    const changed = new NodeKeys(['a new secret', SECRET], 'test');
+    await sealed(network, changed).createLog('log', { isStarting: true });
     const raw = network.streams.get('log')!;
     const head = writer.head.position;
     const stolen: Uint8Array[] = [];
@@ -57,7 +66,7 @@ describe('a stranger with access to the logs', () => {
       await copy.publish([{ channel: 'chain', bytes }], 0);
       const opened = new MemoryNetwork();
       opened.streams.set('log', copy);
-      const reading = new SealedService(opened.connect(), KEYS);
+      const reading = sealed(opened);
       await assert.rejects(readAll(new ChainedLog(reading.openStream('log'))), {
         code: 'data_corrupt',
       });
@@ -67,7 +76,7 @@ describe('a stranger with access to the logs', () => {
 
   it('cannot announce a node, nor repeat what one has announced', async () => {
     const network = new MemoryNetwork();
-    const service = new SealedService(network.connect(), KEYS);
+    const service = sealed(network);
     const open = (name: string, bus: SealedService, heard: string[]) =>
       new Members({
         bus,
@@ -88,10 +97,10 @@ describe('a stranger with access to the logs', () => {
     const sent: Uint8Array[] = [];
     const wire = network.connect();
     wire.onAnnouncement((bytes) => sent.push(Buffer.from(bytes)));
-    const node = open('b', new SealedService(network.connect(), KEYS), []);
+    const node = open('b', sealed(network), []);
     node.change({ url: 'http://b:1' });
     node.change({ url: 'http://b:2' });
-    open('c', new SealedService(network.connect(), STRANGER), []).change({ url: 'http://evil' });
+    open('c', sealed(network, STRANGER), []).change({ url: 'http://evil' });
     wire.announce(sent[0]!);
     const forged = sent[1]!.toString().replace('http://b:2', 'http://evil');
     wire.announce(Buffer.from(forged, 'latin1'));

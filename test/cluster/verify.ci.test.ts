@@ -9,8 +9,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ChainedLog } from '../../src/cluster/logs/chained-log.js';
 import { LOG_START } from '../../src/cluster/logs/collection-log.js';
 import { JetStreamStream } from '../../src/cluster/logs/jetstream-stream.js';
+import { SealedStream } from '../../src/cluster/nodes/sealed-service.js';
 import { startServer } from '../../src/main.js';
 import { loadConfig } from '../../src/platform/config.js';
+import { NodeKeys } from '../../src/platform/node-keys.js';
 import { openLmdbStore } from '../../src/storage/lmdb-store.js';
 import { type CommandResult, run } from '../cli/command.js';
 import { PATIENT_LIMITS } from '../support/patience.js';
@@ -175,7 +177,8 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
 
   /** As if the store had what the log has. */
   async function writePlace(directory: string): Promise<void> {
-    const log = new ChainedLog(new JetStreamStream(connection, stream));
+    const raw = new JetStreamStream(connection, stream);
+    const log = new ChainedLog(new SealedStream(raw, new NodeKeys([], NAME)));
     const key = ['replication', stream.slice(NAME.length + 1)];
     const store = await openLmdbStore({ directory, mapping: 'memory', warn() {} });
     const place = JSON.parse(Buffer.from(store.get(key)!).toString());

@@ -3,6 +3,8 @@
 // stop the cluster, but not write in the name of a node. Messages of shards need no tag, since the record of their
 // commit has their digests, and barriers none, since they say nothing.
 
+import { SagittaError } from '../../common/errors.js';
+import type { Logger } from '../../common/logger.js';
 import { type NodeKeys, TAG_BYTES } from '../../platform/node-keys.js';
 import { logDamaged } from '../logs/chain-record.js';
 import {
@@ -14,21 +16,56 @@ import {
 } from '../logs/message-stream.js';
 import type { SharedService } from './shared-service.js';
 
+/** So many messages that no node with this secret has written are no damage, but the log of other nodes. */
+const FOREIGN_MAX = 100;
+const CHECK_MS_MAX = 60_000;
+/** Between two lines in the log about announcements that are not signed. */
+const WARN_MS = 60_000;
+
 export class SealedService implements SharedService {
   readonly #service: SharedService;
   readonly #keys: NodeKeys;
+  readonly #logger: Logger;
+  #warnedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(service: SharedService, keys: NodeKeys) {
+  constructor(service: SharedService, keys: NodeKeys, logger: Logger) {
     this.#service = service;
     this.#keys = keys;
+    this.#logger = logger;
   }
 
   openStream(name: string): MessageStream {
     return new SealedStream(this.#service.openStream(name), this.#keys);
   }
 
-  createLog(name: string, options?: Parameters<SharedService['createLog']>[1]): Promise<void> {
-    return this.#service.createLog(name, options);
+  /** At a start, throws `configuration_invalid` for a log that nodes with another secret have written. */
+  async createLog(
+    name: string,
+    options: Parameters<SharedService['createLog']>[1] = {},
+  ): Promise<void> {
+    await this.#service.createLog(name, options);
+    // The archive would have all that cannot be read in the log; and what this node writes, the others could not read.
+    if (options.isStarting === true) await this.#requireSecret(this.#service.openStream(name));
+  }
+
+  async #requireSecret(stream: MessageStream): Promise<void> {
+    const first = await stream.firstPosition();
+    if (first === null) return;
+    const end = await stream.announce('barrier', new Uint8Array());
+    const options = { shards: [], signal: AbortSignal.timeout(CHECK_MS_MAX) };
+    let foreignCount = 0;
+    for await (const message of stream.read(first - 1, options)) {
+      if (isHead(message.channel)) {
+        if (open(this.#keys, stream.name, message) !== null) return;
+        foreignCount++;
+      }
+      if (message.position >= end || foreignCount === FOREIGN_MAX) break;
+    }
+    if (foreignCount === 0) return;
+    throw new SagittaError(
+      'configuration_invalid',
+      `The log ${stream.name} was written by nodes with another SAGITTA_CLUSTER_SECRET than that of this node. Expected the same on all nodes of the cluster ${this.#keys.cluster}; to change it, see docs/cluster.md.`,
+    );
   }
 
   announce(bytes: Uint8Array): void {
@@ -41,7 +78,18 @@ export class SealedService implements SharedService {
       const end = Math.max(0, sealed.length - TAG_BYTES);
       const bytes = sealed.subarray(0, end);
       if (this.#keys.verify('members', sealed.subarray(end), bytes)) listener(bytes);
+      else this.#warn();
     });
+  }
+
+  #warn(): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#warnedAtMs < WARN_MS) return;
+    this.#warnedAtMs = nowMs;
+    this.#logger.warn(
+      {},
+      'ignored the announcement of a node that is not signed with the secret of this one (SAGITTA_CLUSTER_SECRET)',
+    );
   }
 
   close(): Promise<void> {
@@ -49,7 +97,20 @@ export class SealedService implements SharedService {
   }
 }
 
-class SealedStream implements MessageStream {
+/** The bytes of a record or a claim without their tag; null when no node with these keys has written them. */
+function open(keys: NodeKeys, stream: string, { channel, bytes }: OutgoingMessage) {
+  const end = Math.max(0, bytes.length - TAG_BYTES);
+  const opened = bytes.subarray(0, end);
+  const isOurs = keys.verify('logs', bytes.subarray(end), contextOf(stream, channel), opened);
+  return isOurs ? opened : null;
+}
+
+/** A message belongs to one stream and channel. Names have no line feed. */
+function contextOf(stream: string, channel: Channel): string {
+  return `${stream}/${channel}\n`;
+}
+
+export class SealedStream implements MessageStream {
   readonly name: string;
   readonly #stream: MessageStream;
   readonly #keys: NodeKeys;
@@ -78,20 +139,19 @@ class SealedStream implements MessageStream {
     options: Parameters<MessageStream['read']>[1],
   ): AsyncIterable<StreamMessage> {
     for await (const message of this.#stream.read(afterPosition, options)) {
-      const { channel, position, bytes } = message;
+      const { channel, position } = message;
       if (!isHead(channel)) {
         yield message;
         continue;
       }
-      const end = Math.max(0, bytes.length - TAG_BYTES);
-      const opened = bytes.subarray(0, end);
-      if (!this.#keys.verify('logs', bytes.subarray(end), this.#contextOf(channel), opened)) {
+      const bytes = open(this.#keys, this.name, message);
+      if (bytes === null) {
         throw logDamaged(
           `Position ${position} of ${this.name}`,
-          'it is not signed with the secret of this node. Either it was written with another SAGITTA_CLUSTER_SECRET, which must be the same on all nodes, or by somebody who is no node, or it was changed later',
+          'it is not signed with SAGITTA_CLUSTER_SECRET: it was changed, or written by somebody who is no node of this cluster',
         );
       }
-      yield { channel, position, bytes: opened };
+      yield { channel, position, bytes };
     }
   }
 
@@ -109,11 +169,6 @@ class SealedStream implements MessageStream {
 
   #seal(channel: Channel, bytes: Uint8Array): Uint8Array {
     if (!isHead(channel)) return bytes;
-    return Buffer.concat([bytes, this.#keys.sign('logs', this.#contextOf(channel), bytes)]);
-  }
-
-  /** A message belongs to one stream and channel. Names have no line feed. */
-  #contextOf(channel: Channel): string {
-    return `${this.name}/${channel}\n`;
+    return Buffer.concat([bytes, this.#keys.sign('logs', contextOf(this.name, channel), bytes)]);
   }
 }

@@ -82,6 +82,9 @@ export class ClusterService implements TestedService {
         SAGITTA_THREADS: '1',
         SAGITTA_ENGINE: 'reference',
         SAGITTA_CLUSTER: servers.urls.join(','),
+        SAGITTA_CLUSTER_SECRET: 'known-to-the-nodes-under-test-only',
+        // Their network is one of this machine.
+        SAGITTA_CLUSTER_INSECURE: 'yes',
         // Several runs can have the same servers.
         SAGITTA_CLUSTER_NAME: `checker-${process.pid}`,
         SAGITTA_CLUSTER_CHECKPOINT_BYTES: String(CHECKPOINT_BYTES),

@@ -51,6 +51,9 @@ export class FaultyCluster {
       folder,
       settings: {
         SAGITTA_CLUSTER: nats.urls.join(','),
+        SAGITTA_CLUSTER_SECRET: 'known-to-the-nodes-under-test-only',
+        // Their network is one of this machine.
+        SAGITTA_CLUSTER_INSECURE: 'yes',
         SAGITTA_CLUSTER_CHECKPOINT_BYTES: String(CHECKPOINT_BYTES),
         SAGITTA_BLOBS: `s3://${BUCKET}/faults?endpoint=${blobs.url}&region=${CREDENTIALS.region}`,
         AWS_ACCESS_KEY_ID: CREDENTIALS.accessKeyId,
