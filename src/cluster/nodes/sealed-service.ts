@@ -16,8 +16,6 @@ import {
 } from '../logs/message-stream.js';
 import type { SharedService } from './shared-service.js';
 
-/** So many messages that no node with this secret has written are no damage, but the log of other nodes. */
-const FOREIGN_MAX = 100;
 const CHECK_MS_MAX = 60_000;
 /** Between two lines in the log about announcements that are not signed. */
 const WARN_MS = 60_000;
@@ -53,15 +51,16 @@ export class SealedService implements SharedService {
     if (first === null) return;
     const end = await stream.announce('barrier', new Uint8Array());
     const options = { shards: [], signal: AbortSignal.timeout(CHECK_MS_MAX) };
-    let foreignCount = 0;
+    let isForeign = false;
     for await (const message of stream.read(first - 1, options)) {
       if (isHead(message.channel)) {
+        // Others may be damaged, or older than this secret.
         if (open(this.#keys, stream.name, message) !== null) return;
-        foreignCount++;
+        isForeign = true;
       }
-      if (message.position >= end || foreignCount === FOREIGN_MAX) break;
+      if (message.position >= end) break;
     }
-    if (foreignCount === 0) return;
+    if (!isForeign) return;
     throw new SagittaError(
       'configuration_invalid',
       `The log ${stream.name} was written by nodes with another SAGITTA_CLUSTER_SECRET than that of this node. Expected the same on all nodes of the cluster ${this.#keys.cluster}; to change it, see docs/cluster.md.`,
