@@ -64,10 +64,16 @@ export function readsJson(node: FilterNode, view: MetadataView): boolean {
 }
 
 function testReadsJson(test: FilterTest, { isComplete, columns }: MetadataView): boolean {
-  // The fields of elements are in no column.
-  const isInElements = test.operator === '$elem_match' && readsFields(test.operand);
-  if (isInElements && (columns.get(test.path)?.items ?? null) !== null) return true;
+  // The fields of elements are in no column, nor are the elements of elements.
+  if (test.operator === '$elem_match') {
+    const items = columns.get(test.path)?.items ?? null;
+    if (items !== null && (readsFields(test.operand) || hasArrays(items.elements))) return true;
+  }
   return !isComplete && testPaths(test).some((path) => !columns.has(path));
+}
+
+function hasArrays({ kinds }: MetadataColumn): boolean {
+  return kinds.includes(KIND.array);
 }
 
 function readsFields({ hasFields, node }: ElementFilter): boolean {
@@ -126,9 +132,6 @@ function narrowByElements(
     return;
   }
   const elements = elementsOfRows(items, rows.length);
-  const arrays = copyBitmap(elements);
-  narrowToKind(arrays, KIND.array, items.elements);
-  subtractFrom(elements, arrays);
   const columns = new Map([[ELEMENT_PATH, { ...items.elements, items: null }]]);
   narrow(elements, node, { ...view, rowCount: elements.length, columns, isComplete: true });
   intersectInto(rows, rowsOfElements(items, elements, rows.length));

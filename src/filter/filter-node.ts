@@ -18,7 +18,7 @@ export interface Interval<Bound> {
 export const JSON_TYPES = ['null', 'boolean', 'number', 'string', 'array', 'object'] as const;
 export type JsonType = (typeof JSON_TYPES)[number];
 
-/** A filter that one element of an array must satisfy. Elements that are arrays satisfy none. */
+/** A filter that one element of an array must satisfy. */
 export interface ElementFilter {
   /** Whether elements are documents, so that only objects match; else they are at ELEMENT_PATH. */
   readonly hasFields: boolean;
@@ -34,9 +34,9 @@ export interface Operands extends Shapes {
   readonly $lt: string | JsonNumber;
   readonly $lte: string | JsonNumber;
   readonly $exists: boolean;
-  readonly $contains: Scalar;
-  readonly $contains_any: readonly Scalar[];
-  readonly $contains_all: readonly Scalar[];
+  readonly $contains: Value;
+  readonly $contains_any: readonly Value[];
+  readonly $contains_all: readonly Value[];
   readonly $prefix: string;
   readonly $suffix: string;
   readonly $like: string;

@@ -67,7 +67,7 @@ export const ORDERED: ValueType<JsonNumber | string> = {
   accepts: (value) =>
     typeof value === 'string' || typeof value === 'bigint' || isFiniteNumber(value),
 };
-export const SCALAR: ValueType<JsonNumber | string | boolean> = {
+const SCALAR: ValueType<JsonNumber | string | boolean> = {
   expected: 'a string, a number or a boolean',
   accepts: (value) => BOOLEAN.accepts(value) || ORDERED.accepts(value),
 };

@@ -33,7 +33,6 @@ import {
   parseRegex,
   parseTypes,
   parseWords,
-  SCALAR,
   SCALAR_OR_NULL,
   STRING,
 } from './operands.js';
@@ -101,16 +100,16 @@ export const OPERATORS: { readonly [name in TestOperator]: Operator<Operands[nam
     matches: (value, x) => (value !== undefined) === x,
   },
   $contains: {
-    parse: one(SCALAR),
+    parse: one(SCALAR_OR_NULL),
     comparesStrings,
     matches: (value, x) => contains(value, (e) => e === x),
   },
   $contains_any: {
-    parse: list(SCALAR),
+    parse: list(SCALAR_OR_NULL),
     comparesStrings,
     matches: (value, x) => contains(value, isIn(x)),
   },
-  $contains_all: { parse: list(SCALAR), comparesStrings, matches: containsAll },
+  $contains_all: { parse: list(SCALAR_OR_NULL), comparesStrings, matches: containsAll },
   $prefix: {
     parse: one(STRING),
     comparesStrings,
@@ -289,7 +288,6 @@ function typeOf(value: Json): JsonType {
 function matchesElement(value: Json | undefined, { hasFields, node }: ElementFilter): boolean {
   if (!Array.isArray(value)) return false;
   return value.some((element) => {
-    if (Array.isArray(element)) return false;
     if (!hasFields) return matchesDocument(node, { [ELEMENT_PATH]: element });
     return isJsonObject(element) && matchesDocument(node, element);
   });

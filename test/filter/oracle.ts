@@ -245,7 +245,6 @@ function typeNameOf(value: Json): string {
 }
 
 function isElement(element: Json, operand: JsonObject): boolean {
-  if (Array.isArray(element)) return false;
   if (isOperators(operand)) {
     return holdsAll([element], operand, (member) =>
       isObject(element) ? find(element, member) : [],

@@ -8,6 +8,7 @@ import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
+import { reachSequence } from '../query/paging.js';
 import { findUnknownPaths } from '../unknown-paths.js';
 import type {
   AggregateReply,
@@ -37,7 +38,7 @@ export async function runAggregate(
   signal: AbortSignal | undefined,
 ): Promise<AggregateReply> {
   const { collections, filters, limits, observer, pool } = services;
-  await collection.waitForSequence(request.minSequence ?? 0, signal);
+  await reachSequence(collection, request.minSequence ?? 0, signal);
   const view = new SnapshotView(collection, () => collections.isServing(collection));
   try {
     const node = request.filter === undefined ? null : parseFilter(request.filter, limits);

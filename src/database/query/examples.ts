@@ -154,7 +154,7 @@ function idsOf(
 
 /**
  * The mean of the positive examples, or with negative ones 2 * that mean − the mean of the negative ones;
- * under cosine of examples of length 1. In float64, in the order of the examples; rounded once. Throws
+ * under cosine of examples of length 1. A single example is itself. In float64, in the order of the examples; rounded once. Throws
  * `invalid_vector` when it is beyond the range of float32.
  */
 function averageVector(
@@ -163,6 +163,8 @@ function averageVector(
   metric: Metric,
   location: IssueLocation,
 ): Float32Array {
+  // Bringing it to length 1 would change the last digits of scores, which are those of the query by it.
+  if (positives.length === 1 && negatives.length === 0) return positives[0]!;
   const positive = meanOf(positives, metric);
   const negative = negatives.length === 0 ? positive : meanOf(negatives, metric);
   const vector = Float32Array.from(positive, (value, i) => value + (value - negative[i]!));

@@ -82,6 +82,32 @@ export function openCursor<Kind extends Cursor['kind']>(
 }
 
 /**
+ * Waits until the write is visible. Rejects with `invalid_request` where the collection is written and has no
+ * such write: it comes from another server, or was lost with a backup that was restored.
+ */
+export async function reachSequence(
+  collection: Collection,
+  minSequence: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  if (minSequence <= collection.sequence) return;
+  if (!collection.isWritable) return collection.waitForSequence(minSequence, signal);
+  await collection.whenVisible();
+  const { sequence: expected } = collection;
+  if (minSequence <= expected) return;
+  const detail = `Expected the sequence of a write of this collection, at most ${expected}; found ${minSequence}.`;
+  throw validationError([
+    {
+      location: field('min_sequence'),
+      code: 'invalid_request',
+      detail,
+      expected,
+      actual: minSequence,
+    },
+  ]);
+}
+
+/**
  * Waits until this process has the snapshots of cursors that another node of a cluster has issued. Those of cursors
  * that are not valid are not waited for. Rejects with the signal's reason.
  */

@@ -18,7 +18,7 @@ import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import { type DatabaseObserver, observeCursorError, observeReplies } from '../observer.js';
 import { matchBytesOf } from './match-bytes.js';
-import { reachCursors } from './paging.js';
+import { reachCursors, reachSequence } from './paging.js';
 import { answerPlans } from './query.js';
 import type { PreparedQueries, QueryRequest, QuerySession } from './query-api.js';
 import { createFilterParser, type PlanContext, planQuery, type QueryPlan } from './query-plan.js';
@@ -45,7 +45,7 @@ export async function openSession(
   services: DatabaseServices,
 ): Promise<QuerySession> {
   const { collections, observer, limits, sealer, clock } = services;
-  await collection.waitForSequence(minSequence, signal);
+  await reachSequence(collection, minSequence, signal);
   await reachCursors(collection, cursors, sealer, signal);
   const view = new SnapshotView(collection, () => collections.isServing(collection));
   const ignoreAbort = whenAborted(signal, () => view.close());

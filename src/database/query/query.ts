@@ -21,7 +21,7 @@ import { GroupedSearch } from './grouped-search.js';
 import { matchBytesOf } from './match-bytes.js';
 import { type OpenPlan, openPlans } from './open-ranking.js';
 import { type PageHit, PageSearch, type PageSteps } from './page-search.js';
-import { reachCursors } from './paging.js';
+import { reachCursors, reachSequence } from './paging.js';
 import type {
   Explain,
   Match,
@@ -58,7 +58,7 @@ export async function runQuery(
 ): Promise<QueryReply> {
   const { collections, limits, sealer, clock, observer } = services;
   if (request.minSequence !== undefined && request.cursor === undefined) {
-    await collection.waitForSequence(request.minSequence, signal);
+    await reachSequence(collection, request.minSequence, signal);
   }
   if (request.cursor !== undefined) {
     await reachCursors(collection, [request.cursor], sealer, signal);

@@ -14,6 +14,7 @@ import type { RowAddress } from '../collection/rows.js';
 import type { SegmentView } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
+import { reachSequence } from './paging.js';
 import type { RecallReply, RecallRequest } from './query-api.js';
 import { type SharedRows, searchByEngine } from './scattered-search.js';
 import { type Hit, type SearchTarget, searchTarget, toHits } from './search-target.js';
@@ -31,7 +32,7 @@ export async function runRecall(
   signal: AbortSignal | undefined,
 ): Promise<RecallReply> {
   const { vectors, ids, minSequence = 0 } = request;
-  await collection.waitForSequence(minSequence, signal);
+  await reachSequence(collection, minSequence, signal);
   const view = new SnapshotView(collection, () => services.collections.isServing(collection));
   try {
     const { using = null } = request;
