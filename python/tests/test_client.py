@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import numpy
+import pandas
 import pytest
 from servers import Server
 
@@ -235,8 +236,8 @@ def test_an_error_says_what_where_and_which_request(vectors: Collection) -> None
         numpy.float32("nan"),
         numpy.datetime64("2026-01-01", "ns"),
         numpy.array(["2026-01-01"], "datetime64[ns]"),
-        datetime.datetime(2026, 1, 1),
-        datetime.date(2026, 1, 1),
+        datetime.timedelta(1),
+        pandas.NaT,
         collections.UserString("xy"),
         10**5000,
         object(),
@@ -264,10 +265,12 @@ def test_what_json_lacks_is_not_sent(vectors: Collection, value: object) -> None
 
 def test_json_has_what_python_and_numpy_have_for_it() -> None:
     time = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.timezone.utc)
+    naive = [time.replace(tzinfo=None), time.date()]
     hidden = numpy.ma.array([1, 2], mask=[True, False])
     value = [numpy.arange(2), range(2), (1.5, 2), {"a": numpy.float32(0.5)}, time, hidden, True]
     expected = '[[0,1],[0,1],[1.5,2],{"a":0.5},"2026-01-02T03:04:05+00:00",[null,2],true]'
     assert encode_json(value).decode() == expected
+    assert encode_json(naive).decode() == '["2026-01-02T03:04:05","2026-01-02"]'
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import io
 import threading
 from collections.abc import Callable, Iterator
@@ -49,6 +50,12 @@ def batches(count: int, rows: int = 100) -> Iterator[pyarrow.RecordBatch]:
         pandas.DataFrame(ROW),
         {**ROW, "values": numpy.array([[1, 2, 3]])},
         lambda: polars.DataFrame(ROW),
+        polars.LazyFrame(ROW),
+        lambda: polars.LazyFrame(ROW),
+        iter([pyarrow.table(ROW)]),
+        [polars.DataFrame(ROW)],
+        (pandas.DataFrame(ROW) for _ in range(1)),
+        [ROW],
     ],
     ids=lambda source: type(source).__name__,
 )
@@ -63,6 +70,51 @@ def test_what_has_no_columns_is_rejected_before_it_is_sent(vectors: Collection) 
         with pytest.raises(SagittaError) as caught:
             vectors.write_batches(source)
         assert caught.value.code == "invalid_argument"
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pandas.DataFrame({**ROW, "bad": pandas.period_range("2026", periods=1, freq="Y")}),
+        {**ROW, "bad": pandas.period_range("2026", periods=1, freq="Y")},
+        {"id": ["a", "b"], "bad": [1, "x"]},
+        pandas.DataFrame({"id": ["a", "b"], "values": [[1.0, 2, 3]] * 2, "bad": [1, "x"]}),
+        polars.DataFrame({**ROW, "bad": polars.Series([1], dtype=polars.Int128)}),
+        lambda: polars.DataFrame({**ROW, "bad": polars.Series([1], dtype=polars.Int128)}),
+        [{**ROW, "bad": "x"}],
+    ],
+    ids=["period", "periods", "mixed", "mixed frame", "int128", "function", "row"],
+)
+def test_a_column_that_arrow_has_no_type_for_is_named(vectors: Collection, frame: object) -> None:
+    with pytest.raises(SagittaError, match="column bad: ") as caught:
+        vectors.write_batches(frame)
+    assert caught.value.code == "invalid_argument"
+    assert vectors.count() == 0
+
+
+def test_tables_of_several_schemas_are_rejected(vectors: Collection) -> None:
+    with pytest.raises(SagittaError, match="have several schemas") as caught:
+        vectors.write_batches([pyarrow.table(ROW), pyarrow.table({**ROW, "word": [1]})])
+    assert caught.value.code == "invalid_argument"
+
+
+def test_datasets_of_hugging_face_can_be_written(vectors: Collection) -> None:
+    datasets = pytest.importorskip("datasets")
+    data = datasets.Dataset.from_dict({**ROW, "id": ["b"]})
+    assert vectors.write_batches(data)["inserted_count"] == 1
+    assert vectors.write_batches(data.to_iterable_dataset())["updated_count"] == 1
+    assert vectors.get("b")["metadata"] == {"word": "x"}
+
+
+def test_times_without_an_offset_are_the_same_in_columns_and_json(vectors: Collection) -> None:
+    noon = datetime.datetime(2026, 1, 2, 12)
+    times = {"noon": noon, "day": noon.date()}
+    vectors.write_batches(pandas.DataFrame({**ROW, **{name: [one] for name, one in times.items()}}))
+    vectors.upsert([{"id": "b", "values": [1, 2, 3], "metadata": times}])
+    for hour, count in ((12, 2), (13, 0)):
+        since = datetime.datetime(2026, 1, 2, hour, tzinfo=datetime.timezone.utc)
+        assert vectors.count({"noon": {"$date": {"$gte": since}}}) == count
+    assert vectors.get("a")["metadata"]["day"] == vectors.get("b")["metadata"]["day"]
 
 
 def test_an_export_is_what_was_written(vectors: Collection) -> None:

@@ -51,10 +51,16 @@ def batch_source(data: Any) -> BatchSource:
     Readers and other iterators can be read only once; a function makes them resendable.
     """
     load_pyarrow()
+    data = _collected(data)
     if callable(data) and not hasattr(data, "__arrow_c_stream__"):
-        return BatchSource(lambda: _pieces(_reader_of(data()), ROWS_MAX), True)
+        return BatchSource(lambda: _pieces(_reader_of(_collected(data())), ROWS_MAX), True)
     is_resendable = isinstance(data, Mapping) or hasattr(data, "__len__") or _has_batches(data)
     return BatchSource(lambda: _pieces(_reader_of(data), ROWS_MAX), is_resendable)
+
+
+def _collected(data: Any) -> Any:
+    """The rows of a LazyFrame of polars, which may come in another order the next time."""
+    return data.collect() if hasattr(data, "collect") and hasattr(data, "lazy") else data
 
 
 def query_parts(data: Any, rows_max: int) -> Iterator[pyarrow.RecordBatch]:
@@ -63,7 +69,7 @@ def query_parts(data: Any, rows_max: int) -> Iterator[pyarrow.RecordBatch]:
     """
     is_vectors = getattr(data, "ndim", None) == 2 and not hasattr(data, "columns")
     source = {"vector": data} if is_vectors else data
-    return _pieces(_reader_of(source() if callable(source) else source), rows_max)
+    return _pieces(_reader_of(_collected(source() if callable(source) else source)), rows_max)
 
 
 def encode_batches(source: BatchSource) -> Iterator[bytes]:
@@ -74,7 +80,10 @@ def encode_batches(source: BatchSource) -> Iterator[bytes]:
     for batch in source.open():
         if writer is None:
             writer = pa.ipc.new_stream(pa.PythonFile(sink, mode="w"), batch.schema)
-        writer.write_batch(batch)
+        try:
+            writer.write_batch(batch)
+        except pa.ArrowInvalid as error:
+            raise invalid_argument(f"the record batches have several schemas: {error}") from error
         yield sink.take()
     if writer is None:
         raise invalid_argument("expected at least one record batch, found none")
@@ -215,14 +224,59 @@ def _has_batches(data: object) -> bool:
 
 
 def _reader_of(data: Any) -> Iterable[pyarrow.RecordBatch]:
+    """The batches of what has columns, or of an iterable of such."""
+    found = _batches_of(data)
+    if found is not None:
+        return found
+    if isinstance(data, Iterable) and not isinstance(data, str):
+        return _batches_of_items(data)
+    raise _no_columns(data)
+
+
+def _batches_of_items(items: Iterable[Any]) -> Iterator[pyarrow.RecordBatch]:
+    for item in items:
+        found = _batches_of(item)
+        if found is None:
+            raise _no_columns(item)
+        yield from found
+
+
+def _batches_of(data: Any) -> Iterable[pyarrow.RecordBatch] | None:
+    """None for what has no columns."""
+    pa = load_pyarrow()
+    try:
+        return _convert(data)
+    except pa.ArrowException as error:
+        name = _failing_column(data)
+        at = "" if name is None else f"column {name}: "
+        raise invalid_argument(f"{at}Arrow has no type for the values: {error}") from error
+
+
+def _failing_column(data: Any) -> object:
+    """The first column of a data frame that cannot be converted alone."""
+    names = getattr(data, "columns", ())
+    return next((name for name in names if not _is_convertible(data[[name]])), None)
+
+
+def _is_convertible(data: Any) -> bool:
+    try:
+        _convert(data)
+    except load_pyarrow().ArrowException:
+        return False
+    return True
+
+
+def _convert(data: Any) -> Iterable[pyarrow.RecordBatch] | None:
     pa = load_pyarrow()
     if isinstance(data, pa.RecordBatch):
         return [data]
     if isinstance(data, Mapping):
         return [_batch_of(data)]
+    if _is_hugging_face(data):
+        return _batches_of_items(data.with_format("arrow").iter(batch_size=ROWS_MAX))
     # Polars; its own stream has views of strings, which the cast below would copy.
     if hasattr(data, "to_arrow"):
-        return _reader_of(data.to_arrow())
+        return _convert(data.to_arrow())
     if hasattr(data, "__arrow_c_stream__"):
         return cast("Iterable[pyarrow.RecordBatch]", pa.RecordBatchReader.from_stream(data))
     if _has_batches(data):
@@ -231,9 +285,12 @@ def _reader_of(data: Any) -> Iterable[pyarrow.RecordBatch]:
         from pyarrow.interchange import from_dataframe
 
         return cast("Iterable[pyarrow.RecordBatch]", from_dataframe(data).to_batches())
-    if isinstance(data, Iterable) and not isinstance(data, str):
-        return data
-    raise _no_columns(data)
+    return None
+
+
+def _is_hugging_face(data: object) -> bool:
+    """Whether it is a Dataset or an IterableDataset of Hugging Face."""
+    return hasattr(data, "with_format") and hasattr(data, "iter")
 
 
 def _no_columns(found: object) -> SagittaError:
@@ -263,7 +320,11 @@ def _column_of(name: str, values: Any) -> Any:
             "or an array with a value for each row"
         )
     if getattr(values, "ndim", None) != 2:
-        return pa.array(values)
+        try:
+            return pa.array(values)
+        except pa.ArrowException as error:
+            detail = f"column {name}: Arrow has no type for the values: {error}"
+            raise invalid_argument(detail) from error
     flat = pa.array(values.astype("float32", copy=False).reshape(-1))
     return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
 
@@ -273,12 +334,27 @@ def _pieces(batches: Iterable[pyarrow.RecordBatch], rows_max: int) -> Iterator[p
     for batch in batches:
         if not isinstance(batch, pa.RecordBatch):
             raise _no_columns(batch)
+        _require_meaning(batch)
         plain = _without_views(batch)
         row_bytes = max(1, plain.nbytes // max(1, plain.num_rows))
         rows = max(1, min(rows_max, BATCH_BYTES_MAX // row_bytes))
         # A batch without rows still has a schema.
         for start in range(0, max(1, plain.num_rows), rows):
             yield plain.slice(start, rows)
+
+
+def _require_meaning(batch: pyarrow.RecordBatch) -> None:
+    """Of a type of its own, such as the periods of pandas, the server sees what Arrow stores: of an
+    integer it would be numbers that mean nothing.
+    """
+    pa = load_pyarrow()
+    for one in batch.schema:
+        is_own = isinstance(one.type, pa.BaseExtensionType)
+        if is_own and pa.types.is_integer(one.type.storage_type):
+            raise invalid_argument(
+                f"column {one.name}: found the type {one.type.extension_name}, which Arrow stores "
+                f"as {one.type.storage_type}; convert it to text, numbers or timestamps"
+            )
 
 
 def _without_views(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:

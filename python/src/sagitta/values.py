@@ -75,12 +75,14 @@ def _plain(value: Any, depth: int) -> object:
         return _plain_members(value, depth)
     if isinstance(value, (list, tuple)):
         return _plain_items(value, depth)
-    if isinstance(value, datetime.datetime):
-        if value.tzinfo is None:
-            raise _Unfit(f"found {value!r}, which has no time zone; expected one, such as UTC")
+    if isinstance(value, datetime.date):
+        # As in columns: text without an offset, which the server takes as UTC. NaT of pandas is not
+        # equal to itself.
+        if value != value:
+            raise _Unfit(f"found {value}, expected a time")
         return value.isoformat()
     if _has_times(value):
-        raise _Unfit(f"found {value.dtype}, expected a datetime with a time zone, or text")
+        raise _Unfit(f"found {value.dtype}, expected a datetime, or text")
     # Bytes are sequences of numbers, and texts sequences of texts, but nobody means them so.
     if not isinstance(value, (bytes, bytearray, memoryview, collections.UserString)):
         if hasattr(value, "tolist"):
