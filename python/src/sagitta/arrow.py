@@ -320,6 +320,7 @@ def _column_of(name: str, values: Any) -> Any:
             "or an array with a value for each row"
         )
     if getattr(values, "ndim", None) != 2:
+        _require_plain_cells(name, values)
         try:
             return pa.array(values)
         except pa.ArrowException as error:
@@ -327,6 +328,23 @@ def _column_of(name: str, values: Any) -> Any:
             raise invalid_argument(detail) from error
     flat = pa.array(values.astype("float32", copy=False).reshape(-1))
     return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
+
+
+def _require_plain_cells(name: str, values: Iterable[Any]) -> None:
+    """Arrow would read sets as lists, and the hidden numbers of masked arrays as others."""
+    if not isinstance(values, (list, tuple)) and getattr(values, "dtype", None) != object:
+        return
+    for row, one in enumerate(values):
+        if isinstance(one, (set, frozenset)) or _hides_some(one):
+            raise invalid_argument(
+                f"column {name}, row {row}: found {type(one).__name__} {reprlib.repr(one)}, "
+                "expected a list, or an array that hides nothing"
+            )
+
+
+def _hides_some(value: object) -> bool:
+    mask = getattr(value, "mask", None) if hasattr(value, "filled") else None
+    return mask is not None and bool(mask.any())
 
 
 def _pieces(batches: Iterable[pyarrow.RecordBatch], rows_max: int) -> Iterator[pyarrow.RecordBatch]:
