@@ -332,7 +332,7 @@ def _column_of(name: str, values: Any) -> Any:
 
 def _require_plain_cells(name: str, values: Iterable[Any]) -> None:
     """Arrow would read sets as lists, and the hidden numbers of masked arrays as others."""
-    if not isinstance(values, (list, tuple)) and getattr(values, "dtype", None) != object:
+    if not isinstance(values, (list, tuple)) and not _is_object_array(values):
         return
     for row, one in enumerate(values):
         if isinstance(one, (set, frozenset)) or _hides_some(one):
@@ -340,6 +340,10 @@ def _require_plain_cells(name: str, values: Iterable[Any]) -> None:
                 f"column {name}, row {row}: found {type(one).__name__} {reprlib.repr(one)}, "
                 "expected a list, or an array that hides nothing"
             )
+
+
+def _is_object_array(values: object) -> bool:
+    return getattr(getattr(values, "dtype", None), "kind", "") == "O"
 
 
 def _hides_some(value: object) -> bool:
