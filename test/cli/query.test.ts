@@ -236,6 +236,13 @@ describe('what a query prints', () => {
     assert.equal(await stdoutOf(args), 'No matches.\n');
   });
 
+  it('a path that no vector has is warned of on stderr', async () => {
+    const args = ['query', 'points', '--vector', '[1,0]', '--filter', '{"nmae":"p1"}'];
+    const { code, stdout, stderr } = await sagitta(args);
+    assert.equal(stderr, 'Warning: No vector has metadata at "nmae"; did you mean "name"?\n');
+    assert.deepEqual([code, stdout], [0, 'No matches.\n']);
+  });
+
   it('--group-by shows the best matches of each value', async () => {
     const args = ['query', 'points', '--vector', '[1,0]', '--group-by', 'even'];
     assert.equal(

@@ -89,7 +89,7 @@ export function QueryResult(props: QueryResultProps) {
 function ResultHeader({ collection, request, result, state, change }: QueryResultProps) {
   const [isCopying, setCopying] = useState(false);
   const { matches, first } = result;
-  const { total, sequence } = first!.reply;
+  const { total, sequence, warnings = [] } = first!.reply;
   return (
     <header className={styles.resultHeader}>
       <p role="status" className={styles.count}>
@@ -99,6 +99,12 @@ function ResultHeader({ collection, request, result, state, change }: QueryResul
           {' '}
           in {formatMilliseconds(first!.totalMs)}, at sequence {formatCount(sequence)}
         </span>
+        {warnings.map(({ detail }) => (
+          <span key={detail} className={styles.note}>
+            <br />
+            {detail}
+          </span>
+        ))}
       </p>
       <IconButton
         icon={Table2}
