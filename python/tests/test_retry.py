@@ -150,7 +150,7 @@ def test_a_request_that_was_not_sent_does_not_count_as_a_success(
     long = {"n": {"$in": list(range(20_000))}}
     for send, code in (
         (READ, "internal"),
-        (lambda client: client.collection("a").list(filter=long), "invalid_argument"),
+        (lambda client: client.collection("a").schema(filter=long), "invalid_argument"),
         (READ, "internal"),
         (READ, "circuit_open"),
     ):

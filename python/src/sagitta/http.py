@@ -275,7 +275,7 @@ def _build(client: httpx.Client | httpx.AsyncClient, send: Send, content: Any) -
     except httpx.InvalidURL as error:
         raise invalid_argument(
             f"the URL of {len(send.url)} characters that begins with {send.url[:80]!r} cannot be "
-            f"sent: {error}; the filter of a list, an export or a schema is a part of the URL"
+            f"sent: {error}; the filter of an export or a schema is a part of the URL"
         ) from error
 
 
