@@ -63,6 +63,19 @@ def test_a_query_returns_the_nearest_with_what_was_asked(vectors: Collection) ->
     assert sagitta.decode_values(text) == [3, 1, 0]
 
 
+def test_paths_of_metadata_alone_are_returned(vectors: Collection) -> None:
+    metadata = {"a": {"b": 1, "c": 2}, "d": 3}
+    vectors.upsert([{"id": "v", "values": [1, 0, 0], "metadata": metadata}])
+    paths = ["a.b"]
+    found = [
+        vectors.get("v", include_metadata=paths),
+        *vectors.fetch(["v"], include_metadata=paths)["vectors"],
+        *vectors.list(include_metadata=paths)["vectors"],
+        *vectors.query(vector=[1, 0, 0], include_metadata=paths)["matches"],
+    ]
+    assert [one["metadata"] for one in found] == [{"a": {"b": 1}}] * 4
+
+
 def test_queries_in_a_batch_have_options_of_their_own(vectors: Collection) -> None:
     vectors.upsert(rows(5))
     replies = vectors.query_batch(

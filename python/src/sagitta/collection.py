@@ -60,7 +60,8 @@ class ListAllOptions(TypedDict, total=False):
     """Vectors in a page: 100 when absent."""
     filter: wire.JsonObject | None
     sort: Sequence[wire.SortKey] | None
-    include_metadata: bool | None
+    include_metadata: bool | Sequence[str] | None
+    """True when absent; a list of paths for these alone."""
     include_values: IncludePlain
 
 
@@ -224,10 +225,10 @@ class CollectionFlows(StreamFlows, SharedFlows):
         id: str,
         *,
         include_values: IncludePlain = True,
-        include_metadata: bool | None = None,
+        include_metadata: bool | Sequence[str] | None = None,
         include_sequence: bool | None = None,
     ) -> Flow[StoredVector]:
-        """One vector. Throws `vector_not_found`."""
+        """One vector, with all metadata or a list of paths. Throws `vector_not_found`."""
         query = {"include_metadata": include_metadata, "include_sequence": include_sequence}
         path = f"{self._root}/vectors/{segment(id)}"
         query = wire_include({**query, "include_values": include_values})
@@ -244,7 +245,7 @@ class CollectionFlows(StreamFlows, SharedFlows):
         ids: Sequence[str],
         *,
         include_values: IncludePlain = True,
-        include_metadata: bool = True,
+        include_metadata: bool | Sequence[str] = True,
         include_sequence: bool = False,
     ) -> Flow[wire.VectorsFetched]:
         """The vectors in the order of the ids; missing ids are in `not_found`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
@@ -85,7 +85,7 @@ class QueryOptions(TypedDict, total=False):
     score_threshold: float
     group_by: str
     group_size: int
-    include_metadata: bool
+    include_metadata: bool | Sequence[str]
     include_values: bool
     min_sequence: int
     vector_column: str
