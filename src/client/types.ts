@@ -68,6 +68,7 @@ export type {
   TypeCounts,
   UpdateManyReply,
   VerifiedFiles,
+  Warning,
 } from './wire.js';
 
 /** Numbers, a typed array (sent as base64 of float32), or base64 of little-endian float32. */

@@ -17,7 +17,7 @@ import type {
 import type { IncludeMetadata } from './collection/selected-metadata.js';
 import type { ListSortKey } from './order/order-rows.js';
 import type { Page } from './query/query-api.js';
-import type { Warning } from './unknown-paths.js';
+import type { Warning } from './warning.js';
 
 export interface CollectionInput {
   /** Generated when absent. */

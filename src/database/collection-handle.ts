@@ -57,7 +57,8 @@ import type {
 } from './query/query-api.js';
 import { openSession, type SessionOptions } from './query/query-session.js';
 import { runRecall } from './query/recall.js';
-import { findUnknownPaths, type Warning } from './unknown-paths.js';
+import { findUnknownPaths } from './unknown-paths.js';
+import type { Warning } from './warning.js';
 
 export interface WriteOptions {
   readonly mode: WriteMode;

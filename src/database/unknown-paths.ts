@@ -5,15 +5,7 @@ import { cutName, nearestName } from '../common/unknown-name.js';
 import { type FilterNode, filterTests, testPaths } from '../filter/filter-node.js';
 import type { Collection } from './collection/collection.js';
 import type { SegmentView } from './collection/snapshot.js';
-
-export interface Warning {
-  readonly code: 'unknown_path';
-  /** The member of the request that names the path. */
-  readonly in: string;
-  readonly path: string;
-  /** A sentence, with the path that was probably meant. */
-  readonly detail: string;
-}
+import type { Warning } from './warning.js';
 
 /** The parts of requests that name metadata paths. */
 interface PathNames {

@@ -1,7 +1,7 @@
 // Requests and replies of aggregations: counts of values and summaries of numbers.
 
 import type { JsonNumber, JsonObject } from '../../common/types.js';
-import type { Warning } from '../unknown-paths.js';
+import type { Warning } from '../warning.js';
 
 /** A scalar of metadata that vectors are counted or grouped by. */
 export type FacetValue = string | JsonNumber | boolean;

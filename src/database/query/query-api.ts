@@ -16,7 +16,7 @@ import type {
   Stats,
 } from '../aggregate/aggregate-api.js';
 import type { IncludeMetadata } from '../collection/selected-metadata.js';
-import type { Warning } from '../unknown-paths.js';
+import type { Warning } from '../warning.js';
 
 export interface Page {
   readonly hasMore: boolean;

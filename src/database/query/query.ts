@@ -15,7 +15,8 @@ import { isVisible, type SegmentView, withoutRow } from '../collection/snapshot.
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import { observeCursorError, observeReplies } from '../observer.js';
-import { findUnknownPaths, type Warning } from '../unknown-paths.js';
+import { findUnknownPaths } from '../unknown-paths.js';
+import type { Warning } from '../warning.js';
 import { DiverseSearch } from './diverse-search.js';
 import { GroupedSearch } from './grouped-search.js';
 import { matchBytesOf } from './match-bytes.js';
