@@ -26,7 +26,7 @@ import {
   Message,
   RecordBatch,
 } from 'apache-arrow/ipc/metadata/message';
-import { type Bitmap, countBits } from '../../common/bitmap.js';
+import { type Bitmap, countBits, createBitmap, setBit } from '../../common/bitmap.js';
 import type { LeafColumn, ListColumn } from '../../common/columns.js';
 import { valuesOfRows } from '../../common/multi-column.js';
 import type { MultiColumn, Utf8Column } from '../../common/types.js';
@@ -172,12 +172,15 @@ export class BodyWriter {
     this.buffer(elements.subarray(first, end));
   }
 
-  /** The same with vectors in the lists. */
+  /** Adds a column of the multi-vectors of the rows 0..count, null where a row has none. */
   vectorLists(column: MultiColumn, count: number): void {
     const { dimension, starts } = column;
     const values = valuesOfRows(column, 0, count);
-    this.node(count);
-    this.noNulls();
+    const presence = createBitmap(count);
+    for (let row = 0; row < count; row++) {
+      if (starts[row + 1]! > starts[row]!) setBit(presence, row);
+    }
+    this.nullable(count, presence);
     this.buffer(offsetsOf(starts, 0, count));
     this.vectors(values, values.length / dimension);
   }
@@ -429,7 +432,7 @@ export function toField({ name, type, isNullable = false }: FieldToWrite): Field
   }
   if ('listOf' in type) return new Field(name, new List(elementOf(type.listOf)), isNullable);
   const vectors = new FixedSizeList(type.vectorsOf, elementOf('float32'));
-  return new Field(name, new List(new Field('item', vectors, false)), false);
+  return new Field(name, new List(new Field('item', vectors, false)), isNullable);
 }
 
 function toLeafType(type: LeafType): DataType {

@@ -164,7 +164,7 @@ function vectorFields({ unnamed, named, multi, sparse }: MatchVectors): FieldToW
     return { name: `vectors.${name}`, type: { vectorOf: dimension }, isNullable: true };
   });
   for (const [name, { dimension }] of Object.entries(multi)) {
-    fields.push({ name: `vectors.${name}`, type: { vectorsOf: dimension } });
+    fields.push({ name: `vectors.${name}`, type: { vectorsOf: dimension }, isNullable: true });
   }
   fields.push(...sparseFields(sparse));
   if (unnamed === null) return fields;

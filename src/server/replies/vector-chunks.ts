@@ -95,7 +95,8 @@ function arrowFields(scan: Scan, { includeValues, hasMetadataText }: FileOptions
     if (scan.dimension !== null) fields.push(valuesField(scan.dimension));
     fields.push(...scan.named.map(namedField));
     for (const { name, dimension } of scan.multi) {
-      fields.push({ name: `vectors.${name}`, type: { vectorsOf: dimension } });
+      const type = { vectorsOf: dimension };
+      fields.push({ name: `vectors.${name}`, type, isNullable: true });
     }
     fields.push(...sparseFields(scan.sparse));
   }

@@ -65,6 +65,9 @@ describe('multi-vectors in streams', () => {
     const bytes = await exported('lines', 'arrow');
     const column = tableFromIPC(bytes).getChild('vectors.tokens')!;
     assert.equal(String(column.type), 'List<FixedSizeList[2]<Float32>>');
+    const withoutTokens = ROWS.filter(({ vectors }) => vectors.tokens === undefined);
+    assert.ok(withoutTokens.length > 0);
+    assert.equal(column.nullCount, withoutTokens.length);
     const written = await write('again', bytes, ARROW);
     assert.equal(written.status, 200, await written.text());
     assert.deepEqual(await rowsOf('again'), ROWS);
