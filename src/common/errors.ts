@@ -85,7 +85,8 @@ export type IssueLocation =
       /** From the row, or from the request where there is no row. */
       readonly path: FieldPath;
     }
-  | { readonly kind: 'parameter'; readonly name: string };
+  /** `path` leads into its JSON. */
+  | { readonly kind: 'parameter'; readonly name: string; readonly path: FieldPath };
 
 /** A field of the request; without arguments the whole request. */
 export const field = (...path: FieldPath): IssueLocation => ({ kind: 'field', path });
@@ -97,8 +98,12 @@ export const rowField = (row: number, ...path: FieldPath): IssueLocation => ({
   path,
 });
 
-/** A parameter of the query string. */
-export const parameter = (name: string): IssueLocation => ({ kind: 'parameter', name });
+/** A parameter of the query string, or a place in its JSON. */
+export const parameter = (name: string, ...path: FieldPath): IssueLocation => ({
+  kind: 'parameter',
+  name,
+  path,
+});
 
 /** What is wrong with a value, without its place in the request. */
 export interface Violation {

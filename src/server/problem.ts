@@ -157,7 +157,7 @@ function describeError({ message, issues }: SagittaError, pointer: string | unde
 
 /** A JSON pointer (RFC 6901) into the body, or `?name` for a parameter, followed by a pointer into its JSON. */
 function renderLocation(location: IssueLocation, { rows, parameters }: IssueLayout): string {
-  if (location.kind === 'parameter') return `?${location.name}`;
+  if (location.kind === 'parameter') return `?${location.name}${renderPointer(location.path)}`;
   const { row, path } = location;
   if (row !== undefined) return renderPointer(rows === null ? path : [rows, row, ...path]);
   const [name, ...rest] = path;

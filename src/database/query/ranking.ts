@@ -278,15 +278,13 @@ function storedVector(
   throw missingVector(view, { id, using: address ? using : null }, path);
 }
 
-/** An issue at the id, except for the id of the query itself. `using`: what the vector lacks; null for all of it. */
+/** An issue at the id. `using`: what the vector lacks; null for all of it. */
 function missingVector(
   { collection }: SnapshotView,
   { id, using }: { readonly id: string; readonly using: string | null },
   path: FieldPath,
 ): SagittaError {
-  const error = vectorNotFound(collection.definition.id, id, using);
-  if (path.length === 0) return error;
-  const { code, message: detail } = error;
+  const { code, message: detail } = vectorNotFound(collection.definition.id, id, using);
   return validationError([{ location: field(...path, 'id'), code, detail }]);
 }
 

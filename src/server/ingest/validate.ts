@@ -67,7 +67,7 @@ export function validateQuery<Schema extends z.ZodObject>(
     const parameter = Object.hasOwn(schema.shape, name) ? schema.shape[name] : undefined;
     values[name] = typeof text === 'string' ? readText(text, typeOf(parameter)) : text;
   }
-  return validate(schema, values, (path) => parameter(path.join('.')));
+  return validate(schema, values, ([name, ...path]) => parameter(String(name), ...path));
 }
 
 /** Throws `unknown_parameter` for each of the query parameters. */

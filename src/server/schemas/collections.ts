@@ -110,6 +110,10 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
               'Whether a record has a list of vectors under this name, which `multi_vector` compares by MaxSim. For `cosine` and `dot`.',
           }),
         })
+        .refine(({ metric, multi }) => multi !== true || metric !== 'euclidean', {
+          error: 'Multi-vectors are compared by cosine or dot; found euclidean.',
+          path: ['metric'],
+        })
         .meta({
           id: 'NamedVectorInput',
           description: 'What a named vector is to be.',
@@ -457,8 +461,8 @@ function findTypesViolation(
 
 function findPathViolation(path: string): Violation | null {
   const charactersMax = METADATA_PATH_CHARACTERS_MAX;
-  if (path !== '' && !path.startsWith('$') && path.length <= charactersMax) return null;
-  const detail = `A path has 1 to ${charactersMax} characters and does not begin with "$".`;
+  if (!path.startsWith('$') && path.length <= charactersMax) return null;
+  const detail = `A path has at most ${charactersMax} characters and does not begin with "$".`;
   return { code: 'invalid_request', detail };
 }
 
@@ -473,21 +477,15 @@ function findTypeNameViolation(type: unknown): Violation | null {
   };
 }
 
-type ShapesSent = Readonly<Record<string, VectorShape & { readonly multi?: boolean | undefined }>>;
-
-function findVectorsViolation(vectors: ShapesSent, limits: Limits): Violation | null {
+function findVectorsViolation(
+  vectors: Readonly<Record<string, VectorShape>>,
+  limits: Limits,
+): Violation | null {
   const { namedVectorsMax, recordValuesMax } = limits;
   const named = Object.values(vectors);
   if (named.length > namedVectorsMax) {
     const detail = `Expected at most ${namedVectorsMax} named vectors; found ${named.length}.`;
     return { code: 'limit_exceeded', detail, expected: namedVectorsMax, actual: named.length };
-  }
-  const euclidean = Object.entries(vectors).find(
-    ([, { metric, multi }]) => multi === true && metric === 'euclidean',
-  );
-  if (euclidean !== undefined) {
-    const detail = `Multi-vectors are compared by cosine or dot; found euclidean for "${euclidean[0]}".`;
-    return { code: 'invalid_request', detail };
   }
   const total = named.reduce((sum, { dimension }) => sum + dimension, 0);
   if (total <= recordValuesMax) return null;

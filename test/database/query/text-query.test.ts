@@ -288,7 +288,7 @@ describe('a text query', () => {
       const [issue] = error.issues;
       return [
         issue!.code,
-        'path' in issue!.location ? issue.location.path.join('.') : issue!.location.name,
+        issue!.location.path.join('.'),
         issue!.detail,
       ];
     };
