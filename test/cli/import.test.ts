@@ -1,9 +1,8 @@
 // `sagitta import` against a real server: formats, columns, the order of writes, and error messages.
 
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { open, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
@@ -31,7 +30,7 @@ import { importFiles as importFilesHere } from '../../src/cli/import/import-file
 import { ImportJournal } from '../../src/cli/import/journal.js';
 import { type Client, createClient, type StoredVector } from '../../src/client/client.js';
 import { emptyServer } from '../support/shared-server.js';
-import { type CommandResult, makeFolder, run, start } from './command.js';
+import { type CommandResult, makeFolder, run } from './command.js';
 
 let url: string;
 let client: Client;
@@ -136,63 +135,6 @@ it('import - reads stdin', async () => {
   const { stdout, stderr } = await run(['import', '-', '-c', 'piped', '--json'], { input, env });
   assert.equal((JSON.parse(stdout) as { rows: number }).rows, 2, stderr);
   assert.equal((await client.collections.get('piped')).vector_count, 2);
-});
-
-function fifo(name: string): string {
-  const path = join(folder.path, name);
-  execFileSync('mkfifo', [path]);
-  return path;
-}
-
-it('reads pipes one after another, and ids from a pipe', async () => {
-  // More than a pipe holds: its writer waits until it is read, before it opens the next one.
-  const lines = Array.from({ length: 5_000 }, (_, n) => `{"id":"p${n}","values":[${n},1]}\n`);
-  const paths = [fifo('piped-1.ndjson'), fifo('piped-2.ndjson')];
-  const importing = imported(...paths, '-c', 'pipes');
-  await writeFile(paths[0]!, lines.slice(0, 4_000).join(''));
-  await writeFile(paths[1]!, gzipSync(lines.slice(4_000).join('')));
-  assert.equal((await importing).rows, 5_000);
-  assert.equal((await client.collections.get('pipes')).vector_count, 5_000);
-
-  const values = await file('piped.fbin', new Uint8Array(new Int32Array([2, 1, 1, 1]).buffer));
-  const ids = fifo('ids');
-  const withIds = imported(values, '--ids', ids, '-c', 'piped-ids');
-  await writeFile(ids, 'x\ny\n');
-  assert.equal((await withIds).rows, 2);
-  await read('piped-ids', 'y');
-});
-
-it('reads /dev/stdin, and stdin only once', async () => {
-  const env = { SAGITTA_URL: url, XDG_STATE_HOME: folder.path };
-  const args = ['import', '/dev/stdin', '-c', 'device', '--json'];
-  const { stdout, stderr } = await run(args, { input: ROWS.join('\n'), env });
-  assert.equal((JSON.parse(stdout) as { rows: number }).rows, 3, stderr);
-  const twice = await importFiles('-', '--ids', '-', '-c', 'device', '--format', 'fbin');
-  assert.equal(twice.code, 2);
-  assert.match(twice.stderr, /stands for stdin, which can be read only once/);
-});
-
-it('an import that fails ends, although its pipe does not', async (t) => {
-  const path = fifo('endless');
-  const command = start(['import', path, '-c', 'endless'], { env: { SAGITTA_URL: url } });
-  const writer = await open(path, 'w');
-  t.after(() => writer.close());
-  await writer.write('x'.repeat(1_000));
-  const { code, stderr } = await command.ended;
-  assert.equal(code, 2);
-  assert.match(stderr, /endless: cannot detect the format/);
-});
-
-it('an import from a pipe that is interrupted says that it cannot be resumed', async (t) => {
-  const path = fifo('slow.ndjson');
-  const command = start(['import', path, '-c', 'slow'], { env: { SAGITTA_URL: url } });
-  const writer = await open(path, 'w');
-  t.after(() => writer.close());
-  await writer.write(ROWS.join('\n'));
-  command.signal('SIGINT');
-  const { code, stderr } = await command.ended;
-  assert.equal(code, 130);
-  assert.match(stderr, /interrupted after 0 rows; a pipe cannot be resumed: import the same rows/);
 });
 
 it('rows without an id get a generated one, unless ids are required', async () => {

@@ -77,7 +77,7 @@ const FAILURES: readonly [string, readonly string[], number, RegExp][] = [
   ['a missing vector', ['query', 'points', '--id', 'none'], 1, /no vector with the id "none"/],
   ['a wrong length', ['query', 'points', '--vector', '[1]'], 1, /dimension is 2/],
   ['an existing collection', ['collections', 'create', 'points', '--dimension', '2'], 1, /points/],
-  ['a broken address', ['collections', 'list', '--url', 'x'], 1, /baseUrl.*found "x"/],
+  ['a broken address', ['collections', 'list', '--url', 'x'], 2, /--url.*found "x"/],
 ];
 
 for (const [name, args, code, message] of FAILURES) {

@@ -23,6 +23,7 @@ const OPERATIONS: readonly (readonly [string, (handle: CollectionHandle) => unkn
   ['get', (handle) => handle.get('a', INCLUDE)],
   ['fetch', (handle) => handle.fetch(['a'], INCLUDE)],
   ['list', (handle) => handle.list({})],
+  ['countFound', (handle) => handle.countFound()],
   ['count', (handle) => handle.count()],
   ['query', (handle) => handle.query({ vector: Float32Array.of(1, 0) })],
   ['openQuerySession', (handle) => handle.openQuerySession()],

@@ -138,6 +138,8 @@ describe('the OpenAPI document', () => {
         schema.enum ?? schema.oneOf ?? (isNullable(schema) ? undefined : schema.anyOf);
       if (choices === undefined) continue;
       const text = JSON.stringify(choices);
+      // Lists in parameters are text, and what is named is not rewritten.
+      if (text.includes('x-json-schema')) continue;
       assert.equal(unnamed.get(text), undefined, `${place} occurs twice without a name`);
       unnamed.set(text, place);
     }
@@ -228,7 +230,7 @@ describe('the OpenAPI document', () => {
       count++;
     }
     await services.close();
-    assert.equal(count, 4);
+    assert.equal(count, 5);
   });
 
   it('accepts and rejects vectors as the service does', () => {

@@ -980,6 +980,10 @@ class SortKey(TypedDict):
     """Ascending or descending. By default `asc`."""
 
 
+IncludeMetadata: TypeAlias = 'bool | Sequence[str]'
+"""Whether to return metadata, or the paths to return."""
+
+
 class VectorListRequest(TypedDict):
     """A page of a list; the members are the parameters of the list by GET."""
     limit: NotRequired[int]
@@ -999,7 +1003,7 @@ class VectorListRequest(TypedDict):
     before vectors without any of them at the path, in both directions; ties in insertion order.
     By default insertion order.
     """
-    include_metadata: NotRequired[bool | Sequence[str]]
+    include_metadata: NotRequired[IncludeMetadata]
     """Whether to return `metadata`; a list of paths for these alone, with the objects that they are
     in. By default `true`.
     """
@@ -1017,7 +1021,7 @@ class VectorFetch(TypedDict):
     """Whether to return `values`, and `vectors` and `sparse_vectors` if there are any. By default
     `true`.
     """
-    include_metadata: NotRequired[bool | Sequence[str]]
+    include_metadata: NotRequired[IncludeMetadata]
     """Whether to return `metadata`; a list of paths for these alone, with the objects that they are
     in. By default `true`.
     """
@@ -1296,7 +1300,7 @@ class Query(TypedDict):
     """Applied to the whole collection before scoring: the reply has min(top_k, vectors that pass)
     matches.
     """
-    include_metadata: NotRequired[bool | Sequence[str]]
+    include_metadata: NotRequired[IncludeMetadata]
     """Whether matches have their metadata; a list of paths for these alone, with the objects that
     they are in. By default `false`.
     """
@@ -1535,7 +1539,7 @@ class QueryAnywhere(TypedDict):
     """Applied to the whole collection before scoring: the reply has min(top_k, vectors that pass)
     matches.
     """
-    include_metadata: NotRequired[bool | Sequence[str]]
+    include_metadata: NotRequired[IncludeMetadata]
     """Whether matches have their metadata; a list of paths for these alone, with the objects that
     they are in. By default `false`.
     """

@@ -209,6 +209,7 @@ export function basicSchemas(limits: Limits) {
     .string()
     .max(limits.filterPathCharactersMax)
     .meta({ description: 'A path in the metadata, as in filters.', examples: ['category'] });
+  const metadataChoices = [z.boolean(), z.array(path).min(1).max(limits.filterNodesMax)] as const;
   return {
     embed,
     collectionId,
@@ -225,9 +226,13 @@ export function basicSchemas(limits: Limits) {
     metadata,
     filter,
     path,
-    includeMetadata: z
-      .union([z.boolean(), z.array(path).min(1).max(limits.filterNodesMax)])
-      .meta({ examples: [true] }),
+    includeMetadata: z.union(metadataChoices).meta({
+      id: 'IncludeMetadata',
+      description: 'Whether to return metadata, or the paths to return.',
+      examples: [true],
+    }),
+    /** For parameters, whose lists are written as text, which a name would prevent. */
+    includeMetadataParameter: z.union(metadataChoices).meta({ examples: [true] }),
     /** Names the collection where the path does not. Any string: one that is not an id names no collection. */
     collection: z
       .string()

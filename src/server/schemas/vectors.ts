@@ -26,10 +26,12 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     description: 'Whether to return `values`, and `vectors` and `sparse_vectors` if there are any.',
   });
   const includeSequence = z.boolean().meta({ description: 'Whether to return `sequence`.' });
-  const includeMetadata = basics.includeMetadata.meta({
+  const aboutMetadata = {
     description:
       'Whether to return `metadata`; a list of paths for these alone, with the objects that they are in.',
-  });
+  };
+  const includeMetadata = basics.includeMetadataParameter.meta(aboutMetadata);
+  const includeMetadataInBody = basics.includeMetadata.meta(aboutMetadata);
 
   const ifSequence = z.int().min(0).optional().meta({
     description:
@@ -311,16 +313,21 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     }),
     listQuery: z.strictObject(listMembers),
     listQueryAnywhere: z.strictObject({ collection, ...listMembers }),
-    listBody: z.strictObject(listMembers).meta({
-      id: 'VectorListRequest',
-      description: 'A page of a list; the members are the parameters of the list by GET.',
-      examples: [{ filter: { year: { $in: [2021, 2022] } }, limit: 2 }],
-    }),
+    listBody: z
+      .strictObject({
+        ...listMembers,
+        include_metadata: includeMetadataInBody.optional().meta({ default: true }),
+      })
+      .meta({
+        id: 'VectorListRequest',
+        description: 'A page of a list; the members are the parameters of the list by GET.',
+        examples: [{ filter: { year: { $in: [2021, 2022] } }, limit: 2 }],
+      }),
     fetch: z
       .strictObject({
         ids: basics.vectorIds(limits.pageLimitMax).meta({ description: 'The vectors to read.' }),
         include_values: includeValues.default(true),
-        include_metadata: includeMetadata.default(true),
+        include_metadata: includeMetadataInBody.default(true),
         include_sequence: includeSequence.default(false),
       })
       .meta({

@@ -286,11 +286,7 @@ describe('a text query', () => {
         (reason) => reason,
       );
       const [issue] = error.issues;
-      return [
-        issue!.code,
-        issue!.location.path.join('.'),
-        issue!.detail,
-      ];
+      return [issue!.code, issue!.location.path.join('.'), issue!.detail];
     };
     assert.deepEqual(await rejects(database.collection('plain'), { text }), [
       'invalid_request',
