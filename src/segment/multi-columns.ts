@@ -1,5 +1,5 @@
 // Multi-vectors as Arrow columns, as segment files and log records have them: `vectors.<name>`, a list of vectors
-// in each row, empty in rows without it.
+// in each row, null in rows without it.
 
 import type { MultiColumn, NamedMulti } from '../common/types.js';
 import { corrupt } from '../formats/arrow/arrow-errors.js';
@@ -16,6 +16,7 @@ export function multiFields(multi: readonly MultiShape[]): FieldToWrite[] {
   return multi.map(({ name, dimension }) => ({
     name: columnOfName(name),
     type: { vectorsOf: dimension },
+    isNullable: true,
   }));
 }
 
