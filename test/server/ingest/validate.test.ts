@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import fc from 'fast-check';
 import { z } from 'zod';
 import { field, SagittaError } from '../../../src/common/errors.js';
+import { float32Text } from '../../../src/common/float-text.js';
+import { toThreshold } from '../../../src/server/ingest/query-request.js';
 import { validateBody, validateLongBody } from '../../../src/server/ingest/validate.js';
 
 const schema = z.strictObject({
@@ -132,6 +135,19 @@ describe('a member that is not known', () => {
       'There is nothing named "mod" here; did you mean "mode"?',
       'There is nothing named "top" here; did you mean "top_k"?',
     ]);
+  });
+});
+
+describe('a threshold', () => {
+  it('is passed by the score that it was, from a reply in JSON or in Arrow', () => {
+    fc.assert(
+      fc.property(fc.float({ noNaN: true, noDefaultInfinity: true }), (score) => {
+        const shown = score === 0 ? 0 : score;
+        assert.equal(toThreshold(shown), shown);
+        assert.equal(toThreshold(Number(float32Text(shown))), shown);
+      }),
+    );
+    assert.equal(toThreshold(undefined), undefined);
   });
 });
 
