@@ -30,12 +30,21 @@ function proxyRuntime(): ProxyRuntime | undefined {
   }
 }
 
-/** What to say about the proxy of a URL, after a failure; undefined without one. */
+/** What to say about the proxy of a URL, after a failure; undefined without one, and where none may be read. */
 export function proxyHint(
   url: string,
   runtime: ProxyRuntime | undefined = proxyRuntime(),
 ): string | undefined {
   if (runtime === undefined || !URL.canParse(url)) return undefined;
+  try {
+    return hintFor(url, runtime);
+  } catch {
+    // Deno asks for a permission for each variable.
+    return undefined;
+  }
+}
+
+function hintFor(url: string, runtime: ProxyRuntime): string | undefined {
   const { environment, isUsed } = runtime;
   const { protocol, hostname, port } = new URL(url);
   const scheme = protocol.slice(0, -1);

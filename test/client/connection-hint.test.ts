@@ -177,3 +177,15 @@ it('errors name addresses without their queries', async () => {
     detail: 'cannot reach http://127.0.0.1:1/v1/collections/docs/vectors: refused',
   });
 });
+
+it('no proxy is named where variables of the environment may not be read', () => {
+  const environment = new Proxy<Record<string, string>>(
+    {},
+    {
+      get() {
+        throw new Error('Requires env access');
+      },
+    },
+  );
+  assert.equal(proxyHint('http://db.example.org', { environment, isUsed: true }), undefined);
+});

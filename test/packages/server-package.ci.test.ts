@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { after, before, describe, it } from 'node:test';
 import { releaseAtEnd } from '../support/leftovers.js';
+import { eventually } from '../support/waiting.js';
 import { NO_REGISTRY, openWorkshop, run, type Workshop } from './packed.js';
 
 const PLATFORM = `${process.platform}-${process.arch}`;
@@ -103,7 +104,8 @@ async function checkServer(command: string, words: readonly string[], env: NodeJ
     if (url === undefined) continue;
     child.stdout.resume();
     for (const path of ['/v1/collections', '/console/', '/openapi.json']) {
-      assert.equal((await fetch(url + path)).status, 200, path);
+      // The demo answers 503 until it has loaded its samples.
+      await eventually(`${path} is served`, async () => (await fetch(url + path)).status === 200);
     }
     child.kill('SIGTERM');
     break;
