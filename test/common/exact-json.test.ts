@@ -11,8 +11,17 @@ import {
   parseExactJson,
   stringifyExactJson,
 } from '../../src/common/exact-json.js';
+import type { Json } from '../../src/common/types.js';
 
 const LONG = 9007199254740993n;
+
+/** With the float64 values that JSON.parse has. */
+function rounded(value: Json): Json {
+  if (typeof value === 'bigint') return Number(value);
+  if (Array.isArray(value)) return value.map(rounded);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, of]) => [name, rounded(of)]));
+}
 
 describe('exact JSON', () => {
   it('reads an integer as a bigint only where float64 does not have it', () => {
@@ -37,7 +46,7 @@ describe('exact JSON', () => {
     }
   });
 
-  it('reads everything else as JSON.parse does', () => {
+  it('reads what JSON.parse reads, but for the digits that float64 lacks', () => {
     fc.assert(
       fc.property(
         fc.json({ stringUnit: 'binary', noUnicodeString: false }),
@@ -46,7 +55,7 @@ describe('exact JSON', () => {
           const value: unknown = JSON.parse(json);
           // A long integer in another member makes it read all of the text.
           const text = JSON.stringify({ long: 0, value }, null, gap).replace('0', String(LONG));
-          assert.deepEqual(parseExactJson(text), { long: LONG, value });
+          assert.deepEqual(rounded(parseExactJson(text)), { long: Number(LONG), value });
         },
       ),
     );
@@ -92,7 +101,7 @@ describe('exact JSON', () => {
       fc.double({ noNaN: true, noDefaultInfinity: true }),
       fc.maxSafeInteger(),
     );
-    const large = fc.double({ min: 2 ** 52, max: 2 ** 66 });
+    const large = fc.double({ min: 2 ** 52, max: 2 ** 66, noNaN: true });
     fc.assert(
       fc.property(
         fc.oneof(numbers, large, fc.bigInt({ min: 2n ** 53n, max: 2n ** 64n - 1n })),
