@@ -20,6 +20,10 @@ export function parseExactJson(text: string, within: ReadonlySet<string> | null 
   return LONG_INTEGER.test(text) ? new ExactReader(text, within).readValue(within === null) : value;
 }
 
+export function isJsonNumber(value: unknown): value is JsonNumber {
+  return typeof value === 'number' || typeof value === 'bigint';
+}
+
 /** The number that JSON has for an integer. */
 export function numberOf(integer: bigint): JsonNumber {
   const nearest = Number(integer);

@@ -3,6 +3,7 @@
 
 import { assert } from '../common/errors.js';
 import type { EmbeddingSource, JsonObject, VectorBatch } from '../common/types.js';
+import type { FilterNode } from '../filter/filter-node.js';
 import { parseFilter } from '../filter/parse.js';
 import type { StoreOperation } from '../storage/store.js';
 import { runAggregate } from './aggregate/aggregate.js';
@@ -38,7 +39,7 @@ import { type Join, type JoinRequest, runJoin } from './bulk/join.js';
 import { runScan, type Scan, type ScanRequest } from './bulk/scan.js';
 import type { CommitWithEntry } from './catalogue.js';
 import { type Collection, vectorNotFound } from './collection/collection.js';
-import { countVisible } from './collection/snapshot.js';
+import { countVisible, type SegmentView } from './collection/snapshot.js';
 import { updateSelected } from './collection/update-selected.js';
 import { WriteStream, type WriteStreamOptions } from './collection/write-stream.js';
 import { deleteIds, deleteSelected, patchVector, writeVectors } from './collection/writes.js';
@@ -328,14 +329,11 @@ export class CollectionHandle {
     readonly count: number;
     readonly warnings?: readonly Warning[] | undefined;
   }> {
-    const selection: VectorSelection =
-      filter === undefined ? { kind: 'all' } : { kind: 'filter', filter };
-    const { limits } = this.#services;
     return this.#use(async (collection) => {
-      const count = await countSelected(collection, selection, this.#services);
-      if (filter === undefined) return { count };
-      const names = { filter: parseFilter(filter, limits) };
-      return { count, warnings: findUnknownPaths(collection, collection.snapshot().views, names) };
+      if (filter === undefined) return { count: collection.rows.liveCount };
+      const { node, views } = await selectPassing(collection, filter, this.#services);
+      const warnings = findUnknownPaths(collection, views, { filter: node });
+      return { count: countVisible(views), warnings };
     });
   }
 
@@ -444,17 +442,24 @@ function operationsOf<Result>(
 async function countSelected(
   collection: Collection,
   selection: VectorSelection,
-  { filters, limits }: DatabaseServices,
+  services: DatabaseServices,
 ): Promise<number> {
   switch (selection.kind) {
     case 'all':
       return collection.rows.liveCount;
     case 'ids':
       return new Set(selection.ids.filter((id) => collection.find(id) !== undefined)).size;
-    case 'filter': {
-      const filter = parseFilter(selection.filter, limits);
-      const { views } = collection.snapshot();
-      return countVisible(await filters.filter(views, filter));
-    }
+    case 'filter':
+      return countVisible((await selectPassing(collection, selection.filter, services)).views);
   }
+}
+
+/** The rows that pass the filter now. Throws `invalid_filter`. */
+async function selectPassing(
+  collection: Collection,
+  filter: JsonObject,
+  { filters, limits }: DatabaseServices,
+): Promise<{ readonly node: FilterNode; readonly views: readonly SegmentView[] }> {
+  const node = parseFilter(filter, limits);
+  return { node, views: await filters.filter(collection.snapshot().views, node) };
 }

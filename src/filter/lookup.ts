@@ -2,7 +2,7 @@
 // and by dictionary code, an interval of numbers and a sorted list. Arrays and rows are left to others.
 
 import { KIND, type MetadataColumn, numberAt } from '../common/columns.js';
-import { nextBelow } from '../common/exact-json.js';
+import { isJsonNumber, nextBelow } from '../common/exact-json.js';
 import type { JsonNumber } from '../common/types.js';
 import { compareStrings, findStrings, type Passing, testStrings } from './dictionary.js';
 import type { Operands, TestOperator, Value } from './filter-node.js';
@@ -42,7 +42,7 @@ const SINGLE_VALUES = [
 export function createEquality(values: readonly Value[], column: MetadataColumn): Lookup {
   const distinct = [...new Set(values)];
   const strings = distinct.filter((value) => typeof value === 'string');
-  const exactNumbers = distinct.filter((value) => isNumber(value));
+  const exactNumbers = distinct.filter((value) => isJsonNumber(value));
   const hasResidues = column.residues !== null;
   // A column without residues has no bigint.
   const comparable = hasResidues ? exactNumbers : exactNumbers.filter(isFloat64);
@@ -65,10 +65,6 @@ export function createEquality(values: readonly Value[], column: MetadataColumn)
     byCode: findCodes(column, strings),
     valueCount: distinct.length,
   };
-}
-
-function isNumber(value: Value): value is JsonNumber {
-  return typeof value === 'number' || typeof value === 'bigint';
 }
 
 function isFloat64(value: JsonNumber): value is number {

@@ -1,6 +1,7 @@
 // The table of filter operators: their operands and their meaning, as plain code over JSON.
 // `column-test.ts` evaluates the same operators on columns; tests compare the two.
 
+import { isJsonNumber } from '../common/exact-json.js';
 import { foldCase } from '../common/fold-case.js';
 import { isJsonObject, resolvePath } from '../common/metadata-path.js';
 import type { Json, JsonNumber, JsonObject } from '../common/types.js';
@@ -62,9 +63,9 @@ import { STRING_TESTS, type StringTest } from './string-tests.js';
 //
 // "Same" is the same JSON type: 1 is neither true nor "1". A range on an array is false, since an array
 // is neither a number nor a string. Elements that are arrays or objects equal nothing. Numbers are
-// float64 and the integers of int64 and uint64, compared by value, and -0 equals 0. Strings are equal when their code points are, and are ordered by code
-// point, which is the order of their UTF-8 bytes. The point at the path p has the latitude at p.lat and
-// the longitude at p.lon.
+// float64 and the integers of int64 and uint64, compared by value, and -0 equals 0. Strings are equal when
+// their code points are, and are ordered by code point, which is the order of their UTF-8 bytes. The point
+// at the path p has the latitude at p.lat and the longitude at p.lon.
 
 interface Operator<Operand> {
   readonly parse: OperandParser<Operand>;
@@ -254,17 +255,13 @@ function isIn(values: readonly Value[]): IsWanted {
 
 /** Negative, 0 or positive if value is below, equal to or above operand; NaN if they have no order. */
 function compare(value: Json | undefined, operand: string | JsonNumber): number {
-  if (isNumber(value) && isNumber(operand)) {
+  if (isJsonNumber(value) && isJsonNumber(operand)) {
     return value < operand ? -1 : Number(value > operand);
   }
   if (typeof value === 'string' && typeof operand === 'string') {
     return Buffer.compare(Buffer.from(value), Buffer.from(operand));
   }
   return Number.NaN;
-}
-
-function isNumber(value: Json | undefined): value is JsonNumber {
-  return typeof value === 'number' || typeof value === 'bigint';
 }
 
 /** Whether the value is a string that passes, or an array with one. */
@@ -281,7 +278,7 @@ function passes(text: string, test: StringTest): boolean {
 function typeOf(value: Json): JsonType {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'array';
-  if (isNumber(value)) return 'number';
+  if (isJsonNumber(value)) return 'number';
   return typeof value as JsonType;
 }
 

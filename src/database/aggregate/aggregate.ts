@@ -43,8 +43,8 @@ export async function runAggregate(
   try {
     const node = request.filter === undefined ? null : parseFilter(request.filter, limits);
     const startedAtMs = performance.now();
-    const views = await filters.filter(view.snapshot().views, node, signal);
     const all = view.snapshot().views;
+    const views = await filters.filter(all, node, signal);
     const ownViews = await viewsOfFacets(request.facets, request.filter, (filter) =>
       filters.filter(all, filter && parseFilter(filter, limits), signal),
     );

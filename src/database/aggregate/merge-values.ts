@@ -2,6 +2,7 @@
 // found by their bytes, so that JavaScript strings are made of the selected values only.
 
 import { randomBytes } from 'node:crypto';
+import { isJsonNumber } from '../../common/exact-json.js';
 import type { JsonNumber } from '../../common/types.js';
 import { type HashKey, hashBytes } from '../../segment/id-hash.js';
 import { decodeUtf8 } from '../../segment/shared-arrays.js';
@@ -159,6 +160,6 @@ function compareRawValues(a: RawValue, b: RawValue): number {
 }
 
 function rankOf(value: RawValue): number {
-  if (typeof value === 'number' || typeof value === 'bigint') return 0;
+  if (isJsonNumber(value)) return 0;
   return typeof value === 'boolean' ? 2 : 1;
 }

@@ -2,7 +2,7 @@
 // of filters; a path that is absent or null passes, and paths that are not declared may have anything.
 
 import { type FieldPath, field, validationError } from '../../common/errors.js';
-import { parseExactJson } from '../../common/exact-json.js';
+import { isJsonNumber, parseExactJson } from '../../common/exact-json.js';
 import { isJsonObject, resolvePath } from '../../common/metadata-path.js';
 import type { DeclaredType, DeclaredTypes, Json, JsonObject } from '../../common/types.js';
 import { parseInstant } from '../../filter/instant.js';
@@ -15,7 +15,6 @@ import { rowsOf } from './snapshot.js';
 import type { Write } from './writer.js';
 
 const isString = (value: Json) => typeof value === 'string';
-const isNumber = (value: Json) => typeof value === 'number' || typeof value === 'bigint';
 const isInteger = (value: Json) => typeof value === 'bigint' || Number.isInteger(value);
 const isBoolean = (value: Json) => typeof value === 'boolean';
 const isDate = (value: Json) => typeof value === 'string' && parseInstant(value) !== null;
@@ -24,13 +23,13 @@ const arrayOf = (test: (value: Json) => boolean) => (value: Json) =>
 
 const TESTS = {
   string: isString,
-  number: isNumber,
+  number: isJsonNumber,
   integer: isInteger,
   boolean: isBoolean,
   date: isDate,
   object: isJsonObject,
   'string[]': arrayOf(isString),
-  'number[]': arrayOf(isNumber),
+  'number[]': arrayOf(isJsonNumber),
   'integer[]': arrayOf(isInteger),
   'boolean[]': arrayOf(isBoolean),
   'date[]': arrayOf(isDate),
@@ -63,7 +62,7 @@ function describe(value: Json): string {
   if (Array.isArray(value)) return 'an array';
   if (typeof value === 'object') return 'an object';
   if (typeof value === 'string') return 'a string that does not fit';
-  return isNumber(value) ? `the number ${value}` : `${value}`;
+  return isJsonNumber(value) ? `the number ${value}` : `${value}`;
 }
 
 /** Rows that are looked at between two yields to the event loop: a few milliseconds. */

@@ -15,7 +15,6 @@ import type { DatabaseServices } from '../database-services.js';
 import { observeCursorError, observeCursors } from '../observer.js';
 import type { ListSortKey } from '../order/order-rows.js';
 import { findUnknownPaths } from '../unknown-paths.js';
-import type { Warning } from '../warning.js';
 import type { ListCursor } from './cursor.js';
 import type { FilterCache } from './filter-cache.js';
 import { findLimitIssues, mismatch, openCursor, reachCursors, sameJson } from './paging.js';
@@ -78,7 +77,8 @@ async function findPage(
       ? planFirstPage(collection, request, services)
       : planNextPage(collection, request, request.cursor, services);
   const filter = plan.filter === null ? null : parseFilter(plan.filter, services.limits);
-  const { found, total } = await findRows(collection, plan, filter, services);
+  const { views } = collection.snapshot(plan.sequence);
+  const { found, total } = await findRows(collection, plan, { views, filter }, services);
   const page = found.slice(0, plan.limit);
   const hasMore = found.length > plan.limit;
   return {
@@ -94,27 +94,21 @@ async function findPage(
       ? services.sealer.seal(nextCursor(collection, plan, page.at(-1)!))
       : undefined,
     total,
-    warnings: request.cursor === undefined ? warningsOf(collection, plan, filter) : undefined,
+    warnings:
+      request.cursor === undefined
+        ? findUnknownPaths(collection, views, { filter, sort: plan.sort })
+        : undefined,
   };
-}
-
-function warningsOf(
-  collection: Collection,
-  { sequence, sort }: ListPlan,
-  filter: FilterNode | null,
-): readonly Warning[] | undefined {
-  return findUnknownPaths(collection, collection.snapshot(sequence).views, { filter, sort });
 }
 
 /** The rows of the page, and the next one if there is one. */
 async function findRows(
   collection: Collection,
   plan: ListPlan,
-  filter: FilterNode | null,
+  { views, filter }: { readonly views: readonly SegmentView[]; readonly filter: FilterNode | null },
   { filters, rowOrders }: DatabaseServices,
 ): Promise<{ readonly found: readonly FoundRow[]; readonly total?: number }> {
   const { sequence, sort, offset, limit } = plan;
-  const { views } = collection.snapshot(sequence);
   const countMax = limit + 1;
   if (sort === null && offset === null) {
     return { found: await findFollowing(views, filter, plan.after, { filters, countMax }) };

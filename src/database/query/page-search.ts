@@ -2,7 +2,7 @@
 // one before, so the thousandth page costs what the first one costs. Searching itself is left to the
 // caller, who sends the searches of many pages to the engine together.
 
-import { parseExactJson } from '../../common/exact-json.js';
+import { isJsonNumber, parseExactJson } from '../../common/exact-json.js';
 import { resolvePath } from '../../common/metadata-path.js';
 import type { Json, JsonNumber, JsonObject } from '../../common/types.js';
 import type { Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
@@ -151,7 +151,7 @@ function isId(field: string): boolean {
 
 /** Numbers before strings before booleans before everything else. */
 function sortRank(value: Json | undefined): number {
-  if (typeof value === 'number' || typeof value === 'bigint') return 0;
+  if (isJsonNumber(value)) return 0;
   if (typeof value === 'string') return 1;
   if (typeof value === 'boolean') return 2;
   return 3;

@@ -5,7 +5,7 @@
 
 import { z } from 'zod';
 import { assert } from '../../common/errors.js';
-import { numberText } from '../../common/exact-json.js';
+import { isJsonNumber, numberText } from '../../common/exact-json.js';
 import { float32Text, vectorText } from '../../common/float-text.js';
 import type { MultiVector, NamedValues, SparseVectors } from '../../common/types.js';
 import type { QueryReply } from '../../database/query/query-api.js';
@@ -61,10 +61,7 @@ function writerOf(schema: z.ZodType): Write {
     return (value, encoding) =>
       `[${(value as readonly unknown[]).map((record) => write(record, encoding)).join(',')}]`;
   }
-  return (value) =>
-    typeof value === 'number' || typeof value === 'bigint'
-      ? numberText(value)
-      : JSON.stringify(value);
+  return (value) => (isJsonNumber(value) ? numberText(value) : JSON.stringify(value));
 }
 
 const objectWriters = new WeakMap<z.ZodObject, Write>();
