@@ -1,9 +1,8 @@
-// Writes metadata columns as fields of an Arrow file; `metadata-reader.ts` reads them. Path `price` is the
-// field `metadata.price`: double, dictionary-encoded utf8, bool or a list of these, null for other kinds;
-// with several kinds it is `metadata.price:numbers`, `:strings`, `:booleans`, of elements
-// `metadata.price[]:…`. `metadata.price:residues` has what the numbers lack of long integers. `kind.price` has
-// the KIND of each row, `kind.price[]` those of elements. Path and
-// role of a field are in its metadata; names are not parsed.
+// Writes metadata columns as fields of an Arrow file; `metadata-reader.ts` reads them. Path `price` is the field
+// `metadata.price`: double, dictionary-encoded utf8, bool or a list of these, null for other kinds; with several kinds it
+// is `metadata.price:numbers`, `:strings`, `:booleans`, of elements `metadata.price[]:…`; `:residues` has what numbers
+// lack of long integers. `kind.price` has the KIND of each row, `kind.price[]` those of elements. Path and role of a
+// field are in its metadata; names are not parsed.
 
 import {
   Bool,
