@@ -334,7 +334,7 @@ function createSegments(rows: readonly Document[]): Segment[] {
       segments.push(segment);
     }
     segment.append(batch, 0, batch.count, segments.length);
-    if (segment.spareRowCount === 0) segment.seal();
+    if (segment.isFull) segment.seal();
   }
   segments.at(-1)?.seal();
   return segments;

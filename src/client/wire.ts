@@ -40,13 +40,13 @@ export interface CollectionInput {
   readonly metric?: Metric;
   /**
    * Named vectors, beside or in place of the unnamed one: each record may have or lack each of
-   * them. At most 32, with at most 65536 dimensions in all. They cannot be changed later.
+   * them. At most 32, with at most 65536 dimensions in all. Others can be added later.
    */
   readonly vectors?: Readonly<Record<string, NamedVectorInput>>;
   /**
    * Sparse vectors, compared by the dot product: each record may have or lack each of them.
    * Their settings are empty objects. At most 32, with other names than those in `vectors`.
-   * They cannot be changed later.
+   * Others can be added later.
    */
   readonly sparse_vectors?: Readonly<Record<string, Readonly<Record<string, never>>>>;
   /** Text for people. By default `null`. */
@@ -331,7 +331,10 @@ export interface TextInput<Values = readonly number[], Metadata = JsonObject> {
   readonly embed: string;
 }
 
-/** A record to write to a collection without the unnamed vector. */
+/**
+ * A record to write to a collection without the unnamed vector, or with `patch` to any
+ * collection.
+ */
 export interface RecordInput<Values = readonly number[], Metadata = JsonObject> {
   /** Generated (a ULID) and returned when absent. */
   readonly id?: string;

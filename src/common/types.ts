@@ -107,6 +107,16 @@ export interface VectorBatch {
   readonly sparse?: readonly NamedSparse[] | undefined;
   /** The same for multi-vectors. */
   readonly multi?: readonly NamedMulti[] | undefined;
+  /** Only of rows that change others; absent where all rows have values and remove nothing. */
+  readonly patched?: PatchedRows | undefined;
+}
+
+/** What rows leave as it is, and what they remove, when they change others. Their metadata is a merge patch. */
+export interface PatchedRows {
+  /** [count], 1 for rows that have the unnamed vector; the others have zeros, which are not written. */
+  readonly hasValues: Uint8Array;
+  /** By the name of a named, sparse or multi-vector: [count], 1 for rows that remove it. */
+  readonly removed: ReadonlyMap<string, Uint8Array>;
 }
 
 /** Called with a row of the batch, a path of its metadata and the value there. */

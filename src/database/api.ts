@@ -48,7 +48,17 @@ export interface CollectionInput {
 /** Absent members stay as they are. */
 export interface CollectionChange
   extends Pick<CollectionInput, 'ttlSeconds' | 'schema' | 'embedding' | 'replicationFactor'>,
-    Pick<CloneInput, 'description' | 'labels'> {}
+    Pick<CloneInput, 'description' | 'labels'>,
+    VectorsChange {}
+
+/** Vectors to add, and with null to drop, by name; the others stay. */
+export interface VectorsChange {
+  /** Named vectors and multi-vectors. */
+  readonly vectors?:
+    | Readonly<Record<string, (VectorShape & { readonly isMulti: boolean }) | null>>
+    | undefined;
+  readonly sparseVectors?: Readonly<Record<string, SparseShapes[string] | null>> | undefined;
+}
 
 /** Named vectors, which each record may have or lack, by name. */
 export type NamedShapes = Readonly<Record<string, VectorShape>>;
@@ -175,7 +185,8 @@ export function valuesPerRow({ dimension = 0, vectors = {} }: CollectionShape): 
   return Object.values(vectors).reduce((sum, named) => sum + named.dimension, dimension);
 }
 
-export type WriteMode = 'upsert' | 'insert' | 'update';
+/** `patch`: existing vectors get what the rows have, and keep the rest. */
+export type WriteMode = 'upsert' | 'insert' | 'update' | 'patch';
 
 export interface WriteResult {
   readonly insertedCount: number;

@@ -32,6 +32,7 @@ import { type CollectionEntry, type Collections, dataRemovalOf, ELSEWHERE } from
 import { ElsewhereError } from './elsewhere.js';
 import { changesUnder, keys } from './keys.js';
 import { Lock } from './lock.js';
+import { changedVectors } from './vector-changes.js';
 
 /** Aliases that an error names; the list of aliases has all. */
 const ALIASES_NAMED_MAX = 3;
@@ -252,8 +253,8 @@ export class Catalogue {
   }
 
   /**
-   * Throws `collection_not_found`, `invalid_metadata` when a vector does not fit a new schema, and
-   * `invalid_request` for an endpoint whose vectors the collection cannot have.
+   * Throws `collection_not_found`, `invalid_metadata` when a vector does not fit a new schema, `limit_exceeded`, and
+   * `invalid_request` for an endpoint whose vectors the collection cannot have, and for vectors to add or to drop.
    */
   update(
     id: string,
@@ -278,6 +279,7 @@ export class Catalogue {
         ...(change.replicationFactor === undefined
           ? {}
           : { replicationFactor: change.replicationFactor }),
+        ...changedVectors(entry.definition, change, this.#options.limits),
         updatedAtMs: this.#options.clock.now(),
       };
       const updated = { ...entry, definition };

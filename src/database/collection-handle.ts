@@ -39,10 +39,11 @@ import { type Join, type JoinRequest, runJoin } from './bulk/join.js';
 import { runScan, type Scan, type ScanRequest } from './bulk/scan.js';
 import type { CommitWithEntry } from './catalogue.js';
 import { type Collection, vectorNotFound } from './collection/collection.js';
+import { patchVector, writeBatch } from './collection/patches.js';
 import { countVisible, type SegmentView } from './collection/snapshot.js';
 import { updateSelected } from './collection/update-selected.js';
 import { WriteStream, type WriteStreamOptions } from './collection/write-stream.js';
-import { deleteIds, deleteSelected, patchVector, writeVectors } from './collection/writes.js';
+import { deleteIds, deleteSelected } from './collection/writes.js';
 import { toRecord, toSegmentsPage } from './collection-record.js';
 import type { DatabaseServices } from './database-services.js';
 import type { AttachedReply } from './idempotency.js';
@@ -179,20 +180,19 @@ export class CollectionHandle {
   }
 
   /**
-   * `insert` throws `vector_exists`, `update` throws `vector_not_found`, and a row whose `ifSequences` is
+   * `insert` throws `vector_exists`, `update` and `patch` throw `vector_not_found`, and a row whose `ifSequences` is
    * another throws `precondition_failed`, with an issue for each row.
    */
   async write(batch: VectorBatch, options: WriteOptions): Promise<WriteResult> {
-    const { clock, observer, pool, recordBytes } = this.#services;
     const { mode, attachedReply, onCommitted } = options;
     const alsoCommit = operationsOf(attachedReply);
     const result = await this.#use((collection) =>
       collection.write(
-        writeVectors(collection, batch, { mode, clock, alsoCommit, pool, recordBytes }),
+        writeBatch(collection, batch, { mode, alsoCommit }, this.#services),
         onCommitted,
       ),
     );
-    observer.vectorsWritten(result.insertedCount, result.updatedCount);
+    this.#services.observer.vectorsWritten(result.insertedCount, result.updatedCount);
     return result;
   }
 

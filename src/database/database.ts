@@ -11,7 +11,6 @@ import type { TextSettings } from '../common/text-settings.js';
 import type { Engine } from '../engine/core/engine.js';
 import { MemoryRelease } from '../platform/memory-release.js';
 import type { WorkerPool } from '../platform/pool.js';
-import type { Segment } from '../segment/segment.js';
 import { createSparseIndexes } from '../sparse/sparse-index.js';
 import { type CommitLogs, logsOfStore } from '../storage/commit-log.js';
 import type { Store, StoreOperation } from '../storage/store.js';
@@ -35,6 +34,7 @@ import type { Collection } from './collection/collection.js';
 import { VerificationQueue } from './collection/file-guard.js';
 import { followedWrite } from './collection/follow.js';
 import { decodeDefinition } from './collection/manifest.js';
+import type { SegmentBlocks } from './collection/rows.js';
 import type { Followed } from './collection/writer.js';
 import { CollectionHandle } from './collection-handle.js';
 import { diskBytesOf, pageOf, toAliasRecord, toRecord } from './collection-record.js';
@@ -109,7 +109,7 @@ export class Database {
     const textIndexes = new TextIndexes(pool);
     const words = createWordsColumns(textIndexes, (segmentKey) => this.#textOf(segmentKey));
     const filters = new FilterCache({ pool, bytesMax: limits.filterCacheBytesMax, words });
-    const unloadSegment = ({ key, blockKeys }: Segment) => {
+    const unloadSegment = ({ key, blockKeys }: SegmentBlocks) => {
       for (const blockKey of blockKeys) engine.unload(blockKey);
       filters.forget(key);
       this.memory.soon();

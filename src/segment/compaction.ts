@@ -56,10 +56,16 @@ function compactSegments(input: CompactionInput): Compaction {
   const { dimension } = inputs[0]!;
   const ids = copyText(inputs, kept, 'ids');
   const json = copyText(inputs, kept, 'json');
-  const named = inputs[0]!.named.map((_, i) => copyNamed(inputs, kept, rowCount, i));
-  const sparse = inputs[0]!.sparse.map((_, i) => copySparse(inputs, kept, rowCount, i));
+  const named = everyColumn(inputs, ({ named: columns }) => columns).map((column) =>
+    copyNamed(inputs, kept, rowCount, column),
+  );
+  const sparse = everyColumn(inputs, ({ sparse: columns }) => columns).map((column) =>
+    copySparse(inputs, kept, rowCount, column),
+  );
   const valueCount = named.reduce((sum, vector) => sum + vector.dimension, dimension) * rowCount;
-  const multi = inputs[0]!.multi.map((_, i) => copyMulti(inputs, kept, rowCount, i));
+  const multi = everyColumn(inputs, ({ multi: columns }) => columns).map((column) =>
+    copyMulti(inputs, kept, rowCount, column),
+  );
   const sparseBytes = sparse.reduce((sum, column) => sum + elementBytes(column, 0, rowCount), 0);
   const byteCount = multi.reduce(
     (sum, column) => sum + multiBytes(column, 0, rowCount),
@@ -71,7 +77,7 @@ function compactSegments(input: CompactionInput): Compaction {
     number: input.number,
     dimension,
     rowCount,
-    values: copyValues(inputs, kept, rowCount, (segment) => segment),
+    values: copyValues(inputs, kept, { rowCount, dimension }, (segment) => segment),
     named,
     multi,
     sparse,
@@ -118,69 +124,86 @@ function forEachRun(
   }
 }
 
+/** The columns that any of the segments has, each once. */
+function everyColumn<Column extends { readonly name: string }>(
+  inputs: readonly SegmentData[],
+  columnsOf: (segment: SegmentData) => readonly Column[],
+): readonly Column[] {
+  return [...new Map(inputs.flatMap(columnsOf).map((column) => [column.name, column])).values()];
+}
+
+function columnNamed<Column extends { readonly name: string }>(
+  columns: readonly Column[],
+  wanted: string,
+): Column | undefined {
+  return columns.find(({ name }) => name === wanted);
+}
+
+/** Rows of segments without the column have zeros. */
 function copyValues(
   inputs: readonly SegmentData[],
   kept: readonly Uint32Array[],
-  rowCount: number,
-  columnOf: (segment: SegmentData) => VectorColumn,
+  { rowCount, dimension }: Pick<SegmentData, 'rowCount' | 'dimension'>,
+  columnOf: (segment: SegmentData) => VectorColumn | undefined,
 ): Float32Array {
-  const { dimension } = columnOf(inputs[0]!);
   const values = sharedFloat32(rowCount * dimension);
   forEachRun(inputs, kept, (segment, from, to, target) => {
-    const source = columnOf(segment).values;
+    const source = columnOf(segment)?.values;
+    if (source === undefined) return;
     values.set(source.subarray(from * dimension, to * dimension), target * dimension);
   });
   return values;
 }
 
-/** The named vector at `index`, which is the same one in all segments. */
 function copyNamed(
   inputs: readonly SegmentData[],
   kept: readonly Uint32Array[],
   rowCount: number,
-  index: number,
+  { name, dimension }: Pick<NamedColumn, 'name' | 'dimension'>,
 ): NamedColumn {
-  const { name, dimension } = inputs[0]!.named[index]!;
   const presence = createBitmap(rowCount);
   forEachRun(inputs, kept, (segment, from, to, target) => {
-    const source = segment.named[index]!.presence;
-    for (let row = from; row < to; row++) {
+    const source = columnNamed(segment.named, name)?.presence;
+    for (let row = from; source !== undefined && row < to; row++) {
       if (hasBit(source, row)) setBit(presence, target + row - from);
     }
   });
-  const values = copyValues(inputs, kept, rowCount, (segment) => segment.named[index]!);
+  const values = copyValues(inputs, kept, { rowCount, dimension }, ({ named }) =>
+    columnNamed(named, name),
+  );
   return { name, dimension, values, codes: null, presence };
 }
 
-/** The multi-vector at `index`, which is the same one in all segments. */
 function copyMulti(
   inputs: readonly SegmentData[],
   kept: readonly Uint32Array[],
   rowCount: number,
-  index: number,
+  { name, dimension }: Pick<NamedMulti, 'name' | 'dimension'>,
 ): NamedMulti {
-  const { name, dimension } = inputs[0]!.multi[index]!;
-  const starts = copyStarts(inputs, kept, rowCount, ({ multi }) => multi[index]!.starts);
+  const columnOf = ({ multi }: SegmentData) => columnNamed(multi, name);
+  const starts = copyStarts(inputs, kept, rowCount, columnOf);
   const values = sharedFloat32(starts[rowCount]! * dimension);
   forEachRun(inputs, kept, (segment, from, to, target) => {
-    values.set(valuesOfRows(segment.multi[index]!, from, to), starts[target]! * dimension);
+    const source = columnOf(segment);
+    if (source === undefined) return;
+    values.set(valuesOfRows(source, from, to), starts[target]! * dimension);
   });
   return { name, dimension, starts, values };
 }
 
-/** The sparse vector at `index`, which is the same one in all segments. */
 function copySparse(
   inputs: readonly SegmentData[],
   kept: readonly Uint32Array[],
   rowCount: number,
-  index: number,
+  { name }: Pick<NamedSparse, 'name'>,
 ): NamedSparse {
-  const { name } = inputs[0]!.sparse[index]!;
-  const starts = copyStarts(inputs, kept, rowCount, ({ sparse }) => sparse[index]!.starts);
+  const columnOf = ({ sparse }: SegmentData) => columnNamed(sparse, name);
+  const starts = copyStarts(inputs, kept, rowCount, columnOf);
   const indices = sharedUint32(starts[rowCount]!);
   const values = sharedFloat32(starts[rowCount]!);
   forEachRun(inputs, kept, (segment, from, to, target) => {
-    const source = segment.sparse[index]!;
+    const source = columnOf(segment);
+    if (source === undefined) return;
     const [first, end] = [source.starts[from]!, source.starts[to]!];
     indices.set(source.indices.subarray(first, end), starts[target]!);
     values.set(source.values.subarray(first, end), starts[target]!);
@@ -188,16 +211,20 @@ function copySparse(
   return { name, starts, indices, values };
 }
 
-/** Where the elements of each row start that its row of a source has. */
+/** Where the elements of each row start that its row of a source has; rows of segments without the column have none. */
 function copyStarts(
   inputs: readonly SegmentData[],
   kept: readonly Uint32Array[],
   rowCount: number,
-  startsOf: (segment: SegmentData) => Int32Array,
+  columnOf: (segment: SegmentData) => { readonly starts: Int32Array } | undefined,
 ): Int32Array {
   const starts = sharedInt32(rowCount + 1);
   forEachRun(inputs, kept, (segment, from, to, target) => {
-    const source = startsOf(segment);
+    const source = columnOf(segment)?.starts;
+    if (source === undefined) {
+      starts.fill(starts[target]!, target + 1, target + to - from + 1);
+      return;
+    }
     const shift = starts[target]! - source[from]!;
     for (let row = from; row < to; row++) {
       starts[target + row - from + 1] = source[row + 1]! + shift;

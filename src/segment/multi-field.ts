@@ -29,8 +29,10 @@ export class MultiField {
   /** Made when a search needs it. */
   #presence: Bitmap | null = null;
 
-  static createActive(dimension: number): MultiField {
-    return new MultiField({ dimension, starts: sharedInt32(1), values: sharedFloat32(0) }, 0);
+  /** One that the first `rowCount` rows lack. */
+  static create(dimension: number, rowCount: number): MultiField {
+    const starts = sharedInt32(rowCount + 1);
+    return new MultiField({ dimension, starts, values: sharedFloat32(0) }, rowCount);
   }
 
   /** @param column of shared arrays, whose vectors start at 0. */

@@ -1,7 +1,7 @@
 // The vectors of the rows of a segment: the unnamed one, which every row has, the named ones, multi-vectors and
-// sparse ones.
+// sparse ones. The latter are by column (vector-names.ts); there are those that any of the rows has brought.
 
-import type { RowEncoder, VectorBatch } from '../common/types.js';
+import type { NamedVectors, RowEncoder, VectorBatch } from '../common/types.js';
 import { whenAllEnded } from '../common/when-all-ended.js';
 import type { WorkerPool } from '../platform/pool.js';
 import { MultiField, multiBytes } from './multi-field.js';
@@ -21,85 +21,97 @@ export interface PlacedRows extends RowsToAppend {
   readonly firstRow: number;
 }
 
-/** Which vectors the rows have. */
-export interface VectorShapes {
-  /** Of the unnamed vector; 0 without it. */
-  readonly dimension: number;
-  /** The dimensions of the named vectors, by name. */
-  readonly named?: ReadonlyMap<string, number>;
-  /** The same for multi-vectors. */
-  readonly multi?: ReadonlyMap<string, number>;
-  /** The names of the sparse vectors. */
-  readonly sparse?: readonly string[];
-}
+/** What all named vectors of a column have in common. */
+export type NamedShape = Pick<NamedVectors, 'name' | 'dimension'>;
 
 /** The vectors of a segment as plain data. */
 export type VectorData = Pick<SegmentData, keyof VectorColumn | 'named' | 'multi' | 'sparse'>;
 
 interface Fields {
   readonly unnamed: VectorField;
-  readonly named: ReadonlyMap<string, VectorField>;
-  readonly multi: ReadonlyMap<string, MultiField>;
-  readonly sparse: ReadonlyMap<string, SparseField>;
+  readonly named: Map<string, VectorField>;
+  readonly multi: Map<string, MultiField>;
+  readonly sparse: Map<string, SparseField>;
 }
 
-export class SegmentVectors implements Fields {
-  readonly unnamed: VectorField;
-  readonly named: ReadonlyMap<string, VectorField>;
-  readonly multi: ReadonlyMap<string, MultiField>;
-  readonly sparse: ReadonlyMap<string, SparseField>;
+export class SegmentVectors {
+  readonly #fields: Fields;
+  /** Encodes rows as they arrive; null for no codes, and when the segment is sealed. */
+  readonly #encoder: RowEncoder | null;
+  /** Named vectors that no row has yet, with values of rows that will be appended next. */
+  readonly #staged = new Map<string, VectorField>();
 
-  /** @param encoder encodes rows as they arrive; null for no codes. */
-  static createActive(
-    { dimension, named = new Map(), multi = new Map(), sparse = [] }: VectorShapes,
-    encoder: RowEncoder | null,
-  ): SegmentVectors {
-    const create = (width: number, isNamed: boolean) =>
-      VectorField.createActive(width, { isNamed, encoder });
-    return new SegmentVectors({
-      unnamed: create(dimension, false),
-      named: mapValues(named, (width) => create(width, true)),
-      multi: mapValues(multi, (width) => MultiField.createActive(width)),
-      sparse: new Map(sparse.map((name) => [name, SparseField.createActive()])),
-    });
+  /** @param dimension of the unnamed vector; 0 without it. */
+  static createActive(dimension: number, encoder: RowEncoder | null): SegmentVectors {
+    const unnamed = VectorField.createActive(dimension, encoder);
+    const fields = { unnamed, named: new Map(), multi: new Map(), sparse: new Map() };
+    return new SegmentVectors(fields, encoder);
   }
 
   /** Over the arrays of the data. */
   static fromData(data: VectorData & Pick<SegmentData, 'rowCount'>): SegmentVectors {
     const { named, multi, sparse, rowCount } = data;
-    return new SegmentVectors({
+    const fields = {
       unnamed: VectorField.fromColumn(data),
       named: new Map(named.map((column) => [column.name, VectorField.fromNamedColumn(column)])),
       multi: new Map(multi.map((column) => [column.name, new MultiField(column, rowCount)])),
       sparse: new Map(sparse.map((column) => [column.name, new SparseField(column, rowCount)])),
-    });
+    };
+    return new SegmentVectors(fields, null);
   }
 
-  private constructor({ unnamed, named, multi, sparse }: Fields) {
-    this.unnamed = unnamed;
-    this.named = named;
-    this.multi = multi;
-    this.sparse = sparse;
+  private constructor(fields: Fields, encoder: RowEncoder | null) {
+    this.#fields = fields;
+    this.#encoder = encoder;
+  }
+
+  get unnamed(): VectorField {
+    return this.#fields.unnamed;
+  }
+
+  get named(): ReadonlyMap<string, VectorField> {
+    return this.#fields.named;
+  }
+
+  get multi(): ReadonlyMap<string, MultiField> {
+    return this.#fields.multi;
+  }
+
+  get sparse(): ReadonlyMap<string, SparseField> {
+    return this.#fields.sparse;
   }
 
   /** Of the vectors that rows have once; a row without a named vector has zeros in its place. */
   get rowBytes(): number {
+    return this.rowBytesWith([]);
+  }
+
+  /** The same with further named vectors, of which there may be some already. */
+  rowBytesWith(others: readonly NamedShape[]): number {
+    const dimensions = new Map(others.map(({ name, dimension }) => [name, dimension]));
+    for (const [name, { dimension }] of this.named) dimensions.set(name, dimension);
     let valueCount = this.unnamed.dimension;
-    for (const { dimension } of this.named.values()) valueCount += dimension;
+    for (const dimension of dimensions.values()) valueCount += dimension;
     return valueCount * Float32Array.BYTES_PER_ELEMENT;
   }
 
   /** Bytes of the values of all rows. */
   dataBytes(rowCount: number): number {
-    let byteCount = rowCount * this.rowBytes;
+    return rowCount * this.rowBytes + this.listBytes;
+  }
+
+  /** Those of sparse vectors and multi-vectors. */
+  get listBytes(): number {
+    let byteCount = 0;
     for (const field of this.#lists()) byteCount += field.dataBytes;
     return byteCount;
   }
 
-  /** What rows of a batch add to `dataBytes`. */
-  bytesOf({ batch, from, count }: RowsToAppend): number {
+  /** What rows of a batch add to `dataBytes`, also for the rows before them, which lack the vectors that are new. */
+  bytesOf({ batch, from, count }: RowsToAppend, rowCount: number): number {
     const { multi = [], sparse = [] } = batch;
-    let byteCount = count * this.rowBytes;
+    const rowBytes = this.rowBytesWith(batch.named ?? []);
+    let byteCount = count * rowBytes + rowCount * (rowBytes - this.rowBytes);
     for (const column of multi) byteCount += multiBytes(column, from, count);
     for (const column of sparse) byteCount += elementBytes(column, from, count);
     return byteCount;
@@ -111,7 +123,14 @@ export class SegmentVectors implements Fields {
     range: { readonly first: number; readonly rowCount: number; readonly rowsMax: number },
     pool: WorkerPool,
   ): Promise<void> {
-    const staging = [...this.#fields()].map(([name, field]) => {
+    this.#staged.clear();
+    for (const { batch } of placed) {
+      for (const { name, dimension } of batch.named ?? []) {
+        if (this.named.has(name) || this.#staged.has(name)) continue;
+        this.#staged.set(name, VectorField.createNamed(dimension, 0, this.#encoder));
+      }
+    }
+    const staging = [...this.#dense(), ...this.#staged].map(([name, field]) => {
       const parts = placed.map((part) => ({ ...part, values: valuesIn(part.batch, name) }));
       return field.stage(parts, range, pool);
     });
@@ -120,10 +139,13 @@ export class SegmentVectors implements Fields {
 
   /** Appends rows. Those that are staged have their values and codes in place already. */
   append(
-    { batch, from, count, firstRow: first }: PlacedRows,
+    rows: PlacedRows,
     { isStaged, rowsMax }: { readonly isStaged: boolean; readonly rowsMax: number },
   ): void {
-    for (const [name, field] of this.#fields()) {
+    if (!isStaged) this.#staged.clear();
+    this.#admit(rows);
+    const { batch, from, count, firstRow: first } = rows;
+    for (const [name, field] of this.#dense()) {
       if (!isStaged) field.write(valuesIn(batch, name), { from, count, first, rowsMax });
       const presence = batch.named?.find((vectors) => vectors.name === name)?.presence;
       field.append(presence, { from, count, first });
@@ -138,13 +160,47 @@ export class SegmentVectors implements Fields {
     }
   }
 
+  /** Makes room for the vectors that no row before has. */
+  #admit({ batch: { named = [], multi = [], sparse = [] }, firstRow }: PlacedRows): void {
+    const fields = this.#fields;
+    for (const { name, dimension } of named) {
+      if (fields.named.has(name)) continue;
+      const staged = this.#staged.get(name);
+      fields.named.set(name, staged ?? VectorField.createNamed(dimension, firstRow, this.#encoder));
+      this.#staged.delete(name);
+    }
+    for (const { name, dimension } of multi) {
+      if (!fields.multi.has(name)) fields.multi.set(name, MultiField.create(dimension, firstRow));
+    }
+    for (const { name } of sparse) {
+      if (!fields.sparse.has(name)) fields.sparse.set(name, SparseField.create(firstRow));
+    }
+  }
+
+  /** Forgets the vectors of columns. Returns those that there were, and those of them with named vectors. */
+  drop(isDropped: (column: string) => boolean): {
+    readonly all: readonly string[];
+    readonly named: readonly string[];
+  } {
+    const { named, multi, sparse } = this.#fields;
+    const dropFrom = (fields: Map<string, unknown>) => {
+      const dropped = [...fields.keys()].filter(isDropped);
+      for (const column of dropped) fields.delete(column);
+      return dropped;
+    };
+    dropFrom(this.#staged);
+    const droppedNamed = dropFrom(named);
+    return { all: [...droppedNamed, ...dropFrom(multi), ...dropFrom(sparse)], named: droppedNamed };
+  }
+
   /** Frees memory reserved for growth. */
   seal(rowCount: number): void {
-    for (const [, field] of this.#fields()) field.seal(rowCount);
+    this.#staged.clear();
+    for (const [, field] of this.#dense()) field.seal(rowCount);
     for (const field of this.#lists()) field.seal();
   }
 
-  /** Continues with the arrays of `stored`, the same vectors as a file has them. */
+  /** Continues with the arrays of `stored`, the same vectors as a file has them, or more: some may have been dropped. */
   moveTo(stored: SegmentVectors): void {
     this.unnamed.moveTo(stored.unnamed);
     for (const [name, field] of this.named) field.moveTo(stored.named.get(name)!);
@@ -154,13 +210,13 @@ export class SegmentVectors implements Fields {
 
   /** Makes the codes of this encoder, unless there are such; without an encoder it drops the codes. */
   async encode(encoder: RowEncoder | null, rowCount: number): Promise<void> {
-    for (const [, field] of this.#fields()) await field.encode(encoder, rowCount);
+    for (const [, field] of this.#dense()) await field.encode(encoder, rowCount);
   }
 
   /** Bytes that `file`, the buffer of the other columns if they are from a file, does not have. */
   hostBytes(rowCount: number, file: ArrayBufferLike): number {
     let byteCount = 0;
-    for (const [, field] of this.#fields()) byteCount += field.hostBytes(rowCount, file);
+    for (const [, field] of this.#dense()) byteCount += field.hostBytes(rowCount, file);
     for (const field of this.#lists()) byteCount += field.hostBytes(file);
     return byteCount;
   }
@@ -175,7 +231,7 @@ export class SegmentVectors implements Fields {
   }
 
   /** Those that rows have once, by name, first the unnamed one by null. */
-  *#fields(): Generator<readonly [string | null, VectorField]> {
+  *#dense(): Generator<readonly [string | null, VectorField]> {
     yield [null, this.unnamed];
     yield* this.named;
   }
@@ -191,11 +247,4 @@ export class SegmentVectors implements Fields {
 function valuesIn(batch: VectorBatch, name: string | null): Float32Array | undefined {
   if (name === null) return batch.values;
   return batch.named?.find((vectors) => vectors.name === name)?.values;
-}
-
-function mapValues<Key, From, To>(
-  map: ReadonlyMap<Key, From>,
-  change: (value: From) => To,
-): Map<Key, To> {
-  return new Map([...map].map(([key, value]) => [key, change(value)]));
 }

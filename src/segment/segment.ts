@@ -3,6 +3,7 @@
 // may be in a mapped file. Blocks, views and bitmaps that it returns are immutable and stay valid. The
 // collection keeps ids unique and assigns sequences.
 
+import { createBitmap } from '../common/bitmap.js';
 import type { MetadataColumn, MetadataView } from '../common/columns.js';
 import { assert } from '../common/errors.js';
 import type {
@@ -17,17 +18,19 @@ import type {
 } from '../common/types.js';
 import type { WorkerPool } from '../platform/pool.js';
 import { MetadataColumns } from './metadata-columns.js';
-import { multiBytes } from './multi-field.js';
+import { type MultiField, multiBytes } from './multi-field.js';
 import { type SegmentData, textBuffers } from './segment-data.js';
 import {
+  type NamedShape,
   type PlacedRows,
   type RowsToAppend,
   SegmentVectors,
   type VectorData,
-  type VectorShapes,
 } from './segment-vectors.js';
 import { decodeUtf8, GrowingUtf8 } from './shared-arrays.js';
 import type { SparseField } from './sparse-field.js';
+import type { VectorField } from './vector-field.js';
+import { VectorNames } from './vector-names.js';
 import { type Deletions, RowVisibility, type VisibleRows } from './visibility.js';
 
 /**
@@ -36,10 +39,14 @@ import { type Deletions, RowVisibility, type VisibleRows } from './visibility.js
  */
 export const SEGMENT_BYTES_MAX = 2 ** 31 - 1;
 
-interface ActiveSegmentOptions extends VectorShapes {
+interface ActiveSegmentOptions {
   readonly key: string;
   readonly number: number;
+  /** Of the unnamed vector; 0 without it. The other vectors come with the rows. */
+  readonly dimension: number;
   readonly rowsMax: number;
+  /** No row is added where the vectors have as many bytes; none by default. */
+  readonly vectorBytesMax?: number;
   /** The number of metadata paths kept as columns; further paths are in the JSON only. */
   readonly columnsMax: number;
   /** Encodes rows as they arrive; null for no codes. */
@@ -51,6 +58,7 @@ interface ActiveSegmentOptions extends VectorShapes {
 /** What only an active segment has. */
 interface Growth {
   readonly rowsMax: number;
+  readonly vectorBytesMax: number;
   readonly bytesMax: number;
   readonly metadata: MetadataColumns;
   readonly ids: GrowingUtf8;
@@ -73,15 +81,18 @@ export class Segment {
   #isComplete: boolean;
   #mapping: FileMapping | null = null;
   readonly #visibility: RowVisibility;
-  /** The blocks of the vectors, null being the name of the unnamed one. */
+  /** The blocks of the vectors by column, null being that of the unnamed one. */
   #lastBlocks = new Map<string | null, VectorBlock>();
   /** The bytes of a sealed segment in memory, without visibility, counted once; null before. */
   #sealedBytes: number | null = null;
   #lastView: MetadataView | null = null;
+  #names = new VectorNames();
+  #hasDropped = false;
 
   static createActive(options: ActiveSegmentOptions): Segment {
     const growth = {
       rowsMax: options.rowsMax,
+      vectorBytesMax: options.vectorBytesMax ?? Number.POSITIVE_INFINITY,
       bytesMax: options.bytesMax ?? SEGMENT_BYTES_MAX,
       metadata: new MetadataColumns(options.columnsMax),
       ids: new GrowingUtf8(),
@@ -99,7 +110,7 @@ export class Segment {
       columns: new Map(),
       isComplete: true,
     };
-    const vectors = SegmentVectors.createActive(options, options.encoder ?? null);
+    const vectors = SegmentVectors.createActive(options.dimension, options.encoder ?? null);
     return new Segment(data, vectors, growth);
   }
 
@@ -138,6 +149,33 @@ export class Segment {
     return this.#vectors.unnamed.dimension;
   }
 
+  /** Bytes of the vectors that a row has once, with the named ones that only others of the segments have. */
+  rowBytesWith(others: readonly Segment[]): number {
+    return this.#vectors.rowBytesWith(
+      others.flatMap((segment) =>
+        Array.from(segment.#vectors.named, ([name, { dimension }]) => ({ name, dimension })),
+      ),
+    );
+  }
+
+  /**
+   * Reads names as these say from now on, and forgets the vectors that were dropped. Returns the keys of their
+   * blocks; null where nothing was dropped.
+   */
+  readNamesFrom(names: VectorNames): readonly string[] | null {
+    this.#names = names;
+    const { all, named } = this.#vectors.drop((column) => names.isDropped(column));
+    if (all.length === 0) return null;
+    this.#hasDropped ||= this.isSealed;
+    this.#forgetCached();
+    return named.map((column) => this.#blockKey(column));
+  }
+
+  /** Whether the segment may have a file with vectors that were dropped. */
+  get hasDropped(): boolean {
+    return this.#hasDropped;
+  }
+
   get rowCount(): number {
     return this.#visibility.rowCount;
   }
@@ -150,14 +188,24 @@ export class Segment {
     return this.#growth === null;
   }
 
-  /** Rows left up to the row limit; `fits` also applies the byte limit. */
-  get spareRowCount(): number {
-    return this.#growth === null ? 0 : this.#growth.rowsMax - this.rowCount;
+  /** Rows of the batch that there is room for by their number; `fits` also applies the byte limits. */
+  spareRowsFor({ named = [] }: Pick<VectorBatch, 'named'>): number {
+    return this.#growth === null ? 0 : this.#rowsMaxWith(this.#growth, named) - this.rowCount;
+  }
+
+  /** Whether there is no room for another row of the vectors that there are. */
+  get isFull(): boolean {
+    return this.spareRowsFor({}) <= 0;
   }
 
   /** Bytes of vectors, ids and metadata text, which SEGMENT_BYTES_MAX limits. */
   get dataBytes(): number {
     return this.#vectors.dataBytes(this.rowCount) + this.textBytes;
+  }
+
+  /** Bytes of the sparse vectors and multi-vectors, of which rows have any number of values. */
+  get listBytes(): number {
+    return this.#vectors.listBytes;
   }
 
   /** Bytes of ids and metadata text. */
@@ -167,22 +215,36 @@ export class Segment {
 
   /** The number of rows of the batch, from `from` on, that can be appended. */
   fits(batch: VectorBatch, from: number): number {
-    if (this.#growth === null) return 0;
-    const spareBytes = this.#growth.bytesMax - this.dataBytes;
-    const bytesOf = (count: number) =>
-      this.#vectors.bytesOf({ batch, from, count }) +
-      textBytes(batch.ids, from, count) +
-      textBytes(batch.metadata, from, count);
-    const available = Math.min(batch.count - from, this.spareRowCount);
-    if (bytesOf(available) <= spareBytes) return available;
+    const growth = this.#growth;
+    if (growth === null) return 0;
+    const available = Math.min(batch.count - from, Math.max(0, this.spareRowsFor(batch)));
+    const vectorBytes = this.#vectors.dataBytes(this.rowCount);
+    const vectorBytesMax = this.#listBytesMax(growth, batch);
+    const hasRoomFor = (count: number) => {
+      const added = this.#vectors.bytesOf({ batch, from, count }, this.rowCount);
+      const text = textBytes(batch.ids, from, count) + textBytes(batch.metadata, from, count);
+      // A row of any size has a segment.
+      const isOnly = this.rowCount + count === 1;
+      return (
+        (isOnly || vectorBytes + added <= vectorBytesMax) &&
+        vectorBytes + this.textBytes + added + text <= growth.bytesMax
+      );
+    };
+    if (hasRoomFor(available)) return available;
     let fitting = 0;
     let tooMany = available;
     while (tooMany - fitting > 1) {
       const middle = (fitting + tooMany) >>> 1;
-      if (bytesOf(middle) <= spareBytes) fitting = middle;
+      if (hasRoomFor(middle)) fitting = middle;
       else tooMany = middle;
     }
     return fitting;
+  }
+
+  /** Where rows have lists of values, the number of rows does not bound the bytes of the vectors. */
+  #listBytesMax({ vectorBytesMax }: Growth, { multi, sparse }: VectorBatch): number {
+    const hasLists = (multi ?? sparse) !== undefined || this.listBytes > 0;
+    return hasLists ? vectorBytesMax : Number.POSITIVE_INFINITY;
   }
 
   /**
@@ -199,7 +261,10 @@ export class Segment {
     const rows = { batch, from, count, firstRow: first };
     const isInPlace = isStaged(growth.staged, rows);
     growth.staged.delete(first);
-    this.#vectors.append(rows, { isStaged: isInPlace, rowsMax: this.#rowsMax(growth) });
+    this.#vectors.append(rows, {
+      isStaged: isInPlace,
+      rowsMax: Math.max(rowCount, this.#rowsMaxWith(growth, batch.named ?? [])),
+    });
     growth.ids.append(batch.ids, from, count);
     growth.json.append(batch.metadata, from, count);
     this.#ids = growth.ids.view();
@@ -228,7 +293,8 @@ export class Segment {
     const first = this.rowCount;
     const staged = placed(rows, first);
     const rowCount = staged.reduce((sum, { count }) => sum + count, first);
-    const range = { first, rowCount, rowsMax: this.#rowsMax(growth) };
+    const room = staged.map(({ batch: { named = [] } }) => this.#rowsMaxWith(growth, named));
+    const range = { first, rowCount, rowsMax: Math.max(rowCount, ...room) };
     await this.#vectors.stage(staged, range, pool);
     growth.staged = new Map(staged.map((part) => [part.firstRow, part]));
   }
@@ -240,9 +306,17 @@ export class Segment {
     return placed(rows, this.rowCount).every((part) => isStaged(staged, part));
   }
 
-  /** The rows that fit at most: room for more is never needed. */
-  #rowsMax({ rowsMax, bytesMax }: Growth): number {
-    return Math.min(rowsMax, Math.floor(bytesMax / this.#vectors.rowBytes));
+  /** The rows that fit at most where some have these vectors: room for more is never needed. */
+  #rowsMaxWith(
+    { rowsMax, vectorBytesMax, bytesMax }: Growth,
+    named: readonly NamedShape[],
+  ): number {
+    const rowBytes = this.#vectors.rowBytesWith(named);
+    return Math.min(
+      rowsMax,
+      Math.ceil(vectorBytesMax / rowBytes),
+      Math.max(1, Math.floor(bytesMax / rowBytes)),
+    );
   }
 
   /** Makes the segment immutable except for deletions, and frees memory reserved for growth. */
@@ -335,13 +409,13 @@ export class Segment {
 
   /** The same for a named vector; undefined where the row does not have it. */
   namedValues(row: number, name: string): Float32Array | undefined {
-    const field = this.#vectors.named.get(name);
+    const field = this.#named(name);
     return field?.has(row) === true ? this.#kept(field.values(row)) : undefined;
   }
 
   /** The same for a multi-vector. */
   multiVector(row: number, name: string): MultiVector | undefined {
-    const vector = this.#vectors.multi.get(name)?.vectorAt(row);
+    const vector = this.#multi(name)?.vectorAt(row);
     return vector && { ...vector, values: this.#kept(vector.values) };
   }
 
@@ -353,14 +427,14 @@ export class Segment {
     return byteCount;
   }
 
-  /** The multi-vectors of all rows, which do not change. */
-  multiColumn(name: string): MultiColumn {
-    return this.#vectors.multi.get(name)!.column();
+  /** The multi-vectors of all rows, which do not change; undefined where no row has one. */
+  multiColumn(name: string): MultiColumn | undefined {
+    return this.#multi(name)?.column();
   }
 
   /** The same for a sparse vector. */
   sparseVector(row: number, name: string): SparseVector | undefined {
-    const vector = this.#vectors.sparse.get(name)?.vectorAt(row);
+    const vector = this.sparseField(name)?.vectorAt(row);
     if (vector === undefined || this.#mapping === null) return vector;
     return { indices: vector.indices.slice(), values: vector.values.slice() };
   }
@@ -369,9 +443,17 @@ export class Segment {
     return this.#mapping === null ? values : values.slice();
   }
 
-  /** The sparse vectors of all rows, which exist as long as the segment. */
-  sparseField(name: string): SparseField {
-    return this.#vectors.sparse.get(name)!;
+  /** The sparse vectors of all rows, which exist until they are dropped; undefined where no row has one. */
+  sparseField(name: string): SparseField | undefined {
+    return fieldOf(this.#vectors.sparse, this.#names.columnOf(name));
+  }
+
+  #named(name: string): VectorField | undefined {
+    return fieldOf(this.#vectors.named, this.#names.columnOf(name));
+  }
+
+  #multi(name: string): MultiField | undefined {
+    return fieldOf(this.#vectors.multi, this.#names.columnOf(name));
   }
 
   get sparseFields(): Iterable<SparseField> {
@@ -380,12 +462,12 @@ export class Segment {
 
   /** Of the visible rows those that have the named vector. */
   withNamed(name: string, visible: VisibleRows): VisibleRows {
-    return this.#vectors.named.get(name)!.among(visible, this.rowCount);
+    return this.#named(name)?.among(visible, this.rowCount) ?? noneOf(visible);
   }
 
   /** Of the visible rows those that have the multi-vector. */
   withMulti(name: string, visible: VisibleRows): VisibleRows {
-    return this.#vectors.multi.get(name)!.among(visible);
+    return this.#multi(name)?.among(visible) ?? noneOf(visible);
   }
 
   /** Whether the rows are in a mapped file. */
@@ -404,27 +486,34 @@ export class Segment {
     return decodeUtf8(bytes, offsets[row]!, offsets[row + 1]!);
   }
 
-  /**
-   * The unnamed or a named vector of all rows; rows without it have zeros. The same object until the next
-   * `append` or `seal`.
-   */
-  block(name: string | null = null): VectorBlock {
-    let block = this.#lastBlocks.get(name);
+  /** The unnamed vector of all rows. The same object until the next `append` or `seal`. */
+  block(): VectorBlock {
+    return this.#blockOf(null, this.#vectors.unnamed);
+  }
+
+  /** The same for a named vector, with zeros for rows without it; undefined where no row has it. */
+  namedBlock(name: string): VectorBlock | undefined {
+    const column = this.#names.columnOf(name);
+    const field = fieldOf(this.#vectors.named, column);
+    return field && this.#blockOf(column!, field);
+  }
+
+  #blockOf(column: string | null, field: VectorField): VectorBlock {
+    let block = this.#lastBlocks.get(column);
     if (block === undefined) {
-      const field = name === null ? this.#vectors.unnamed : this.#vectors.named.get(name)!;
-      block = field.block({ key: this.#blockKey(name), rowCount: this.rowCount, ids: this.#ids });
-      this.#lastBlocks.set(name, block);
+      block = field.block({ key: this.#blockKey(column), rowCount: this.rowCount, ids: this.#ids });
+      this.#lastBlocks.set(column, block);
     }
     return block;
   }
 
   /** The keys of all blocks: engines keep what they load of each of them. */
   get blockKeys(): readonly string[] {
-    return [null, ...this.#vectors.named.keys()].map((name) => this.#blockKey(name));
+    return [null, ...this.#vectors.named.keys()].map((column) => this.#blockKey(column));
   }
 
-  #blockKey(name: string | null): string {
-    return name === null ? this.key : `${this.key}/${name}`;
+  #blockKey(column: string | null): string {
+    return column === null ? this.key : `${this.key}/${column}`;
   }
 
   /** The same object until the next `append` or `seal`. */
@@ -515,6 +604,17 @@ export class Segment {
       isComplete,
     };
   }
+}
+
+function fieldOf<Field>(
+  fields: ReadonlyMap<string, Field>,
+  column: string | undefined,
+): Field | undefined {
+  return column === undefined ? undefined : fields.get(column);
+}
+
+function noneOf({ rowCount }: VisibleRows): VisibleRows {
+  return { rowCount, rows: createBitmap(rowCount), visibleCount: 0 };
 }
 
 /** With the rows that they will be, from `first` on. */

@@ -20,9 +20,11 @@ export class SparseField {
   #values: Float32Array;
   #rowCount: number;
 
-  static createActive(): SparseField {
-    const column = { starts: sharedInt32(1), indices: sharedUint32(0), values: sharedFloat32(0) };
-    return new SparseField(column, 0);
+  /** One that the first `rowCount` rows lack. */
+  static create(rowCount: number): SparseField {
+    const starts = sharedInt32(rowCount + 1);
+    const column = { starts, indices: sharedUint32(0), values: sharedFloat32(0) };
+    return new SparseField(column, rowCount);
   }
 
   /** @param column of shared arrays, whose elements start at 0. */

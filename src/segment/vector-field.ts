@@ -50,15 +50,27 @@ export class VectorField {
   #presentCount: number;
   /** Rows before this one may have values of rows that were staged and did not come. */
   #stagedRowCount = 0;
+  /** Rows before this one have codes. Those that lack the vector may have been there before it. */
+  #encodedRowCount = 0;
 
-  static createActive(
+  /** The vector that every row has. */
+  static createActive(dimension: number, encoder: RowEncoder | null): VectorField {
+    return VectorField.#create(dimension, null, encoder);
+  }
+
+  /** A vector that the first `rowCount` rows lack. */
+  static createNamed(dimension: number, rowCount: number, encoder: RowEncoder | null): VectorField {
+    return VectorField.#create(dimension, createBitmap(rowCount), encoder);
+  }
+
+  static #create(
     dimension: number,
-    { isNamed, encoder }: { readonly isNamed: boolean; readonly encoder: RowEncoder | null },
+    presence: Bitmap | null,
+    encoder: RowEncoder | null,
   ): VectorField {
     const hasCodes = encoder !== null && dimension > 0;
     const growingCodes = hasCodes ? new GrowingCodes(encoder, dimension) : null;
     const codes = growingCodes?.view(0) ?? null;
-    const presence = isNamed ? createBitmap(0) : null;
     return new VectorField({ dimension, values: sharedFloat32(0), codes }, presence, growingCodes);
   }
 
@@ -93,7 +105,8 @@ export class VectorField {
   ): void {
     this.#reserve(first + count, rowsMax);
     this.#copy({ values, from, count, firstRow: first });
-    this.#growingCodes?.encode(this.#values, first, first + count);
+    this.#growingCodes?.encode(this.#values, this.#encodeFrom(first), first + count);
+    this.#encodedRowCount = first + count;
   }
 
   /** The same for the rows `first..rowCount`, in the pool. There must be no growth meanwhile. */
@@ -113,7 +126,12 @@ export class VectorField {
         await pool.run(copyValuesTask, { source, target, offset: part.firstRow * this.dimension });
       }),
     );
-    await this.#growingCodes?.encodeInPool(target, first, rowCount);
+    await this.#growingCodes?.encodeInPool(target, this.#encodeFrom(first), rowCount);
+    this.#encodedRowCount = rowCount;
+  }
+
+  #encodeFrom(first: number): number {
+    return Math.min(first, this.#encodedRowCount);
   }
 
   /** Makes room for values and codes. Views that were handed out keep their arrays. */

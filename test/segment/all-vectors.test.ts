@@ -68,12 +68,7 @@ function assertRows(segment: Segment, rows: readonly Row[]): void {
 }
 
 function activeSegment(number = 1): Segment {
-  return Segment.createActive({
-    ...activeOptions({ number }),
-    named: new Map([['title', DIMENSION]]),
-    multi: new Map([['tokens', DIMENSION]]),
-    sparse: ['words'],
-  });
+  return Segment.createActive(activeOptions({ number }));
 }
 
 describe('vectors of all kinds in one segment', () => {

@@ -71,7 +71,7 @@ function assertMulti(segment: Segment, rows: readonly Row[]): void {
 }
 
 function activeSegment(number = 1): Segment {
-  return Segment.createActive({ ...activeOptions({ number }), multi: MULTI });
+  return Segment.createActive(activeOptions({ number }));
 }
 
 describe('multi-vectors of a segment', () => {
@@ -102,22 +102,21 @@ describe('multi-vectors of a segment', () => {
     const batch = batchWith([{ tokens: [1, 2, 3, 4, 5, 6] }, { tokens: [1, 2, 3] }], '');
     const textBytes = batch.ids.bytes.length + batch.metadata.bytes.length;
     const bytesMax = textBytes + 2 * 2 * 4 + 9 * 4;
-    const create = (bytes: number) =>
-      Segment.createActive({ ...activeOptions({ bytesMax: bytes }), multi: MULTI });
+    const create = (bytes: number) => Segment.createActive(activeOptions({ bytesMax: bytes }));
     assert.equal(create(bytesMax).fits(batch, 0), 2);
     assert.equal(create(bytesMax - 1).fits(batch, 0), 1);
     const segment = create(bytesMax);
     segment.append(batch, 0, 2, 1);
     assert.equal(segment.dataBytes, bytesMax);
     const without = Segment.createActive(activeOptions({ bytesMax }));
-    without.append(batch, 0, 2, 1);
+    without.append({ ...batch, multi: [] }, 0, 2, 1);
     assert.ok(segment.hostBytes >= without.hostBytes + 9 * 4);
   });
 
   it('do not change in columns that were handed out before rows were appended', () => {
     const segment = activeSegment();
     segment.append(batchWith([{ tokens: [1, 2, 3] }], 'a'), 0, 1, 1);
-    const before = segment.multiColumn('tokens');
+    const before = segment.multiColumn('tokens')!;
     segment.append(batchWith([{ tokens: [4, 5, 6, 7, 8, 9] }, {}], 'b'), 0, 2, 2);
     assert.deepEqual(
       [[...before.starts], [...before.values]],
@@ -126,7 +125,7 @@ describe('multi-vectors of a segment', () => {
         [1, 2, 3],
       ],
     );
-    assert.deepEqual([...segment.multiColumn('tokens').starts], [0, 1, 3, 3]);
+    assert.deepEqual([...segment.multiColumn('tokens')!.starts], [0, 1, 3, 3]);
   });
 });
 

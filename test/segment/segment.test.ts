@@ -212,7 +212,7 @@ describe('a segment', () => {
     assert.equal(byRows.fits(batch, 0), 2);
     assert.equal(byRows.fits(batch, 2), 1);
     byRows.append(batch, 0, 2, 1);
-    assert.equal(byRows.spareRowCount, 0);
+    assert.ok(byRows.isFull);
     assert.equal(byRows.fits(batch, 2), 0);
     assert.throws(() => byRows.append(batch, 2, 1, 1), /do not fit/);
 

@@ -64,7 +64,7 @@ function assertRows(segment: Segment, rows: readonly Row[]): void {
 }
 
 function activeSegment(number = 1): Segment {
-  return Segment.createActive({ ...activeOptions({ number }), sparse: NAMES });
+  return Segment.createActive(activeOptions({ number }));
 }
 
 describe('sparse vectors of a segment', () => {
@@ -76,7 +76,7 @@ describe('sparse vectors of a segment', () => {
   it('do not change in columns that were handed out before rows were appended', () => {
     const segment = activeSegment();
     segment.append(batchWith([{ words: new Map([[3, 0.5]]) }, {}], 'a'), 0, 2, 1);
-    const before = segment.sparseField('words').column();
+    const before = segment.sparseField('words')!.column();
     segment.append(batchWith([{ words: new Map([[5, 2]]) }], 'b'), 0, 1, 2);
     assert.deepEqual([...before.starts], [0, 1, 1]);
     assert.deepEqual([...before.indices], [3]);
@@ -97,15 +97,14 @@ describe('sparse vectors of a segment', () => {
     const { dimension } = activeSegment();
     const textBytes = batch.ids.bytes.length + batch.metadata.bytes.length;
     const bytesMax = textBytes + 2 * 4 * dimension + 3 * 8;
-    const create = (bytes: number) =>
-      Segment.createActive({ ...activeOptions({ bytesMax: bytes }), sparse: NAMES });
+    const create = (bytes: number) => Segment.createActive(activeOptions({ bytesMax: bytes }));
     assert.equal(create(bytesMax).fits(batch, 0), 2);
     assert.equal(create(bytesMax - 1).fits(batch, 0), 1);
     const segment = create(bytesMax);
     segment.append(batch, 0, 2, 1);
     assert.equal(segment.dataBytes, bytesMax);
     const without = Segment.createActive(activeOptions({ bytesMax }));
-    without.append(batch, 0, 2, 1);
+    without.append({ ...batch, sparse: [] }, 0, 2, 1);
     assert.ok(segment.hostBytes >= without.hostBytes + 3 * 8);
   });
 

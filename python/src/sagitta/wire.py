@@ -239,12 +239,12 @@ class CollectionCreate(TypedDict):
     """Of the unnamed vector; with `dimension` only. By default `cosine`."""
     vectors: NotRequired[Mapping[str, NamedVectorInput]]
     """Named vectors, beside or in place of the unnamed one: each record may have or lack each of
-    them. At most 32, with at most 65536 dimensions in all. They cannot be changed later.
+    them. At most 32, with at most 65536 dimensions in all. Others can be added later.
     """
     sparse_vectors: NotRequired[Mapping[str, SparseVectorSettings]]
     """Sparse vectors, compared by the dot product: each record may have or lack each of them. Their
-    settings are empty objects. At most 32, with other names than those in `vectors`. They cannot
-    be changed later.
+    settings are empty objects. At most 32, with other names than those in `vectors`. Others can
+    be added later.
     """
     description: NotRequired[str | None]
     """Text for people. By default `null`."""
@@ -445,6 +445,13 @@ class CollectionUpdate(TypedDict):
     bring it in, or drop it, one after another. On a service that is alone it is stored, and has
     no effect.
     """
+    vectors: NotRequired[Mapping[str, NamedVectorInput | None]]
+    """Named vectors to add, and with null to drop, by name; the others stay. Records lack a vector
+    that was added until a write brings it, such as one with `mode` `patch`. A vector that is
+    dropped is gone from all records at once; its name is free.
+    """
+    sparse_vectors: NotRequired[Mapping[str, SparseVectorSettings | None]]
+    """The same for sparse vectors."""
 
 
 class CollectionClone(TypedDict):
@@ -560,7 +567,9 @@ class TextInput(TypedDict):
 
 
 class RecordInput(TypedDict):
-    """A record to write to a collection without the unnamed vector."""
+    """A record to write to a collection without the unnamed vector, or with `patch` to any
+    collection.
+    """
     id: NotRequired[VectorId]
     """Generated (a ULID) and returned when absent."""
     vectors: NotRequired[NamedValues]
@@ -576,9 +585,11 @@ class RecordInput(TypedDict):
     """
 
 
-WriteMode: TypeAlias = Literal["upsert", "insert", "update"]
+WriteMode: TypeAlias = Literal["upsert", "insert", "update", "patch"]
 """`upsert` writes every vector, `insert` rejects ids that exist (409), `update` rejects ids that do
-not exist (404).
+not exist (404). So does `patch`, which changes what the vectors of the request have, and leaves
+the rest: `metadata` is a JSON merge patch, `vectors` and `sparse_vectors` are set by name, or
+removed with null, and `values` may be absent.
 """
 
 
@@ -587,7 +598,9 @@ class VectorBatchWrite(TypedDict):
     vectors: Sequence[VectorInput | TextInput | RecordInput]
     """The vectors to write."""
     mode: NotRequired[WriteMode]
-    """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
+    """Whether to write every vector, only new ones, only existing ones or parts of them. By default
+    `upsert`.
+    """
     idempotency_key: NotRequired[str]
     """Makes retries safe: requests with the same key and payload take effect once and get the same
     reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
@@ -612,7 +625,9 @@ class VectorSingleWrite(TypedDict):
     """
     values: Values
     mode: NotRequired[WriteMode]
-    """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
+    """Whether to write every vector, only new ones, only existing ones or parts of them. By default
+    `upsert`.
+    """
     idempotency_key: NotRequired[str]
     """Makes retries safe: requests with the same key and payload take effect once and get the same
     reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
@@ -639,7 +654,9 @@ class TextSingleWrite(TypedDict):
     """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
     """
     mode: NotRequired[WriteMode]
-    """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
+    """Whether to write every vector, only new ones, only existing ones or parts of them. By default
+    `upsert`.
+    """
     idempotency_key: NotRequired[str]
     """Makes retries safe: requests with the same key and payload take effect once and get the same
     reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
@@ -648,7 +665,9 @@ class TextSingleWrite(TypedDict):
 
 
 class RecordSingleWrite(TypedDict):
-    """One record to write to a collection without the unnamed vector."""
+    """One record to write to a collection without the unnamed vector, or with `patch` to any
+    collection.
+    """
     id: NotRequired[VectorId]
     """Generated (a ULID) and returned when absent."""
     vectors: NotRequired[NamedValues]
@@ -663,7 +682,9 @@ class RecordSingleWrite(TypedDict):
     Absent: after `ttl_seconds` of the collection, if it has them.
     """
     mode: NotRequired[WriteMode]
-    """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
+    """Whether to write every vector, only new ones, only existing ones or parts of them. By default
+    `upsert`.
+    """
     idempotency_key: NotRequired[str]
     """Makes retries safe: requests with the same key and payload take effect once and get the same
     reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are

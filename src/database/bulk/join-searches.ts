@@ -196,9 +196,10 @@ export class JoinSearches {
   }
 
   /** The views show only rows that have the vector. */
-  #valuesOf({ view: { segment }, row }: JoinRow): Float32Array {
-    const { using } = this.#plan;
-    return using === null ? segment.values(row) : segment.namedValues(row, using)!;
+  #valuesOf({ view: { block }, row }: JoinRow): Float32Array {
+    const { dimension, values } = block;
+    // A copy: those of a mapped file must not be read after the check for damage.
+    return values.slice(row * dimension, (row + 1) * dimension);
   }
 
   #boundGroup(rowCount: number): number {

@@ -119,12 +119,11 @@ interface NamedColumn {
 }
 
 interface ChunkOptions {
-  /** The names of the vectors to read. */
-  readonly names: readonly string[];
-  /** Of the sparse ones. */
-  readonly sparseNames: readonly string[];
-  /** Those of the multi-vectors to read. */
-  readonly multiNames: readonly string[];
+  /** Where the vectors to read were when the scan began, by name. */
+  readonly columns: ReadonlyMap<string, string>;
+  readonly named: Scan['named'];
+  readonly sparse: Scan['sparse'];
+  readonly multi: Scan['multi'];
   /** Whether the unnamed vector is read. */
   readonly values: boolean;
   readonly metadata: boolean;
@@ -163,10 +162,11 @@ export async function runScan(
   const typedFields = hasTyped ? await findTypedFields(pool, views, signal) : [];
   const rowCount = countVisible(views);
   const { textBytes, vectorBytes } = rowSizesOf(collection);
-  const { dimension = null, vectors = {}, multiVectors = {} } = collection.definition;
-  const { sparseVectors = {} } = collection.definition;
+  const { dimension = null } = collection.definition;
+  const vectors = allVectors(collection);
+  const { named, multi, sparse } = vectors;
   const options = {
-    ...(request.includeValues ? allVectors(collection) : NO_VECTORS),
+    ...(request.includeValues ? vectors : NO_VECTORS),
     metadata: request.includeMetadata && !hasTyped,
     typedFields,
     bytesMax: request.chunkBytesMax ?? CHUNK_BYTES,
@@ -175,9 +175,9 @@ export async function runScan(
   return {
     sequence: snapshot.sequence,
     dimension,
-    named: namesAndDimensions(vectors),
-    multi: namesAndDimensions(multiVectors),
-    sparse: Object.keys(sparseVectors),
+    named,
+    multi,
+    sparse,
     typedFields,
     rowCount,
     byteCount: Math.ceil(rowCount * (textBytes + vectorBytes)),
@@ -187,6 +187,7 @@ export async function runScan(
       try {
         for await (const chunk of withTypedColumns(chunks, pool)) {
           requireIntact(collection, views);
+          collection.requireVectorsOf(options);
           yield chunk;
         }
       } catch (error) {
@@ -212,16 +213,23 @@ export function allChunks(
   });
 }
 
-type VectorOptions = Pick<ChunkOptions, 'names' | 'multiNames' | 'sparseNames' | 'values'>;
+type VectorOptions = Pick<ChunkOptions, 'columns' | 'named' | 'multi' | 'sparse' | 'values'>;
 
-const NO_VECTORS: VectorOptions = { names: [], multiNames: [], sparseNames: [], values: false };
+const NO_VECTORS: VectorOptions = {
+  columns: new Map(),
+  named: [],
+  multi: [],
+  sparse: [],
+  values: false,
+};
 
-function allVectors({ definition }: Collection): VectorOptions {
+function allVectors({ definition, rows }: Collection): VectorOptions {
   const { dimension = null, vectors = {}, multiVectors = {}, sparseVectors = {} } = definition;
   return {
-    names: Object.keys(vectors),
-    multiNames: Object.keys(multiVectors),
-    sparseNames: Object.keys(sparseVectors),
+    columns: rows.columns,
+    named: namesAndDimensions(vectors),
+    multi: namesAndDimensions(multiVectors),
+    sparse: Object.keys(sparseVectors),
     values: dimension !== null,
   };
 }
@@ -238,6 +246,7 @@ function* intactChunks(
 ): Generator<RowChunk> {
   for (const chunk of chunksOf(views, options)) {
     requireIntact(collection, views);
+    collection.requireVectorsOf(options);
     yield chunk;
   }
 }
@@ -379,19 +388,20 @@ function bytesOf(
   { segment, block, metadata: { json } }: SegmentView,
   from: number,
   to: number,
-  { values, names, multiNames, sparseNames, metadata, typedFields }: ChunkOptions,
+  { values, named, multi, sparse, metadata, typedFields }: ChunkOptions,
 ): number {
   const idBytes = block.ids.offsets[to]! - block.ids.offsets[from]!;
-  const namedValues = names.reduce((sum, name) => sum + segment.block(name).dimension, 0);
+  const namedValues = named.reduce((sum, { dimension }) => sum + dimension, 0);
   const unnamedValues = values ? block.dimension : 0;
-  const sparseBytes = sparseNames.reduce(
-    (sum, name) => sum + elementBytes(segment.sparseField(name).column(), from, to - from),
-    0,
-  );
-  const vectorBytes = multiNames.reduce(
-    (sum, name) => sum + valuesOfRows(segment.multiColumn(name), from, to).byteLength,
-    (to - from) * (unnamedValues + namedValues) * 4 + sparseBytes,
-  );
+  let vectorBytes = (to - from) * (unnamedValues + namedValues) * 4;
+  for (const name of sparse) {
+    const column = segment.sparseField(name)?.column();
+    if (column !== undefined) vectorBytes += elementBytes(column, from, to - from);
+  }
+  for (const { name } of multi) {
+    const column = segment.multiColumn(name);
+    if (column !== undefined) vectorBytes += valuesOfRows(column, from, to).byteLength;
+  }
   const hasMetadata = metadata || typedFields.length > 0;
   const metadataBytes = hasMetadata ? json.offsets[to]! - json.offsets[from]! : 0;
   return idBytes + vectorBytes + metadataBytes + (to - from) * typedFields.length * CELL_BYTES;
@@ -403,7 +413,7 @@ const CELL_BYTES = 8;
 function chunkOf(
   { segment, block, rowCount, metadata: { json } }: SegmentView,
   ranges: readonly RowRange[],
-  { values, names, multiNames, sparseNames, metadata }: ChunkOptions,
+  { values, named, multi, sparse, metadata }: ChunkOptions,
 ): RowChunk {
   const run: Run = {
     ranges,
@@ -415,19 +425,33 @@ function chunkOf(
     count: run.count,
     ids: textOf(block.ids, run),
     values: values ? valuesOf(block, run) : null,
-    named: names.map((name): NamedColumn => {
-      const named = segment.block(name);
+    named: named.map(({ name, dimension }): NamedColumn => {
+      const found = segment.namedBlock(name);
+      const vectors =
+        found === undefined ? new Float32Array(run.count * dimension) : valuesOf(found, run);
       const all = { rowCount, rows: null, visibleCount: rowCount };
       const presence = bitsOf(segment.withNamed(name, all).rows, run);
-      return { name, dimension: named.dimension, vectors: valuesOf(named, run), presence };
+      return { name, dimension, vectors, presence };
     }),
-    sparse: sparseNames.map((name) => ({
-      name,
-      ...sparseOf(segment.sparseField(name).column(), run),
-    })),
-    multi: multiNames.map((name) => ({ name, ...multiOf(segment.multiColumn(name), run) })),
+    sparse: sparse.map((name) => {
+      const column = segment.sparseField(name)?.column();
+      return { name, ...(column === undefined ? noElements(run) : sparseOf(column, run)) };
+    }),
+    multi: multi.map(({ name, dimension }) => {
+      const column = segment.multiColumn(name);
+      return { name, ...(column === undefined ? noLists(dimension, run) : multiOf(column, run)) };
+    }),
     metadata: metadata ? textOf(json, run) : null,
   };
+}
+
+function noElements({ count }: Run): SparseColumn {
+  const starts = new Int32Array(count + 1);
+  return { starts, indices: new Uint32Array(0), values: new Float32Array(0) };
+}
+
+function noLists(dimension: number, { count }: Run): MultiColumn {
+  return { dimension, starts: new Int32Array(count + 1), values: new Float32Array(0) };
 }
 
 function sparseOf(column: SparseColumn, run: Run): SparseColumn {

@@ -11,10 +11,11 @@ import type { CommitLog } from '../../storage/commit-log.js';
 import type { Store } from '../../storage/store.js';
 import { type CommitTimings, type Include, unnamedShape, type VectorRecord } from '../api.js';
 import type { DatabaseObserver } from '../observer.js';
+import { namesOfColumns } from '../vector-changes.js';
 import { type Expiries, NEVER } from './expiries.js';
 import type { FileGuard } from './file-guard.js';
 import type { CollectionDefinition } from './manifest.js';
-import type { RowAddress, Rows } from './rows.js';
+import type { RowAddress, Rows, SegmentBlocks } from './rows.js';
 import { type IncludeMetadata, selectMetadata } from './selected-metadata.js';
 import { type Snapshot, takeSnapshot } from './snapshot.js';
 import { type Followed, type RecordMark, type Write, Writer } from './writer.js';
@@ -36,6 +37,7 @@ export class Collection {
   readonly #writer: Writer;
   readonly #history: SequenceHistory;
   readonly #onCommitted: () => void;
+  readonly #unloadBlocks: (dropped: SegmentBlocks) => void;
   readonly #visible: Milestones;
   readonly #pins = new Set<{ readonly sequence: number }>();
   #definition: CollectionDefinition;
@@ -60,6 +62,8 @@ export class Collection {
     writtenAtMs: number;
     /** Called after each commit, to start maintenance when it is due. */
     onCommitted: () => void;
+    /** Called with what is gone of a segment when vectors are dropped. */
+    unloadBlocks: (dropped: SegmentBlocks) => void;
     /** What a commit waits for, so that writes are not faster than maintenance; undefined for nothing. */
     whenRoom: () => Promise<void> | undefined;
     observer: DatabaseObserver;
@@ -75,6 +79,7 @@ export class Collection {
     this.#horizonSequence = options.horizonSequence;
     this.#writtenAtMs = options.writtenAtMs;
     this.#onCommitted = options.onCommitted;
+    this.#unloadBlocks = options.unloadBlocks;
     this.#history = new SequenceHistory(options.retentionMs);
     this.#history.note(this.#clock.now(), this.#sequence);
     this.#writer = new Writer({
@@ -121,6 +126,22 @@ export class Collection {
   /** Called by the catalogue when the new definition is on disk. */
   redefine(definition: CollectionDefinition): void {
     this.#definition = definition;
+    const dropped = this.rows.redefineVectors(namesOfColumns(definition));
+    if (dropped.length === 0) return;
+    for (const segment of dropped) this.#unloadBlocks(segment);
+    // Files that have them are rewritten.
+    this.#onCommitted();
+  }
+
+  /** Throws `vector_not_found` where a vector is no longer in the column that had it. */
+  requireVectorsOf({ columns }: { readonly columns: ReadonlyMap<string, string> }): void {
+    for (const [name, column] of columns) {
+      if (this.rows.columnOf(name) === column) continue;
+      throw new SagittaError(
+        'vector_not_found',
+        `The vector "${name}" of collection "${this.#definition.id}" was dropped while it was read.`,
+      );
+    }
   }
 
   /** Called by maintenance when a manifest with this horizon is on disk. */

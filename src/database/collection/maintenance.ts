@@ -13,7 +13,7 @@ import type { RowEncoder } from '../../common/types.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { compactSegmentsTask } from '../../segment/compaction.js';
 import { encodeDeletions } from '../../segment/deletions.js';
-import { Segment } from '../../segment/segment.js';
+import { SEGMENT_BYTES_MAX, Segment } from '../../segment/segment.js';
 import { decodeSegment, encodeSegmentTask } from '../../segment/segment-file.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import { keys, logName, segmentBlobName } from '../keys.js';
@@ -30,6 +30,7 @@ import {
   type ManifestSegment,
   removeUnnamedBlobs,
 } from './manifest.js';
+import type { SegmentBlocks } from './rows.js';
 
 /** A log of this size is checkpointed even when no segment is full: it bounds the replay at start. */
 const LOG_BYTES_MAX = 128 * 1024 * 1024;
@@ -51,14 +52,14 @@ export interface MaintenanceOptions {
   readonly collection: Collection;
   readonly manifest: Manifest;
   readonly segmentRowsMax: number;
-  readonly segmentBytesMax: number;
+  readonly segmentVectorBytesMax: number;
   readonly metadataColumnsMax: number;
   readonly retentionMs: number;
   readonly store: Store;
   readonly pool: WorkerPool;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly unloadSegment: (segment: Segment) => void;
+  readonly unloadSegment: (segment: SegmentBlocks) => void;
   readonly encoder: RowEncoder | null;
   readonly observer: DatabaseObserver;
 }
@@ -81,7 +82,7 @@ export class Maintenance {
 
   /** Starts what is due, in the background. Cheap: called after every commit. */
   notice(): void {
-    if (this.#isScheduled || this.#isClosed || !this.#isCheckpointDue()) return;
+    if (this.#isScheduled || this.#isClosed || !this.#isDue()) return;
     if (this.#options.clock.now() < this.#notBeforeMs) return;
     this.#start();
   }
@@ -204,7 +205,7 @@ export class Maintenance {
         // Without another write nothing else would start the next attempt, or continue with what has
         // become due meanwhile.
         if (hasFailed === true) this.#startAfter(RETRY_MS);
-        else if (!this.#isClosed && this.#isCheckpointDue()) this.#start();
+        else if (!this.#isClosed && this.#isDue()) this.#start();
         else this.#scheduleCompaction();
       });
   }
@@ -225,6 +226,10 @@ export class Maintenance {
       (segment) => segment.rowCount > segment.liveCount,
     );
     if (hasEnded) this.#startAfter(this.#options.retentionMs * 1.1);
+  }
+
+  #isDue(): boolean {
+    return this.#isCheckpointDue() || this.#writtenSegments().some(({ hasDropped }) => hasDropped);
   }
 
   #isCheckpointDue(): boolean {
@@ -272,14 +277,13 @@ export class Maintenance {
   async #compact(): Promise<void> {
     const { collection, segmentRowsMax, metadataColumnsMax, pool, store, encoder, unloadSegment } =
       this.#options;
-    const { segmentBytesMax } = this.#options;
     const { rows, incarnation } = collection;
     const { checkpointSequence } = this.#manifest;
     const horizonSequence = Math.min(collection.retainedSince(), checkpointSequence);
     const old = chooseRun(this.#writtenSegments(), {
       horizonSequence,
       rowsMax: segmentRowsMax,
-      bytesMax: segmentBytesMax,
+      vectorBytesMax: this.#options.segmentVectorBytesMax,
     });
     if (old.length === 0) return;
 
@@ -419,40 +423,53 @@ function checkpointOf(collection: Collection): {
   return { checkpointSequence: firstActiveSequence - 1, partialRowCount };
 }
 
-/** Neighbouring segments to rewrite as one: with many removable rows, or several small ones. */
+/**
+ * Neighbouring segments to rewrite as one: with many removable rows, with vectors that were dropped, or several small
+ * ones.
+ */
 function chooseRun(
   segments: readonly Segment[],
   {
     horizonSequence,
-    rowsMax,
-    bytesMax,
+    rowsMax: rowsMaxOfAll,
+    vectorBytesMax,
   }: {
     readonly horizonSequence: number;
     readonly rowsMax: number;
-    readonly bytesMax: number;
+    readonly vectorBytesMax: number;
   },
 ): Segment[] {
   let run: Segment[] = [];
   let remaining = 0;
-  let byteLength = 0;
+  let listBytes = 0;
+  let textBytes = 0;
   let hasWorn = false;
   for (const segment of segments) {
     const goneCount = segment.endedBefore(horizonSequence);
     const keptCount = segment.rowCount - goneCount;
-    const isWorn = goneCount >= segment.rowCount * GONE_SHARE_MIN;
+    const isWorn = goneCount >= segment.rowCount * GONE_SHARE_MIN || segment.hasDropped;
+    const rowBytes = segment.rowBytesWith(run);
+    const rowsMax = Math.min(rowsMaxOfAll, Math.ceil(vectorBytesMax / rowBytes));
     const isCandidate = isWorn || keptCount <= rowsMax / 2;
-    const fits = remaining + keptCount <= rowsMax && byteLength + segment.dataBytes <= bytesMax;
+    const lists = listBytes + segment.listBytes;
+    const vectorBytes = (remaining + keptCount) * rowBytes + lists;
+    const fits =
+      remaining + keptCount <= rowsMax &&
+      (lists === 0 || vectorBytes <= vectorBytesMax) &&
+      vectorBytes + textBytes + segment.textBytes <= SEGMENT_BYTES_MAX;
     if (!fits || !isCandidate) {
       if (hasWorn || run.length >= SMALL_RUN_MIN) return run;
       run = [];
       remaining = 0;
-      byteLength = 0;
+      listBytes = 0;
+      textBytes = 0;
       hasWorn = false;
       if (!isCandidate) continue;
     }
     run.push(segment);
     remaining += keptCount;
-    byteLength += segment.dataBytes;
+    listBytes += segment.listBytes;
+    textBytes += segment.textBytes;
     hasWorn ||= isWorn;
   }
   return hasWorn || run.length >= SMALL_RUN_MIN ? run : [];

@@ -19,11 +19,14 @@ export interface CollectionDefinition {
   readonly dimension?: number | undefined;
   readonly metric?: Metric | undefined;
   /** The named vectors; absent for none. */
-  readonly vectors?: NamedShapes;
+  readonly vectors?: NamedShapes | undefined;
   /** The sparse vectors; absent for none. */
-  readonly sparseVectors?: SparseShapes;
+  readonly sparseVectors?: SparseShapes | undefined;
   /** The multi-vectors; absent for none. */
-  readonly multiVectors?: NamedShapes;
+  readonly multiVectors?: NamedShapes | undefined;
+  /** See `NamesOfColumns`; both are absent where no vector was added. */
+  readonly columns?: Readonly<Record<string, string>> | undefined;
+  readonly additionCount?: number | undefined;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
   /** Of vectors that state no expiry; null or absent for ever. */

@@ -9,13 +9,12 @@ import type { RowEncoder } from '../../common/types.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { decodeDeletions } from '../../segment/deletions.js';
 import { decodeLogRecord, type LogRecord } from '../../segment/log-record.js';
-import { SEGMENT_BYTES_MAX, type Segment } from '../../segment/segment.js';
 import { decodeSegment } from '../../segment/segment-file.js';
 import type { CommitLogs } from '../../storage/commit-log.js';
 import type { Store } from '../../storage/store.js';
-import { type NamedShapes, valuesPerRow } from '../api.js';
 import { keys, logName, segmentBlobName } from '../keys.js';
 import type { DatabaseObserver } from '../observer.js';
+import { namesOfColumns } from '../vector-changes.js';
 import { Collection } from './collection.js';
 import { Expiries } from './expiries.js';
 import {
@@ -33,7 +32,7 @@ import {
   type ManifestSegment,
   removeUnnamedBlobs,
 } from './manifest.js';
-import { Rows } from './rows.js';
+import { Rows, type SegmentBlocks } from './rows.js';
 import { applyLogRecord } from './writes.js';
 
 export interface LoadOptions {
@@ -44,7 +43,7 @@ export interface LoadOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   /** Drops what the engine and the filter cache hold for a segment that is gone. */
-  readonly unloadSegment: (segment: Segment) => void;
+  readonly unloadSegment: (segment: SegmentBlocks) => void;
   /** Makes the codes that the engine scans; null when it scans values. */
   readonly encoder: RowEncoder | null;
   readonly verifications: VerificationQueue;
@@ -74,20 +73,13 @@ export async function loadCollection(
 ): Promise<{ collection: Collection; maintenance: Maintenance }> {
   const { store, clock, limits, encoder, onDamaged } = options;
   const { incarnation, dimension = 0 } = definition;
-  const segmentRowsMax = Math.min(
-    limits.segmentRowsMax,
-    Math.ceil(limits.segmentValueBytesMax / (4 * valuesPerRow(definition))),
-  );
-  const segmentBytesMax = segmentBytesOf(definition, limits);
   const rows = new Rows({
     incarnation,
     generation: options.generation,
     dimension,
-    named: dimensionsOf(definition.vectors),
-    multi: dimensionsOf(definition.multiVectors),
-    sparse: Object.keys(definition.sparseVectors ?? {}),
-    segmentRowsMax,
-    segmentBytesMax,
+    vectors: namesOfColumns(definition),
+    segmentRowsMax: limits.segmentRowsMax,
+    segmentVectorBytesMax: limits.segmentValueBytesMax,
     metadataColumnsMax: limits.metadataColumnsMax,
     encoder,
     pool: options.pool,
@@ -123,6 +115,7 @@ export async function loadCollection(
     horizonSequence: manifest.horizonSequence,
     writtenAtMs: replayed.writtenAtMs,
     onCommitted: () => maintenance.notice(),
+    unloadBlocks: options.unloadSegment,
     whenRoom: () => maintenance.whenRoom(),
     observer: options.observer,
   });
@@ -130,32 +123,13 @@ export async function loadCollection(
     ...options,
     collection,
     manifest,
-    segmentRowsMax,
-    segmentBytesMax,
+    segmentRowsMax: limits.segmentRowsMax,
+    segmentVectorBytesMax: limits.segmentValueBytesMax,
     metadataColumnsMax: limits.metadataColumnsMax,
     retentionMs: limits.retentionMs,
   });
   maintenance.notice();
   return { collection, maintenance };
-}
-
-/**
- * Rows of one size are bounded by their number. Records have any number of multi-vectors, hence a bound of the
- * bytes, with room for the largest record.
- */
-function segmentBytesOf(definition: CollectionDefinition, limits: Limits): number {
-  const multiCount = Object.keys(definition.multiVectors ?? {}).length;
-  if (multiCount === 0) return SEGMENT_BYTES_MAX;
-  const valuesMax = valuesPerRow(definition) + multiCount * limits.multiValuesMax;
-  const sparseBytesMax =
-    8 * limits.sparseElementsMax * Object.keys(definition.sparseVectors ?? {}).length;
-  const textBytesMax = limits.metadataBytesMax + limits.vectorIdBytesMax;
-  const recordBytesMax = 4 * valuesMax + sparseBytesMax + textBytesMax;
-  return Math.max(limits.segmentValueBytesMax, recordBytesMax);
-}
-
-function dimensionsOf(shapes: NamedShapes = {}): ReadonlyMap<string, number> {
-  return new Map(Object.entries(shapes).map(([name, { dimension }]) => [name, dimension]));
 }
 
 function readManifest(definition: CollectionDefinition, { store }: LoadOptions): Manifest {

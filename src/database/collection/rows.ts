@@ -6,6 +6,7 @@ import type { RowEncoder, Utf8Column, VectorBatch } from '../../common/types.js'
 import type { WorkerPool } from '../../platform/pool.js';
 import { IdIndex } from '../../segment/id-index.js';
 import { Segment } from '../../segment/segment.js';
+import { type NamesOfColumns, VectorNames } from '../../segment/vector-names.js';
 
 export interface RowAddress {
   readonly segment: Segment;
@@ -18,19 +19,21 @@ export interface RowsOptions {
   readonly generation?: number;
   /** Of the unnamed vector; 0 for a collection without it. */
   readonly dimension: number;
-  /** The dimensions of the named vectors, by name. */
-  readonly named: ReadonlyMap<string, number>;
-  /** The names of the sparse vectors. */
-  readonly sparse: readonly string[];
-  /** The same for multi-vectors. */
-  readonly multi: ReadonlyMap<string, number>;
+  /** Where the other vectors are. */
+  readonly vectors: NamesOfColumns;
   readonly segmentRowsMax: number;
-  /** Of vectors, ids and metadata text. */
-  readonly segmentBytesMax: number;
+  /** A segment whose vectors have as many bytes gets no further row. */
+  readonly segmentVectorBytesMax: number;
   readonly metadataColumnsMax: number;
   /** Makes the codes that the engine scans; null when it scans values. */
   readonly encoder: RowEncoder | null;
   readonly pool: WorkerPool;
+}
+
+/** Blocks of a segment, by their keys. */
+export interface SegmentBlocks {
+  readonly key: string;
+  readonly blockKeys: readonly string[];
 }
 
 /** The rows `from..batch.count` of a batch. */
@@ -44,7 +47,7 @@ const UNSTAGED_VALUES_MAX = 2 ** 18;
 
 export class Rows {
   readonly #options: RowsOptions;
-  readonly #valuesPerRow: number;
+  readonly #names = new VectorNames();
   #segments: readonly Segment[] = [];
   readonly #byNumber = new Map<number, Segment>();
   readonly #index = new IdIndex();
@@ -54,8 +57,28 @@ export class Rows {
 
   constructor(options: RowsOptions) {
     this.#options = options;
-    const named = [...options.named.values()];
-    this.#valuesPerRow = named.reduce((sum, dimension) => sum + dimension, options.dimension);
+    this.#names.redefine(options.vectors);
+  }
+
+  /** The columns of the named, sparse and multi-vectors, by name. */
+  get columns(): ReadonlyMap<string, string> {
+    return this.#names.columns;
+  }
+
+  columnOf(name: string): string | undefined {
+    return this.columns.get(name);
+  }
+
+  /**
+   * Names are those of these vectors from now on, and others that there were are forgotten. Returns what is gone of
+   * the segments that had any.
+   */
+  redefineVectors(vectors: NamesOfColumns): readonly SegmentBlocks[] {
+    this.#names.redefine(vectors);
+    return [...this.#segments, ...this.#upcoming].flatMap((segment) => {
+      const blockKeys = segment.readNamesFrom(this.#names);
+      return blockKeys === null ? [] : { key: segment.key, blockKeys };
+    });
   }
 
   /** In order of arrival; the last one may be active. The array is replaced, never changed. */
@@ -87,8 +110,12 @@ export class Rows {
     return this.#nextSegmentNumber++;
   }
 
-  /** Adds the rows `from..batch.count` and ends live rows with the same ids, all at one sequence. */
-  applyWrite(batch: VectorBatch, sequence: number, from = 0): void {
+  /**
+   * Adds the rows `from..batch.count` and ends live rows with the same ids, all at one sequence. The vectors of the
+   * batch are named by their columns; those that were dropped are left out.
+   */
+  applyWrite(written: VectorBatch, sequence: number, from = 0): void {
+    const batch = this.#withoutDropped(written);
     let next = from;
     while (next < batch.count) {
       const segment = this.#activeSegment();
@@ -100,8 +127,20 @@ export class Rows {
       const firstRow = segment.append(batch, next, count, sequence);
       for (let i = 0; i < count; i++) this.#makeLive(segment, firstRow + i, sequence);
       next += count;
-      if (segment.spareRowCount === 0) segment.seal();
+      if (segment.isFull) segment.seal();
     }
+  }
+
+  #withoutDropped(batch: VectorBatch): VectorBatch {
+    const { named = [], multi = [], sparse = [] } = batch;
+    const isLive = ({ name }: { readonly name: string }) => !this.#names.isDropped(name);
+    if ([...named, ...multi, ...sparse].every(isLive)) return batch;
+    return {
+      ...batch,
+      named: named.filter(isLive),
+      multi: multi.filter(isLive),
+      sparse: sparse.filter(isLive),
+    };
   }
 
   /**
@@ -111,8 +150,8 @@ export class Rows {
    * segment was sealed meanwhile, or when the pool has failed.
    */
   stage(writes: readonly RowsToWrite[]): Promise<void> | undefined {
-    const rowCount = writes.reduce((sum, { batch, from }) => sum + batch.count - from, 0);
-    if (rowCount * this.#valuesPerRow <= UNSTAGED_VALUES_MAX) return undefined;
+    const valueCount = writes.reduce((sum, write) => sum + countValues(write), 0);
+    if (valueCount <= UNSTAGED_VALUES_MAX) return undefined;
     const unstaged = this.#cutForSegments(writes).filter(
       ({ segment, rows }) => !segment.hasStaged(rows),
     );
@@ -125,17 +164,18 @@ export class Rows {
   /** The segments that will have the rows, by their numbers only; `fits` may find less room. */
   #cutForSegments(writes: readonly RowsToWrite[]) {
     const cuts: { segment: Segment; rows: (RowsToWrite & { count: number })[] }[] = [];
-    let spareRowCount = 0;
+    let placedCount = 0;
     for (const { batch, from } of writes) {
       for (let next = from; next < batch.count; ) {
-        if (spareRowCount === 0) {
-          const segment = this.#segmentAhead(cuts.length);
-          cuts.push({ segment, rows: [] });
-          spareRowCount = segment.spareRowCount;
+        const spareRowCount = (cuts.at(-1)?.segment.spareRowsFor(batch) ?? 0) - placedCount;
+        if (spareRowCount <= 0) {
+          cuts.push({ segment: this.#segmentAhead(cuts.length), rows: [] });
+          placedCount = 0;
+          continue;
         }
         const count = Math.min(batch.count - next, spareRowCount);
         cuts.at(-1)!.rows.push({ batch, from: next, count });
-        spareRowCount -= count;
+        placedCount += count;
         next += count;
       }
     }
@@ -181,6 +221,7 @@ export class Rows {
     const kept = this.#segments.filter((segment) => !gone.has(segment));
     this.#segments = kept.toSpliced(at, 0, ...compacted);
     for (const segment of compacted) {
+      segment.readNamesFrom(this.#names);
       this.#byNumber.set(segment.number, segment);
       for (let row = 0; row < segment.rowCount; row++) {
         if (segment.deletedSequence(row) !== Number.POSITIVE_INFINITY) continue;
@@ -234,17 +275,15 @@ export class Rows {
       key: this.segmentKey(number),
       number,
       dimension: this.#options.dimension,
-      named: this.#options.named,
-      sparse: this.#options.sparse,
-      multi: this.#options.multi,
       rowsMax: this.#options.segmentRowsMax,
-      bytesMax: this.#options.segmentBytesMax,
+      vectorBytesMax: this.#options.segmentVectorBytesMax,
       columnsMax: this.#options.metadataColumnsMax,
       encoder: this.#options.encoder,
     });
   }
 
   #insertSegment(segment: Segment): void {
+    segment.readNamesFrom(this.#names);
     this.#segments = [...this.#segments, segment];
     this.#byNumber.set(segment.number, segment);
     this.reserveSegmentNumbers(segment.number + 1);
@@ -274,4 +313,10 @@ export class Rows {
       row: this.#index.rowAt(slot),
     };
   }
+}
+
+/** Values of vectors that each row has at most once. */
+function countValues({ batch: { count, values, named = [] }, from }: RowsToWrite): number {
+  const valueCount = named.reduce((sum, vectors) => sum + vectors.values.length, values.length);
+  return (valueCount / count) * (count - from);
 }

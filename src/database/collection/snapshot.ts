@@ -13,7 +13,7 @@ import {
   uniteInto,
 } from '../../common/bitmap.js';
 import type { MetadataView } from '../../common/columns.js';
-import type { VectorBlock } from '../../common/types.js';
+import type { MultiColumn, VectorBlock } from '../../common/types.js';
 import type { Segment } from '../../segment/segment.js';
 import type { RowAddress } from './rows.js';
 
@@ -27,6 +27,8 @@ export interface SegmentView {
   /** Those of them that are visible; null for all. Shared, so it is never written to. */
   readonly rows: Bitmap | null;
   readonly visibleCount: number;
+  /** Of views of a multi-vector. */
+  readonly multi?: MultiColumn;
 }
 
 export interface Snapshot {
@@ -52,16 +54,18 @@ export function takeSnapshot(segments: readonly Segment[], sequence: number): Sn
 
 /** The views of a named vector: of the rows that have it. */
 export function viewsOfNamed(views: readonly SegmentView[], name: string): readonly SegmentView[] {
-  return views.map((view) => ({
-    ...view,
-    ...view.segment.withNamed(name, view),
-    block: view.segment.block(name),
-  }));
+  return views.flatMap((view) => {
+    const block = view.segment.namedBlock(name);
+    return block === undefined ? [] : { ...view, ...view.segment.withNamed(name, view), block };
+  });
 }
 
 /** The views of a multi-vector: of the rows that have it. Their blocks have the ids of rows only. */
 export function viewsOfMulti(views: readonly SegmentView[], name: string): readonly SegmentView[] {
-  return views.map((view) => ({ ...view, ...view.segment.withMulti(name, view) }));
+  return views.flatMap((view) => {
+    const multi = view.segment.multiColumn(name);
+    return multi === undefined ? [] : { ...view, ...view.segment.withMulti(name, view), multi };
+  });
 }
 
 /** The visible rows, in order of arrival. */

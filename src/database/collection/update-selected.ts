@@ -5,30 +5,18 @@
 import { field, SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { DeclaredTypes, VectorBatch } from '../../common/types.js';
-import { utf8ColumnOf } from '../../common/utf8-column.js';
 import { parseFilter } from '../../filter/parse.js';
-import { elementBytes } from '../../segment/sparse-field.js';
-import {
-  type MetadataChange,
-  type UpdateResult,
-  type VectorSelection,
-  valuesPerRow,
-} from '../api.js';
+import type { MetadataChange, UpdateResult, VectorSelection } from '../api.js';
 import type { DatabaseServices } from '../database-services.js';
 import type { Collection } from './collection.js';
 import { findTypeViolation } from './declared-types.js';
 import { type Expiries, NEVER } from './expiries.js';
 import { applyMergePatch, isChangedBy } from './merge-patch.js';
+import { batchOfRows, vectorBytesOf } from './row-batch.js';
 import type { RowAddress } from './rows.js';
 import { rowsOf } from './snapshot.js';
 import type { Write } from './writer.js';
-import {
-  type CommitTogether,
-  logged,
-  sparseVectorsOf,
-  vectorsOfRows,
-  withoutEffect,
-} from './writes.js';
+import { type CommitTogether, logged, recordOf, withoutEffect } from './writes.js';
 
 export interface UpdateOptions {
   readonly change: MetadataChange;
@@ -63,7 +51,7 @@ export function updateSelected(
         return withoutEffect({ updatedCount, hasMore, sequence: collection.sequence }, alsoCommit);
       }
       const batch = changes.toBatch();
-      const record = { kind: 'write', timeMs: clock.now(), batch } as const;
+      const record = recordOf(collection, batch, clock.now());
       const companion = collection.expiries.companionOf(
         changes.ids,
         { ...batch, expiresAtMs: changes.expiresAtMs(collection.expiries) },
@@ -109,8 +97,6 @@ class Changes {
   readonly #limits: Limits;
   readonly #collection: Collection;
   readonly #types: DeclaredTypes | null;
-  /** Bytes of the unnamed and all named vectors of a row. */
-  readonly #rowValueBytes: number;
   readonly #rows: RowAddress[] = [];
   readonly #texts: string[] = [];
   #byteCount = 0;
@@ -119,7 +105,6 @@ class Changes {
     this.#change = change;
     this.#limits = limits;
     this.#collection = collection;
-    this.#rowValueBytes = 4 * valuesPerRow(collection.definition);
     this.#types = collection.definition.schema ?? null;
   }
 
@@ -138,7 +123,7 @@ class Changes {
     const { batchRowsMax, bodyBytesMax } = this.#limits;
     const text = this.#changed(address);
     this.#checkTypes(address, text);
-    const rowBytes = this.#rowValueBytes + listBytes(address) + Buffer.byteLength(text);
+    const rowBytes = vectorBytesOf(this.#collection, address) + Buffer.byteLength(text);
     const byteCount = this.#byteCount + rowBytes;
     const hasRoom = this.count < batchRowsMax && (byteCount <= bodyBytesMax || this.count === 0);
     if (!hasRoom) return false;
@@ -180,34 +165,13 @@ class Changes {
   }
 
   toBatch(): VectorBatch {
-    const { dimension = 0 } = this.#collection.definition;
-    const values = new Float32Array(this.count * dimension);
-    const vectors = this.#rows.map((address) => this.#collection.valuesOf(address));
-    for (const [i, found] of vectors.entries()) {
-      if (found.values !== undefined) values.set(found.values, i * dimension);
-    }
-    return {
-      count: this.count,
-      ids: utf8ColumnOf(this.ids),
-      values,
-      metadata: utf8ColumnOf(this.#texts),
-      ...vectorsOfRows(
-        this.#collection,
-        vectors.map((found) => found.vectors ?? {}),
-      ),
-      sparse: sparseVectorsOf(
-        this.#collection,
-        vectors.map((found) => found.sparseVectors ?? {}),
-      ),
-    };
+    const rows = this.#rows.map((address, i) => ({
+      id: address.segment.id(address.row),
+      metadata: this.#texts[i]!,
+      ...this.#collection.valuesOf(address),
+    }));
+    return batchOfRows(this.#collection, rows);
   }
-}
-
-/** Bytes of the vectors of a row whose lengths vary. */
-function listBytes({ segment, row }: RowAddress): number {
-  let byteCount = segment.multiBytes(row);
-  for (const field of segment.sparseFields) byteCount += elementBytes(field.column(), row, 1);
-  return byteCount;
 }
 
 function tooMany({ count }: Changes): SagittaError {

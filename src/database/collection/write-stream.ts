@@ -17,8 +17,8 @@ import type {
 import type { DatabaseServices } from '../database-services.js';
 import { type Claim, keyReused } from '../idempotency.js';
 import type { Collection } from './collection.js';
+import { writeBatch } from './patches.js';
 import type { Write } from './writer.js';
-import { writeVectors } from './writes.js';
 
 export interface WriteStreamOptions {
   readonly mode: WriteMode;
@@ -147,14 +147,8 @@ export class WriteStream {
       this.#prepared = advanced(this.#prepared, batch.count, result);
       return chain === undefined ? [] : this.#keyed!.storeProgress(this.#prepared, chain);
     };
-    const { clock, pool, recordBytes } = this.#services;
-    const write = writeVectors(this.#collection, batch, {
-      mode: this.#mode,
-      clock,
-      alsoCommit,
-      pool,
-      recordBytes,
-    });
+    const options = { mode: this.#mode, alsoCommit };
+    const write = writeBatch(this.#collection, batch, options, this.#services);
     return {
       ...write,
       prepare: (sequence, pending) => {

@@ -12,17 +12,7 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import { multiColumnOf } from '../../common/multi-column.js';
-import { sparseColumnOf } from '../../common/sparse-column.js';
-import type {
-  MultiVector,
-  NamedMulti,
-  NamedSparse,
-  NamedVectors,
-  SparseVector,
-  Utf8Column,
-  VectorBatch,
-} from '../../common/types.js';
+import type { Utf8Column, VectorBatch } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
@@ -35,20 +25,13 @@ import {
 } from '../../segment/log-record.js';
 import { decodeUtf8 } from '../../segment/shared-arrays.js';
 import type { StoreOperation } from '../../storage/store.js';
-import type {
-  DeleteResult,
-  VectorSelection,
-  VectorsToSet,
-  WriteMode,
-  WriteResult,
-} from '../api.js';
+import type { DeleteResult, VectorSelection, WriteMode, WriteResult } from '../api.js';
 import { logName } from '../keys.js';
 import type { FilterCache } from '../query/filter-cache.js';
 import type { Collection } from './collection.js';
 import { findTypeViolation } from './declared-types.js';
-import { type Companion, NEVER } from './expiries.js';
+import type { Companion } from './expiries.js';
 import type { CollectionDefinition } from './manifest.js';
-import { applyMergePatch } from './merge-patch.js';
 import { rowsOf } from './snapshot.js';
 import type { PendingIds, PreparedWrite, Write } from './writer.js';
 
@@ -78,7 +61,7 @@ export function writeVectors(
       };
       const timeMs = options.clock.now();
       const { alsoCommit, recordBytes } = options;
-      const record = { kind: 'write', timeMs, batch } as const;
+      const record = recordOf(collection, batch, timeMs);
       const finish = (encoded: Uint8Array) => {
         for (const id of ids) pending.set(id, sequence);
         const companion = collection.expiries.companionOf(ids, batch, {
@@ -94,6 +77,41 @@ export function writeVectors(
   };
 }
 
+export type WriteRecord = Extract<LogRecord, { kind: 'write' }>;
+
+/**
+ * The record of a batch, whose vectors are named by their columns. Throws `invalid_request` where a vector was dropped
+ * since the batch was checked, or replaced by one of another dimension.
+ */
+export function recordOf(collection: Collection, batch: VectorBatch, timeMs: number): WriteRecord {
+  const { definition, rows } = collection;
+  const { vectors = {}, multiVectors = {} } = definition;
+  const shapes = { ...vectors, ...multiVectors };
+  const inColumn = <Vectors extends { readonly name: string; readonly dimension?: number }>(
+    column: Vectors,
+  ): Vectors => {
+    const name = rows.columnOf(column.name);
+    const dimension = Object.hasOwn(shapes, column.name)
+      ? shapes[column.name]!.dimension
+      : undefined;
+    if (name === undefined || column.dimension !== dimension) throw dropped(definition, column);
+    return name === column.name ? column : { ...column, name };
+  };
+  const columns = {
+    named: batch.named?.map(inColumn),
+    multi: batch.multi?.map(inColumn),
+    sparse: batch.sparse?.map(inColumn),
+  };
+  return { kind: 'write', timeMs, batch: { ...batch, ...columns } };
+}
+
+function dropped({ id }: CollectionDefinition, { name }: { readonly name: string }): SagittaError {
+  return new SagittaError(
+    'invalid_request',
+    `The vector "${name}" of collection "${id}" was dropped while the request was read; nothing was written.`,
+  );
+}
+
 /** Where the records of writes are encoded. */
 export interface RecordEncoding {
   readonly pool: WorkerPool;
@@ -105,7 +123,7 @@ export interface RecordEncoding {
 const POOLED_BYTES_MIN = 1024 * 1024;
 
 function encodeWrite(
-  record: Extract<LogRecord, { kind: 'write' }>,
+  record: WriteRecord,
   { pool, recordBytes }: RecordEncoding,
 ): Uint8Array | Promise<Uint8Array> {
   const { count, ids, values, metadata, named = [], multi = [], sparse = [] } = record.batch;
@@ -125,7 +143,7 @@ function encodeWrite(
 }
 
 /** Counts the new ids. Throws with the first ISSUES_MAX rows that the mode does not allow. */
-function checkWriteMode(
+export function checkWriteMode(
   collection: Collection,
   batch: VectorBatch,
   mode: WriteMode,
@@ -143,7 +161,7 @@ function checkWriteMode(
     ids.push(id);
     const isPresent = has(collection, bytes.subarray(start, end), pending.get(id));
     if (!isPresent) insertedCount++;
-    if (mode === 'upsert' || isPresent === (mode === 'update')) continue;
+    if (mode === 'upsert' || isPresent === (mode !== 'insert')) continue;
     conflictCount++;
     if (conflicts.length === ISSUES_MAX) continue;
     conflicts.push({
@@ -179,7 +197,7 @@ function checkTypes({ definition }: Collection, { metadata, count }: VectorBatch
 }
 
 /** Throws `precondition_failed` with the first ISSUES_MAX rows whose vector has another sequence. */
-function checkSequences(
+export function checkSequences(
   collection: Collection,
   { ifSequences, count }: VectorBatch,
   ids: readonly string[],
@@ -224,86 +242,11 @@ function has({ rows }: Collection, id: Uint8Array, pendingSequence: number | und
   return pendingSequence === undefined ? rows.has(id) : pendingSequence > 0;
 }
 
-/** For metadata that a patch has made. Throws `invalid_metadata`. */
-function requireTypes({ definition }: Collection, metadata: string): void {
-  const violation =
-    definition.schema == null ? null : findTypeViolation(definition.schema, metadata);
-  if (violation === null) return;
-  const { members, detail, expected } = violation;
-  const location = field('metadata', ...members);
-  throw validationError([{ location, code: 'invalid_metadata', detail, expected }]);
-}
-
-function requireSequence(id: string, actual: number, expected: number | undefined): void {
+export function requireSequence(id: string, actual: number, expected: number | undefined): void {
   if (expected === undefined || actual === expected) return;
   const detail = describeSequence(id, actual, expected);
   const location = field('if_sequence');
   throw validationError([{ location, code: 'precondition_failed', detail, expected, actual }]);
-}
-
-/** Of rows of a collection without the unnamed vector. */
-const NO_VALUES = new Float32Array(0);
-
-export interface VectorChange {
-  /** JSON text of an object. */
-  readonly metadataPatch: string | undefined;
-  readonly values?: Float32Array | undefined;
-  /** Named vectors to set, or with null to remove. */
-  readonly vectors?: VectorsToSet | undefined;
-  /** The same for sparse vectors. */
-  readonly sparseVectors?: Readonly<Record<string, SparseVector | null>> | undefined;
-  readonly ifVersion?: string | undefined;
-  readonly ifSequence?: number | undefined;
-  /** NEVER for no expiry; undefined for the one that the vector has. */
-  readonly expiresAtMs?: number | undefined;
-}
-
-export function patchVector(
-  collection: Collection,
-  id: string,
-  change: VectorChange,
-  { clock, limits }: { clock: Clock; limits: Limits },
-): Write<{ sequence: number }> {
-  return {
-    // A patch reads the vector that it changes.
-    mayFollow: (pending) => !pending.has(id),
-    endsCommit: false,
-    prepare(sequence, pending) {
-      const address = collection.require(id);
-      const { segment, row } = address;
-      const version = collection.version(address);
-      if (change.ifVersion !== undefined && change.ifVersion !== version) {
-        throw new SagittaError(
-          'precondition_failed',
-          `The vector "${id}" has version ${version}, the request expects ${change.ifVersion}; read it again.`,
-        );
-      }
-      requireSequence(id, segment.insertedSequence(row), change.ifSequence);
-      const metadata =
-        change.metadataPatch === undefined
-          ? segment.metadata(row)
-          : applyMergePatch(segment.metadata(row), change.metadataPatch, limits);
-      requireTypes(collection, metadata);
-      const kept = collection.valuesOf(address);
-      const batch: VectorBatch = {
-        count: 1,
-        ids: utf8ColumnOf([id]),
-        values: change.values ?? kept.values ?? NO_VALUES,
-        metadata: utf8ColumnOf([metadata]),
-        ...vectorsOfRows(collection, [{ ...kept.vectors, ...change.vectors }]),
-        sparse: sparseVectorsOf(collection, [{ ...kept.sparseVectors, ...change.sparseVectors }]),
-      };
-      pending.set(id, sequence);
-      const expiresAtMs = change.expiresAtMs ?? collection.expiries.timeOf(address);
-      const companion = collection.expiries.companionOf(
-        [id],
-        { ...batch, expiresAtMs: Float64Array.of(expiresAtMs) },
-        { sequence, defaultMs: NEVER },
-      );
-      const record: LogRecord = { kind: 'write', timeMs: clock.now(), batch };
-      return logged(collection, { sequence }, record, { companion });
-    },
-  };
 }
 
 /** Throws `invalid_filter`. */
@@ -499,66 +442,4 @@ export function applyLogRecord(
       rows.applyDeleteAll(sequence);
       break;
   }
-}
-
-/** The named vectors and the multi-vectors of rows, of which each has or lacks any. */
-export function vectorsOfRows(
-  { definition }: Collection,
-  rows: readonly VectorsToSet[],
-): Pick<VectorBatch, 'named' | 'multi'> {
-  return { named: namedVectorsOf(definition, rows), multi: multiVectorsOf(definition, rows) };
-}
-
-/** Undefined where no row has one. */
-function namedVectorsOf(
-  definition: CollectionDefinition,
-  rows: readonly VectorsToSet[],
-): readonly NamedVectors[] | undefined {
-  const named = Object.entries(definition.vectors ?? {}).flatMap(([name, { dimension }]) => {
-    const presence = new Uint8Array(rows.length);
-    const values = new Float32Array(rows.length * dimension);
-    for (const [i, row] of rows.entries()) {
-      const vector = vectorIn(row, name);
-      if (!(vector instanceof Float32Array)) continue;
-      values.set(vector, i * dimension);
-      presence[i] = 1;
-    }
-    if (!presence.includes(1)) return [];
-    return [{ name, dimension, values, presence }];
-  });
-  return named.length === 0 ? undefined : named;
-}
-
-/** The same for sparse vectors. */
-export function sparseVectorsOf(
-  { definition }: Collection,
-  rows: readonly Readonly<Record<string, SparseVector | null>>[],
-): readonly NamedSparse[] | undefined {
-  const sparse = Object.keys(definition.sparseVectors ?? {}).flatMap((name) => {
-    const vectorAt = (i: number) =>
-      (Object.hasOwn(rows[i]!, name) ? rows[i]![name] : null) ?? undefined;
-    const column = sparseColumnOf(rows.length, vectorAt);
-    return column.indices.length === 0 ? [] : [{ name, ...column }];
-  });
-  return sparse.length === 0 ? undefined : sparse;
-}
-
-/** Undefined where no row has one. */
-function multiVectorsOf(
-  definition: CollectionDefinition,
-  rows: readonly VectorsToSet[],
-): readonly NamedMulti[] | undefined {
-  const multi = Object.entries(definition.multiVectors ?? {}).flatMap(([name, { dimension }]) => {
-    const column = multiColumnOf(rows.length, dimension, (row) => {
-      const vector = vectorIn(rows[row]!, name);
-      return vector === null || vector instanceof Float32Array ? undefined : vector;
-    });
-    return column.values.length === 0 ? [] : [{ name, ...column }];
-  });
-  return multi.length === 0 ? undefined : multi;
-}
-
-/** Also of a vector named like a member of every object. */
-function vectorIn(row: VectorsToSet, name: string): Float32Array | MultiVector | null {
-  return Object.hasOwn(row, name) ? row[name]! : null;
 }

@@ -19,6 +19,8 @@ export type Scoring =
 /** The rows that pass all filters and have the vector that is searched. */
 export interface RankedRows {
   readonly scoring: Scoring;
+  /** Where the segments have the vector that is searched; null for the unnamed one. */
+  readonly column: string | null;
   readonly filters: readonly JsonObject[];
 }
 

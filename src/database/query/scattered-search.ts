@@ -30,6 +30,7 @@ import {
   type Peer,
   type Peers,
   type RankedRows,
+  type Scoring,
   type SearchRequest,
   type SequenceRange,
   TOO_LATE,
@@ -50,7 +51,7 @@ const INDEXED_AFTER = 8;
 const UNEVENNESS_MAX = 0.1;
 
 /** Rows of a snapshot that other nodes find, too, and so can search a part of. */
-export interface SharedRows extends RankedRows {
+export interface SharedRows extends Omit<RankedRows, 'column'> {
   readonly collection: Collection;
   readonly snapshot: Snapshot;
   readonly target: SearchTarget;
@@ -146,8 +147,18 @@ function placeOf({ collection: { incarnation }, snapshot: { sequence } }: Shared
   return { incarnation, sequence };
 }
 
-function rankedIn({ scoring, filters }: SharedRows): RankedRows {
-  return { scoring, filters };
+function rankedIn({ collection, scoring, filters }: SharedRows): RankedRows {
+  return { scoring, column: columnIn(collection, scoring), filters };
+}
+
+function columnIn({ rows }: Collection, { using }: Scoring): string | null {
+  return using === null ? null : (rows.columnOf(using) ?? null);
+}
+
+/** For the node that asked, which then searches the part itself. */
+function unknownColumn({ definition: { id } }: Collection, { using }: Scoring): SagittaError {
+  const detail = `This node has not learned yet which vector "${using}" of collection "${id}" is. Retry after 1 s.`;
+  return new SagittaError('starting', detail, { retryAfterSeconds: 1 });
 }
 
 function toPartQuery({ views: _views, ...query }: SearchQuery): Omit<SearchQuery, 'views'> {
@@ -533,7 +544,8 @@ async function inSnapshot<Result>(
   try {
     view.pin(sequence);
     const { views } = view.snapshot(sequence);
-    const open = async ({ scoring, filters }: RankedRows) => {
+    const open = async ({ scoring, column, filters }: RankedRows) => {
+      if (columnIn(collection, scoring) !== column) throw unknownColumn(collection, scoring);
       const children = filters.map((filter) => parseFilter(filter, services.limits));
       const node = children.length === 0 ? null : allOf(children);
       const passing = await services.filters.filter(views, node, signal);

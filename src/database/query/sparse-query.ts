@@ -20,18 +20,22 @@ interface SparseServices {
 }
 
 /**
- * @param passing the views of the snapshot with only the rows that pass the filter.
+ * @param rows the views of the snapshot with only the rows that pass the filter.
  * Rejects with `overloaded` and with the signal's reason.
  */
 export async function openSparseSearch(
   { sparse: vector, using }: SparseQuery,
-  passing: readonly SegmentView[],
+  rows: readonly SegmentView[],
   { pool, sparseIndexes }: SparseServices,
   signal: AbortSignal | undefined,
 ): Promise<InvertedSearch> {
+  const having = rows.flatMap((view) => {
+    const field = view.segment.sparseField(using);
+    return field === undefined ? [] : { field, view };
+  });
+  const passing = having.map(({ view }) => view);
   const parts = await Promise.all(
-    passing.map(({ segment, rowCount }) => {
-      const field = segment.sparseField(using);
+    having.map(({ field, view: { segment, rowCount } }) => {
       const source = { ...field.column(), rowCount: segment.rowCount };
       return sparseIndexes.partsOf(field, { source, rowCount }, signal);
     }),

@@ -36,9 +36,7 @@ export function searchHere(
         Promise.all(queries.map((query) => searchByExamples(pool, { ...query, formula }, options)));
     }
     case 'multi': {
-      const columns = new Map(
-        segmentViews.map(({ segment, block }) => [block.key, segment.multiColumn(scoring.using)]),
-      );
+      const columns = new Map(segmentViews.map(({ block, multi }) => [block.key, multi!]));
       return (queries) =>
         Promise.all(queries.map((query) => searchByMaxSim(pool, { ...query, columns }, options)));
     }

@@ -22,6 +22,8 @@ export interface ColumnNames {
   readonly multiNames?: readonly string[] | undefined;
   /** Those of its sparse vectors, with the columns `sparse_vectors.<name>.indices` and `….values`. */
   readonly sparseNames?: readonly string[] | undefined;
+  /** Whether rows change vectors that there are: they need ids, and may lack the unnamed vector. */
+  readonly isPatch?: boolean | undefined;
 }
 
 /** Column indexes. */
@@ -64,6 +66,7 @@ export function chooseVectorColumns(
 ): VectorColumns {
   requireUniqueNames(fields);
   const id = chooseId(fields, names.idColumn);
+  if (id === null && names.isPatch) throw noIds(fields);
   const values = chooseUnnamed(fields, names);
   if (id !== null && id === values)
     throw invalid(`Column ${quoted(fields[id]!.name)} cannot be both id and vector.`);
@@ -87,12 +90,11 @@ export function chooseVectorColumns(
 }
 
 /** Throws `invalid_request` for a column that rows must or must not have. */
-function chooseUnnamed(
-  fields: readonly ArrowField[],
-  { vectorColumn, hasUnnamed, vectorNames = [], multiNames = [], sparseNames = [] }: ColumnNames,
-): number | null {
+function chooseUnnamed(fields: readonly ArrowField[], names: ColumnNames): number | null {
+  const { vectorColumn, hasUnnamed, isPatch = false } = names;
+  const { vectorNames = [], multiNames = [], sparseNames = [] } = names;
   const index = chooseVectors(fields, vectorColumn);
-  if (hasUnnamed && index === null) throw noVectors(fields);
+  if (hasUnnamed && index === null && !isPatch) throw noVectors(fields);
   if (hasUnnamed || index === null) return index;
   const expected =
     [
@@ -259,6 +261,12 @@ export function noVectors(fields: readonly ArrowField[]): SagittaError {
   return invalid(
     `There is no column "values", "vector" or "embedding"; found ${listed(fields)}. ` +
       'Name another one with the parameter vector_column.',
+  );
+}
+
+function noIds(fields: readonly ArrowField[]): SagittaError {
+  return invalid(
+    `A patch names the vectors that it changes; there is no column "${ID_NAME}", found ${listed(fields)}. Name another one with the parameter id_column.`,
   );
 }
 

@@ -5,14 +5,14 @@
 import type { NamedMulti, NamedVectors, Utf8Column } from '../../common/types.js';
 import { located } from './arrow-errors.js';
 import { type ColumnNames, chooseVectorColumns } from './column-choice.js';
-import { openColumns } from './columns.js';
+import { type Column, openColumns } from './columns.js';
 import type { EncodedBatch } from './encoded-batch.js';
 import { readIds } from './ids.js';
 import { readMetadata } from './json-columns.js';
 import { readMultiVectors } from './multi-vectors.js';
 import { type RowIssue, RowIssues } from './row-issues.js';
 import { readElements, type SparseCells } from './sparse-cells.js';
-import { readNamedVectors, readVectors } from './vectors.js';
+import { readNamedVectors, readVectors, type VectorsToRead } from './vectors.js';
 
 export interface VectorRowsOptions extends Pick<ColumnNames, 'idColumn' | 'vectorColumn'> {
   /** Of the unnamed vector; null where rows have none. */
@@ -26,6 +26,8 @@ export interface VectorRowsOptions extends Pick<ColumnNames, 'idColumn' | 'vecto
   /** Bound on the decompressed batch. */
   readonly batchBytesMax: number;
   readonly idBytesMax: number;
+  /** Whether rows change vectors that there are: they need ids, and may lack the unnamed vector. */
+  readonly isPatch?: boolean;
   /** Bound on the metadata of one row. */
   readonly metadataBytesMax: number;
 }
@@ -39,6 +41,8 @@ export interface VectorRows {
    * rows have no unnamed vector.
    */
   readonly values: Float32Array;
+  /** [count], 1 for rows that have the unnamed vector; only those of a patch may lack it, and have zeros. */
+  readonly hasValues: Uint8Array;
   /** Of the named vectors that have a column and are not null in all rows. */
   readonly named: readonly NamedVectors[];
   /** The same for multi-vectors. */
@@ -57,6 +61,20 @@ export interface VectorRows {
 /** By how much dictionaries, float16 and numbers as JSON may make the rows larger than the batch. */
 const EXPANSION_MAX = 4;
 
+type Unnamed = Pick<NamedVectors, 'values' | 'presence'>;
+
+const NO_VALUES: Unnamed = { values: new Float32Array(0), presence: new Uint8Array(0) };
+
+function readUnnamed(
+  column: Column,
+  toRead: VectorsToRead,
+  { isPatch = false }: VectorRowsOptions,
+): Unnamed {
+  if (isPatch) return readNamedVectors(column, { ...toRead, name: column.field.name });
+  const presence = new Uint8Array(column.length).fill(1);
+  return { values: readVectors(column, toRead), presence };
+}
+
 /** Throws `invalid_arrow`, `invalid_request` or, of a column without JSON, `invalid_metadata`. */
 export function readVectorRows(batch: EncodedBatch, options: VectorRowsOptions): VectorRows {
   return located(`record batch ${batch.index}`, () => {
@@ -71,10 +89,10 @@ export function readVectorRows(batch: EncodedBatch, options: VectorRowsOptions):
     const columns = openColumns(batch, batchBytesMax);
     const issues = new RowIssues();
     const bytesMax = batchBytesMax * EXPANSION_MAX;
-    const values =
+    const unnamed =
       chosen.values === null || dimension === null
-        ? new Float32Array(0)
-        : readVectors(columns[chosen.values]!, { dimension, bytesMax, issues });
+        ? NO_VALUES
+        : readUnnamed(columns[chosen.values]!, { dimension, bytesMax, issues }, options);
     const vectors = chosen.named.map(({ name, index }) => {
       const toRead = { name, dimension: named.get(name)!, bytesMax, issues };
       return readNamedVectors(columns[index]!, toRead);
@@ -102,7 +120,8 @@ export function readVectorRows(batch: EncodedBatch, options: VectorRowsOptions):
     return {
       count: batch.rowCount,
       ids,
-      values,
+      values: unnamed.values,
+      hasValues: unnamed.presence,
       named: vectors.filter(({ presence }) => presence.includes(1)),
       multi: lists.filter(({ starts }) => starts.at(-1)! > 0),
       sparse,

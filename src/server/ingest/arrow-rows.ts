@@ -23,14 +23,14 @@ import type {
   Utf8Column,
 } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
-import { type CollectionShape, unnamedShape, valuesPerRow } from '../../database/api.js';
+import { type CollectionShape, unnamedShape } from '../../database/api.js';
 import { decompressed } from '../../formats/arrow/compression.js';
 import type { EncodedBatch, EncodedBody } from '../../formats/arrow/encoded-batch.js';
 import type { SparseCells } from '../../formats/arrow/sparse-cells.js';
-import { readVectorRows } from '../../formats/arrow/vector-rows.js';
+import { readVectorRows, type VectorRows } from '../../formats/arrow/vector-rows.js';
 import type { Task } from '../../platform/pool.js';
 import { packMetadata } from './parsed-metadata.js';
-import { buffersOf, type ParsedRows } from './parsed-rows.js';
+import { buffersOf, type ParsedRows, writeRowsMax } from './parsed-rows.js';
 import { checkDirection, checkMetadata, measureId } from './row-rules.js';
 import { readSparse } from './sparse-rules.js';
 
@@ -39,6 +39,7 @@ export interface BatchInput {
   readonly idColumn: string | undefined;
   readonly vectorColumn: string | undefined;
   readonly isKeyed: boolean;
+  readonly isPatch: boolean;
   readonly shape: CollectionShape;
   readonly limits: Pick<
     Limits,
@@ -53,9 +54,6 @@ export interface BatchInput {
   >;
 }
 
-/** The values of one atomic write: enough to write at full speed, and little to hold in memory. */
-const WRITE_VALUE_BYTES_MAX = 8_000_000;
-
 export const parseRecordBatchTask: Task<BatchInput, ParsedRows> = {
   name: 'ingest.parseRecordBatch',
   run: readBatch,
@@ -68,6 +66,9 @@ export const decompressBodyTask: Task<{ part: EncodedBody; bytesMax: number }, E
   run: ({ part, bytesMax }) => decompressed(part, bytesMax),
 };
 
+/** Null stands for what a patch leaves as it is, since Arrow knows no absent values. */
+const NOTHING_REMOVED: ReadonlyMap<string, Uint8Array> = new Map();
+
 /** Throws the first issues, and what `readVectorRows` throws. */
 function readBatch(input: BatchInput): ParsedRows {
   const { shape, limits, idColumn, vectorColumn } = input;
@@ -79,6 +80,7 @@ function readBatch(input: BatchInput): ParsedRows {
     sparseNames: Object.keys(shape.sparseVectors ?? {}),
     idColumn,
     vectorColumn,
+    isPatch: input.isPatch,
     batchBytesMax: limits.bodyBytesMax,
     idBytesMax: limits.vectorIdBytesMax,
     metadataBytesMax: limits.metadataBytesMax,
@@ -89,7 +91,7 @@ function readBatch(input: BatchInput): ParsedRows {
   const { count, values, named, multi } = rows;
   const ids = rows.ids ?? generateIds(count);
   const cuts = checkIds(ids, { isGenerated: rows.ids === null, input, issues });
-  checkDirections(values, shape, issues);
+  checkDirections(rows, shape, issues);
   for (const vectors of named) checkNamedDirections(vectors, shape, issues);
   for (const column of multi) checkMultiDirections(column, shape, issues);
   const sparse = rows.sparse
@@ -99,7 +101,9 @@ function readBatch(input: BatchInput): ParsedRows {
   const documents = readDocuments(rows.metadata, count, input, issues);
   issues.throwAny();
   const metadata = packMetadata(documents, input.batch.body.bytes.length);
-  const batch = { count, ids, values, metadata: text, named, multi, sparse };
+  const { hasValues } = rows;
+  const patched = input.isPatch ? { hasValues, removed: NOTHING_REMOVED } : undefined;
+  const batch = { count, ids, values, metadata: text, named, multi, sparse, patched };
   return { batch, metadata, cuts, digest };
 }
 
@@ -165,10 +169,7 @@ function checkIds(
 ): number[] {
   const { isGenerated, issues } = options;
   const { shape, limits } = options.input;
-  const rowsMax = Math.min(
-    limits.batchRowsMax,
-    Math.max(1, Math.floor(WRITE_VALUE_BYTES_MAX / (4 * valuesPerRow(shape)))),
-  );
+  const rowsMax = writeRowsMax(shape, options.input);
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const isPlain = isGenerated || arePlain(text, offsets[0]!, offsets[offsets.length - 1]!);
   const cuts: number[] = [];
@@ -202,13 +203,18 @@ function arePlain(bytes: Uint8Array, start: number, end: number): boolean {
   return true;
 }
 
-function checkDirections(values: Float32Array, shape: CollectionShape, issues: BatchIssues): void {
+function checkDirections(
+  { values, hasValues }: Pick<VectorRows, 'values' | 'hasValues'>,
+  shape: CollectionShape,
+  issues: BatchIssues,
+): void {
   const unnamed = unnamedShape(shape);
   if (unnamed === null) return;
   const { dimension } = unnamed;
   for (let start = 0; start < values.length && !issues.isFull; start += dimension) {
-    const violation = checkDirection(values, start, unnamed);
-    if (violation !== null) issues.add(start / dimension, 'values', violation);
+    const row = start / dimension;
+    const violation = hasValues[row] === 0 ? null : checkDirection(values, start, unnamed);
+    if (violation !== null) issues.add(row, 'values', violation);
   }
 }
 

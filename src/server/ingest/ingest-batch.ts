@@ -29,6 +29,7 @@ export interface BatchOptions {
   readonly services: RouteServices;
   readonly shape: CollectionShape;
   readonly isKeyed: boolean;
+  readonly isPatch: boolean;
   readonly idColumn: string | undefined;
   readonly vectorColumn: string | undefined;
   /** Puts the vectors of texts into parsed rows, of which the first is this row of the stream. */
@@ -46,12 +47,13 @@ const createBodyPool = (countMax: number) =>
 
 export async function* lineBatches(
   body: AsyncIterable<Uint8Array>,
-  { services, shape, isKeyed, onBuffered, embed }: BatchOptions,
+  { services, shape, isKeyed, isPatch, onBuffered, embed }: BatchOptions,
 ): AsyncGenerator<IngestBatch, void, undefined> {
-  const { dimensionMax, embedCharactersMax, vectorIdBytesMax } = services.limits;
+  const { batchRowsMax, dimensionMax, embedCharactersMax, vectorIdBytesMax } = services.limits;
   const { metadataBytesMax, metadataDepthMax, sparseElementsMax } = services.limits;
   const { multiValuesMax, multiVectorsMax } = services.limits;
   const limits = {
+    batchRowsMax,
     dimensionMax,
     embedCharactersMax,
     metadataBytesMax,
@@ -67,7 +69,7 @@ export async function* lineBatches(
   for await (const lines of cutLines(body, onBuffered, (byteCount) => bodies.acquire(byteCount))) {
     const { firstRow, rowCount, bytes } = lines;
     const room = bodies.acquire(rowCount * valueBytes);
-    const input = { ...lines, room, isKeyed, shape, limits };
+    const input = { ...lines, room, isKeyed, isPatch, shape, limits };
     yield {
       firstRow,
       rowCount,
@@ -84,7 +86,7 @@ export async function* lineBatches(
 
 export async function* recordBatches(
   body: AsyncIterable<Uint8Array>,
-  { services, shape, isKeyed, idColumn, vectorColumn, onBuffered }: BatchOptions,
+  { services, shape, isKeyed, isPatch, idColumn, vectorColumn, onBuffered }: BatchOptions,
 ): AsyncGenerator<IngestBatch, void, undefined> {
   const { batchRowsMax, bodyBytesMax, metadataBytesMax, metadataDepthMax, vectorIdBytesMax } =
     services.limits;
@@ -112,12 +114,20 @@ export async function* recordBatches(
   const multiNames = Object.keys(shape.multiVectors ?? {});
   const hasUnnamed = shape.dimension !== undefined;
   const sparseNames = Object.keys(shape.sparseVectors ?? {});
-  const names = { idColumn, vectorColumn, hasUnnamed, vectorNames, multiNames, sparseNames };
+  const names = {
+    idColumn,
+    vectorColumn,
+    hasUnnamed,
+    vectorNames,
+    multiNames,
+    sparseNames,
+    isPatch,
+  };
   chooseVectorColumns(fields, names);
   for await (const batch of reader.batches()) {
     const { firstRow, rowCount } = batch;
     const byteCount = batch.body.bytes.length;
-    const input = { batch, idColumn, vectorColumn, isKeyed, shape, limits };
+    const input = { batch, idColumn, vectorColumn, isKeyed, isPatch, shape, limits };
     yield {
       firstRow,
       rowCount,

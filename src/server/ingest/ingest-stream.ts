@@ -53,6 +53,7 @@ export async function ingest(
     services,
     shape,
     isKeyed: idempotency !== undefined,
+    isPatch: mode === 'patch',
     idColumn,
     vectorColumn,
     onBuffered: (buffered) => reserve({ buffered }),

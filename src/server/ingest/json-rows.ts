@@ -17,7 +17,7 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject, Utf8Column, VectorShape } from '../../common/types.js';
+import type { JsonObject, PatchedRows, Utf8Column, VectorShape } from '../../common/types.js';
 import { cutName, describeUnknownName } from '../../common/unknown-name.js';
 import { type CollectionShape, unnamedShape, type WriteMode } from '../../database/api.js';
 import {
@@ -40,9 +40,9 @@ import {
   parseJson,
 } from './json-body.js';
 import { isBlank, type LineBatch } from './line-cutter.js';
-import { NamedReader } from './named-reader.js';
+import { NamedReader, Removed } from './named-reader.js';
 import { packMetadata } from './parsed-metadata.js';
-import { buffersOf, type ParsedRows, type RowText } from './parsed-rows.js';
+import { buffersOf, type ParsedRows, type RowText, writeRowsMax } from './parsed-rows.js';
 import {
   checkMetadata,
   checkText,
@@ -116,7 +116,7 @@ export function parseVectorsInput(input: VectorsInput, cut: CutVectors): ParsedB
   });
 }
 
-const MODES = ['upsert', 'insert', 'update'] as const satisfies readonly WriteMode[];
+const MODES = ['upsert', 'insert', 'update', 'patch'] as const satisfies readonly WriteMode[];
 const ROW_MEMBERS = [
   'id',
   'values',
@@ -134,6 +134,7 @@ const PATH_MEMBERS = [...ROW_MEMBERS, 'collection'];
 function readVectors(json: JsonBody, text: JsonText, input: VectorsInput): ParsedVectors {
   const issues: ValidationIssue[] = [];
   const hasPathId = input.pathId !== null;
+  const isPatch = json.mode === 'patch';
   const isArray = !hasPathId && Object.hasOwn(json, 'vectors') && !isOneRow(json, input.shape);
   const singleMembers = hasPathId ? PATH_MEMBERS : SINGLE_MEMBERS;
   checkMembers(json, isArray ? BATCH_MEMBERS : singleMembers, field, issues);
@@ -146,6 +147,7 @@ function readVectors(json: JsonBody, text: JsonText, input: VectorsInput): Parse
     byteCount: input.body.length,
     rowCount: rows.length,
     firstRow: isArray ? 0 : null,
+    isPatch,
     issues,
   });
   const scanner = new JsonScanner(text.bytes);
@@ -178,7 +180,8 @@ function readVectors(json: JsonBody, text: JsonText, input: VectorsInput): Parse
 /** Whether the body is one vector with its named vectors, which are an object by name. */
 function isOneRow(json: JsonBody, shape: CollectionShape | null): boolean {
   if (!isObject(json.vectors)) return false;
-  if (Object.hasOwn(json, 'values') || Object.hasOwn(json, 'embed')) return true;
+  if (['values', 'embed'].some((name) => Object.hasOwn(json, name))) return true;
+  if (json.mode === 'patch') return true;
   return shape !== null && unnamedShape(shape) === null;
 }
 
@@ -223,8 +226,9 @@ export interface LinesInput extends LineBatch {
   /** Memory for the values of the rows; null for none. */
   readonly room: Uint8Array | null;
   readonly isKeyed: boolean;
+  readonly isPatch: boolean;
   readonly shape: CollectionShape;
-  readonly limits: RowLimits;
+  readonly limits: RowLimits & Pick<Limits, 'batchRowsMax'>;
 }
 
 /** Lines of a stream, each a vector by the same rules as an element of `vectors` in a body. */
@@ -270,6 +274,7 @@ function readLines(input: LinesInput, text: JsonText): ParsedRows {
     pathId: null,
     issues,
     cuts,
+    writeRowsMax: writeRowsMax(input.shape, input),
   });
   const scanner = new JsonScanner(bytes);
   const bracketsCut = text.vectors === null ? 0 : 1;
@@ -334,13 +339,16 @@ interface RowsInput {
   /** Null when no collection is known yet: the one row may have any length then. */
   readonly shape: CollectionShape | null;
   readonly limits: RowLimits;
+  /** Whether rows change vectors that there are: they have what is new. */
+  readonly isPatch: boolean;
   /** Where issues are added. */
   readonly issues: ValidationIssue[];
   /**
    * Gets the rows that must not be written together with those before them, because an id comes
-   * again. Absent where a repeated id is an issue.
+   * again or the write is long enough. Absent where a repeated id is an issue.
    */
   readonly cuts?: number[];
+  readonly writeRowsMax?: number;
 }
 
 const NO_METADATA = Buffer.from('{}');
@@ -389,6 +397,9 @@ class RowReader {
   #idByteCount = 0;
   #ifSequences: Float64Array | undefined;
   #expiresAtMs: Float64Array | undefined;
+  /** Null where all rows have everything. */
+  readonly #patched: { readonly hasValues: Uint8Array; readonly removed: Removed } | null;
+  #writeStart = 0;
   readonly #named: NamedReader;
   readonly #sparse: SparseReader;
   hasGenerated = false;
@@ -398,8 +409,13 @@ class RowReader {
     this.#unnamed = input.shape === null ? null : unnamedShape(input.shape);
     this.#issues = input.issues;
     this.#spans = new Int32Array(2 * input.rowCount);
+    this.#patched = input.isPatch
+      ? { hasValues: new Uint8Array(input.rowCount), removed: new Removed(input.rowCount) }
+      : null;
+    const removed = this.#patched?.removed ?? null;
     this.#named = new NamedReader({
       shape: input.shape,
+      removed,
       rowCount: input.rowCount,
       limits: input.limits,
     });
@@ -407,6 +423,7 @@ class RowReader {
       shapes: input.shape === null ? null : (input.shape.sparseVectors ?? {}),
       rowCount: input.rowCount,
       elementsMax: input.limits.sparseElementsMax,
+      removed,
     });
     const valueCount = input.rowCount * (this.#unnamed?.dimension ?? 0);
     const { vectors } = input.text;
@@ -450,7 +467,12 @@ class RowReader {
   }
 
   #readId(row: number, sent: unknown): void {
-    const { pathId, limits } = this.#input;
+    const { pathId, limits, isPatch } = this.#input;
+    if (sent === undefined && isPatch) {
+      const detail = 'A patch names the vector that it changes; expected an id, found none.';
+      this.#report(row, ['id'], { code: 'invalid_request', detail });
+      return;
+    }
     const isGenerated = sent === undefined && pathId === null;
     const id = isGenerated ? generateId() : sent === undefined ? pathId : sent;
     const measured = measureId(id, limits.vectorIdBytesMax);
@@ -467,13 +489,16 @@ class RowReader {
     this.#idByteCount += measured;
     const text = id as string;
     this.ids.push(text);
-    if (this.#input.rowCount === 1) return;
+    const { rowCount, cuts, writeRowsMax: rowsMax } = this.#input;
+    if (rowCount === 1) return;
     const firstRow = this.#firstRowOf.get(text);
-    if (firstRow === undefined) {
-      this.#firstRowOf.set(text, row);
-    } else if (this.#input.cuts !== undefined) {
-      this.#input.cuts.push(row);
+    const isRepeated = firstRow !== undefined;
+    if (cuts !== undefined && (isRepeated || row - this.#writeStart === rowsMax)) {
+      cuts.push(row);
+      this.#writeStart = row;
       this.#firstRowOf.clear();
+      this.#firstRowOf.set(text, row);
+    } else if (!isRepeated) {
       this.#firstRowOf.set(text, row);
     } else {
       const detail = `Row ${firstRow} has the same id; a body writes each vector once.`;
@@ -503,7 +528,8 @@ class RowReader {
     const { shape, limits, text } = this.#input;
     const unnamed = this.#unnamed;
     // The caller knows later whether a vector is missing.
-    if (source === undefined) return unnamed === null ? null : NO_VALUES;
+    if (source === undefined) return unnamed === null || this.#patched ? null : NO_VALUES;
+    if (this.#patched !== null) this.#patched.hasValues[row] = 1;
     const cut = source === CUT && text.vectors !== null ? text.vectors.next() : null;
     if (unnamed !== null) {
       const start = row * unnamed.dimension;
@@ -524,6 +550,7 @@ class RowReader {
     }
     const violation = checkText(text, this.#input.limits);
     if (violation === null) this.#texts.push({ row, text: text as string });
+    if (this.#patched !== null) this.#patched.hasValues[row] = 1;
     return violation;
   }
 
@@ -568,10 +595,15 @@ class RowReader {
         expiresAtMs: this.#expiresAtMs,
         ...this.#named.build(),
         sparse: this.#sparse.build(),
+        patched: this.#patched === null ? undefined : this.#builtPatch(this.#patched),
       },
       metadata: packMetadata(this.#documents, this.#input.byteCount),
       texts: this.#texts.length === 0 ? undefined : this.#texts,
     };
+  }
+
+  #builtPatch({ hasValues, removed }: { hasValues: Uint8Array; removed: Removed }): PatchedRows {
+    return { hasValues, removed: removed.rows };
   }
 
   #writeIds({ offsets, bytes }: Utf8Column): void {

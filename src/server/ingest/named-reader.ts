@@ -21,11 +21,29 @@ interface NamedOptions {
   /** Of the collection; null when no collection is known yet: then there is one row, of any names. */
   readonly shape: CollectionShape | null;
   readonly rowCount: number;
+  /** Gets the vectors that are null; where there is none, they are as if they were absent. */
+  readonly removed: Removed | null;
   readonly limits: MultiLimits & { readonly dimensionMax: number };
 }
 
 /** Called with the members that lead to a value and with what is wrong with it. */
 type Report = (path: FieldPath, violation: Violation) => void;
+
+/** The vectors that rows of a patch remove, by name. */
+export class Removed {
+  readonly rows = new Map<string, Uint8Array>();
+  readonly #rowCount: number;
+
+  constructor(rowCount: number) {
+    this.#rowCount = rowCount;
+  }
+
+  add(row: number, name: string): void {
+    const rows = this.rows.get(name) ?? new Uint8Array(this.#rowCount);
+    rows[row] = 1;
+    this.rows.set(name, rows);
+  }
+}
 
 export class NamedReader {
   readonly #options: NamedOptions;
@@ -37,7 +55,7 @@ export class NamedReader {
     this.#options = options;
   }
 
-  /** `source`: the member `vectors` of a row as sent. A vector that is null is as if it were absent. */
+  /** `source`: the member `vectors` of a row as sent. */
   read(row: number, source: unknown, report: Report): void {
     if (!isObject(source)) {
       const detail = `Named vectors are an object of vectors by name; found ${describeKind(source)}.`;
@@ -45,12 +63,21 @@ export class NamedReader {
       return;
     }
     for (const [name, vector] of Object.entries(source)) {
-      if (vector === null) continue;
-      const violation = this.#readVector(row, name, vector);
+      const violation =
+        vector === null ? this.#readNull(row, name) : this.#readVector(row, name, vector);
       if (violation === null) continue;
       const { index, ...rest } = violation;
       report(['vectors', name, ...(index === undefined ? [] : [index])], rest);
     }
+  }
+
+  #readNull(row: number, name: string): MultiViolation | null {
+    const { shape, removed } = this.#options;
+    if (removed === null || shape === null) return null;
+    if (!Object.hasOwn({ ...shape.vectors, ...shape.multiVectors }, name))
+      return unknownName(shape);
+    removed.add(row, name);
+    return null;
   }
 
   #readVector(row: number, name: string, source: unknown): MultiViolation | null {

@@ -1,9 +1,11 @@
 // The rows of a body, or of a batch of a stream, as the task that parsed them returns them: columns
 // for the log and fields for the segment.
 
+import type { Limits } from '../../common/limits.js';
 import { multiRows } from '../../common/multi-column.js';
 import { sparseRows } from '../../common/sparse-column.js';
 import type { NamedVectors, Utf8Column, VectorBatch } from '../../common/types.js';
+import { type CollectionShape, valuesPerRow } from '../../database/api.js';
 import { arraysOf, fieldsOf, type ParsedMetadata } from './parsed-metadata.js';
 
 export interface ParsedRows {
@@ -21,6 +23,24 @@ export interface RowText {
   /** In the parsed batch. */
   readonly row: number;
   readonly text: string;
+}
+
+/** The values of one atomic write of a stream: enough to write at full speed, and little to hold in memory. */
+const WRITE_VALUE_BYTES_MAX = 8_000_000;
+/** A patch writes what its rows keep, too; of lists of values that can be a hundred times as much as it has. */
+const LISTS_PATCHED_MAX = 100;
+
+/** How many rows of a stream are one write at most. It depends on nothing that a write changes. */
+export function writeRowsMax(
+  shape: CollectionShape,
+  { isPatch, limits }: { isPatch: boolean; limits: Pick<Limits, 'batchRowsMax'> },
+): number {
+  const hasLists = (shape.multiVectors ?? shape.sparseVectors) !== undefined;
+  return Math.min(
+    limits.batchRowsMax,
+    Math.max(1, Math.floor(WRITE_VALUE_BYTES_MAX / (4 * valuesPerRow(shape)))),
+    isPatch && hasLists ? LISTS_PATCHED_MAX : limits.batchRowsMax,
+  );
 }
 
 /** The rows of one atomic write. */
@@ -46,6 +66,7 @@ export function toBatch(
   to = batch.count,
 ): VectorBatch {
   const { count, ids, values, metadata, ifSequences, expiresAtMs, named, multi, sparse } = batch;
+  const { patched } = batch;
   const dimension = values.length / count;
   return {
     count: to - from,
@@ -58,6 +79,12 @@ export function toBatch(
     named: named?.map((vectors) => namedRows(vectors, from, to)),
     sparse: sparse?.map((column) => sparseRows(column, from, to)),
     multi: multi?.map((column) => multiRows(column, from, to)),
+    patched: patched && {
+      hasValues: patched.hasValues.subarray(from, to),
+      removed: new Map(
+        Array.from(patched.removed, ([name, rows]) => [name, rows.subarray(from, to)]),
+      ),
+    },
   };
 }
 

@@ -7,6 +7,7 @@ import type { NamedSparse, SparseVector } from '../../common/types.js';
 import type { SparseShapes } from '../../database/api.js';
 import { describeKind } from './describe-kind.js';
 import { isObject } from './json-body.js';
+import type { Removed } from './named-reader.js';
 import { readSparse } from './sparse-rules.js';
 
 interface SparseOptions {
@@ -14,6 +15,8 @@ interface SparseOptions {
   readonly shapes: SparseShapes | null;
   readonly rowCount: number;
   readonly elementsMax: number;
+  /** See `NamedReader`. */
+  readonly removed: Removed | null;
 }
 
 /** Called with the members that lead to a value and with what is wrong with it. */
@@ -28,18 +31,22 @@ export class SparseReader {
     this.#options = options;
   }
 
-  /** `source`: the member `sparse_vectors` of a row as sent. A vector that is null is as if it were absent. */
+  /** `source`: the member `sparse_vectors` of a row as sent. */
   read(row: number, source: unknown, report: Report): void {
-    const { shapes, elementsMax } = this.#options;
+    const { shapes, elementsMax, removed } = this.#options;
     if (!isObject(source)) {
       const detail = `Sparse vectors are an object of vectors by name; found ${describeKind(source)}.`;
       report(['sparse_vectors'], { code: 'invalid_request', detail });
       return;
     }
     for (const [name, sent] of Object.entries(source)) {
-      if (sent === null) continue;
+      if (sent === null && removed === null) continue;
       if (shapes !== null && !Object.hasOwn(shapes, name)) {
         report(['sparse_vectors', name], unknownSparse(shapes));
+        continue;
+      }
+      if (sent === null) {
+        removed?.add(row, name);
         continue;
       }
       const vector = readSparse(sent, elementsMax);

@@ -6,7 +6,12 @@ import { holdsScopeOn } from '../../common/access.js';
 import { field, SagittaError, validationError } from '../../common/errors.js';
 import type { TextSettings } from '../../common/text-settings.js';
 import type { EmbeddingSource } from '../../common/types.js';
-import type { CollectionInput, CollectionRecord, NamedShapes } from '../../database/api.js';
+import type {
+  CollectionInput,
+  CollectionRecord,
+  NamedShapes,
+  VectorsChange,
+} from '../../database/api.js';
 import { consistencyOf } from '../cluster/consistency.js';
 import {
   completeRecord,
@@ -15,7 +20,7 @@ import {
   withRowsOf,
 } from '../cluster/elsewhere-records.js';
 import { applyIfNoneMatch, etagOf } from '../conditional.js';
-import { runWrite } from '../idempotency.js';
+import { bodyOf, runWrite } from '../idempotency.js';
 import { isObject, type JsonBody, type ParsedBody } from '../ingest/json-body.js';
 import { parseJsonBody, readJsonBody } from '../ingest/parse-request.js';
 import { validateBody } from '../ingest/validate.js';
@@ -123,6 +128,18 @@ function splitVectors(
   return { vectors: ofKind(false), multiVectors: ofKind(true) };
 }
 
+function toVectorsToAdd(
+  vectors: NonNullable<z.output<Schemas['collections']['update']>['vectors']>,
+): VectorsChange['vectors'] {
+  return Object.fromEntries(
+    Object.entries(vectors).map(([name, vector]) => {
+      if (vector === null) return [name, null];
+      const { dimension, metric, multi: isMulti = false } = vector;
+      return [name, { dimension, metric, isMulti }];
+    }),
+  );
+}
+
 function isEmpty(members: object = {}): boolean {
   return Object.keys(members).length === 0;
 }
@@ -222,7 +239,7 @@ function updateCollection(services: RouteServices): Route {
     audit: 'collection.update',
     tag: 'Collections',
     summary:
-      'Change the description, labels, time to live, schema, embedding or replication factor of a collection',
+      'Change the description, labels, time to live, schema, embedding or replication factor of a collection, or add and drop named vectors',
     access: { scope: 'collections:write', on: 'path' },
     body: collections.update,
     reply: collections.record,
@@ -235,10 +252,15 @@ function updateCollection(services: RouteServices): Route {
       'storage_full',
     ],
     async handle(request) {
-      const body = await readJsonBody(services, request, collections.update);
-      const { ttl_seconds, embedding, replication_factor, ...rest } = body;
+      const json = bodyOf(await parseJsonBody(services, request));
+      const body = validateBody(collections.update, json);
+      checkVectorNames('vectors', json.vectors);
+      checkVectorNames('sparse_vectors', json.sparse_vectors);
+      const { ttl_seconds, embedding, replication_factor, vectors, sparse_vectors, ...rest } = body;
       const change = {
         ...rest,
+        vectors: vectors && toVectorsToAdd(vectors),
+        sparseVectors: sparse_vectors,
         ttlSeconds: ttl_seconds,
         embedding: embedding && toSource(embedding),
         replicationFactor: replication_factor,

@@ -64,6 +64,8 @@ const WRITE_DESCRIPTION = `Takes \`{vectors: […]}\` or one vector, and writes 
 - \`application/x-ndjson\`: each line is a vector \`{id?, values or embed, vectors?, metadata?, if_sequence?, expires_at?}\`. A write consists of 1 000 lines or 4 MB, whichever comes first.
 - \`application/vnd.apache.arrow.stream\`: each record batch is one write, or several writes of at most 10 000 rows and 8 MB of vectors. The columns: \`id\` (text or integers; generated without it); \`values\`, \`vector\` or \`embedding\` (lists of numbers); \`vectors.<name>\` for each named vector, null in rows without it; \`sparse_vectors.<name>.indices\` and \`sparse_vectors.<name>.values\` for each sparse vector, lists of numbers, null or empty in rows without it; \`metadata\` (JSON text, structs or maps); each further column is a member of the metadata. Buffers may be compressed with LZ4 or Zstandard; a batch has at most \`body_bytes_max\`.
 
+With \`mode=patch\` a stream changes the vectors that it names: rows have an id and what is new, such as a named vector that was added to the collection. What is null in Arrow stays as it is, but for members of metadata.
+
 Each write of a stream is atomic. A new write begins where an id is repeated. \`committed_count\` in an error is the number of durable rows: all rows before that row, none after it. A stream that is sent again with the same \`Idempotency-Key\` continues where an earlier attempt ended.`;
 
 export function vectorWriteRoutes(services: RouteServices): Route[] {
@@ -86,7 +88,7 @@ function writeVectors(services: RouteServices): Route {
     path: '/collections/{id}/vectors',
     operationId: 'writeVectors',
     tag: 'Vectors',
-    summary: 'Insert, update or upsert vectors',
+    summary: 'Insert, update, upsert or patch vectors',
     access: { scope: 'vectors:write', on: 'path' },
     description: WRITE_DESCRIPTION,
     query: vectors.writeQuery,

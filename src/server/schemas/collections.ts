@@ -4,7 +4,8 @@ import { z } from 'zod';
 import type { Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
-import { DECLARED_TYPES, type DeclaredTypes, type VectorShape } from '../../common/types.js';
+import { DECLARED_TYPES, type DeclaredTypes } from '../../common/types.js';
+import { findSparseViolation, findVectorsViolation } from '../../database/vector-changes.js';
 import { EMBEDDING_NAME } from '../../platform/config.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { type BasicSchemas, count, deleted, page } from './basics.js';
@@ -98,35 +99,33 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     .min(1)
     .max(limits.dimensionMax)
     .meta({ description: 'The length of the vector.', examples: [384] });
+  const namedVector = z
+    .strictObject({
+      dimension,
+      metric: basics.metric.default('cosine'),
+      multi: z.boolean().optional().meta({
+        description:
+          'Whether a record has a list of vectors under this name, which `multi_vector` compares by MaxSim. For `cosine` and `dot`.',
+      }),
+    })
+    .refine(({ metric, multi }) => multi !== true || metric !== 'euclidean', {
+      error: 'Multi-vectors are compared by cosine or dot; found euclidean.',
+      path: ['metric'],
+    })
+    .meta({
+      id: 'NamedVectorInput',
+      description: 'What a named vector is to be.',
+      examples: [{ dimension: 384, metric: 'cosine' }],
+    });
   const vectors = z
-    .record(
-      basics.vectorName,
-      z
-        .strictObject({
-          dimension,
-          metric: basics.metric.default('cosine'),
-          multi: z.boolean().optional().meta({
-            description:
-              'Whether a record has a list of vectors under this name, which `multi_vector` compares by MaxSim. For `cosine` and `dot`.',
-          }),
-        })
-        .refine(({ metric, multi }) => multi !== true || metric !== 'euclidean', {
-          error: 'Multi-vectors are compared by cosine or dot; found euclidean.',
-          path: ['metric'],
-        })
-        .meta({
-          id: 'NamedVectorInput',
-          description: 'What a named vector is to be.',
-          examples: [{ dimension: 384, metric: 'cosine' }],
-        }),
-    )
+    .record(basics.vectorName, namedVector)
     .superRefine((value, context) => {
       const violation = findVectorsViolation(value, limits);
       if (violation === null) return;
       context.addIssue({ code: 'custom', message: violation.detail, params: { ...violation } });
     })
     .meta({
-      description: `Named vectors, beside or in place of the unnamed one: each record may have or lack each of them. At most ${limits.namedVectorsMax}, with at most ${limits.recordValuesMax} dimensions in all. They cannot be changed later.`,
+      description: `Named vectors, beside or in place of the unnamed one: each record may have or lack each of them. At most ${limits.namedVectorsMax}, with at most ${limits.recordValuesMax} dimensions in all. Others can be added later.`,
       examples: [{ title: { dimension: 384, metric: 'cosine' } }],
     });
   const sparseSettings = z
@@ -140,7 +139,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       context.addIssue({ code: 'custom', message: violation.detail, params: { ...violation } });
     })
     .meta({
-      description: `Sparse vectors, compared by the dot product: each record may have or lack each of them. Their settings are empty objects. At most ${limits.sparseVectorsMax}, with other names than those in \`vectors\`. They cannot be changed later.`,
+      description: `Sparse vectors, compared by the dot product: each record may have or lack each of them. Their settings are empty objects. At most ${limits.sparseVectorsMax}, with other names than those in \`vectors\`. Others can be added later.`,
       examples: [{ words: {} }],
     });
   const embedding = z
@@ -226,6 +225,21 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
           'How many nodes of a cluster hold the collection from now on; null for all of them. Nodes bring it in, or drop it, one after another. On a service that is alone it is stored, and has no effect.',
         examples: [3],
       }),
+      vectors: z
+        .record(basics.vectorName, namedVector.nullable())
+        .optional()
+        .meta({
+          description:
+            'Named vectors to add, and with null to drop, by name; the others stay. Records lack a vector that was added until a write brings it, such as one with `mode` `patch`. A vector that is dropped is gone from all records at once; its name is free.',
+          examples: [{ summary: { dimension: 384, metric: 'cosine' }, title: null }],
+        }),
+      sparse_vectors: z
+        .record(basics.vectorName, sparseSettings.nullable())
+        .optional()
+        .meta({
+          description: 'The same for sparse vectors.',
+          examples: [{ words: {} }],
+        }),
     })
     .meta({
       id: 'CollectionUpdate',
@@ -475,29 +489,6 @@ function findTypeNameViolation(type: unknown): Violation | null {
     detail: `A type is one of ${expected}; found ${found}.`,
     expected,
   };
-}
-
-function findVectorsViolation(
-  vectors: Readonly<Record<string, VectorShape>>,
-  limits: Limits,
-): Violation | null {
-  const { namedVectorsMax, recordValuesMax } = limits;
-  const named = Object.values(vectors);
-  if (named.length > namedVectorsMax) {
-    const detail = `Expected at most ${namedVectorsMax} named vectors; found ${named.length}.`;
-    return { code: 'limit_exceeded', detail, expected: namedVectorsMax, actual: named.length };
-  }
-  const total = named.reduce((sum, { dimension }) => sum + dimension, 0);
-  if (total <= recordValuesMax) return null;
-  const detail = `Expected at most ${recordValuesMax} dimensions in all named vectors; found ${total}.`;
-  return { code: 'limit_exceeded', detail, expected: recordValuesMax, actual: total };
-}
-
-function findSparseViolation(vectors: object, { sparseVectorsMax }: Limits): Violation | null {
-  const actual = Object.keys(vectors).length;
-  if (actual <= sparseVectorsMax) return null;
-  const detail = `Expected at most ${sparseVectorsMax} sparse vectors; found ${actual}.`;
-  return { code: 'limit_exceeded', detail, expected: sparseVectorsMax, actual };
 }
 
 /** A name means one vector wherever it is used. */

@@ -66,18 +66,20 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
   });
   const recordInput = z.strictObject(rowMembers).meta({
     id: 'RecordInput',
-    description: 'A record to write to a collection without the unnamed vector.',
+    description:
+      'A record to write to a collection without the unnamed vector, or with `patch` to any collection.',
     examples: [{ id: 'article-17', vectors: { title: [0.7, -0.2] } }],
   });
-  const writeMode = z.enum(['upsert', 'insert', 'update']).meta({
+  const writeMode = z.enum(['upsert', 'insert', 'update', 'patch']).meta({
     id: 'WriteMode',
     description:
-      '`upsert` writes every vector, `insert` rejects ids that exist (409), `update` rejects ids that do not exist (404).',
+      '`upsert` writes every vector, `insert` rejects ids that exist (409), `update` rejects ids that do not exist (404). So does `patch`, which changes what the vectors of the request have, and leaves the rest: `metadata` is a JSON merge patch, `vectors` and `sparse_vectors` are set by name, or removed with null, and `values` may be absent.',
     examples: ['upsert'],
   });
   const mode = writeMode.optional().meta({
     default: 'upsert',
-    description: 'Whether to write every vector, only new ones or only existing ones.',
+    description:
+      'Whether to write every vector, only new ones, only existing ones or parts of them.',
   });
   const write = z
     .union([
@@ -109,8 +111,9 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       }),
       z.strictObject({ ...recordInput.shape, mode, idempotency_key: idempotencyKey }).meta({
         id: 'RecordSingleWrite',
-        description: 'One record to write to a collection without the unnamed vector.',
-        examples: [{ id: 'article-17', vectors: { title: [0.7, -0.2] } }],
+        description:
+          'One record to write to a collection without the unnamed vector, or with `patch` to any collection.',
+        examples: [{ id: 'article-17', vectors: { title: [0.7, -0.2] }, mode: 'patch' }],
       }),
     ])
     .meta({

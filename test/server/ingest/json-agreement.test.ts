@@ -168,6 +168,7 @@ describe('a JSON body whose vectors are cut out', () => {
           firstLine: 7,
           rowCount,
           isKeyed: true,
+          isPatch: false,
           shape: SHAPE,
         };
         try {

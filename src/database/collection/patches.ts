@@ -1,0 +1,246 @@
+// Writes that change vectors: they read what is there, and write it again with what is new.
+
+import type { Clock } from '../../common/clock.js';
+import { field, rowField, SagittaError, validationError } from '../../common/errors.js';
+import type { Limits } from '../../common/limits.js';
+import { valuesOfRows } from '../../common/multi-column.js';
+import type { MultiVector, SparseVector, VectorBatch } from '../../common/types.js';
+import { decodeUtf8 } from '../../segment/shared-arrays.js';
+import type { VectorsToSet, WriteMode, WriteResult } from '../api.js';
+import type { Collection } from './collection.js';
+import { findTypeViolation } from './declared-types.js';
+import { NEVER } from './expiries.js';
+import { applyMergePatch } from './merge-patch.js';
+import { batchOfRows, type RowToWrite, vectorBytesOf } from './row-batch.js';
+import type { RowAddress } from './rows.js';
+import type { PendingIds, PreparedWrite, Write } from './writer.js';
+import {
+  type CommitTogether,
+  checkSequences,
+  checkWriteMode,
+  logged,
+  type RecordEncoding,
+  recordOf,
+  requireSequence,
+  writeVectors,
+} from './writes.js';
+
+interface RowChange {
+  /** JSON text of an object. */
+  readonly metadataPatch: string | undefined;
+  readonly values?: Float32Array | undefined;
+  /** Named vectors to set, or with null to remove. */
+  readonly vectors?: VectorsToSet | undefined;
+  /** The same for sparse vectors. */
+  readonly sparseVectors?: Readonly<Record<string, SparseVector | null>> | undefined;
+  /** NEVER for no expiry; undefined for the one that the vector has. */
+  readonly expiresAtMs?: number | undefined;
+}
+
+export interface VectorChange extends RowChange {
+  readonly ifVersion?: string | undefined;
+  readonly ifSequence?: number | undefined;
+}
+
+interface PatchServices {
+  readonly clock: Clock;
+  readonly limits: Limits;
+}
+
+/** Throws `vector_not_found`, `precondition_failed` and `invalid_metadata` when it is prepared. */
+export function patchVector(
+  collection: Collection,
+  id: string,
+  change: VectorChange,
+  services: PatchServices,
+): Write<{ sequence: number }> {
+  return {
+    // A patch reads the vector that it changes.
+    mayFollow: (pending) => !pending.has(id),
+    endsCommit: false,
+    prepare(sequence, pending) {
+      const address = collection.require(id);
+      const version = collection.version(address);
+      if (change.ifVersion !== undefined && change.ifVersion !== version) {
+        throw new SagittaError(
+          'precondition_failed',
+          `The vector "${id}" has version ${version}, the request expects ${change.ifVersion}; read it again.`,
+        );
+      }
+      requireSequence(id, address.segment.insertedSequence(address.row), change.ifSequence);
+      const rows = [patchedRow(collection, address, change, services.limits)];
+      return writtenAnew(collection, rows, { sequence }, { pending, clock: services.clock });
+    },
+  };
+}
+
+/** Writes a batch in any mode. */
+export function writeBatch(
+  collection: Collection,
+  batch: VectorBatch,
+  options: {
+    readonly mode: WriteMode;
+    readonly alsoCommit: CommitTogether<WriteResult> | undefined;
+  },
+  services: PatchServices & RecordEncoding,
+): Write<WriteResult> {
+  const { mode, alsoCommit } = options;
+  if (mode === 'patch') return patchVectors(collection, batch, services, alsoCommit);
+  return writeVectors(collection, batch, { mode, alsoCommit, ...services });
+}
+
+/**
+ * Changes the vectors that have the ids of the batch: rows give what is new. Throws `vector_not_found`,
+ * `precondition_failed`, `invalid_metadata` and `limit_exceeded` when it is prepared, with an issue for a row.
+ */
+function patchVectors(
+  collection: Collection,
+  batch: VectorBatch,
+  { clock, limits }: PatchServices,
+  alsoCommit: CommitTogether<WriteResult> | undefined,
+): Write<WriteResult> {
+  const { offsets, bytes } = batch.ids;
+  const ids = Array.from({ length: batch.count }, (_, row) =>
+    decodeUtf8(bytes, offsets[row]!, offsets[row + 1]!),
+  );
+  return {
+    mayFollow: (pending) => !ids.some((id) => pending.has(id)),
+    endsCommit: false,
+    prepare(sequence, pending) {
+      checkWriteMode(collection, batch, 'patch', pending);
+      checkSequences(collection, batch, ids, pending);
+      let byteCount = 0;
+      const rows = ids.map((id, row) => {
+        const address = collection.require(id);
+        const patched = inRow(row, () =>
+          patchedRow(collection, address, changeIn(batch, row), limits),
+        );
+        byteCount += vectorBytesOf(collection, address) + Buffer.byteLength(patched.metadata);
+        if (row > 0 && byteCount > limits.bodyBytesMax) throw tooLarge(row, limits);
+        return patched;
+      });
+      const result = { insertedCount: 0, updatedCount: rows.length, sequence };
+      return writtenAnew(collection, rows, result, { pending, clock, alsoCommit });
+    },
+  };
+}
+
+/** A row that was read, with what a change has made of it. */
+interface PatchedRow extends RowToWrite {
+  readonly expiresAtMs: number;
+}
+
+/** Throws `invalid_metadata`. */
+function patchedRow(
+  collection: Collection,
+  address: RowAddress,
+  { metadataPatch, values, vectors, sparseVectors, expiresAtMs }: RowChange,
+  limits: Limits,
+): PatchedRow {
+  const { segment, row } = address;
+  const before = segment.metadata(row);
+  const metadata =
+    metadataPatch === undefined ? before : applyMergePatch(before, metadataPatch, limits);
+  requireTypes(collection, metadata);
+  const kept = collection.valuesOf(address);
+  return {
+    id: segment.id(row),
+    metadata,
+    values: values ?? kept.values,
+    vectors: { ...kept.vectors, ...vectors },
+    sparseVectors: { ...kept.sparseVectors, ...sparseVectors },
+    expiresAtMs: expiresAtMs ?? collection.expiries.timeOf(address),
+  };
+}
+
+/** For metadata that a patch has made. Throws `invalid_metadata`. */
+function requireTypes({ definition }: Collection, metadata: string): void {
+  const violation =
+    definition.schema == null ? null : findTypeViolation(definition.schema, metadata);
+  if (violation === null) return;
+  const { members, detail, expected } = violation;
+  const location = field('metadata', ...members);
+  throw validationError([{ location, code: 'invalid_metadata', detail, expected }]);
+}
+
+function writtenAnew<Result extends { readonly sequence: number }>(
+  collection: Collection,
+  rows: readonly PatchedRow[],
+  result: Result,
+  options: {
+    readonly pending: PendingIds;
+    readonly clock: Clock;
+    readonly alsoCommit?: CommitTogether<Result> | undefined;
+  },
+): PreparedWrite<Result> {
+  const { pending, clock, alsoCommit } = options;
+  const { sequence } = result;
+  const record = recordOf(collection, batchOfRows(collection, rows), clock.now());
+  const ids = rows.map(({ id }) => id);
+  for (const id of ids) pending.set(id, sequence);
+  const expiresAtMs = Float64Array.from(rows, (row) => row.expiresAtMs);
+  const companion = collection.expiries.companionOf(
+    ids,
+    { ...record.batch, expiresAtMs },
+    { sequence, defaultMs: NEVER },
+  );
+  return logged(collection, result, record, { alsoCommit, companion });
+}
+
+const EMPTY_PATCH = '{}';
+
+/** What a row of a batch changes. */
+function changeIn(batch: VectorBatch, row: number): RowChange {
+  const { metadata, expiresAtMs, patched } = batch;
+  const text = decodeUtf8(metadata.bytes, metadata.offsets[row]!, metadata.offsets[row + 1]!);
+  const expiry = expiresAtMs?.[row] ?? Number.NaN;
+  const hasValues = batch.values.length > 0 && patched?.hasValues[row] !== 0;
+  const dimension = batch.values.length / batch.count;
+  const vectors: Record<string, Float32Array | MultiVector | null> = {};
+  const sparseVectors: Record<string, SparseVector | null> = {};
+  for (const [name, rows] of patched?.removed ?? []) {
+    if (rows[row] === 0) continue;
+    vectors[name] = null;
+    sparseVectors[name] = null;
+  }
+  for (const { name, dimension: length, values, presence } of batch.named ?? []) {
+    if (presence[row] === 1) vectors[name] = values.subarray(row * length, (row + 1) * length);
+  }
+  for (const { name, ...column } of batch.multi ?? []) {
+    const values = valuesOfRows(column, row, row + 1);
+    if (values.length > 0) vectors[name] = { dimension: column.dimension, values };
+  }
+  for (const { name, starts, indices, values } of batch.sparse ?? []) {
+    const [from, to] = [starts[row]!, starts[row + 1]!];
+    if (from === to) continue;
+    sparseVectors[name] = {
+      indices: indices.subarray(from, to),
+      values: values.subarray(from, to),
+    };
+  }
+  return {
+    metadataPatch: text === EMPTY_PATCH ? undefined : text,
+    values: hasValues ? batch.values.subarray(row * dimension, (row + 1) * dimension) : undefined,
+    vectors,
+    sparseVectors,
+    expiresAtMs: Number.isNaN(expiry) ? undefined : expiry,
+  };
+}
+
+/** The issues of an error are of the row then. */
+function inRow<Result>(row: number, run: () => Result): Result {
+  try {
+    return run();
+  } catch (error) {
+    if (!(error instanceof SagittaError) || error.issues.length === 0) throw error;
+    throw validationError(
+      error.issues.map((issue) => ({ ...issue, location: { ...issue.location, row } })),
+    );
+  }
+}
+
+function tooLarge(row: number, { bodyBytesMax }: Limits): SagittaError {
+  const detail = `With what they keep, the first ${row + 1} vectors have more than ${bodyBytesMax} bytes, as many as one write may have. Send fewer vectors at once.`;
+  const location = rowField(row);
+  return validationError([{ location, code: 'limit_exceeded', detail, expected: bodyBytesMax }]);
+}
