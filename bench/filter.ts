@@ -204,7 +204,7 @@ const lines: string[] = [];
 try {
   for (const { what, filter, keeps, isSlow } of PREDICATES) {
     if (!what.includes(args.only)) continue;
-    const node = parseFilter(filter, DEFAULT_LIMITS);
+    const node = parseFilter(filter, { limits: DEFAULT_LIMITS, hasText: true });
     const expected = documents.filter(keeps).length;
     const share = isSlow === true ? SLOW_SHARE : 1;
     const oneThread = await measure(expected, share, async () => oneByOne(node));

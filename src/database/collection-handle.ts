@@ -4,7 +4,6 @@
 import { assert } from '../common/errors.js';
 import type { EmbeddingSource, JsonObject, VectorBatch } from '../common/types.js';
 import type { FilterNode } from '../filter/filter-node.js';
-import { parseFilter } from '../filter/parse.js';
 import type { StoreOperation } from '../storage/store.js';
 import { runAggregate } from './aggregate/aggregate.js';
 import type {
@@ -460,6 +459,6 @@ async function selectPassing(
   filter: JsonObject,
   { filters, limits }: DatabaseServices,
 ): Promise<{ readonly node: FilterNode; readonly views: readonly SegmentView[] }> {
-  const node = parseFilter(filter, limits);
+  const node = collection.parseFilter(filter, limits);
   return { node, views: await filters.filter(collection.snapshot().views, node) };
 }

@@ -24,6 +24,13 @@ import { COMPLEMENTS, OPERATORS } from './operators.js';
 const FIELD_OPERATORS = [...Object.keys(OPERATORS), ...Object.keys(COMPLEMENTS), '$not'];
 const LOGICAL_OPERATORS = ['$and', '$or', '$not'];
 
+/** What decides which filters are valid. */
+export interface FilterContext {
+  readonly limits: Limits;
+  /** Whether the documents have an index of text, which conditions on words need. */
+  readonly hasText: boolean;
+}
+
 /**
  * Throws `invalid_filter` with issues under the field of the request at `path`. For the limit of nodes, a
  * node is an operator, a plain value or an empty filter; the depth is the number of `$and`, `$or` and
@@ -31,10 +38,10 @@ const LOGICAL_OPERATORS = ['$and', '$or', '$not'];
  */
 export function parseFilter(
   filter: JsonObject,
-  limits: Limits,
+  context: FilterContext,
   path: FieldPath = ['filter'],
 ): FilterNode {
-  const parser = new Parser(limits);
+  const parser = new Parser(context);
   const node = allOf(parser.parseFields(filter, { path, depth: 0 }));
   parser.issues.throwIssues();
   return node;
@@ -54,13 +61,15 @@ const CASES = ['sensitive', 'insensitive'];
 class Parser implements OperandContext {
   readonly limits: Limits;
   readonly issues = new IssueList();
+  readonly #hasText: boolean;
   #nodeCount = 0;
   #patternCount = 0;
   /** The number of `$elem_match` around the present condition. */
   #elementDepth = 0;
 
-  constructor(limits: Limits) {
+  constructor({ limits, hasText }: FilterContext) {
     this.limits = limits;
+    this.#hasText = hasText;
   }
 
   /** The conditions of a filter object, all of which must hold. */
@@ -128,6 +137,11 @@ class Parser implements OperandContext {
 
   /** The conditions on the indexed text. */
   #parseText(value: Json, position: Position): FilterNode[] {
+    if (!this.#hasText) {
+      const detail = `${TEXT_NAME} needs an index of text, which the collection does not have. Name the fields to search in "text" when a collection is created.`;
+      this.issues.add(position, { code: 'invalid_filter', detail });
+      return [];
+    }
     if (!isJsonObject(value) || Object.keys(value).length === 0) {
       this.issues.reportType(position, `${TEXT_NAME} takes`, 'an object with $match', value);
       return [];

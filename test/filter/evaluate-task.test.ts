@@ -34,7 +34,7 @@ function createCloningPool(threadCount = 2) {
   return { pool, inputs };
 }
 
-const node = (filter: JsonObject) => parseFilter(filter, DEFAULT_LIMITS);
+const node = (filter: JsonObject) => parseFilter(filter, { limits: DEFAULT_LIMITS, hasText: true });
 
 function largeView(rowCount: number): MetadataView {
   const kinds = new Uint8Array(new SharedArrayBuffer(rowCount)).fill(KIND.number);

@@ -27,7 +27,7 @@ const CASES: readonly Case[] = parseExactJson(
 
 for (const { says, filter, matches, misses } of CASES) {
   test(says, () => {
-    const node = parseFilter(filter, DEFAULT_LIMITS);
+    const node = parseFilter(filter, { limits: DEFAULT_LIMITS, hasText: true });
     const documents = [...matches, ...misses];
     const texts = documents.map(textOf);
     const view = viewOf(texts);
@@ -65,15 +65,18 @@ test('rows past the end of a column are missing, at every end of a column', () =
 test('no bit is set past the last row', () => {
   const view = viewOf(['{"a":1}', '{}', '{"a":2}']);
   for (const filter of [{}, { $not: { a: 1 } }, { a: null }, { b: null }]) {
-    const { words } = evaluateFilter(parseFilter(filter as JsonObject, DEFAULT_LIMITS), view);
+    const { words } = evaluateFilter(
+      parseFilter(filter as JsonObject, { limits: DEFAULT_LIMITS, hasText: true }),
+      view,
+    );
     assert.equal(words[0] >>> 3, 0, JSON.stringify(filter));
   }
 });
 
 test('every result is a new bitmap in shared memory', () => {
   const view = viewOf(['{}', '{}']);
-  const first = evaluateFilter(parseFilter({}, DEFAULT_LIMITS), view);
-  const second = evaluateFilter(parseFilter({}, DEFAULT_LIMITS), view);
+  const first = evaluateFilter(parseFilter({}, { limits: DEFAULT_LIMITS, hasText: true }), view);
+  const second = evaluateFilter(parseFilter({}, { limits: DEFAULT_LIMITS, hasText: true }), view);
   assert.ok(first.words.buffer instanceof SharedArrayBuffer);
   first.words[0] = 0;
   assert.equal(countBits(second), 2);
@@ -178,13 +181,13 @@ test('a stop ends the search of a dictionary', () => {
   const view = { ...viewOf([]), rowCount: 10_000, columns: new Map([['a', column]]) };
   let checkCount = 0;
   const isStopped = () => ++checkCount > 3;
-  const node = parseFilter({ a: { $regex: 'x' } }, DEFAULT_LIMITS);
+  const node = parseFilter({ a: { $regex: 'x' } }, { limits: DEFAULT_LIMITS, hasText: true });
   assert.equal(evaluateUntil(node, view, isStopped), null);
   assert.ok(checkCount < 10, `checked ${checkCount} times`);
 });
 
 function run(filter: JsonObject, view: MetadataView): Bitmap {
-  return evaluateFilter(parseFilter(filter, DEFAULT_LIMITS), view);
+  return evaluateFilter(parseFilter(filter, { limits: DEFAULT_LIMITS, hasText: true }), view);
 }
 
 function assertRows(view: MetadataView, filter: JsonObject, expected: (row: number) => boolean) {

@@ -7,7 +7,8 @@ import type { JsonObject } from '../../src/common/types.js';
 import { filterText } from '../../src/filter/filter-node.js';
 import { parseFilter } from '../../src/filter/parse.js';
 
-const textFor = (filter: JsonObject) => filterText(parseFilter(filter, DEFAULT_LIMITS));
+const textFor = (filter: JsonObject) =>
+  filterText(parseFilter(filter, { limits: DEFAULT_LIMITS, hasText: true }));
 
 test('filters that differ in order and repetition have equal texts', () => {
   const text = textFor({ a: 1, b: { $gt: 2, $lt: 9 } });

@@ -10,7 +10,10 @@ import { parseFilter } from '../../src/filter/parse.js';
 import { placeOf } from '../support/issues.js';
 
 const parse = (filter: Json, limits: Partial<Limits> = {}) =>
-  parseFilter(filter as JsonObject, { ...DEFAULT_LIMITS, ...limits });
+  parseFilter(filter as JsonObject, {
+    limits: { ...DEFAULT_LIMITS, ...limits },
+    hasText: true,
+  });
 
 function findings(filter: Json, limits: Partial<Limits> = {}): readonly ValidationIssue[] {
   try {

@@ -54,7 +54,7 @@ for (const hasGarbage of [false, true]) {
       });
       const view = viewOf(documents.map(textOf), { hasGarbage, withoutColumns });
       for (const filter of FILTERS) {
-        const node = parseFilter(filter, DEFAULT_LIMITS);
+        const node = parseFilter(filter, { limits: DEFAULT_LIMITS, hasText: true });
         const whole = evaluateFilter(node, view);
         for (const from of [0, 32, 64, 96, 128]) {
           const later = evaluateFilter(node, sliceView(view, from, filterPaths(node)));

@@ -2,7 +2,6 @@
 // parallel, and merged; every result is exact and independent of segments, threads and their order.
 
 import type { JsonObject } from '../../common/types.js';
-import { parseFilter } from '../../filter/parse.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
@@ -41,12 +40,13 @@ export async function runAggregate(
   await reachSequence(collection, request.minSequence ?? 0, signal);
   const view = new SnapshotView(collection, () => collections.isServing(collection));
   try {
-    const node = request.filter === undefined ? null : parseFilter(request.filter, limits);
+    const node =
+      request.filter === undefined ? null : collection.parseFilter(request.filter, limits);
     const startedAtMs = performance.now();
     const all = view.snapshot().views;
     const views = await filters.filter(all, node, signal);
     const ownViews = await viewsOfFacets(request.facets, request.filter, (filter) =>
-      filters.filter(all, filter && parseFilter(filter, limits), signal),
+      filters.filter(all, filter && collection.parseFilter(filter, limits), signal),
     );
     const aggregations = await aggregateViews(pool, views, request, signal, ownViews);
     observer.aggregated(performance.now() - startedAtMs);

@@ -6,7 +6,6 @@ import { KIND, type MetadataColumn } from '../../common/columns.js';
 import { flattenMetadata } from '../../common/metadata-path.js';
 import type { JsonNumber, JsonObject, Utf8Column } from '../../common/types.js';
 import { EMPTY_COLUMN } from '../../filter/column-test.js';
-import { parseFilter } from '../../filter/parse.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { decodeUtf8 } from '../../segment/shared-arrays.js';
 import type { Collection } from '../collection/collection.js';
@@ -37,7 +36,8 @@ export async function runSchema(
   const { limit = limits.pageLimitDefault, after = null } = request;
   const view = new SnapshotView(collection, () => collections.isServing(collection));
   try {
-    const node = request.filter === undefined ? null : parseFilter(request.filter, limits);
+    const node =
+      request.filter === undefined ? null : collection.parseFilter(request.filter, limits);
     const filtered = await filters.filter(view.snapshot().views, node, signal);
     const views = filtered.filter(({ visibleCount }) => visibleCount > 0);
     const candidates = await findPaths(pool, views, { after, countMax: limit + 1 }, signal);

@@ -2,13 +2,12 @@
 // snapshot of each. Rows are searched in groups: one group ahead of the reader, and no further.
 
 import { hasBit } from '../../common/bitmap.js';
-import { field, type SagittaError, validationError } from '../../common/errors.js';
+import { type FieldPath, field, type SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, Metric, VectorShape } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import type { SearchHits } from '../../engine/core/engine.js';
 import type { FilterNode } from '../../filter/filter-node.js';
-import { parseFilter } from '../../filter/parse.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import type { Segment } from '../../segment/segment.js';
 import type { Collection } from '../collection/collection.js';
@@ -128,8 +127,8 @@ export async function runJoin(
   checkRequest(request, limits);
   if (request.unorderedPairs) checkUnordered(request, searched === collection);
   checkDimensions(shape, withShape, searched.definition.id);
-  const filter = parseOptional('filter', request.filter, limits);
-  const withFilter = parseOptional('with_filter', request.withFilter, limits);
+  const filter = parseOptional(collection, request.filter, limits, ['filter']);
+  const withFilter = parseOptional(searched, request.withFilter, limits, ['with_filter']);
   const snapshot = collection.snapshot();
   const withSnapshot = searched === collection ? snapshot : searched.snapshot();
   const [passing, withPassing] = await Promise.all([
@@ -273,11 +272,12 @@ export function unloadGone(
 }
 
 function parseOptional(
-  name: string,
+  collection: Collection,
   filter: JsonObject | undefined,
   limits: Limits,
+  path: FieldPath,
 ): FilterNode | null {
-  return filter === undefined ? null : parseFilter(filter, limits, [name]);
+  return filter === undefined ? null : collection.parseFilter(filter, limits, path);
 }
 
 function checkRequest({ topK, scoreThreshold }: JoinRequest, { topKMax }: Limits): void {

@@ -22,7 +22,6 @@ import type {
   Utf8Column,
   VectorBlock,
 } from '../../common/types.js';
-import { parseFilter } from '../../filter/parse.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { elementBytes } from '../../segment/sparse-field.js';
 import type { NamedShapes } from '../api.js';
@@ -153,7 +152,8 @@ export async function runScan(
   { filters, limits, pool, scanStats }: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<Scan> {
-  const filter = request.filter === undefined ? null : parseFilter(request.filter, limits);
+  const filter =
+    request.filter === undefined ? null : collection.parseFilter(request.filter, limits);
   const snapshot = collection.snapshot();
   const passing = await filters.filter(snapshot.views, filter, signal);
   const { sample } = request;

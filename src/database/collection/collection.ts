@@ -3,9 +3,17 @@
 // the writer and are visible when their promise resolves.
 
 import type { Clock } from '../../common/clock.js';
-import { type IssueLocation, SagittaError, validationError } from '../../common/errors.js';
+import {
+  type FieldPath,
+  type IssueLocation,
+  SagittaError,
+  validationError,
+} from '../../common/errors.js';
+import type { Limits } from '../../common/limits.js';
 import { Milestones } from '../../common/milestones.js';
-import type { VectorShape } from '../../common/types.js';
+import type { JsonObject, VectorShape } from '../../common/types.js';
+import type { FilterNode } from '../../filter/filter-node.js';
+import { parseFilter } from '../../filter/parse.js';
 import type { Segment } from '../../segment/segment.js';
 import type { CommitLog } from '../../storage/commit-log.js';
 import type { Store } from '../../storage/store.js';
@@ -316,6 +324,11 @@ export class Collection {
   multiShapeOf(name: string | null): VectorShape | undefined {
     const { multiVectors = {} } = this.#definition;
     return name !== null && Object.hasOwn(multiVectors, name) ? multiVectors[name] : undefined;
+  }
+
+  /** Throws `invalid_filter` with issues under the field of the request at `path`, by default `filter`. */
+  parseFilter(filter: JsonObject, limits: Limits, path?: FieldPath): FilterNode {
+    return parseFilter(filter, { limits, hasText: this.#definition.text !== undefined }, path);
   }
 
   /** The version of the vector in this row: its inserted sequence is different for every write. */

@@ -5,7 +5,6 @@
 import { field, SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { DeclaredTypes, VectorBatch } from '../../common/types.js';
-import { parseFilter } from '../../filter/parse.js';
 import type { MetadataChange, UpdateResult, VectorSelection } from '../api.js';
 import type { DatabaseServices } from '../database-services.js';
 import type { Collection } from './collection.js';
@@ -72,7 +71,8 @@ function rowSelector(
     const ids = [...new Set(selection.ids)];
     return async () => ids.map((id) => collection.find(id)).filter((found) => found !== undefined);
   }
-  const filter = selection.kind === 'filter' ? parseFilter(selection.filter, limits) : null;
+  const filter =
+    selection.kind === 'filter' ? collection.parseFilter(selection.filter, limits) : null;
   return async () => rowsOf(await filters.filter(collection.snapshot().views, filter));
 }
 

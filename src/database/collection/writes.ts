@@ -15,7 +15,6 @@ import type { Limits } from '../../common/limits.js';
 import type { Utf8Column, VectorBatch } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
 import type { FilterNode } from '../../filter/filter-node.js';
-import { parseFilter } from '../../filter/parse.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import {
   encodeLogRecord,
@@ -264,7 +263,7 @@ export function deleteSelected(
     case 'ids':
       return deleteIds(collection, selection.ids, options);
     case 'filter': {
-      const filter = parseFilter(selection.filter, options.limits);
+      const filter = collection.parseFilter(selection.filter, options.limits);
       return deleteMatching(collection, filter, options);
     }
     case 'all':

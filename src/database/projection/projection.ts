@@ -5,7 +5,6 @@ import { field, validationError } from '../../common/errors.js';
 import type { JsonObject, Metric, Utf8Column } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import { distanceOf, type SearchHits } from '../../engine/core/engine.js';
-import { parseFilter } from '../../filter/parse.js';
 import { unloadGone } from '../bulk/join.js';
 import {
   type Group,
@@ -103,7 +102,8 @@ export async function runProjection(
   const { using = null, dimensions, neighborCount } = request;
   const { dimension, metric } = collection.shapeOf(using, field('using'));
   checkDimension(dimension, limits.projectionDimensionMax);
-  const filter = request.filter === undefined ? null : parseFilter(request.filter, limits);
+  const filter =
+    request.filter === undefined ? null : collection.parseFilter(request.filter, limits);
   const snapshot = collection.snapshot();
   const passing = await filters.filter(snapshot.views, filter, signal);
   const having = using === null ? passing : viewsOfNamed(passing, using);

@@ -84,8 +84,8 @@ interface Evaluation {
 /** Answers conditions on words by an index of text. */
 export interface WordsColumns {
   /**
-   * The view of a segment with a column for each `$match` of the filter. Rejects with `invalid_filter` if
-   * its collection has no text.
+   * The view of a segment, whose collection has text, with a column for each `$match` of the filter. Rejects with
+   * `collection_not_found` when the collection is gone.
    */
   addColumns(
     node: FilterNode,

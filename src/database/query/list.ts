@@ -6,7 +6,6 @@ import { nextSetBit, setBitAfter } from '../../common/bitmap.js';
 import { field, validationError } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
 import type { FilterNode } from '../../filter/filter-node.js';
-import { parseFilter } from '../../filter/parse.js';
 import type { ListReply, ListRequest, VectorRecord } from '../api.js';
 import type { Collection } from '../collection/collection.js';
 import type { IncludeMetadata } from '../collection/selected-metadata.js';
@@ -76,7 +75,7 @@ async function findPage(
     request.cursor === undefined
       ? planFirstPage(collection, request, services)
       : planNextPage(collection, request, request.cursor, services);
-  const filter = plan.filter === null ? null : parseFilter(plan.filter, services.limits);
+  const filter = plan.filter === null ? null : collection.parseFilter(plan.filter, services.limits);
   const { views } = collection.snapshot(plan.sequence);
   const { found, total } = await findRows(collection, plan, { views, filter }, services);
   const page = found.slice(0, plan.limit);

@@ -6,7 +6,6 @@ import { stringifyExactJson } from '../../common/exact-json.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, SparseVector } from '../../common/types.js';
 import type { FilterNode } from '../../filter/filter-node.js';
-import { parseFilter } from '../../filter/parse.js';
 import type { AggregationRequest } from '../aggregate/aggregate-api.js';
 import type { Collection } from '../collection/collection.js';
 import type { IncludeMetadata } from '../collection/selected-metadata.js';
@@ -104,13 +103,13 @@ export interface PlanContext extends RankingContext {
 }
 
 /** Throws `invalid_filter` at the path of the filter. Equal filters get the same node, which is then evaluated once. */
-export function createFilterParser(limits: Limits) {
+export function createFilterParser(collection: Collection, limits: Limits) {
   const byText = new Map<string, FilterNode>();
   return (filter: JsonObject, path: FieldPath): FilterNode => {
     const text = stringifyExactJson(filter);
     let node = byText.get(text);
     if (node === undefined) {
-      node = parseFilter(filter, limits, path);
+      node = collection.parseFilter(filter, limits, path);
       byText.set(text, node);
     }
     return node;

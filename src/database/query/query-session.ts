@@ -67,7 +67,7 @@ export async function openSession(
       return collection.multiShapeOf(name) ?? collection.shapeOf(name, field('using'));
     },
     prepare(requests, firstIndex = 0): readonly PreparedQueries[] {
-      const parseFilter = createFilterParser(limits);
+      const parseFilter = createFilterParser(collection, limits);
       const plans = planAll(view, requests, firstIndex, {
         observer,
         plan: { limits, sealer, now: clock.now(), parseFilter },

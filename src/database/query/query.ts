@@ -3,7 +3,6 @@
 
 import { assert } from '../../common/errors.js';
 import { distanceOf, type SearchHits, type SearchQuery } from '../../engine/core/engine.js';
-import { parseFilter } from '../../filter/parse.js';
 import { aggregateViews, viewsOfFacets } from '../aggregate/aggregate.js';
 import type { Aggregations } from '../aggregate/aggregate-api.js';
 import { finite } from '../aggregate/row-set.js';
@@ -70,7 +69,7 @@ export async function runQuery(
       limits,
       sealer,
       now: clock.now(),
-      parseFilter: createFilterParser(limits),
+      parseFilter: createFilterParser(collection, limits),
     });
     view.pin(plan.sequence);
     reserve?.(matchBytesOf(plan, rowSizesOf(collection)));
@@ -193,7 +192,7 @@ async function aggregateAll(
       const views = excluded[i]!.reduce(withoutRow, opened[i]!.views);
       // What the query ranks without conditions on the path of a facet.
       const ownViews = await viewsOfFacets(aggregation?.facets, plan.filter, async (filter) => {
-        const filterNode = filter && parseFilter(filter, limits);
+        const filterNode = filter && view.collection.parseFilter(filter, limits);
         const [own] = await openPlans(view, [{ ...plan, filter, filterNode }], services, signal);
         return excluded[i]!.reduce(withoutRow, own!.views);
       });

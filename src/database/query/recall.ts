@@ -8,7 +8,6 @@ import { field } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
 import type { BlockView, SearchQuery } from '../../engine/core/engine.js';
 import type { FilterNode } from '../../filter/filter-node.js';
-import { parseFilter } from '../../filter/parse.js';
 import type { Collection } from '../collection/collection.js';
 import type { RowAddress } from '../collection/rows.js';
 import type { SegmentView } from '../collection/snapshot.js';
@@ -42,7 +41,7 @@ export async function runRecall(
       collection.checkQueryVector(vector, { ...shape, metric, using }, field('vectors', i));
     }
     const { filter = null } = request;
-    const filterNode = filter && parseFilter(filter, services.limits);
+    const filterNode = filter && collection.parseFilter(filter, services.limits);
     const chosen = { filter, filterNode, using };
     const recalls: number[] = [];
     const queries = vectors.map((vector, i): GradedQuery => {

@@ -16,7 +16,6 @@ import { stringifyExactJson } from '../../common/exact-json.js';
 import { countBefore } from '../../engine/core/count-before.js';
 import type { BlockView, Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import { allOf } from '../../filter/filter-node.js';
-import { parseFilter } from '../../filter/parse.js';
 import type { Segment } from '../../segment/segment.js';
 import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView, type Snapshot } from '../collection/snapshot.js';
@@ -546,7 +545,7 @@ async function inSnapshot<Result>(
     const { views } = view.snapshot(sequence);
     const open = async ({ scoring, column, filters }: RankedRows) => {
       if (columnIn(collection, scoring) !== column) throw unknownColumn(collection, scoring);
-      const children = filters.map((filter) => parseFilter(filter, services.limits));
+      const children = filters.map((filter) => collection.parseFilter(filter, services.limits));
       const node = children.length === 0 ? null : allOf(children);
       const passing = await services.filters.filter(views, node, signal);
       return searchTarget(viewsScoredBy(scoring, passing));

@@ -3,7 +3,7 @@
 
 import { type Bitmap, nextSetBit } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn, type MetadataView } from '../../common/columns.js';
-import { field, validationError } from '../../common/errors.js';
+import { SagittaError } from '../../common/errors.js';
 import type { TextSettings } from '../../common/text-settings.js';
 import { EMPTY_COLUMN } from '../../filter/column-test.js';
 import { type FilterNode, filterTests } from '../../filter/filter-node.js';
@@ -12,7 +12,7 @@ import { matchTerms } from '../../text/text-match.js';
 import { termsOf } from '../../text/text-search.js';
 import type { WordsColumns } from './filter-cache.js';
 
-/** @param settingsOf those of the collection of a segment; undefined if it has no text. */
+/** @param settingsOf those of the collection of a segment, which has text; undefined if it was deleted. */
 export function createWordsColumns(
   textIndexes: TextIndexes,
   settingsOf: (segmentKey: string) => TextSettings | undefined,
@@ -20,7 +20,8 @@ export function createWordsColumns(
   return {
     async addColumns(node, segment, view): Promise<MetadataView> {
       const settings = settingsOf(segment.key);
-      if (settings === undefined) throw withoutText();
+      // A filter on words is valid only where there is text: the collection is gone.
+      if (settings === undefined) throw deletedMeanwhile();
       const { rowCount } = view;
       const indexed = { segment, metadata: view, rowCount };
       const parts = await textIndexes.partsOf(indexed, settings);
@@ -52,8 +53,9 @@ function columnOf(matching: Bitmap): MetadataColumn {
   return { ...EMPTY_COLUMN, kinds };
 }
 
-function withoutText() {
-  const detail =
-    '$match needs an index of text, which the collection does not have. Name the fields to search in "text" when a collection is created.';
-  return validationError([{ location: field('filter'), code: 'invalid_filter', detail }]);
+function deletedMeanwhile(): SagittaError {
+  return new SagittaError(
+    'collection_not_found',
+    'The collection was deleted while the request was answered.',
+  );
 }

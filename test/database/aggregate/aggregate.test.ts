@@ -167,7 +167,7 @@ test('facets and stats of random metadata are those of brute force', async () =>
       const collection = database.collection('c');
       checkReply(await collection.aggregate(REQUEST), live);
       for (const filter of [{ kind: 'x' }, { price: { $gte: 1 } }, { tags: 'none' }]) {
-        const node = parseFilter(filter, DEFAULT_LIMITS);
+        const node = parseFilter(filter, { limits: DEFAULT_LIMITS, hasText: true });
         const matching = live.filter((document) => matchesDocument(node, document));
         checkReply(await collection.aggregate({ ...REQUEST, filter }), matching);
         const query = { vector: Float32Array.of(1), topK: 1, filter, ...REQUEST };

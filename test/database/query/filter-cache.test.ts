@@ -2,7 +2,7 @@
 // readers; a bound; and results that never change.
 
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { describe, it, test } from 'node:test';
 import { hasBit } from '../../../src/common/bitmap.js';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { silentLogger } from '../../../src/common/logger.js';
@@ -10,6 +10,7 @@ import type { JsonObject } from '../../../src/common/types.js';
 import { takeSnapshot } from '../../../src/database/collection/snapshot.js';
 import { Database } from '../../../src/database/database.js';
 import { FilterCache, type FilterTarget } from '../../../src/database/query/filter-cache.js';
+import { createWordsColumns } from '../../../src/database/query/words-columns.js';
 import { createReferenceEngine } from '../../../src/engine/core/reference-engine.js';
 import type { FilterInput } from '../../../src/filter/evaluate-task.js';
 import { matchesDocument } from '../../../src/filter/operators.js';
@@ -17,6 +18,7 @@ import { parseFilter } from '../../../src/filter/parse.js';
 import { createInlinePool, type Task, type WorkerPool } from '../../../src/platform/pool.js';
 import { Segment } from '../../../src/segment/segment.js';
 import { createMemoryState, createMemoryStore } from '../../../src/storage/memory-store.js';
+import type { TextIndexes } from '../../../src/text/text-index.js';
 import { utf8Of, viewOf } from '../../filter/view-of.js';
 import { IS_NIGHTLY } from '../../support/nightly.js';
 import { batchOf, createRandom, createTestClock, openDatabase, testSeed } from '../harness.js';
@@ -24,7 +26,7 @@ import { batchOf, createRandom, createTestClock, openDatabase, testSeed } from '
 const SEED = testSeed();
 const STEPS = IS_NIGHTLY ? 250 : 100;
 
-const node = (filter: JsonObject) => parseFilter(filter, DEFAULT_LIMITS);
+const node = (filter: JsonObject) => parseFilter(filter, { limits: DEFAULT_LIMITS, hasText: true });
 
 function createCache(options: { pool?: WorkerPool; bytesMax?: number } = {}): FilterCache {
   return new FilterCache({ pool: createInlinePool(), bytesMax: 1 << 20, ...options });
@@ -423,3 +425,14 @@ function createHeldPool() {
 }
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+test('a filter on words finds no collection when it was deleted meanwhile', async () => {
+  const words = createWordsColumns({} as TextIndexes, () => undefined);
+  const cache = new FilterCache({ pool: createInlinePool(), bytesMax: 0, words });
+  const view = viewOf(['{}']);
+  const segment = { key: 'gone/1' };
+  const target = { segment, metadata: view, rowCount: 1, rows: null, visibleCount: 1 };
+  await assert.rejects(cache.filter([target], node({ $text: { $match: 'x' } })), {
+    code: 'collection_not_found',
+  });
+});

@@ -306,11 +306,10 @@ describe('a text query', () => {
     const filter = { $text: { $match: 'a' } };
     const vector = Float32Array.of(1, 0);
     const plain = database.collection('plain');
-    await plain.write(batchOf([{ id: 'a', values: [1, 0], metadata: '{}' }]), { mode: 'insert' });
     assert.deepEqual(await rejects(plain, { vector, filter }), [
       'invalid_filter',
-      'filter',
-      '$match needs an index of text, which the collection does not have. Name the fields to search in "text" when a collection is created.',
+      'filter.$text',
+      '$text needs an index of text, which the collection does not have. Name the fields to search in "text" when a collection is created.',
     ]);
     assert.deepEqual((await rejects(collection, { text, metric: 'dot' })).slice(0, 2), [
       'invalid_request',
