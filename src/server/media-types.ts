@@ -73,6 +73,13 @@ export function chooseEncoding<Encoding extends string>(
   return (weightOf('identity') ?? 0) > bestWeight ? null : best;
 }
 
+/** Whether a client takes a reply in no other form than a compressed one: `gzip, identity;q=0`. */
+export function refusesIdentity(accept: string | undefined): boolean {
+  const ranges = (accept ?? '').split(',').map(readRange);
+  const weightOf = (name: string) => ranges.find(({ type }) => type === name)?.weight;
+  return (weightOf('identity') ?? weightOf('*')) === 0;
+}
+
 /** An invalid weight counts as 1, since a reply is more useful than an error. */
 function readRange(text: string): Range {
   const [type = '', ...parameters] = text.split(';').map((part) => part.trim().toLowerCase());

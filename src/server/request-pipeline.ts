@@ -22,6 +22,7 @@ import { NOBODY } from '../common/access.js';
 import { assert, collectionNotFound, overloadedError, SagittaError } from '../common/errors.js';
 import { PREPARATION_HEADER } from '../common/preparation.js';
 import { ElsewhereError } from '../database/elsewhere.js';
+import { isLoopback } from '../platform/config.js';
 import { authorizeRoute } from './auth/authorization.js';
 import { consistencyOf } from './cluster/consistency.js';
 import { OwnedElsewhere } from './cluster/forwarding.js';
@@ -44,7 +45,13 @@ import type { EventLoopDelay } from './limits/event-loop-monitor.js';
 import { type Pressure, shareHolder } from './limits/memory-budget.js';
 import { type RateKind, RateLimiter, rateKindOf } from './limits/rate-limit.js';
 import { OPERATIONAL_HEADROOM_BYTES, ReplyAdmission } from './limits/reply-admission.js';
-import { chooseEncoding, chooseType, JSON_TYPE, notAcceptableError } from './media-types.js';
+import {
+  chooseEncoding,
+  chooseType,
+  JSON_TYPE,
+  notAcceptableError,
+  refusesIdentity,
+} from './media-types.js';
 import { BODY_LAYOUT, pathOf, problemContextOf, problemReply } from './problem.js';
 import { begin, isStream, type ReplyChunks, toReadable } from './replies/reply-stream.js';
 import { collectionOf, NO_QUERY, RequestContext } from './request-context.js';
@@ -616,7 +623,18 @@ export class RequestPipeline {
 function replyEncoding(request: FastifyRequest, { headers }: RouteReply): Encoding | null {
   if (request.forwarded != null || headers['content-encoding'] !== undefined) return null;
   if (!isCompressible(headers['content-type'])) return null;
-  return chooseEncoding(request.headers['accept-encoding'], ENCODINGS);
+  const { 'accept-encoding': accept } = request.headers;
+  if (isOnThisMachine(request) && !refusesIdentity(accept)) return null;
+  return chooseEncoding(accept, ENCODINGS);
+}
+
+/**
+ * Whether the client is on this machine, where bytes cost less time than their compression. HTTP libraries ask for
+ * compression without knowing that. A proxy on this machine says for whom it asks.
+ */
+function isOnThisMachine({ ip, headers }: FastifyRequest): boolean {
+  const forwarded = headers.forwarded ?? headers['x-forwarded-for'] ?? headers.via;
+  return forwarded === undefined && isLoopback(ip);
 }
 
 /** Proxies and caches read what Node lets pass in several ways. Throws `invalid_request`. */

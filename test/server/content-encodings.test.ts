@@ -23,8 +23,15 @@ after(() => service.close());
 const post = (body: Uint8Array, headers: Readonly<Record<string, string>> = GZIP) =>
   service.call('POST', VECTORS, { body, headers });
 
-async function get(url: string, headers: Readonly<Record<string, string>> = ACCEPT) {
-  const { statusCode, headers: found, rawPayload } = await service.app.inject({ url, headers });
+const REMOTE = '192.0.2.7';
+
+async function get(
+  url: string,
+  headers: Readonly<Record<string, string>> = ACCEPT,
+  remoteAddress = REMOTE,
+) {
+  const request = { url, headers, remoteAddress };
+  const { statusCode, headers: found, rawPayload } = await service.app.inject(request);
   return { status: statusCode, headers: found, bytes: rawPayload };
 }
 
@@ -79,7 +86,7 @@ describe('a compressed body', () => {
 describe('a reply', () => {
   before(async () => {
     assert.equal((await post(Buffer.from(lines(2_500)), { 'content-type': NDJSON })).status, 200);
-    const metadata = { text: 'long '.repeat(2_000) };
+    const metadata = { text: 'long '.repeat(4_000) };
     const body = Buffer.from(JSON.stringify({ ...vectorOf('long'), metadata }));
     assert.equal((await post(body, {})).status, 200);
   });
@@ -105,6 +112,29 @@ describe('a reply', () => {
       [short.headers['content-encoding'], short.headers.vary],
       [undefined, undefined],
     );
+  });
+
+  it('is compressed for a client on this machine only if it takes no other form, or is a proxy', async () => {
+    const url = `${VECTORS}?limit=500&include_values=true`;
+    const encodingFor = async (headers: Readonly<Record<string, string>>, address: string) => {
+      const found = await get(url, headers, address);
+      assert.equal(found.headers.vary, 'accept-encoding');
+      return found.headers['content-encoding'];
+    };
+    for (const address of ['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1']) {
+      for (const accept of ['gzip', 'gzip, deflate', 'gzip, identity;q=0.5', '*']) {
+        assert.equal(await encodingFor({ 'accept-encoding': accept }, address), undefined, accept);
+      }
+      for (const accept of ['gzip, identity;q=0', 'gzip, *;q=0']) {
+        assert.equal(await encodingFor({ 'accept-encoding': accept }, address), 'gzip', accept);
+      }
+    }
+    for (const name of ['x-forwarded-for', 'forwarded', 'via']) {
+      assert.equal(await encodingFor({ ...ACCEPT, [name]: 'a' }, '127.0.0.1'), 'gzip', name);
+    }
+    assert.equal(await encodingFor(ACCEPT, '10.0.0.1'), 'gzip');
+    const exported = await get('/collections/c/export', { ...ACCEPT, accept: NDJSON }, '::1');
+    assert.equal(exported.headers['content-encoding'], undefined);
   });
 
   it('that is streamed can be read piece by piece, and Arrow is sent as it is', async () => {
