@@ -6,6 +6,7 @@ import { field, SagittaError } from '../../src/common/errors.js';
 import type { JsonObject, VectorBatch } from '../../src/common/types.js';
 import type { Database } from '../../src/database/database.js';
 import { batchOf, createRandom, type TestClock, type TestVector } from './harness.js';
+import { ModelledVectors, type ModelVectors } from './modelled-vectors.js';
 
 const DIMENSION = 3;
 
@@ -14,12 +15,8 @@ interface ModelRow extends TestVector {
   readonly count: number;
   /** Infinity for never. */
   readonly expiresAtMs: number;
+  readonly vectors: ModelVectors;
 }
-
-const toBatch = (rows: readonly ModelRow[]): VectorBatch => ({
-  ...batchOf(rows),
-  expiresAtMs: Float64Array.from(rows, ({ expiresAtMs }) => expiresAtMs),
-});
 
 /** Live rows in order of arrival. */
 class Model {
@@ -30,12 +27,12 @@ class Model {
     this.rows.set(row.id, row);
   }
 
-  nearest(query: readonly number[], keep: (row: ModelRow) => boolean, k: number): string[] {
-    const scored = [...this.rows.values()].filter(keep).map((row) => ({
-      id: row.id,
-      // Small integers: every product and sum is exact, so that ties are real.
-      score: row.values.reduce((sum, value, i) => sum + value * query[i]!, 0),
-    }));
+  /** Rows without a score are not ranked. */
+  nearest(score: (row: ModelRow) => number | null, k: number): string[] {
+    const scored = [...this.rows.values()].flatMap((row) => {
+      const found = score(row);
+      return found === null ? [] : { id: row.id, score: found };
+    });
     scored.sort(
       (a, b) => b.score - a.score || Buffer.compare(Buffer.from(a.id), Buffer.from(b.id)),
     );
@@ -68,6 +65,12 @@ export async function runAgainstModel(
   const below = (n: number) => Math.floor(random() * n);
   const { clock } = system;
   const model = new Model();
+  const vectors = new ModelledVectors(below);
+  const toBatch = (rows: readonly ModelRow[]): VectorBatch => {
+    const { removed: _, ...columns } = vectors.columnsOf(rows.map((row) => row.vectors));
+    const expiresAtMs = Float64Array.from(rows, (row) => row.expiresAtMs);
+    return { ...batchOf(rows), ...columns, expiresAtMs };
+  };
   let sequence = 0;
   await system.database.createCollection({
     id: 'c',
@@ -94,6 +97,7 @@ export async function runAgainstModel(
       tag,
       count,
       expiresAtMs: random() < 0.2 ? clock.nowMs + 1 + below(300_000) : Number.POSITIVE_INFINITY,
+      vectors: vectors.random(),
     };
   };
   const randomFilter = (): { json: JsonObject; keep: (row: ModelRow) => boolean } => {
@@ -164,8 +168,47 @@ export async function runAgainstModel(
       if (old === undefined) return assert.rejects(patch, { code: 'vector_not_found' });
       assert.equal((await patch).sequence, ++sequence);
       const metadata = JSON.stringify({ tag: old.tag, nested: { count: row.count } });
-      const { tag } = old;
-      model.write({ ...row, tag, metadata, expiresAtMs: expiresAtMs ?? old.expiresAtMs });
+      const kept = { tag: old.tag, vectors: old.vectors };
+      model.write({ ...row, ...kept, metadata, expiresAtMs: expiresAtMs ?? old.expiresAtMs });
+    },
+    async patchMany() {
+      const rows = distinct(Array.from({ length: 1 + below(6) }, randomRow)).filter(
+        ({ id }) => random() < 0.1 || model.rows.has(id),
+      );
+      if (rows.length === 0) return;
+      const changes = rows.map(() => vectors.random({ mayRemove: true }));
+      const hasValues = Uint8Array.from(rows, () => below(2));
+      const { removed, ...columns } = vectors.columnsOf(changes);
+      const texts = rows.map(({ count }) => JSON.stringify({ nested: { count } }));
+      const batch = batchOf(rows.map((row, i) => ({ ...row, metadata: texts[i]! })));
+      const write = system.database
+        .collection(name)
+        .write({ ...batch, ...columns, patched: { hasValues, removed } }, { mode: 'patch' });
+      if (rows.some(({ id }) => !model.rows.has(id))) {
+        return assert.rejects(write, { code: 'vector_not_found' });
+      }
+      const result = { insertedCount: 0, updatedCount: rows.length, sequence: ++sequence };
+      assert.deepEqual(await write, result);
+      for (const [i, { id, values, count }] of rows.entries()) {
+        const old = model.rows.get(id)!;
+        const set = { ...old.vectors, ...changes[i]! };
+        model.write({
+          ...old,
+          count,
+          values: hasValues[i] === 1 ? values : old.values,
+          metadata: JSON.stringify({ tag: old.tag, nested: { count } }),
+          vectors: Object.fromEntries(Object.entries(set).filter(([, vector]) => vector !== null)),
+        });
+      }
+    },
+    async changeVectors() {
+      const { change, dropped } = vectors.change();
+      await system.database.collection(name).update(change);
+      if (dropped === null) return;
+      for (const [id, row] of model.rows) {
+        const { [dropped]: _, ...kept } = row.vectors;
+        model.rows.set(id, { ...row, vectors: kept });
+      }
     },
     async writeIfUnchanged() {
       const row = randomRow();
@@ -287,11 +330,36 @@ export async function runAgainstModel(
         topK: k,
         ...(isFiltered ? { filter: json } : {}),
       });
-      const expected = model.nearest(query, isFiltered ? keep : () => true, k);
+      const dot = ({ values }: ModelRow) =>
+        values.reduce((sum, value, i) => sum + value * query[i]!, 0);
+      const expected = model.nearest((row) => (!isFiltered || keep(row) ? dot(row) : null), k);
       assert.deepEqual(
         reply.matches.map(({ id }) => id),
         expected,
       );
+    },
+    async queryNamed() {
+      const query = vectors.randomQuery();
+      if (query === null) return;
+      const { json, keep } = randomFilter();
+      const isFiltered = random() < 0.5;
+      const topK = 1 + below(40);
+      const filter = isFiltered ? { filter: json } : {};
+      const reader = await system.reader();
+      const reply = await reader
+        .collection(name)
+        .query({ ...query.request, topK, includeValues: true, ...filter });
+      const expected = model.nearest(
+        (row) => (!isFiltered || keep(row) ? query.score(row.vectors) : null),
+        topK,
+      );
+      assert.deepEqual(
+        reply.matches.map(({ id }) => id),
+        expected,
+      );
+      for (const match of reply.matches) {
+        vectors.assertSame(match, model.rows.get(match.id)!.vectors);
+      }
     },
     async list() {
       const { json, keep } = randomFilter();
@@ -305,11 +373,14 @@ export async function runAgainstModel(
         const page = await reader.collection(name).list({
           limit: 1 + below(30),
           cursor,
+          includeValues: true,
           ...(isFiltered && cursor === undefined ? { filter: json } : {}),
         });
-        for (const { id, metadata } of page.vectors) {
+        for (const record of page.vectors) {
+          const { id, metadata } = record;
           listed.push(id);
           assert.equal(metadata, model.rows.get(id)?.metadata);
+          vectors.assertSame(record, model.rows.get(id)!.vectors);
         }
         cursor = page.nextCursor;
         assert.equal(page.hasMore, cursor !== undefined);
