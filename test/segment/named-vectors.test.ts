@@ -3,10 +3,12 @@ import { describe, it } from 'node:test';
 import { tableFromIPC } from 'apache-arrow';
 import { hasBit } from '../../src/common/bitmap.js';
 import type { NamedVectors, VectorBatch } from '../../src/common/types.js';
+import { createSimdEngine } from '../../src/engine/simd/simd-engine.js';
+import { createInlinePool } from '../../src/platform/pool.js';
 import { decodeLogRecord, encodeLogRecord } from '../../src/segment/log-record.js';
 import { Segment } from '../../src/segment/segment.js';
 import { decodeSegment } from '../../src/segment/segment-file.js';
-import { activeOptions, batchOf, encodeSegment, type Random, rowsOf, seedOf } from './sample.js';
+import { activeOptions, batchOf, encodeSegment, Random, rowsOf, seedOf } from './sample.js';
 import { checkSegmentLife } from './segment-life.js';
 
 const NAMED = new Map([
@@ -101,6 +103,33 @@ describe('named vectors of a segment', () => {
     const unnamed = Segment.createActive(activeOptions({ bytesMax }));
     unnamed.append({ ...batch, named: [] }, 0, 2, 1);
     assert.ok(named.hostBytes >= unnamed.hostBytes + 2 * 4 * (3 + 5));
+  });
+
+  it('may come with rows that are staged, after others without them, or in place of these', async () => {
+    const encoder = createSimdEngine({ pool: createInlinePool() }).rowEncoder;
+    const random = new Random(seedOf('staged named vectors'));
+    const [staged, plain] = [1, 2].map((number) =>
+      Segment.createActive({ ...activeOptions({ number }), encoder }),
+    );
+    const model: Row[] = [];
+    for (let step = 0; step < 12; step++) {
+      const rows = Array.from({ length: 1 + random.below(4) }, () =>
+        step < 4 ? {} : randomRow(random),
+      );
+      const batch = batchWith(rows, `${step}-`);
+      const others = batchWith(
+        rows.map(() => randomRow(random)),
+        'other',
+      );
+      const announced = random.below(3) === 0 ? others : batch;
+      await staged!.stage([{ batch: announced, from: 0, count: rows.length }], createInlinePool());
+      for (const segment of [staged!, plain!]) segment.append(batch, 0, rows.length, step + 1);
+      model.push(...rows);
+      assertNamed(staged!, model);
+    }
+    for (const segment of [staged!, plain!]) segment.seal();
+    const dataOf = (segment: Segment) => ({ ...segment.toData(), key: '', number: 0 });
+    assert.deepEqual(dataOf(staged!), dataOf(plain!));
   });
 
   it('have blocks with keys of their own', () => {

@@ -228,6 +228,88 @@ describe('maintenance', () => {
   });
 });
 
+describe('vectors that were dropped', () => {
+  const titled = (rows: readonly TestVector[], dimension: number) => ({
+    ...batchOf(rows),
+    named: [
+      {
+        name: 'title',
+        dimension,
+        values: new Float32Array(rows.length * dimension).fill(1),
+        presence: new Uint8Array(rows.length).fill(1),
+      },
+    ],
+  });
+  const fileBytesOf = (state: MemoryState) =>
+    manifestOf(state).segments.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  const shapeOf = (dimension: number) => ({ dimension, metric: 'dot', isMulti: false }) as const;
+
+  it('leave memory at once and files by compaction, without a write', async () => {
+    const state = createMemoryState();
+    const database = await openDatabase({ state });
+    await database.createCollection({ id: 'c', ...SPACE, vectors: { title: shapeOf(64) } });
+    const collection = database.collection('c');
+    for (let i = 0; i < 3; i++) {
+      await collection.write(titled(range(i * 64, (i + 1) * 64), 64), WRITE);
+    }
+    await eventually('the segments have files', () => manifestOf(state).segments.length === 3);
+    const before = { files: fileBytesOf(state), memory: collection.record().memory.hostBytes };
+    await collection.update({ vectors: { title: null } });
+    const valueBytes = 192 * 64 * 4;
+    assert.ok(collection.record().memory.hostBytes < before.memory - valueBytes);
+    await eventually(
+      'the files are rewritten',
+      () => fileBytesOf(state) < before.files - valueBytes,
+    );
+    const [match] = (await collection.query({ vector: Float32Array.of(1, 0, 0, 0) })).matches;
+    assert.equal(match!.id, 'v191');
+    await database.close();
+    const again = await openDatabase({ state });
+    assert.equal(again.collection('c').record().vectorCount, 192);
+    await again.close();
+  });
+
+  it('do not come back from the log or from files when their name is used again', async () => {
+    const state = createMemoryState();
+    const first = await openDatabase({ state });
+    await first.createCollection({ id: 'c', ...SPACE, vectors: { title: shapeOf(2) } });
+    await first.collection('c').write(titled(range(0, 100), 2), WRITE);
+    await first.collection('c').update({ vectors: { title: null } });
+    await first.collection('c').update({ vectors: { title: shapeOf(3) } });
+    // Written for the vector that is gone.
+    const late = first.collection('c').write(titled(range(0, 1), 2), WRITE);
+    await assert.rejects(late, { code: 'invalid_request', message: /"title" .* was dropped/ });
+    await first.collection('c').write(titled(range(3, 5), 3), WRITE);
+    const found = async (database: typeof first) => {
+      const request = { vector: Float32Array.of(1, 1, 1), using: 'title', topK: 200 };
+      const { matches } = await database.collection('c').query(request);
+      return matches.map(({ id }) => id);
+    };
+    assert.deepEqual(await found(first), ['v3', 'v4']);
+    await first.close();
+    const second = await openDatabase({ state });
+    assert.deepEqual(await found(second), ['v3', 'v4']);
+    await second.close();
+  });
+
+  it('end what is reading them, and nothing else', async () => {
+    const database = await openDatabase({});
+    await database.createCollection({ id: 'c', ...SPACE, vectors: { title: shapeOf(2) } });
+    await database.collection('c').write(titled(range(0, 100), 2), WRITE);
+    const scan = (includeValues: boolean) =>
+      database.collection('c').scan({ includeValues, includeMetadata: false });
+    const [withValues, without] = [await scan(true), await scan(false)];
+    await database.collection('c').update({ vectors: { title: null } });
+    assert.throws(() => [...withValues.chunks()], { code: 'vector_not_found' });
+    const counts = [...without.chunks()].map(({ count }) => count);
+    assert.equal(
+      counts.reduce((sum, count) => sum + count, 0),
+      100,
+    );
+    await database.close();
+  });
+});
+
 /** Lets background maintenance finish: it runs on this thread, between turns of the event loop. */
 async function settle(): Promise<void> {
   for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
