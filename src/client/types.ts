@@ -184,14 +184,17 @@ type MemberPatch<Member> = Member extends readonly unknown[]
     : Member;
 
 /** Exactly one of the two. */
-export type MetadataChange<Metadata extends object = JsonObject> =
-  | { readonly patch: MetadataPatch<Metadata> }
-  | { readonly metadata: Metadata };
+export type MetadataChange<Metadata extends object = JsonObject> = ExactlyOne<{
+  readonly patch: MetadataPatch<Metadata>;
+  readonly metadata: Metadata;
+}>;
 
-export type VectorSelection<Metadata extends object = JsonObject> =
-  | { readonly ids: readonly string[] }
-  | { readonly filter: Filter<Metadata> }
-  | { readonly all: true };
+/** Exactly one of the three. */
+export type VectorSelection<Metadata extends object = JsonObject> = ExactlyOne<{
+  readonly ids: readonly string[];
+  readonly filter: Filter<Metadata>;
+  readonly all: true;
+}>;
 
 /** What is counted: everything when absent. */
 export interface CountRequest<Metadata extends object = JsonObject> {
@@ -233,20 +236,20 @@ export type SortKey<Metadata extends object = JsonObject, Other extends string =
   MetadataPath<Metadata> | Other
 >;
 
-type OnPath<Shape, Name extends keyof Shape, Path> = Omit<Shape, Name> & {
-  readonly [Each in Name]: Path;
-};
+type OnPath<Shape, Name extends keyof Shape, Path> = WithMembers<
+  Shape,
+  { readonly [Each in Name]: Path }
+>;
 
 interface Summaries<Metadata extends object> {
   readonly facets?: readonly FacetRequest<Metadata>[];
   readonly stats?: readonly StatsRequest<Metadata>[];
 }
 
-export type AggregateRequest<Metadata extends object = JsonObject> = Omit<
+export type AggregateRequest<Metadata extends object = JsonObject> = WithMembers<
   wire.AggregateRequest<Filter<Metadata>>,
-  keyof Summaries<Metadata>
-> &
-  Summaries<Metadata>;
+  Summaries<Metadata>
+>;
 
 export interface ListRequest<
   Metadata extends object = JsonObject,
@@ -271,22 +274,27 @@ export interface SchemaRequest<Metadata extends object = JsonObject> {
   readonly after?: string;
 }
 
-export type Fusion<Metadata extends object = JsonObject> = wire.Fusion<
-  VectorValues,
-  Filter<Metadata>
+/** Has exactly one member to rank by. */
+export type FusionPart<Metadata extends object = JsonObject> = RankedByOne<
+  wire.FusionPart<VectorValues, Filter<Metadata>>,
+  Exclude<Ranked, 'fusion'>
 >;
 
-export type FusionPart<Metadata extends object = JsonObject> = wire.FusionPart<
-  VectorValues,
-  Filter<Metadata>
+export type Fusion<Metadata extends object = JsonObject> = WithMembers<
+  wire.Fusion,
+  { readonly parts: readonly FusionPart<Metadata>[] }
 >;
 
-export type Prefetch<Metadata extends object = JsonObject> = wire.Prefetch<
-  VectorValues,
-  Filter<Metadata>
+/** Has exactly one member to rank by. */
+export type Prefetch<Metadata extends object = JsonObject> = RankedByOne<
+  WithMembers<
+    wire.Prefetch<VectorValues, Filter<Metadata>>,
+    { readonly fusion?: Fusion<Metadata> }
+  >,
+  Ranked
 >;
 
-/** What a query may search by, of which it has one. */
+/** What a query, a part of a fusion or a prefetch may rank by, of which it has one. */
 type Ranked =
   | 'vector'
   | 'id'
@@ -305,20 +313,34 @@ export interface QueryMembers<
   Included extends IncludeMetadata<Metadata> = IncludeMetadata<Metadata>,
 > extends Omit<
       wire.Query<VectorValues, Filter<Metadata>>,
-      'include_values' | 'include_metadata' | 'sort' | 'group_by' | keyof Summaries<Metadata>
+      | 'include_values'
+      | 'include_metadata'
+      | 'sort'
+      | 'group_by'
+      | 'fusion'
+      | 'prefetch'
+      | keyof Summaries<Metadata>
     >,
     Summaries<Metadata> {
   readonly include_values?: Requested;
   readonly include_metadata?: Included;
+  readonly fusion?: Fusion<Metadata>;
+  readonly prefetch?: Prefetch<Metadata>;
   readonly group_by?: MetadataPath<Metadata>;
   readonly sort?: readonly SortKey<Metadata, '$id' | 'id' | 'score'>[];
 }
 
-type ExactlyOne<Members, Names extends keyof Members> = {
-  [Name in Names]: Required<Pick<Members, Name>> & {
-    readonly [Other in Exclude<Names, Name>]?: never;
+/** Also a variable with two of the members is refused, which a plain union of objects would accept. */
+type ExactlyOne<Members> = {
+  [Name in keyof Members]-?: Required<Pick<Members, Name>> & {
+    readonly [Other in Exclude<keyof Members, Name>]?: never;
   };
-}[Names];
+}[keyof Members];
+
+type RankedByOne<Members, Names extends keyof Members & Ranked> = Omit<Members, Names> &
+  ExactlyOne<Pick<Members, Names>>;
+
+type WithMembers<Shape, Members> = Omit<Shape, keyof Members> & Members;
 
 /** A query has exactly one of what it may search by, or a cursor alone. */
 export type QueryRequest<
@@ -327,7 +349,7 @@ export type QueryRequest<
   Included extends IncludeMetadata<Metadata> = IncludeMetadata<Metadata>,
 > = Omit<QueryMembers<Metadata, Requested, Included>, Ranked> &
   (
-    | ExactlyOne<Pick<QueryMembers<Metadata>, Ranked>, Ranked>
+    | ExactlyOne<Pick<QueryMembers<Metadata>, Ranked>>
     | ({ readonly cursor: string } & { readonly [Name in Ranked]?: never })
   );
 

@@ -706,7 +706,11 @@ export interface FusionPart<Values = readonly number[], Filter = JsonObject> {
   readonly weight?: number;
 }
 
-/** A first stage: the query searches only the best vectors by another ranking, exactly. */
+/**
+ * A first stage: the query searches only the best vectors by another ranking, exactly. It has
+ * exactly one of `vector`, `id`, `multi_vector`, `embed`, `recommend`, `discover`, `text`,
+ * `sparse` and `fusion`.
+ */
 export interface Prefetch<Values = readonly number[], Filter = JsonObject> {
   /** A vector to search with. */
   readonly vector?: Values;

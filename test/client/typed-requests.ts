@@ -6,8 +6,10 @@ import type {
   Client,
   ListRequest,
   Match,
+  MetadataChange,
   QueryRequest,
   StoredVector,
+  VectorSelection,
   Vectors,
 } from '../../src/client/client.js';
 
@@ -73,12 +75,31 @@ type Query = QueryRequest<Sense>;
 interface ByVector {
   vector: number[];
 }
+interface ByText {
+  text: { query: 'a' };
+}
+interface ByBoth {
+  parts: [ByVector, ByText];
+}
+interface Lemma {
+  lemma: 'a';
+}
+interface Lema {
+  lemma: 1;
+}
 
 export const REQUESTS_FIT: readonly true[] = [
   true satisfies Fits<ByVector & { group_by: 'author.name'; sort: [{ field: 'score' }] }, Query>,
   true satisfies Fits<ByVector & { include_metadata: ['lemma'] }, Query>,
   true satisfies Fits<{ id: 'a'; facets: [{ path: 'tags'; ignore_own_filter: true }] }, Query>,
   true satisfies Fits<{ cursor: 'a' }, Query>,
+  true satisfies Fits<{ fusion: { parts: [ByVector & { weight: 2 }, ByText] } }, Query>,
+  true satisfies Fits<ByVector & { prefetch: ByText & { limit: 9; filter: Lemma } }, Query>,
+  true satisfies Fits<ByVector & { prefetch: { fusion: ByBoth; limit: 9 } }, Query>,
+  true satisfies Fits<{ ids: ['a'] }, VectorSelection>,
+  true satisfies Fits<{ filter: Lemma }, VectorSelection<Sense>>,
+  true satisfies Fits<{ all: true }, VectorSelection>,
+  true satisfies Fits<{ patch: Lemma }, MetadataChange<Sense>>,
 ];
 
 export const MISTAKES_ARE_FOUND: readonly false[] = [
@@ -87,6 +108,23 @@ export const MISTAKES_ARE_FOUND: readonly false[] = [
   false satisfies Fits<{ top_k: 5 }, Query>,
   false satisfies Fits<ByVector & { id: 'a' }, Query>,
   false satisfies Fits<ByVector & { text: { query: 'a' } }, QueryRequest>,
+  // The same in a part of a fusion and in a prefetch.
+  false satisfies Fits<{ fusion: { parts: [ByVector, ByVector & { id: 'a' }] } }, Query>,
+  false satisfies Fits<{ fusion: { parts: [ByText, { weight: 2 }] } }, Query>,
+  false satisfies Fits<{ fusion: { parts: [ByText, { fusion: ByBoth }] } }, Query>,
+  false satisfies Fits<ByVector & { prefetch: { limit: 9 } }, Query>,
+  false satisfies Fits<ByVector & { prefetch: ByVector & ByText & { limit: 9 } }, Query>,
+  false satisfies Fits<ByVector & { prefetch: ByText & { fusion: ByBoth; limit: 9 } }, Query>,
+  false satisfies Fits<
+    ByVector & { prefetch: { fusion: { parts: [ByText, ByText & ByVector] }; limit: 9 } },
+    Query
+  >,
+  false satisfies Fits<{ fusion: { parts: [ByText, ByText & { filter: Lema }] } }, Query>,
+  // Two selections, two changes.
+  false satisfies Fits<{ ids: ['a']; all: true }, VectorSelection>,
+  false satisfies Fits<{ ids: ['a']; filter: Lemma }, VectorSelection<Sense>>,
+  false satisfies Fits<Record<never, never>, VectorSelection>,
+  false satisfies Fits<{ patch: Lemma; metadata: Sense }, MetadataChange<Sense>>,
   // Misspelt paths.
   false satisfies Fits<ByVector & { group_by: 'lema' }, Query>,
   false satisfies Fits<ByVector & { facets: [{ path: 'lema' }] }, Query>,

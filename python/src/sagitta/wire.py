@@ -1188,7 +1188,10 @@ class Fusion(TypedDict):
 
 
 class Prefetch(TypedDict):
-    """A first stage: the query searches only the best vectors by another ranking, exactly."""
+    """A first stage: the query searches only the best vectors by another ranking, exactly. It has
+    exactly one of `vector`, `id`, `multi_vector`, `embed`, `recommend`, `discover`, `text`,
+    `sparse` and `fusion`.
+    """
     vector: NotRequired[Values]
     """A vector to search with."""
     id: NotRequired[VectorId]

@@ -102,8 +102,7 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
     })
     .meta({
       id: 'Prefetch',
-      description:
-        'A first stage: the query searches only the best vectors by another ranking, exactly.',
+      description: `A first stage: the query searches only the best vectors by another ranking, exactly. It has exactly one of ${listNames({ ...inner, fusion })}.`,
       examples: [{ vector: [0.12, -0.5, 0.33], using: 'title', limit: 100 }],
     });
   const vector = values.optional().meta({ description: 'A vector to search with.' });
