@@ -43,21 +43,37 @@ export function selectPaths(
 
 /** By path; a path that no row has may be absent. */
 export function readColumns(input: PathsInput): ReadonlyMap<string, MetadataColumn> {
-  const { columns, jsonPaths, json, rowCount, rows } = input;
+  const { columns, jsonPaths, json } = input;
   const byPath = new Map(columns);
   if (json === null) return byPath;
-  const builders = jsonPaths.map((path) => ({ path, builder: new ColumnBuilder() }));
+  for (const [path, column] of buildColumns(json, jsonPaths, placesOf(input))) {
+    byPath.set(path, column);
+  }
+  return byPath;
+}
+
+function* placesOf({ rowCount, rows }: RowSet): Generator<readonly [row: number, place: number]> {
   for (let row = 0; row < rowCount; row++) {
-    if (rows !== null && !hasBit(rows, row)) continue;
-    const text = decodeUtf8(json.bytes, json.offsets[row]!, json.offsets[row + 1]!);
+    if (rows === null || hasBit(rows, row)) yield [row, row];
+  }
+}
+
+/** Columns of all paths from the JSON of rows, each with its place in the columns, which ascends. */
+export function buildColumns(
+  { bytes, offsets }: Utf8Column,
+  paths: readonly string[],
+  places: Iterable<readonly [row: number, place: number]>,
+): ReadonlyMap<string, MetadataColumn> {
+  const builders = new Map(paths.map((path) => [path, new ColumnBuilder()]));
+  for (const [row, place] of places) {
+    const text = decodeUtf8(bytes, offsets[row]!, offsets[row + 1]!);
     const document = parseExactJson(text) as JsonObject;
-    for (const { path, builder } of builders) {
+    for (const [path, builder] of builders) {
       const value = resolvePath(document, path);
-      if (value !== undefined) builder.set(row, value);
+      if (value !== undefined) builder.set(place, value);
     }
   }
-  for (const { path, builder } of builders) byPath.set(path, builder.view());
-  return byPath;
+  return new Map([...builders].map(([path, builder]) => [path, builder.view()]));
 }
 
 /** Of a row whose JSON is parsed. */

@@ -1,5 +1,5 @@
 // Metadata of the rows of a chunk as typed columns, from the columns that segments have for filters, and
-// from the JSON where these lack a path or round its values.
+// from the JSON where these lack a path. Values of several types are JSON text as it was sent.
 
 import { createBitmap, hasBit, setBit } from '../../common/bitmap.js';
 import {
@@ -7,14 +7,15 @@ import {
   type LeafColumn,
   type ListColumn,
   type MetadataColumn,
+  numberAt,
 } from '../../common/columns.js';
 import type { Utf8Column } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
 import { EMPTY_COLUMN } from '../../filter/column-test.js';
-import { readElements } from '../../formats/json/json-scanner.js';
+import { readMembers } from '../../formats/json/json-scanner.js';
 import type { Task } from '../../platform/pool.js';
-import type { PathSource } from '../aggregate/path-columns.js';
-import { visitTexts } from './metadata-texts.js';
+import { decodeUtf8 } from '../../segment/shared-arrays.js';
+import { buildColumns, type PathSource } from '../aggregate/path-columns.js';
 import type { TypedField } from './typed-fields.js';
 
 /** In the order of the fields. */
@@ -36,9 +37,9 @@ export function typedInput(
   fields: readonly TypedField[],
   rows: Int32Array,
 ): TypedInput {
-  const sources = fields.map(({ path, isFromText }) => {
+  const sources = fields.map(({ path, type }) => {
     const column = columns.get(path) ?? (isComplete ? EMPTY_COLUMN : null);
-    return isFromText && column !== EMPTY_COLUMN ? null : column;
+    return type === 'json' && column !== EMPTY_COLUMN ? null : column;
   });
   return { fields, columns: sources, json: sources.includes(null) ? json : null, rows };
 }
@@ -58,17 +59,30 @@ export function countTypedCells({ fields, json, rows }: TypedInput): number {
 const CELLS_PER_DOCUMENT = 512;
 
 export function makeTypedColumns({ fields, columns, json, rows }: TypedInput): TypedColumns {
-  const fromText = fields.filter((_, i) => columns[i] === null).map(({ path }) => path);
-  const texts = json === null ? new Map() : readTexts(json, rows, fromText);
+  const unread = fields.filter((_, i) => columns[i] === null);
+  const textPaths = unread.filter(({ type }) => type === 'json').map(({ path }) => path);
+  const paths = unread.filter(({ type }) => type !== 'json').map(({ path }) => path);
+  const texts = textPaths.length === 0 ? NO_TEXTS : readTexts(json!, rows, textPaths);
+  const built = paths.length === 0 ? NO_COLUMNS : buildColumns(json!, paths, placesOf(rows));
+  // A column that is built of the JSON has only these rows.
+  const places = paths.length === 0 ? rows : rows.map((_, i) => i);
   return fields.map((field, i) => {
-    const column = columns[i];
-    if (column === null) return ofTexts(field, texts.get(field.path)!);
-    return ofColumn(field, column!, rows);
+    if (field.type === 'json') return ofTexts(texts.get(field.path) ?? new Array(rows.length));
+    const column = columns[i]!;
+    if (column !== null) return ofColumn(field, column, rows);
+    return ofColumn(field, built.get(field.path)!, places);
   });
+}
+
+function* placesOf(rows: Int32Array): Generator<readonly [row: number, place: number]> {
+  for (let i = 0; i < rows.length; i++) yield [rows[i]!, i];
 }
 
 /** A value as it was sent; undefined where there is none. */
 type CellText = string | undefined;
+
+const NO_TEXTS: ReadonlyMap<string, CellText[]> = new Map();
+const NO_COLUMNS: ReadonlyMap<string, MetadataColumn> = new Map();
 
 /** By path, the value of each row. */
 function readTexts(
@@ -84,6 +98,35 @@ function readTexts(
     });
   }
   return texts;
+}
+
+/**
+ * Calls `visit` for the paths of a row in the order of `flattenMetadata`: of several visits of a path the
+ * last one counts.
+ */
+function visitTexts(
+  json: Utf8Column,
+  row: number,
+  visit: (path: string, text: string) => void,
+): void {
+  visitMembers(decodeUtf8(json.bytes, json.offsets[row]!, json.offsets[row + 1]!), visit, '');
+}
+
+function visitMembers(
+  object: string,
+  visit: (path: string, text: string) => void,
+  prefix: string,
+): void {
+  // Of equal names the last one counts, as for JSON.parse.
+  const members = new Map(readMembers(object).map(({ name, text }) => [name, text]));
+  const names = [...members.keys()];
+  if (names.some((name) => name.includes('.'))) names.sort((a, b) => a.length - b.length);
+  for (const name of names) {
+    const text = members.get(name)!;
+    const path = prefix + name;
+    if (text.startsWith('{')) visitMembers(text, visit, `${path}.`);
+    visit(path, text);
+  }
 }
 
 function ofColumn(
@@ -113,7 +156,7 @@ function leafOfColumn(
   column: MetadataColumn,
   rows: Int32Array,
 ): LeafColumn {
-  const { kinds, numbers } = column;
+  const { kinds } = column;
   const presence = createBitmap(rows.length);
   for (let i = 0; i < rows.length; i++) {
     // Beyond the last row with a value there are no kinds.
@@ -128,8 +171,8 @@ function leafOfColumn(
   const leaf = type === 'int64' ? new BigInt64Array(rows.length) : new Float64Array(rows.length);
   for (let i = 0; i < rows.length; i++) {
     if (!hasBit(presence, i)) continue;
-    const value = numbers![rows[i]!]!;
-    leaf[i] = type === 'int64' ? BigInt(value) : value;
+    const value = numberAt(column, rows[i]!);
+    leaf[i] = type === 'int64' ? BigInt(value) : Number(value);
   }
   return { leaf, presence };
 }
@@ -152,54 +195,11 @@ function stringsOf({ kinds, codes, dictionary }: MetadataColumn, rows: Int32Arra
   return { offsets, bytes };
 }
 
-function ofTexts({ type, isList }: TypedField, texts: readonly CellText[]) {
-  if (!isList) return leafOfTexts(type, texts);
+function ofTexts(texts: readonly CellText[]): LeafColumn {
   const presence = createBitmap(texts.length);
-  const starts = new Int32Array(texts.length + 1);
-  const elements: string[] = [];
-  for (let i = 0; i < texts.length; i++) {
-    const text = texts[i];
-    if (hasValue(text)) {
-      setBit(presence, i);
-      for (const element of readElements(text)) elements.push(element);
-    }
-    starts[i + 1] = elements.length;
-  }
-  return { starts, presence, items: leafOfTexts(type, elements) };
-}
-
-function leafOfTexts(type: TypedField['type'], texts: readonly CellText[]): LeafColumn {
-  const presence = createBitmap(texts.length);
-  for (let i = 0; i < texts.length; i++) if (hasValue(texts[i])) setBit(presence, i);
-  const cells = Array.from(texts, (text) => (hasValue(text) ? text : null));
-  switch (type) {
-    case 'json':
-      return { leaf: utf8ColumnOf(cells.map((text) => text ?? '')), presence };
-    case 'text':
-      return {
-        leaf: utf8ColumnOf(cells.map((text) => (text === null ? '' : JSON.parse(text)))),
-        presence,
-      };
-    case 'boolean': {
-      const leaf = createBitmap(texts.length);
-      for (const [i, text] of cells.entries()) if (text === 'true') setBit(leaf, i);
-      return { leaf, presence };
-    }
-    case 'int64':
-      return { leaf: BigInt64Array.from(cells, toInt64), presence };
-    case 'float64':
-      return { leaf: Float64Array.from(cells, Number), presence };
-  }
-}
-
-function hasValue(text: CellText): text is string {
-  return text !== undefined && text !== 'null';
-}
-
-/** @param text an integer of 64 bits, or a number such as `1e3` that float64 has exactly. */
-function toInt64(text: string | null): bigint {
-  if (text === null) return 0n;
-  return /^-?\d+$/.test(text) ? BigInt(text) : BigInt(Number(text));
+  const cells = Array.from(texts, (text = 'null') => (text === 'null' ? '' : text));
+  for (let i = 0; i < cells.length; i++) if (cells[i] !== '') setBit(presence, i);
+  return { leaf: utf8ColumnOf(cells), presence };
 }
 
 function buffersOf(column: LeafColumn | ListColumn): ArrayBuffer[] {

@@ -116,6 +116,32 @@ describe('a scan', () => {
     await database.close();
   });
 
+  it('gives typed columns of paths that other segments lack', async () => {
+    for (const metadataColumnsMax of [256, 1]) {
+      const database = await openDatabase({ limits: { segmentRowsMax: 64, metadataColumnsMax } });
+      await fill(database, 0, 100, createRandom(5));
+      const rows = [
+        { id: 'a', values: [0, 0, 0], metadata: '{"mixed": 1.50, "wide": -9223372036854775808}' },
+        { id: 'b', values: [0, 0, 0], metadata: '{"mixed": "x", "wide": 1e17}' },
+      ];
+      await database.collection('c').write(batchOf(rows), { mode: 'upsert' });
+      const request = { ...ALL, includeValues: false, hasTypedMetadata: true };
+      const found = (await typedRows(await database.collection('c').scan(request))) as {
+        readonly mixed: string;
+        readonly wide: bigint;
+      }[];
+      assert.deepEqual(
+        [found[0], ...found.slice(-2)].map((row) => [row!.mixed, row!.wide]),
+        [
+          ['', 0n],
+          ['1.50', -(2n ** 63n)],
+          ['"x"', 10n ** 17n],
+        ],
+      );
+      await database.close();
+    }
+  });
+
   it('is counted while it is under way, and no longer', async () => {
     const database = await openDatabase({});
     await fill(database, 0, 100, createRandom(5));

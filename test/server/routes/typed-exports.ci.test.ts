@@ -165,7 +165,7 @@ async function create(server: TestServer, id: string, rows: readonly Row[]): Pro
 /** Rows in several segments, some of them written again, in the order of arrival. */
 async function fill(server: TestServer, id: string, random: () => number): Promise<Row[]> {
   const makeTexts = createTexts(random);
-  const rowOf = (n: number): Row => ({ id: `v${n}`, texts: makeTexts() });
+  const rowOf = (n: number): Row => ({ id: `v${n}`, texts: makeTexts(n < 250) });
   const rows = Array.from({ length: 900 }, (_, n) => rowOf(n));
   await create(server, id, rows);
   const again = Array.from({ length: 30 }, (_, n) => rowOf(n * 7));
@@ -179,16 +179,20 @@ const INTEGERS = ['0', '-0', '7', '-3', '1.0', '1e2', '9007199254740991'];
 const WIDE = ['9007199254740993', '-9223372036854775808', '9223372036854775807', '12'];
 const TOO_WIDE = ['9223372036854775808', '-9223372036854775809', '9007199254740993', '3'];
 const POWERS = ['1e19', '9007199254740993', '-1e30'];
+const WHOLE_DECIMALS = ['1e17', '9007199254740993.0', '-4.5e18', '6'];
 const FRACTIONS = ['0.1', '-2.5e-7', '1', '9007199254740993.0', '1e300'];
 const BOOLEANS = ['true', 'false'];
 
-/** Documents with a path for each kind of values, and with names that may collide. */
-function createTexts(random: () => number): () => Texts {
+/**
+ * Documents with a path for each kind of values, and with names that may collide; with `isEarly`, also paths that no
+ * later segment has.
+ */
+function createTexts(random: () => number): (isEarly: boolean) => Texts {
   const oneOf = <Value>(values: readonly Value[]): Value =>
     values[Math.floor(random() * values.length)]!;
   const listOf = (values: readonly string[]) =>
     `[${Array.from({ length: Math.floor(random() * 4) }, () => oneOf([...values, 'null'])).join(', ')}]`;
-  const choices = [WORDS, INTEGERS, WIDE, TOO_WIDE, POWERS, FRACTIONS, BOOLEANS];
+  const choices = [WORDS, INTEGERS, WIDE, TOO_WIDE, POWERS, WHOLE_DECIMALS, FRACTIONS, BOOLEANS];
   const kinds: (() => string | Texts)[] = [
     ...choices.map((values) => () => oneOf(values)),
     ...choices.map((values) => () => listOf(values)),
@@ -204,8 +208,9 @@ function createTexts(random: () => number): () => Texts {
     ...kinds.map((make, i) => ({ name: `k${i}`, make })),
     ...names.map((name) => ({ name, make: oneOf(kinds) })),
   ];
-  return () => {
+  return (isEarly) => {
     const texts: Record<string, string | Texts> = { keep: oneOf(BOOLEANS) };
+    if (isEarly) for (const [i, make] of kinds.entries()) texts[`early${i}`] = make();
     for (const { name, make } of paths) {
       if (random() < 0.7) texts[name] = random() < 0.1 ? 'null' : make();
     }
@@ -262,11 +267,12 @@ function scalarTypeOf(texts: readonly string[]): string {
   return texts.every((text) => integerOf(text) !== null) ? 'int64' : 'double';
 }
 
-/** Null for what is not an integer of 64 bits. */
+/** Null for what is not an integer of 64 bits. A decimal is the nearest float64. */
 function integerOf(text: string): bigint | null {
-  if (Number.isSafeInteger(Number(text))) return BigInt(Number(text));
-  if (!/^-?\d+$/.test(text)) return null;
-  return BigInt.asIntN(64, BigInt(text)) === BigInt(text) ? BigInt(text) : null;
+  const isInteger = /^-?\d+$/.test(text);
+  if (!isInteger && !Number.isInteger(Number(text))) return null;
+  const value = BigInt(isInteger ? text : Number(text));
+  return BigInt.asIntN(64, value) === value ? value : null;
 }
 
 /** Lists here have a comma and a blank between elements that have no such text themselves. */
