@@ -429,6 +429,11 @@ export interface DeleteManyReply {
   readonly deleted_count: number;
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
+  /**
+   * Metadata paths that the request names and no vector of the collection has, or had before a
+   * write; on the first page, and absent without any.
+   */
+  readonly warnings?: readonly Warning[];
 }
 
 /** How many vectors are changed. */
@@ -439,6 +444,11 @@ export interface UpdateManyReply {
   readonly has_more: boolean;
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
+  /**
+   * Metadata paths that the request names and no vector of the collection has, or had before a
+   * write; on the first page, and absent without any.
+   */
+  readonly warnings?: readonly Warning[];
 }
 
 /** The vectors that were asked for. */
@@ -459,7 +469,10 @@ export interface VectorPage<Values = readonly number[], Metadata = JsonObject> {
   readonly has_more: boolean;
   /** The vectors that pass the filter; only when paging by `offset` or with `sort`. */
   readonly total?: number;
-  /** Metadata paths that no vector of the collection has, on the first page; absent without any. */
+  /**
+   * Metadata paths that the request names and no vector of the collection has, or had before a
+   * write; on the first page, and absent without any.
+   */
   readonly warnings?: readonly Warning[];
 }
 
@@ -805,7 +818,10 @@ export interface QueryReply<Values = readonly number[], Metadata = JsonObject> {
   /** In the order of the request. */
   readonly stats?: readonly Stats[];
   readonly score_stats?: ScoreStats;
-  /** Metadata paths that no vector of the collection has, on the first page; absent without any. */
+  /**
+   * Metadata paths that the request names and no vector of the collection has, or had before a
+   * write; on the first page, and absent without any.
+   */
   readonly warnings?: readonly Warning[];
   readonly explain?: Explain;
 }
@@ -880,7 +896,10 @@ export interface AggregateReply {
   readonly stats?: readonly Stats[];
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
-  /** Metadata paths that no vector of the collection has, on the first page; absent without any. */
+  /**
+   * Metadata paths that the request names and no vector of the collection has, or had before a
+   * write; on the first page, and absent without any.
+   */
   readonly warnings?: readonly Warning[];
 }
 

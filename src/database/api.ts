@@ -210,6 +210,8 @@ export interface DeleteResult {
   readonly deletedCount: number;
   /** The sequence of this delete, or the current one when nothing was deleted. */
   readonly sequence: number;
+  /** About the filter, in the state before. */
+  readonly warnings?: readonly Warning[] | undefined;
 }
 
 /** The phases of a write. */
@@ -286,6 +288,8 @@ export interface UpdateResult {
   readonly hasMore: boolean;
   /** The sequence of this update, or the current one when nothing was changed. */
   readonly sequence: number;
+  /** About the filter, in the state before. */
+  readonly warnings?: readonly Warning[] | undefined;
 }
 
 export interface IdempotencyRequest {

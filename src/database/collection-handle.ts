@@ -2,6 +2,7 @@
 // collection itself. This is the only list of their signatures.
 
 import { assert } from '../common/errors.js';
+import type { Limits } from '../common/limits.js';
 import type { EmbeddingSource, JsonObject, VectorBatch } from '../common/types.js';
 import type { FilterNode } from '../filter/filter-node.js';
 import type { StoreOperation } from '../storage/store.js';
@@ -42,7 +43,8 @@ import { patchVector, writeBatch } from './collection/patches.js';
 import { countVisible, type SegmentView } from './collection/snapshot.js';
 import { updateSelected } from './collection/update-selected.js';
 import { WriteStream, type WriteStreamOptions } from './collection/write-stream.js';
-import { deleteIds, deleteSelected } from './collection/writes.js';
+import type { Write } from './collection/writer.js';
+import { type CommitTogether, deleteIds, deleteSelected } from './collection/writes.js';
 import { toRecord, toSegmentsPage } from './collection-record.js';
 import type { DatabaseServices } from './database-services.js';
 import type { AttachedReply } from './idempotency.js';
@@ -227,15 +229,16 @@ export class CollectionHandle {
       return this.#use(async (collection) => {
         // Before the filter is evaluated: writes go on meanwhile.
         const { sequence } = collection;
-        const deletedCount = await countSelected(collection, selection, this.#services);
-        return { deletedCount, sequence };
+        return { ...(await countSelected(collection, selection, this.#services)), sequence };
       });
     }
     const { clock, limits, filters, observer } = this.#services;
     const alsoCommit = operationsOf(options.attachedReply);
     const result = await this.#use((collection) =>
       collection.write(
-        deleteSelected(collection, selection, { clock, limits, filters, alsoCommit }),
+        withWarnings({ collection, selection, limits, alsoCommit }, (alsoCommit) =>
+          deleteSelected(collection, selection, { clock, limits, filters, alsoCommit }),
+        ),
         options.onCommitted,
       ),
     );
@@ -257,10 +260,13 @@ export class CollectionHandle {
     },
   ): Promise<UpdateResult> {
     const { change, limit, attachedReply, onCommitted } = options;
+    const { limits } = this.#services;
     const alsoCommit = operationsOf(attachedReply);
     const result = await this.#use((collection) =>
       collection.write(
-        updateSelected(collection, selection, { change, limit, alsoCommit }, this.#services),
+        withWarnings({ collection, selection, limits, alsoCommit }, (alsoCommit) =>
+          updateSelected(collection, selection, { change, limit, alsoCommit }, this.#services),
+        ),
         onCommitted,
       ),
     );
@@ -437,20 +443,57 @@ function operationsOf<Result>(
   return reply && ((result) => reply.operations(result));
 }
 
-/** How many vectors a selection has. Throws `invalid_filter`. */
+/** How many vectors a selection has, with the warnings about its filter. Throws `invalid_filter`. */
 async function countSelected(
   collection: Collection,
   selection: VectorSelection,
   services: DatabaseServices,
-): Promise<number> {
+): Promise<Omit<DeleteResult, 'sequence'>> {
   switch (selection.kind) {
     case 'all':
-      return collection.rows.liveCount;
-    case 'ids':
-      return new Set(selection.ids.filter((id) => collection.find(id) !== undefined)).size;
-    case 'filter':
-      return countVisible((await selectPassing(collection, selection.filter, services)).views);
+      return { deletedCount: collection.rows.liveCount };
+    case 'ids': {
+      const found = selection.ids.filter((id) => collection.find(id) !== undefined);
+      return { deletedCount: new Set(found).size };
+    }
+    case 'filter': {
+      const { node, views } = await selectPassing(collection, selection.filter, services);
+      const warnings = findUnknownPaths(collection, views, { filter: node });
+      return { deletedCount: countVisible(views), warnings };
+    }
   }
+}
+
+/**
+ * A write whose result, also the one that is stored with it, has the warnings about the filter in the state that it
+ * changes: afterwards the paths of deleted rows may be unknown. Throws `invalid_filter`.
+ */
+function withWarnings<Result extends { readonly warnings?: readonly Warning[] | undefined }>(
+  {
+    collection,
+    selection,
+    limits,
+    alsoCommit,
+  }: {
+    readonly collection: Collection;
+    readonly selection: VectorSelection;
+    readonly limits: Limits;
+    readonly alsoCommit: CommitTogether<Result> | undefined;
+  },
+  writeOf: (alsoCommit: CommitTogether<Result> | undefined) => Write<Result>,
+): Write<Result> {
+  if (selection.kind !== 'filter') return writeOf(alsoCommit);
+  const filter = parseFilter(selection.filter, limits);
+  let warnings: readonly Warning[] | undefined;
+  const write = writeOf(alsoCommit && ((result) => alsoCommit({ ...result, warnings })));
+  return {
+    ...write,
+    async prepare(sequence, pending) {
+      warnings = findUnknownPaths(collection, collection.snapshot().views, { filter });
+      const prepared = await write.prepare(sequence, pending);
+      return { ...prepared, result: { ...prepared.result, warnings } };
+    },
+  };
 }
 
 /** The rows that pass the filter now. Throws `invalid_filter`. */

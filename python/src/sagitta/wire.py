@@ -908,12 +908,32 @@ class VectorDelete(TypedDict):
     """
 
 
+Warning = TypedDict(
+    "Warning",
+    {
+        # What kind of warning it is.
+        "code": Literal["unknown_path"],
+        # The member of the request that names the path.
+        "in": str,
+        # The path.
+        "path": str,
+        # A sentence for people.
+        "detail": str,
+    },
+)
+"""Something in the request that is allowed, but probably a mistake."""
+
+
 class VectorsDeleted(TypedDict):
     """How many vectors are deleted."""
     deleted_count: int
     """The vectors that were deleted, or with `dry_run` would be."""
     sequence: int
     """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
+    warnings: NotRequired[Sequence[Warning]]
+    """Metadata paths that the request names and no vector of the collection has, or had before a
+    write; on the first page, and absent without any.
+    """
 
 
 class VectorUpdate(TypedDict):
@@ -945,6 +965,10 @@ class VectorsUpdated(TypedDict):
     """Whether `limit` left vectors to change."""
     sequence: int
     """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
+    warnings: NotRequired[Sequence[Warning]]
+    """Metadata paths that the request names and no vector of the collection has, or had before a
+    write; on the first page, and absent without any.
+    """
 
 
 class Vector(TypedDict):
@@ -962,22 +986,6 @@ class Vector(TypedDict):
     """Only where one vector is read or several are fetched, if it expires."""
 
 
-Warning = TypedDict(
-    "Warning",
-    {
-        # What kind of warning it is.
-        "code": Literal["unknown_path"],
-        # The member of the request that names the path.
-        "in": str,
-        # The path.
-        "path": str,
-        # A sentence for people.
-        "detail": str,
-    },
-)
-"""Something in the request that is allowed, but probably a mistake."""
-
-
 class VectorList(TypedDict):
     """A page of the vectors of a collection."""
     vectors: Sequence[Vector]
@@ -989,7 +997,8 @@ class VectorList(TypedDict):
     total: NotRequired[int]
     """The vectors that pass the filter; only when paging by `offset` or with `sort`."""
     warnings: NotRequired[Sequence[Warning]]
-    """Metadata paths that no vector of the collection has, on the first page; absent without any.
+    """Metadata paths that the request names and no vector of the collection has, or had before a
+    write; on the first page, and absent without any.
     """
 
 
@@ -1069,7 +1078,8 @@ class VectorsCounted(TypedDict):
     count: int
     """The vectors that pass the filter."""
     warnings: NotRequired[Sequence[Warning]]
-    """Metadata paths that no vector of the collection has, on the first page; absent without any.
+    """Metadata paths that the request names and no vector of the collection has, or had before a
+    write; on the first page, and absent without any.
     """
 
 
@@ -1505,7 +1515,8 @@ class QueryReply(TypedDict):
     """In the order of the request."""
     score_stats: NotRequired[ScoreStats]
     warnings: NotRequired[Sequence[Warning]]
-    """Metadata paths that no vector of the collection has, on the first page; absent without any.
+    """Metadata paths that the request names and no vector of the collection has, or had before a
+    write; on the first page, and absent without any.
     """
     explain: NotRequired[Explain]
 
@@ -1676,7 +1687,8 @@ class AggregateReply(TypedDict):
     sequence: int
     """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
     warnings: NotRequired[Sequence[Warning]]
-    """Metadata paths that no vector of the collection has, on the first page; absent without any.
+    """Metadata paths that the request names and no vector of the collection has, or had before a
+    write; on the first page, and absent without any.
     """
 
 

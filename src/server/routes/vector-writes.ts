@@ -502,13 +502,13 @@ function writtenReply(
   );
 }
 
-function deletedReply(result: DeleteResult): StoredReply {
-  const members = { deleted_count: result.deletedCount, sequence: result.sequence };
+function deletedReply({ deletedCount, sequence, warnings }: DeleteResult): StoredReply {
+  const members = { deleted_count: deletedCount, sequence, warnings };
   return jsonReply(JSON.stringify(members));
 }
 
-function updatedReply({ updatedCount, hasMore, sequence }: UpdateResult): StoredReply {
-  const members = { updated_count: updatedCount, has_more: hasMore, sequence };
+function updatedReply({ updatedCount, hasMore, sequence, warnings }: UpdateResult): StoredReply {
+  const members = { updated_count: updatedCount, has_more: hasMore, sequence, warnings };
   return jsonReply(JSON.stringify(members));
 }
 

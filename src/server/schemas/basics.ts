@@ -365,7 +365,7 @@ export const warnings = z
   .optional()
   .meta({
     description:
-      'Metadata paths that no vector of the collection has, on the first page; absent without any.',
+      'Metadata paths that the request names and no vector of the collection has, or had before a write; on the first page, and absent without any.',
   });
 export const page = {
   next_cursor: z

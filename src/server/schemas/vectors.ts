@@ -432,6 +432,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       .object({
         deleted_count: count('The vectors that were deleted, or with `dry_run` would be.'),
         sequence,
+        warnings,
       })
       .meta({
         id: 'VectorsDeleted',
@@ -445,6 +446,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         ),
         has_more: z.boolean().meta({ description: 'Whether `limit` left vectors to change.' }),
         sequence,
+        warnings,
       })
       .meta({
         id: 'VectorsUpdated',
