@@ -942,6 +942,11 @@ export interface FoundSchema {
   readonly count: number;
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
+  /**
+   * Metadata paths that the request names and no vector of the collection has, or had before a
+   * write; on the first page, and absent without any.
+   */
+  readonly warnings?: readonly Warning[];
 }
 
 /** A path of the metadata and what is there. */
@@ -1057,6 +1062,11 @@ export interface RecallReply {
   readonly recalls: readonly number[];
   /** The sequence of the last write that the reply reflects; usable as `min_sequence`. */
   readonly sequence: number;
+  /**
+   * Metadata paths that the request names and no vector of the collection has, or had before a
+   * write; on the first page, and absent without any.
+   */
+  readonly warnings?: readonly Warning[];
 }
 
 /** What the service is. Links are relative to the URL of this document. */

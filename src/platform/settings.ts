@@ -428,6 +428,7 @@ const SETTINGS = {
       'Sagitta-Row-Count',
       'Sagitta-Sequence',
       'Sagitta-Session',
+      'Sagitta-Warnings',
       'Sagitta-With-Sequence',
       'Server-Timing',
       'WWW-Authenticate',

@@ -149,6 +149,10 @@ const HEADERS = {
     'string',
     'Of a cluster: up to where the client has seen it now, to be sent along with the next requests.',
   ),
+  SagittaWarnings: header(
+    'string',
+    'A JSON array of warnings, for streamed replies; absent without any. The member `warnings` of other replies describes them.',
+  ),
   ContentDisposition: header('string', 'A file name made from the id of the collection.'),
   IdempotentReplayed: header('string', '`true` if this is the stored reply of an earlier request.'),
 } as const;
@@ -341,6 +345,9 @@ function describeReplies(route: Route, components: Components): Described {
         ...(route.sendsServerTiming === true ? { 'Server-Timing': headerRef('ServerTiming') } : {}),
         ...(route.sendsSequence === true
           ? { 'Sagitta-Sequence': headerRef('SagittaSequence') }
+          : {}),
+        ...(route.sendsWarnings === true
+          ? { 'Sagitta-Warnings': headerRef('SagittaWarnings') }
           : {}),
         ...(rateKindOf(route.access) === null
           ? {}

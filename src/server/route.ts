@@ -68,6 +68,8 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly sendsServerTiming?: boolean;
   /** Sagitta-Sequence: the snapshot that was read, for replies whose body does not contain it. */
   readonly sendsSequence?: boolean;
+  /** Sagitta-Warnings, for replies whose body has no `warnings`. */
+  readonly sendsWarnings?: boolean;
   /** Sends Content-Disposition. */
   readonly sendsFile?: boolean;
   /** Content types besides JSON whose bodies the handler reads as they arrive. */

@@ -84,6 +84,7 @@ describe('the configuration', () => {
         'Sagitta-Row-Count',
         'Sagitta-Sequence',
         'Sagitta-Session',
+        'Sagitta-Warnings',
         'Sagitta-With-Sequence',
         'Server-Timing',
         'WWW-Authenticate',

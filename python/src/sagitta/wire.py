@@ -1657,6 +1657,10 @@ class RecallReply(TypedDict):
     """The recall of each query."""
     sequence: int
     """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
+    warnings: NotRequired[Sequence[Warning]]
+    """Metadata paths that the request names and no vector of the collection has, or had before a
+    write; on the first page, and absent without any.
+    """
 
 
 class Aggregate(TypedDict):
@@ -1742,6 +1746,10 @@ class FoundSchema(TypedDict):
     """The vectors that pass the filter."""
     sequence: int
     """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
+    warnings: NotRequired[Sequence[Warning]]
+    """Metadata paths that the request names and no vector of the collection has, or had before a
+    write; on the first page, and absent without any.
+    """
 
 
 Join = TypedDict(

@@ -126,4 +126,6 @@ export interface FoundSchema {
   /** Rows that pass the filter. */
   readonly count: number;
   readonly sequence: number;
+  /** On the first page. */
+  readonly warnings?: readonly Warning[] | undefined;
 }

@@ -12,6 +12,7 @@ import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
+import { findUnknownPaths } from '../unknown-paths.js';
 import type { FoundPath, FoundSchema, SchemaRequest, TypeCounts } from './aggregate-api.js';
 import { mergeInPool } from './aggregate-task.js';
 import { leastDistinctCount } from './merge-values.js';
@@ -55,6 +56,10 @@ export async function runSchema(
       nextAfter: hasMore ? page.at(-1) : undefined,
       count: countVisible(views),
       sequence: view.sequence,
+      warnings:
+        after === null
+          ? findUnknownPaths(collection, view.snapshot().views, { filter: node })
+          : undefined,
     };
   } finally {
     view.close();

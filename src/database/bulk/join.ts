@@ -14,6 +14,8 @@ import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView, viewsOfNamed } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { searchTarget } from '../query/search-target.js';
+import { findUnknownPaths } from '../unknown-paths.js';
+import type { Warning } from '../warning.js';
 import { CHUNK_BYTES, type JoinChunk, JoinChunkBuilder } from './join-chunks.js';
 import {
   type Group,
@@ -102,6 +104,7 @@ export interface Join {
   readonly metric: Metric;
   /** Rows that are joined. */
   readonly rowCount: number;
+  readonly warnings: readonly Warning[];
   /** The most memory that the hits and chunks take while the join is read. */
   readonly workBytes: number;
   /** To be read once. A row of zeros has no match under cosine. */
@@ -168,6 +171,12 @@ export async function runJoin(
     withSequence: withSnapshot.sequence,
     metric,
     rowCount,
+    warnings: [
+      ...(findUnknownPaths(collection, snapshot.views, { filter }) ?? []),
+      ...(findUnknownPaths(searched, withSnapshot.views, { filter: withFilter }) ?? []).map(
+        (warning) => ({ ...warning, in: 'with_filter' }),
+      ),
+    ],
     workBytes: heldBytesMax(plan, rowCount) + CHUNKS_HELD * CHUNK_BYTES,
     chunks: () =>
       intactChunks(joinChunks(plan, searched, services, signal), [collection, searched]),

@@ -29,6 +29,8 @@ import type { Collection } from '../collection/collection.js';
 import { rowSizesOf } from '../collection/row-sizes.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
+import { findUnknownPaths } from '../unknown-paths.js';
+import type { Warning } from '../warning.js';
 import { type SampleRequest, sampleViews } from './sample.js';
 import {
   countTypedCells,
@@ -74,6 +76,7 @@ export interface Scan {
   /** The typed columns of metadata, in the order of every chunk; empty unless asked for. */
   readonly typedFields: readonly TypedField[];
   readonly rowCount: number;
+  readonly warnings: readonly Warning[] | undefined;
   /** The approximate size of all rows, with vectors and metadata. */
   readonly byteCount: number;
   /** In order of arrival, none of them empty. */
@@ -180,6 +183,7 @@ export async function runScan(
     sparse,
     typedFields,
     rowCount,
+    warnings: findUnknownPaths(collection, snapshot.views, { filter }),
     byteCount: Math.ceil(rowCount * (textBytes + vectorBytes)),
     chunks: () => scanStats.countScan(intactChunks(collection, views, options), rowCount),
     async *typedChunks() {

@@ -18,6 +18,8 @@ import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView, viewsOfNamed } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { type SearchTarget, searchTarget, toFloat32 } from '../query/search-target.js';
+import { findUnknownPaths } from '../unknown-paths.js';
+import type { Warning } from '../warning.js';
 import { findComponentsTask } from './components.js';
 import { centerRowsTask, computeCovariance, covarianceBytes } from './covariance.js';
 import { type Axes, projectRowsTask } from './project-rows.js';
@@ -38,6 +40,7 @@ export interface ProjectionRequest {
 export interface Projection {
   readonly sequence: number;
   readonly rowCount: number;
+  readonly warnings: readonly Warning[] | undefined;
   /** Of the distances between neighbours. */
   readonly neighborMetric: 'cosine' | 'euclidean';
   /** Memory that the components need at once. */
@@ -125,6 +128,7 @@ export async function runProjection(
   return {
     sequence: snapshot.sequence,
     rowCount,
+    warnings: findUnknownPaths(collection, snapshot.views, { filter }),
     neighborMetric,
     workBytes: covarianceBytes(countCovarianceRows(rowCount, dimension), dimension),
     async project() {

@@ -263,4 +263,5 @@ export interface RecallReply {
   /** One for each query, from 0 to 1. */
   readonly recalls: readonly number[];
   readonly sequence: number;
+  readonly warnings?: readonly Warning[] | undefined;
 }

@@ -13,6 +13,7 @@ import type { RowAddress } from '../collection/rows.js';
 import type { SegmentView } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
+import { findUnknownPaths } from '../unknown-paths.js';
 import { reachSequence } from './paging.js';
 import type { RecallReply, RecallRequest } from './query-api.js';
 import { type SharedRows, searchByEngine } from './scattered-search.js';
@@ -56,7 +57,9 @@ export async function runRecall(
     for (const group of groups) {
       recalls.push(...(await gradeGroup(view, group, chosen, services, signal)));
     }
-    return { recalls, sequence: view.sequence };
+    const { views } = view.snapshot();
+    const warnings = findUnknownPaths(collection, views, { filter: filterNode });
+    return { recalls, sequence: view.sequence, warnings };
   } finally {
     view.close();
   }

@@ -1,5 +1,7 @@
 // Replies whose body is text. Idempotency keys store them, so a replay is identical to the byte.
 
+import type { Warning } from '../../database/warning.js';
+
 /** Idempotency keys store it as JSON of these three members. */
 export interface StoredReply {
   readonly status: number;
@@ -12,6 +14,28 @@ export const NO_STORE = 'no-store';
 export const CACHE_RECORD = 'private, max-age=30';
 /** Vectors: a cache revalidates each time with the ETag. */
 export const CACHE_VECTOR = 'private, no-cache';
+
+/** Clients read 16 KB of headers, or less. */
+const WARNINGS_BYTES_MAX = 4_096;
+
+/** The warnings of a streamed reply, as JSON in ASCII; those that do not fit are left out. */
+export function warningsHeader(
+  warnings: readonly Warning[] = [],
+): Readonly<Record<string, string>> {
+  const texts: string[] = [];
+  let byteCount = 2;
+  for (const warning of warnings) {
+    const text = JSON.stringify(warning).replace(/[\x7f-\uffff]/g, escapeUnit);
+    byteCount += text.length + 1;
+    if (byteCount > WARNINGS_BYTES_MAX) break;
+    if (!texts.includes(text)) texts.push(text);
+  }
+  return texts.length === 0 ? {} : { 'sagitta-warnings': `[${texts.join(',')}]` };
+}
+
+function escapeUnit(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
 
 /** A reply of status 200 with JSON, not cacheable unless `headers` say otherwise. */
 export function jsonReply(

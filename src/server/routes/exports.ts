@@ -6,7 +6,7 @@ import type { CollectionShape } from '../../database/api.js';
 import type { Scan } from '../../database/bulk/scan.js';
 import { toSample } from '../ingest/query-request.js';
 import { ARROW_STREAM, NDJSON, PARQUET } from '../media-types.js';
-import { NO_STORE } from '../replies/reply.js';
+import { NO_STORE, warningsHeader } from '../replies/reply.js';
 import { sendRows } from '../replies/sent-rows.js';
 import {
   arrowStream,
@@ -62,6 +62,7 @@ export function exportRoutes(services: RouteServices): Route[] {
     reply: scans.bytes,
     replyTypes: TYPES,
     sendsSequence: true,
+    sendsWarnings: true,
     sendsFile: true,
     errors: ['collection_not_found', 'collection_unavailable', 'invalid_filter', 'limit_exceeded'],
     async handle(request) {
@@ -98,6 +99,7 @@ export function exportRoutes(services: RouteServices): Route[] {
           'cache-control': NO_STORE,
           'content-disposition': `attachment; filename="${params.id}.${extension}"`,
           'sagitta-sequence': String(scan.sequence),
+          ...warningsHeader(scan.warnings),
         },
         body: sendRows(request, costOf, (admit) => bodyOf(format, scan, { ...options, admit })),
       };

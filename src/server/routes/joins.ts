@@ -4,7 +4,7 @@ import { readJsonBody } from '../ingest/parse-request.js';
 import { toSample, toThreshold } from '../ingest/query-request.js';
 import { ARROW_STREAM, NDJSON } from '../media-types.js';
 import { joinArrowStream, joinLines } from '../replies/join-chunks.js';
-import { NO_STORE } from '../replies/reply.js';
+import { NO_STORE, warningsHeader } from '../replies/reply.js';
 import { sendRows } from '../replies/sent-rows.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 
@@ -29,6 +29,7 @@ export function joinRoutes(services: RouteServices): Route[] {
     reply: schemas.scans.bytes,
     replyTypes: TYPES,
     sendsSequence: true,
+    sendsWarnings: true,
     readsSeveral: true,
     errors: [
       'collection_not_found',
@@ -75,6 +76,7 @@ export function joinRoutes(services: RouteServices): Route[] {
           'sagitta-sequence': String(found.sequence),
           'sagitta-with-sequence': String(found.withSequence),
           'sagitta-row-count': String(found.rowCount),
+          ...warningsHeader(found.warnings),
         },
         body: sendRows(request, costOfRows, (admit) =>
           type === NDJSON

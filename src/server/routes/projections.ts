@@ -3,7 +3,7 @@
 import { readJsonBody } from '../ingest/parse-request.js';
 import { ARROW_STREAM, NDJSON } from '../media-types.js';
 import { projectionArrowStream, projectionLines } from '../replies/projection-chunks.js';
-import { NO_STORE } from '../replies/reply.js';
+import { NO_STORE, warningsHeader } from '../replies/reply.js';
 import { sendRows } from '../replies/sent-rows.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 
@@ -28,6 +28,7 @@ export function projectionRoutes(services: RouteServices): Route[] {
     reply: schemas.scans.bytes,
     replyTypes: TYPES,
     sendsSequence: true,
+    sendsWarnings: true,
     errors: ['collection_not_found', 'collection_unavailable', 'invalid_filter', 'limit_exceeded'],
     async handle(request) {
       const body = await readJsonBody(services, request, schemas.scans.projection);
@@ -53,6 +54,7 @@ export function projectionRoutes(services: RouteServices): Route[] {
           'content-type': type,
           'cache-control': NO_STORE,
           'sagitta-sequence': String(found.sequence),
+          ...warningsHeader(found.warnings),
         },
         body: sendRows(request, costOf, (admit) => {
           const options = { dimensions, hasNeighbors, admit };

@@ -31,7 +31,7 @@ import {
   type WriteReply,
 } from '../replies/query-chunks.js';
 import { createPageWriter } from '../replies/record-writer.js';
-import { NO_STORE } from '../replies/reply.js';
+import { NO_STORE, warningsHeader } from '../replies/reply.js';
 import type { ReplyChunks } from '../replies/reply-stream.js';
 import type { RequestContext } from '../request-context.js';
 import { defineRoute, type Route, type RouteReply, type RouteServices } from '../route.js';
@@ -79,6 +79,7 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
     reply: schemas.batchReply,
     replyTypes: [JSON_TYPE, NDJSON, ARROW_STREAM],
     sendsServerTiming: true,
+    sendsWarnings: true,
     errors: QUERY_ERRORS,
     handle(request) {
       const { bodyStream } = request;
@@ -166,7 +167,7 @@ async function answerJson(
         queryIds: null,
       },
     );
-    return { status: 200, headers: headersOf(type, headers), body: pieces };
+    return { status: 200, headers: headersOf(type, groups.first, headers), body: pieces };
   });
 }
 
@@ -228,9 +229,11 @@ async function answerArrow(
     }
     const { metric = shape.metric } = query;
     const hasDistance = metric === 'euclidean' && !columns.options.has('metric');
-    const groups = runGroups(prepare(), type, { request, session, context }, row);
+    const groups = await beginGroups(
+      runGroups(prepare(), type, { request, session, context }, row),
+    );
     const body = chunksOf(
-      groups,
+      groups.all,
       type,
       { request, session, context },
       {
@@ -240,7 +243,7 @@ async function answerArrow(
         queryIds,
       },
     );
-    return { status: 200, headers: headersOf(type), body };
+    return { status: 200, headers: headersOf(type, groups.first), body };
   });
 }
 
@@ -357,9 +360,16 @@ async function beginGroups(
   return { first, all: all() };
 }
 
-function headersOf(type: string, headers: Readonly<Record<string, string>> = {}) {
-  const charset = type === JSON_TYPE ? '; charset=utf-8' : '';
-  return { 'content-type': `${type}${charset}`, 'cache-control': NO_STORE, ...headers };
+/** `first`: the group of replies whose warnings are known before the reply begins. */
+function headersOf(
+  type: string,
+  first: ReplyGroup | undefined,
+  headers: Readonly<Record<string, string>> = {},
+) {
+  const general = { 'cache-control': NO_STORE, ...headers };
+  if (type === JSON_TYPE) return { 'content-type': `${type}; charset=utf-8`, ...general };
+  const warnings = first?.replies.flatMap((reply) => reply.warnings ?? []);
+  return { 'content-type': type, ...general, ...warningsHeader(warnings) };
 }
 
 function leastSequence(queries: readonly QueryRequest[]): number {

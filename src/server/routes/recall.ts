@@ -39,7 +39,7 @@ export function recallRoutes(services: RouteServices): Route[] {
           ]);
         }
         request.charge(vectors.length);
-        const { recalls, sequence } = await database
+        const { recalls, sequence, warnings } = await database
           .collection(request.params.id!)
           .recall(
             { vectors, ids, using, filter, metric, minSequence: min_sequence },
@@ -53,6 +53,7 @@ export function recallRoutes(services: RouteServices): Route[] {
             ...(ids.every((list) => list.length === k) ? { k } : {}),
             recalls,
             sequence,
+            warnings,
           }),
         );
       },

@@ -172,6 +172,7 @@ const foundSchema = z
       .meta({ description: 'The `after` of the next page; absent on the last page.' }),
     count: count('The vectors that pass the filter.'),
     sequence,
+    warnings,
   })
   .meta({
     id: 'FoundSchema',

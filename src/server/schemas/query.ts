@@ -299,6 +299,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
         k: count('The length of the lists of ids, if it is the same for all.').optional(),
         recalls: z.array(z.number()).meta({ description: 'The recall of each query.' }),
         sequence,
+        warnings,
       })
       .meta({
         id: 'RecallReply',
