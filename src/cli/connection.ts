@@ -31,9 +31,14 @@ export function connect(
   rest: Pick<ClientOptions, 'retry' | 'fetch'> = {},
 ): Client {
   const apiKey = options.apiKey ?? process.env.SAGITTA_API_KEY;
+  const told = new Set<string>();
   try {
     return createClient({
       baseUrl: urlOf(options),
+      onWarning({ detail }) {
+        if (!told.has(detail)) process.stderr.write(`Warning: ${detail}\n`);
+        told.add(detail);
+      },
       ...rest,
       ...(apiKey !== undefined && apiKey !== '' && { apiKey }),
       // Few attempts, so that an interactive user learns within half a second that no server answers.

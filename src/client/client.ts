@@ -39,6 +39,7 @@ export type * from './types.js';
 export type { ByteSource, Resendable } from './upload.js';
 export { decodeValues, encodeValues } from './values.js';
 export type { Include, Vectors } from './vectors.js';
+export type { OnWarning, WarnedRequest } from './warnings.js';
 
 export interface Client extends ServiceMethods {
   /**

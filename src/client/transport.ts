@@ -34,6 +34,7 @@ import {
   type Upload,
 } from './upload.js';
 import { pointerTo } from './values.js';
+import { logOnce, type OnWarning, warningsOf } from './warnings.js';
 
 /** The server's request deadline is 30 s; a reply that has not arrived after twice that is lost. */
 const DEFAULT_TIMEOUT_MS = 60_000;
@@ -61,6 +62,11 @@ export interface TransportOptions {
    * since they can stream uploads only over HTTP/2.
    */
   readonly uploads?: 'stream' | 'blob';
+  /**
+   * Called with each warning of a reply, such as a path in a filter that no vector has. By default each is written
+   * once with `console.warn`. What it throws rejects the call.
+   */
+  readonly onWarning?: OnWarning;
   /** Replacement for the global fetch. */
   readonly fetch?: typeof globalThis.fetch;
   /** Random numbers in [0, 1) for the jitter of retries. */
@@ -150,6 +156,10 @@ export function createTransport(options: TransportOptions): Transport {
     fetch: options.fetch ?? globalThis.fetch,
     random: options.random ?? Math.random,
   };
+  const { onWarning = logOnce() } = options;
+  const tell = ({ method, path }: TransportRequest, body: unknown, headers: Headers) => {
+    for (const warning of warningsOf(body, headers)) onWarning(warning, { method, path });
+  };
   const sendForText = (request: TransportRequest) =>
     withRetries(state, request, async (response, attempt) => {
       const body = await response.text();
@@ -164,18 +174,28 @@ export function createTransport(options: TransportOptions): Transport {
   return {
     sendForText,
     async send<Body>(request: TransportRequest) {
-      const { body, headers, status, url } = await sendForText(request);
-      return { body: parseJson<Body>(body, status, url), headers };
+      const { body: text, headers, status, url } = await sendForText(request);
+      const body = parseJson<Body>(text, status, url);
+      tell(request, body, headers);
+      return { body, headers };
     },
-    open: (request) =>
-      withRetries(state, request, async (response, attempt) => ({
+    async open(request) {
+      const reply = await withRetries(state, request, async (response, attempt) => ({
         headers: response.headers,
         body: new ReplyBody(response.body, {
           timer: attempt.timer,
           toError: attempt.toError,
           onEnd: attempt.finish,
         }),
-      })),
+      }));
+      try {
+        tell(request, undefined, reply.headers);
+      } catch (error) {
+        await reply.body.cancel();
+        throw error;
+      }
+      return reply;
+    },
   };
 }
 
@@ -311,6 +331,7 @@ const OPTIONS: Readonly<Record<keyof TransportOptions, true>> = {
   retry: true,
   circuitBreaker: true,
   uploads: true,
+  onWarning: true,
   fetch: true,
   random: true,
   now: true,

@@ -106,6 +106,10 @@ it('updates metadata by filter in steps, once', async () => {
   const command = ['update', 'points', ...change, '--batch', '4'];
   assert.equal(await stdoutOf(...command), 'Updated 6 vectors.\n');
   assert.equal(await stdoutOf(...command), 'Updated 0 vectors.\n');
+  const misspelt = ['--filter', '{"evne": true}', '--patch', '{"half": true}'];
+  const { code: warned, stdout, stderr: warning } = await sagitta('update', 'points', ...misspelt);
+  assert.deepEqual([warned, stdout], [0, 'Updated 0 vectors.\n']);
+  assert.equal(warning, 'Warning: No vector has metadata at "evne"; did you mean "even"?\n');
   const replace = ['update', 'points', '--all', '--replace', '{"x": 1}'];
   assert.equal(await stdoutOf(...replace), 'Updated 12 vectors.\n');
   const count = await createClient({ baseUrl: url })

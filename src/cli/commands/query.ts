@@ -366,7 +366,6 @@ function printPage(
   rankBefore: number,
 ): void {
   const exact = parseExact(text) as { readonly matches: readonly ExactMatch[] };
-  for (const { detail } of reply.warnings ?? []) process.stderr.write(`Warning: ${detail}\n`);
   if (options.json && options.all) {
     for (const match of exact.matches) process.stdout.write(`${exactText(match)}\n`);
     return;
