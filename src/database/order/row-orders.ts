@@ -3,6 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import { field, validationError } from '../../common/errors.js';
+import { stringifyExactJson } from '../../common/exact-json.js';
 import type { JsonObject } from '../../common/types.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { type ListSortKey, type OrderTarget, orderInput, orderRowsTask } from './order-rows.js';
@@ -43,7 +44,7 @@ export class RowOrders {
     rowCount: number,
   ): Promise<Uint32Array> {
     if (rowCount > this.#rowsMax) throw tooManyRows(rowCount, this.#rowsMax);
-    const name = createHash('sha256').update(JSON.stringify(key)).digest('base64');
+    const name = createHash('sha256').update(stringifyExactJson(key)).digest('base64');
     const kept = this.#take(name) ?? this.#start(key.sort, targets, rowCount);
     this.#keep(name, kept);
     try {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { parseExactJson } from '../../../src/common/exact-json.js';
+import { isJsonNumber, parseExactJson, stringifyExactJson } from '../../../src/common/exact-json.js';
 import { resolvePath } from '../../../src/common/metadata-path.js';
 import type { Json, JsonObject } from '../../../src/common/types.js';
 import type { ListRequest } from '../../../src/database/api.js';
@@ -107,6 +107,18 @@ const ORDERS: readonly (readonly ListSortKey[])[] = [
   [{ field: 'nowhere', order: 'desc' }],
 ];
 
+const FILTERS: readonly {
+  readonly filter: JsonObject | undefined;
+  readonly passes: (metadata: JsonObject) => boolean;
+}[] = [
+  { filter: undefined, passes: () => true },
+  { filter: { n: { $lt: 4 } }, passes: ({ n }) => Number(n) < 4 },
+  {
+    filter: { a: { $gte: 9_007_199_254_740_993n } },
+    passes: ({ a }) => isJsonNumber(a) && a >= 9_007_199_254_740_993n,
+  },
+];
+
 async function openFilled(
   rows: readonly TestVector[],
   options: Parameters<typeof openDatabase>[0] = {},
@@ -130,15 +142,15 @@ describe('a sorted list', () => {
       const rows = randomVectors(createRandom(seed), 300, 'v');
       const database = await openFilled(rows, { limits: { metadataColumnsMax } });
       for (const sort of ORDERS) {
-        for (const filter of [undefined, { n: { $lt: 4 } }]) {
-          const passing = rows.filter(
-            ({ metadata }) => filter === undefined || JSON.parse(metadata).n < 4,
+        for (const { filter, passes } of FILTERS) {
+          const passing = rows.filter(({ metadata }) =>
+            passes(parseExactJson(metadata) as JsonObject),
           );
           const expected = sortIds(passing, sort);
           for (const offset of [undefined, 0, 1, 63, 64, 200, 299, 1_000]) {
             const page = await idsOf(database, { sort, filter, offset, limit: 40 });
             const start = offset ?? 0;
-            const context = `seed ${seed}, ${JSON.stringify({ sort, filter, offset })}`;
+            const context = `seed ${seed}, ${stringifyExactJson({ sort, filter, offset })}`;
             assert.deepEqual(page.ids, expected.slice(start, start + 40), context);
             assert.equal(page.total, expected.length);
             assert.equal(page.hasMore, start + 40 < expected.length);
