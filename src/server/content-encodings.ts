@@ -1,7 +1,7 @@
 // The encodings of bodies and replies: gzip, and zstd where this version of Node has it. Bodies are decoded while
 // they arrive, so that the limits apply to what they become; replies of text are compressed for clients that ask.
 
-import type { Readable, Transform } from 'node:stream';
+import { type Readable, Transform, type TransformCallback } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { SagittaError } from '../common/errors.js';
 
@@ -10,7 +10,7 @@ export type Encoding = 'zstd' | 'gzip';
 /** Since Node 22.15, which the types do not know. */
 const { createZstdCompress, createZstdDecompress } = zlib as typeof zlib & {
   createZstdCompress?: () => Transform & { flush(onFlushed: () => void): void };
-  createZstdDecompress?: () => Transform;
+  createZstdDecompress?: () => Transform & { readonly bytesWritten: number };
 };
 const HAS_ZSTD = createZstdCompress !== undefined && createZstdDecompress !== undefined;
 
@@ -63,7 +63,7 @@ export function isEncodingRefused(contentEncoding: string | undefined): boolean 
  * leaves the request as it is.
  */
 export function decode(raw: Readable, encoding: Encoding): Transform {
-  const decoder = encoding === 'gzip' ? zlib.createGunzip() : createZstdDecompress!();
+  const decoder = encoding === 'gzip' ? zlib.createGunzip() : new ZstdFrames();
   // A pipe does not pass on that its source has ended early.
   const onBroken = (cause?: unknown) => {
     if (raw.readableEnded) return;
@@ -75,6 +75,72 @@ export function decode(raw: Readable, encoding: Encoding): Transform {
   });
   raw.pipe(decoder);
   return decoder;
+}
+
+/** More frames than these must have so many bytes on average: to begin one takes as long as to parse them. */
+const FRAMES_MAX = 1_000;
+const FRAME_BYTES_MIN = 16_384;
+
+/** Decodes one frame of zstd after another, as `cat` and `pzstd` make them: Node's decoder forgets what follows the first. */
+class ZstdFrames extends Transform {
+  #frame = this.#begin();
+  #frameCount = 1;
+  #byteCount = 0;
+
+  #begin() {
+    const frame = createZstdDecompress!();
+    frame.on('data', (part: Uint8Array) => {
+      if (!this.push(part)) frame.pause();
+    });
+    frame.on('error', (error) => this.destroy(error));
+    return frame;
+  }
+
+  override _read(byteCount: number): void {
+    this.#frame.resume();
+    super._read(byteCount);
+  }
+
+  override _transform(bytes: Uint8Array, encoding: BufferEncoding, done: TransformCallback): void {
+    const frame = this.#frame;
+    const usedBefore = frame.bytesWritten;
+    frame.write(bytes, () => {
+      const usedBytes = frame.bytesWritten - usedBefore;
+      this.#byteCount += usedBytes;
+      if (frame.destroyed || usedBytes === bytes.length) {
+        done();
+        return;
+      }
+      this.#frameCount++;
+      if (this.#frameCount > Math.max(FRAMES_MAX, this.#byteCount / FRAME_BYTES_MIN)) {
+        done(tooManyFrames());
+        return;
+      }
+      const next = () => {
+        frame.destroy();
+        this.#frame = this.#begin();
+        this._transform(bytes.subarray(usedBytes), encoding, done);
+      };
+      if (frame.readableEnded) next();
+      else frame.once('end', next);
+    });
+  }
+
+  override _flush(done: TransformCallback): void {
+    this.#frame.once('end', done).end();
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#frame.destroy();
+    done(error);
+  }
+}
+
+function tooManyFrames(): SagittaError {
+  return new SagittaError(
+    'invalid_request',
+    `The body has more than ${FRAMES_MAX} frames of zstd, of less than ${FRAME_BYTES_MIN} bytes on average; compress it as a whole.`,
+  );
 }
 
 /** `invalid_request` for an error of the decoder; undefined for others. */

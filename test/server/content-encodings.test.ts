@@ -2,10 +2,18 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { brotliCompressSync, gunzipSync, gzipSync } from 'node:zlib';
+import * as zlib from 'node:zlib';
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
+import { ENCODINGS, type Encoding } from '../../src/server/content-encodings.js';
 import { ARROW_STREAM, NDJSON } from '../../src/server/media-types.js';
 import { createFilledService, expectProblem, type Service } from './harness.js';
+
+const { brotliCompressSync, gunzipSync, gzipSync } = zlib;
+/** Which the types do not know. */
+const { zstdCompressSync } = zlib as typeof zlib & {
+  zstdCompressSync: (bytes: string | Uint8Array) => Buffer;
+};
+const compressors = { gzip: gzipSync, zstd: zstdCompressSync } satisfies Record<Encoding, unknown>;
 
 const VECTORS = '/collections/c/vectors';
 const GZIP = { 'content-encoding': 'gzip' };
@@ -45,6 +53,43 @@ describe('a compressed body', () => {
     assert.equal(named.status, 200);
     const many = await post(gzipSync(lines(2_500)), { ...GZIP, 'content-type': NDJSON });
     assert.equal(many.json.upserted_count, 2_500);
+  });
+
+  for (const encoding of ENCODINGS) {
+    const compress = compressors[encoding];
+    const headers = { 'content-encoding': encoding, 'content-type': NDJSON };
+    const parts = (name: string, count: number) =>
+      Array.from({ length: count }, (_, i) =>
+        compress(`${JSON.stringify(vectorOf(`${encoding}-${name}-${i}`))}\n`),
+      );
+
+    it(`may be several files of ${encoding}, one after another`, async () => {
+      const metadata = { text: 'long '.repeat(2_000) };
+      const first = compress(JSON.stringify({ ...vectorOf('first'), metadata }));
+      const body = Buffer.concat([first, compress('\n'), ...parts('many', 300)]);
+      const stream = await post(body, headers);
+      assert.deepEqual([stream.status, stream.json.upserted_count], [200, 301]);
+      const text = JSON.stringify(vectorOf('whole'));
+      const whole = Buffer.concat([compress(text.slice(0, 9)), compress(text.slice(9))]);
+      const one = await post(whole, { 'content-encoding': encoding });
+      assert.deepEqual([one.status, one.json.upserted_count], [200, 1]);
+    });
+
+    it(`is refused when something else follows ${encoding}`, async () => {
+      const body = Buffer.concat([...parts('odd', 2), Buffer.from('something else')]);
+      await expectProblem(post(body, headers), 400, 'invalid_request');
+    });
+  }
+
+  it('is refused when it has very many short frames of zstd', async (t) => {
+    if (!ENCODINGS.includes('zstd')) return t.skip('this version of Node has no zstd');
+    const body = Buffer.concat(new Array(2_000).fill(zstdCompressSync('')));
+    const reply = await expectProblem(
+      post(body, { 'content-encoding': 'zstd' }),
+      400,
+      'invalid_request',
+    );
+    assert.match(reply.json.detail, /more than 1000 frames/);
   });
 
   it('is refused when it becomes longer than a body may be, and a short one is not read on', async () => {
