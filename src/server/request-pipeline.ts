@@ -638,16 +638,15 @@ function isOnThisMachine({ ip, headers }: FastifyRequest): boolean {
 }
 
 /** Proxies and caches read what Node lets pass in several ways. Throws `invalid_request`. */
-function checkTargetForm({ url, httpVersion, headers, rawHeaders }: IncomingMessage): void {
+function checkTargetForm({ method, url, httpVersion, headers, rawHeaders }: IncomingMessage): void {
   // Fastify would serve it as `/`. Preflights were answered before.
-  if (url === '*') {
+  if (url === '*' && method !== 'OPTIONS') {
     throw new SagittaError(
       'invalid_request',
       'The target * is for OPTIONS only; name a path, such as /.',
     );
   }
-  if (httpVersion !== '1.1') return;
-  if (headers.host === undefined) {
+  if (httpVersion === '1.1' && headers.host === undefined) {
     throw new SagittaError(
       'invalid_request',
       'The header Host is missing; every request of HTTP/1.1 has one.',

@@ -269,6 +269,10 @@ describe('a target or Host that is read in several ways', () => {
       'GET /livez HTTP/1.1\r\nhost: localhost\r\nHost: localhost\r\n\r\n',
       '2 headers Host',
     ],
+    'two headers Host of HTTP/1.0': [
+      'GET /livez HTTP/1.0\r\nhost: localhost\r\nHost: elsewhere\r\n\r\n',
+      '2 headers Host',
+    ],
     'the target *': ['GET * HTTP/1.1\r\nhost: localhost\r\n\r\n', 'for OPTIONS only'],
   };
   for (const [what, [text, detail]] of Object.entries(attempts)) {
@@ -281,6 +285,12 @@ describe('a target or Host that is read in several ways', () => {
       assert.ok(problem.detail.includes(detail), problem.detail);
     });
   }
+
+  it('is not the target * of OPTIONS, which no route has', async () => {
+    const answer = await exchange('OPTIONS * HTTP/1.1\r\nhost: localhost\r\n\r\n');
+    assert.deepEqual(statuses(answer), [404]);
+    assert.doesNotMatch(answer, /for OPTIONS only/);
+  });
 
   it('is not an absent Host of HTTP/1.0', async () => {
     assert.match(await exchange('GET /livez HTTP/1.0\r\n\r\n'), /^HTTP\/1\.1 200 /);
