@@ -135,6 +135,38 @@ describe('the connection of a node to NATS', { skip: missing ?? false }, () => {
     await withServer('', open, '0.0.0.0');
     await withServer('', (open) => open({}, true), '0.0.0.0');
     await withServer('authorization { token: "one" }', (open) => open({ token: 'one' }), '0.0.0.0');
+    const users = (more: string) =>
+      `accounts { A { users: [ { user: me, password: one }, { user: all, password: x } ], jetstream: enabled } }\n${more}`;
+    const login = { user: 'me', password: 'one' };
+    await withServer(users(''), (open) => open(login), '0.0.0.0');
+    const toAll = users('no_auth_user: all');
+    await withServer(toAll, (open) => refused(open(login), /no credentials/), '0.0.0.0');
+    await withServer(toAll, (open) => open(login));
+  });
+
+  it('is not made when one of several servers lets everybody in, but when one is down', async () => {
+    const start = (host: string, configuration: string) =>
+      NatsServers.start(1, {
+        configuration,
+        places: [{ host, prefix: [], dataFolder: join(folder, nuid.next()) }],
+      });
+    const closed = await start('127.0.0.1', 'authorization { token: "one" }');
+    const open = await start('0.0.0.0', 'jetstream: enabled');
+    try {
+      const connectTo = async (...urls: string[]) => {
+        const login = { ...NO_LOGIN, token: 'one' };
+        const options = { urls, login, isInsecure: false, cluster: 'test', replicas: 1 };
+        const service = await NatsService.connect({ ...options, logger: silentLogger });
+        await service.close();
+      };
+      const other = open.urls[0]!.replace('0.0.0.0', 'localhost');
+      await refused(connectTo(closed.urls[0]!, other), new RegExp(`^NATS at ${other} listens`));
+      await open.stop();
+      await connectTo(closed.urls[0]!, other);
+    } finally {
+      await open.stop();
+      await closed.stop();
+    }
   });
 
   it('shows its secrets nowhere: not on NATS, not in logs, not in replies', async () => {

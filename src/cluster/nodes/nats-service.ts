@@ -2,6 +2,7 @@
 // messages.
 
 import { readFileSync } from 'node:fs';
+import { connect as connectSocket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   JetStreamApiError,
@@ -16,6 +17,7 @@ import {
   type NatsConnection,
   nkeyAuthenticator,
   RequestError,
+  type ServerInfo,
   TimeoutError,
   tokenAuthenticator,
   usernamePasswordAuthenticator,
@@ -43,6 +45,10 @@ const ELECTION_MS_MAX = 60_000;
 /** A request of five seconds for a new log is repeated until then; other changes of the catalogue wait meanwhile. */
 const CREATE_MS_MAX = 8_000;
 const CREATE_PAUSE_MS = 500;
+const NATS_PORT = 4222;
+/** Servers that are down do not keep a node from starting. */
+const GREETING_MS_MAX = 2_000;
+const GREETING_CHARACTERS_MAX = 65_536;
 /** How JetStream numbers its errors: no suitable peers for placement, temporarily unavailable. */
 const PASSING_ERRORS = [10005, 10008];
 
@@ -112,7 +118,7 @@ export class NatsService implements SharedService {
       throw unusable(urls, refusal ?? `cannot be reached: ${(cause as Error).message}`, cause);
     });
     try {
-      if (!options.isInsecure) requireClosed(connection, urls);
+      if (!options.isInsecure) await requireClosed(connection, urls);
       void logConnection(connection, logger);
       const manager = await jetstreamManager(connection, { checkAPI: false });
       const { api } = await accountInfo(manager, logger);
@@ -314,16 +320,48 @@ function refusalOf(cause: unknown, login: NatsLogin): string | null {
 }
 
 /** Throws `configuration_invalid` for servers that other machines reach and that let everybody in. */
-function requireClosed({ info }: NatsConnection, urls: readonly string[]): void {
-  const { auth_required: isLoginRequired, tls_verify: isCertificateRequired, host } = info ?? {};
-  if (isLoginRequired === true || isCertificateRequired === true) return;
-  const url = urls.find((each) => !isLoopbackUrl(each));
-  if (url === undefined && (host === undefined || isLoopback(host))) return;
-  const where = url === undefined ? `listens on ${host}` : 'is not on loopback';
-  throw unusable(
-    urls,
-    `${where} and asks for no credentials, so that whoever reaches it can read all data and stop the cluster. Add users to its configuration (authorization { users: [ { user: sagitta, password: … } ] }) and set SAGITTA_CLUSTER_USER and SAGITTA_CLUSTER_PASSWORD; or let it listen on 127.0.0.1 only, to try things out. SAGITTA_CLUSTER_INSECURE=yes accepts it`,
-  );
+async function requireClosed(connection: NatsConnection, urls: readonly string[]): Promise<void> {
+  const checked = urls.map(async (url) => [url, await greetingOf(url)] as const);
+  const connected = `nats://${connection.getServer()}`;
+  // One that is reached in another way, such as through a proxy, has greeted the connection.
+  const own = [connected, (await greetingOf(connected)) ?? connection.info] as const;
+  for (const [url, greeting] of [own, ...(await Promise.all(checked))]) {
+    if (greeting == null) continue;
+    const { auth_required: isLoginRequired, tls_verify: isCertificateRequired, host } = greeting;
+    if (isLoginRequired === true || isCertificateRequired === true) continue;
+    const isLocal = isLoopbackUrl(url);
+    if (isLocal && (host === undefined || isLoopback(host))) continue;
+    const where = isLocal ? `listens on ${host}` : 'is not on loopback';
+    throw unusable(
+      [url],
+      `${where} and asks for no credentials, so that whoever reaches it can read all data and stop the cluster. Add users to its configuration (authorization { users: [ { user: sagitta, password: … } ] }, without no_auth_user) and set SAGITTA_CLUSTER_USER and SAGITTA_CLUSTER_PASSWORD; or let it listen on 127.0.0.1 only, to try things out. SAGITTA_CLUSTER_INSECURE=yes accepts it`,
+    );
+  }
+}
+
+/**
+ * What a server says to everybody who connects; null for one that does not answer. To a client that has logged in it
+ * says that credentials are required, even if it has a user for those who have none.
+ */
+async function greetingOf(url: string): Promise<Partial<ServerInfo> | null> {
+  const { hostname, port } = new URL(url);
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
+  const socket = connectSocket({ host, port: Number(port || NATS_PORT) });
+  socket.setTimeout(GREETING_MS_MAX, () => socket.destroy());
+  try {
+    let text = '';
+    for await (const bytes of socket) {
+      text += bytes;
+      if (text.length > GREETING_CHARACTERS_MAX) return null;
+      const greeting = /^INFO (.*)\r\n/.exec(text)?.[1];
+      if (greeting !== undefined) return JSON.parse(greeting) as Partial<ServerInfo>;
+    }
+  } catch {
+    // The connection to another one says what is wrong.
+  } finally {
+    socket.destroy();
+  }
+  return null;
 }
 
 function unusable(urls: readonly string[], what: string, cause?: unknown): SagittaError {
