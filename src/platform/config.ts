@@ -1,6 +1,7 @@
 // Loads the configuration; nothing else reads the environment. The command line takes precedence
 // over the environment, and the environment over the defaults; `settings.ts` is the table.
 
+import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { SagittaError } from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
@@ -169,9 +170,7 @@ function readSettings(
     } else {
       const place = override === undefined ? variableOf(name) : optionOf(name);
       const value =
-        setting.isSecret === true
-          ? 'not what it must be, and is not shown'
-          : JSON.stringify(withoutPasswords(found));
+        setting.isSecret === true ? describeSecret(found) : JSON.stringify(withoutPasswords(found));
       refuse(`${place} is ${value}; expected ${setting.expected}.`);
     }
   }
@@ -192,14 +191,23 @@ function readVariable(
     refuse(`${variable} and ${variable + FILE_SUFFIX} are both set; expected one of them.`);
     return undefined;
   }
+  const file = `${variable + FILE_SUFFIX} is ${JSON.stringify(path)}, which`;
+  let bytes: Buffer;
   try {
-    return readFileSync(path, 'utf8').trim();
+    bytes = readFileSync(path);
   } catch (error) {
-    refuse(
-      `${variable + FILE_SUFFIX} is ${JSON.stringify(path)}, which cannot be read: ${(error as Error).message}.`,
-    );
+    refuse(`${file} cannot be read: ${(error as Error).message}.`);
     return undefined;
   }
+  // What is no text would be read as the same character again and again.
+  const text = isUtf8(bytes) ? bytes.toString().trim() : undefined;
+  if (text === undefined) refuse(`${file} is not text in UTF-8.`);
+  else if (text === '') refuse(`${file} is empty.`);
+  return text === '' ? undefined : text;
+}
+
+function describeSecret(text: string): string {
+  return text === '' ? 'empty' : 'not what it must be, and is not shown';
 }
 
 /** For messages. A password may have any character, also those that separate URLs. */
@@ -221,11 +229,11 @@ function readNatsServers(
   const refuse = (detail: string) => problems.push({ names: ['cluster'], detail });
   const logins = new Set<string>();
   const urls = cluster.map((found) => {
-    const [, scheme, login, host] = /^(\w+:\/\/)(?:(.*)@)?([^@]*)$/.exec(found) ?? [];
-    if (host === undefined || host === '' || !URL.canParse(`${scheme}${host}`)) {
-      refuse(
-        `${variable} has ${JSON.stringify(withoutPasswords(found))}; expected nats://host:4222.`,
-      );
+    const [, scheme, login, host] = /^(\w+:\/\/)(?:(.*)@)?([^@/?#]+)\/?$/.exec(found) ?? [];
+    if (host === undefined || !URL.canParse(`${scheme}${host}`)) {
+      // Without its host, a URL ends with the password.
+      const shown = withoutPasswords(found).replace(/^(\w+:\/\/[^:@]*:).*[^\d/].*$/, '$1***');
+      refuse(`${variable} has ${JSON.stringify(shown)}; expected nats://host:4222.`);
       return found;
     }
     if (login !== undefined) logins.add(login);
@@ -240,12 +248,10 @@ function readNatsServers(
     return urls;
   }
   try {
-    const [user, ...password] = login.split(':');
-    if (password.length === 0) values.clusterToken = decodeURIComponent(user!);
-    else {
-      values.clusterUser = decodeURIComponent(user!);
-      values.clusterPassword = decodeURIComponent(password.join(':'));
-    }
+    const [user = '', ...rest] = login.split(':');
+    const [first, password] = [user, rest.join(':')].map(decodeURIComponent);
+    if (rest.length === 0) values.clusterToken = first;
+    else Object.assign(values, { clusterUser: first, clusterPassword: password });
   } catch {
     refuse(
       `${variable} has a user or a password with a % that begins no escape; write %25 for it.`,

@@ -99,6 +99,11 @@ describe('the connection of a node to NATS', { skip: missing ?? false }, () => {
       await refused(open({ nkey: other }), /compare the seed in SAGITTA_CLUSTER_NKEY/, other);
       const credentials = join(folder, 'absent.creds');
       await refused(open({ credentials }), /SAGITTA_CLUSTER_CREDENTIALS is .* cannot be read: ENO/);
+      await refused(open({ nkey: `SU${'A'.repeat(56)}` }), /^SAGITTA_CLUSTER_NKEY is no seed: nk/);
+      await writeFile(credentials, '');
+      await refused(open({ tlsCa: credentials }), /^SAGITTA_CLUSTER_TLS_CA is .* is empty/);
+      await writeFile(credentials, 'something else');
+      await refused(open({ credentials }), /_CREDENTIALS is .*, which is no \.creds file: unable/);
     });
   });
 

@@ -400,6 +400,19 @@ describe('the configuration', () => {
       assert.deepEqual([token.cluster, token.clusterToken], [['nats://[::1]:4222'], 'token']);
     });
 
+    it('are not shown when a URL is not valid, and are then no further problem', () => {
+      const read = (url: string) => refuse({ env: { ...usual, SAGITTA_CLUSTER: url } });
+      for (const [url, shown] of [
+        ['nats://me:hidden', 'nats://me:***'],
+        ['nats://me:hid/den', 'nats://me:***'],
+        ['nats://me:hidden@a:x', 'nats://***@a:x'],
+        ['nats://a:4222/path', 'nats://a:***'],
+      ]) {
+        assert.equal(read(url!), `SAGITTA_CLUSTER has "${shown}"; expected nats://host:4222.`);
+      }
+      assert.match(read('nats://me:50%@a:4222'), /^SAGITTA_CLUSTER has .* write %25 for it\.$/);
+    });
+
     it('come from the environment or from files, never from the command line', () => {
       const folder = mkdtempSync(join(tmpdir(), 'sagitta-config-'));
       const file = join(folder, 'secret');
@@ -417,6 +430,17 @@ describe('the configuration', () => {
           refuse({ env: { ...env, SAGITTA_CLUSTER_SECRET_FILE: absent } }),
           /^SAGITTA_CLUSTER_SECRET_FILE is ".*absent", which cannot be read: ENOENT/,
         );
+        for (const [content, reason] of [
+          ['', 'is empty'],
+          [' \n', 'is empty'],
+          [Buffer.from([0xff, 0xfe, ...Buffer.from(SECRET)]), 'is not text in UTF-8'],
+        ] as const) {
+          writeFileSync(file, content);
+          assert.equal(
+            refuse({ env }),
+            `SAGITTA_CLUSTER_SECRET_FILE is "${file}", which ${reason}.`,
+          );
+        }
       } finally {
         rmSync(folder, { recursive: true });
       }

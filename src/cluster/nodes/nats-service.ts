@@ -259,21 +259,38 @@ async function logConnection(connection: NatsConnection, logger: Logger): Promis
   }
 }
 
-/** Undefined without credentials. Throws `configuration_invalid` for a file that cannot be read. */
+/** Undefined without credentials. Throws `configuration_invalid` for those that nobody could use. */
 function authenticatorOf(login: NatsLogin): Authenticator | undefined {
   const { user, password, token, nkey, credentials } = login;
   if (user !== null) return usernamePasswordAuthenticator(user, password ?? '');
   if (token !== null) return tokenAuthenticator(token);
-  if (nkey !== null) return nkeyAuthenticator(Buffer.from(nkey));
+  if (nkey !== null) {
+    return requireUsable(nkeyAuthenticator(Buffer.from(nkey)), 'SAGITTA_CLUSTER_NKEY is no seed');
+  }
   if (credentials === null) return undefined;
   let last = requireFile('SAGITTA_CLUSTER_CREDENTIALS', credentials);
   // Credentials expire, and whoever issues new ones writes them into the file.
-  return credsAuthenticator(() => {
+  const authenticator = credsAuthenticator(() => {
     try {
       last = readFileSync(credentials);
     } catch {}
     return last;
   });
+  return requireUsable(
+    authenticator,
+    `SAGITTA_CLUSTER_CREDENTIALS is ${JSON.stringify(credentials)}, which is no .creds file`,
+  );
+}
+
+/** The connection would fail as if the servers could not be reached. */
+function requireUsable(authenticator: Authenticator, otherwise: string): Authenticator {
+  try {
+    authenticator('any nonce');
+  } catch (cause) {
+    const message = `${otherwise}: ${(cause as Error).message}.`;
+    throw new SagittaError('configuration_invalid', message, { cause });
+  }
+  return authenticator;
 }
 
 /** Undefined where the servers decide. Throws `configuration_invalid` for a file that cannot be read. */
@@ -289,15 +306,17 @@ function tlsOf(urls: readonly string[], { tlsCa, tlsCert, tlsKey }: NatsLogin) {
 }
 
 function requireFile(variable: string, path: string): Buffer {
+  const found = `${variable} is ${JSON.stringify(path)}, which`;
+  let bytes: Buffer;
   try {
-    return readFileSync(path);
+    bytes = readFileSync(path);
   } catch (cause) {
-    throw new SagittaError(
-      'configuration_invalid',
-      `${variable} is ${JSON.stringify(path)}, which cannot be read: ${(cause as Error).message}.`,
-      { cause },
-    );
+    const message = `${found} cannot be read: ${(cause as Error).message}.`;
+    throw new SagittaError('configuration_invalid', message, { cause });
   }
+  // Without authorities of its own, the connection would trust those that Node knows.
+  if (bytes.length === 0) throw new SagittaError('configuration_invalid', `${found} is empty.`);
+  return bytes;
 }
 
 /** What to say of servers that do not let the node in; null for another failure. */
