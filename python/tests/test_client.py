@@ -156,6 +156,48 @@ def test_named_multi_and_sparse_vectors_are_arrays_and_lists(client: Sagitta, na
     assert "title" not in vectors.get("a")["vectors"]
 
 
+def test_vectors_are_added_filled_and_dropped(
+    client: Sagitta, vectors: Collection, name: str
+) -> None:
+    vectors.upsert(rows(4))
+    added = client.collections.update(
+        name, vectors={"summary": {"dimension": 2, "metric": "dot"}}, sparse_vectors={"words": {}}
+    )
+    assert added["vectors"]["summary"]["dimension"] == 2
+    assert vectors.query(vector=[1, 0], using="summary")["matches"] == []
+
+    words = {"indices": [3], "values": [1]}
+    one = {"id": "v0", "vectors": {"summary": numpy.array([5, 0])}, "metadata": {"n": None}}
+    patched = vectors.upsert([{**one, "sparse_vectors": {"words": words}}], mode="patch")
+    assert patched["updated_count"] == 1
+    vectors.write_all([{"id": "v1", "vectors": {"summary": [4, 0]}}], mode="patch")
+    columns = {"id": ["v2", "v3"], "vectors.summary": numpy.array([[3, 0], [2, 0]])}
+    vectors.write_batches(columns, mode="patch")
+    frame = pandas.DataFrame({"id": ["v2", "v3"], "vectors.summary": [[1.0, 0.0], None]})
+    vectors.write_batches(frame, mode="patch")
+    found = vectors.query(vector=[1, 0], using="summary", include_metadata=True)["matches"]
+    assert [(match["id"], match["score"]) for match in found] == [
+        ("v0", 5),
+        ("v1", 4),
+        ("v3", 2),
+        ("v2", 1),
+    ]
+    assert [match["metadata"] for match in found[:2]] == [{}, {"n": 1}]
+    assert vectors.get("v3")["values"] == [3, 1, 0]
+    assert vectors.get("v0")["sparse_vectors"] == {"words": words}
+
+    vectors.upsert([{"id": "v0", "vectors": {"summary": None}}], mode="patch")
+    assert vectors.get("v0")["vectors"] == {}
+    with pytest.raises(SagittaError) as missing:
+        vectors.upsert([{"id": "other", "vectors": {"summary": [1, 0]}}], mode="patch")
+    assert missing.value.code == "vector_not_found"
+    left = client.collections.update(
+        name, vectors={"summary": None}, sparse_vectors={"words": None}
+    )
+    assert "vectors" not in left
+    assert "sparse_vectors" not in left
+
+
 def test_changes_count_what_they_change(vectors: Collection) -> None:
     vectors.upsert(rows(4))
     assert vectors.update_many(filter={"n": {"$lt": 2}}, patch={"new": 1})["updated_count"] == 2

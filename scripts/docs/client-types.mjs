@@ -37,6 +37,7 @@ const TYPES = {
   VectorInput: { schema: 'VectorInput' },
   TextInput: { schema: 'TextInput' },
   RecordInput: { schema: 'RecordInput' },
+  PatchInput: { schema: 'PatchInput' },
   SparseVector: { schema: 'SparseVector' },
   StoredVector: { schema: 'Vector' },
   VectorsWritten: { schema: 'VectorsWritten' },

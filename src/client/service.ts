@@ -30,6 +30,7 @@ import type {
   CollectionRecord,
   EmbeddingInput,
   Limits,
+  NamedVectorInput,
   PrincipalRecord,
   Readiness,
   SegmentPage,
@@ -75,7 +76,10 @@ export interface Collections {
     request?: { limit?: number },
     options?: CallOptions,
   ): AsyncIterable<SegmentRecord>;
-  /** Absent members keep their values; `labels` replaces all labels. */
+  /**
+   * Absent members keep their values; `labels` replaces all labels. Not retried when the connection breaks if
+   * it drops vectors: the second attempt would not find them.
+   */
   update(
     id: string,
     change: {
@@ -87,6 +91,10 @@ export interface Collections {
       embedding?: EmbeddingInput | null;
       /** How many nodes of a cluster hold the collection; null for all. */
       replication_factor?: number | null;
+      /** Named vectors to add, and with null to drop; the others stay. */
+      vectors?: Readonly<Record<string, NamedVectorInput | null>>;
+      /** The same for sparse vectors. */
+      sparse_vectors?: Readonly<Record<string, Readonly<Record<string, never>> | null>>;
     },
     options?: CallOptions,
   ): Promise<CollectionRecord>;
@@ -216,6 +224,10 @@ export interface ServiceMethods {
   readonly service: Service;
 }
 
+function hasNull(members: object | undefined): boolean {
+  return Object.values(members ?? {}).includes(null);
+}
+
 export function createServiceMethods(requests: Requests): ServiceMethods {
   const { transport, get, postOnce, change } = requests;
   const keys: Keys = {
@@ -310,8 +322,10 @@ function createCollections({ get, write, change }: Requests): Collections {
         pagesOf(request, (page) => collections.segments(id, page, options)),
         (page) => page.segments,
       ),
-    update: (id, body, options) =>
-      change('PATCH', `/collections/${pathSegment(id)}`, { body, isIdempotent: true }, options),
+    update: (id, body, options) => {
+      const isIdempotent = ![body.vectors, body.sparse_vectors].some(hasNull);
+      return change('PATCH', `/collections/${pathSegment(id)}`, { body, isIdempotent }, options);
+    },
     async clone(id, input = {}, options = {}) {
       const path = `/collections/${pathSegment(id)}/clone`;
       const patient = { timeoutMs: Number.POSITIVE_INFINITY, ...options };

@@ -12,6 +12,7 @@ import { decodeLines, MEDIA_TYPES, type StreamReply, sequenceOf } from './stream
 import type {
   IncludeMetadata,
   JoinRow,
+  PatchInput,
   StoredVector,
   VectorInput,
   WriteMode,
@@ -20,9 +21,9 @@ import type {
 import { type ByteSource, openSource, type Resendable, requireIterable } from './upload.js';
 import { wireVector } from './values.js';
 
-export interface WriteStreamOptions extends CallOptions {
+export interface WriteStreamOptions<Mode = WriteMode> extends CallOptions {
   /** `upsert` when absent. */
-  readonly mode?: WriteMode;
+  readonly mode?: Mode;
   /**
    * Identifies the stream, so that it can be sent again after a broken connection and the server skips
    * what is durable. Generated when absent and the source is a function; a stream without a key is not
@@ -31,7 +32,7 @@ export interface WriteStreamOptions extends CallOptions {
   readonly idempotencyKey?: string;
 }
 
-export interface WriteBytesOptions extends WriteStreamOptions {
+export interface WriteBytesOptions extends WriteStreamOptions<WriteMode | 'patch'> {
   readonly format: 'arrow' | 'ndjson';
   /** Arrow only: the id column; `id` when absent. */
   readonly idColumn?: string;
@@ -127,6 +128,11 @@ export interface Streams<Metadata extends object = JsonObject> {
     source: Resendable<ByteSource>,
     options: WriteBytesOptions,
   ): Promise<WriteStreamReply>;
+  /** As `writeStream`, for changes of vectors that exist, which are sent as NDJSON. */
+  writeAll(
+    source: Resendable<Iterable<PatchInput<Metadata>> | AsyncIterable<PatchInput<Metadata>>>,
+    options: WriteStreamOptions<'patch'> & { readonly mode: 'patch' },
+  ): Promise<WriteStreamReply>;
   /** As `writeStream`, for single vectors, which are sent as NDJSON. */
   writeAll(
     source: Resendable<Iterable<VectorInput<Metadata>> | AsyncIterable<VectorInput<Metadata>>>,
@@ -174,7 +180,10 @@ export function createStreams({ transport }: Requests, root: string): Streams {
       });
       return body;
     },
-    writeAll: async (source, options = {}) => {
+    writeAll: async (
+      source: Resendable<Iterable<Row> | AsyncIterable<Row>>,
+      options: WriteStreamOptions<WriteMode | 'patch'> = {},
+    ) => {
       return streams.writeStream(vectorLines(source), { ...options, format: 'ndjson' });
     },
     async queryStream(source, options = {}) {
@@ -339,9 +348,11 @@ export function wireJoin(request: JoinRequest) {
   };
 }
 
+type Row = VectorInput | PatchInput;
+
 /** The vectors as NDJSON; can be sent again if the source can. */
 function vectorLines(
-  source: Resendable<Iterable<VectorInput> | AsyncIterable<VectorInput>>,
+  source: Resendable<Iterable<Row> | AsyncIterable<Row>>,
 ): Resendable<ByteSource> {
   const open = () =>
     encodeVectorLines(
@@ -358,7 +369,7 @@ const CHUNK_CHARACTERS = 65_536;
 
 /** One vector per line. */
 async function* encodeVectorLines(
-  vectors: Iterable<VectorInput> | AsyncIterable<VectorInput>,
+  vectors: Iterable<Row> | AsyncIterable<Row>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const encoder = new TextEncoder();
   let text = '';

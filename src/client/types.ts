@@ -86,6 +86,15 @@ export type VectorInput<Metadata extends object = JsonObject> =
       readonly embed?: never;
     });
 
+/** What is new of a vector that exists; the rest of it stays. */
+export type PatchInput<Metadata extends object = JsonObject> = Omit<
+  wire.PatchInput<VectorValues>,
+  'metadata'
+> & {
+  /** A JSON merge patch (RFC 7396): members replace others, and null removes them. */
+  readonly metadata?: MetadataPatch<Metadata>;
+};
+
 /**
  * The form in which vectors are returned: numbers, the wire's base64 (queries only), or a
  * Float32Array, for which the client requests base64 where the server offers it, so that no decimal
@@ -161,6 +170,7 @@ export interface VectorPage<Vector = StoredVector> extends Omit<wire.VectorPage,
   readonly vectors: readonly Vector[];
 }
 
+/** Of writes of whole vectors. The mode `patch` takes what is new of them. */
 export type WriteMode = 'upsert' | 'insert' | 'update';
 
 /** The counts of a streamed write, which replies to other writes lack. */

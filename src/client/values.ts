@@ -143,7 +143,7 @@ function isMulti(
 export function wireVector<
   Vector extends {
     readonly values?: VectorValues;
-    readonly vectors?: Named<VectorValues | readonly VectorValues[]>;
+    readonly vectors?: Named<VectorValues | readonly VectorValues[] | null>;
   },
 >(vector: Vector, pointer: string) {
   if (typeof vector !== 'object' || vector === null) {

@@ -37,7 +37,7 @@ import type {
   IncludeValues,
   ListRequest,
   MetadataChange,
-  MetadataPatch,
+  PatchInput,
   PatchReply,
   PlainValues,
   QueryReply,
@@ -46,13 +46,11 @@ import type {
   RecallReply,
   RecallRequest,
   SchemaRequest,
-  SparseVector,
   StoredVector,
   UpdateManyReply,
   VectorInput,
   VectorPage,
   VectorSelection,
-  VectorValues,
   WriteMode,
   WriteReply,
 } from './types.js';
@@ -88,6 +86,11 @@ export interface Vectors<Metadata extends object = JsonObject>
   extends Streams<Metadata>,
     Projections<Metadata>,
     SharedRoutes<Metadata> {
+  /** Changes parts of vectors that exist, all or none. Throws `vector_not_found`, … */
+  upsert(
+    vectors: readonly PatchInput<Metadata>[],
+    options: WriteOptions & { mode: 'patch' },
+  ): Promise<WriteReply>;
   /** Writes all vectors or none. Throws `dimension_mismatch`, `invalid_vector`, `vector_exists`, … */
   upsert(
     vectors: readonly VectorInput<Metadata>[],
@@ -99,20 +102,12 @@ export interface Vectors<Metadata extends object = JsonObject>
    */
   upsertText(
     vectors: readonly string[],
-    options?: WriteOptions & { mode?: WriteMode },
+    options?: WriteOptions & { mode?: WriteMode | 'patch' },
   ): Promise<WriteReply>;
   /** Merges `metadata` (RFC 7396), replaces `values`, and sets or with null removes named and sparse vectors. */
   patch(
     vectorId: string,
-    change: {
-      metadata?: MetadataPatch<Metadata>;
-      values?: VectorValues;
-      /** An RFC 3339 time; null for never. */
-      expires_at?: string | null;
-      vectors?: Readonly<Record<string, VectorValues | readonly VectorValues[] | null>>;
-      sparse_vectors?: Readonly<Record<string, SparseVector | null>>;
-      if_sequence?: number;
-    },
+    change: Omit<PatchInput<Metadata>, 'id'>,
     options?: CallOptions & { ifMatch?: string },
   ): Promise<PatchReply>;
   /** One vector. Throws `vector_not_found`. */
@@ -272,7 +267,10 @@ function createWrites(
     name: string,
   ) => (await requests.write<Body>(root + path, body, options, {}, [name])).body;
   return {
-    upsert: async (rows, { mode, ...options } = {}) => {
+    upsert: async (
+      rows: readonly VectorInput[] | readonly PatchInput[],
+      { mode, ...options }: WriteOptions & { mode?: WriteMode | 'patch' } = {},
+    ) => {
       requireArray(rows, "an array of vectors such as [{ id: 'a', values: [0.5, 1] }]");
       const vectors = rows.map((row, at) => wireVector(row, `/vectors/${at}`));
       const body = { vectors, ...(mode !== undefined && { mode }) };

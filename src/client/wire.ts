@@ -331,10 +331,7 @@ export interface TextInput<Values = readonly number[], Metadata = JsonObject> {
   readonly embed: string;
 }
 
-/**
- * A record to write to a collection without the unnamed vector, or with `patch` to any
- * collection.
- */
+/** A record to write to a collection without the unnamed vector. */
 export interface RecordInput<Values = readonly number[], Metadata = JsonObject> {
   /** Generated (a ULID) and returned when absent. */
   readonly id?: string;
@@ -351,6 +348,31 @@ export interface RecordInput<Values = readonly number[], Metadata = JsonObject> 
    * Absent: after `ttl_seconds` of the collection, if it has them.
    */
   readonly expires_at?: string | null;
+}
+
+/** What is new of a vector; the rest of it stays. */
+export interface PatchInput<Values = readonly number[], Metadata = JsonObject> {
+  /** Of a vector that exists. */
+  readonly id: string;
+  /** A JSON merge patch (RFC 7396): members replace others, and null removes them. */
+  readonly metadata?: Metadata;
+  readonly values?: Values;
+  /**
+   * A text, which the embedding endpoint of the collection turns into the vector; in place of
+   * it.
+   */
+  readonly embed?: string;
+  /** Named vectors to set, or with null to remove; the others stay. */
+  readonly vectors?: Readonly<Record<string, Values | readonly Values[] | null>>;
+  /** The same for sparse vectors. */
+  readonly sparse_vectors?: Readonly<Record<string, SparseVector | null>>;
+  /** When the vector expires (RFC 3339); null for never. Absent: as it is. */
+  readonly expires_at?: string | null;
+  /**
+   * Writes only if the vector was last written at this sequence, or with 0 if it does not
+   * exist; otherwise 412 `precondition_failed`, and nothing of the request is written.
+   */
+  readonly if_sequence?: number;
 }
 
 /**

@@ -67,6 +67,48 @@ it('creates, lists, changes and deletes collections', async () => {
   await assert.rejects(client.collections.get('articles'), { code: 'collection_not_found' });
 });
 
+it('adds named vectors to a collection, fills and drops them', async () => {
+  const values = [1, 2];
+  await vectors.upsert(['a', 'b', 'c'].map((id) => ({ id, values, metadata: { id, n: 1 } })));
+  const added = await client.collections.update(collectionId, {
+    vectors: { summary: { dimension: 2, metric: 'dot' } },
+    sparse_vectors: { words: {} },
+  });
+  assert.deepEqual(added.vectors, { summary: { dimension: 2, metric: 'dot' } });
+  const patched = await vectors.upsert(
+    [
+      { id: 'a', vectors: { summary: new Float32Array([3, 0]) }, metadata: { n: null } },
+      { id: 'b', sparse_vectors: { words: { indices: [7], values: [1] } } },
+    ],
+    { mode: 'patch' },
+  );
+  assert.deepEqual([patched.inserted_count, patched.updated_count], [0, 2]);
+  await vectors.writeAll([{ id: 'c', vectors: { summary: [2, 0] } }], { mode: 'patch' });
+  const { matches } = await vectors.query({ vector: [1, 0], using: 'summary' });
+  assert.deepEqual(idsOf(matches), ['a', 'c']);
+  const { vectors: stored } = await vectors.fetch(['a', 'b'], { include_values: true });
+  assert.deepEqual(stored, [
+    { id: 'a', values, vectors: { summary: [3, 0] }, sparse_vectors: {}, metadata: { id: 'a' } },
+    {
+      id: 'b',
+      values,
+      vectors: {},
+      sparse_vectors: { words: { indices: [7], values: [1] } },
+      metadata: { id: 'b', n: 1 },
+    },
+  ]);
+
+  await vectors.upsert([{ id: 'a', vectors: { summary: null } }], { mode: 'patch' });
+  assert.deepEqual((await vectors.get('a')).vectors, {});
+  const unknown = vectors.upsert([{ id: 'x', vectors: { summary: [1, 1] } }], { mode: 'patch' });
+  await assert.rejects(unknown, { code: 'vector_not_found' });
+  const dropped = { vectors: { summary: null }, sparse_vectors: { words: null } };
+  assert.equal((await client.collections.update(collectionId, dropped)).vectors, undefined);
+  await assert.rejects(client.collections.update(collectionId, dropped), {
+    code: 'invalid_request',
+  });
+});
+
 it('writes, reads, changes and deletes vectors', async () => {
   const written = await vectors.upsert([
     { id: 'a', values: [1, 2], metadata: { year: 2024 } },

@@ -61,6 +61,20 @@ export async function compiled(client: Client, senses: Vectors<Sense>): Promise<
   await docs.query({ text: { query: 'a' }, limit: 5 });
   await docs.query({ cursor: 'a', include_values: true });
   await docs.query({ vector, cursor: 'a' });
+  const patch = { id: 'a', vectors: { title: null }, metadata: { year: null } } as const;
+  await senses.upsert([patch, { id: 'b' }], { mode: 'patch' });
+  await senses.writeAll([patch], { mode: 'patch' });
+  // Only a patch removes with null.
+  // @ts-expect-error
+  await senses.upsert([patch], { mode: 'update' });
+  // @ts-expect-error
+  await senses.writeAll([patch]);
+  // @ts-expect-error: a patch names the vector that it changes
+  await senses.upsert([{ vectors: { title: [1] } }], { mode: 'patch' });
+  await client.collections.update('docs', {
+    vectors: { summary: { dimension: 3 }, title: null },
+    sparse_vectors: { words: {}, terms: null },
+  });
   const mistakes: readonly false[] = [
     false satisfies Fits<typeof bare, WithMetadata>,
     false satisfies Fits<typeof some, WithMetadata>,

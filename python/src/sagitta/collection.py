@@ -16,7 +16,7 @@ from sagitta.core import Core, members, pages, parse_json, segment
 from sagitta.errors import SagittaError, invalid_argument
 from sagitta.flow import Awaitable, Blocking, Flow, ItemFlow, Request, call, items
 from sagitta.service import Group
-from sagitta.streams import StreamFlows, VectorRecord
+from sagitta.streams import StreamFlows, VectorInput, VectorRecord, WriteMode
 from sagitta.values import (
     encode_json,
     list_of,
@@ -170,15 +170,17 @@ class CollectionFlows(StreamFlows, SharedFlows):
     @call
     def upsert(
         self,
-        vectors: Sequence[VectorRecord],
+        vectors: Sequence[VectorInput],
         *,
-        mode: wire.WriteMode | None = None,
+        mode: WriteMode | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[wire.VectorsWritten]:
         """Writes all vectors or none, and returns when they are on disk.
 
         A vector is `{"id", "values", "metadata", …}`: values are [dimension] numbers, or an array,
-        which is sent as float32. Throws `dimension_mismatch`, `invalid_vector`, `vector_exists`, …
+        which is sent as float32. With `mode="patch"` vectors that exist are changed: each has its
+        id and what is new, and named vectors that are None are removed. Throws
+        `dimension_mismatch`, `invalid_vector`, `vector_exists`, `vector_not_found`, …
         """
         records = list_of(vectors, "vectors", "a list of vectors")
         wired = [wire_record(one, f"/vectors/{at}") for at, one in enumerate(records)]
@@ -192,7 +194,7 @@ class CollectionFlows(StreamFlows, SharedFlows):
         self,
         vectors: Sequence[str],
         *,
-        mode: wire.WriteMode | None = None,
+        mode: WriteMode | None = None,
         idempotency_key: str | None = None,
     ) -> Flow[wire.VectorsWritten]:
         """As upsert, for vectors that are JSON text already: numbers keep their spelling."""

@@ -90,9 +90,15 @@ class CollectionsFlows(Group):
     @call
     def update(self, id: str, **change: Unpack[wire.CollectionUpdate]) -> Flow[wire.Collection]:
         """Changes what is given of description, labels, ttl_seconds, schema, embedding and
-        replication_factor."""
+        replication_factor; adds `vectors` and `sparse_vectors`, and with None drops them.
+
+        It is not retried after a lost reply if it drops vectors: it would not find them again.
+        """
         path = f"/collections/{segment(id)}"
-        return self._core.json(Request("PATCH", path, is_idempotent=True, body=change))
+        settings: list[object] = [*change.get("vectors", {}).values()]
+        settings += change.get("sparse_vectors", {}).values()
+        is_idempotent = None not in settings
+        return self._core.json(Request("PATCH", path, is_idempotent=is_idempotent, body=change))
 
     @call
     def clone(

@@ -40,7 +40,11 @@ if TYPE_CHECKING:
     import pyarrow
     from numpy.typing import NDArray
 
-VectorSource: TypeAlias = "Iterable[VectorRecord] | AsyncIterable[VectorRecord]"
+WriteMode: TypeAlias = 'wire.WriteMode | Literal["patch"]'
+"""`patch` changes what the vectors of the request have, and leaves the rest."""
+VectorSource: TypeAlias = "Iterable[VectorInput] | AsyncIterable[VectorInput]"
+VectorInput: TypeAlias = "VectorRecord | wire.PatchInput"
+"""A vector to write, or with the mode `patch` what is new of one."""
 
 CUT_OFF = {ARROW: b"\xff\xff\xff\xff", NDJSON: b"{"}
 """The beginning of a stream without its first row, by its type."""
@@ -58,7 +62,7 @@ class VectorRecord(wire.RecordInput, total=False):
 
 
 class WriteOptions(TypedDict, total=False):
-    mode: wire.WriteMode
+    mode: WriteMode
     """`upsert` when absent."""
     idempotency_key: str
     """Identifies the stream, so that it can be sent again, even after your program has ended, and

@@ -567,9 +567,7 @@ class TextInput(TypedDict):
 
 
 class RecordInput(TypedDict):
-    """A record to write to a collection without the unnamed vector, or with `patch` to any
-    collection.
-    """
+    """A record to write to a collection without the unnamed vector."""
     id: NotRequired[VectorId]
     """Generated (a ULID) and returned when absent."""
     vectors: NotRequired[NamedValues]
@@ -585,22 +583,12 @@ class RecordInput(TypedDict):
     """
 
 
-WriteMode: TypeAlias = Literal["upsert", "insert", "update", "patch"]
-"""`upsert` writes every vector, `insert` rejects ids that exist (409), `update` rejects ids that do
-not exist (404). So does `patch`, which changes what the vectors of the request have, and leaves
-the rest: `metadata` is a JSON merge patch, `vectors` and `sparse_vectors` are set by name, or
-removed with null, and `values` may be absent.
-"""
-
-
 class VectorBatchWrite(TypedDict):
     """Atomic: if one vector is invalid, nothing is written. Each id may occur once."""
     vectors: Sequence[VectorInput | TextInput | RecordInput]
     """The vectors to write."""
-    mode: NotRequired[WriteMode]
-    """Whether to write every vector, only new ones, only existing ones or parts of them. By default
-    `upsert`.
-    """
+    mode: NotRequired[Literal["upsert", "insert", "update"]]
+    """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
     idempotency_key: NotRequired[str]
     """Makes retries safe: requests with the same key and payload take effect once and get the same
     reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
@@ -624,10 +612,8 @@ class VectorSingleWrite(TypedDict):
     Absent: after `ttl_seconds` of the collection, if it has them.
     """
     values: Values
-    mode: NotRequired[WriteMode]
-    """Whether to write every vector, only new ones, only existing ones or parts of them. By default
-    `upsert`.
-    """
+    mode: NotRequired[Literal["upsert", "insert", "update"]]
+    """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
     idempotency_key: NotRequired[str]
     """Makes retries safe: requests with the same key and payload take effect once and get the same
     reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
@@ -653,10 +639,8 @@ class TextSingleWrite(TypedDict):
     embed: str
     """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
     """
-    mode: NotRequired[WriteMode]
-    """Whether to write every vector, only new ones, only existing ones or parts of them. By default
-    `upsert`.
-    """
+    mode: NotRequired[Literal["upsert", "insert", "update"]]
+    """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
     idempotency_key: NotRequired[str]
     """Makes retries safe: requests with the same key and payload take effect once and get the same
     reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
@@ -665,9 +649,7 @@ class TextSingleWrite(TypedDict):
 
 
 class RecordSingleWrite(TypedDict):
-    """One record to write to a collection without the unnamed vector, or with `patch` to any
-    collection.
-    """
+    """One record to write to a collection without the unnamed vector."""
     id: NotRequired[VectorId]
     """Generated (a ULID) and returned when absent."""
     vectors: NotRequired[NamedValues]
@@ -681,10 +663,8 @@ class RecordSingleWrite(TypedDict):
     """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
     Absent: after `ttl_seconds` of the collection, if it has them.
     """
-    mode: NotRequired[WriteMode]
-    """Whether to write every vector, only new ones, only existing ones or parts of them. By default
-    `upsert`.
-    """
+    mode: NotRequired[Literal["upsert", "insert", "update"]]
+    """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
     idempotency_key: NotRequired[str]
     """Makes retries safe: requests with the same key and payload take effect once and get the same
     reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
@@ -692,8 +672,74 @@ class RecordSingleWrite(TypedDict):
     """
 
 
-VectorWrite: TypeAlias = 'VectorBatchWrite | VectorSingleWrite | TextSingleWrite | RecordSingleWrite'
-"""Several vectors to write, or one."""
+class PatchInput(TypedDict):
+    """What is new of a vector; the rest of it stays."""
+    id: VectorId
+    """Of a vector that exists."""
+    metadata: NotRequired[JsonObject]
+    """A JSON merge patch (RFC 7396): members replace others, and null removes them."""
+    values: NotRequired[Values]
+    embed: NotRequired[str]
+    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """
+    vectors: NotRequired[Mapping[str, Values | Sequence[Values] | None]]
+    """Named vectors to set, or with null to remove; the others stay."""
+    sparse_vectors: NotRequired[Mapping[str, SparseVector | None]]
+    """The same for sparse vectors."""
+    expires_at: NotRequired[str | None]
+    """When the vector expires (RFC 3339); null for never. Absent: as it is."""
+    if_sequence: NotRequired[int]
+    """Writes only if the vector was last written at this sequence, or with 0 if it does not exist;
+    otherwise 412 `precondition_failed`, and nothing of the request is written.
+    """
+
+
+class VectorBatchPatch(TypedDict):
+    """Changes of vectors that exist. Atomic: if one is invalid, nothing is written. Each id may
+    occur once.
+    """
+    vectors: Sequence[PatchInput]
+    """The vectors to change."""
+    mode: Literal["patch"]
+    """Changes what the vectors of the request have, and leaves the rest."""
+    idempotency_key: NotRequired[str]
+    """Makes retries safe: requests with the same key and payload take effect once and get the same
+    reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
+    sent.
+    """
+
+
+class VectorSinglePatch(TypedDict):
+    """The change of one vector."""
+    id: VectorId
+    """Of a vector that exists."""
+    metadata: NotRequired[JsonObject]
+    """A JSON merge patch (RFC 7396): members replace others, and null removes them."""
+    values: NotRequired[Values]
+    embed: NotRequired[str]
+    """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
+    """
+    vectors: NotRequired[Mapping[str, Values | Sequence[Values] | None]]
+    """Named vectors to set, or with null to remove; the others stay."""
+    sparse_vectors: NotRequired[Mapping[str, SparseVector | None]]
+    """The same for sparse vectors."""
+    expires_at: NotRequired[str | None]
+    """When the vector expires (RFC 3339); null for never. Absent: as it is."""
+    if_sequence: NotRequired[int]
+    """Writes only if the vector was last written at this sequence, or with 0 if it does not exist;
+    otherwise 412 `precondition_failed`, and nothing of the request is written.
+    """
+    mode: Literal["patch"]
+    """Changes what the vectors of the request have, and leaves the rest."""
+    idempotency_key: NotRequired[str]
+    """Makes retries safe: requests with the same key and payload take effect once and get the same
+    reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
+    sent.
+    """
+
+
+VectorWrite: TypeAlias = 'VectorBatchWrite | VectorSingleWrite | TextSingleWrite | RecordSingleWrite | VectorBatchPatch | VectorSinglePatch'
+"""Several vectors to write or to change, or one."""
 
 
 class VectorsWritten(TypedDict):
@@ -712,6 +758,14 @@ class VectorsWritten(TypedDict):
     """For streams: the rows that an earlier attempt with the same idempotency key had written."""
     sequence: int
     """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
+
+
+WriteMode: TypeAlias = Literal["upsert", "insert", "update", "patch"]
+"""`upsert` writes every vector, `insert` rejects ids that exist (409), `update` rejects ids that do
+not exist (404). So does `patch`, which changes what the vectors of the request have, and leaves
+the rest: `metadata` is a JSON merge patch, `vectors` and `sparse_vectors` are set by name, or
+removed with null, and `values` may be absent.
+"""
 
 
 class ValuesPutAnywhere(TypedDict):
@@ -859,6 +913,7 @@ class VectorPatch(TypedDict):
     values.
     """
     metadata: NotRequired[JsonObject]
+    """A JSON merge patch (RFC 7396): members replace others, and null removes them."""
     values: NotRequired[Values]
     embed: NotRequired[str]
     """A text, which the embedding endpoint of the collection turns into the vector; in place of it.

@@ -66,20 +66,69 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
   });
   const recordInput = z.strictObject(rowMembers).meta({
     id: 'RecordInput',
-    description:
-      'A record to write to a collection without the unnamed vector, or with `patch` to any collection.',
+    description: 'A record to write to a collection without the unnamed vector.',
     examples: [{ id: 'article-17', vectors: { title: [0.7, -0.2] } }],
   });
-  const writeMode = z.enum(['upsert', 'insert', 'update', 'patch']).meta({
+  const changeMembers = {
+    metadata: metadata.optional().meta({
+      description: 'A JSON merge patch (RFC 7396): members replace others, and null removes them.',
+    }),
+    values: values.optional(),
+    embed: embed.optional(),
+    vectors: z
+      .custom<Record<string, unknown>>(isObject, { error: wantObject })
+      .optional()
+      .meta({
+        type: 'object',
+        additionalProperties: {
+          anyOf: [
+            { $ref: '#/$defs/Values' },
+            { type: 'array', items: { $ref: '#/$defs/Values' }, minItems: 1 },
+            { type: 'null' },
+          ],
+        },
+        description: 'Named vectors to set, or with null to remove; the others stay.',
+      }),
+    sparse_vectors: z
+      .custom<Record<string, unknown>>(isObject, { error: wantObject })
+      .optional()
+      .meta({
+        type: 'object',
+        additionalProperties: { anyOf: [{ $ref: '#/$defs/SparseVector' }, { type: 'null' }] },
+        description: 'The same for sparse vectors.',
+      }),
+    expires_at: expiresAt.meta({
+      description: 'When the vector expires (RFC 3339); null for never. Absent: as it is.',
+    }),
+    if_sequence: ifSequence,
+  };
+  const isOneSource = ({ values, embed }: { values?: unknown; embed?: unknown }) =>
+    values === undefined || embed === undefined;
+  const oneSource = { error: 'Expected values or embed; found both.' };
+  const patchInput = z
+    .strictObject({
+      id: vectorId.meta({ description: 'Of a vector that exists.' }),
+      ...changeMembers,
+    })
+    .refine(isOneSource, oneSource)
+    .meta({
+      id: 'PatchInput',
+      description: 'What is new of a vector; the rest of it stays.',
+      examples: [{ id: 'article-17', vectors: { summary: [0.1, 0.9], title: null } }],
+    });
+  const writeMode = z.enum(['upsert', 'insert', 'update']).meta({
     id: 'WriteMode',
     description:
-      '`upsert` writes every vector, `insert` rejects ids that exist (409), `update` rejects ids that do not exist (404). So does `patch`, which changes what the vectors of the request have, and leaves the rest: `metadata` is a JSON merge patch, `vectors` and `sparse_vectors` are set by name, or removed with null, and `values` may be absent.',
+      '`upsert` writes every vector, `insert` rejects ids that exist (409), `update` rejects ids that do not exist (404).',
     examples: ['upsert'],
   });
   const mode = writeMode.optional().meta({
     default: 'upsert',
+    description: 'Whether to write every vector, only new ones or only existing ones.',
+  });
+  const patchMode = z.literal('patch').meta({
     description:
-      'Whether to write every vector, only new ones, only existing ones or parts of them.',
+      'Changes what the vectors of the request have, and leaves the rest; rejects ids that do not exist (404).',
   });
   const write = z
     .union([
@@ -111,14 +160,39 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       }),
       z.strictObject({ ...recordInput.shape, mode, idempotency_key: idempotencyKey }).meta({
         id: 'RecordSingleWrite',
-        description:
-          'One record to write to a collection without the unnamed vector, or with `patch` to any collection.',
-        examples: [{ id: 'article-17', vectors: { title: [0.7, -0.2] }, mode: 'patch' }],
+        description: 'One record to write to a collection without the unnamed vector.',
+        examples: [{ id: 'article-17', vectors: { title: [0.7, -0.2] } }],
       }),
+      z
+        .strictObject({
+          vectors: z
+            .array(patchInput)
+            .min(1)
+            .max(limits.batchRowsMax)
+            .meta({ description: 'The vectors to change.' }),
+          mode: patchMode,
+          idempotency_key: idempotencyKey,
+        })
+        .meta({
+          id: 'VectorBatchPatch',
+          description:
+            'Changes of vectors that exist. Atomic: if one is invalid, nothing is written. Each id may occur once.',
+          examples: [
+            { vectors: [{ id: 'article-17', vectors: { summary: [0.1, 0.9] } }], mode: 'patch' },
+          ],
+        }),
+      z
+        .strictObject({ ...patchInput.shape, mode: patchMode, idempotency_key: idempotencyKey })
+        .refine(isOneSource, oneSource)
+        .meta({
+          id: 'VectorSinglePatch',
+          description: 'The change of one vector.',
+          examples: [{ id: 'article-17', vectors: { title: null }, mode: 'patch' }],
+        }),
     ])
     .meta({
       id: 'VectorWrite',
-      description: 'Several vectors to write, or one.',
+      description: 'Several vectors to write or to change, or one.',
       examples: [
         {
           vectors: [
@@ -162,37 +236,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     ]);
   const inArticles = { collection: 'articles' };
   const patch = z
-    .strictObject({
-      metadata: metadata.optional(),
-      values: values.optional(),
-      embed: embed.optional(),
-      vectors: z
-        .custom<Record<string, unknown>>(isObject, { error: wantObject })
-        .optional()
-        .meta({
-          type: 'object',
-          additionalProperties: {
-            anyOf: [
-              { $ref: '#/$defs/Values' },
-              { type: 'array', items: { $ref: '#/$defs/Values' }, minItems: 1 },
-              { type: 'null' },
-            ],
-          },
-          description: 'Named vectors to set, or with null to remove; the others stay.',
-        }),
-      sparse_vectors: z
-        .custom<Record<string, unknown>>(isObject, { error: wantObject })
-        .optional()
-        .meta({
-          type: 'object',
-          additionalProperties: { anyOf: [{ $ref: '#/$defs/SparseVector' }, { type: 'null' }] },
-          description: 'The same for sparse vectors.',
-        }),
-      expires_at: expiresAt.meta({
-        description: 'When the vector expires (RFC 3339); null for never. Absent: as it is.',
-      }),
-      if_sequence: ifSequence,
-    })
+    .strictObject(changeMembers)
     .refine(
       ({ metadata, values, embed, vectors, sparse_vectors, expires_at }) =>
         (metadata ?? values ?? embed ?? vectors ?? sparse_vectors ?? expires_at) !== undefined,
@@ -201,9 +245,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
           'Expected metadata, values, embed, vectors, sparse_vectors or expires_at; found none of them.',
       },
     )
-    .refine(({ values, embed }) => values === undefined || embed === undefined, {
-      error: 'Expected values or embed; found both.',
-    })
+    .refine(isOneSource, oneSource)
     .meta({
       id: 'VectorPatch',
       description:
@@ -274,7 +316,14 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
   return {
     write,
     writeQuery: z.strictObject({
-      mode: mode.meta({ description: 'For streams. A JSON body has its own member `mode`.' }),
+      mode: z
+        .enum([...writeMode.options, 'patch'])
+        .optional()
+        .meta({
+          default: 'upsert',
+          description:
+            'For streams; a JSON body has its own member `mode`. `upsert` writes every vector, `insert` rejects ids that exist (409), `update` and `patch` reject ids that do not exist (404). `patch` changes what the rows have, and leaves the rest.',
+        }),
       id_column: z
         .string()
         .optional()
