@@ -483,7 +483,7 @@ function withWarnings<Result extends { readonly warnings?: readonly Warning[] | 
   writeOf: (alsoCommit: CommitTogether<Result> | undefined) => Write<Result>,
 ): Write<Result> {
   if (selection.kind !== 'filter') return writeOf(alsoCommit);
-  const filter = parseFilter(selection.filter, limits);
+  const filter = collection.parseFilter(selection.filter, limits);
   let warnings: readonly Warning[] | undefined;
   const write = writeOf(alsoCommit && ((result) => alsoCommit({ ...result, warnings })));
   return {

@@ -583,11 +583,17 @@ class RecordInput(TypedDict):
     """
 
 
+WriteMode: TypeAlias = Literal["upsert", "insert", "update"]
+"""`upsert` writes every vector, `insert` rejects ids that exist (409), `update` rejects ids that do
+not exist (404).
+"""
+
+
 class VectorBatchWrite(TypedDict):
     """Atomic: if one vector is invalid, nothing is written. Each id may occur once."""
     vectors: Sequence[VectorInput | TextInput | RecordInput]
     """The vectors to write."""
-    mode: NotRequired[Literal["upsert", "insert", "update"]]
+    mode: NotRequired[WriteMode]
     """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
     idempotency_key: NotRequired[str]
     """Makes retries safe: requests with the same key and payload take effect once and get the same
@@ -612,7 +618,7 @@ class VectorSingleWrite(TypedDict):
     Absent: after `ttl_seconds` of the collection, if it has them.
     """
     values: Values
-    mode: NotRequired[Literal["upsert", "insert", "update"]]
+    mode: NotRequired[WriteMode]
     """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
     idempotency_key: NotRequired[str]
     """Makes retries safe: requests with the same key and payload take effect once and get the same
@@ -639,7 +645,7 @@ class TextSingleWrite(TypedDict):
     embed: str
     """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
     """
-    mode: NotRequired[Literal["upsert", "insert", "update"]]
+    mode: NotRequired[WriteMode]
     """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
     idempotency_key: NotRequired[str]
     """Makes retries safe: requests with the same key and payload take effect once and get the same
@@ -663,7 +669,7 @@ class RecordSingleWrite(TypedDict):
     """When the vector expires (RFC 3339); it is deleted within about a second then. Null: never.
     Absent: after `ttl_seconds` of the collection, if it has them.
     """
-    mode: NotRequired[Literal["upsert", "insert", "update"]]
+    mode: NotRequired[WriteMode]
     """Whether to write every vector, only new ones or only existing ones. By default `upsert`."""
     idempotency_key: NotRequired[str]
     """Makes retries safe: requests with the same key and payload take effect once and get the same
@@ -701,7 +707,9 @@ class VectorBatchPatch(TypedDict):
     vectors: Sequence[PatchInput]
     """The vectors to change."""
     mode: Literal["patch"]
-    """Changes what the vectors of the request have, and leaves the rest."""
+    """Changes what the vectors of the request have, and leaves the rest; rejects ids that do not
+    exist (404).
+    """
     idempotency_key: NotRequired[str]
     """Makes retries safe: requests with the same key and payload take effect once and get the same
     reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
@@ -730,7 +738,9 @@ class VectorSinglePatch(TypedDict):
     otherwise 412 `precondition_failed`, and nothing of the request is written.
     """
     mode: Literal["patch"]
-    """Changes what the vectors of the request have, and leaves the rest."""
+    """Changes what the vectors of the request have, and leaves the rest; rejects ids that do not
+    exist (404).
+    """
     idempotency_key: NotRequired[str]
     """Makes retries safe: requests with the same key and payload take effect once and get the same
     reply for 24 hours. Printable characters. Must equal the header `Idempotency-Key` if both are
@@ -758,14 +768,6 @@ class VectorsWritten(TypedDict):
     """For streams: the rows that an earlier attempt with the same idempotency key had written."""
     sequence: int
     """The sequence of the last write that the reply reflects; usable as `min_sequence`."""
-
-
-WriteMode: TypeAlias = Literal["upsert", "insert", "update", "patch"]
-"""`upsert` writes every vector, `insert` rejects ids that exist (409), `update` rejects ids that do
-not exist (404). So does `patch`, which changes what the vectors of the request have, and leaves
-the rest: `metadata` is a JSON merge patch, `vectors` and `sparse_vectors` are set by name, or
-removed with null, and `values` may be absent.
-"""
 
 
 class ValuesPutAnywhere(TypedDict):
