@@ -491,6 +491,7 @@ function withWarnings<Result extends { readonly warnings?: readonly Warning[] | 
     async prepare(sequence, pending) {
       warnings = findUnknownPaths(collection, collection.snapshot().views, { filter });
       const prepared = await write.prepare(sequence, pending);
+      if (warnings === undefined) return prepared;
       return { ...prepared, result: { ...prepared.result, warnings } };
     },
   };

@@ -243,7 +243,7 @@ export async function runAgainstModel(
       assert.equal(dry.deletedCount, gone.length);
       const result = await system.database.collection(name).delete(selection, { dryRun: false });
       if (gone.length > 0) sequence++;
-      assert.deepEqual(result, { deletedCount: gone.length, sequence });
+      assertCounts(result, { deletedCount: gone.length, sequence });
       for (const { id } of gone) model.rows.delete(id);
     },
     async updateMatching() {
@@ -270,7 +270,7 @@ export async function runAgainstModel(
       const written = changed.slice(0, limit);
       if (written.length > 0) sequence++;
       const hasMore = written.length < changed.length;
-      assert.deepEqual(result, { updatedCount: written.length, hasMore, sequence });
+      assertCounts(result, { updatedCount: written.length, hasMore, sequence });
       for (const row of written) model.write(row);
     },
     async rename() {
@@ -441,4 +441,12 @@ export async function runAgainstModel(
 
 function distinct(rows: readonly ModelRow[]): ModelRow[] {
   return [...new Map(rows.map((row) => [row.id, row])).values()];
+}
+
+/** Paths of a filter that no row has are named in warnings. */
+function assertCounts<Counts extends object>(
+  { warnings: _, ...found }: Counts & { readonly warnings?: unknown },
+  expected: Counts,
+): void {
+  assert.deepEqual(found, expected);
 }

@@ -2,7 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { isJsonNumber, parseExactJson, stringifyExactJson } from '../../../src/common/exact-json.js';
+import {
+  isJsonNumber,
+  parseExactJson,
+  stringifyExactJson,
+} from '../../../src/common/exact-json.js';
 import { resolvePath } from '../../../src/common/metadata-path.js';
 import type { Json, JsonObject } from '../../../src/common/types.js';
 import type { ListRequest } from '../../../src/database/api.js';
