@@ -171,6 +171,12 @@ export class Segment {
     return named.map((column) => this.#blockKey(column));
   }
 
+  /** For a file of the segment as it is: what is dropped from now on is in it. */
+  toStoredData(): SegmentData {
+    this.#hasDropped = false;
+    return this.toData();
+  }
+
   /** Whether the segment may have a file with vectors that were dropped. */
   get hasDropped(): boolean {
     return this.#hasDropped;

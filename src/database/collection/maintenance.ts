@@ -344,7 +344,10 @@ export class Maintenance {
 
   async #writeSegment(segment: Segment): Promise<ManifestSegment> {
     const { pool, store, collection } = this.#options;
-    const { parts, byteLength, checksum } = await pool.run(encodeSegmentTask, segment.toData());
+    const { parts, byteLength, checksum } = await pool.run(
+      encodeSegmentTask,
+      segment.toStoredData(),
+    );
     await store.writeBlob(segmentBlobName(collection.incarnation, segment.number), parts);
     return {
       number: segment.number,

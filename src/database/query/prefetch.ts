@@ -50,8 +50,11 @@ export function planPrefetch(
   };
 }
 
-export function sealPrefetch({ filterNode: _filterNode, ...prefetch }: Prefetch): SealedPrefetch {
-  return { ...prefetch, ranking: sealRanking(prefetch.ranking) };
+export function sealPrefetch(
+  { filterNode: _filterNode, ...prefetch }: Prefetch,
+  collection: Collection,
+): SealedPrefetch {
+  return { ...prefetch, ranking: sealRanking(prefetch.ranking, collection) };
 }
 
 /** Throws what `unsealRanking` throws. */

@@ -88,12 +88,16 @@ export type Ranking = SingleRanking | FusedRanking;
 /** What a cursor keeps of a ranking: without what is made again of the rest. */
 export type SealedRanking = SealedSingle | SealedFusion;
 
-type SealedSingle =
+type SealedSingle = (
   | VectorRanking
   | ExampleRanking
   | MultiRanking
   | { readonly kind: 'text'; readonly request: TextRequest }
-  | SealedSparse;
+  | SealedSparse
+) & {
+  /** Where the segments have the vector `using`, if not under its name. */
+  readonly column?: string;
+};
 
 interface SealedSparse {
   readonly kind: 'sparse';
@@ -288,22 +292,25 @@ function missingVector(
   return validationError([{ location: field(...path, 'id'), code, detail }]);
 }
 
-export function sealRanking(ranking: Ranking): SealedRanking {
-  if (ranking.kind !== 'fusion') return sealSingle(ranking);
+export function sealRanking(ranking: Ranking, collection: Collection): SealedRanking {
+  if (ranking.kind !== 'fusion') return sealSingle(ranking, collection);
   const parts = ranking.parts.map(({ ranking: part, filter, limit, weight }) => {
-    return { ranking: sealSingle(part), filter, limit, weight };
+    return { ranking: sealSingle(part, collection), filter, limit, weight };
   });
   return { ...ranking, parts };
 }
 
-function sealSingle(ranking: SingleRanking): SealedSingle {
+function sealSingle(ranking: SingleRanking, { rows }: Collection): SealedSingle {
   if (ranking.kind === 'text') return { kind: 'text', request: ranking.text.request };
-  if (ranking.kind !== 'sparse') return ranking;
-  const { using, sparse } = ranking;
-  return { kind: 'sparse', using, indices: [...sparse.indices], values: sparse.values };
+  const { using } = ranking;
+  const column = using === null ? undefined : rows.columnOf(using);
+  const place = column === undefined || column === using ? {} : { column };
+  if (ranking.kind !== 'sparse') return { ...ranking, ...place };
+  const { indices, values } = ranking.sparse;
+  return { kind: 'sparse', using: ranking.using, indices: [...indices], values, ...place };
 }
 
-/** Throws what `planRanking` throws where limits have changed. */
+/** Throws `cursor_expired` where its vector was dropped, and what `planRanking` throws where limits have changed. */
 export function unsealRanking(
   sealed: SealedRanking,
   collection: Collection,
@@ -326,12 +333,24 @@ function unsealSingle(
   { limits }: RankingContext,
   path: FieldPath,
 ): SingleRanking {
-  if (sealed.kind === 'sparse') {
-    return { kind: 'sparse', using: sealed.using, sparse: unsealSparse(sealed), excludedIds: [] };
+  if (sealed.kind === 'text') {
+    const text = analyzeText(collection, sealed.request, limits, [...path, 'text']);
+    return { kind: 'text', text, excludedIds: [] };
   }
-  if (sealed.kind !== 'text') return sealed;
-  const text = analyzeText(collection, sealed.request, limits, [...path, 'text']);
-  return { kind: 'text', text, excludedIds: [] };
+  const { column, ...ranking } = sealed;
+  requireColumn(collection, ranking.using, column);
+  if (ranking.kind !== 'sparse') return ranking;
+  return { kind: 'sparse', using: ranking.using, sparse: unsealSparse(ranking), excludedIds: [] };
+}
+
+function requireColumn(
+  { rows, definition }: Collection,
+  using: string | null,
+  column: string | undefined,
+): void {
+  if (using === null || rows.columnOf(using) === (column ?? using)) return;
+  const detail = `The vector "${using}" of collection "${definition.id}" was dropped since the first page. Start again without a cursor.`;
+  throw validationError([{ location: field('cursor'), code: 'cursor_expired', detail }]);
 }
 
 /** A digest of a request or a part of one. */

@@ -292,6 +292,35 @@ describe('vectors that were dropped', () => {
     await second.close();
   });
 
+  it('end the pages of their rankings, also when their name is used again', async () => {
+    const database = await openDatabase({});
+    await database.createCollection({ id: 'c', ...SPACE });
+    const collection = database.collection('c');
+    const search = { vector: Float32Array.of(1, 1), using: 'title', limit: 10 };
+    const fused = {
+      fusion: {
+        kind: 'rrf',
+        rankConstant: 60,
+        normalize: 'max',
+        parts: [{ ...search, limit: 50, weight: 1 }],
+      },
+      limit: 10,
+    } as const;
+    for (const request of [search, fused]) {
+      await collection.update({ vectors: { title: shapeOf(2) } });
+      await collection.write(titled(range(0, 30), 2), WRITE);
+      const first = await collection.query(request);
+      const next = { cursor: first.nextCursor! };
+      assert.equal((await collection.query(next)).matches.length, 10);
+      await collection.update({ vectors: { title: null } });
+      await assert.rejects(collection.query(next), { code: 'cursor_expired', message: /"title"/ });
+      await collection.update({ vectors: { title: shapeOf(2) } });
+      await assert.rejects(collection.query(next), { code: 'cursor_expired', message: /"title"/ });
+      await collection.update({ vectors: { title: null } });
+    }
+    await database.close();
+  });
+
   it('end what is reading them, and nothing else', async () => {
     const database = await openDatabase({});
     await database.createCollection({ id: 'c', ...SPACE, vectors: { title: shapeOf(2) } });
