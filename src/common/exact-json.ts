@@ -10,14 +10,23 @@ const INTEGER_MAX = 2n ** 64n - 1n;
 /** The least positive integer that float64 does not have is 9007199254740993. */
 const LONG_INTEGER = /\d{16}/;
 
-/**
- * Takes and throws what JSON.parse does. Only numbers inside of members with the names in `within` are exact,
- * by default all.
- */
-export function parseExactJson(text: string, within: ReadonlySet<string> | null = null): Json {
+/** Which numbers are exact. */
+export interface ExactMembers {
+  /** Those inside of members with these names. */
+  readonly within: ReadonlySet<string>;
+  /** In objects with these names no others: the names of their members are for clients to choose. */
+  readonly except: ReadonlySet<string>;
+}
+
+/** Whether numbers are exact, are not, or are inside of members that are looked for. */
+type Exactness = 'exact' | 'rounded' | 'by name';
+
+/** Takes and throws what JSON.parse does; and RangeError for what nests too deeply. By default all numbers are exact. */
+export function parseExactJson(text: string, members: ExactMembers | null = null): Json {
   const value = JSON.parse(text) as Json;
   // Digits in strings and in decimals cost a second reading, and change nothing.
-  return LONG_INTEGER.test(text) ? new ExactReader(text, within).readValue(within === null) : value;
+  if (!LONG_INTEGER.test(text)) return value;
+  return new ExactReader(text, members).readValue(members === null ? 'exact' : 'by name');
 }
 
 export function isJsonNumber(value: unknown): value is JsonNumber {
@@ -52,31 +61,31 @@ export function float64AtMost(value: JsonNumber): number {
 /** Reads JSON that is known to be valid. */
 class ExactReader {
   readonly #text: string;
-  readonly #within: ReadonlySet<string> | null;
+  readonly #members: ExactMembers | null;
   #at = 0;
 
-  constructor(text: string, within: ReadonlySet<string> | null) {
+  constructor(text: string, members: ExactMembers | null) {
     this.#text = text;
-    this.#within = within;
+    this.#members = members;
   }
 
-  readValue(isExact: boolean): Json {
+  readValue(exactness: Exactness): Json {
     const first = this.#skipSpace();
-    if (first === '{') return this.#readObject(isExact);
-    if (first === '[') return this.#readArray(isExact);
+    if (first === '{') return this.#readObject(exactness);
+    if (first === '[') return this.#readArray(exactness);
     if (first === '"') return this.#readString();
     const scalar = this.#take(/[^\s,\]}]+/y);
-    const isLong = isExact && /^-?\d{16,20}$/.test(scalar);
+    const isLong = exactness === 'exact' && /^-?\d{16,20}$/.test(scalar);
     return isLong ? numberOf(BigInt(scalar)) : (JSON.parse(scalar) as Json);
   }
 
-  #readObject(isExact: boolean): Json {
+  #readObject(exactness: Exactness): Json {
     const object: Json = {};
     while (this.#next('}')) {
       const name = this.#readString();
       this.#skipSpace();
       this.#at++;
-      const value = this.readValue(isExact || this.#within?.has(name) === true);
+      const value = this.readValue(exactness === 'by name' ? this.#exactnessOf(name) : exactness);
       // As JSON.parse does it: a member like any other.
       if (name !== '__proto__') object[name] = value;
       else {
@@ -91,9 +100,15 @@ class ExactReader {
     return object;
   }
 
-  #readArray(isExact: boolean): Json[] {
+  #exactnessOf(name: string): Exactness {
+    if (this.#members!.within.has(name)) return 'exact';
+    const isExcepted = this.#members!.except.has(name) && this.#skipSpace() === '{';
+    return isExcepted ? 'rounded' : 'by name';
+  }
+
+  #readArray(exactness: Exactness): Json[] {
     const array: Json[] = [];
-    while (this.#next(']')) array.push(this.readValue(isExact));
+    while (this.#next(']')) array.push(this.readValue(exactness));
     return array;
   }
 

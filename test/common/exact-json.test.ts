@@ -82,10 +82,15 @@ describe('exact JSON', () => {
 
   it('is exact only within the members that are named', () => {
     const text = `{"filter":{"a":[${LONG}]},"k":${LONG},"parts":[{"filter":${LONG},"b":${LONG}}]}`;
-    assert.deepEqual(parseExactJson(text, new Set(['filter'])), {
+    const members = { within: new Set(['filter']), except: new Set(['vectors']) };
+    assert.deepEqual(parseExactJson(text, members), {
       filter: { a: [LONG] },
       k: Number(LONG),
       parts: [{ filter: LONG, b: Number(LONG) }],
+    });
+    const named = `{"vectors":[{"filter":{"vectors":{"a":${LONG}}},"vectors" : {"filter":[${LONG}]}}]}`;
+    assert.deepEqual(parseExactJson(named, members), {
+      vectors: [{ filter: { vectors: { a: LONG } }, vectors: { filter: [Number(LONG)] } }],
     });
   });
 

@@ -15,7 +15,7 @@ import {
   type ValidationIssue,
   validationError,
 } from '../../common/errors.js';
-import { parseExactJson } from '../../common/exact-json.js';
+import { type ExactMembers, parseExactJson } from '../../common/exact-json.js';
 import {
   CUT,
   type CutVectors,
@@ -227,13 +227,19 @@ interface JsonOptions {
   readonly bracketsUnchecked?: number;
   /** The number of arrays that were cut out of the text, which count as its brackets. */
   readonly bracketsCut?: number;
+  /** Null for all numbers. Absent: those of a body. */
+  readonly exactMembers?: ExactMembers | null;
 }
 
 /** Parses all of `body`. Throws `invalid_json`; `what` names the text in the message. */
 export function parseJson(
   body: Uint8Array,
   what: string,
-  { bracketsUnchecked = BRACKETS_UNCHECKED, bracketsCut = 0 }: JsonOptions = {},
+  {
+    bracketsUnchecked = BRACKETS_UNCHECKED,
+    bracketsCut = 0,
+    exactMembers = EXACT_MEMBERS,
+  }: JsonOptions = {},
 ): unknown {
   const invalidJson = (why: string) => notJson(what, why);
   if (body.length === 0) throw invalidJson('it is empty; a JSON object is expected');
@@ -241,18 +247,21 @@ export function parseJson(
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.length);
   if (countBrackets(bytes, bracketsCut) > bracketsUnchecked) checkDepth(bytes, invalidJson);
   try {
-    return parseExactJson(bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8'), EXACT_MEMBERS);
+    return parseExactJson(bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8'), exactMembers);
   } catch (error) {
     throw invalidJson(describeSyntaxError(error));
   }
 }
 
 /** Other numbers of a body are settings, scores and elements of vectors, which are float64 at most. */
-const EXACT_MEMBERS = new Set(['filter', 'filters', 'with_filter', 'metadata']);
+const EXACT_MEMBERS: ExactMembers = {
+  within: new Set(['filter', 'filters', 'with_filter', 'metadata']),
+  except: new Set(['vectors', 'sparse_vectors']),
+};
 
 /** Drops the excerpt of the body that V8 adds to its messages. */
 function describeSyntaxError(error: unknown): string {
-  const message = error instanceof SyntaxError ? error.message : 'it cannot be parsed';
+  const message = error instanceof SyntaxError ? error.message : 'it nests too deeply';
   const unexpected = /^Unexpected token '(.{1,2})'/su.exec(message);
   if (unexpected !== null) return `unexpected ${JSON.stringify(unexpected[1])}`;
   return message.replace(' in JSON', '').replace(/^./, (first) => first.toLowerCase());

@@ -228,7 +228,7 @@ function readFilter(
 ): { readonly filter: JsonObject } | { readonly violation: Violation } {
   const invalid = (detail: string) => ({ violation: { code: 'invalid_filter', detail } as const });
   try {
-    const filter = parseJson(Buffer.from(text), 'The filter');
+    const filter = parseJson(Buffer.from(text), 'The filter', { exactMembers: null });
     if (isObject(filter)) return { filter: filter as JsonObject };
     return invalid(`A filter is the JSON text of an object; found ${describeKind(filter)}.`);
   } catch (error) {

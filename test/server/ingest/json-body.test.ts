@@ -5,6 +5,7 @@ import { createThreadPool } from '../../../src/platform/pool.js';
 import {
   type JsonBody,
   type ParsedBody,
+  parseJson,
   parseJsonInput,
   parseJsonTask,
 } from '../../../src/server/ingest/json-body.js';
@@ -52,6 +53,12 @@ describe('a JSON body', () => {
     const lists = new Array(3).fill(`[${ones(400_000)}]`).join(',');
     assert.match(refuse(`{"a":{"b":[${lists}]}}`), /^limit_exceeded: .*1000000 values/);
     assert.ok(parse(`{"labels":{${members(10_000)}},"ids":[${ones(900_000)}]}`).outcome.ok);
+  });
+
+  it('is refused by its depth where the reader of long integers cannot follow', () => {
+    const body = Buffer.from(`${'['.repeat(50_000)}${2n ** 63n - 1n}${']'.repeat(50_000)}`);
+    const options = { bracketsUnchecked: 200_000, exactMembers: null };
+    assert.throws(() => parseJson(body, 'The body', options), /: it nests too deeply\.$/);
   });
 
   it('reaches the event loop from a worker however it nests, or is refused', async () => {

@@ -87,7 +87,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
     const vectors = Array.from({ length: COUNT }, (_, i) => ({
       id: `v${i}`,
       values: valuesOf(i),
-      metadata: { group: i % 5, name: `é ${i}` },
+      metadata: { group: i % 5, name: `é ${i}`, long: 2 ** 53 + 2 * i },
     }));
     assert.equal((await post('/vectors', { vectors })).status, 200);
   });
@@ -262,6 +262,25 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
     assert.equal(rowsOf(await post(`/query/batch?filter=${filter}`, body)).length, 0);
     const far = await post('/query/batch?metric=euclidean&top_k=1', body);
     assert.equal(rowsOf(far)[0]!.distance, 0);
+  });
+
+  it('compares long integers in the filters of rows exactly', async () => {
+    const body = bytesOf(
+      encodeSchema([
+        { name: 'vector', type: { vectorOf: DIMENSION } },
+        { name: 'filter', type: 'utf8' },
+      ]),
+      ...encodeBatch(1, [
+        { vectors: Float32Array.from(valuesOf(1)) },
+        {
+          text: utf8ColumnOf(['{"long":{"$gte":9007199254740993,"$lt":9007199254740997}}']),
+          from: 0,
+        },
+      ]),
+      encodeEnd(),
+    );
+    const found = rowsOf(await post('/query/batch', body));
+    assert.deepEqual(found.map(({ id }) => id).sort(), ['v1', 'v2']);
   });
 
   it('returns all matches that reach score_threshold, however many', async () => {
