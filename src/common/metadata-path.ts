@@ -13,31 +13,23 @@ import type { Json, JsonObject } from './types.js';
  */
 export const METADATA_PATH_CHARACTERS_MAX = 256;
 
-/** The value at `path`, or undefined when no chain of keys matches. */
-export function resolvePath(document: JsonObject, path: string): Json | undefined {
-  if (Object.hasOwn(document, path)) return document[path];
-  for (let end = path.lastIndexOf('.'); end >= 0; end = path.lastIndexOf('.', end - 1)) {
-    const key = path.slice(0, end);
-    if (Object.hasOwn(document, key)) {
-      const value = document[key];
-      if (isJsonObject(value)) {
-        const found = resolvePath(value, path.slice(end + 1));
-        if (found !== undefined) return found;
-      }
-    }
-    if (end === 0) break;
+/**
+ * The value at `path`, or undefined when no chain of keys matches.
+ * @param keys gets the keys of the value, from the outermost on.
+ */
+export function resolvePath(document: JsonObject, path: string, keys?: string[]): Json | undefined {
+  if (Object.hasOwn(document, path)) {
+    keys?.push(path);
+    return document[path];
   }
-  return undefined;
-}
-
-/** The keys, from the outermost on, of the value that `resolvePath` returns; undefined without one. */
-export function resolveKeys(document: JsonObject, path: string): readonly string[] | undefined {
-  if (Object.hasOwn(document, path)) return [path];
   for (let end = path.lastIndexOf('.'); end >= 0; end = path.lastIndexOf('.', end - 1)) {
     const key = path.slice(0, end);
     const value = Object.hasOwn(document, key) ? document[key] : undefined;
-    const rest = isJsonObject(value) ? resolveKeys(value, path.slice(end + 1)) : undefined;
-    if (rest !== undefined) return [key, ...rest];
+    const found = isJsonObject(value) ? resolvePath(value, path.slice(end + 1), keys) : undefined;
+    if (found !== undefined) {
+      keys?.unshift(key);
+      return found;
+    }
     if (end === 0) break;
   }
   return undefined;

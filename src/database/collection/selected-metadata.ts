@@ -1,6 +1,6 @@
 // Metadata of which a reader wants some paths only: the members that lead to them, in their order and as they were spelled.
 
-import { resolveKeys } from '../../common/metadata-path.js';
+import { resolvePath } from '../../common/metadata-path.js';
 import type { JsonObject } from '../../common/types.js';
 import { readMembers } from '../../formats/json/json-scanner.js';
 
@@ -15,8 +15,8 @@ export function selectMetadata(text: string, paths: readonly string[]): string {
   const document = JSON.parse(text) as JsonObject;
   const kept: Kept = new Map();
   for (const path of paths) {
-    const keys = resolveKeys(document, path);
-    if (keys !== undefined) keep(kept, keys);
+    const keys: string[] = [];
+    if (resolvePath(document, path, keys) !== undefined) keep(kept, keys);
   }
   return write(text, kept);
 }
