@@ -2,13 +2,28 @@
 // that float64 does not have: that is a bigint. So each number has one form: equal ones are equal by `===`,
 // and `<` compares numbers and bigints by value. Decimals and longer integers are rounded.
 
+import { isJsonObject } from './metadata-path.js';
 import type { Json, JsonNumber } from './types.js';
 
 const INTEGER_MIN = -(2n ** 63n);
 const INTEGER_MAX = 2n ** 64n - 1n;
 
-/** The least positive integer that float64 does not have is 9007199254740993. */
-const LONG_INTEGER = /\d{16}/;
+/**
+ * Finds, among others, each integer of int64 or uint64 that float64 does not have, of which the least positive one
+ * is 9007199254740993; digits of decimals it does not find.
+ */
+const LONG_INTEGER = /(?:^|[^\d.])\d{16,20}(?![\d.eE])/;
+
+/** Strings, and long integers with what stands before them, in JSON that is known to be valid. */
+const STRINGS_AND_LONG_INTEGERS =
+  /"[^"\\]*(?:\\.[^"\\]*)*"|(?:^|[[:,\s])-?\d{16,20}(?=[\s,\]}]|$)/g;
+
+/**
+ * Stands before the digits of an integer in a string that nobody else can know. Browsers have `randomUUID` for
+ * pages over TLS only.
+ */
+const MARK = `integer ${crypto.getRandomValues(new Uint32Array(4)).join('-')} `;
+const MARKED = new RegExp(`"${MARK}(-?\\d+)"`, 'g');
 
 /** Which numbers are exact. */
 export interface ExactMembers {
@@ -18,15 +33,39 @@ export interface ExactMembers {
   readonly except: ReadonlySet<string>;
 }
 
-/** Whether numbers are exact, are not, or are inside of members that are looked for. */
-type Exactness = 'exact' | 'rounded' | 'by name';
-
 /** Takes and throws what JSON.parse does; and RangeError for what nests too deeply. By default all numbers are exact. */
 export function parseExactJson(text: string, members: ExactMembers | null = null): Json {
   const value = JSON.parse(text) as Json;
-  // Digits in strings and in decimals cost a second reading, and change nothing.
+  // Digits in strings cost a second reading, and change nothing.
   if (!LONG_INTEGER.test(text)) return value;
-  return new ExactReader(text, members).readValue(members === null ? 'exact' : 'by name');
+  const marked = text.replace(STRINGS_AND_LONG_INTEGERS, (token) =>
+    token.startsWith('"') ? token : token.replace(/-?\d+/, `"${MARK}$&"`),
+  );
+  return withIntegers(JSON.parse(marked) as Json, members ?? true);
+}
+
+/** The value with numbers in place of marked strings: exact ones or not, or by the members that they are in. */
+function withIntegers(value: Json, isExact: ExactMembers | boolean): Json {
+  if (typeof value === 'string') {
+    if (!value.startsWith(MARK)) return value;
+    const digits = value.slice(MARK.length);
+    return isExact === true ? numberOf(BigInt(digits)) : Number(digits);
+  }
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) value[i] = withIntegers(value[i]!, isExact);
+    return value;
+  }
+  for (const [name, member] of Object.entries(value)) {
+    value[name] = withIntegers(member, isExactIn(name, member, isExact));
+  }
+  return value;
+}
+
+function isExactIn(name: string, member: Json, isExact: ExactMembers | boolean) {
+  if (typeof isExact === 'boolean') return isExact;
+  if (isExact.within.has(name)) return true;
+  return isExact.except.has(name) && isJsonObject(member) ? false : isExact;
 }
 
 export function isJsonNumber(value: unknown): value is JsonNumber {
@@ -58,88 +97,6 @@ export function float64AtMost(value: JsonNumber): number {
   return nearest <= value ? nearest : nextBelow(nearest);
 }
 
-/** Reads JSON that is known to be valid. */
-class ExactReader {
-  readonly #text: string;
-  readonly #members: ExactMembers | null;
-  #at = 0;
-
-  constructor(text: string, members: ExactMembers | null) {
-    this.#text = text;
-    this.#members = members;
-  }
-
-  readValue(exactness: Exactness): Json {
-    const first = this.#skipSpace();
-    if (first === '{') return this.#readObject(exactness);
-    if (first === '[') return this.#readArray(exactness);
-    if (first === '"') return this.#readString();
-    const scalar = this.#take(/[^\s,\]}]+/y);
-    const isLong = exactness === 'exact' && /^-?\d{16,20}$/.test(scalar);
-    return isLong ? numberOf(BigInt(scalar)) : (JSON.parse(scalar) as Json);
-  }
-
-  #readObject(exactness: Exactness): Json {
-    const object: Json = {};
-    while (this.#next('}')) {
-      const name = this.#readString();
-      this.#skipSpace();
-      this.#at++;
-      const value = this.readValue(exactness === 'by name' ? this.#exactnessOf(name) : exactness);
-      // As JSON.parse does it: a member like any other.
-      if (name !== '__proto__') object[name] = value;
-      else {
-        Object.defineProperty(object, name, {
-          value,
-          enumerable: true,
-          configurable: true,
-          writable: true,
-        });
-      }
-    }
-    return object;
-  }
-
-  #exactnessOf(name: string): Exactness {
-    if (this.#members!.within.has(name)) return 'exact';
-    const isExcepted = this.#members!.except.has(name) && this.#skipSpace() === '{';
-    return isExcepted ? 'rounded' : 'by name';
-  }
-
-  #readArray(exactness: Exactness): Json[] {
-    const array: Json[] = [];
-    while (this.#next(']')) array.push(this.readValue(exactness));
-    return array;
-  }
-
-  /** Goes over the opening bracket or a comma to a member or an element; over `end`, and false, after the last. */
-  #next(end: string): boolean {
-    const isLast = this.#skipSpace() === end;
-    this.#at++;
-    if (isLast) return false;
-    if (this.#skipSpace() !== end) return true;
-    this.#at++;
-    return false;
-  }
-
-  #readString(): string {
-    const text = this.#take(/"(?:[^"\\]|\\.)*"/y);
-    return text.includes('\\') ? (JSON.parse(text) as string) : text.slice(1, -1);
-  }
-
-  #skipSpace(): string {
-    this.#take(/\s*/y);
-    return this.#text[this.#at]!;
-  }
-
-  #take(pattern: RegExp): string {
-    pattern.lastIndex = this.#at;
-    const [found] = pattern.exec(this.#text)!;
-    this.#at += found.length;
-    return found;
-  }
-}
-
 /**
  * A number as JSON that `parseExactJson` reads as the same one. JSON.stringify writes the shortest digits
  * that are nearest to a float64, which as an integer are another number.
@@ -157,13 +114,6 @@ function needsDigits(value: unknown): value is JsonNumber {
     Math.abs(value) < 2 ** 64
   );
 }
-
-/**
- * Stands before the digits of an integer in a string that nobody else can know. Browsers have `randomUUID` for
- * pages over TLS only.
- */
-const MARK = `integer ${crypto.getRandomValues(new Uint32Array(4)).join('-')} `;
-const MARKED = new RegExp(`"${MARK}(-?\\d+)"`, 'g');
 
 /** As JSON.stringify, but `parseExactJson` reads the same numbers. Bigints are written with their digits. */
 export function stringifyExactJson(value: unknown, replacer?: (value: unknown) => unknown): string {

@@ -68,10 +68,30 @@ describe('exact JSON', () => {
     assert.equal(Object.getPrototypeOf(read), Object.prototype);
   });
 
+  it('reads integers wherever they stand, and none in strings, decimals and exponents', () => {
+    const text = `[${LONG},${LONG} ,\n${LONG}\t,[-${LONG}],{"${LONG}": ${LONG},"a":"[${LONG}]"},"\\\\",${LONG}]`;
+    assert.deepEqual(parseExactJson(text), [
+      LONG,
+      LONG,
+      LONG,
+      [-LONG],
+      { [String(LONG)]: LONG, a: `[${LONG}]` },
+      '\\',
+      LONG,
+    ]);
+    assert.deepEqual(parseExactJson(`[1e-${LONG}, 1.${LONG}, ${LONG}]`), [
+      0,
+      Number(`1.${LONG}`),
+      LONG,
+    ]);
+  });
+
   it('throws what JSON.parse throws', () => {
     for (const text of [
       '',
       '{',
+      '09007199254740993',
+      '{9007199254740993 :1}',
       '9007199254740993x',
       '[9007199254740993,]',
       '{"a":9007199254740993',
