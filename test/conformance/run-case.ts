@@ -219,7 +219,7 @@ class CaseRun {
     const query = { vector: { $times: dimension, of: 1 }, top_k: 1000, filter };
     const anyOrder = { $unordered: ids };
     // What selects every vector without a condition is refused where it would delete.
-    const isEmpty = ['{}', '{"$and":[{}]}'].includes(JSON.stringify(filter));
+    const isEmpty = ['{}', '{"$and":[{}]}', '{"f":{"$nin":[]}}'].includes(JSON.stringify(filter));
     const selection = isEmpty ? { all: true } : { filter };
     const steps: RequestStep[] = [
       post(`${path}/count`, { filter }, { count }),

@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import { isJsonObject } from '../../common/metadata-path.js';
-import type { JsonObject } from '../../common/types.js';
+import type { Json, JsonObject } from '../../common/types.js';
 import {
   type BasicSchemas,
   count,
@@ -536,13 +536,30 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
 
 const ONE_SELECTION = { error: 'Expected exactly one of ids, filter and all.' };
 
-/** Whether a filter can leave a vector out: `{}` cannot, nor can combinations of it. */
+/** Whether a filter can leave a vector out: `{}` cannot, nor a list of no values to exclude, nor what combines them. */
 function hasCondition(filter: JsonObject): boolean {
-  return Object.entries(filter).some(([name, value]) => {
-    if (!Array.isArray(value) || !value.every(isJsonObject)) return true;
-    if (name === '$and') return value.some(hasCondition);
-    return name !== '$or' || value.every(hasCondition);
-  });
+  return !selects('all', filter);
+}
+
+/** Whether a filter selects all or none, whatever the vectors have. */
+function selects(what: 'all' | 'none', filter: JsonObject): boolean {
+  const isAll = what === 'all';
+  const isSo = ([name, value]: [string, Json]): boolean => {
+    if (name === '$not') return isJsonObject(value) && selects(isAll ? 'none' : 'all', value);
+    if (name !== '$and' && name !== '$or') return isJsonObject(value) && isEmptyList(value, isAll);
+    if (!Array.isArray(value) || !value.every(isJsonObject)) return false;
+    const areSo = value.map((each) => selects(what, each));
+    return isAll === (name === '$and') ? areSo.every(Boolean) : areSo.some(Boolean);
+  };
+  const entries = Object.entries(filter);
+  return isAll ? entries.every(isSo) : entries.some(isSo);
+}
+
+function isEmptyList(operators: JsonObject, excludes: boolean): boolean {
+  const operands = Object.entries(operators);
+  const isOne = ([name, operand]: [string, Json]) =>
+    name === (excludes ? '$nin' : '$in') && Array.isArray(operand) && operand.length === 0;
+  return excludes ? operands.length > 0 && operands.every(isOne) : operands.some(isOne);
 }
 
 function isOneSelection(body: {
