@@ -78,12 +78,20 @@ function requireJson(value: unknown, pointer: string, isContent: boolean, depth:
 /** Of the objects of classes, those whose contents are in their members. */
 function requirePlainObject(value: object, pointer: string): void {
   const kind = Object.prototype.toString.call(value).slice('[object '.length, -1);
-  if (kind !== 'Object') throw unfit(value, pointer, KINDS[kind] ?? PLAIN);
+  // What keeps its contents in private fields, or in members that it inherits, would be {}.
+  const isOpaque = Object.keys(value).length === 0 && !isPlain(value);
+  if (kind !== 'Object' || isOpaque) throw unfit(value, pointer, KINDS[kind] ?? PLAIN);
   for (const name of Object.getOwnPropertySymbols(value)) {
     if (!Object.prototype.propertyIsEnumerable.call(value, name)) continue;
     const detail = `found a member with the name ${String(name)} at ${pointer || '/'}, which JSON does not have: use a string as name`;
     throw new SagittaClientError('invalid_argument', detail);
   }
+}
+
+/** Of no class, also where the object is from another realm. */
+function isPlain(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
 function isBytes(value: object): boolean {

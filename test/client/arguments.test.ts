@@ -40,6 +40,17 @@ const UNFIT: readonly (readonly [what: string, value: unknown, message: RegExp])
   ['bytes', Buffer.of(1), /^found an object of Buffer at .*: use Array\.from/],
   ['an error', new Error('a'), /^found an object of Error at .*: use its message as a string$/],
   ['a promise', Promise.resolve(1), /^found an object of Promise at .*: use await$/],
+  [
+    'an object of a class that has no members',
+    new (class Condition {
+      #value = 1;
+      get value() {
+        return this.#value;
+      }
+    })(),
+    /^found an object of Condition at .*: use a plain object, or an object with toJSON$/,
+  ],
+  ['inherited members', Object.create({ a: 1 }), /: use a plain object, or an object with toJSON$/],
   ['a member named by a symbol', { [Symbol('s')]: 1 }, /^found a member with the name Symbol\(s\)/],
 ];
 
