@@ -69,6 +69,7 @@ export function decode(raw: Readable, encoding: Encoding): Transform {
     if (raw.readableEnded) return;
     decoder.destroy(cause instanceof SagittaError ? cause : new Error('The body was cut off.'));
   };
+  if (raw.destroyed) onBroken(raw.errored);
   raw.once('close', onBroken).once('error', onBroken);
   decoder.once('close', () => {
     raw.off('close', onBroken).off('error', onBroken).unpipe(decoder);

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { ChainedLog } from '../../src/cluster/logs/chained-log.js';
 import { MemoryStream } from '../../src/cluster/logs/memory-stream.js';
 import { KNOWN_FORMATS } from '../../src/cluster/logs/record-format.js';
@@ -21,6 +22,7 @@ const KEYS = new NodeKeys([SECRET], 'test');
 const STRANGER = new NodeKeys([], 'test');
 const sealed = (network: MemoryNetwork, keys = KEYS, logger = silentLogger) =>
   new SealedService(network.connect(), keys, logger);
+const GZIP = { 'content-encoding': 'gzip' };
 const SHAPE = { dimension: 2, metric: 'dot' } as const;
 
 logContract('signed', {
@@ -220,11 +222,12 @@ describe('a stranger with access to the ports of nodes', () => {
   });
 
   it('cannot change what is sent on the way', async () => {
+    let change = (text: string) => text.replace('"honest"', '"forged"');
     const changing = createServer((inner) => {
       const target = (wire.address() as { port: number }).port;
       const outer = connect(target, '127.0.0.1');
       inner.on('data', (data) => {
-        outer.write(Buffer.from(data.toString('latin1').replace('"honest"', '"forged"'), 'latin1'));
+        outer.write(Buffer.from(change(data.toString('latin1')), 'latin1'));
       });
       outer.pipe(inner);
       inner.on('close', () => outer.destroy());
@@ -243,15 +246,26 @@ describe('a stranger with access to the ports of nodes', () => {
       );
     node.serve(url);
     await whenSeen(url);
-    for (const [type, body] of [
-      ['application/json', { vectors: [{ id: 'honest', values: [1, 2] }] }],
-      ['application/x-ndjson', '{"id":"honest","values":[1,2]}\n'],
-    ] as const) {
-      const reply = await served.call(follower, 'POST', '/collections/c/vectors', {
+    const bodies = [
+      ['application/json', { vectors: [{ id: 'honest', values: [1, 2] }] }, {}],
+      ['application/x-ndjson', '{"id":"honest","values":[1,2]}\n', {}],
+      ['application/x-ndjson', gzipSync('{"id":"honest","values":[1,2]}\n'), GZIP],
+      ['application/json', gzipSync('{"id":"honest","values":[1,2]}'), GZIP],
+    ] as const;
+    const send = ([type, body, more]: (typeof bodies)[number]) =>
+      served.call(follower, 'POST', '/collections/c/vectors', {
         body,
-        headers: { ...authorized(), 'content-type': type },
+        headers: { ...authorized(), 'content-type': type, ...more },
       });
-      assert.match(reply.text, /not the one that a node of this cluster has sent/, type);
+    for (const sent of bodies.slice(0, 2)) {
+      const reply = await send(sent);
+      assert.match(reply.text, /not the one that a node of this cluster has sent/, sent[0]);
+    }
+    // The body is over when the node begins to read it.
+    change = (text) => (/^POST/.test(text) ? text.replace(/\r\n\r\n.*/s, '\r\n\r\n0\r\n\r\n') : '');
+    for (const sent of bodies) {
+      const reply = await send(sent);
+      assert.match(reply.text, /The body was cut off/, sent[0]);
     }
     node.serve(usual);
     await whenSeen(usual);

@@ -113,7 +113,9 @@ function readBody(request: FastifyRequest, limits: Limits): Promise<Uint8Array> 
             : new SagittaError('invalid_request', detail, { cause })),
       );
     };
-    source.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken);
+    // Nobody may have listened before.
+    if (source.destroyed) onBroken(source.errored);
+    else source.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken);
   });
 }
 
