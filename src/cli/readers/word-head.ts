@@ -42,8 +42,23 @@ export function headerOf(head: Uint8Array): Header | undefined {
   return { rowCount: Number(rowCount), dimension: Number(dimension), byteCount: line.length };
 }
 
+/**
+ * Whether the vectors after a header are text, judging by the first one. Its word may have any character, also one that
+ * is no UTF-8; numbers of four bytes are no digits with a decimal point or a sign.
+ */
+export function isText(head: Uint8Array, { byteCount, dimension }: Header): boolean {
+  const rest = Buffer.from(head.subarray(byteCount)).toString('latin1');
+  const [line = ''] = rest.split('\n');
+  const numbers = line
+    .split(/[ \t\r]/)
+    .slice(1)
+    .filter((each) => NUMBER.test(each));
+  if (numbers.length >= Math.min(dimension, NUMBERS_DETECTED)) return true;
+  return hasOnlyText(head);
+}
+
 /** Numbers of four bytes have control characters, or bytes that are no text. */
-export function isText(head: Uint8Array): boolean {
+function hasOnlyText(head: Uint8Array): boolean {
   const isControl = (byte: number) =>
     byte < SPACE && byte !== TAB && byte !== NEWLINE && byte !== RETURN;
   if (head.some(isControl)) return false;

@@ -40,7 +40,7 @@ export async function openWords(
     );
   }
   const rowCount = header?.rowCount;
-  if (header !== undefined && !isText(source.head)) {
+  if (header !== undefined && !isText(source.head, header)) {
     return { rowCount, batches: (startRow) => readBinary(source, options, header, startRow) };
   }
   return { rowCount, batches: (startRow) => readText(source, options, header, startRow) };

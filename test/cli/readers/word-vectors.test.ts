@@ -54,6 +54,14 @@ describe('words with vectors', () => {
         assert.deepEqual(await rowsOf(name, start), EXPECTED.slice(start), `${name} ${start}`);
       }
     }
+    // Its first bytes have a control character, and are text all the same.
+    write('odd.vec', `2 3\n\u001f 1 2.5 -3\nb 4 5 6\n`);
+    assert.deepEqual(await rowsOf('odd.vec'), [
+      ['\u001f', [1, 2.5, -3]],
+      ['b', [4, 5, 6]],
+    ]);
+    write('latin1.vec', Buffer.from('2 3\na 1 2 3\n\xe9 4 5 6\n', 'latin1'));
+    await assert.rejects(rowsOf('latin1.vec'), /latin1\.vec:3: invalid UTF-8; convert the file/);
     const [batch] = await batchesOf('word2vec.txt');
     assert.equal(batch!.location(0), `${path('word2vec.txt')}:2`);
   });
