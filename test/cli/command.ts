@@ -35,6 +35,7 @@ export interface CommandOptions {
 }
 
 export interface RunningCommand {
+  readonly pid: number;
   /** Resolves when stdout contains a match; rejects when the process ends without one. */
   waitFor(pattern: RegExp): Promise<RegExpExecArray>;
   /** The same for stderr. */
@@ -97,6 +98,7 @@ export function start(args: readonly string[], options: CommandOptions = {}): Ru
   return {
     waitFor: (pattern) => waitForMatch(pattern, () => stdout),
     waitForStderr: (pattern) => waitForMatch(pattern, () => stderr),
+    pid: child.pid!,
     signal: (signal) => child.kill(signal),
     ended,
   };

@@ -2,12 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { open, writeFile } from 'node:fs/promises';
+import { open, readdir, readlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { type Client, createClient } from '../../src/client/client.js';
 import { emptyServer } from '../support/shared-server.js';
+import { eventually } from '../support/waiting.js';
 import { type CommandResult, makeFolder, run, start } from './command.js';
 
 const ROWS = [0, 1, 2].map((n) => `{"id":"r${n}","values":[${n},1]}`);
@@ -91,4 +92,20 @@ it('an import from a pipe that is interrupted says that it cannot be resumed', a
   const { code, stderr } = await command.ended;
   assert.equal(code, 130);
   assert.match(stderr, /interrupted after 0 rows; a pipe cannot be resumed: import the same rows/);
+});
+
+it('an import that waits for the writer of a pipe can be interrupted', async () => {
+  const path = fifo('unwritten.ndjson');
+  const command = start(['import', path, '-c', 'unwritten'], { env: { SAGITTA_URL: url } });
+  await eventually('the pipe is open', async () => {
+    const folder = `/proc/${command.pid}/fd`;
+    const opened = (await readdir(folder)).map((name) =>
+      readlink(join(folder, name)).catch(() => ''),
+    );
+    return (await Promise.all(opened)).includes(path);
+  });
+  command.signal('SIGINT');
+  const { code, stderr } = await command.ended;
+  assert.equal(code, 130);
+  assert.match(stderr, /interrupted/);
 });

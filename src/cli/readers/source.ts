@@ -1,7 +1,7 @@
 // Input bytes: a file, a gzip file, a pipe or stdin. Provides the first decompressed bytes for format
 // detection and the content from any offset on, and counts the bytes read, for progress.
 
-import { createReadStream, open as openDescriptor, type Stats } from 'node:fs';
+import { constants, createReadStream, open as openDescriptor, type Stats } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { type Duplex, pipeline } from 'node:stream';
@@ -90,8 +90,9 @@ async function openPipe(path: string, found: Stats | undefined): Promise<AsyncIt
   // If stdin is a socket, the system does not open it a second time.
   if (path === STDIN || path === STDIN_DEVICE) return process.stdin;
   if (found?.isFIFO() !== true) return createReadStream(path);
-  // Unlike the stream of a file, it can be closed while it waits for data.
-  const fd = await promisify(openDescriptor)(path, 'r');
+  // Unlike the stream of a file, it can be closed while it waits for data; and opened without waiting for a writer,
+  // since the process could not end meanwhile.
+  const fd = await promisify(openDescriptor)(path, constants.O_RDONLY | constants.O_NONBLOCK);
   return new Socket({ fd, readable: true, writable: false });
 }
 
