@@ -533,7 +533,8 @@ export class RequestPipeline {
     reply.code(status).headers(headers);
     const { allowance, raw } = reply.request;
     this.#addPositions(reply);
-    const isVaried = isLong && isCompressible(headers['content-type']);
+    // What has not changed might be long.
+    const isVaried = status === 304 || (isLong && isCompressible(headers['content-type']));
     let vary: string | undefined = isVaried ? (headers.vary ?? 'accept-encoding') : headers.vary;
     if (encoding !== null) {
       reply.header('content-encoding', encoding);

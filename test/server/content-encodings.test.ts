@@ -200,6 +200,7 @@ describe('a reply', () => {
     for (const tag of [plain, encoded, `W/${encoded}`]) {
       const { status, headers } = await get(url, { ...ACCEPT, 'if-none-match': tag });
       assert.deepEqual([status, headers.etag], [304, tag.replace('W/', '')]);
+      assert.equal(headers.vary, 'accept-encoding');
     }
     const patch = (tag: string) =>
       service.call('PATCH', url, { body: { metadata: { n: 1 } }, headers: { 'if-match': tag } });
