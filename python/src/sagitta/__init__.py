@@ -11,6 +11,7 @@ from sagitta.flow import AsyncStream, Stream
 from sagitta.retry import CircuitBreaker, Retry
 from sagitta.streams import Neighbors, Projected
 from sagitta.values import decode_values
+from sagitta.warning import SagittaWarning
 
 __version__ = "0.1.0"
 
@@ -25,6 +26,7 @@ __all__ = [
     "Retry",
     "Sagitta",
     "SagittaError",
+    "SagittaWarning",
     "Stream",
     "decode_values",
 ]

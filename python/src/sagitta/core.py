@@ -26,6 +26,7 @@ from sagitta.flow import Effect, Emit, Flow, Read, Reply, Request, Send, Sleep, 
 from sagitta.retry import Breaker, Retry, backoff, is_retryable, is_server_failure, retry_after_of
 from sagitta.session import Session
 from sagitta.values import encode_json
+from sagitta.warning import warn_of_body, warn_of_head
 
 T = TypeVar("T")
 
@@ -124,7 +125,9 @@ class Core:
     def json(self, request: Request) -> Flow[Any]:
         """The reply as JSON."""
         reply = yield from self.send(request)
-        return parse_json(reply)
+        body = parse_json(reply)
+        warn_of_body(request, body)
+        return body
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> Flow[Any]:
         return self.json(Request("GET", path, is_idempotent=True, query=query or {}))
@@ -174,7 +177,9 @@ class Core:
             sent = {**settings.session.headers(), **headers}
             send = Send(request.method, url, sent, content, timeout, is_streamed)
             try:
-                return (yield from self._attempt(request, send))
+                reply = yield from self._attempt(request, send)
+                warn_of_head(request, reply)
+                return reply
             except SourceFailed as failure:
                 raise failure.error from None
             except SagittaError as error:
