@@ -298,6 +298,29 @@ def test_what_is_durable_is_known_after_a_lost_reply(
     proxy.close()
 
 
+def test_what_earlier_attempts_were_told_is_known_when_the_server_is_not_reached_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sagitta.http.time, "sleep", lambda _: None)
+    stopping = {"code": "stopping", "detail": "…", "status": 503, "committed_count": 2}
+    replies = iter([httpx.Response(503, json=stopping)])
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        request.read()
+        reply = next(replies, None)
+        if reply is None:
+            raise httpx.ConnectError("refused")
+        return reply
+
+    with httpx.Client(transport=httpx.MockTransport(answer)) as http_client:
+        vectors = Sagitta("http://server", http_client=http_client).collection("a")
+        with pytest.raises(SagittaError) as caught:
+            vectors.write_batches(wave(3))
+    error = caught.value
+    found = (error.code, error.committed_count, error.committed_count_at_least)
+    assert found == ("network_error", None, 2)
+
+
 def test_a_stream_waits_for_a_server_as_long_as_a_restart_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

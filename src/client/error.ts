@@ -45,10 +45,12 @@ export class SagittaClientError extends Error {
   /** Milliseconds to wait before the next attempt; undefined when unknown. */
   readonly retryAfterMs: number | undefined;
   /**
-   * For a streamed write: how many of its rows, counted from the first, are durable. Undefined when
-   * the server could not report it because the connection broke.
+   * For a streamed write: how many of its rows, counted from the first, are durable. After a lost reply the server
+   * is asked; undefined when it was not reached.
    */
   readonly committedCount: number | undefined;
+  /** The same, or while that is not known what earlier attempts of the call were told; 0 if none. */
+  readonly committedCountAtLeast: number;
   /** The sequence of the write that made the last of those rows durable. */
   readonly sequence: number | undefined;
 
@@ -64,8 +66,17 @@ export class SagittaClientError extends Error {
     this.retryable = details.retryable ?? false;
     this.retryAfterMs = details.retryAfterMs;
     this.committedCount = details.committedCount;
+    this.committedCountAtLeast = details.committedCount ?? 0;
     this.sequence = details.sequence;
   }
+}
+
+/** Adds to an error what is known of the rows of a streamed write. */
+export function noteCommitted(
+  error: SagittaClientError,
+  known: Partial<Pick<SagittaClientError, 'committedCount' | 'committedCountAtLeast' | 'sequence'>>,
+): void {
+  Object.assign(error, known);
 }
 
 /** The error for an unsuccessful reply; `body` is its text. `hint` is for one that is not from Sagitta. */

@@ -4,10 +4,11 @@
 
 import type { JsonObject, Metric } from '../common/types.js';
 import { encodeFilter, encodeJson } from './encode-json.js';
-import { SagittaClientError } from './error.js';
+import { noteCommitted, SagittaClientError } from './error.js';
 import type { Filter } from './filter.js';
 import { requireKnown } from './known-options.js';
 import { type CallOptions, callOptions, type Requests } from './requests.js';
+import { isServerFailure } from './retry.js';
 import { decodeLines, MEDIA_TYPES, type StreamReply, sequenceOf } from './stream-reply.js';
 import type {
   IncludeMetadata,
@@ -25,9 +26,8 @@ export interface WriteStreamOptions<Mode = WriteMode> extends CallOptions {
   /** `upsert` when absent. */
   readonly mode?: Mode;
   /**
-   * Identifies the stream, so that it can be sent again after a broken connection and the server skips
-   * what is durable. Generated when absent and the source is a function; a stream without a key is not
-   * retried.
+   * Identifies the stream, so that it can be sent again after a broken connection, also after your program has ended,
+   * and the server skips what is durable. Generated when absent. A source that is no function is not sent again.
    */
   readonly idempotencyKey?: string;
 }
@@ -167,18 +167,32 @@ export function createStreams({ transport }: Requests, root: string): Streams {
   const streams: Streams = {
     async writeStream(source, options) {
       const { format, mode, idColumn, vectorColumn, idempotencyKey, ...rest } = options;
-      const isResendable = typeof source === 'function';
-      const key = idempotencyKey ?? (isResendable ? crypto.randomUUID() : undefined);
-      const { body } = await transport.send<WriteStreamReply>({
+      const request = {
         method: 'POST',
         path: `${root}/vectors`,
         query: { mode, id_column: idColumn, vector_column: vectorColumn },
-        stream: { source, contentType: MEDIA_TYPES[format] },
-        headers: key === undefined ? {} : { 'idempotency-key': key },
-        isIdempotent: isResendable,
+        // Also for a source that cannot be opened again: what is durable is asked for by the key.
+        headers: { 'idempotency-key': idempotencyKey ?? crypto.randomUUID() },
         ...callOptions(rest, Object.keys(WRITE)),
-      });
-      return body;
+      } as const;
+      const contentType = MEDIA_TYPES[format];
+      const isIdempotent = typeof source === 'function';
+      try {
+        const stream = { source, contentType };
+        return (await transport.send<WriteStreamReply>({ ...request, stream, isIdempotent })).body;
+      } catch (error) {
+        const isUnknown = error instanceof SagittaClientError && error.committedCount === undefined;
+        if (!isUnknown || !isServerFailure(error)) throw error;
+        // The same stream, which ends within its first row: it writes nothing, and its error counts the rows of earlier
+        // attempts.
+        const stream = { source: () => [CUT_OFF[format]], contentType };
+        await transport.send({ ...request, stream, isIdempotent: true }).catch((found: unknown) => {
+          if (!(found instanceof SagittaClientError) || found.committedCount === undefined) return;
+          const { committedCount, committedCountAtLeast, sequence } = found;
+          noteCommitted(error, { committedCount, committedCountAtLeast, sequence });
+        });
+        throw error;
+      }
     },
     writeAll: async (
       source: Resendable<Iterable<Row> | AsyncIterable<Row>>,
@@ -248,6 +262,12 @@ export function createStreams({ transport }: Requests, root: string): Streams {
   };
   return streams;
 }
+
+/** The beginning of a stream without its first row. */
+const CUT_OFF = {
+  arrow: Uint8Array.of(0xff, 0xff, 0xff, 0xff),
+  ndjson: Uint8Array.of(0x7b),
+} as const;
 
 /** The options of streams besides those of every call, for errors about others. */
 const WRITE: NamesOf<WriteBytesOptions> = {

@@ -8,7 +8,7 @@ import {
 } from '../common/circuit-breaker.js';
 import { connectionHint } from './connection-hint.js';
 import { encodeJson } from './encode-json.js';
-import { errorOfReply, SagittaClientError } from './error.js';
+import { errorOfReply, noteCommitted, SagittaClientError } from './error.js';
 import { IdleTimer } from './idle-timer.js';
 import { requireKnown } from './known-options.js';
 import { proxyHint, shownUrl } from './proxy.js';
@@ -209,6 +209,7 @@ async function withRetries<Result>(
   const isSentOnce = request.stream !== undefined && typeof request.stream.source !== 'function';
   const text = typeof request.body === 'object' ? encodeJson(request.body) : request.body;
   let last: SagittaClientError | undefined;
+  let committedCountAtLeast = 0;
   for (let attemptCount = 1; ; attemptCount++) {
     const admission = breaker?.admit() ?? UNGUARDED;
     // The last error of this call says more than that the breaker is open.
@@ -223,6 +224,9 @@ async function withRetries<Result>(
         throw error;
       }
       admission.settle(isServerFailure(error) ? 'failure' : 'success');
+      // A later attempt may end without word of what an earlier one has made durable.
+      committedCountAtLeast = Math.max(committedCountAtLeast, error.committedCountAtLeast);
+      noteCommitted(error, { committedCountAtLeast });
       const isLast = isSentOnce || attemptCount >= retry.attemptsMax;
       if (isLast || !isRetryable(error, request.isIdempotent)) throw error;
       last = error;

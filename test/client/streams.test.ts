@@ -103,9 +103,11 @@ it('a stream given as an iterable is not retried', async () => {
   assert.equal(lost.code, 'network_error');
   const refused = vectors.writeStream(chunksOf('a'), { format: 'ndjson', idempotencyKey: 'k' });
   assert.equal((await failureOf(refused)).code, 'overloaded');
-  assert.equal(server.requests.length, 2);
-  assert.equal(server.requests[0]!.headers['idempotency-key'], undefined);
-  assert.equal(server.requests[1]!.headers['idempotency-key'], 'k');
+  // Whatever else was sent only asked what is durable.
+  const streams = server.requests.filter(({ body }) => body === 'a');
+  assert.equal(streams.length, 2);
+  assert.match(String(streams[0]!.headers['idempotency-key']), /^[0-9a-f-]{36}$/);
+  assert.equal(streams[1]!.headers['idempotency-key'], 'k');
 });
 
 it('an error counts the durable rows, and the source is closed', async () => {
@@ -424,4 +426,30 @@ it('replies arrive while queries are still being sent', async () => {
   assert.equal(new TextDecoder().decode((await chunks.next()).value), 'first');
   open();
   await body.cancel();
+});
+
+it('what is durable of a stream whose reply was lost is asked for, also if the source cannot be opened again', async () => {
+  const counted = problem(400, 'invalid_request', { committed_count: 7, sequence: 3 });
+  const vectors = await start([LOST, counted]);
+  const error = await failureOf(
+    vectors.writeStream(chunksOf('{"id":"a"}\n'), { format: 'ndjson' }),
+  );
+  const { code, committedCount, committedCountAtLeast, sequence } = error;
+  assert.deepEqual(
+    [code, committedCount, committedCountAtLeast, sequence],
+    ['network_error', 7, 7, 3],
+  );
+  const [stream, question] = server.requests;
+  assert.equal(question!.headers['idempotency-key'], stream!.headers['idempotency-key']);
+  assert.deepEqual([question!.body, server.requests.length], ['{', 2]);
+});
+
+it('what earlier attempts were told is known when the server is not reached any more', async () => {
+  const stopping = problem(503, 'stopping', { retryable: true, committed_count: 4 });
+  const vectors = await start([stopping, LOST]);
+  const error = await failureOf(
+    vectors.writeStream(() => chunksOf('{"id":"a"}\n'), { format: 'ndjson' }),
+  );
+  assert.equal(error.code, 'network_error');
+  assert.deepEqual([error.committedCount, error.committedCountAtLeast], [undefined, 4]);
 });

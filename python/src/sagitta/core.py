@@ -170,6 +170,7 @@ class Core:
             attempts_max = settings.retry.stream_attempts_max if is_resendable else 1
         ends_at = None if settings.deadline is None else settings.now() + settings.deadline
         last: SagittaError | None = None
+        committed_count = 0
         attempt = 0
         while True:
             attempt += 1
@@ -186,6 +187,9 @@ class Core:
                 if error.code == "circuit_open":
                     # The last error of this call says more than that nothing is sent.
                     raise last or error from None
+                # A later attempt may end without word of what an earlier one has made durable.
+                committed_count = max(committed_count, error.committed_count_at_least)
+                error.committed_count_at_least = committed_count
                 last = error
             if attempt >= attempts_max or not is_retryable(last, request.is_idempotent):
                 raise last

@@ -43,6 +43,9 @@ class SagittaError(Exception):
     """For a streamed write: how many of its rows, counted from the first, are durable. After a lost
     reply the server is asked; None when it was not reached.
     """
+    committed_count_at_least: int
+    """The same, or while that is not known what earlier attempts of the call were told; 0 if none.
+    """
     sequence: int | None
     """The sequence of the write that made the last of those rows durable."""
 
@@ -67,6 +70,7 @@ class SagittaError(Exception):
         self.retryable = problem.get("retryable", retryable)
         self.retry_after = retry_after
         self.committed_count = problem.get("committed_count")
+        self.committed_count_at_least = self.committed_count or 0
         self.sequence = problem.get("sequence")
 
     def __str__(self) -> str:

@@ -342,6 +342,7 @@ class StreamFlows(Group):
                 known = yield from self._committed(request, upload.content_type)
                 if known is not None:
                     error.committed_count, error.sequence = known.committed_count, known.sequence
+                    error.committed_count_at_least = known.committed_count_at_least
             raise
 
     def _committed(self, request: Request, content_type: str) -> Flow[SagittaError | None]:
