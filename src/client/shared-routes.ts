@@ -2,7 +2,6 @@
 // server's default collection.
 
 import type { JsonObject } from '../common/types.js';
-import { encodeFilter, encodeJson } from './encode-json.js';
 import { type CallOptions, pagesOf, pathSegment, type Requests } from './requests.js';
 import type {
   FoundMatch,
@@ -55,7 +54,7 @@ export interface SharedRoutes<Metadata extends object = JsonObject> {
 }
 
 /** `root` is the path of a collection, empty for the default one. */
-export function createSharedRoutes({ get, read, change }: Requests, root = ''): SharedRoutes {
+export function createSharedRoutes({ read, change }: Requests, root = ''): SharedRoutes {
   const query = (request: QueryMembers, options: CallOptions | undefined) =>
     read<QueryReply>(`${root}/query`, wireQuery(request), options);
   return {
@@ -66,7 +65,7 @@ export function createSharedRoutes({ get, read, change }: Requests, root = ''): 
       return change('PUT', path, { body: wireVector(vector, ''), isIdempotent }, options);
     },
     list: async (request = {}, options) =>
-      readList(await get(`${root}/vectors`, listQuery(request), options), request),
+      readList(await readPage({ read }, root, request, options), request),
     query: async (request, options) => readMatches(await query(request, options), request),
     // Further pages are requested by cursor alone, so the first request determines their types.
     queryPages: (request, options) =>
@@ -90,14 +89,14 @@ function withLimit(request: QueryMembers): QueryMembers {
   return { ...request, limit: Math.min(PAGE_MATCHES, groupCount) };
 }
 
-/** The query string of a list request, with the filter and the sort keys as JSON. */
-export function listQuery(request: ListRequest): object {
-  const { filter, sort, ...rest } = wireInclude(request, true);
-  return {
-    ...rest,
-    filter: encodeFilter(filter),
-    ...(sort !== undefined && { sort: encodeJson(sort, '/sort') }),
-  };
+/** A page of a list: in the body, since a URL has a bound, which the filter may not have. */
+export function readPage(
+  { read }: Pick<Requests, 'read'>,
+  root: string,
+  request: ListRequest,
+  options: CallOptions | undefined,
+): Promise<VectorPage> {
+  return read(`${root}/vectors/list`, wireInclude(request, true), options);
 }
 
 /** The JSON body of a query. */

@@ -17,9 +17,9 @@ import {
 } from './requests.js';
 import {
   createSharedRoutes,
-  listQuery,
   readList,
   readMatches,
+  readPage,
   type SharedRoutes,
   wireQuery,
 } from './shared-routes.js';
@@ -217,7 +217,7 @@ export function createVectors(requests: Requests, root: string): Vectors {
     // Further pages are requested by cursor alone, so the first request determines their types.
     listPages: (request = {}, options) =>
       pagesOf(request, async (page: ListRequest) =>
-        readList(await get(`${root}/vectors`, listQuery(page), options), request),
+        readList(await readPage(requests, root, page, options), request),
       ),
     listAll: (request, options) =>
       itemsOf(vectors.listPages(request, options), (page) => page.vectors),

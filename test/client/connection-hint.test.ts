@@ -173,8 +173,8 @@ describe('a proxy in the environment', () => {
 it('errors name addresses without their queries', async () => {
   const fetch = async () => Promise.reject(new TypeError('refused'));
   const client = createClient({ baseUrl: 'http://127.0.0.1:1', fetch, retry: { attemptsMax: 1 } });
-  await assert.rejects(client.collection('docs').list({ filter: { name: 'Ada' } }), {
-    detail: 'cannot reach http://127.0.0.1:1/v1/collections/docs/vectors: refused',
+  await assert.rejects(client.collection('docs').schema({ filter: { name: 'Ada' } }), {
+    detail: 'cannot reach http://127.0.0.1:1/v1/collections/docs/schema: refused',
   });
 });
 

@@ -376,3 +376,22 @@ it('many calls with one signal cause no warning, and all of them abort', async (
     for (const call of calls) await assert.rejects(call, { message: 'enough' });
   });
 });
+
+it('a filter of any length is sent with a list, of a collection and of the default one', async () => {
+  const page = { body: { vectors: [], has_more: false } };
+  const client = await start([page]);
+  const filter = { n: { $in: Array.from({ length: 20_000 }, (_, n) => n) } };
+  const collection = client.collection('docs');
+  await collection.list({ filter });
+  await client.defaultCollection.list({ filter });
+  for await (const _ of collection.listAll({ filter, limit: 2 }));
+  assert.deepEqual(
+    server.requests.map(({ method, url }) => `${method} ${url}`),
+    [
+      'POST /v1/collections/docs/vectors/list',
+      'POST /v1/vectors/list',
+      'POST /v1/collections/docs/vectors/list',
+    ],
+  );
+  assert.deepEqual(JSON.parse(server.requests[2]!.body), { filter, limit: 2 });
+});

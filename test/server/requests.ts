@@ -134,6 +134,11 @@ export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
     url: '/collections/catalog-1/vectors/list',
     body: { limit: 1 },
   },
+  listVectorsByBodyAnywhere: {
+    needs: 'vectors:read named',
+    url: '/vectors/list',
+    body: { collection: 'catalog-1', limit: 1 },
+  },
   countVectors: { needs: 'vectors:read path', url: '/collections/catalog-1/count', body: {} },
   query: {
     needs: 'vectors:read named',

@@ -70,9 +70,6 @@ class ListOptions(ListAllOptions, total=False):
     cursor: str | None
 
 
-URL_FILTER_BYTES_MAX = 2_000
-
-
 class SharedFlows(Group):
     """What the default collection has, too. Throws `collection_required` without one."""
 
@@ -144,13 +141,9 @@ class SharedFlows(Group):
         return pages(first, lambda page: self._list(page, asked))
 
     def _list(self, page: Mapping[str, Any], asked: object) -> Flow[Any]:
-        request = wire_include(page)
-        # The server takes 128 KB of headers, and proxies less.
-        is_long = len(encode_json(page.get("filter"))) > URL_FILTER_BYTES_MAX
-        if is_long and self._root:
-            reply = yield from self._core.read(f"{self._root}/vectors/list", request)
-        else:
-            reply = yield from self._core.get(f"{self._root}/vectors", request)
+        # In the body, since a URL has a bound, which the filter may not have.
+        given = {name: value for name, value in wire_include(page).items() if value is not None}
+        reply = yield from self._core.read(f"{self._root}/vectors/list", given)
         read_rows(reply["vectors"], asked)
         return reply
 

@@ -1100,6 +1100,39 @@ class VectorListRequest(TypedDict):
     """
 
 
+class VectorListRequestAnywhere(TypedDict):
+    """A page of a list, and its collection."""
+    collection: NotRequired[str]
+    """The id or an alias of the collection; by default the one that the server is configured with,
+    if any.
+    """
+    limit: NotRequired[int]
+    """Page size. By default `100`."""
+    offset: NotRequired[int]
+    """The number of records to skip. Pages shift when data changes between requests, except
+    together with a `cursor`, of whose snapshot it is then the page.
+    """
+    cursor: NotRequired[str]
+    """The `next_cursor` of another page, whose snapshot it names. Send it alone or with the same
+    fields as for the first page; with an `offset` for any page.
+    """
+    filter: NotRequired[JsonObject]
+    """Only the vectors that pass."""
+    sort: NotRequired[Sequence[SortKey]]
+    """The order of the list, for at most 16777216 vectors: numbers before strings before booleans
+    before vectors without any of them at the path, in both directions; ties in insertion order.
+    By default insertion order.
+    """
+    include_metadata: NotRequired[IncludeMetadata]
+    """Whether to return `metadata`; a list of paths for these alone, with the objects that they are
+    in. By default `true`.
+    """
+    include_values: NotRequired[IncludeValues]
+    """Whether to return `values`, and `vectors` and `sparse_vectors` if there are any. By default
+    `false`.
+    """
+
+
 class VectorFetch(TypedDict):
     """The vectors to read, and what of them."""
     ids: Sequence[VectorId]

@@ -10,6 +10,7 @@ import type { StoredReply } from '../replies/reply.js';
 import { CACHE_VECTOR, jsonReply } from '../replies/reply.js';
 import type { RequestContext } from '../request-context.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
+import type { Schemas } from '../schemas/all.js';
 
 const LIST_ERRORS: readonly ErrorCode[] = [
   'collection_not_found',
@@ -33,16 +34,15 @@ export function vectorReadRoutes(services: RouteServices): Route[] {
 const LIST_DESCRIPTION =
   'In insertion order or as `sort` says, from the snapshot of the first page. `total` is present only when paging by `offset` or with `sort`.';
 
-function listRoutes(services: RouteServices): Route[] {
-  const { database, limits } = services;
-  const { vectors } = services.schemas;
-  const writePage = createPageWriter(vectors.list);
+type ListPage = (
+  request: RequestContext<unknown>,
+  collectionId: string,
+  query: z.output<Schemas['vectors']['listQuery']>,
+) => Promise<StoredReply>;
 
-  async function listPage(
-    request: RequestContext<unknown>,
-    collectionId: string,
-    query: z.output<typeof vectors.listQuery>,
-  ): Promise<StoredReply> {
+function pageLister({ database, limits, schemas }: RouteServices): ListPage {
+  const writePage = createPageWriter(schemas.vectors.list);
+  return async (request, collectionId, query) => {
     // With values, a page costs as much as its vectors.
     if (query.include_values) request.charge(query.limit ?? limits.pageLimitDefault);
     // The first page sorts by a column of all vectors for each key.
@@ -60,7 +60,12 @@ function listRoutes(services: RouteServices): Route[] {
       { signal: request.signal },
     );
     return jsonReply(await writePage(reply, (count) => request.reserveReply(count)));
-  }
+  };
+}
+
+function listRoutes(services: RouteServices): Route[] {
+  const { vectors } = services.schemas;
+  const listPage = pageLister(services);
 
   const list = defineRoute({
     method: 'GET',
@@ -116,7 +121,27 @@ function listRoutes(services: RouteServices): Route[] {
     },
   });
 
-  return [list, listAnywhere, listByBody];
+  const listByBodyAnywhere = defineRoute({
+    method: 'POST',
+    path: '/vectors/list',
+    operationId: 'listVectorsByBodyAnywhere',
+    tag: 'Vectors',
+    summary: 'List vectors by a filter that is too long for a URL',
+    access: { scope: 'vectors:read', on: 'named' },
+    description: `The collection is the body's \`collection\`, else the configured default collection. ${LIST_DESCRIPTION}`,
+    body: vectors.listBodyAnywhere,
+    reply: vectors.list,
+    errors: [...LIST_ERRORS, 'collection_required'],
+    async handle(request) {
+      const body = await readJsonBody(services, request, vectors.listBodyAnywhere);
+      const { collection: inBody, cursor } = body;
+      const id = chooseCollection(services, request, { inBody, inQuery: undefined, cursor });
+      request.requireHeld([id]);
+      return listPage(request, id, body);
+    },
+  });
+
+  return [list, listAnywhere, listByBody, listByBodyAnywhere];
 }
 
 function getVector(services: RouteServices): Route {

@@ -375,6 +375,17 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
         description: 'A page of a list; the members are the parameters of the list by GET.',
         examples: [{ filter: { year: { $in: [2021, 2022] } }, limit: 2 }],
       }),
+    listBodyAnywhere: z
+      .strictObject({
+        collection,
+        ...listMembers,
+        include_metadata: includeMetadataInBody.optional().meta({ default: true }),
+      })
+      .meta({
+        id: 'VectorListRequestAnywhere',
+        description: 'A page of a list, and its collection.',
+        examples: [{ collection: 'articles', filter: { year: { $in: [2021, 2022] } }, limit: 2 }],
+      }),
     fetch: z
       .strictObject({
         ids: basics.vectorIds(limits.pageLimitMax).meta({ description: 'The vectors to read.' }),
