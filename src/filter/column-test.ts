@@ -7,7 +7,13 @@ import { KIND, type MetadataColumn } from '../common/columns.js';
 import { foldStrings } from '../common/fold-case.js';
 import type { Utf8Column } from '../common/types.js';
 import { findString } from './dictionary.js';
-import type { FilterTest, Interval, JsonType, Value } from './filter-node.js';
+import {
+  type FilterTest,
+  ID_PATH,
+  type Interval,
+  type JsonType,
+  type Value,
+} from './filter-node.js';
 import type { GeoOperator, PointTest } from './geo.js';
 import {
   answerExactly,
@@ -49,7 +55,11 @@ export function narrowByColumn(
     narrowToSize(rows, test.operand, column);
   } else if (test.ignoresCase === true) {
     narrowByRowTest(rows, planTest(test, foldColumn(column), isStopped), column);
-  } else if (test.operator === '$eq' && typeof test.operand === 'string' && column.items === null) {
+  } else if (
+    test.operator === '$eq' &&
+    typeof test.operand === 'string' &&
+    hasOneCode(test, column)
+  ) {
     narrowToString(rows, test.operand, column);
   } else {
     narrowByRowTest(rows, planTest(test, column, isStopped), column);
@@ -101,7 +111,10 @@ export function narrowByPoints(
   }
 }
 
-/** A column of the ids of rows: as many distinct strings as rows. */
+/**
+ * A column of the ids of rows. Entries of its dictionary may repeat: a segment keeps a row of each version of a vector
+ * until it is compacted.
+ */
 export function createIdColumn(ids: Utf8Column, rowCount: number): MetadataColumn {
   const codes = new Int32Array(rowCount);
   for (let row = 0; row < rowCount; row++) codes[row] = row;
@@ -112,6 +125,11 @@ export function createIdColumn(ids: Utf8Column, rowCount: number): MetadataColum
     dictionary: ids,
     dictionaryCount: rowCount,
   };
+}
+
+/** Whether the rows that equal a string have one code. */
+function hasOneCode({ path }: ColumnTest, { items }: MetadataColumn): boolean {
+  return items === null && path !== ID_PATH;
 }
 
 /** Clears the rows that do not satisfy all of the ranges, which are evaluated together. */

@@ -157,6 +157,13 @@ test('$id is the id of the vector and no member of the metadata', () => {
   assertRows(view, { $or: [{ $id: { $gt: 'doc/1' } }, { a: 1 }] }, (row) => row >= 2);
 });
 
+test('$id finds the last of several versions of a vector', () => {
+  const view = { ...viewOf(['{}', '{}', '{}', '{}']), ids: utf8Of(['a', 'b', 'a', 'c']) };
+  assertRows(view, { $id: 'a' }, (row) => row === 0 || row === 2);
+  assertRows(view, { $id: { $ne: 'a' } }, (row) => row === 1 || row === 3);
+  assertRows(view, { $id: { $in: ['a', 'c'] } }, (row) => row !== 1);
+});
+
 test('the fields of elements are read from rows with arrays only', () => {
   const texts = ['{"a":[{"b":1}]}', '{"a":1}', '{"a":[2]}', '{}'];
   const json = utf8Of(texts.map((text) => (text.includes('[') ? text : 'no JSON')));
