@@ -76,6 +76,43 @@ it('creates a collection with named vectors or text in place of a dimension', as
   assert.match(stderr, /dimension.*required without vectors/);
 });
 
+it('adds named vectors to a collection and drops them', async () => {
+  await stdoutOf('collections', 'create', 'growing', '--dimension', '2');
+  const update = ['collections', 'update', 'growing'];
+  const added = ['--add-vector', 'summary:4:dot', '--add-vector', 'tokens:2:cosine:multi'];
+  const sparse = ['--add-sparse-vector', 'words,terms', '--description', 'grows'];
+  const { description, vectors, sparse_vectors } = JSON.parse(
+    await stdoutOf(...update, ...added, ...sparse, '--json'),
+  );
+  assert.deepEqual([description, sparse_vectors], ['grows', { words: {}, terms: {} }]);
+  assert.deepEqual(vectors, {
+    summary: { dimension: 4, metric: 'dot' },
+    tokens: { dimension: 2, metric: 'cosine', multi: true },
+  });
+  const shown = await stdoutOf('collections', 'show', 'growing');
+  assert.match(shown, /^sparse_vectors {2}\{"words":\{\},"terms":\{\}\}$/m);
+  const drop = ['--drop-vector', 'summary', '--drop-sparse-vector', 'words,terms'];
+  const refused = await sagitta(...update, ...drop);
+  assert.equal(refused.code, 2);
+  assert.match(refused.stderr, /pass --yes to drop without confirmation/);
+  const left = JSON.parse(await stdoutOf(...update, ...drop, '--yes', '--json'));
+  assert.deepEqual([Object.keys(left.vectors), left.sparse_vectors], [['tokens'], undefined]);
+  for (const [args, message] of [
+    [[], /expected an option that says what to change/],
+    [['--add-vector', 'x'], /expected name:dimension\[:metric\[:multi\]\] such as .*; found "x"/],
+    [['--add-vector', 'x:2:l2'], /with a metric of cosine, dot, euclidean; found "x:2:l2"/],
+    [
+      ['--add-vector', 'tokens:3', '--drop-vector', 'tokens'],
+      /tokens: found in an option that adds/,
+    ],
+    [['--drop-vector', 'other', '--yes'], /no such vector to drop; expected tokens/],
+  ] as const) {
+    const { code, stderr } = await sagitta(...update, ...args);
+    assert.notEqual(code, 0);
+    assert.match(stderr, message);
+  }
+});
+
 it('sets, lists and deletes aliases', async () => {
   assert.equal(await stdoutOf('aliases', 'list'), 'No aliases.\n');
   await stdoutOf('aliases', 'set', 'live=points', 'test=points');

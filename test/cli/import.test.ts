@@ -611,3 +611,152 @@ it('a named vector that does not fit is refused, with its line', async () => {
     assert.match(stderr, message);
   }
 });
+
+const SUMMARIES = { summary: { dimension: 2, metric: 'dot' } } as const;
+
+/** A collection with rows that lack the named vector that was added to it. */
+async function withSummary(id: string): Promise<void> {
+  await client.collections.create({ id, dimension: 2, metric: 'dot' });
+  await imported(await file('rows.ndjson', ROWS.join('\n')), '-c', id);
+  await client.collections.update(id, { vectors: SUMMARIES });
+}
+
+it('an array and ids fill a named vector, and change nothing else', async () => {
+  await withSummary('filled');
+  const array = await file(
+    'summaries.npy',
+    npyOf([
+      [1, 0],
+      [0, 1],
+    ]),
+  );
+  const ids = await file('ids.txt', 'c\na\n');
+  const command = [array, '-c', 'filled', '--ids', ids, '--vector-name', 'summary'];
+  const { code, stdout, stderr } = await importFiles(...command, '--mode', 'patch');
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /Imported 2 rows into filled in .* \(0 new, 2 changed\)/);
+  assert.deepEqual((await read('filled', 'a')).vectors, { summary: [0, 1] });
+  assert.equal(
+    await metadataText('filled', 'a'),
+    '{"id":"a","metadata":{"n":12345678901234567890,"x":1.0}}',
+  );
+  assert.deepEqual((await read('filled', 'a')).values, [1, 2]);
+  assert.deepEqual((await read('filled', 'b')).vectors, {});
+  assert.deepEqual((await read('filled', 'c')).vectors, { summary: [1, 0] });
+});
+
+it('files with columns of named vectors change these, and merge metadata', async () => {
+  const patches = [
+    ['p.ndjson', '{"id":"a","vectors":{"summary":[1,2]},"metadata":{"new":1,"n":null}}\n'],
+    ['p.csv', 'id,vectors.summary,new,n\na,"[1,2]",1,\n'],
+    ['p.parquet', null],
+  ] as const;
+  let parquet = Buffer.alloc(0);
+  for (const [at, [name, content]] of patches.entries()) {
+    const id = `patched-${at}`;
+    await withSummary(id);
+    const path = await file(name, content ?? parquet);
+    assert.equal((await imported(path, '-c', id, '--mode', 'patch')).updated, 1);
+    const { vectors, values, metadata } = await read(id, 'a');
+    assert.deepEqual({ vectors, values }, { vectors: { summary: [1, 2] }, values: [1, 2] }, name);
+    const { n, ...rest } = metadata as Record<string, unknown>;
+    assert.deepEqual(rest, { x: 1, new: 1 }, name);
+    // The Parquet file is an export of what the patches leave.
+    assert.equal(n === undefined, content !== null, name);
+    const filter = { $id: 'a' };
+    const { body } = await client.collection(id).exportStream({ format: 'parquet', filter });
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of body) chunks.push(chunk);
+    parquet = Buffer.concat(chunks);
+  }
+});
+
+async function rowsOf(collection: string): Promise<StoredVector[]> {
+  const rows: StoredVector[] = [];
+  for await (const row of client.collection(collection).exportAll()) rows.push(row);
+  return rows;
+}
+
+it('an export of a collection to which vectors were added is the same data elsewhere', async () => {
+  await withSummary('grown');
+  await client.collection('grown').patch('b', { vectors: { summary: [3, 1] } });
+  for (const format of ['ndjson', 'arrow', 'parquet'] as const) {
+    const { body } = await client.collection('grown').exportStream({ format });
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of body) chunks.push(chunk);
+    const name = format === 'arrow' ? 'grown.arrows' : `grown.${format}`;
+    const path = await file(name, Buffer.concat(chunks));
+    const id = `of-${format}`;
+    await client.collections.create({ id, dimension: 2, metric: 'dot', vectors: SUMMARIES });
+    assert.equal((await imported(path, '-c', id)).inserted, 3);
+    assert.deepEqual(await rowsOf(id), await rowsOf('grown'), format);
+  }
+});
+
+it('a file of vectors makes a collection with the named vector that they are', async () => {
+  const array = await file('titles.npy', npyOf([[1, 0]]));
+  const options = ['--vector-name', 'title', '--metric', 'dot', '--row-ids'];
+  await imported(array, '-c', 'titles', ...options);
+  const { dimension, vectors } = await client.collections.get('titles');
+  assert.equal(dimension, undefined);
+  assert.deepEqual(vectors, { title: { dimension: 2, metric: 'dot' } });
+  assert.deepEqual((await read('titles', '0')).vectors, { title: [1, 0] });
+});
+
+it('an import that changes vectors says which row it cannot apply', async () => {
+  await withSummary('mended');
+  const array = await file('mended.npy', npyOf([[1, 0, 2]]));
+  const ids = await file('mended.txt', 'a\n');
+  const unknown = await file(
+    'unknown.ndjson',
+    '{"id":"a","vectors":{"summary":[9,9]}}\n{"id":"z"}\n',
+  );
+  const bare = await file('bare.ndjson', '{"vectors":{"summary":[9,9]}}\n');
+  const removing = await file('null.ndjson', '{"id":"a","vectors":{"summary":null}}\n');
+  const mixed = await file('mixed.ndjson', '{"id":"a"}\n');
+  const other = await file('other.csv', 'id,vectors.sound\na,1\n');
+  const long = await file('long.csv', 'id,vectors.summary\na,1 2 3\n');
+  const patch = ['-c', 'mended', '--mode', 'patch'];
+  const whole = join(folder.path, 'rows.ndjson');
+  for (const [args, message] of [
+    [
+      [array, '--ids', ids, '--vector-name', 'summary', ...patch],
+      /row 1: found 3 values, but the vector summary of mended has dimension 2/,
+    ],
+    [
+      [array, '--ids', ids, '--vector-name', 'title', ...patch],
+      /has the named vectors summary; add it with: sagitta collections update mended --add-vector title:/,
+    ],
+    [[unknown, ...patch], /unknown.ndjson:2: id: .*"z" does not exist/],
+    [[bare, ...patch], /bare.ndjson:1: found no id, which --mode patch needs/],
+    [
+      [removing, ...patch],
+      /null.ndjson:1: vectors.summary is null, with which an import does not remove/,
+    ],
+    [
+      [mixed, whole, ...patch],
+      /rows.ndjson:1: found 2 values, expected none as in the rows before/,
+    ],
+    [[other, ...patch], /other.csv:1: the column "vectors.sound" is of/],
+    [[long, ...patch], /long.csv:2: vectors.summary has 3 values, expected 2/],
+    [[unknown, '-c', 'nowhere', '--mode', 'patch'], /no collection with the id "nowhere"/],
+  ] as const) {
+    const { code, stderr } = await importFiles(...args);
+    assert.notEqual(code, 0, stderr);
+    assert.match(stderr, message);
+  }
+  assert.deepEqual((await read('mended', 'a')).vectors, {});
+});
+
+/** Float32, [rows, dimension]. */
+function npyOf(rows: readonly (readonly number[])[]): Uint8Array {
+  const shape = `(${rows.length}, ${rows[0]!.length})`;
+  const text = `{'descr': '<f4', 'fortran_order': False, 'shape': ${shape}, }`;
+  const header = `${text.padEnd(117)}\n`;
+  const start = Buffer.from([0x93, ...Buffer.from('NUMPY'), 1, 0, header.length, 0]);
+  return Buffer.concat([
+    start,
+    Buffer.from(header),
+    Buffer.from(Float32Array.from(rows.flat()).buffer),
+  ]);
+}

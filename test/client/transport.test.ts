@@ -144,9 +144,11 @@ it('a request that is not idempotent is not retried after a lost reply', async (
   assert.equal((await failureOf(client.collections.delete('docs'))).code, 'network_error');
   const patching = vectors.patch('a', { metadata: {} }, { ifMatch: '"1"' });
   assert.equal((await failureOf(patching)).code, 'network_error');
+  const dropping = client.collections.update('docs', { vectors: { title: null } });
+  assert.equal((await failureOf(dropping)).code, 'network_error');
   assert.deepEqual(
     server.requests.map((request) => request.method),
-    ['DELETE', 'PATCH'],
+    ['DELETE', 'PATCH', 'PATCH'],
   );
 });
 

@@ -1,10 +1,11 @@
-// `sagitta collections`: list, create, show, schema, clone, rename, delete.
+// `sagitta collections`: list, create, update, show, schema, clone, rename, delete.
 
 import { type Command, Option } from 'commander';
 import type {
   CollectionInput,
   CollectionRecord,
   FoundPath,
+  NamedVectorInput,
   TypeCounts,
 } from '../../client/client.js';
 import { TEXT_LANGUAGES, type TextLanguage } from '../../common/text-settings.js';
@@ -24,6 +25,8 @@ Examples:
   $ sagitta collections create notes --dimension 384 \\
       --text-fields title,body --text-language english
   $ sagitta collections create logs --text-fields message
+  $ sagitta collections update articles --add-vector summary:384:cosine \\
+      --drop-vector title
   $ sagitta collections show articles
   $ sagitta collections schema articles
   $ sagitta collections clone articles articles-copy
@@ -49,6 +52,15 @@ interface CreateOptions extends CommonOptions {
   readonly ttl?: string;
   readonly replicationFactor?: number;
   readonly schema?: string;
+}
+
+interface UpdateOptions extends CommonOptions {
+  readonly description?: string;
+  readonly addVector?: Readonly<Record<string, NamedVectorInput>>;
+  readonly addSparseVector?: readonly string[];
+  readonly dropVector?: readonly string[];
+  readonly dropSparseVector?: readonly string[];
+  readonly yes?: boolean;
 }
 
 export function defineCollections(command: Command): void {
@@ -88,6 +100,8 @@ export function defineCollections(command: Command): void {
     .option('--label <name=value>', 'label; may be repeated', addLabel);
   addCommonOptions(create).action(createCollection);
 
+  defineUpdate(command);
+
   const show = command
     .command('show')
     .description('show one collection')
@@ -126,6 +140,24 @@ export function defineCollections(command: Command): void {
     .argument('<id>', 'collection id')
     .option('--yes', 'skip the confirmation');
   addCommonOptions(remove).action(deleteCollection);
+}
+
+function defineUpdate(command: Command): void {
+  const update = command
+    .command('update')
+    .description('change the description, add named vectors or drop them')
+    .argument('<id>', 'collection id or alias')
+    .option('--description <text>', 'free text')
+    .option(
+      '--add-vector <name:dimension[:metric[:multi]]>',
+      'named vector to add, such as summary:384 or tokens:128:dot:multi; may be repeated',
+      addVector,
+    )
+    .option('--add-sparse-vector <names>', 'sparse vectors to add, comma-separated', splitNames)
+    .option('--drop-vector <names>', 'named vectors to drop from all vectors', splitNames)
+    .option('--drop-sparse-vector <names>', 'sparse vectors to drop', splitNames)
+    .option('--yes', 'skip the confirmation of --drop-vector and --drop-sparse-vector');
+  addCommonOptions(update).action(updateCollection);
 }
 
 async function showSchema(id: string, options: CommonOptions): Promise<void> {
@@ -228,6 +260,53 @@ async function createCollection(id: string, options: CreateOptions): Promise<voi
   print(record, options);
 }
 
+async function updateCollection(id: string, options: UpdateOptions): Promise<void> {
+  const { description, addVector: added = {}, addSparseVector: addedSparse = [] } = options;
+  const { dropVector: dropped = [], dropSparseVector: droppedSparse = [] } = options;
+  const both = [
+    ...Object.keys(added).filter((name) => dropped.includes(name)),
+    ...addedSparse.filter((name) => droppedSparse.includes(name)),
+  ];
+  if (both.length > 0) {
+    throw usageError(
+      `${both.join(', ')}: found in an option that adds and in one that drops; drop it first, and add it with a second command`,
+    );
+  }
+  const vectors = { ...added, ...valuesByName(dropped, null) };
+  const sparse = { ...valuesByName(addedSparse, {}), ...valuesByName(droppedSparse, null) };
+  const change = {
+    ...(description !== undefined && { description }),
+    ...(Object.keys(vectors).length > 0 && { vectors }),
+    ...(Object.keys(sparse).length > 0 && { sparse_vectors: sparse }),
+  };
+  if (Object.keys(change).length === 0) {
+    throw usageError('expected an option that says what to change; found none');
+  }
+  const { collections } = connect(options);
+  const lost = [...dropped, ...droppedSparse];
+  if (lost.length > 0 && !options.yes) await confirmDrop(await collections.get(id), lost);
+  print(await collections.update(id, change), options);
+}
+
+function valuesByName<Value>(names: readonly string[], value: Value): Record<string, Value> {
+  return Object.fromEntries(names.map((name) => [name, value]));
+}
+
+async function confirmDrop(
+  { id, vector_count }: CollectionRecord,
+  names: readonly string[],
+): Promise<void> {
+  if (!isInteractive()) {
+    throw usageError('stdin is not a terminal: pass --yes to drop without confirmation');
+  }
+  const vectors = pluralize(vector_count, 'vector');
+  const question = `Drop ${names.join(', ')} from ${id} with ${vectors}? Type the id to confirm: `;
+  const answer = await ask(question);
+  if (answer !== id) {
+    throw usageError(`expected "${id}", found "${printable(answer)}"; nothing was dropped`);
+  }
+}
+
 async function deleteCollection(
   id: string,
   options: CommonOptions & { yes?: boolean },
@@ -256,9 +335,11 @@ function print(record: CollectionRecord, options: CommonOptions): void {
     write(JSON.stringify(record, null, 2));
     return;
   }
-  const lines = Object.entries(record).map(([name, value]) => {
+  const entries = Object.entries(record);
+  const width = Math.max(...entries.map(([name]) => name.length));
+  const lines = entries.map(([name, value]) => {
     const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
-    return `${name.padEnd(14)}${printable(text)}`;
+    return `${name.padEnd(width)}  ${printable(text)}`;
   });
   write(lines.join('\n'));
 }
@@ -268,6 +349,26 @@ function addLabel(text: string, labels: Record<string, string> = {}): Record<str
   if (at < 1) throw usageError(`--label: expected name=value, found "${text}"`);
   return { ...labels, [text.slice(0, at)]: text.slice(at + 1) };
 }
+
+function addVector(
+  text: string,
+  vectors: Readonly<Record<string, NamedVectorInput>> = {},
+): Record<string, NamedVectorInput> {
+  const [, name, dimension, metric, multi] = VECTOR_TO_ADD.exec(text) ?? [];
+  if (name === undefined) {
+    throw usageError(
+      `--add-vector: expected name:dimension[:metric[:multi]] such as summary:384:cosine, with a metric of ${METRICS.join(', ')}; found "${text}"`,
+    );
+  }
+  const shape = {
+    dimension: Number(dimension),
+    ...(metric !== undefined && { metric: metric as Metric }),
+    ...(multi !== undefined && { multi: true }),
+  };
+  return { ...vectors, [name]: shape };
+}
+
+const VECTOR_TO_ADD = new RegExp(`^([^:]+):(\\d{1,9})(?::(${METRICS.join('|')})(?::(multi))?)?$`);
 
 function write(text: string): void {
   process.stdout.write(`${text}\n`);

@@ -6,6 +6,7 @@ import { addConnectionOptions, type ConnectionOptions, connect, urlOf } from '..
 import { CliError, EXIT_CODES, EXIT_CODES_TEXT, usageError } from '../failure.js';
 import type { ImportChoices, ImportResult } from '../import/import-files.js';
 import { ImportJournal, stateDirectory } from '../import/journal.js';
+import type { ImportMode } from '../import/uploader.js';
 import {
   decimalOption,
   expandColumns,
@@ -33,6 +34,8 @@ Examples:
   $ sagitta import vectors.npy -c docs --ids ids.txt --metadata metadata.ndjson
   $ sagitta import sift-128-euclidean.hdf5 -c sift --metric euclidean --row-ids
   $ sagitta import glove.6B.300d.txt -c words
+  $ sagitta import summaries.npy -c docs --ids ids.txt \\
+      --mode patch --vector-name summary
   $ duckdb -c "COPY … TO STDOUT (FORMAT csv)" |
       sagitta import - --format csv -c docs
 
@@ -41,13 +44,20 @@ ${FORMATS_TEXT}
 All except Arrow files, Parquet, npz and HDF5 may be gzip-compressed or read
 from a pipe, which cannot be resumed. By default, metadata is the member or
 column "metadata" plus all other columns (--fields selects some, --exclude
-leaves some out); dates and timestamps become ISO 8601 text.
+leaves some out); dates and timestamps become ISO 8601 text. Named vectors are
+in the columns vectors.<name>, in NDJSON in the member "vectors".
+
+With --mode patch, rows have an id and what is new: named vectors, values or
+metadata, which is merged. Vectors that a row lacks stay; members of metadata
+that are null, such as empty cells of CSV, are removed.
 
 After Ctrl-C or a lost connection, run the same command again to resume.
 Importing a file twice replaces the vectors with the same ids. Rows without an
 id get a new id in each import.
 
 ${EXIT_CODES_TEXT}`;
+
+const MODES = ['upsert', 'update', 'patch'] as const satisfies readonly ImportMode[];
 
 interface ImportOptions extends ConnectionOptions, ImportChoices {
   readonly resume: boolean;
@@ -67,6 +77,13 @@ export function defineImport(command: Command): void {
         METRICS,
       ),
     )
+    .addOption(
+      new Option(
+        '--mode <name>',
+        'update for ids that exist, patch to change parts of their vectors (default: upsert)',
+      ).choices(MODES),
+    )
+    .option('--vector-name <name>', 'the vectors of the file are this named vector')
     .option('--id-field <name>', 'field of the id; every row must have one (default: id, optional)')
     .option('--values-field <name>', 'field of the vector (default: values, vector or embedding)')
     .option('--fields <names>', 'fields to store as metadata, comma-separated', splitNames)
@@ -140,7 +157,7 @@ async function runImport(paths: string[], options: ImportOptions): Promise<void>
         for (const name of names) indexes.add(name);
       },
     });
-    print(result, indexes, (performance.now() - start) / 1000, options.json === true);
+    print(result, indexes, (performance.now() - start) / 1000, options);
     if (result.isInterrupted) {
       throw new CliError(
         `interrupted after ${pluralize(result.resumedRows + result.rows, 'row')}; ` +
@@ -179,10 +196,10 @@ function checkOptions(paths: readonly string[], options: ImportOptions): void {
 /** The options that decide how rows are read; with different ones an import cannot be resumed. */
 function readingOptions(options: ImportOptions): string {
   const { format, idField, valuesField, vectorColumns, delimiter, fields, dataset } = options;
-  const { ids, metadata, rowIds, exclude, decimal, nan, index } = options;
+  const { ids, metadata, rowIds, exclude, decimal, nan, index, mode, vectorName } = options;
   return JSON.stringify([
     ...[format, idField, valuesField, vectorColumns, delimiter, fields, dataset],
-    ...[ids, metadata, rowIds, exclude, decimal, nan, index],
+    ...[ids, metadata, rowIds, exclude, decimal, nan, index, mode, vectorName],
   ]);
 }
 
@@ -190,7 +207,7 @@ function print(
   result: ImportResult,
   indexes: ReadonlySet<string>,
   seconds: number,
-  isJson: boolean,
+  { json: isJson = false, mode }: ImportOptions,
 ): void {
   const { collection, created, rows, inserted, updated, sequence, resumedRows, generated } = result;
   if (isJson) {
@@ -206,11 +223,12 @@ function print(
     process.stdout.write(`${JSON.stringify({ ...reply, ...rest })}\n`);
     return;
   }
+  const verb = mode === 'patch' ? 'changed' : 'replaced';
   const before =
     resumedRows === 0 ? '' : `, after ${pluralize(resumedRows, 'row')} of an earlier run`;
   process.stdout.write(
     `Imported ${pluralize(rows, 'row')} into ${collection} in ${formatSeconds(seconds)} ` +
-      `(${formatCount(inserted)} new, ${formatCount(updated)} replaced)${before}.\n`,
+      `(${formatCount(inserted)} new, ${formatCount(updated)} ${verb})${before}.\n`,
   );
   for (const name of indexes) {
     process.stdout.write(

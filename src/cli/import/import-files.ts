@@ -18,18 +18,23 @@ import {
   type DecimalPoint,
   type RowBatch,
   type RowReader,
+  rowError,
   type TargetVectors,
 } from '../readers/row-batch.js';
 import { withSideFiles } from '../readers/side-files.js';
 import { findInput, type Input, type InputSource } from '../readers/source.js';
 import { formatCount, pluralize } from '../units.js';
 import { type ImportJournal, type ImportPosition, rowId, START } from './journal.js';
-import { Uploader, type UploadResult } from './uploader.js';
+import { type ImportMode, Uploader, type UploadResult } from './uploader.js';
 
 /** The options of the command that decide how files are read and where their rows go. */
 export interface ImportChoices {
   readonly collection: string;
   readonly format?: FormatName;
+  /** `upsert` when absent. */
+  readonly mode?: ImportMode;
+  /** The named vector that the vectors of the files are; the unnamed one when absent. */
+  readonly vectorName?: string;
   readonly metric?: Metric;
   readonly idField?: string;
   readonly valuesField?: string;
@@ -90,6 +95,8 @@ interface Target {
   /** The collection as this import has made it; null for one that existed. */
   readonly made: CollectionRecord | null;
   readonly journal: ImportJournal;
+  /** Of the unnamed vectors of the rows so far, which all have or all lack them: an upload has one schema. */
+  readonly uniform: { dimension?: number };
 }
 
 /** Throws CliError with the position of the first invalid row. */
@@ -119,9 +126,10 @@ export async function importFiles(
       if (source === undefined) break;
       const reader = await openReader(source, options, existing?.vectors);
       let row = file === start.file ? start.row : 0;
-      for await (const batch of untilInterrupted(reader.batches(row), options.interruption)) {
-        target ??= await createTarget(client, options, batch.dimension);
-        checkBatchDimension(batch, target.dimension, options.collection);
+      for await (const found of untilInterrupted(reader.batches(row), options.interruption)) {
+        const batch = named(found, options);
+        target ??= await createTarget(client, options, batch);
+        checkBatch(batch, target, options);
         uploader ??= createUploader(client, options, target, {
           onGenerated,
           onCommit: (done) =>
@@ -165,6 +173,54 @@ function withoutRows(inputs: readonly Input[]): CliError {
   return new CliError(`${names}: found no rows, expected at least one; nothing was imported`);
 }
 
+/** The rows with their vectors under the name that the options give them, if any. */
+function named(batch: RowBatch, { vectorName: name }: ImportChoices): RowBatch {
+  if (name === undefined) return batch;
+  const { rowCount, values, dimension, named: others = [] } = batch;
+  const presence = new Uint8Array(rowCount).fill(1);
+  return {
+    ...batch,
+    values: new Float32Array(0),
+    dimension: 0,
+    named: [...others, { name, dimension, values, presence }],
+  };
+}
+
+/** Throws CliError for rows that the collection or the mode does not take. */
+function checkBatch(
+  batch: RowBatch,
+  { dimension, vectors, uniform }: Target,
+  { collection, mode = 'upsert', rowIds = false, vectorName: name }: ImportChoices,
+): void {
+  const isBare = batch.dimension === 0 && mode === 'patch';
+  if (!isBare) checkBatchDimension(batch, dimension, collection);
+  uniform.dimension ??= batch.dimension;
+  if (batch.dimension !== uniform.dimension) {
+    const expected = uniform.dimension === 0 ? 'none' : 'some';
+    throw rowError(
+      batch.location(0),
+      `found ${batch.dimension} values, expected ${expected} as in the rows before; import rows with and without them apart`,
+    );
+  }
+  if (name !== undefined) {
+    const found = batch.named!.at(-1)!.dimension;
+    const expected = vectors.named.get(name);
+    if (found !== expected) {
+      throw rowError(
+        batch.location(0),
+        `found ${found} values, but the vector ${name} of ${collection} has dimension ${expected}`,
+      );
+    }
+  }
+  if (mode === 'upsert' || rowIds) return;
+  const row = batch.ids === undefined ? 0 : batch.ids.indexOf(undefined);
+  if (row === -1) return;
+  throw rowError(
+    batch.location(row),
+    `found no id, which --mode ${mode} needs; name its field with --id-field, or a file of ids with --ids`,
+  );
+}
+
 async function openReader(
   source: InputSource,
   options: ImportFilesOptions,
@@ -195,7 +251,7 @@ async function openReader(
     decimal: options.decimal,
     dataset: options.dataset,
     rowsPerBatch: options.batch,
-    vectors,
+    vectors: vectorsToRead(vectors, options),
     isNanNull,
     withoutIndex: options.index === false,
     onIndex: options.onIndex,
@@ -203,6 +259,16 @@ async function openReader(
   return hasSideFiles
     ? await withSideFiles(reader, source.name, { ids, metadata, isNanNull })
     : reader;
+}
+
+/** What rows of the files have: with a name for their vectors, these are needed, and the named one is not read. */
+function vectorsToRead(
+  vectors: TargetVectors | undefined,
+  { vectorName, mode }: ImportChoices,
+): TargetVectors | undefined {
+  if (vectorName === undefined) return vectors && { ...vectors, isPatch: mode === 'patch' };
+  const others = [...(vectors?.named ?? [])].filter(([name]) => name !== vectorName);
+  return { hasUnnamed: true, named: new Map(others) };
 }
 
 function createUploader(
@@ -215,6 +281,7 @@ function createUploader(
   }: { onGenerated: (id: string) => void; onCommit: (result: UploadResult) => void },
 ): Uploader {
   const { seed, position } = journal;
+  const { mode } = options;
   const generate = (row: number): string => {
     const id = rowId(seed, row);
     onGenerated(id);
@@ -223,6 +290,7 @@ function createUploader(
   return new Uploader(client.collection(options.collection), {
     idOf: options.rowIds ? (_, row) => String(row) : (found, row) => found ?? generate(row),
     start: position,
+    ...(mode !== undefined && { mode }),
     onCommit: async (result) => {
       await journal.save(result.position);
       onCommit(result);
@@ -234,31 +302,47 @@ async function findTarget(
   client: Client,
   options: ImportFilesOptions,
 ): Promise<Target | undefined> {
-  const { collection: id, metric } = options;
+  const { collection: id, metric, mode = 'upsert', vectorName: name } = options;
   try {
     const record = await client.collections.get(id);
-    if (metric !== undefined && metric !== record.metric) {
-      throw usageError(`--metric is ${metric}, but collection ${id} uses ${record.metric}`);
+    const { vectors } = describeVectors(record);
+    if (name !== undefined && !vectors.named.has(name)) throw noSuchVector(id, name, vectors);
+    const used = name === undefined ? record.metric : record.vectors?.[name]?.metric;
+    if (metric !== undefined && metric !== used) {
+      throw usageError(`--metric is ${metric}, but collection ${id} uses ${used}`);
     }
     const journal = await options.openJournal(record.created_at);
-    return { ...describeVectors(record), made: null, journal };
+    return { ...describeVectors(record), made: null, journal, uniform: {} };
   } catch (error) {
     const isMissing = error instanceof SagittaClientError && error.code === 'collection_not_found';
-    if (!isMissing) throw error;
+    // Only rows that may be new make a collection.
+    if (!isMissing || mode !== 'upsert') throw error;
     return undefined;
   }
+}
+
+function noSuchVector(id: string, name: string, { named }: TargetVectors): CliError {
+  const names = [...named.keys()].join(', ');
+  return usageError(
+    `--vector-name is ${name}, but collection ${id} has ${names === '' ? 'no named vectors' : `the named vectors ${names}`}; ` +
+      `add it with: sagitta collections update ${id} --add-vector ${name}:DIMENSION`,
+  );
 }
 
 async function createTarget(
   client: Client,
   options: ImportFilesOptions,
-  dimension: number,
+  { dimension, named: vectors }: RowBatch,
 ): Promise<Target> {
-  const { collection: id, metric } = options;
-  const input = { id, dimension, ...(metric !== undefined && { metric }) };
+  const { collection: id, metric, vectorName: name } = options;
+  const shape = {
+    dimension: name === undefined ? dimension : vectors!.at(-1)!.dimension,
+    ...(metric !== undefined && { metric }),
+  };
+  const input = name === undefined ? { id, ...shape } : { id, vectors: { [name]: shape } };
   const { record, isNew } = await makeCollection(client, input);
   const journal = await options.openJournal(record.created_at);
-  return { ...describeVectors(record), made: isNew ? record : null, journal };
+  return { ...describeVectors(record), made: isNew ? record : null, journal, uniform: {} };
 }
 
 /** Another program may have made it in the meantime. */

@@ -19,14 +19,19 @@ import type { ImportPosition } from './journal.js';
 export interface StreamTarget {
   writeStream(
     body: () => Iterable<Uint8Array>,
-    options: { format: 'arrow'; signal?: AbortSignal },
+    options: { format: 'arrow'; mode?: ImportMode; signal?: AbortSignal },
   ): Promise<{ inserted_count: number; updated_count: number; sequence?: number | null }>;
 }
+
+/** Of the modes of writes, those that can be repeated after an interruption. */
+export type ImportMode = 'upsert' | 'update' | 'patch';
 
 export interface UploadOptions {
   /** The id of a row, from the id found in the file and the row's number in the whole import. */
   readonly idOf: (found: string | undefined, row: number) => string;
   readonly start: ImportPosition;
+  /** `upsert` when absent. */
+  readonly mode?: ImportMode;
   readonly signal?: AbortSignal;
   /** A monotonic clock in milliseconds, for the age of an upload. */
   readonly now?: () => number;
@@ -134,11 +139,12 @@ export class Uploader {
   }
 
   async #send(upload: Upload): Promise<void> {
-    const { signal } = this.#options;
+    const { signal, mode } = this.#options;
     const body = [encodeRowsSchema(upload.batches[0]!.batch), ...upload.chunks, END_OF_STREAM];
     try {
       const reply = await this.#target.writeStream(() => body, {
         format: 'arrow',
+        ...(mode !== undefined && { mode }),
         ...(signal !== undefined && { signal }),
       });
       await this.#commit(upload, upload.rowCount, {

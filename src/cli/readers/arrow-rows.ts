@@ -22,6 +22,7 @@ import { CliError } from '../failure.js';
 import { listNames, noSuchName } from '../names.js';
 import {
   indexColumns,
+  otherVector,
   type ReadOptions,
   type RowBatch,
   type RowReader,
@@ -189,8 +190,8 @@ function planColumns(
   if (options.valuesField !== undefined) indexOf(options.valuesField, '--values-field');
   const id = chooseId(fields, options.idField);
   const values = chooseVectors(fields, options.valuesField);
-  const { hasUnnamed, named: expected } = options.vectors ?? UNNAMED_ONLY;
-  if (values === null && hasUnnamed) {
+  const { hasUnnamed, named: expected, isPatch = false } = options.vectors ?? UNNAMED_ONLY;
+  if (values === null && hasUnnamed && !isPatch) {
     throw new CliError(
       `${name}: no column is named values, vector or embedding (columns: ${listNames(names)}); ` +
         'name the vector column with --values-field',
@@ -207,10 +208,7 @@ function planColumns(
       /^(sparse_)?vectors\./.test(column) && !isNamed(index) && !excluded.has(index),
   );
   if (other !== undefined && options.fields === undefined) {
-    throw new CliError(
-      `${name}: the column ${JSON.stringify(other.name)} is of a sparse vector, a multi-vector or one that the collection does not have, which import does not send; ` +
-        'write the file to the API as it is, or select the metadata with --fields',
-    );
+    throw otherVector(name, other.name);
   }
   const selected = options.fields?.map((each) => indexOf(each, '--fields'));
   const indexes = selected === undefined ? indexColumns(names) : new Set<number>();

@@ -1,7 +1,8 @@
 // Rows from CSV with a header line. The vector is one cell ("[0.1, 0.2]", "0.1 0.2", "0.1;0.2") or one
 // column per value. Other columns become metadata: unquoted cells that are JSON numbers, true or false
 // keep their type, empty ones become null, quoted ones are text. Numbers have decimal points, or decimal
-// commas if the options say so: a cell that fits both is refused instead of guessed.
+// commas if the options say so: a cell that fits both is refused instead of guessed. Columns `vectors.<name>` are
+// those of named vectors, whose cells may be empty.
 
 import { pipeline, Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
@@ -13,11 +14,14 @@ import { withoutNan } from './ndjson-rows.js';
 import {
   BatchBuilder,
   indexColumns,
+  otherVector,
   type ReadOptions,
   type RowBatch,
   type RowReader,
   rowError,
   show,
+  type TargetVectors,
+  UNNAMED_ONLY,
 } from './row-batch.js';
 import type { InputSource } from './source.js';
 import { checkUtf8, textChunks } from './utf8.js';
@@ -45,6 +49,12 @@ interface Columns {
   /** The column of the whole vector, or one column per value. */
   readonly values: readonly number[];
   readonly hasValuesCell: boolean;
+  /** Of named vectors. */
+  readonly named: readonly {
+    readonly name: string;
+    readonly dimension: number;
+    readonly index: number;
+  }[];
   readonly metadata: number | undefined;
   readonly fields: readonly { readonly key: string; readonly index: number }[];
 }
@@ -73,7 +83,7 @@ async function* readCsv(
   });
   // Errors of the source reach the loop below: pipeline destroys the parser with them.
   pipeline(Readable.from(checkUtf8(name, textChunks(source))), parser, () => {});
-  const builder = new BatchBuilder(options.rowsPerBatch, location);
+  const builder = new BatchBuilder(options.rowsPerBatch, location, options.vectors);
   let columns: Columns | undefined;
   let row = 0;
   try {
@@ -165,18 +175,31 @@ function planColumns(name: string, names: readonly string[], options: ReadOption
     if (index !== -1) return index;
     throw noSuchName(`${name}:1`, 'column', { name: column, option, names });
   };
-  const values = options.vectorColumns?.map((each) => indexOf(each, '--vector-columns')) ?? [
+  const vectors = options.vectors ?? UNNAMED_ONLY;
+  const several = options.vectorColumns?.map((each) => indexOf(each, '--vector-columns'));
+  const valuesCell = (): number | undefined =>
     options.valuesField === undefined
-      ? defaultVectorColumn(name, names)
-      : indexOf(options.valuesField, '--values-field'),
-  ];
+      ? defaultVectorColumn(name, names, vectors)
+      : indexOf(options.valuesField, '--values-field');
+  const values = several ?? [valuesCell()].filter((index) => index !== undefined);
+  const named = [...vectors.named].flatMap(([vectorName, dimension]) => {
+    const index = names.indexOf(`vectors.${vectorName}`);
+    return index === -1 ? [] : [{ name: vectorName, dimension, index }];
+  });
   const idName = options.idField ?? (names.includes('id') ? 'id' : undefined);
   const id = idName === undefined ? undefined : indexOf(idName, '--id-field');
   const chosen = options.fields ?? names;
   const unnamed = options.fields === undefined ? indexColumns(names) : new Set<number>();
   const excluded = options.exclude?.map((each) => indexOf(each, '--exclude')) ?? [];
   const isTaken = (index: number): boolean =>
-    index === id || values.includes(index) || excluded.includes(index);
+    index === id ||
+    values.includes(index) ||
+    excluded.includes(index) ||
+    named.some((vector) => vector.index === index);
+  if (options.fields === undefined) {
+    const other = names.find((each, index) => /^(sparse_)?vectors\./.test(each) && !isTaken(index));
+    if (other !== undefined) throw otherVector(`${name}:1`, other);
+  }
   const indexes = chosen
     .map((each) => indexOf(each, '--fields'))
     .filter((index) => !isTaken(index) && !(options.withoutIndex && unnamed.has(index)));
@@ -186,7 +209,8 @@ function planColumns(name: string, names: readonly string[], options: ReadOption
   return {
     id,
     values,
-    hasValuesCell: options.vectorColumns === undefined,
+    hasValuesCell: several === undefined && values.length > 0,
+    named,
     metadata: indexes.find((index) => names[index] === 'metadata'),
     fields: indexes
       .filter((index) => names[index] !== 'metadata')
@@ -194,9 +218,13 @@ function planColumns(name: string, names: readonly string[], options: ReadOption
   };
 }
 
-function defaultVectorColumn(name: string, names: readonly string[]): number {
+function defaultVectorColumn(
+  name: string,
+  names: readonly string[],
+  { hasUnnamed, isPatch = false }: TargetVectors,
+): number | undefined {
   const index = VECTOR_NAMES.map((each) => names.indexOf(each)).find((found) => found !== -1);
-  if (index !== undefined) return index;
+  if (index !== undefined || !hasUnnamed || isPatch) return index;
   throw usageError(
     `${name}:1: no column is named ${VECTOR_NAMES.join(', ')} (columns: ${listNames(names)}); name ` +
       'the vector column with --values-field, or the columns of its values with --vector-columns',
@@ -222,18 +250,51 @@ function rowOf(
   columns: Columns,
   numbers: NumberStyle,
   options: ReadOptions,
-): { id: string | undefined; values: Float32Array; metadata: string } {
+): {
+  id: string | undefined;
+  values: Float32Array;
+  vectors: ReadonlyMap<string, Float32Array>;
+  metadata: string;
+} {
   const id = columns.id === undefined ? undefined : cells.texts[columns.id]!;
   if (id === '') throw rowError(location, `${options.idField ?? 'id'} is empty`);
   const texts = columns.hasValuesCell
     ? splitVector(location, cells.texts[columns.values[0]!]!, numbers)
     : columns.values.map((index) => cells.texts[index]!);
+  return {
+    id,
+    values: floatsOf(location, texts, numbers),
+    vectors: namedOf(location, cells, columns, numbers),
+    metadata: metadataOf(location, cells, columns, numbers),
+  };
+}
+
+function floatsOf(location: string, texts: readonly string[], numbers: NumberStyle): Float32Array {
   const values = new Float32Array(texts.length);
   for (let at = 0; at < values.length; at++) {
     values[at] = numberOf(texts[at]!.trim(), numbers);
     if (!Number.isFinite(values[at])) throw notNumber(location, at, texts[at]!.trim(), numbers);
   }
-  return { id, values, metadata: metadataOf(location, cells, columns, numbers) };
+  return values;
+}
+
+function namedOf(
+  location: string,
+  cells: Cells,
+  { named }: Columns,
+  numbers: NumberStyle,
+): ReadonlyMap<string, Float32Array> {
+  const vectors = new Map<string, Float32Array>();
+  for (const { name, dimension, index } of named) {
+    const text = cells.texts[index]!.trim();
+    if (text === '') continue;
+    const texts = splitVector(location, text, numbers);
+    if (texts.length !== dimension) {
+      throw rowError(location, `vectors.${name} has ${texts.length} values, expected ${dimension}`);
+    }
+    vectors.set(name, floatsOf(location, texts, numbers));
+  }
+  return vectors;
 }
 
 /** NaN for other text. */

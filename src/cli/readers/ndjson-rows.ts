@@ -168,18 +168,18 @@ function readUnnamed(
   location: string,
   field: string,
   members: ReadonlyMap<string, string>,
-  { hasUnnamed }: TargetVectors,
+  { hasUnnamed, isPatch = false }: TargetVectors,
 ): Float32Array {
   const text = members.get(field);
   if (text !== undefined) return readValues(location, field, text);
-  if (!hasUnnamed) return new Float32Array(0);
+  if (!hasUnnamed || isPatch) return new Float32Array(0);
   throw missing(location, field, 'vector', members);
 }
 
 function readNamed(
   location: string,
   text: string | undefined,
-  { named }: TargetVectors,
+  { named, isPatch = false }: TargetVectors,
 ): ReadonlyMap<string, Float32Array> {
   const vectors = new Map<string, Float32Array>();
   if (text === undefined) return vectors;
@@ -193,6 +193,12 @@ function readNamed(
     if (dimension === undefined) {
       const names = [...named.keys()].join(', ');
       throw rowError(location, `${field} is not a vector of the collection, expected ${names}`);
+    }
+    if (vector === null && isPatch) {
+      throw rowError(
+        location,
+        `${field} is null, with which an import does not remove a vector; leave it out, or send the file to the API, as POST /v1/collections/{id}/vectors?mode=patch`,
+      );
     }
     if (vector === null) continue;
     const values = readValues(location, field, JSON.stringify(vector));

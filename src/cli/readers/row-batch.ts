@@ -64,6 +64,8 @@ export interface TargetVectors {
   readonly hasUnnamed: boolean;
   /** The dimensions of the named vectors, by name. */
   readonly named: ReadonlyMap<string, number>;
+  /** Whether rows change vectors that there are, and may lack the unnamed vector. */
+  readonly isPatch?: boolean;
 }
 
 /**
@@ -133,6 +135,15 @@ export function checkFinite(
   throw rowError(
     location,
     `${field}[${at % batch.dimension}] is ${batch.values[at]}, expected a finite float32 number`,
+  );
+}
+
+/** The error for a column of a named vector that cannot be one. */
+export function otherVector(location: string, column: string): CliError {
+  return rowError(
+    location,
+    `the column ${JSON.stringify(column)} is of a sparse vector, a multi-vector or one that the collection does not have, which import does not send; ` +
+      'write the file to the API as it is, or select the metadata with --fields',
   );
 }
 
