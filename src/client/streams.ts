@@ -197,9 +197,7 @@ export function createStreams({ transport }: Requests, root: string): Streams {
     writeAll: async (
       source: Resendable<Iterable<Row> | AsyncIterable<Row>>,
       options: WriteStreamOptions<WriteMode | 'patch'> = {},
-    ) => {
-      return streams.writeStream(vectorLines(source), { ...options, format: 'ndjson' });
-    },
+    ) => streams.writeStream(vectorLines(source), { ...options, format: 'ndjson' }),
     async queryStream(source, options = {}) {
       const { format, query, call } = cutQueryStream(options);
       const { body, headers } = await transport.open({

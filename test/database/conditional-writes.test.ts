@@ -104,7 +104,8 @@ describe('a delete', () => {
     const filter = { kind: 'filter', filter: { x: { $exists: false } } } as const;
     const counting = collection.delete(filter, { dryRun: true });
     await Promise.all([writeIf(database, 'b', 1, 0), writeIf(database, 'c', 1, 0)]);
-    assert.deepEqual(await counting, { deletedCount: 1, sequence: 1 });
+    const { deletedCount, sequence } = await counting;
+    assert.deepEqual({ deletedCount, sequence }, { deletedCount: 1, sequence: 1 });
     await database.close();
   });
 });
