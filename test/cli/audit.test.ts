@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { before, it } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { createClient } from '../../src/client/client.js';
+import { startScriptedServer } from '../client/scripted-server.js';
 import { emptyServer } from '../support/shared-server.js';
 import { type CommandResult, run } from './command.js';
 
@@ -36,6 +37,26 @@ it('lists events, newest first', async () => {
   assert.equal(lines.length, 4);
   assert.match(lines[0]!, /^20\S+ +collection\.delete +a +succeeded +anonymous +127\.0\.0\.1$/);
   assert.match(lines[1]!, /collection\.delete +none +refused \(404\)/);
+});
+
+it('names the node that has sent a request on', async () => {
+  const event = {
+    sequence: 1,
+    time: '2026-01-31T12:00:00.000Z',
+    operation: 'collection.delete',
+    outcome: 'succeeded',
+    principal: 'root',
+    client: '192.0.2.7',
+    via: 'node-2',
+    target: 'a',
+    status: 200,
+    request_id: 'r',
+    unlogged_count: 0,
+  };
+  const server = await startScriptedServer([{ body: { events: [event], has_more: false } }]);
+  const { stdout } = await run(['audit'], { env: { SAGITTA_URL: server.url } });
+  await server.close();
+  assert.match(stdout, / root +192\.0\.2\.7 via node-2\n$/);
 });
 
 it('selects events, and prints them as JSON', async () => {

@@ -87,15 +87,17 @@ function print(events: readonly AuditEvent[], options: AuditOptions): void {
     { title: 'principal' },
     { title: 'client' },
   ];
-  const rows = events.map(({ time, operation, target, outcome, status, principal, client }) => [
-    // Without the milliseconds, which --json has.
-    time.replace(/\.\d+Z$/, 'Z'),
-    operation,
-    target ?? '',
-    outcome === 'succeeded' ? outcome : `${outcome} (${status})`,
-    principal,
-    client,
-  ]);
+  const rows = events.map(
+    ({ time, operation, target, outcome, status, principal, client, via }) => [
+      // Without the milliseconds, which --json has.
+      time.replace(/\.\d+Z$/, 'Z'),
+      operation,
+      target ?? '',
+      outcome === 'succeeded' ? outcome : `${outcome} (${status})`,
+      principal,
+      via === null ? client : `${client} via ${via}`,
+    ],
+  );
   write(tableForStdout(columns, rows));
 }
 

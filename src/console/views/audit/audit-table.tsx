@@ -43,7 +43,15 @@ const COLUMNS: readonly Column<AuditEvent>[] = [
       </>
     ),
   },
-  { label: 'Address', cell: ({ client }) => client },
+  {
+    label: 'Address',
+    cell: ({ client, via }) => (
+      <>
+        {client}
+        {via !== null && <span className={styles.summary}>via {via}</span>}
+      </>
+    ),
+  },
   {
     label: 'Request',
     cell: ({ request_id: id }) => (
