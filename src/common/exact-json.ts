@@ -116,17 +116,25 @@ function needsDigits(value: unknown): value is JsonNumber {
 }
 
 /** As JSON.stringify, but `parseExactJson` reads the same numbers. Bigints are written with their digits. */
-export function stringifyExactJson(value: unknown, replacer?: (value: unknown) => unknown): string {
-  if (replacer === undefined) {
+export function stringifyExactJson(
+  value: unknown,
+  replacer?: (value: unknown) => unknown,
+  indentCount = 0,
+): string {
+  if (replacer === undefined && indentCount === 0) {
     const text = stringifyPlainJson(value);
     if (text !== null) return text;
   }
   let hasMarks = false;
-  const text = JSON.stringify(value, (_key, member: unknown) => {
-    if (!needsDigits(member)) return replacer === undefined ? member : replacer(member);
-    hasMarks = true;
-    return `${MARK}${numberText(member)}`;
-  });
+  const text = JSON.stringify(
+    value,
+    (_key, member: unknown) => {
+      if (!needsDigits(member)) return replacer === undefined ? member : replacer(member);
+      hasMarks = true;
+      return `${MARK}${numberText(member)}`;
+    },
+    indentCount,
+  );
   return hasMarks ? text.replace(MARKED, '$1') : text;
 }
 

@@ -86,6 +86,14 @@ describe('exact JSON', () => {
     ]);
   });
 
+  it('is written with an indent on request', () => {
+    assert.equal(
+      stringifyExactJson({ a: [LONG] }, undefined, 2),
+      `{\n  "a": [\n    ${LONG}\n  ]\n}`,
+    );
+    assert.equal(stringifyExactJson({ a: 1 }, undefined, 2), '{\n  "a": 1\n}');
+  });
+
   it('throws what JSON.parse throws', () => {
     for (const text of [
       '',

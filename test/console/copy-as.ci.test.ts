@@ -36,6 +36,11 @@ const REQUESTS: Readonly<Record<string, QueryRequest>> = {
     score_threshold: -1,
     limit: 5,
   },
+  'with an integer that float64 does not have': {
+    id: 'b',
+    filter: { n: { $gte: 1768907725507217523n } },
+    limit: 5,
+  },
   'by examples': { recommend: { positive: ['b', 'ü'], strategy: 'best_score' }, limit: 5 },
 };
 
@@ -50,6 +55,8 @@ describe('a copied query', () => {
     await client.collection(COLLECTION).upsert([
       { id: `a'"\\$(x)`, values: [1, 0, 0], metadata: { flag: true } },
       { id: 'b', values: [0, 1, 0] },
+      { id: 'c', values: [0, 0, 1], metadata: { n: 1768907725507217523n } },
+      { id: 'd', values: [0, 0, 1], metadata: { n: 1768907725507217522n } },
       { id: 'ü', values: [0.1, 0.2, 0.7], metadata: { 'a\'"b': 1 } },
     ]);
   });

@@ -16,6 +16,10 @@ describe('operands', () => {
       values,
     );
     assert.equal(parseScalar('', false), undefined);
+    const long = '1768907725507217523';
+    assert.equal(parseScalar(long, false), BigInt(long));
+    assert.deepEqual(parseObject(`{"$gt":${long}}`), { object: { $gt: BigInt(long) } });
+    assert.equal(formatScalar(BigInt(long), false), long);
   });
 
   test('are strings where a path has nothing else', () => {

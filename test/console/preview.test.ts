@@ -80,6 +80,12 @@ describe('a merge patch', () => {
     assert.deepEqual(patch, { b: { d: 3 }, e: [1, 2], f: null, g: { h: 1 } });
   });
 
+  test('has integers that float64 does not have only where they have changed', () => {
+    const [one, other] = [1768907725507217522n, 1768907725507217523n];
+    const { patch } = mergePatchBetween({ a: one, b: one, c: 1 }, { a: one, b: other, c: 2 });
+    assert.deepEqual(patch, { b: other, c: 2 });
+  });
+
   test('names what it cannot express', () => {
     const { patch, nullPaths } = mergePatchBetween({ a: null, b: {} }, { a: null, b: { c: null } });
     assert.deepEqual(patch, { b: {} });

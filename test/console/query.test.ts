@@ -3,6 +3,11 @@ import { describe, test } from 'node:test';
 import { type CollectionRecord, encodeValues } from '../../src/client/client.js';
 import { compareMatches, describeMove } from '../../src/console/views/query/compare-matches.js';
 import { parseVector } from '../../src/console/views/query/parse-vector.js';
+import {
+  decodeDraft,
+  encodeDraft,
+  type QueryDraft,
+} from '../../src/console/views/query/query-draft.js';
 import { buildRequest, possibleRankings } from '../../src/console/views/query/query-request.js';
 import { scoreBuckets, scoreFormat } from '../../src/console/views/query/score-buckets.js';
 import { timedParts } from '../../src/console/views/query/timings.js';
@@ -88,6 +93,11 @@ describe('the request of a draft', () => {
     assert.equal(problemOf({ by: 'examples', negative: ['a'], strategy: 'best_score' }), undefined);
     assert.match(problemOf({ id: 'a', k: 0 })!, /Found 0 .* from 1/);
   });
+});
+
+test('a draft in an address keeps integers that float64 does not have', () => {
+  const filter = { n: { $gt: 1768907725507217523n } };
+  assert.deepEqual(decodeDraft(encodeDraft({ filter } as unknown as QueryDraft))?.filter, filter);
 });
 
 test('two results are compared by the ranks of their matches', () => {

@@ -17,6 +17,7 @@ import {
   type Readiness,
   SagittaClientError,
 } from '../../client/client.js';
+import { stringifyExactJson } from '../../common/exact-json.js';
 import { connection } from './connection.js';
 import { session } from './session.js';
 
@@ -25,6 +26,8 @@ const LIVE_MS = 5_000;
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
+      // Filters may have bigints.
+      queryKeyHashFn: (key) => stringifyExactJson(key),
       staleTime: 2_000,
       refetchOnWindowFocus: true,
       retry: (count, error) => isWorthRetrying(error) && count < 3,

@@ -3,6 +3,7 @@
 
 import { useDeferredValue, useMemo } from 'react';
 import type { CollectionRecord } from '../../../client/client.js';
+import { stringifyExactJson } from '../../../common/exact-json.js';
 import { useStore } from '../../api/store.js';
 import { formatCount, formatScore, pluralize } from '../../ui/format.js';
 import { Empty, Problem } from '../../ui/states.js';
@@ -40,7 +41,7 @@ function FoundGroups({ collection, result, version }: FoundGroupsProps) {
   const isStale =
     settings.metric !== request.metric ||
     settings.using !== request.using ||
-    JSON.stringify(settings.filter) !== JSON.stringify(request.filter) ||
+    stringifyExactJson(settings.filter) !== stringifyExactJson(request.filter) ||
     settings.threshold < request.threshold;
   return (
     <>

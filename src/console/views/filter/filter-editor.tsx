@@ -8,6 +8,7 @@ import {
   type JsonObject,
   SagittaClientError,
 } from '../../../client/client.js';
+import { stringifyExactJson } from '../../../common/exact-json.js';
 import { Button, IconButton } from '../../ui/button.js';
 import { CopyButton } from '../../ui/copy-button.js';
 import { Select } from '../../ui/field.js';
@@ -79,7 +80,7 @@ export function FilterEditor({ collection, value, onChange, draftKey }: FilterEd
             value={filter}
             onChange={(next) => change(readFilter(next))}
           />
-          <CopyButton text={() => JSON.stringify(filter ?? {})} label="Copy the filter" />
+          <CopyButton text={() => stringifyExactJson(filter ?? {})} label="Copy the filter" />
         </div>
       )}
       {result.error !== undefined && !isPlaced && <Problem error={result.error} />}
@@ -96,7 +97,7 @@ function useFilterModel(
   onChange: (filter: JsonObject | undefined) => void,
   draftKey: string | undefined,
 ): [FilterGroup, (root: FilterGroup) => void] {
-  const text = JSON.stringify(value);
+  const text = stringifyExactJson(value);
   const [state, setState] = useState(() => ({ root: openDraft(value, draftKey), text }));
   let { root } = state;
   if (text !== state.text) {
@@ -105,7 +106,7 @@ function useFilterModel(
   }
   const change = (next: FilterGroup) => {
     const { filter } = writeFilter(next);
-    setState({ root: next, text: JSON.stringify(filter) });
+    setState({ root: next, text: stringifyExactJson(filter) });
     if (draftKey !== undefined) drafts.set(draftKey, next);
     onChange(filter);
   };
@@ -115,7 +116,8 @@ function useFilterModel(
 function openDraft(value: JsonObject | undefined, draftKey: string | undefined): FilterGroup {
   const draft = draftKey === undefined ? undefined : drafts.get(draftKey);
   const isSame =
-    draft !== undefined && JSON.stringify(writeFilter(draft).filter) === JSON.stringify(value);
+    draft !== undefined &&
+    stringifyExactJson(writeFilter(draft).filter) === stringifyExactJson(value);
   return isSame ? draft : readFilter(value);
 }
 

@@ -1,8 +1,9 @@
 // Operands as they are typed and shown. Strings that would be read as something else are in quotes.
 
-import type { Json, JsonObject } from '../../../common/types.js';
+import { isJsonNumber, parseExactJson, stringifyExactJson } from '../../../common/exact-json.js';
+import type { Json, JsonNumber, JsonObject } from '../../../common/types.js';
 
-type Scalar = string | number | boolean;
+type Scalar = string | JsonNumber | boolean;
 
 /** Undefined for an empty text. With `hasOnlyStrings` every text but `""` is a string as it stands. */
 export function parseScalar(text: string, hasOnlyStrings: boolean): Scalar | undefined {
@@ -10,15 +11,14 @@ export function parseScalar(text: string, hasOnlyStrings: boolean): Scalar | und
   if (text === '""') return '';
   if (hasOnlyStrings) return text;
   const value = parseJson(text);
-  const isScalar =
-    typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+  const isScalar = typeof value === 'string' || typeof value === 'boolean' || isJsonNumber(value);
   return isScalar ? value : text;
 }
 
 export function formatScalar(value: Json | undefined, hasOnlyStrings: boolean): string {
   if (value === undefined) return '';
-  if (typeof value !== 'string') return JSON.stringify(value);
-  return parseScalar(value, hasOnlyStrings) === value ? value : JSON.stringify(value);
+  if (typeof value !== 'string') return stringifyExactJson(value);
+  return parseScalar(value, hasOnlyStrings) === value ? value : stringifyExactJson(value);
 }
 
 /** A whole number from 0 on, as `$size` takes it. */
@@ -44,7 +44,7 @@ export type ParsedObject =
 export function parseObject(text: string): ParsedObject {
   let value: unknown;
   try {
-    value = JSON.parse(text);
+    value = parseExactJson(text);
   } catch (error) {
     return { problem: `This is no JSON yet: ${(error as Error).message}` };
   }
@@ -61,7 +61,7 @@ function describe(value: unknown): string {
 
 function parseJson(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseExactJson(text);
   } catch {
     return undefined;
   }

@@ -3,6 +3,7 @@
 import { X } from 'lucide-react';
 import { useId, useState } from 'react';
 import type { CollectionRecord, FoundPath, JsonObject } from '../../../client/client.js';
+import { stringifyExactJson } from '../../../common/exact-json.js';
 import { Select, TextArea, TextInput } from '../../ui/field.js';
 import { SuggestInput } from '../../ui/suggest-input.js';
 import styles from './filter-editor.module.css';
@@ -87,7 +88,7 @@ function useDraft(
   format: (operand: Operand) => string,
 ): [string, (text: string) => void] {
   const [draft, setDraft] = useState('');
-  const means = JSON.stringify(parse(draft)) === JSON.stringify(operand);
+  const means = stringifyExactJson(parse(draft)) === stringifyExactJson(operand);
   return [means ? draft : format(operand), setDraft];
 }
 
@@ -230,7 +231,7 @@ interface ObjectInputProps {
 export function ObjectInput({ label, value, placeholder, rows = 2, onChange }: ObjectInputProps) {
   const noteId = useId();
   const [draft, setDraft] = useState<string>();
-  const formatted = value === undefined ? '' : JSON.stringify(value, null, 2);
+  const formatted = value === undefined ? '' : stringifyExactJson(value, undefined, 2);
   const text = draft ?? formatted;
   // Room for the formatted text also while it is typed: a click that ends the typing would otherwise
   // move what it is meant for.

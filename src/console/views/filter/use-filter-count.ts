@@ -4,6 +4,7 @@
 import { keepPreviousData } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import type { CollectionRecord, JsonObject } from '../../../client/client.js';
+import { parseExactJson, stringifyExactJson } from '../../../common/exact-json.js';
 import { useApi } from '../../api/queries.js';
 import { useDebounced } from '../../ui/use-debounced.js';
 
@@ -21,12 +22,12 @@ export function useFilterCount(
   { id, vector_count, sequence }: CollectionRecord,
   filter: JsonObject | undefined,
 ): FilterCount {
-  const wanted = filter === undefined ? undefined : JSON.stringify(filter);
+  const wanted = filter === undefined ? undefined : stringifyExactJson(filter);
   const settled = useDebounced(wanted, TYPING_MS);
   const { data, error, isPlaceholderData } = useApi(
     ['collection', id, 'count', settled, sequence],
     (client, signal) =>
-      client.collection(id).count({ filter: JSON.parse(settled!) as JsonObject }, { signal }),
+      client.collection(id).count({ filter: parseExactJson(settled!) as JsonObject }, { signal }),
     { enabled: settled !== undefined, placeholderData: keepPreviousData, retry: false },
   );
   return useMemo(

@@ -2,6 +2,7 @@
 // once and by UMAP as it converges.
 
 import { useEffect } from 'react';
+import { stringifyExactJson } from '../../../common/exact-json.js';
 import { useStore } from '../../api/store.js';
 import { Empty, Loading, Problem } from '../../ui/states.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
@@ -35,7 +36,7 @@ export default function MapView({ collection }: CollectionViewProps) {
     );
   }
   const request = state.kind === 'ready' ? state.data.request : undefined;
-  const isStale = JSON.stringify(request) !== JSON.stringify(requestOf(draft, using));
+  const isStale = stringifyExactJson(request) !== stringifyExactJson(requestOf(draft, using));
   return (
     <div className={styles.view}>
       <h1 className="visually-hidden">Map of {collection.id}</h1>

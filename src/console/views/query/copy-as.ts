@@ -38,7 +38,7 @@ function writeCurl({ baseUrl, collectionId, request, needsCredential }: CopiedQu
 }
 
 function writeTypeScript({ baseUrl, collectionId, request, needsCredential }: CopiedQuery): string {
-  const body = writeObject(request as unknown as Json, 0, JSON_WORDS);
+  const body = writeObject(request as unknown as Json, 0, TYPESCRIPT_WORDS);
   const options = needsCredential
     ? `{\n  baseUrl: ${JSON.stringify(baseUrl)},\n  apiKey: env.${CREDENTIAL_VARIABLE} ?? '',\n}`
     : `{ baseUrl: ${JSON.stringify(baseUrl)} }`;
@@ -78,13 +78,28 @@ function shellQuote(text: string): string {
 /** How a language writes what JSON writes as true, false and null. */
 interface Words {
   readonly indent: string;
+  /** After the digits of an integer that float64 does not have. */
+  readonly longSuffix: string;
   readonly true: string;
   readonly false: string;
   readonly null: string;
 }
 
-const JSON_WORDS: Words = { indent: '  ', true: 'true', false: 'false', null: 'null' };
-const PYTHON_WORDS: Words = { indent: '    ', true: 'True', false: 'False', null: 'None' };
+const JSON_WORDS: Words = {
+  indent: '  ',
+  longSuffix: '',
+  true: 'true',
+  false: 'false',
+  null: 'null',
+};
+const TYPESCRIPT_WORDS: Words = { ...JSON_WORDS, longSuffix: 'n' };
+const PYTHON_WORDS: Words = {
+  indent: '    ',
+  longSuffix: '',
+  true: 'True',
+  false: 'False',
+  null: 'None',
+};
 
 /** An object with a line for each of its members. */
 function writeObject(value: Json, depth: number, words: Words): string {
@@ -99,6 +114,7 @@ function writeInline(value: Json, words: Words): string {
   if (value === null) return words.null;
   if (typeof value === 'boolean') return value ? words.true : words.false;
   if (Array.isArray(value)) return `[${value.map((one) => writeInline(one, words)).join(', ')}]`;
+  if (typeof value === 'bigint') return `${value}${words.longSuffix}`;
   if (typeof value !== 'object') return JSON.stringify(value);
   const members = Object.entries(value).map(
     ([name, member]) => `${JSON.stringify(name)}: ${writeInline(member, words)}`,

@@ -2,6 +2,7 @@
 // segment of the view's address, so that a link can be shared; they never hold a credential.
 
 import type { JsonObject, Metric } from '../../../client/client.js';
+import { parseExactJson, stringifyExactJson } from '../../../common/exact-json.js';
 
 /** What the query ranks by. */
 export type QueryBy = 'id' | 'vector' | 'text' | 'examples';
@@ -47,7 +48,7 @@ let nextKept = 1;
 
 /** The last segment of the view's address for the draft. */
 export function encodeDraft(draft: QueryDraft): string {
-  const text = encodeURIComponent(JSON.stringify(draft));
+  const text = encodeURIComponent(stringifyExactJson(draft));
   if (text.length <= SEGMENT_CHARACTERS_MAX) return text;
   const name = `${KEPT_MARK}${nextKept++}`;
   kept.set(name, draft);
@@ -62,7 +63,7 @@ export function encodeDraft(draft: QueryDraft): string {
 export function decodeDraft(segment: string): QueryDraft | undefined {
   if (segment.startsWith(KEPT_MARK)) return kept.get(segment);
   try {
-    const draft: unknown = JSON.parse(decodeURIComponent(segment));
+    const draft: unknown = parseExactJson(decodeURIComponent(segment));
     return isRecord(draft) ? readDraft(draft) : undefined;
   } catch {
     return undefined;

@@ -1,5 +1,6 @@
 // The JSON merge patch (RFC 7396) between two objects.
 
+import { stringifyExactJson } from '../../../common/exact-json.js';
 import { isJsonObject } from '../../../common/metadata-path.js';
 import type { JsonObject } from '../../../common/types.js';
 
@@ -24,7 +25,7 @@ function patchBetween(
   for (const name of Object.keys(from)) if (!Object.hasOwn(to, name)) patch[name] = null;
   for (const [name, value] of Object.entries(to)) {
     const before = Object.hasOwn(from, name) ? from[name] : undefined;
-    if (JSON.stringify(before) === JSON.stringify(value)) continue;
+    if (stringifyExactJson(before) === stringifyExactJson(value)) continue;
     const path = prefix + name;
     if (value === null) nullPaths.push(path);
     else if (isJsonObject(value)) {

@@ -3,6 +3,7 @@
 
 import { useState } from 'react';
 import type { CollectionRecord, JsonObject, StoredVector } from '../../../client/client.js';
+import { stringifyExactJson } from '../../../common/exact-json.js';
 import { session } from '../../api/session.js';
 import { Button } from '../../ui/button.js';
 import { Field, TextArea } from '../../ui/field.js';
@@ -26,7 +27,9 @@ const drafts = new Map<string, string>();
 export function MetadataEditor({ collection, vector, onClose, onSaved }: MetadataEditorProps) {
   const draftKey = JSON.stringify([collection.id, vector.id]);
   const metadata = vector.metadata ?? {};
-  const [text, setText] = useState(() => drafts.get(draftKey) ?? JSON.stringify(metadata, null, 2));
+  const [text, setText] = useState(
+    () => drafts.get(draftKey) ?? stringifyExactJson(metadata, undefined, 2),
+  );
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const { object, problem } = parseObject(text);
