@@ -1,6 +1,6 @@
 // A filter without the conditions on one path: what a facet counts that is to show the values which the filter would hide.
 
-import type { JsonObject } from '../../common/types.js';
+import type { Json, JsonObject } from '../../common/types.js';
 
 /**
  * The filter without the conditions on this path that all rows have to satisfy; null when none remain, and the filter itself
@@ -8,7 +8,7 @@ import type { JsonObject } from '../../common/types.js';
  * is one condition on it.
  */
 export function withoutPath(filter: JsonObject, path: string): JsonObject | null {
-  const kept: JsonObject = {};
+  const kept: [string, Json][] = [];
   let isChanged = false;
   for (const [name, value] of Object.entries(filter)) {
     if (name === path || (isBranch(name) && isOnPathOnly(value as Branch, path))) {
@@ -16,17 +16,18 @@ export function withoutPath(filter: JsonObject, path: string): JsonObject | null
       continue;
     }
     if (name !== '$and') {
-      kept[name] = value;
+      kept.push([name, value]);
       continue;
     }
     const parts = value as readonly JsonObject[];
     const rest = parts.map((part) => withoutPath(part, path));
     const remaining = rest.filter((part) => part !== null);
-    if (remaining.length > 0) kept.$and = remaining;
+    if (remaining.length > 0) kept.push([name, remaining]);
     isChanged ||= rest.some((part, at) => part !== parts[at]);
   }
   if (!isChanged) return filter;
-  return Object.keys(kept).length === 0 ? null : kept;
+  // A path may be "__proto__", which an assignment would not add.
+  return kept.length === 0 ? null : Object.fromEntries(kept);
 }
 
 type Branch = JsonObject | readonly JsonObject[];
@@ -35,9 +36,11 @@ const isBranch = (name: string) => name === '$and' || name === '$or' || name ===
 
 function isOnPathOnly(branch: Branch, path: string): boolean {
   const filters = Array.isArray(branch) ? branch : [branch];
-  return filters.every((filter: JsonObject) =>
-    Object.entries(filter).every(
-      ([name, value]) => name === path || (isBranch(name) && isOnPathOnly(value as Branch, path)),
-    ),
-  );
+  return filters.every((filter: JsonObject) => {
+    const entries = Object.entries(filter);
+    const isOnPath = ([name, value]: [string, Json]) =>
+      name === path || (isBranch(name) && isOnPathOnly(value as Branch, path));
+    // {} compares nothing: its negation excludes every row.
+    return entries.length > 0 && entries.every(isOnPath);
+  });
 }
