@@ -161,16 +161,20 @@ type Compressor = Transform & { flush(onFlushed: () => void): void };
 export class ChunkCompressor {
   readonly #stream: Compressor;
   #parts: Uint8Array[] = [];
+  /** Rejects what is under way. */
+  #fail: (error: unknown) => void = () => {};
 
   constructor(encoding: Encoding) {
     this.#stream =
       encoding === 'gzip' ? zlib.createGzip({ level: GZIP_LEVEL }) : createZstdCompress!();
-    this.#stream.on('data', (part: Uint8Array) => this.#parts.push(part));
+    this.#stream
+      .on('data', (part: Uint8Array) => this.#parts.push(part))
+      .on('error', (error) => this.#fail(error));
   }
 
   async add(chunk: Uint8Array): Promise<Uint8Array> {
     await new Promise<void>((resolve, reject) => {
-      this.#stream.once('error', reject);
+      this.#fail = reject;
       this.#stream.write(chunk, () => this.#stream.flush(resolve));
     });
     return this.#take();
@@ -178,7 +182,8 @@ export class ChunkCompressor {
 
   async end(): Promise<Uint8Array> {
     await new Promise<void>((resolve, reject) => {
-      this.#stream.once('error', reject).once('end', resolve).end();
+      this.#fail = reject;
+      this.#stream.once('end', resolve).end();
     });
     return this.#take();
   }

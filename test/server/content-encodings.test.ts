@@ -2,9 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import * as zlib from 'node:zlib';
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
-import { ENCODINGS, type Encoding } from '../../src/server/content-encodings.js';
+import { ChunkCompressor, ENCODINGS, type Encoding } from '../../src/server/content-encodings.js';
 import { ARROW_STREAM, NDJSON } from '../../src/server/media-types.js';
 import { createFilledService, expectProblem, type Service } from './harness.js';
 
@@ -190,6 +191,20 @@ describe('a reply', () => {
     assert.deepEqual(gunzipSync(bytes), plain.bytes);
     const arrow = await get(url, { ...ACCEPT, accept: ARROW_STREAM });
     assert.deepEqual([arrow.status, arrow.headers['content-encoding']], [200, undefined]);
+  });
+
+  it('that is streamed for long leaves no listeners behind', async () => {
+    const warnings: Error[] = [];
+    const onWarning = (warning: Error) => warnings.push(warning);
+    process.on('warning', onWarning);
+    const compressor = new ChunkCompressor('gzip');
+    const parts: Uint8Array[] = [];
+    for (let i = 0; i < 20; i++) parts.push(await compressor.add(Buffer.from(`${i},`)));
+    parts.push(await compressor.end());
+    await nextTurn();
+    process.off('warning', onWarning);
+    assert.deepEqual(warnings, []);
+    assert.match(gunzipSync(Buffer.concat(parts)).toString(), /^0,1,.*,19,$/);
   });
 
   it('has an entity tag for each form, and each is good for conditions', async () => {
