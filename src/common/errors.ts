@@ -61,6 +61,7 @@ export const ERROR_TITLES = {
   stopping: 'The service is stopping',
   deadline_exceeded: 'The request took too long',
   storage_full: 'The disk is full',
+  backup_failed: 'The backup could not be made',
   internal: 'Internal server error',
   // the start of the process
   configuration_invalid: 'The configuration is not valid',

@@ -3,6 +3,7 @@
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { getSystemErrorName } from 'node:util';
 import { SagittaError } from '../common/errors.js';
 import type { Logger } from '../common/logger.js';
 import { anotherBackup } from '../storage/backup.js';
@@ -44,7 +45,7 @@ export class Backups {
   /**
    * Makes a backup in the configured directory; without a name it is named by the time. It has
    * everything that was acknowledged before the call. Throws `backups_not_configured`,
-   * `backup_exists` and `storage_full`, and then leaves nothing behind.
+   * `backup_exists`, `storage_full` and `backup_failed`, and then leaves nothing behind.
    */
   async create(name: string = nameOf(new Date())): Promise<BackupRecord> {
     const directory = this.#requireDirectory();
@@ -59,6 +60,15 @@ export class Backups {
       await removeUnfinished(directory);
       return this.#make(join(directory, name));
     }).catch((error: unknown) => {
+      const systemError = systemErrorOf(error);
+      if (systemError !== null) {
+        this.#options.logger.error({ err: error, backup: name }, 'backup failed');
+        throw new SagittaError(
+          'backup_failed',
+          `The operating system reported ${systemError} while the backup was made, of which nothing is left. Check the disks and the permissions of the data directory and of the directory of backups (the log of the server has the details), and make the backup again.`,
+          { cause: error },
+        );
+      }
       if (!(error instanceof SagittaError) || error.code !== 'backup_exists') throw error;
       // Clients are not shown the path.
       throw new SagittaError('backup_exists', `There is a backup with the name "${name}".`);
@@ -183,4 +193,13 @@ function decode<T extends { readonly formatVersion: number }>(value: Uint8Array,
 /** `2026-11-21T08-00-00-000Z`: sorts by time and is a valid file name everywhere. */
 function nameOf(time: Date): string {
   return time.toISOString().replace(/[:.]/g, '-');
+}
+
+/** The name of an error of the operating system, such as EIO; null for another error. */
+function systemErrorOf(error: unknown): string | null {
+  if (!(error instanceof Error) || error instanceof SagittaError) return null;
+  const { code } = error as { readonly code?: unknown };
+  if (typeof code === 'string' && 'syscall' in error) return code;
+  // lmdb has its own codes below 0.
+  return typeof code === 'number' && code > 0 ? getSystemErrorName(-code) : null;
 }

@@ -66,6 +66,7 @@ export const STATUS_OF_CODE = {
   stopping: 503,
   deadline_exceeded: 504,
   storage_full: 507,
+  backup_failed: 507,
   internal: 500,
   // These occur at startup only, where there is no reply.
   configuration_invalid: 500,

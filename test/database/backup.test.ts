@@ -6,6 +6,7 @@ import { mkdirSync, rmdirSync } from 'node:fs';
 import { readdir, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { describe, it } from 'node:test';
+import { SagittaError } from '../../src/common/errors.js';
 import { silentLogger } from '../../src/common/logger.js';
 import { Backups } from '../../src/database/backup.js';
 import type { DiskStore } from '../../src/storage/store.js';
@@ -40,6 +41,30 @@ describe('backups', () => {
     const outcomes = await Promise.allSettled(calls);
     assert.equal(outcomes.filter(({ status }) => status === 'fulfilled').length, 1);
     assert.deepEqual([...new Set(codes)], ['overloaded']);
+  });
+
+  it('fail with what the operating system reported, which clients may see', async () => {
+    const errors = [
+      Object.assign(new Error('EIO: i/o error, write /secret'), { code: 'EIO', syscall: 'write' }),
+      Object.assign(new Error('Input/output error'), { code: 5 }),
+    ];
+    for (const cause of errors) {
+      const store = { backup: async () => Promise.reject(cause) } as unknown as DiskStore;
+      const directory = await makeDirectory();
+      const backups = new Backups({ store, directory, logger: silentLogger });
+      await assert.rejects(backups.create('b'), (error: Error) => {
+        assert.ok(error instanceof SagittaError);
+        assert.deepEqual([error.code, error.cause], ['backup_failed', cause]);
+        assert.match(error.message, /reported EIO .* Check the disks/);
+        assert.doesNotMatch(error.message, /secret/);
+        return true;
+      });
+    }
+    const other = new Error('a fault of ours');
+    const store = { backup: async () => Promise.reject(other) } as unknown as DiskStore;
+    const directory = await makeDirectory();
+    const backups = new Backups({ store, directory, logger: silentLogger });
+    await assert.rejects(backups.create('b'), other);
   });
 
   it('are listed in the order of their names, without folders that are not backups', async () => {

@@ -76,6 +76,7 @@ ErrorCode: TypeAlias = Literal[
     "stopping",
     "deadline_exceeded",
     "storage_full",
+    "backup_failed",
     "internal",
     "configuration_invalid",
     "data_directory_locked",

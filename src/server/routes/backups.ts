@@ -35,6 +35,7 @@ export function backupRoutes(services: RouteServices): Route[] {
       'collection_unavailable',
       'overloaded',
       'storage_full',
+      'backup_failed',
     ],
     async handle(request) {
       const json = bodyOf(await parseJsonBody(services, request));
