@@ -4,6 +4,7 @@
 import { type Readable, Transform, type TransformCallback } from 'node:stream';
 import * as zlib from 'node:zlib';
 import { SagittaError } from '../common/errors.js';
+import { ZstdBounds } from './zstd-bounds.js';
 
 export type Encoding = 'zstd' | 'gzip';
 
@@ -85,6 +86,8 @@ const FRAME_BYTES_MIN = 16_384;
 /** Decodes one frame of zstd after another, as `cat` and `pzstd` make them: Node's decoder forgets what follows the first. */
 class ZstdFrames extends Transform {
   #frame = this.#begin();
+  /** Node's decoder takes a frame that was cut off for one that ends. */
+  readonly #bounds = new ZstdBounds();
   #frameCount = 1;
   #byteCount = 0;
 
@@ -108,6 +111,7 @@ class ZstdFrames extends Transform {
     frame.write(bytes, () => {
       const usedBytes = frame.bytesWritten - usedBefore;
       this.#byteCount += usedBytes;
+      this.#bounds.add(bytes.subarray(0, usedBytes));
       if (frame.destroyed || usedBytes === bytes.length) {
         done();
         return;
@@ -128,13 +132,19 @@ class ZstdFrames extends Transform {
   }
 
   override _flush(done: TransformCallback): void {
-    this.#frame.once('end', done).end();
+    const end = () => done(this.#bounds.isComplete ? null : cutOff());
+    this.#frame.once('end', end).end();
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     this.#frame.destroy();
     done(error);
   }
+}
+
+/** As the decoder of gzip reports it. */
+function cutOff(): Error {
+  return Object.assign(new Error('unexpected end of file'), { code: 'ZSTD_cut_off' });
 }
 
 function tooManyFrames(): SagittaError {
