@@ -81,17 +81,32 @@ def test_what_has_no_columns_is_rejected_before_it_is_sent(vectors: Collection) 
         {"id": ["a"], "bad": [numpy.ma.array([1.0, 2, 3], mask=[0, 1, 0])]},
         {**ROW, "bad": [{1, 2}]},
         pandas.DataFrame({"id": ["a", "b"], "values": [[1.0, 2, 3]] * 2, "bad": [1, "x"]}),
+        pandas.DataFrame({**ROW, "bad": [{1, 2}]}),
+        pandas.DataFrame({"id": ["a"], "bad": [numpy.ma.array([1.0, 2, 3], mask=[0, 1, 0])]}),
+        {**ROW, "bad": [2**64]},
+        {**ROW, "bad": ["\ud800"]},
+        pandas.DataFrame({**ROW, "bad": [2**64]}),
+        pandas.DataFrame({**ROW, "bad": pandas.Series(["\ud800"], dtype=object)}),
         polars.DataFrame({**ROW, "bad": polars.Series([1], dtype=polars.Int128)}),
         lambda: polars.DataFrame({**ROW, "bad": polars.Series([1], dtype=polars.Int128)}),
         [{**ROW, "bad": "x"}],
     ],
-    ids=["period", "periods", "mixed", "masked", "set", "mixed frame", "int128", "function", "row"],
+    ids=[
+        *["period", "periods", "mixed", "masked", "set", "mixed frame", "set frame"],
+        *["masked frame", "long", "surrogate", "long frame", "surrogate frame"],
+        *["int128", "function", "row"],
+    ],
 )
 def test_a_column_that_arrow_has_no_type_for_is_named(vectors: Collection, frame: object) -> None:
     with pytest.raises(SagittaError, match=r"column bad[:,] ") as caught:
         vectors.write_batches(frame)
     assert caught.value.code == "invalid_argument"
     assert vectors.count() == 0
+
+
+def test_integers_of_uint64_are_written_from_lists(vectors: Collection) -> None:
+    vectors.write_batches({**ROW, "long": [2**64 - 1]})
+    assert vectors.get("a")["metadata"] == {"word": "x", "long": 2**64 - 1}
 
 
 def test_tables_of_several_schemas_are_rejected(vectors: Collection) -> None:

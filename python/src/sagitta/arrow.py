@@ -243,10 +243,9 @@ def _batches_of_items(items: Iterable[Any]) -> Iterator[pyarrow.RecordBatch]:
 
 def _batches_of(data: Any) -> Iterable[pyarrow.RecordBatch] | None:
     """None for what has no columns."""
-    pa = load_pyarrow()
     try:
         return _convert(data)
-    except pa.ArrowException as error:
+    except _unfit() as error:
         name = _failing_column(data)
         at = "" if name is None else f"column {name}: "
         raise invalid_argument(f"{at}Arrow has no type for the values: {error}") from error
@@ -261,9 +260,16 @@ def _failing_column(data: Any) -> object:
 def _is_convertible(data: Any) -> bool:
     try:
         _convert(data)
-    except load_pyarrow().ArrowException:
+    except _unfit():
         return False
     return True
+
+
+def _unfit() -> tuple[type[Exception], ...]:
+    """What Arrow raises for values that it has no type for: its own, and Python's for long integers
+    and for text that is not Unicode.
+    """
+    return (load_pyarrow().ArrowException, OverflowError, UnicodeError)
 
 
 def _convert(data: Any) -> Iterable[pyarrow.RecordBatch] | None:
@@ -277,6 +283,10 @@ def _convert(data: Any) -> Iterable[pyarrow.RecordBatch] | None:
     # Polars; its own stream has views of strings, which the cast below would copy.
     if hasattr(data, "to_arrow"):
         return _convert(data.to_arrow())
+    if hasattr(data, "select_dtypes"):
+        # Of pandas.
+        for name, values in data.items():
+            _require_plain_cells(name, values)
     if hasattr(data, "__arrow_c_stream__"):
         return cast("Iterable[pyarrow.RecordBatch]", pa.RecordBatchReader.from_stream(data))
     if _has_batches(data):
@@ -322,15 +332,24 @@ def _column_of(name: str, values: Any) -> Any:
     if getattr(values, "ndim", None) != 2:
         _require_plain_cells(name, values)
         try:
-            return pa.array(values)
-        except pa.ArrowException as error:
+            return _array_of(values)
+        except _unfit() as error:
             detail = f"column {name}: Arrow has no type for the values: {error}"
             raise invalid_argument(detail) from error
     flat = pa.array(values.astype("float32", copy=False).reshape(-1))
     return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
 
 
-def _require_plain_cells(name: str, values: Iterable[Any]) -> None:
+def _array_of(values: Any) -> Any:
+    pa = load_pyarrow()
+    try:
+        return pa.array(values)
+    except OverflowError:
+        # Without a type, integers of Python are int64.
+        return pa.array(values, pa.uint64())
+
+
+def _require_plain_cells(name: object, values: Iterable[Any]) -> None:
     """Arrow would read sets as lists, and the hidden numbers of masked arrays as others."""
     if not isinstance(values, (list, tuple)) and not _is_object_array(values):
         return
