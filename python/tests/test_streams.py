@@ -83,6 +83,8 @@ def test_what_has_no_columns_is_rejected_before_it_is_sent(vectors: Collection) 
         pandas.DataFrame({"id": ["a", "b"], "values": [[1.0, 2, 3]] * 2, "bad": [1, "x"]}),
         pandas.DataFrame({**ROW, "bad": [{1, 2}]}),
         pandas.DataFrame({"id": ["a"], "bad": [numpy.ma.array([1.0, 2, 3], mask=[0, 1, 0])]}),
+        {"id": ["a"], "bad": numpy.array([[1j, 2, 3]])},
+        {"id": ["a"], "bad": numpy.array([["2024", "2025", "2026"]], "datetime64[Y]")},
         {**ROW, "bad": [2**64]},
         {**ROW, "bad": ["\ud800"]},
         pandas.DataFrame({**ROW, "bad": [2**64]}),
@@ -93,7 +95,7 @@ def test_what_has_no_columns_is_rejected_before_it_is_sent(vectors: Collection) 
     ],
     ids=[
         *["period", "periods", "mixed", "masked", "set", "mixed frame", "set frame"],
-        *["masked frame", "long", "surrogate", "long frame", "surrogate frame"],
+        *["masked frame", "complex", "times", "long", "surrogate", "long frame", "surrogate frame"],
         *["int128", "function", "row"],
     ],
 )

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 ROWS_MAX = 10_000
 """Rows of a batch that is sent: the server keeps a batch in memory and commits it at once."""
 BATCH_BYTES_MAX = 16_000_000
+OTHER_KINDS = "cmMOSU"
+"""The kinds of NumPy's types that are no numbers of a vector."""
 MESSAGE_BYTES_MAX = 1 << 31
 """A longer message is a sign of bytes that are not Arrow."""
 
@@ -336,6 +338,10 @@ def _column_of(name: str, values: Any) -> Any:
         except _unfit() as error:
             detail = f"column {name}: Arrow has no type for the values: {error}"
             raise invalid_argument(detail) from error
+    dtype = getattr(values, "dtype", None)
+    if getattr(dtype, "kind", "O") in OTHER_KINDS:
+        # NumPy would make numbers of them: the days of dates, and complex numbers without a part.
+        raise invalid_argument(f"column {name}: found {dtype}, expected vectors of numbers")
     flat = pa.array(values.astype("float32", copy=False).reshape(-1))
     return pa.FixedSizeListArray.from_arrays(flat, values.shape[1])
 
