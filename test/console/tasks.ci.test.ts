@@ -63,6 +63,33 @@ suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
     await close();
   });
 
+  test('a vector is added to a collection, and dropped after its name was typed', async () => {
+    const { collections } = createClient({ baseUrl: server.url });
+    await collections.create({ id: 'grown', dimension: 2 });
+    const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
+      path: '/collections/grown/schema',
+    });
+    await press(page, 'Add a vector');
+    await page.getByLabel('Name').fill('summary');
+    await page.getByLabel('Dimension').fill('384');
+    await page.getByLabel('Metric').selectOption('dot');
+    await expectAccessible(page, 'the dialog that adds a vector');
+    await press(page, 'Add');
+    await page.getByRole('row', { name: /summary one vector 384 dot/ }).waitFor();
+    assert.deepEqual((await collections.get('grown')).vectors, {
+      summary: { dimension: 384, metric: 'dot' },
+    });
+    await press(page, 'Drop summary');
+    await page.getByText('This removes summary from all 0 records of grown').waitFor();
+    await expectAccessible(page, 'the dialog that drops a vector');
+    await page.getByLabel('Type summary to confirm').fill('summary');
+    await press(page, 'Drop');
+    await page.getByText('Dropped summary from grown.').waitFor();
+    assert.equal((await collections.get('grown')).vectors, undefined);
+    expectNoProblems();
+    await close();
+  });
+
   test('an import stops at a bad row, then skips and lists it', async () => {
     const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
       path: '/import',

@@ -70,6 +70,33 @@ export function parseDraft(draft: CollectionDraft, dimensionMax: number): Parsed
   return { kind: 'valid', input };
 }
 
+/** A named or sparse vector to add. */
+export interface VectorDraft {
+  readonly name: string;
+  readonly kind: 'one' | 'multi' | 'sparse';
+  /** Of no use to a sparse vector; so is the metric. */
+  readonly dimension: string;
+  readonly metric: Metric;
+}
+
+export const EMPTY_VECTOR: VectorDraft = { name: '', kind: 'one', dimension: '', metric: 'cosine' };
+
+/** The change of the collection; null while something is missing. The server checks the rest. */
+export function parseVector({
+  name,
+  kind,
+  dimension,
+  metric,
+}: VectorDraft): Pick<CollectionInput, 'vectors' | 'sparse_vectors'> | null {
+  const typed = name.trim();
+  if (typed === '') return null;
+  if (kind === 'sparse') return { sparse_vectors: { [typed]: {} } };
+  const length = parseDimension(dimension, Number.MAX_SAFE_INTEGER);
+  if (typeof length !== 'number') return null;
+  const multi = kind === 'multi' && { multi: true };
+  return { vectors: { [typed]: { dimension: length, metric, ...multi } } };
+}
+
 /** Undefined when nothing was typed; a string is what is wrong. */
 function parseDimension(text: string, max: number): number | undefined | string {
   if (text.trim() === '') return undefined;

@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { Button } from '../../ui/button.js';
 import { Page } from '../../ui/panel.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
+import { AddVectorDialog } from './change-vectors.js';
 import { CloneDialog, RenameDialog } from './copy-collection.js';
 import { DeleteCollection } from './delete-collection.js';
 import { EditDialog } from './edit-collection.js';
@@ -12,7 +13,7 @@ import { SegmentsPanel } from './segments-panel.js';
 import { SettingsPanel } from './settings-panel.js';
 import { VectorsPanel } from './vectors-panel.js';
 
-type OpenDialog = 'edit' | 'clone' | 'rename' | 'delete';
+type OpenDialog = 'edit' | 'add' | 'clone' | 'rename' | 'delete';
 
 export default function SchemaView({ collection }: CollectionViewProps) {
   const [dialog, setDialog] = useState<OpenDialog>();
@@ -32,6 +33,7 @@ export default function SchemaView({ collection }: CollectionViewProps) {
       actions={
         <>
           <Button onClick={() => setDialog('edit')}>Edit</Button>
+          <Button onClick={() => setDialog('add')}>Add a vector</Button>
           <Button onClick={() => setDialog('clone')}>Clone</Button>
           <Button onClick={() => setDialog('rename')}>Rename</Button>
           <Button kind="danger" onClick={() => setDialog('delete')}>
@@ -45,6 +47,7 @@ export default function SchemaView({ collection }: CollectionViewProps) {
       <VectorsPanel collection={collection} />
       <SegmentsPanel collection={collection} />
       <EditDialog {...dialogProps('edit')} />
+      <AddVectorDialog {...dialogProps('add')} />
       <CloneDialog {...dialogProps('clone')} />
       <RenameDialog {...dialogProps('rename')} />
       <DeleteCollection {...dialogProps('delete')} />
