@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
@@ -691,6 +691,18 @@ it('an export of a collection to which vectors were added is the same data elsew
     assert.equal((await imported(path, '-c', id)).inserted, 3);
     assert.deepEqual(await rowsOf(id), await rowsOf('grown'), format);
   }
+  const csv = join(folder.path, 'grown.csv');
+  const args = ['export', 'grown', '-o', csv, '--url', url];
+  assert.equal((await run(args, { cwd: folder.path })).code, 0);
+  assert.match(await readFile(csv, 'utf8'), /^id,values,vectors.summary,metadata\n/);
+  await client.collections.create({
+    id: 'of-csv',
+    dimension: 2,
+    metric: 'dot',
+    vectors: SUMMARIES,
+  });
+  assert.equal((await imported(csv, '-c', 'of-csv')).inserted, 3);
+  assert.deepEqual(await rowsOf('of-csv'), await rowsOf('grown'));
 });
 
 it('a file of vectors makes a collection with the named vector that they are', async () => {

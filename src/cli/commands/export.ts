@@ -2,6 +2,7 @@
 // and NDJSON come from the server as they are; the other formats are converted from them.
 
 import { type Command, Option } from 'commander';
+import type { CollectionRecord } from '../../client/client.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../failure.js';
 import { readFilter, wholeNumber } from '../options.js';
@@ -92,7 +93,8 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
   const isTyped = options.columns === 'typed';
   if (isTyped) checkTyped(format, options);
   const client = connect(options);
-  const { dimension, vector_count } = await client.collections.get(id);
+  const record = await client.collections.get(id);
+  const { dimension, vector_count } = record;
   if (isVectorFile && dimension === undefined) {
     throw usageError(
       `--format ${format} has unnamed vectors, which collection ${id} does not have`,
@@ -133,7 +135,7 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
         },
       });
     } else if (!isVectorFile) {
-      const names = isTyped ? null : columnNames(options, dimension !== undefined);
+      const names = isTyped ? null : columnNames(options, record);
       await writeFile(await encode(stream, format, names), options);
     }
     // Rows are counted only after the bytes that contain them.
@@ -180,8 +182,16 @@ function checkTyped(format: ExportFormat, { metadata }: ExportOptions): void {
   if (!metadata) throw usageError('--columns typed cannot be combined with --no-metadata');
 }
 
-function columnNames({ values, metadata }: ExportOptions, hasUnnamed: boolean): string[] {
-  return ['id', ...(values && hasUnnamed ? ['values'] : []), ...(metadata ? ['metadata'] : [])];
+function columnNames(
+  { values, metadata }: ExportOptions,
+  { dimension, vectors = {}, sparse_vectors: sparse = {} }: CollectionRecord,
+): string[] {
+  const ofVectors = [
+    ...(dimension === undefined ? [] : ['values']),
+    ...Object.keys(vectors).map((name) => `vectors.${name}`),
+    ...Object.keys(sparse).map((name) => `sparse_vectors.${name}`),
+  ];
+  return ['id', ...(values ? ofVectors : []), ...(metadata ? ['metadata'] : [])];
 }
 
 function isVectorFormat(format: ExportFormat): format is VectorFormat {

@@ -2,7 +2,7 @@
 // spelling. Text is quoted, so that it can be distinguished from numbers.
 
 import { DataType, Precision, type RecordBatch, RecordBatchReader } from 'apache-arrow';
-import { readUniqueMembers } from '../../formats/json/json-scanner.js';
+import { type JsonMember, readUniqueMembers } from '../../formats/json/json-scanner.js';
 import { linesOf } from '../readers/byte-stream.js';
 
 /** Lines are gathered to chunks of this size, to save writes. */
@@ -30,7 +30,10 @@ function* linesOfBatch(batch: RecordBatch): Generator<string> {
   }
 }
 
-/** CSV of an NDJSON export; `names` are the members, in the order of the columns. */
+/**
+ * CSV of an NDJSON export; `names` are the columns: members, and as `vectors.<name>` those of a member. They are empty
+ * in rows without them.
+ */
 export async function* csvOfVectors(
   stream: AsyncIterable<Uint8Array>,
   names: readonly string[],
@@ -39,17 +42,27 @@ export async function* csvOfVectors(
   yield* gatherChunks(
     (async function* () {
       yield `${names.join(',')}\n`;
+      const paths = names.map((name) => name.split('.'));
       for await (const bytes of linesOf('the export', stream)) {
         if (bytes.length === 0) continue;
         const members = readUniqueMembers(decoder.decode(bytes));
-        const cells = names.map((name) => {
-          const text = members.find((member) => member.name === name)?.text ?? '';
+        const cells = paths.map(([name, inner]) => {
+          const whole = memberText(members, name!);
+          const text =
+            inner === undefined || whole === ''
+              ? whole
+              : memberText(readUniqueMembers(whole), inner);
           return quote(text.startsWith('"') ? (JSON.parse(text) as string) : text);
         });
         yield `${cells.join(',')}\n`;
       }
     })(),
   );
+}
+
+/** The JSON text of a member; empty for none. */
+function memberText(members: readonly JsonMember[], name: string): string {
+  return members.find((member) => member.name === name)?.text ?? '';
 }
 
 async function* gatherChunks(texts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
