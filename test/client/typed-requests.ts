@@ -7,8 +7,10 @@ import type {
   ListRequest,
   Match,
   MetadataChange,
+  PatchInput,
   QueryRequest,
   StoredVector,
+  VectorInput,
   VectorSelection,
   Vectors,
 } from '../../src/client/client.js';
@@ -64,13 +66,6 @@ export async function compiled(client: Client, senses: Vectors<Sense>): Promise<
   const patch = { id: 'a', vectors: { title: null }, metadata: { year: null } } as const;
   await senses.upsert([patch, { id: 'b' }], { mode: 'patch' });
   await senses.writeAll([patch], { mode: 'patch' });
-  // Only a patch removes with null.
-  // @ts-expect-error
-  await senses.upsert([patch], { mode: 'update' });
-  // @ts-expect-error
-  await senses.writeAll([patch]);
-  // @ts-expect-error: a patch names the vector that it changes
-  await senses.upsert([{ vectors: { title: [1] } }], { mode: 'patch' });
   await client.collections.update('docs', {
     vectors: { summary: { dimension: 3 }, title: null },
     sparse_vectors: { words: {}, terms: null },
@@ -81,6 +76,9 @@ export async function compiled(client: Client, senses: Vectors<Sense>): Promise<
     false satisfies Fits<typeof listed, WithMetadata>,
     // Of a request for paths any member may be missing.
     false satisfies Fits<typeof part, WithMetadata>,
+    // Only a patch removes with null, and it names the vector that it changes.
+    false satisfies Fits<typeof patch, VectorInput<Sense>>,
+    false satisfies Fits<{ vectors: { title: number[] } }, PatchInput<Sense>>,
   ];
   return [mistakes, parts, names, kept, lemmas, floats, numbers, rows, years];
 }
