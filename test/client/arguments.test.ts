@@ -56,6 +56,15 @@ const UNFIT: readonly (readonly [what: string, value: unknown, message: RegExp])
 
 const REFUSED: readonly (readonly [what: string, call: () => unknown, message: RegExp])[] = [
   [
+    'a text in place of the ids of documents',
+    () =>
+      store().addDocuments(
+        ['a', 'b'].map((pageContent) => ({ pageContent, metadata: {} })),
+        any({ ids: '42' }),
+      ),
+    /^expected an array of ids, one per document, found "42"$/,
+  ],
+  [
     'no options of a client',
     () => createClient(any(undefined)),
     /^createClient expects an object such as \{ baseUrl: 'http:.*' \}, found undefined$/,

@@ -139,7 +139,7 @@ export class SagittaVectorStore extends VectorStore {
   ): Promise<DocumentRecord[]> {
     const { ids, signal, ...rest } = options;
     requireKnown(rest, ['ids', 'signal']);
-    if (ids !== undefined) checkCount('ids', ids.length, documents.length);
+    if (ids !== undefined) checkIds(ids, documents.length);
     const records = documents.map((document, at) => {
       const id = ids?.[at] ?? document.id;
       const metadata = this.#toMetadata(document);
@@ -298,6 +298,15 @@ export class SagittaVectorStore extends VectorStore {
     // Vectors written by other programs may have no text.
     return new Document({ id, pageContent: typeof content === 'string' ? content : '', metadata });
   }
+}
+
+/** A text has a length and characters, too, which nobody means as ids. */
+function checkIds(ids: unknown, expected: number): void {
+  if (!Array.isArray(ids)) {
+    const detail = `expected an array of ids, one per document, found ${JSON.stringify(ids)}`;
+    throw new SagittaClientError('invalid_argument', detail);
+  }
+  checkCount('ids', ids.length, expected);
 }
 
 function checkCount(what: string, found: number, expected: number): void {
