@@ -201,7 +201,7 @@ async function replayLog(
         `The log of collection "${definition.id}" goes from sequence ${sequence} to ${entry.sequence}; records are missing.`,
       );
     }
-    const record = decodeLogRecord(entry.record);
+    const record = withoutDropped(decodeLogRecord(entry.record), rows);
     const isPartlyInFiles = sequence === manifest.checkpointSequence;
     const skippedRowCount = isPartlyInFiles ? manifest.partialRowCount : 0;
     sequence = entry.sequence;
@@ -216,6 +216,12 @@ async function replayLog(
   }
   await applyRecords(rows, group, stopping);
   return { sequence, writtenAtMs };
+}
+
+/** What is staged together is applied as it is. */
+function withoutDropped(record: LogRecord, rows: Rows): LogRecord {
+  if (record.kind !== 'write') return record;
+  return { ...record, batch: rows.withoutDropped(record.batch) };
 }
 
 async function applyRecords(

@@ -115,7 +115,7 @@ export class Rows {
    * batch are named by their columns; those that were dropped are left out.
    */
   applyWrite(written: VectorBatch, sequence: number, from = 0): void {
-    const batch = this.#withoutDropped(written);
+    const batch = this.withoutDropped(written);
     let next = from;
     while (next < batch.count) {
       const segment = this.#activeSegment();
@@ -131,7 +131,8 @@ export class Rows {
     }
   }
 
-  #withoutDropped(batch: VectorBatch): VectorBatch {
+  /** The batch without the vectors that were dropped; the same object where there are none. */
+  withoutDropped(batch: VectorBatch): VectorBatch {
     const { named = [], multi = [], sparse = [] } = batch;
     const isLive = ({ name }: { readonly name: string }) => !this.#names.isDropped(name);
     if ([...named, ...multi, ...sparse].every(isLive)) return batch;

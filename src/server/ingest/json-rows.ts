@@ -274,7 +274,8 @@ function readLines(input: LinesInput, text: JsonText): ParsedRows {
     pathId: null,
     issues,
     cuts,
-    writeRowsMax: writeRowsMax(input.shape, input),
+    // Lines have about as many bytes as what they write, unless they are patches.
+    ...(input.isPatch && { writeRowsMax: writeRowsMax(input.shape, input) }),
   });
   const scanner = new JsonScanner(bytes);
   const bracketsCut = text.vectors === null ? 0 : 1;
