@@ -73,6 +73,18 @@ async def test_documents_come_back_as_they_were_added(form: Form) -> None:
     assert await form("get_by_ids", ["c", "missing", "a"]) == [DOCUMENTS[2], DOCUMENTS[0]]
 
 
+async def test_a_vector_that_is_added_leaves_documents_as_they_are(
+    form: Form, client: Sagitta, name: str
+) -> None:
+    await form("add_documents", DOCUMENTS)
+    client.collections.update(name, vectors={"title": {"dimension": 2}})
+    client.collection(name).upsert([{"id": "a", "vectors": {"title": [1, 0]}}], mode="patch")
+    assert await form("similarity_search", "1", k=2) == DOCUMENTS[:2]
+    assert await form("add_documents", DOCUMENTS[2:]) == ["c"]
+    client.collections.update(name, vectors={"title": None})
+    assert await form("get_by_ids", ["c", "a"]) == [DOCUMENTS[2], DOCUMENTS[0]]
+
+
 async def test_adding_again_replaces(form: Form) -> None:
     await form("add_documents", DOCUMENTS)
     again = [Document(id="a", page_content="180 west")]

@@ -69,6 +69,18 @@ it('ids come from the options, else from the documents, else from the server', a
   assert.equal((await client.collections.get(collection)).metric, 'euclidean');
 });
 
+it('a vector that is added to the collection of a store leaves its documents as they are', async () => {
+  const store = await open();
+  await client.collections.update(collection, { vectors: { title: { dimension: 2 } } });
+  await store.vectors.upsert([{ id: 'whale', vectors: { title: [1, 0] } }], { mode: 'patch' });
+  const [found] = await store.similaritySearch('On whales', 1);
+  assert.deepEqual({ ...found }, { ...DOCUMENTS[0] });
+  await store.addDocuments([DOCUMENTS[1]!]);
+  assert.deepEqual(idsOf(await store.similaritySearch('On bread', 1)), ['bread']);
+  await client.collections.update(collection, { vectors: { title: null } });
+  assert.equal((await store.similaritySearch('On bread', 3)).length, 3);
+});
+
 it('documents with the same id replace each other', async () => {
   const store = await open();
   await store.addDocuments([new Document({ id: 'whale', pageContent: 'On bread' })]);
