@@ -101,6 +101,7 @@ interface Lema {
 }
 
 export const REQUESTS_FIT: readonly true[] = [
+  true satisfies Fits<{ id: string; vectors: { title: null } }, PatchInput>,
   true satisfies Fits<ByVector & { group_by: 'author.name'; sort: [{ field: 'score' }] }, Query>,
   true satisfies Fits<ByVector & { include_metadata: ['lemma'] }, Query>,
   true satisfies Fits<{ id: 'a'; facets: [{ path: 'tags'; ignore_own_filter: true }] }, Query>,
@@ -114,7 +115,17 @@ export const REQUESTS_FIT: readonly true[] = [
   true satisfies Fits<{ patch: Lemma }, MetadataChange<Sense>>,
 ];
 
+interface Removing {
+  id: string;
+  vectors: { title: null };
+}
+
 export const MISTAKES_ARE_FOUND: readonly false[] = [
+  // Only a patch removes a vector with null, and it names the record.
+  false satisfies Fits<readonly Removing[], Parameters<Vectors['upsert']>[0]>,
+  false satisfies Fits<readonly Removing[], Parameters<Vectors['writeAll']>[0]>,
+  false satisfies Fits<Removing, VectorInput>,
+  false satisfies Fits<Omit<Removing, 'id'>, PatchInput>,
   // Nothing, or two things, to search by.
   false satisfies Fits<Record<never, never>, Query>,
   false satisfies Fits<{ top_k: 5 }, Query>,
