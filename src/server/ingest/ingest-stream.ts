@@ -35,7 +35,8 @@ export async function ingest(
 ): Promise<StoredReply> {
   const { mode = 'upsert', id_column: idColumn, vector_column: vectorColumn } = request.query;
   const isArrow = request.contentType === ARROW_STREAM;
-  if (!isArrow) refuseIfSet(request.query, ['id_column', 'vector_column'], 'Arrow');
+  if (!isArrow)
+    refuseIfSet(request.query, ['id_column', 'vector_column'], 'This parameter is only for Arrow.');
   const collection = services.database.collection(request.params.id!);
   const { shape } = collection;
   const idempotency = idempotencyOf(services, request);
@@ -102,10 +103,10 @@ export async function ingest(
 export function refuseIfSet(
   query: IngestQuery,
   names: readonly (keyof IngestQuery)[],
-  bodies: string,
+  detail: string,
 ): void {
   const found = names.filter((name) => query[name] !== undefined);
-  refuseParameters(found, `This parameter is only for ${bodies} bodies.`);
+  refuseParameters(found, detail);
 }
 
 /** The digest covers how the body is read; the stream compares the body itself, batch by batch. */

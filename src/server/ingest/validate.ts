@@ -202,6 +202,7 @@ function expectation(issue: Issue): string {
 const NAME_OF_TYPE: Readonly<Record<string, string>> = {
   int: 'an integer',
   object: 'an object',
+  record: 'an object',
   array: 'an array',
   boolean: 'true or false',
 };

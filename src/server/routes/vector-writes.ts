@@ -103,7 +103,9 @@ function writeVectors(services: RouteServices): Route {
         return ingest(services, request, request.bodyStream);
       }
       request.issueLayout = { ...BODY_LAYOUT, rows: 'vectors' };
-      refuseIfSet(request.query, ['mode', 'id_column', 'vector_column'], 'streams');
+      const { query } = request;
+      refuseIfSet(query, ['mode'], 'This is for streams; a JSON body has its own member "mode".');
+      refuseIfSet(query, ['id_column', 'vector_column'], 'This parameter is only for Arrow.');
       const id = request.params.id!;
       const collection = database.collection(id);
       const shape = collection.exists ? collection.shape : null;
