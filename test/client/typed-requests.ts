@@ -76,9 +76,6 @@ export async function compiled(client: Client, senses: Vectors<Sense>): Promise<
     false satisfies Fits<typeof listed, WithMetadata>,
     // Of a request for paths any member may be missing.
     false satisfies Fits<typeof part, WithMetadata>,
-    // Only a patch removes with null, and it names the vector that it changes.
-    false satisfies Fits<typeof patch, VectorInput<Sense>>,
-    false satisfies Fits<{ vectors: { title: number[] } }, PatchInput<Sense>>,
   ];
   return [mistakes, parts, names, kept, lemmas, floats, numbers, rows, years];
 }
