@@ -362,7 +362,6 @@ export interface PatchInput<Values = readonly number[], Metadata = JsonObject> {
    * it.
    */
   readonly embed?: string;
-  /** Named vectors to set, or with null to remove; the others stay. */
   readonly vectors?: Readonly<Record<string, Values | readonly Values[] | null>>;
   /** The same for sparse vectors. */
   readonly sparse_vectors?: Readonly<Record<string, SparseVector | null>>;

@@ -26,6 +26,7 @@ const CODES_WITHOUT_CASE = [
   'starting',
   'stopping',
   'storage_full',
+  'backup_failed',
   'internal',
   'configuration_invalid',
   'data_directory_locked',

@@ -679,6 +679,10 @@ class RecordSingleWrite(TypedDict):
     """
 
 
+VectorsToSet: TypeAlias = 'Mapping[str, Values | Sequence[Values] | None]'
+"""Named vectors to set, or with null to remove; the others stay."""
+
+
 class PatchInput(TypedDict):
     """What is new of a vector; the rest of it stays."""
     id: VectorId
@@ -689,8 +693,7 @@ class PatchInput(TypedDict):
     embed: NotRequired[str]
     """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
     """
-    vectors: NotRequired[Mapping[str, Values | Sequence[Values] | None]]
-    """Named vectors to set, or with null to remove; the others stay."""
+    vectors: NotRequired[VectorsToSet]
     sparse_vectors: NotRequired[Mapping[str, SparseVector | None]]
     """The same for sparse vectors."""
     expires_at: NotRequired[str | None]
@@ -728,8 +731,7 @@ class VectorSinglePatch(TypedDict):
     embed: NotRequired[str]
     """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
     """
-    vectors: NotRequired[Mapping[str, Values | Sequence[Values] | None]]
-    """Named vectors to set, or with null to remove; the others stay."""
+    vectors: NotRequired[VectorsToSet]
     sparse_vectors: NotRequired[Mapping[str, SparseVector | None]]
     """The same for sparse vectors."""
     expires_at: NotRequired[str | None]
@@ -921,8 +923,7 @@ class VectorPatch(TypedDict):
     embed: NotRequired[str]
     """A text, which the embedding endpoint of the collection turns into the vector; in place of it.
     """
-    vectors: NotRequired[Mapping[str, Values | Sequence[Values] | None]]
-    """Named vectors to set, or with null to remove; the others stay."""
+    vectors: NotRequired[VectorsToSet]
     sparse_vectors: NotRequired[Mapping[str, SparseVector | None]]
     """The same for sparse vectors."""
     expires_at: NotRequired[str | None]
