@@ -82,16 +82,17 @@ describe('a compressed body', () => {
     });
   }
 
-  it('is refused when it has very many short frames of zstd', async (t) => {
-    if (!ENCODINGS.includes('zstd')) return t.skip('this version of Node has no zstd');
-    const body = Buffer.concat(new Array(2_000).fill(zstdCompressSync('')));
-    const reply = await expectProblem(
-      post(body, { 'content-encoding': 'zstd' }),
-      400,
-      'invalid_request',
-    );
-    assert.match(reply.json.detail, /more than 1000 frames/);
-  });
+  if (ENCODINGS.includes('zstd')) {
+    it('is refused when it has very many short frames of zstd', async () => {
+      const body = Buffer.concat(new Array(2_000).fill(zstdCompressSync('')));
+      const reply = await expectProblem(
+        post(body, { 'content-encoding': 'zstd' }),
+        400,
+        'invalid_request',
+      );
+      assert.match(reply.json.detail, /more than 1000 frames/);
+    });
+  }
 
   it('is refused when it becomes longer than a body may be, and a short one is not read on', async () => {
     const bomb = gzipSync(Buffer.alloc(60_000_000, ' '));
