@@ -72,7 +72,7 @@ export function createProjections({ transport }: Requests, root: string): Projec
         ...options,
         format: 'ndjson',
       });
-      return readProjection(body);
+      return readProjection(decodeLines(body, transport.parse));
     },
   };
   return projections;
@@ -93,8 +93,9 @@ interface ProjectionRow {
 }
 
 /** Throws SagittaClientError: the error of the last line, or `unexpected_reply`. */
-async function readProjection(body: AsyncIterable<Uint8Array>): Promise<ProjectionReply> {
-  const lines = decodeLines<ProjectionHead | ProjectionRow>(body);
+async function readProjection(
+  lines: AsyncGenerator<ProjectionHead | ProjectionRow, void, undefined>,
+): Promise<ProjectionReply> {
   const first = await lines.next();
   if (first.done === true || !('row_count' in first.value)) {
     const detail = 'expected a line with row_count at the beginning of the reply, found none';

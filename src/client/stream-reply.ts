@@ -2,6 +2,7 @@
 
 import { asProblem, errorOfProblem, SagittaClientError } from './error.js';
 import type { ReplyBody } from './reply-body.js';
+import type { ParseReply } from './reply-json.js';
 
 export const MEDIA_TYPES = {
   arrow: 'application/vnd.apache.arrow.stream',
@@ -24,6 +25,7 @@ export function sequenceOf(headers: Headers, name = 'sagitta-sequence'): number 
 /** The rows of a reply. Throws SagittaClientError: the error of the last line, or `unexpected_reply`. */
 export async function* decodeLines<Row>(
   chunks: AsyncIterable<Uint8Array>,
+  parse: ParseReply,
 ): AsyncGenerator<Row, void, undefined> {
   const decoder = new TextDecoder();
   /** Parts of an incomplete line, joined once when it is complete. */
@@ -35,17 +37,17 @@ export async function* decodeLines<Row>(
       parts = [];
     }
     const rest = lines.pop()!;
-    for (const line of lines) if (line !== '') yield parseLine<Row>(line);
+    for (const line of lines) if (line !== '') yield parseLine<Row>(line, parse);
     if (rest !== '') parts.push(rest);
   }
   const last = parts.join('') + decoder.decode();
-  if (last !== '') yield parseLine<Row>(last);
+  if (last !== '') yield parseLine<Row>(last, parse);
 }
 
-function parseLine<Row>(line: string): Row {
+function parseLine<Row>(line: string, parse: ParseReply): Row {
   let row: unknown;
   try {
-    row = JSON.parse(line);
+    row = parse(line);
   } catch (cause) {
     const detail = `expected a line of JSON, found "${line.slice(0, 200)}"`;
     throw new SagittaClientError('unexpected_reply', detail, { cause });

@@ -226,7 +226,7 @@ export function createStreams({ transport }: Requests, root: string): Streams {
     },
     async *join(request, options) {
       const { body } = await streams.joinStream(request, { ...options, format: 'ndjson' });
-      yield* decodeLines<JoinRow>(body);
+      yield* decodeLines<JoinRow>(body, transport.parse);
     },
     async exportStream(options) {
       const { format, filter, sample, seed, includeValues, includeMetadata, metadata, ...rest } =
@@ -255,7 +255,7 @@ export function createStreams({ transport }: Requests, root: string): Streams {
     },
     async *exportAll(options) {
       const { body } = await streams.exportStream({ ...options, format: 'ndjson' });
-      yield* decodeLines<StoredVector>(body);
+      yield* decodeLines<StoredVector>(body, transport.parse);
     },
   };
   return streams;

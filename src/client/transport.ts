@@ -13,6 +13,7 @@ import { IdleTimer } from './idle-timer.js';
 import { requireKnown } from './known-options.js';
 import { proxyHint, shownUrl } from './proxy.js';
 import { ReplyBody } from './reply-body.js';
+import { type ParseReply, parseReply } from './reply-json.js';
 import {
   backoffMs,
   DEFAULT_RETRY,
@@ -67,6 +68,12 @@ export interface TransportOptions {
    * once with `console.warn`. What it throws rejects the call.
    */
   readonly onWarning?: OnWarning;
+  /**
+   * Whether integers of metadata, facets, stats and groups that a number cannot hold, such as 2^53 + 1, are read as
+   * `bigint`, with all their digits. By default they are read as the nearest number, as the declared types say. To write
+   * them, pass a `bigint`.
+   */
+  readonly exactIntegers?: boolean;
   /** Replacement for the global fetch. */
   readonly fetch?: typeof globalThis.fetch;
   /** Random numbers in [0, 1) for the jitter of retries. */
@@ -114,6 +121,8 @@ export interface TransportReply<Body> {
 
 /** All methods throw SagittaClientError, or the signal's reason when the caller aborts. */
 export interface Transport {
+  /** Reads JSON of replies as the client's options say. */
+  readonly parse: ParseReply;
   /** Sends a request and parses the reply as JSON. */
   send<Body>(request: TransportRequest): Promise<TransportReply<Body>>;
   sendForText(request: TransportRequest): Promise<TransportReply<string>>;
@@ -157,6 +166,7 @@ export function createTransport(options: TransportOptions): Transport {
     random: options.random ?? Math.random,
   };
   const { onWarning = logOnce() } = options;
+  const parse = parseReply(options.exactIntegers === true);
   const tell = ({ method, path }: TransportRequest, body: unknown, headers: Headers) => {
     for (const warning of warningsOf(body, headers)) onWarning(warning, { method, path });
   };
@@ -172,10 +182,11 @@ export function createTransport(options: TransportOptions): Transport {
       };
     });
   return {
+    parse,
     sendForText,
     async send<Body>(request: TransportRequest) {
       const { body: text, headers, status, url } = await sendForText(request);
-      const body = parseJson<Body>(text, status, url);
+      const body = parseJson<Body>(parse, text, status, url);
       tell(request, body, headers);
       return { body, headers };
     },
@@ -336,6 +347,7 @@ const OPTIONS: Readonly<Record<keyof TransportOptions, true>> = {
   circuitBreaker: true,
   uploads: true,
   onWarning: true,
+  exactIntegers: true,
   fetch: true,
   random: true,
   now: true,
@@ -387,9 +399,9 @@ function queryString({ query = {} }: TransportRequest): string {
   return parameters.size === 0 ? '' : `?${parameters}`;
 }
 
-function parseJson<Body>(text: string, status: number, url: string): Body {
+function parseJson<Body>(parse: ParseReply, text: string, status: number, url: string): Body {
   try {
-    return JSON.parse(text) as Body;
+    return parse(text) as Body;
   } catch {
     const start = text.trim().slice(0, 200);
     const detail = `expected JSON from ${shownUrl(url)}, found "${start}"`;

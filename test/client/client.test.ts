@@ -424,3 +424,44 @@ it('an error carries the pointers of the invalid members', async () => {
   });
   assert.equal(await vectors.count(), 0);
 });
+
+it('with exactIntegers, whatever tells of metadata has integers beyond 2^53 with all digits', async () => {
+  const post = 1768907725507217523n;
+  const exact = createClient({ baseUrl: server.url, exactIntegers: true }).collection(collectionId);
+  // A float32 whose shortest digits are those of an integer that float64 does not have.
+  const large = Math.fround(2 ** 63);
+  const metadata = { post, posts: [post, 2n ** 64n - 1n, 5] };
+  await exact.upsert([{ id: 'a', values: [large, 1], metadata }]);
+
+  const seen: unknown[] = [(await exact.get('a')).metadata];
+  for await (const row of exact.listAll()) seen.push(row.metadata);
+  for await (const row of exact.exportAll()) {
+    seen.push(row.metadata);
+    assert.deepEqual(row.values, [large, 1]);
+  }
+  for await (const { matches } of exact.join({
+    topK: 1,
+    excludeSelf: false,
+    includeMetadata: true,
+  })) {
+    seen.push(matches[0]!.metadata);
+  }
+  const query = { vector: [large, 1], include_metadata: true, include_values: true };
+  const [match] = (await exact.query({ ...query, group_by: 'post' })).matches;
+  assert.deepEqual(match!.values, [large, 1]);
+  assert.equal(match!.group, post);
+  seen.push(match!.metadata);
+  assert.deepEqual(seen, Array(5).fill(metadata));
+
+  const { facets, stats } = await exact.aggregate({
+    facets: [{ path: 'post' }],
+    stats: [{ path: 'post' }],
+  });
+  assert.equal(facets![0]!.values[0]!.value, post);
+  assert.equal(stats![0]!.max, post);
+  const { paths } = await exact.schema();
+  assert.equal(paths.find(({ path }) => path === 'post')!.min, post);
+
+  // The declared types say number.
+  assert.equal((await vectors.get('a')).metadata.post, Number(post));
+});

@@ -397,3 +397,26 @@ it('a filter of any length is sent with a list, of a collection and of the defau
   );
   assert.deepEqual(JSON.parse(server.requests[2]!.body), { filter, limit: 2 });
 });
+
+it('with exactIntegers, integers of metadata that no number has are bigints, and all else is a number', async () => {
+  const vector =
+    '{"id":"a","values":[9300000010000000300],"vectors":{"metadata":[9300000010000000300]},' +
+    '"metadata":{"ids":[9007199254740993,-9007199254740993,18446744073709551615,7],"values":{"x":9007199254740993}}}';
+  const page = `{"vectors":[${vector}],"not_found":[]}`;
+  const readWith = async (options: Partial<ClientOptions>) => {
+    const client = await start([{ body: page }], options);
+    const [found] = (await client.collection('docs').fetch(['a'])).vectors;
+    await server.close();
+    return found;
+  };
+  const rounded = JSON.parse(vector) as { readonly values: readonly number[] };
+  assert.deepEqual(await readWith({}), rounded);
+  assert.deepEqual(await readWith({ exactIntegers: false }), rounded);
+  assert.deepEqual(await readWith({ exactIntegers: true }), {
+    ...rounded,
+    metadata: {
+      ids: [9007199254740993n, -9007199254740993n, 18446744073709551615n, 7],
+      values: { x: 9007199254740993n },
+    },
+  });
+});
