@@ -54,6 +54,19 @@ describe('an export made in the page', () => {
     );
   });
 
+  test('has integers beyond 2^53 with all their digits', async () => {
+    const rows = [{ id: 'a', metadata: { post: 1768907725507217523n, ids: [2n ** 64n - 1n] } }];
+    const options = { paths: ['post', 'ids'], includeValues: false };
+    assert.equal(
+      await textOf(rows, { format: 'ndjson', ...options }),
+      '{"id":"a","metadata":{"post":1768907725507217523,"ids":[18446744073709551615]}}\n',
+    );
+    assert.equal(
+      await textOf(rows, { format: 'csv', ...options }),
+      'id,post,ids\r\na,1768907725507217523,[18446744073709551615]\r\n',
+    );
+  });
+
   test('comes in chunks, all of it', async () => {
     const many = Array.from({ length: 8_000 }, (_, i) => ({ id: `vector-${i}`, metadata: {} }));
     const chunks: string[] = [];

@@ -55,3 +55,14 @@ describe('matches of a join', () => {
     ]);
   });
 });
+
+test('matches are exported with all digits of integers beyond 2^53', () => {
+  const posts = {
+    left: new Map([['a', { post: 1768907725507217523n }]]),
+    right: new Map([['x', { post: 2n ** 64n - 1n }]]),
+  };
+  const lines = [matchesAsNdjson, matchesAsCsv].map((write) =>
+    write(sample().matches, posts).join(''),
+  );
+  for (const text of lines) assert.match(text, /1768907725507217523\b.*18446744073709551615\b/);
+});

@@ -42,6 +42,16 @@ describe('what is kept of a group', () => {
     assert.equal(keptIn(group, { kind: 'least', path: 'at' }, new Map(), mixed), 'a');
   });
 
+  test('integers beyond 2^53 are in their exact order, among other numbers', () => {
+    const posts = new Map<string, JsonObject>([
+      ['a', { post: 2 ** 53 }],
+      ['b', { post: 2n ** 53n + 1n }],
+      ['c', { post: 5 }],
+    ]);
+    assert.equal(keptIn(group, { kind: 'greatest', path: 'post' }, new Map(), posts), 'b');
+    assert.equal(keptIn(group, { kind: 'least', path: 'post' }, new Map(), posts), 'c');
+  });
+
   test('a choice by hand overrules the rule, unless the member has left the group', () => {
     assert.equal(keep({ kind: 'first' }, 'c'), 'c');
     assert.equal(keep({ kind: 'first' }, null), null);
@@ -77,6 +87,17 @@ describe('comparison of metadata', () => {
       { path: 'tags', values: ['["a"]', '["a"]'], isDifferent: false },
     ]);
   });
+});
+
+test('integers beyond 2^53 are compared, shown and exported with all their digits', () => {
+  const [one, other] = [1768907725507217522n, 1768907725507217523n];
+  assert.deepEqual(compareMetadata([{ post: one }, { post: other }]), [
+    { path: 'post', values: [`${one}`, `${other}`], isDifferent: true },
+  ]);
+  const posts = new Map<string, JsonObject>([['a', { posts: [one] }]]);
+  const groups = [{ group, kept: null }];
+  assert.match(groupsAsNdjson(groups, posts)[0]!, /"metadata":\{"posts":\[1768907725507217522\]\}/);
+  assert.match(groupsAsCsv(groups, posts)[1]!, /"\{""posts"":\[1768907725507217522\]\}"/);
 });
 
 describe('export of groups', () => {

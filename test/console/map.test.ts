@@ -122,6 +122,22 @@ describe('the colours of a column', () => {
     assert.ok(colours.entries[100]! < colours.entries[200]!);
   });
 
+  test('integers beyond 2^53 are a scale with other numbers, or categories with all digits', () => {
+    const [one, other] = [1768907725507217522n, 1768907725507217523n];
+    const few = colourColumn([one, other, other, 1]);
+    assert.ok(few.kind === 'categories');
+    assert.deepEqual(
+      few.legend.map(({ label, count }) => `${label}: ${count}`),
+      ['1: 1', `${one}: 1`, `${other}: 2`],
+    );
+    const many = colourColumn(
+      Array.from({ length: 40 }, (_, i) => (i < 20 ? i : 2n ** 60n + BigInt(i))),
+    );
+    assert.ok(many.kind === 'scale');
+    assert.equal(many.entries[0], SCALE_START);
+    assert.equal(many.entries[39], 255);
+  });
+
   test('numbers beside strings are categories', () => {
     const mixed = [...Array.from({ length: 20 }, (_, i) => i), 'x'];
     assert.equal(colourColumn(mixed).kind, 'categories');

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { CollectionRecord } from '../../src/client/client.js';
+import { stringifyExactJson } from '../../src/common/exact-json.js';
+import { parseObject } from '../../src/console/views/filter/filter-values.js';
 import { decodeDraft, encodeDraft, rankingOf } from '../../src/console/views/query/query-draft.js';
 import { mergePatchBetween } from '../../src/console/views/vectors/merge-patch.js';
 import {
@@ -10,6 +12,7 @@ import {
   pictureShape,
   pictureUrl,
   previewText,
+  previewTitle,
 } from '../../src/console/views/vectors/preview.js';
 import { stripPath, summarizeValues } from '../../src/console/views/vectors/values-shape.js';
 
@@ -71,6 +74,14 @@ test('values in cells are one line', () => {
   assert.equal(formatValue(undefined), '');
 });
 
+test('integers beyond 2^53 are shown with all their digits', () => {
+  assert.equal(formatValue(1768907725507217523n), '1768907725507217523');
+  assert.equal(formatValue(2 ** 63), '9223372036854775808');
+  assert.equal(formatValue(['a', { b: 2n ** 53n + 1n }]), '["a",{"b":9007199254740993}]');
+  assert.equal(previewTitle({ title: 1768907725507217523n }), '1768907725507217523');
+  assert.equal(previewTitle({ title: 2 ** 63 }), '9223372036854775808');
+});
+
 describe('a merge patch', () => {
   test('has what is new, changed and removed', () => {
     const { patch } = mergePatchBetween(
@@ -84,6 +95,14 @@ describe('a merge patch', () => {
     const [one, other] = [1768907725507217522n, 1768907725507217523n];
     const { patch } = mergePatchBetween({ a: one, b: one, c: 1 }, { a: one, b: other, c: 2 });
     assert.deepEqual(patch, { b: other, c: 2 });
+  });
+
+  test('of an array with one edited element has all digits of the others', () => {
+    const [one, other] = [1768907725507217522n, 2n ** 64n - 1n];
+    const metadata = { ids: [one, other, 3], post: one };
+    const text = stringifyExactJson(metadata, undefined, 2).replace(/\b3\b/, '4');
+    const { patch } = mergePatchBetween(metadata, parseObject(text).object!);
+    assert.deepEqual(patch, { ids: [one, other, 4] });
   });
 
   test('names what it cannot express', () => {

@@ -25,6 +25,8 @@ export const signInReason = createStore<SignInReason | undefined>(undefined);
 function openSession(credential: string | undefined): Session {
   const client = createClient({
     baseUrl: SERVER_URL,
+    // What is edited is written back, with metadata that nobody has touched.
+    exactIntegers: true,
     fetch: observedFetch(credential),
     // Failures are shown at once; the page tries again by itself when the server is back.
     retry: { attemptsMax: 1 },

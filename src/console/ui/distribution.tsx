@@ -1,7 +1,8 @@
 // How often values occur: bars of the most frequent ones, and histograms of numbers.
 
+import { stringifyExactJson } from '../../common/exact-json.js';
 import styles from './distribution.module.css';
-import { formatCount, formatScore } from './format.js';
+import { formatCount, formatNumber } from './format.js';
 
 interface ValueBarsProps {
   readonly label: string;
@@ -14,8 +15,8 @@ export function ValueBars({ label, values }: ValueBarsProps) {
     <ul className={styles.values} aria-label={label}>
       {values.map(({ value, count }) => (
         <li key={`${typeof value}:${value}`} className={styles.value}>
-          <span className={styles.text} title={String(value)} dir="auto">
-            {value === '' ? '(empty text)' : String(value)}
+          <span className={styles.text} title={textOf(value)} dir="auto">
+            {value === '' ? '(empty text)' : textOf(value)}
           </span>
           <span className={styles.track} aria-hidden>
             <span
@@ -28,6 +29,10 @@ export function ValueBars({ label, values }: ValueBarsProps) {
       ))}
     </ul>
   );
+}
+
+function textOf(value: string | number | boolean): string {
+  return typeof value === 'string' ? value : stringifyExactJson(value);
 }
 
 interface HistogramBarsProps {
@@ -57,14 +62,14 @@ export function HistogramBars({ label, buckets }: HistogramBarsProps) {
             height={(40 * count) / most}
             fill="var(--accent)"
           >
-            <title>{`${formatScore(from)} to ${formatScore(to)}: ${formatCount(count)}`}</title>
+            <title>{`${formatNumber(from)} to ${formatNumber(to)}: ${formatCount(count)}`}</title>
           </rect>
         ))}
       </svg>
       <figcaption className={styles.ends}>
-        <span>{formatScore(first.from)}</span>
+        <span>{formatNumber(first.from)}</span>
         <span>{formatCount(most)} in the highest bar</span>
-        <span>{formatScore(last.to)}</span>
+        <span>{formatNumber(last.to)}</span>
       </figcaption>
     </figure>
   );

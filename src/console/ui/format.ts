@@ -1,5 +1,8 @@
 // Numbers, sizes and times as people read them.
 
+import { numberText } from '../../common/exact-json.js';
+import type { JsonNumber } from '../../common/types.js';
+
 const COUNT = new Intl.NumberFormat('en-US');
 const COMPACT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
 const TIME = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });
@@ -42,6 +45,13 @@ export function formatDuration(seconds: number): string {
 /** Up to seven significant digits, which is what float32 has. */
 export function formatScore(score: number): string {
   return Number(score.toPrecision(6)).toString();
+}
+
+/** A number of metadata: integers, which may be ids, have all their digits, others as formatScore. */
+export function formatNumber(value: JsonNumber): string {
+  return typeof value === 'bigint' || Number.isInteger(value)
+    ? numberText(value)
+    : formatScore(value);
 }
 
 /** As formatScore, with decimals that are aligned in a column: scores of up to 10 have six. */

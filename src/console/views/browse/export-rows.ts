@@ -1,6 +1,7 @@
 // What an export writes that the server does not write itself: CSV, and lines of JSON with chosen paths.
 
 import type { StoredVector } from '../../../client/client.js';
+import { stringifyExactJson } from '../../../common/exact-json.js';
 import { resolvePath } from '../../../common/metadata-path.js';
 import type { JsonObject } from '../../../common/types.js';
 import { csvLine } from '../../ui/csv.js';
@@ -47,7 +48,7 @@ export async function* exportText(
       text += csvLine([id, ...cells, ...(includeValues ? [values] : [])]);
     } else {
       const kept = paths === undefined ? metadata : chosen(metadata, paths);
-      text += `${JSON.stringify({ id, ...(includeValues && { values }), metadata: kept })}\n`;
+      text += `${stringifyExactJson({ id, ...(includeValues && { values }), metadata: kept })}\n`;
     }
     if (text.length < CHUNK_CHARACTERS) continue;
     yield text;

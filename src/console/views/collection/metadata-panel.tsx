@@ -4,7 +4,7 @@
 import { useState } from 'react';
 import type { FoundPath, FoundSchema, JsonObject } from '../../../client/client.js';
 import { readSchema, useApi } from '../../api/queries.js';
-import { formatCount, formatScore, pluralize } from '../../ui/format.js';
+import { formatCount, formatNumber, pluralize } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
 import { Empty, Loading, Problem } from '../../ui/states.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
@@ -133,7 +133,7 @@ function PathRows({ collection, path, count, filter }: PathRowsProps) {
         </td>
         <td className={styles.number}>
           {path.min !== undefined && path.max !== undefined
-            ? `${formatScore(path.min)} to ${formatScore(path.max)}`
+            ? `${formatNumber(path.min)} to ${formatNumber(path.max)}`
             : '–'}
         </td>
       </tr>

@@ -4,7 +4,7 @@
 import type { FoundPath, JsonObject } from '../../../client/client.js';
 import { useApi } from '../../api/queries.js';
 import { HistogramBars, ValueBars } from '../../ui/distribution.js';
-import { formatCount, formatScore } from '../../ui/format.js';
+import { formatCount, formatNumber, formatScore } from '../../ui/format.js';
 import { Loading, Problem } from '../../ui/states.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
 import { hasNumbers, hasValues } from './found-types.js';
@@ -60,7 +60,7 @@ export function PathDetails({ collection, path, filter }: PathDetailsProps) {
             {stats.mean !== undefined && `, mean ${formatScore(stats.mean)}`}
           </p>
           <HistogramBars
-            label={`Histogram of the numbers at ${name}, from ${stats.min} to ${stats.max}`}
+            label={`Histogram of the numbers at ${name}, from ${formatNumber(stats.min!)} to ${formatNumber(stats.max!)}`}
             buckets={stats.histogram.buckets}
           />
         </div>

@@ -1,5 +1,6 @@
 // What the metadata of several vectors have in common and where they differ, path by path.
 
+import { stringifyExactJson } from '../../../common/exact-json.js';
 import { flattenMetadata, isJsonObject, resolvePath } from '../../../common/metadata-path.js';
 import type { JsonObject } from '../../../common/types.js';
 
@@ -14,7 +15,7 @@ export interface ComparedPath {
 export function compareMetadata(documents: readonly JsonObject[]): ComparedPath[] {
   const compared = leafPaths(documents).map((path): ComparedPath => {
     const found = documents.map((document) => resolvePath(document, path));
-    const texts = found.map((value) => JSON.stringify(value));
+    const texts = found.map((value) => stringifyExactJson(value));
     return {
       path,
       values: found.map((value, at) => (typeof value === 'string' ? value : texts[at])),

@@ -1,5 +1,6 @@
 // Groups of duplicates as NDJSON, one line for each group, or as CSV, one line for each vector.
 
+import { stringifyExactJson } from '../../../common/exact-json.js';
 import type { JsonObject } from '../../../common/types.js';
 import { csvLine } from '../../ui/csv.js';
 import type { MetadataById } from './keep-rules.js';
@@ -22,7 +23,7 @@ interface ExportedMember {
 export function groupsAsNdjson(groups: readonly ExportedGroup[], metadata: MetadataById): string[] {
   return groups.map((exported, at) => {
     const line = { group: at + 1, vectors: membersOf(exported, metadata) };
-    return `${JSON.stringify(line)}\n`;
+    return `${stringifyExactJson(line)}\n`;
   });
 }
 

@@ -1,6 +1,7 @@
 // The matches of a join with another collection, one after another, and their export.
 
 import type { JoinRow, JsonObject } from '../../../client/client.js';
+import { stringifyExactJson } from '../../../common/exact-json.js';
 import { csvLine } from '../../ui/csv.js';
 import type { MetadataById } from './keep-rules.js';
 
@@ -65,7 +66,7 @@ export function matchesAsNdjson(
       metadata: left.get(id) ?? {},
       match_metadata: right.get(matchId) ?? {},
     };
-    return `${JSON.stringify(line)}\n`;
+    return `${stringifyExactJson(line)}\n`;
   });
 }
 

@@ -1,7 +1,8 @@
 // Which member of a group of duplicates is kept: by a rule for all groups, or by a choice for one.
 
+import { isJsonNumber } from '../../../common/exact-json.js';
 import { resolvePath } from '../../../common/metadata-path.js';
-import type { Json, JsonObject } from '../../../common/types.js';
+import type { Json, JsonNumber, JsonObject } from '../../../common/types.js';
 import type { SimilarGroup } from './similar-pairs.js';
 
 export type KeepRule =
@@ -57,14 +58,19 @@ function valueAt(metadata: MetadataById, id: string, path: string): Json | undef
   return document && resolvePath(document, path);
 }
 
-type OrderedValue = number | string | boolean;
+type OrderedValue = JsonNumber | string | boolean;
 
 function isOrdered(value: Json | undefined): value is OrderedValue {
-  return typeof value === 'number' || typeof value === 'string' || typeof value === 'boolean';
+  return isJsonNumber(value) || typeof value === 'string' || typeof value === 'boolean';
 }
 
 /** Values of different types are in the order of their types' names, so that every group has an order. */
 function compareValues(a: OrderedValue, b: OrderedValue): number {
-  if (typeof a !== typeof b) return typeof a < typeof b ? -1 : 1;
+  const [left, right] = [typeOf(a), typeOf(b)];
+  if (left !== right) return left < right ? -1 : 1;
   return a < b ? -1 : Number(a > b);
+}
+
+function typeOf(value: OrderedValue): string {
+  return isJsonNumber(value) ? 'number' : typeof value;
 }

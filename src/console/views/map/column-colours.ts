@@ -2,7 +2,8 @@
 // point gets an entry of a palette, which the theme then turns into a colour.
 
 import type { FoundPath } from '../../../client/client.js';
-import type { Json } from '../../../common/types.js';
+import { isJsonNumber, stringifyExactJson } from '../../../common/exact-json.js';
+import type { Json, JsonNumber } from '../../../common/types.js';
 
 /** More colours could not be told apart. Further categories share one. */
 const CATEGORIES_MAX = 10;
@@ -44,7 +45,7 @@ export type ColumnColours = {
 
 /** @param values one of each point; undefined and null where it has none. */
 export function colourColumn(values: readonly (Json | undefined)[]): ColumnColours {
-  const numbers = values.filter((value) => typeof value === 'number');
+  const numbers = values.filter(isJsonNumber);
   const present = values.filter((value) => value !== undefined && value !== null);
   const isNumeric = numbers.length > 0 && numbers.length === present.length;
   if (isNumeric && new Set(numbers).size > NUMBERS_AS_CATEGORIES_MAX) {
@@ -53,12 +54,16 @@ export function colourColumn(values: readonly (Json | undefined)[]): ColumnColou
   return colourCategories(values);
 }
 
-function colourScale(values: readonly (Json | undefined)[], numbers: number[]): ColumnColours {
-  const sorted = Float64Array.from(numbers).sort();
+function colourScale(
+  values: readonly (Json | undefined)[],
+  numbers: readonly JsonNumber[],
+): ColumnColours {
+  // Colours tell apart no more than the nearest float64s do.
+  const sorted = Float64Array.from(numbers, Number).sort();
   const tail = Math.floor(sorted.length * TAIL_SHARE);
   const [min, max] = [sorted[tail]!, sorted[sorted.length - 1 - tail]!];
   const entries = Uint8Array.from(values, (value) =>
-    typeof value === 'number' ? scaleEntry(value, min, max) : MISSING_ENTRY,
+    isJsonNumber(value) ? scaleEntry(Number(value), min, max) : MISSING_ENTRY,
   );
   return { kind: 'scale', entries, min, max, missingCount: values.length - numbers.length };
 }
@@ -93,7 +98,7 @@ function colourCategories(values: readonly (Json | undefined)[]): ColumnColours 
 
 function labelOf(value: Json | undefined): string | undefined {
   if (value === undefined || value === null) return undefined;
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  return typeof value === 'string' ? value : stringifyExactJson(value);
 }
 
 function byLabel(a: string, b: string): number {

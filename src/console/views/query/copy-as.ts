@@ -2,6 +2,7 @@
 // one, the program reads it from an environment variable.
 
 import type { QueryRequest } from '../../../client/client.js';
+import { isJsonNumber, numberText } from '../../../common/exact-json.js';
 import type { Json } from '../../../common/types.js';
 
 export interface CopiedQuery {
@@ -115,6 +116,7 @@ function writeInline(value: Json, words: Words): string {
   if (typeof value === 'boolean') return value ? words.true : words.false;
   if (Array.isArray(value)) return `[${value.map((one) => writeInline(one, words)).join(', ')}]`;
   if (typeof value === 'bigint') return `${value}${words.longSuffix}`;
+  if (isJsonNumber(value)) return numberText(value);
   if (typeof value !== 'object') return JSON.stringify(value);
   const members = Object.entries(value).map(
     ([name, member]) => `${JSON.stringify(name)}: ${writeInline(member, words)}`,

@@ -1,6 +1,7 @@
 // Metadata as a tree: every member with its value; objects and arrays open and close.
 
 import { useState } from 'react';
+import { stringifyExactJson } from '../../../common/exact-json.js';
 import { isJsonObject } from '../../../common/metadata-path.js';
 import type { Json, JsonObject } from '../../../common/types.js';
 import { Button } from '../../ui/button.js';
@@ -80,7 +81,7 @@ function Leaf({ value }: { readonly value: Json }) {
         {value.slice(0, SHOWN_MAX).map((element, i) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: elements have no other identity
           <bdi key={i} className={styles.element}>
-            {typeof element === 'string' ? element : JSON.stringify(element)}
+            {typeof element === 'string' ? element : stringifyExactJson(element)}
           </bdi>
         ))}
         {value.length > SHOWN_MAX && (
@@ -89,7 +90,7 @@ function Leaf({ value }: { readonly value: Json }) {
       </span>
     );
   }
-  return <code className={styles.scalar}>{JSON.stringify(value)}</code>;
+  return <code className={styles.scalar}>{stringifyExactJson(value)}</code>;
 }
 
 function isCompound(value: Json): boolean {

@@ -2,6 +2,7 @@
 // the same origin or are in the metadata; nothing is ever asked of another host.
 
 import type { CollectionRecord } from '../../../client/client.js';
+import { isJsonNumber, numberText, stringifyExactJson } from '../../../common/exact-json.js';
 import { resolvePath } from '../../../common/metadata-path.js';
 import type { Json, JsonObject } from '../../../common/types.js';
 
@@ -90,7 +91,7 @@ export function previewTitle(metadata: JsonObject | undefined): string | undefin
   for (const path of TITLE_PATHS) {
     const value = metadata?.[path];
     if (typeof value === 'string' && value !== '') return value;
-    if (typeof value === 'number') return String(value);
+    if (isJsonNumber(value)) return numberText(value);
   }
   return undefined;
 }
@@ -102,7 +103,7 @@ export function formatValue(value: Json | undefined): string {
   if (Array.isArray(value) && value.every((one) => typeof one === 'string')) {
     return value.join(', ');
   }
-  return JSON.stringify(value);
+  return stringifyExactJson(value);
 }
 
 function* stringsIn(value: Json): Generator<string> {

@@ -2,6 +2,7 @@
 
 import type { ReactNode } from 'react';
 import type { CollectionRecord, FoundPath } from '../../../client/client.js';
+import { numberText } from '../../../common/exact-json.js';
 import { resolvePath } from '../../../common/metadata-path.js';
 import { formatValue, type ShownVector } from './preview.js';
 import { ValuesStrip } from './values-strip.js';
@@ -60,7 +61,9 @@ export function metadataColumn(
 
 /** The longest numbers are among them. */
 function extremesOf(found: FoundPath | undefined): string[] {
-  return [found?.min, found?.max].flatMap((value) => (value === undefined ? [] : String(value)));
+  return [found?.min, found?.max].flatMap((value) =>
+    value === undefined ? [] : numberText(value),
+  );
 }
 
 const CHARACTER_WIDTH = 8.4;
