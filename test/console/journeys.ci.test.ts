@@ -7,6 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { after, before, suite, test } from 'node:test';
 import { promisify } from 'node:util';
 import type { Browser } from 'playwright-core';
+import { createClient } from '../../src/client/client.js';
 import { collectionPath } from '../../src/console/routes.js';
 import { launchBrowser, NO_BROWSER } from '../support/browser.js';
 import { eventually, WAIT_MS_MAX } from '../support/waiting.js';
@@ -207,6 +208,34 @@ suite('journeys through the console', { skip: NO_BROWSER }, () => {
       .first()
       .waitFor();
     await expectAccessible(page, 'two queries side by side');
+    expectNoProblems();
+    await close();
+  });
+
+  test('an array with large integers is edited, and those that nobody touched keep their digits', async () => {
+    const exact = createClient({ baseUrl: server.url, exactIntegers: true });
+    await exact.collections.create({ id: 'posts', dimension: 2 });
+    const metadata = { ids: [1768907725507217523n, 2n ** 64n - 1n, 3], post: 2n ** 53n + 1n };
+    await exact.collection('posts').upsert([{ id: 'first', values: [1, 0], metadata }]);
+
+    const schema = await open(collectionPath('posts', 'schema'));
+    await schema.page.getByText('9007199254740993 to 9007199254740993').waitFor();
+    await schema.page.getByRole('button', { name: 'ids' }).click();
+    await schema.page.getByText('1768907725507217523').first().waitFor();
+    schema.expectNoProblems();
+    await schema.close();
+
+    const { page, expectNoProblems, close } = await open(collectionPath('posts', 'browse'));
+    await page.getByRole('grid', { name: 'Vectors of posts' }).getByText('first').click();
+    await page.getByRole('button', { name: 'Edit metadata' }).click();
+    const editor = page.getByLabel('Metadata as JSON');
+    const text = await editor.inputValue();
+    assert.match(text, /1768907725507217523,\s+18446744073709551615,\s+3\b/);
+    await editor.fill(text.replace(/\b3\b/, '4'));
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved the metadata.').waitFor();
+    const saved = (await exact.collection('posts').get('first')).metadata;
+    assert.deepEqual(saved, { ...metadata, ids: [1768907725507217523n, 2n ** 64n - 1n, 4] });
     expectNoProblems();
     await close();
   });
