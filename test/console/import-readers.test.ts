@@ -28,6 +28,15 @@ describe('NDJSON', () => {
     assert.deepEqual(await cellsOf(file), [{ id: 'a', values: [1, 2] }, { id: 'b' }]);
   });
 
+  test('integers beyond 2^53 have all their digits, up to the bytes that are sent', async () => {
+    const file = fileOf('a.jsonl', '{"id":1768907725507217523,"posts":[9007199254740993,7]}');
+    const [cells] = await cellsOf(file);
+    const posts = [9007199254740993n, 7];
+    assert.deepEqual(cells, { id: 1768907725507217523n, posts });
+    const bytes = await encodeBatch([{ id: 'a', values: [1, 2], metadata: { posts } }], 2);
+    assert.match(new TextDecoder().decode(bytes), /\{"posts":\[9007199254740993,7\]\}/);
+  });
+
   test('a broken line is one bad row, and rows can be skipped without parsing them', async () => {
     const file = fileOf('a.jsonl', '{"id":1}\n{"id":\n[1]\n{"id":4}\n');
     const rows = await rowsOf(await openRows(file));

@@ -118,6 +118,19 @@ describe('convertRow', () => {
     );
   });
 
+  test('takes integers of 64 bits as ids, and reads those in JSON text with all digits', () => {
+    const metadata = '{"post":1768907725507217523,"posts":[9007199254740994]}';
+    for (const id of [9007199254740993n, 2 ** 53 + 2]) {
+      assert.deepEqual(convert({ id, values: [1, 2], metadata }), {
+        id: String(BigInt(id)),
+        values: [1, 2],
+        metadata: { post: 1768907725507217523n, posts: [2 ** 53 + 2] },
+      });
+    }
+    assert.ok('problem' in convert({ id: 1.5, values: [1, 2] }));
+    assert.ok('problem' in convert({ id: 2 ** 64, values: [1, 2] }));
+  });
+
   test('recognizes the types of text without quotes', () => {
     const yearOf = (text: string, quoted = new Set<string>()) => {
       const cells = { id: 'a', values: '1 2', year: text };
@@ -130,27 +143,32 @@ describe('convertRow', () => {
     assert.equal(yearOf('true'), true);
     assert.equal(yearOf(''), null);
     assert.equal(yearOf('007'), '007');
-    assert.equal(yearOf('12345678901234567890'), '12345678901234567890');
+    assert.equal(yearOf('12345678901234567890'), 12345678901234567890n);
+    assert.equal(yearOf('-9223372036854775808'), -(2 ** 63));
+    assert.equal(yearOf('123456789012345678901'), '123456789012345678901');
+    assert.equal(yearOf('1e400'), '1e400');
     assert.equal(yearOf('2020', new Set(['year'])), '2020');
   });
 
   test('keeps what JSON has no number for', () => {
     const metadata = {
-      big: 2n ** 60n,
+      big: 2n ** 60n + 1n,
+      huge: 2n ** 64n,
       small: 5n,
       time: new Date(0),
       nan: Number.NaN,
       list: Int32Array.of(1),
-      deep: [{ big: 2n ** 60n }],
+      deep: [{ big: 2n ** 60n + 1n }],
     };
     const converted = convert({ id: 'a', values: [1, 2], metadata }) as ConvertedRow;
     assert.deepEqual(converted.metadata, {
-      big: '1152921504606846976',
+      big: 1152921504606846977n,
+      huge: '18446744073709551616',
       small: 5,
       time: '1970-01-01T00:00:00.000Z',
       nan: null,
       list: [1],
-      deep: [{ big: '1152921504606846976' }],
+      deep: [{ big: 1152921504606846977n }],
     });
   });
 });

@@ -1,6 +1,12 @@
 // What the values of cells mean: numbers, vectors, JSON, and how they are shown.
 
+import {
+  isStoredInteger,
+  numberOf as jsonNumberOf,
+  stringifyExactJson,
+} from '../../../common/exact-json.js';
 import { splitNumbers } from '../../../common/number-list.js';
+import type { JsonNumber } from '../../../common/types.js';
 
 /** NaN for what is no number. */
 export function numberOf(cell: unknown): number {
@@ -42,20 +48,24 @@ function vectorOfText(text: string): ArrayLike<number> | undefined {
 
 const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
-/** A cell of CSV without quotes. Integers that a number cannot hold stay text. */
+/** A cell of CSV without quotes. What metadata has no number for stays text. */
 export function scalarOf(text: string): unknown {
   if (text === '') return null;
   if (text === 'true' || text === 'false') return text === 'true';
   if (!JSON_NUMBER.test(text)) return text;
+  if (/^-?\d+$/.test(text)) return integerOf(BigInt(text));
   const number = Number(text);
-  return Number.isInteger(number) && !Number.isSafeInteger(number) ? text : number;
+  return Number.isFinite(number) ? number : text;
 }
 
-/** What JSON can hold: 64-bit integers beyond 2^53 become text, times ISO 8601, numbers like NaN null. */
+/** With all digits: as text where metadata has no such integer. */
+function integerOf(value: bigint): JsonNumber | string {
+  return isStoredInteger(value) ? jsonNumberOf(value) : value.toString();
+}
+
+/** What metadata can hold: integers of more than 64 bits become text, times ISO 8601, numbers like NaN null. */
 export function jsonOf(value: unknown): unknown {
-  if (typeof value === 'bigint') {
-    return Number.isSafeInteger(Number(value)) ? Number(value) : value.toString();
-  }
+  if (typeof value === 'bigint') return integerOf(value);
   if (typeof value === 'number') return Number.isFinite(value) ? value : null;
   if (typeof value !== 'object' || value === null) return value;
   if (value instanceof Date) return value.toISOString();
@@ -72,6 +82,6 @@ const DESCRIBED_MAX = 80;
 export function describe(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';
-  const text = typeof value === 'string' ? `"${value}"` : JSON.stringify(jsonOf(value));
+  const text = typeof value === 'string' ? `"${value}"` : stringifyExactJson(jsonOf(value));
   return text.length > DESCRIBED_MAX ? `${text.slice(0, DESCRIBED_MAX)}…` : text;
 }

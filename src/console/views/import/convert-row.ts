@@ -1,6 +1,8 @@
 // A row of a file as a row of a collection: its id, its vector and its metadata, or what is wrong with it.
 
 import type { JsonObject } from '../../../client/client.js';
+import { numberText, parseExactJson } from '../../../common/exact-json.js';
+import type { JsonNumber } from '../../../common/types.js';
 import { describe, jsonOf, numberOf, scalarOf, vectorOf } from './cell-values.js';
 import type { ImportPlan, VectorPlan } from './import-plan.js';
 import type { ReadRow } from './read/row-source.js';
@@ -41,7 +43,9 @@ export function convertRow(
 
 function idOf(cell: unknown): string | undefined {
   if (typeof cell === 'string') return cell === '' ? undefined : cell;
-  return typeof cell === 'bigint' || Number.isSafeInteger(cell) ? String(cell) : undefined;
+  const isInteger =
+    typeof cell === 'bigint' || (Number.isInteger(cell) && Math.abs(cell as number) < 2 ** 64);
+  return isInteger ? numberText(cell as JsonNumber) : undefined;
 }
 
 function readVector(
@@ -103,7 +107,7 @@ function objectOf(cell: unknown): object | undefined {
     return typeof cell === 'object' && !Array.isArray(cell) ? (jsonOf(cell) as object) : undefined;
   }
   try {
-    const value: unknown = JSON.parse(cell);
+    const value: unknown = parseExactJson(cell);
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
     return isObject ? value : undefined;
   } catch {

@@ -1,6 +1,7 @@
 // Cuts the rows of a file into batches of bounded size. Where a batch ends depends only on the file, the
 // plan and the row that it begins with, so that an import that goes on makes the same batches again.
 
+import { stringifyExactJson } from '../../../common/exact-json.js';
 import { describe } from './cell-values.js';
 import { type ConvertedRow, convertRow } from './convert-row.js';
 import type { ImportPlan } from './import-plan.js';
@@ -101,7 +102,7 @@ function addRow(
   }
   batch.rows.push(converted);
   batch.rowNumbers.push(row);
-  batch.byteCount += 4 * dimension + JSON.stringify(converted.metadata).length;
+  batch.byteCount += 4 * dimension + stringifyExactJson(converted.metadata).length;
   return false;
 }
 

@@ -1,6 +1,7 @@
 // Which columns of a file become ids, vectors and metadata: what a person may choose from, and a first
 // choice from the names and the first rows.
 
+import { isJsonNumber } from '../../../common/exact-json.js';
 import { vectorOf } from './cell-values.js';
 import type { ReadRow } from './read/row-source.js';
 
@@ -80,7 +81,7 @@ function numberedGroups(columns: readonly string[], rows: readonly ReadRow[]): V
 
 function isNumber(cell: unknown): boolean {
   return (
-    typeof cell === 'number' ||
+    isJsonNumber(cell) ||
     (typeof cell === 'string' && cell.trim() !== '' && Number.isFinite(Number(cell)))
   );
 }

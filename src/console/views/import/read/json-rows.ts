@@ -1,6 +1,7 @@
 // Rows of JSON: one object per line, or one array of objects. Reads text in pieces and keeps no more than
 // one row of it.
 
+import { parseExactJson } from '../../../../common/exact-json.js';
 import { type SliceableFile, textsOf } from './file-bytes.js';
 import {
   BLOCK_ROWS,
@@ -48,7 +49,7 @@ async function* blocksOf(
 function parseRow(text: string): SourceRow {
   const excerpt = text.slice(0, TEXT_EXCERPT_MAX);
   try {
-    const value: unknown = JSON.parse(text);
+    const value: unknown = parseExactJson(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value)
       ? { kind: 'row', cells: value as Record<string, unknown> }
       : { kind: 'broken', problem: 'expected a JSON object', text: excerpt };
