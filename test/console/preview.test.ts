@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { CollectionRecord } from '../../src/client/client.js';
+import type { CollectionRecord, QueryRequest } from '../../src/client/client.js';
 import { stringifyExactJson } from '../../src/common/exact-json.js';
+import { formatNumber } from '../../src/console/ui/format.js';
 import { parseObject } from '../../src/console/views/filter/filter-values.js';
+import { LANGUAGES } from '../../src/console/views/query/copy-as.js';
 import { decodeDraft, encodeDraft, rankingOf } from '../../src/console/views/query/query-draft.js';
 import { mergePatchBetween } from '../../src/console/views/vectors/merge-patch.js';
 import {
@@ -80,6 +82,26 @@ test('integers beyond 2^53 are shown with all their digits', () => {
   assert.equal(formatValue(['a', { b: 2n ** 53n + 1n }]), '["a",{"b":9007199254740993}]');
   assert.equal(previewTitle({ title: 1768907725507217523n }), '1768907725507217523');
   assert.equal(previewTitle({ title: 2 ** 63 }), '9223372036854775808');
+});
+
+test('a number of metadata has all digits if it is an integer', () => {
+  const texts = [1768907725507217523n, 2 ** 63, 20260131, 0.123456789, 1e300].map(formatNumber);
+  assert.deepEqual(texts, [
+    '1768907725507217523',
+    '9223372036854775808',
+    '20260131',
+    '0.123457',
+    '1e+300',
+  ]);
+});
+
+test('a query that is copied has integers with all their digits, in every language', () => {
+  const filter = { post: { $in: [1768907725507217523n, 2 ** 63] } };
+  const copied = { baseUrl: 'http://localhost', collectionId: 'a', needsCredential: false };
+  const written = Object.values(LANGUAGES).map(({ write }) =>
+    write({ ...copied, request: { filter } as QueryRequest }),
+  );
+  for (const text of written) assert.match(text, /\[1768907725507217523n?, 9223372036854775808\]/);
 });
 
 describe('a merge patch', () => {
