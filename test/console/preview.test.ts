@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { CollectionRecord, QueryRequest } from '../../src/client/client.js';
+import type { CollectionRecord } from '../../src/client/client.js';
 import { stringifyExactJson } from '../../src/common/exact-json.js';
 import { formatNumber } from '../../src/console/ui/format.js';
 import { parseObject } from '../../src/console/views/filter/filter-values.js';
@@ -99,7 +99,7 @@ test('a query that is copied has integers with all their digits, in every langua
   const filter = { post: { $in: [1768907725507217523n, 2 ** 63] } };
   const copied = { baseUrl: 'http://localhost', collectionId: 'a', needsCredential: false };
   const written = Object.values(LANGUAGES).map(({ write }) =>
-    write({ ...copied, request: { filter } as QueryRequest }),
+    write({ ...copied, request: { vector: [1, 0], filter } }),
   );
   for (const text of written) assert.match(text, /\[1768907725507217523n?, 9223372036854775808\]/);
 });
