@@ -85,6 +85,7 @@ describe('a cluster', { skip: missing ?? false }, () => {
   }
 
   describeCases(new Servers(startCluster, exchangeAgain), {
+    isCluster: true,
     ...(process.env.SAGITTA_TEST_CLUSTER === 'all' ? {} : { files: FILES }),
   });
 });

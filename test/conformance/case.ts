@@ -29,6 +29,8 @@ export interface Case {
   readonly vectors?: Json;
   /** Created before the steps as {{other}}. */
   readonly other?: JsonObject;
+  /** Only for a service that is alone: of a cluster, another node need not know yet what the steps before have done. */
+  readonly alone?: true;
 }
 
 export type Step = RequestStep | FilterStep | TogetherStep | WaitStep | RestartStep;
@@ -140,7 +142,7 @@ function stepsOf(step: Step | RefusalStep): Step[] {
   });
 }
 
-const CASE = 'name steps defect bothPrefixes server collection vectors other';
+const CASE = 'name steps defect bothPrefixes server collection vectors other alone';
 const STEPS = {
   refuse: 'refuse bodies raws',
   method: 'method path query headers body raw base64 operational server times expect save',

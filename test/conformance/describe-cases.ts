@@ -41,9 +41,14 @@ export interface CaseChoice {
    * take seconds, and `rest` is everything that `quick` leaves out.
    */
   readonly ways?: 'first' | 'quick' | 'rest';
+  /** Whether a server is a node of a cluster. */
+  readonly isCluster?: boolean;
 }
 
-export function describeCases(servers: Servers, { files, ways = 'first' }: CaseChoice = {}): void {
+export function describeCases(
+  servers: Servers,
+  { files, ways = 'first', isCluster = false }: CaseChoice = {},
+): void {
   let document: JsonObject;
   let rules: ReplyRules;
   let runCount = 0;
@@ -65,6 +70,7 @@ export function describeCases(servers: Servers, { files, ways = 'first' }: CaseC
     describe(`${name}: ${file.section}`, () => {
       for (const own of file.cases) {
         const testCase: Case = { ...file.defaults, ...own };
+        if (isCluster && testCase.alone === true) continue;
         if (ways === 'quick' && takesSeconds(testCase)) {
           for (const code of expectedCodes(testCase)) codesElsewhere.add(code);
         }

@@ -49,8 +49,8 @@ const NATS_PORT = 4222;
 /** Servers that are down do not keep a node from starting. */
 const GREETING_MS_MAX = 2_000;
 const GREETING_CHARACTERS_MAX = 65_536;
-/** How JetStream numbers its errors: no suitable peers for placement, temporarily unavailable. */
-const PASSING_ERRORS = [10005, 10008];
+/** How JetStream numbers its errors: no suitable peers for placement, temporarily unavailable, stream not found. */
+const PASSING_ERRORS = [10005, 10008, 10059];
 
 /** Who the node is for the NATS servers: at most one of user, token, nkey and credentials is not null. */
 export interface NatsLogin {
@@ -184,6 +184,8 @@ export class NatsService implements SharedService {
     for (;;) {
       try {
         await stream.create({ replicas: this.#replicas, messageBytesMax });
+        // Where another node has just made it, the server that is asked may not know it yet.
+        if (isStarting) await stream.firstPosition();
         return;
       } catch (cause) {
         const lastedMs = performance.now() - startedAtMs;
