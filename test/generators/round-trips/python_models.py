@@ -17,7 +17,7 @@ from models import (
     Query,
     QueryReply,
     VectorBatchWrite,
-    VectorElement,
+    VectorClass,
     VectorFetch,
     VectorList,
     VectorsFetched,
@@ -47,7 +47,7 @@ def expect(found: object, expected: object) -> None:
 call("POST", "/collections", CollectionCreate(id="python-models", dimension=3, metric=Metric.DOT))
 
 vectors = [
-    VectorElement(id=f"article-{2020 + i}", values=[4.0 - i, float(i), 0.5], metadata={"year": 2020 + i})
+    VectorClass(id=f"article-{2020 + i}", values=[4.0 - i, float(i), 0.5], metadata={"year": 2020 + i})
     for i in range(4)
 ]
 written = VectorsWritten.from_dict(call("POST", f"{PATH}/vectors", VectorBatchWrite(vectors=vectors)))
