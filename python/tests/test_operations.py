@@ -30,8 +30,7 @@ CALLS: dict[str, Callable[[Sagitta], Any]] = {
     "renameCollection": lambda c: c.collections.rename("a", "b"),
     "moveCollection": lambda c: c.collections.move("a", from_node="n1", to_node="n2"),
     "writeVectors": lambda c: c.collection("a").upsert([VECTOR]),
-    "listVectorsInCollection": lambda c: c.collection("a").list(),
-    "listVectorsByBody": lambda c: c.collection("a").list(filter={"x": "y" * 2_000}),
+    "listVectorsByBody": lambda c: c.collection("a").list(),
     "putVector": lambda c: c.default_collection.put(VECTOR),
     "putVectorInCollection": lambda c: c.collection("a").put(VECTOR),
     "patchVector": lambda c: c.collection("a").patch("v", metadata={}),
@@ -39,7 +38,7 @@ CALLS: dict[str, Callable[[Sagitta], Any]] = {
     "getVector": lambda c: c.collection("a").get("v"),
     "deleteVectors": lambda c: c.collection("a").delete_many(ids=["v"]),
     "updateVectors": lambda c: c.collection("a").update_many(all=True, patch={}),
-    "listVectors": lambda c: c.default_collection.list(),
+    "listVectorsByBodyAnywhere": lambda c: c.default_collection.list(),
     "fetchVectors": lambda c: c.collection("a").fetch(["v"]),
     "countVectors": lambda c: c.collection("a").count(),
     "queryCollection": lambda c: c.collection("a").query(id="v"),
@@ -77,6 +76,8 @@ CALLS: dict[str, Callable[[Sagitta], Any]] = {
     "getMetrics": lambda c: c.service.metrics(),
     "getOpenApi": lambda c: c.service.openapi(),
 }
+# The client sends lists in the body, where filters may have any length.
+NOT_SENT = {"listVectorsInCollection", "listVectors"}
 DOCUMENT = json.loads((REPOSITORY / "openapi.json").read_text())
 OPERATIONS = {
     operation["operationId"]: (method.upper(), path)
@@ -88,7 +89,7 @@ AT_ROOT = {"/", "/livez", "/readyz", "/metrics", "/openapi.json"}
 
 
 def test_every_operation_has_a_method() -> None:
-    assert CALLS.keys() == OPERATIONS.keys()
+    assert CALLS.keys() | NOT_SENT == OPERATIONS.keys()
 
 
 @pytest.mark.parametrize("operation", CALLS)
