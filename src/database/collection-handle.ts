@@ -2,7 +2,6 @@
 // collection itself. This is the only list of their signatures.
 
 import { assert } from '../common/errors.js';
-import type { Limits } from '../common/limits.js';
 import type { EmbeddingSource, JsonObject, VectorBatch } from '../common/types.js';
 import type { FilterNode } from '../filter/filter-node.js';
 import type { StoreOperation } from '../storage/store.js';
@@ -44,7 +43,13 @@ import { countVisible, type SegmentView } from './collection/snapshot.js';
 import { updateSelected } from './collection/update-selected.js';
 import { WriteStream, type WriteStreamOptions } from './collection/write-stream.js';
 import type { Write } from './collection/writer.js';
-import { type CommitTogether, deleteIds, deleteSelected } from './collection/writes.js';
+import {
+  type CommitTogether,
+  deleteIds,
+  deleteSelected,
+  type ParsedSelection,
+  parseSelection,
+} from './collection/writes.js';
 import { toRecord, toSegmentsPage } from './collection-record.js';
 import type { DatabaseServices } from './database-services.js';
 import type { AttachedReply } from './idempotency.js';
@@ -234,14 +239,13 @@ export class CollectionHandle {
     }
     const { clock, limits, filters, observer } = this.#services;
     const alsoCommit = operationsOf(options.attachedReply);
-    const result = await this.#use((collection) =>
-      collection.write(
-        withWarnings({ collection, selection, limits, alsoCommit }, (alsoCommit) =>
-          deleteSelected(collection, selection, { clock, limits, filters, alsoCommit }),
-        ),
-        options.onCommitted,
-      ),
-    );
+    const result = await this.#use((collection) => {
+      const parsed = parseSelection(collection, selection, limits);
+      const write = withWarnings(collection, parsed, alsoCommit, (alsoCommit) =>
+        deleteSelected(collection, parsed, { clock, filters, alsoCommit }),
+      );
+      return collection.write(write, options.onCommitted);
+    });
     observer.vectorsDeleted(result.deletedCount);
     return result;
   }
@@ -260,16 +264,14 @@ export class CollectionHandle {
     },
   ): Promise<UpdateResult> {
     const { change, limit, attachedReply, onCommitted } = options;
-    const { limits } = this.#services;
     const alsoCommit = operationsOf(attachedReply);
-    const result = await this.#use((collection) =>
-      collection.write(
-        withWarnings({ collection, selection, limits, alsoCommit }, (alsoCommit) =>
-          updateSelected(collection, selection, { change, limit, alsoCommit }, this.#services),
-        ),
-        onCommitted,
-      ),
-    );
+    const result = await this.#use((collection) => {
+      const parsed = parseSelection(collection, selection, this.#services.limits);
+      const write = withWarnings(collection, parsed, alsoCommit, (alsoCommit) =>
+        updateSelected(collection, parsed, { change, limit, alsoCommit }, this.#services),
+      );
+      return collection.write(write, onCommitted);
+    });
     this.#services.observer.vectorsWritten(0, result.updatedCount);
     return result;
   }
@@ -466,24 +468,16 @@ async function countSelected(
 
 /**
  * A write whose result, also the one that is stored with it, has the warnings about the filter in the state that it
- * changes: afterwards the paths of deleted rows may be unknown. Throws `invalid_filter`.
+ * changes: afterwards the paths of deleted rows may be unknown.
  */
 function withWarnings<Result extends { readonly warnings?: readonly Warning[] | undefined }>(
-  {
-    collection,
-    selection,
-    limits,
-    alsoCommit,
-  }: {
-    readonly collection: Collection;
-    readonly selection: VectorSelection;
-    readonly limits: Limits;
-    readonly alsoCommit: CommitTogether<Result> | undefined;
-  },
+  collection: Collection,
+  selection: ParsedSelection,
+  alsoCommit: CommitTogether<Result> | undefined,
   writeOf: (alsoCommit: CommitTogether<Result> | undefined) => Write<Result>,
 ): Write<Result> {
   if (selection.kind !== 'filter') return writeOf(alsoCommit);
-  const filter = collection.parseFilter(selection.filter, limits);
+  const { filter } = selection;
   let warnings: readonly Warning[] | undefined;
   const write = writeOf(alsoCommit && ((result) => alsoCommit({ ...result, warnings })));
   return {

@@ -86,12 +86,11 @@ export class SegmentVectors {
     return this.rowBytesWith([]);
   }
 
-  /** The same with further named vectors, of which there may be some already. */
-  rowBytesWith(others: readonly NamedShape[]): number {
-    const dimensions = new Map(others.map(({ name, dimension }) => [name, dimension]));
-    for (const [name, { dimension }] of this.named) dimensions.set(name, dimension);
+  /** The same with further named vectors, each once, of which there may be some already. */
+  rowBytesWith(others: Iterable<NamedShape>): number {
     let valueCount = this.unnamed.dimension;
-    for (const dimension of dimensions.values()) valueCount += dimension;
+    for (const { dimension } of this.named.values()) valueCount += dimension;
+    for (const { name, dimension } of others) if (!this.named.has(name)) valueCount += dimension;
     return valueCount * Float32Array.BYTES_PER_ELEMENT;
   }
 

@@ -151,11 +151,13 @@ export class Segment {
 
   /** Bytes of the vectors that a row has once, with the named ones that only others of the segments have. */
   rowBytesWith(others: readonly Segment[]): number {
-    return this.#vectors.rowBytesWith(
-      others.flatMap((segment) =>
-        Array.from(segment.#vectors.named, ([name, { dimension }]) => ({ name, dimension })),
-      ),
-    );
+    const shapes = new Map<string, NamedShape>();
+    for (const segment of others) {
+      for (const [name, { dimension }] of segment.#vectors.named) {
+        shapes.set(name, { name, dimension });
+      }
+    }
+    return this.#vectors.rowBytesWith(shapes.values());
   }
 
   /**

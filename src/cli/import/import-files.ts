@@ -95,7 +95,7 @@ interface Target {
   /** The collection as this import has made it; null for one that existed. */
   readonly made: CollectionRecord | null;
   readonly journal: ImportJournal;
-  /** Of the unnamed vectors of the rows so far, which all have or all lack them: an upload has one schema. */
+  /** The dimension of the unnamed vectors of the rows so far, 0 for none: all rows of an upload have one schema. */
   readonly uniform: { dimension?: number };
 }
 
@@ -261,7 +261,7 @@ async function openReader(
     : reader;
 }
 
-/** What rows of the files have: with a name for their vectors, these are needed, and the named one is not read. */
+/** The vectors to read from the files. With `--vector-name`, each row needs its own vector, which gets that name. */
 function vectorsToRead(
   vectors: TargetVectors | undefined,
   { vectorName, mode }: ImportChoices,

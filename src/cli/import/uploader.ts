@@ -23,7 +23,7 @@ export interface StreamTarget {
   ): Promise<{ inserted_count: number; updated_count: number; sequence?: number | null }>;
 }
 
-/** Of the modes of writes, those that can be repeated after an interruption. */
+/** The modes of writing that can be repeated after an interruption. */
 export type ImportMode = 'upsert' | 'update' | 'patch';
 
 export interface UploadOptions {

@@ -49,7 +49,7 @@ interface Columns {
   /** The column of the whole vector, or one column per value. */
   readonly values: readonly number[];
   readonly hasValuesCell: boolean;
-  /** Of named vectors. */
+  /** The columns of named vectors, with the dimensions that the collection gives them. */
   readonly named: readonly {
     readonly name: string;
     readonly dimension: number;

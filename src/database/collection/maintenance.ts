@@ -229,7 +229,9 @@ export class Maintenance {
   }
 
   #isDue(): boolean {
-    return this.#isCheckpointDue() || this.#writtenSegments().some(({ hasDropped }) => hasDropped);
+    // A segment without a file has nothing that was dropped once its file is written.
+    const { segments } = this.#options.collection.rows;
+    return this.#isCheckpointDue() || segments.some(({ hasDropped }) => hasDropped);
   }
 
   #isCheckpointDue(): boolean {

@@ -5,7 +5,7 @@
 import { field, SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { DeclaredTypes, VectorBatch } from '../../common/types.js';
-import type { MetadataChange, UpdateResult, VectorSelection } from '../api.js';
+import type { MetadataChange, UpdateResult } from '../api.js';
 import type { DatabaseServices } from '../database-services.js';
 import type { Collection } from './collection.js';
 import { findTypeViolation } from './declared-types.js';
@@ -15,7 +15,13 @@ import { batchOfRows, vectorBytesOf } from './row-batch.js';
 import type { RowAddress } from './rows.js';
 import { rowsOf } from './snapshot.js';
 import type { Write } from './writer.js';
-import { type CommitTogether, logged, recordOf, withoutEffect } from './writes.js';
+import {
+  type CommitTogether,
+  logged,
+  type ParsedSelection,
+  recordOf,
+  withoutEffect,
+} from './writes.js';
 
 export interface UpdateOptions {
   readonly change: MetadataChange;
@@ -29,14 +35,14 @@ type Services = Pick<DatabaseServices, 'clock' | 'limits' | 'filters'>;
 /** Rows that are looked at between two yields to the event loop: a few milliseconds. */
 const YIELD_ROWS = 1_024;
 
-/** Throws `invalid_filter`; when it is prepared `invalid_metadata` and `limit_exceeded`. */
+/** Throws `invalid_metadata` and `limit_exceeded` when it is prepared. */
 export function updateSelected(
   collection: Collection,
-  selection: VectorSelection,
+  selection: ParsedSelection,
   { change, limit, alsoCommit }: UpdateOptions,
   { clock, limits, filters }: Services,
 ): Write<UpdateResult> {
-  const selectRows = rowSelector(collection, selection, { limits, filters });
+  const selectRows = rowSelector(collection, selection, filters);
   return {
     // It reads rows, so nothing may be pending, and it does not list the ids it changes in `pending`.
     mayFollow: () => false,
@@ -64,15 +70,14 @@ export function updateSelected(
 
 function rowSelector(
   collection: Collection,
-  selection: VectorSelection,
-  { limits, filters }: Pick<Services, 'limits' | 'filters'>,
+  selection: ParsedSelection,
+  filters: Services['filters'],
 ): () => Promise<Iterable<RowAddress>> {
   if (selection.kind === 'ids') {
     const ids = [...new Set(selection.ids)];
     return async () => ids.map((id) => collection.find(id)).filter((found) => found !== undefined);
   }
-  const filter =
-    selection.kind === 'filter' ? collection.parseFilter(selection.filter, limits) : null;
+  const filter = selection.kind === 'filter' ? selection.filter : null;
   return async () => rowsOf(await filters.filter(collection.snapshot().views, filter));
 }
 

@@ -248,13 +248,26 @@ export function requireSequence(id: string, actual: number, expected: number | u
   throw validationError([{ location, code: 'precondition_failed', detail, expected, actual }]);
 }
 
+/** A selection whose filter is parsed. */
+export type ParsedSelection =
+  | Exclude<VectorSelection, { readonly kind: 'filter' }>
+  | { readonly kind: 'filter'; readonly filter: FilterNode };
+
 /** Throws `invalid_filter`. */
-export function deleteSelected(
+export function parseSelection(
   collection: Collection,
   selection: VectorSelection,
+  limits: Limits,
+): ParsedSelection {
+  if (selection.kind !== 'filter') return selection;
+  return { kind: 'filter', filter: collection.parseFilter(selection.filter, limits) };
+}
+
+export function deleteSelected(
+  collection: Collection,
+  selection: ParsedSelection,
   options: {
     clock: Clock;
-    limits: Limits;
     filters: FilterCache;
     alsoCommit: CommitTogether<DeleteResult> | undefined;
   },
@@ -262,10 +275,8 @@ export function deleteSelected(
   switch (selection.kind) {
     case 'ids':
       return deleteIds(collection, selection.ids, options);
-    case 'filter': {
-      const filter = collection.parseFilter(selection.filter, options.limits);
-      return deleteMatching(collection, filter, options);
-    }
+    case 'filter':
+      return deleteMatching(collection, selection.filter, options);
     case 'all':
       return deleteAll(collection, options);
   }
