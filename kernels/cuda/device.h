@@ -117,9 +117,8 @@ typedef struct sagitta_device_times {
   double prepare_ms;
   double finish_ms;
   uint64_t readback_bytes;
-  /** Queries that were scanned again because a list was too short, and whose rows were all scored. */
+  /** Queries that were scanned again because a list was too short. */
   uint64_t repeated_queries;
-  uint64_t exhaustive_queries;
   /** Bytes of the host's buffers that could not be pinned, so that their copies take longer. */
   uint64_t unpinned_bytes;
   /** Queries that coarse codes have answered, and those that went on with int8 codes after a part. */

@@ -26,15 +26,9 @@ struct tuning {
   uint32_t rows_per_k = 64;
   /** Up to this many queries a slice has few queries. */
   uint32_t few = 128;
-  /** Rows that pass a filter of all queries are packed for so many queries, if at most every so many pass. */
-  uint32_t packing_queries_min = 257;
-  uint32_t packing_share = 4;
-  /** How often undecided queries are scanned again, with longer lists each time, before every row is scored. */
+  /** How often undecided queries are scanned again, with longer lists each time, before they are given up. */
   uint32_t repeats_max = 2;
   uint32_t repeat_growth = 8;
-  /** Exhaustive slices: rows gathered and scored at a time, and rows kept beside k for ties. */
-  uint32_t exhaustive_rows = 32768;
-  uint32_t exhaustive_ties = 4096;
   /**
    * Coarse codes are used for slices of at most this many queries, when at least so many bytes of int8
    * codes would be read and so many rows pass for each of the k best; their lists have this many rows.

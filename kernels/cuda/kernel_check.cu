@@ -11,7 +11,6 @@
 #include "device.h"
 #include "encode.h"
 #include "found.h"
-#include "pack.h"
 #include "scan_kernels.h"
 #include "select.h"
 #if defined(SAGITTA_EMULATE_CUDA)
@@ -25,10 +24,7 @@ void require(sagitta_status status) {
   if (status != SAGITTA_OK) throw failure{status, "check of the kernels: " + last_error()};
 }
 
-/** Which queries have a filter: every third one, or all of them the same, which few rows pass. */
-enum class filters { some, shared };
-
-/** Pseudo-random rows, the same every time, with queries of every metric. */
+/** Pseudo-random rows, the same every time, with queries of every metric, every third of them with a filter. */
 class check_data {
  public:
   /** Whole tiles, and a rest. */
@@ -36,7 +32,7 @@ class check_data {
   static constexpr uint32_t query_count = 300;
   static_assert(query_count <= row_count, "queries are rows");
 
-  explicit check_data(uint32_t of_dimension, filters which = filters::some)
+  explicit check_data(uint32_t of_dimension)
       : dimension(of_dimension),
         values_(size_t{row_count} * dimension),
         codes_(sagitta_codes_bytes(row_count, dimension)),
@@ -45,8 +41,7 @@ class check_data {
     uint32_t state = 1;
     const auto next = [&] { return state = state * 1664525 + 1013904223; };
     for (float& value : values_) value = static_cast<float>(static_cast<int32_t>(next())) * 0x1p-31f;
-    // A quarter of the rows passes a shared filter, so that they are packed.
-    for (uint32_t& word : bitmap_) word = which == filters::shared ? 0x11111111 : next() ^ next() >> 16;
+    for (uint32_t& word : bitmap_) word = next() ^ next() >> 16;
     for (uint32_t row = 0; row < row_count; row++) {
       const std::string id = std::to_string(row);
       id_bytes_.insert(id_bytes_.end(), id.begin(), id.end());
@@ -61,7 +56,7 @@ class check_data {
       query.floor = -unbounded;
       query.metric = static_cast<sagitta_metric>(q % 3);
       query.k = 7;
-      query.first_view = q % 3 == 2 || which == filters::shared ? 1 : 0;
+      query.first_view = q % 3 == 2 ? 1 : 0;
       query.view_count = 1;
       queries_.push_back(query);
     }
@@ -136,7 +131,7 @@ class kernel_checker {
     sagitta_device_block_destroy(resident_);
   }
 
-  /** All kernels but those of coarse codes and of packing. */
+  /** All kernels but those of coarse codes. */
   bool is_right(scan_kind kind) {
     device_.kind = kind;
     // Groups of 8, 16, 32, 64, 128 and 256.
@@ -149,12 +144,6 @@ class kernel_checker {
     if (!agree({100, check_data::query_count}, SAGITTA_METHOD_TILES)) return false;
     device_.tuning.wgmma_group_max = 64;
     return agree({100}, SAGITTA_METHOD_TILES);
-  }
-
-  /** The kernels that pack rows. */
-  bool is_packing_right() {
-    device_.tuning.packing_queries_min = 1;
-    return agree({24, check_data::query_count}, SAGITTA_METHOD_TILES);
   }
 
   /** The kernels of coarse codes, in groups of 8, 16, 32 and 64 queries. */
@@ -203,11 +192,6 @@ bool is_right(sagitta_device& device, scan_kind kind) {
                                                 " of this device do not give the answers of the CPU"};
 }
 
-bool is_packing_right(sagitta_device& device) {
-  const check_data data(136, filters::shared);
-  return kernel_checker(device, data).is_packing_right();
-}
-
 /** With less than a quad, and with a quad and a rest. */
 bool is_coarse_right(sagitta_device& device) {
   for (const uint32_t dimension : {136u, 328u}) {
@@ -223,7 +207,6 @@ void prepare_kernels(sagitta_device& device, bool may_wgmma) {
   check(prepare_scans(device.properties.sharedMemPerBlockOptin, may_wgmma), "scan kernels");
   check(prepare_rescoring(), "rescoring kernels");
   check(preload_encoding(), "encoding kernel");
-  check(preload_packing(), "packing kernels");
   check(prepare_coarse_encoding(device.properties.sharedMemPerBlockOptin), "encoding for coarse codes");
   check(preload_raising(), "kernel of coarse codes");
   check(preload_pruning(), "pruning kernel");
@@ -238,7 +221,7 @@ void prepare_kernels(sagitta_device& device, bool may_wgmma) {
   if (device.kind == scan_kind::wgmma_ring && !is_right(device, scan_kind::wgmma_ring)) {
     refuse("wgmma-ring kernels");
   }
-  if (!is_right(device, scan_kind::mma) || !is_packing_right(device)) refuse("kernels");
+  if (!is_right(device, scan_kind::mma)) refuse("kernels");
   // Searches can do without coarse codes.
   device.has_coarse = true;
   device.has_coarse = is_coarse_right(device);

@@ -15,9 +15,6 @@ namespace {
 /** Queries per slice. More would not be faster: arithmetic is saturated long before. */
 constexpr uint32_t slice_queries_max = 4096;
 
-/** Queries per exhaustive slice: their lists are long. */
-constexpr size_t exhaustive_queries_max = 64;
-
 /** Room beside k for rows that tie with the last one: for all queries of a slice together, and each. */
 constexpr uint32_t ties_of_slice = 1u << 18;
 constexpr uint32_t ties_min = 64;
@@ -113,14 +110,6 @@ scan_shape choose_shape(uint32_t query_count, uint32_t dimension, size_t shared_
     if (bytes <= shared_bytes_max) return {false, group, group / warp_queries, pair_count, 0, bytes};
   }
   return {};
-}
-
-size_t packed_panel_bytes(uint32_t dimension, uint32_t row_count) {
-  return row_count == 0 ? 0 : panel_count(row_count) * panel_bytes(dimension) + panel_slack_bytes;
-}
-
-size_t packed_bytes(uint32_t dimension, uint32_t row_count) {
-  return packed_panel_bytes(dimension, row_count) + size_t{row_count} * sizeof(uint32_t);
 }
 
 size_t bytes_per_query(uint32_t dimension, uint32_t block_count, uint32_t list_capacity,
@@ -240,7 +229,7 @@ std::vector<slice> batch_plan::cut(std::vector<planned_query> sorted) const {
            sorted[end].list_rows == first.list_rows && sorted[end].has_values == first.has_values) {
       end++;
     }
-    at = take(sorted, at, end, false, slices);
+    at = take(sorted, at, end, slices);
   }
   return slices;
 }
@@ -251,7 +240,7 @@ std::vector<slice> batch_plan::cut(std::vector<planned_query> sorted) const {
  * undecided.
  */
 size_t batch_plan::take(const std::vector<planned_query>& from, size_t at, size_t end,
-                        bool is_exhaustive, std::vector<slice>& slices) const {
+                        std::vector<slice>& slices) const {
   // List capacities depend on the number of queries, so each attempt plans the slice anew.
   for (;; end = at + (end - at + 1) / 2) {
     slice made{};
@@ -260,8 +249,7 @@ size_t batch_plan::take(const std::vector<planned_query>& from, size_t at, size_
     for (const planned_query& query : made.queries) {
       made.k_max = std::max(made.k_max, batch_.queries[query.number].k);
     }
-    if (is_exhaustive) complete_exhaustive(made);
-    else complete(made);
+    complete(made);
     // No shape: shared memory has no room for a group, however few queries there are.
     const bool has_shape = made.shape.group != 0;
     const bool has_room = has_shape && fits(made);
@@ -285,43 +273,12 @@ std::vector<slice> batch_plan::repeated_slices(const std::vector<uint32_t>& quer
   return cut(std::move(left));
 }
 
-std::vector<slice> batch_plan::exhaustive_slices(const std::vector<uint32_t>& queries) const {
-  std::vector<slice> slices;
-  std::vector<planned_query> left;
-  for (const uint32_t number : queries) {
-    const planned_query& query = queries_[number];
-    if (query.has_values && !query.is_unsupported) left.push_back(query);
-  }
-  for (size_t at = 0; at < left.size();) {
-    const size_t end = std::min<size_t>(left.size(), at + exhaustive_queries_max);
-    at = take(left, at, end, true, slices);
-  }
-  return slices;
-}
-
-void batch_plan::complete_exhaustive(slice& made) const {
-  const auto count = static_cast<uint32_t>(made.queries.size());
-  const uint64_t all_rows = uint64_t{tile_count_} * tile_rows;
-  const tuning& tuned = device_.tuning;
-  const uint64_t kept = uint64_t{made.k_max} + tuned.exhaustive_ties;
-  made.is_exhaustive = true;
-  made.tiles_at_once = std::max(1u, tuned.exhaustive_rows / tile_rows);
-  made.list_capacity =
-      static_cast<uint32_t>(std::min(kept + uint64_t{made.tiles_at_once} * tile_rows, all_rows));
-  made.found_max = static_cast<uint32_t>(std::min<uint64_t>(made.list_capacity, kept));
-  made.padded_count = count;
-  made.shape.group = std::max(1u, count);
-  made.is_gathered.assign(count, 1);
-}
-
 bool batch_plan::fits(const slice& made) const {
   const size_t each = bytes_per_query(batch_.dimension, batch_.block_count, made.list_capacity,
                                       made.found_max);
   const size_t coarse = made.queries.size() * coarse_bytes_per_query(made.coarse) +
                         made.padded_count * coarse_bytes_per_padded_query(made.coarse);
-  const size_t packed = packed_bytes(batch_.dimension, made.packed_rows);
-  return bitmap_bytes(made) + packed + made.padded_count * each + coarse <=
-         device_.workspace_bytes_max;
+  return bitmap_bytes(made) + made.padded_count * each + coarse <= device_.workspace_bytes_max;
 }
 
 /** Bytes of the different bitmaps of a slice. */
@@ -376,10 +333,7 @@ void batch_plan::complete(slice& made) const {
   }
 
   if (!made.is_scanned) return;
-  made.packed_rows = rows_to_pack(made);
-  const uint32_t scanned_tiles =
-      made.packed_rows > 0 ? ceiling(made.packed_rows, tile_rows) : tile_count_;
-  made.passes = passes_over(scanned_tiles, std::max<uint64_t>(1, dense_rows / tile_rows), growth_max);
+  made.passes = passes_over(tile_count_, std::max<uint64_t>(1, dense_rows / tile_rows), growth_max);
   made.coarse = plan_coarse(made);
   if (made.coarse.is_used() && !fits(made)) made.coarse = {};
 }
@@ -392,23 +346,10 @@ wgmma_use batch_plan::use_of_wgmma() const {
           kind == scan_kind::wgmma_ring ? tuned.ring_stages_max : 0};
 }
 
-bool batch_plan::have_same_views(const sagitta_query& left, const sagitta_query& right) const {
-  if (left.view_count != right.view_count) return false;
-  for (uint32_t i = 0; i < left.view_count; i++) {
-    const sagitta_block_view& one = batch_.views[left.first_view + i];
-    const sagitta_block_view& other = batch_.views[right.first_view + i];
-    if (one.block != other.block || one.rows != other.rows || one.row_count != other.row_count) {
-      return false;
-    }
-  }
-  return true;
-}
-
 bool batch_plan::may_use_coarse(const slice& made, bool is_forced) const {
   const tuning& tuned = device_.tuning;
   // The threshold comes from the passes before the last one.
   if (!device_.has_coarse || !has_coarse_codes(batch_.dimension) || made.passes.size() < 2) return false;
-  if (made.packed_rows > 0) return false;
   if (made.queries.size() > tuned.coarse_queries_max || made.k_max > coarse_k_max) return false;
   for (size_t i = 0; i < made.queries.size(); i++) {
     const planned_query& query = made.queries[i];
@@ -418,29 +359,6 @@ bool batch_plan::may_use_coarse(const slice& made, bool is_forced) const {
     if (is_scanned && query.passing < wanted && !is_forced) return false;
   }
   return true;
-}
-
-/**
- * The rows to pack, if all queries that are scanned search the same few rows, and there are so many
- * queries that products cost more than copying: tiles in which few rows pass are multiplied whole.
- */
-uint32_t batch_plan::rows_to_pack(const slice& made) const {
-  const tuning& tuned = device_.tuning;
-  if (made.queries.size() < tuned.packing_queries_min) return 0;
-  const planned_query* first = nullptr;
-  for (size_t i = 0; i < made.queries.size(); i++) {
-    const planned_query& query = made.queries[i];
-    if (made.is_gathered[i] != 0 || !query.is_scannable) continue;
-    if (first == nullptr) first = &query;
-    if (!have_same_views(batch_.queries[first->number], batch_.queries[query.number])) return 0;
-  }
-  if (first == nullptr) return 0;
-  const uint64_t all_rows = uint64_t{tile_count_} * tile_rows;
-  const bool is_worth_it = first->passing * tuned.packing_share <= all_rows;
-  const bool has_room =
-      packed_bytes(batch_.dimension, static_cast<uint32_t>(first->passing)) <=
-      device_.workspace_bytes_max / 2;
-  return is_worth_it && has_room ? static_cast<uint32_t>(first->passing) : 0;
 }
 
 coarse_plan batch_plan::plan_coarse(const slice& made) const {

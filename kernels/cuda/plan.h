@@ -46,10 +46,7 @@ struct coarse_plan {
   bool is_used() const { return shape.group != 0; }
 };
 
-/**
- * Queries that are searched together. A normal slice scans, or gathers the few rows that pass; an
- * exhaustive one scores every row that passes.
- */
+/** Queries that are searched together: they are scanned, or the few rows that pass are gathered. */
 struct slice {
   std::vector<planned_query> queries;
   /** Whether the rows of each query are gathered. */
@@ -61,11 +58,6 @@ struct slice {
   uint32_t padded_count;
   uint32_t list_capacity;
   uint32_t found_max;
-  bool is_exhaustive;
-  /** Exhaustive slices: tiles gathered and scored before lists are shortened. */
-  uint32_t tiles_at_once;
-  /** Rows that are packed before they are scanned, since all queries search these and no others; or 0. */
-  uint32_t packed_rows;
   /** Whether any query is scanned. */
   bool is_scanned;
   /** Few queries: what counts are launches, not candidates. */
@@ -87,11 +79,6 @@ class batch_plan {
    */
   std::vector<slice> repeated_slices(const std::vector<uint32_t>& queries,
                                      const std::vector<double>& thresholds, uint32_t factor) const;
-  /**
-   * Exhaustive slices for queries that normal slices left undecided, except those whose values are not
-   * on the device.
-   */
-  std::vector<slice> exhaustive_slices(const std::vector<uint32_t>& queries) const;
   const std::vector<planned_query>& queries() const { return queries_; }
   uint32_t tile_count() const { return tile_count_; }
   /** Rows that one view lets pass. */
@@ -102,18 +89,15 @@ class batch_plan {
   void count_passing();
   void describe_queries();
   std::vector<slice> cut(std::vector<planned_query> queries) const;
-  size_t take(const std::vector<planned_query>& from, size_t at, size_t end, bool is_exhaustive,
+  size_t take(const std::vector<planned_query>& from, size_t at, size_t end,
               std::vector<slice>& slices) const;
   void complete(slice& made) const;
   wgmma_use use_of_wgmma() const;
   coarse_plan plan_coarse(const slice& made) const;
   bool may_use_coarse(const slice& made, bool is_forced) const;
-  void complete_exhaustive(slice& made) const;
   bool fits(const slice& made) const;
   size_t bitmap_bytes(const slice& made) const;
   bool is_gathered(const slice& made, const planned_query& query) const;
-  bool have_same_views(const sagitta_query& left, const sagitta_query& right) const;
-  uint32_t rows_to_pack(const slice& made) const;
 
   const sagitta_device& device_;
   const sagitta_batch& batch_;
@@ -131,10 +115,6 @@ class batch_plan {
  * at most `growth_max` times, at least 2, what those before it have seen. As few passes as possible.
  */
 std::vector<scan_pass> passes_over(uint32_t tile_count, uint64_t dense_tiles, uint32_t growth_max);
-
-/** Bytes of device memory for packed rows: their panels and their batch rows. */
-size_t packed_panel_bytes(uint32_t dimension, uint32_t row_count);
-size_t packed_bytes(uint32_t dimension, uint32_t row_count);
 
 /** Bytes of device memory per query of a slice. */
 size_t bytes_per_query(uint32_t dimension, uint32_t block_count, uint32_t list_capacity,

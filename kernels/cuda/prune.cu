@@ -91,11 +91,6 @@ __global__ __launch_bounds__(select_threads_max) void prune(
   const uint32_t kept = shorten(rows, scores, count, [&](uint32_t, const candidate_score& score) {
     return static_cast<double>(score.bounds.upper) >= raised;
   });
-  if (p.batch_rows != nullptr) {
-    for (uint32_t i = threadIdx.x; i < kept; i += blockDim.x) {
-      rows[i].batch_row = p.batch_rows[rows[i].batch_row];
-    }
-  }
   if (threadIdx.x != 0) return;
   lists.counts[number] = kept;
   p.state.thresholds[number] = raised;

@@ -5,7 +5,6 @@
 // [query_count, capacity].
 
 #include "row_score.h"
-#include "row_words.h"
 #include "select.h"
 
 namespace sagitta::cuda {
@@ -13,6 +12,45 @@ namespace {
 
 constexpr uint32_t threads = 256;
 constexpr uint32_t rows_at_once = threads / lanes_per_row;
+constexpr uint32_t words_per_tile = tile_rows / 32;
+
+/** The views of one query: one per block, `stride` apart. */
+struct query_views {
+  const resident_block* blocks;
+  uint32_t block_count;
+  const row_view* views;
+  uint32_t stride;
+
+  /** The rows that the query searches of the batch rows 32·word to 32·word + 31. */
+  __device__ uint32_t rows_of_word(uint32_t word) const {
+    const uint32_t number = block_of(blocks, block_count, word / words_per_tile);
+    const row_view& view = views[size_t{number} * stride];
+    const uint32_t row = word * 32 - blocks[number].first_tile * tile_rows;
+    if (row >= view.row_count) return 0;
+    const uint32_t rows = view.rows == nullptr ? ~0u : view.rows[row / 32];
+    const uint32_t count = view.row_count - row;
+    return count < 32 ? rows & ((1u << count) - 1) : rows;
+  }
+};
+
+/**
+ * Reserves a place for every set bit of the lanes of a warp, with one addition to the counter. Returns the
+ * first place of the lane. All lanes must call it.
+ */
+__device__ uint32_t reserve_places(uint32_t rows, uint32_t* counter) {
+  constexpr uint32_t all = 0xffffffffu;
+  const uint32_t lane = threadIdx.x % 32;
+  const auto own = static_cast<uint32_t>(__popc(rows));
+  uint32_t before = own;
+  for (uint32_t distance = 1; distance < 32; distance *= 2) {
+    const uint32_t other = __shfl_up_sync(all, before, distance);
+    if (lane >= distance) before += other;
+  }
+  const uint32_t total = __shfl_sync(all, before, 31);
+  uint32_t first = 0;
+  if (lane == 0 && total > 0) first = atomicAdd(counter, total);
+  return __shfl_sync(all, first, 0) + before - own;
+}
 
 /** A warp takes 32 bitmap words of 32 rows at a time, one per lane, with one atomic addition for all. */
 __global__ __launch_bounds__(threads) void gather(const __grid_constant__ gather_parameters p) {
@@ -22,10 +60,9 @@ __global__ __launch_bounds__(threads) void gather(const __grid_constant__ gather
   const query_views views = {p.state.blocks, p.state.block_count, p.views + number, p.view_count};
   const candidate_lists& lists = p.state.lists;
   const uint32_t lane = threadIdx.x % 32;
-  const uint32_t end = p.end_tile * words_per_tile;
+  const uint32_t end = p.tile_count * words_per_tile;
   const uint32_t step = gridDim.y * threads;
-  for (uint32_t first = p.first_tile * words_per_tile + blockIdx.y * threads + threadIdx.x - lane;
-       first < end; first += step) {
+  for (uint32_t first = blockIdx.y * threads + threadIdx.x - lane; first < end; first += step) {
     const uint32_t word = first + lane;
     uint32_t rows = word < end ? views.rows_of_word(word) : 0;
     uint32_t at = reserve_places(rows, lists.counts + number);
@@ -72,8 +109,7 @@ __global__ __launch_bounds__(threads, 4) void rescore_lists(
 
 cudaError_t gather_rows(const gather_parameters& parameters, launch_order order) {
   constexpr uint32_t tiles_at_once = threads / (tile_rows / 32);
-  const uint32_t tiles = parameters.end_tile - parameters.first_tile;
-  const uint32_t strips = min((tiles + tiles_at_once - 1) / tiles_at_once, 64u);
+  const uint32_t strips = min((parameters.tile_count + tiles_at_once - 1) / tiles_at_once, 64u);
   return launch(gather, dim3(parameters.state.query_count, max(strips, 1u)), threads, 0, order,
                 parameters);
 }

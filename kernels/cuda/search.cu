@@ -102,7 +102,7 @@ batch_found find_rows(sagitta_device& device, const sagitta_batch& batch,
       const planned_query& planned = one.queries[i];
       const query_outcome& outcome = search.outcome(i);
       const bool is_searched = one.is_gathered[i] != 0 || planned.is_scannable;
-      if (!one.is_exhaustive && is_searched && one.is_gathered[i] == 0) {
+      if (is_searched && one.is_gathered[i] == 0) {
         double& threshold = thresholds[planned.number];
         threshold = std::max(threshold, outcome.threshold);
       }
@@ -112,7 +112,7 @@ batch_found find_rows(sagitta_device& device, const sagitta_batch& batch,
       if (outcome.is_undecided != 0 || !is_searched) continue;
       pending_rows& hits = pending[planned.number];
       hits.rows = rows_of(plan, search, i);
-      hits.rescored_count = one.is_exhaustive ? planned.passing : outcome.rescored_count;
+      hits.rescored_count = outcome.rescored_count;
       hits.is_decided = true;
     }
     times.finish_ms += milliseconds_since(started);
@@ -133,10 +133,6 @@ batch_found find_rows(sagitta_device& device, const sagitta_batch& batch,
       times.repeated_queries += one.queries.size();
       run(one);
     }
-  }
-  for (const slice& one : plan.exhaustive_slices(undecided())) {
-    times.exhaustive_queries += one.queries.size();
-    run(one);
   }
   batch_found found = assemble(plan, pending);
   times.finish_ms += milliseconds_since(started);

@@ -108,45 +108,13 @@ __global__ __launch_bounds__(select_threads_max) void select_rows(
   if (total > p.found_max) outcome.is_undecided = 1;
 }
 
-__global__ __launch_bounds__(select_threads_max) void keep_best_rows(
-    const __grid_constant__ batch_state state) {
-  await_earlier_kernels();
-  const uint32_t number = blockIdx.x;
-  const device_query& query = state.queries[number];
-  const candidate_lists& lists = state.lists;
-  query_outcome& outcome = state.outcomes[number];
-  const uint32_t count = lists.counts[number];
-  __syncthreads();
-  if (count > lists.capacity && threadIdx.x == 0) outcome.is_undecided = 1;
-  if (count > lists.capacity || outcome.is_undecided != 0) return;
-  candidate* const rows = lists.rows + size_t{number} * lists.capacity;
-  candidate_score* const scores = lists.scores + size_t{number} * lists.capacity;
-  uint32_t eligible = 0;
-  for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
-    if (is_eligible(query, scores[i].score)) eligible++;
-  }
-  eligible = sum_before(eligible).total;
-  const double least = kth_score(query, scores, count, eligible);
-  const uint32_t kept = shorten(rows, scores, count, [&](uint32_t, const candidate_score& score) {
-    return !is_out(query, least, score.score);
-  });
-  if (threadIdx.x == 0) lists.counts[number] = kept;
-}
-
 }  // namespace
-
-cudaError_t keep_best(const batch_state& state, launch_order order) {
-  return launch(keep_best_rows, dim3(state.query_count), select_threads(state.query_count), 0, order, state);
-}
 
 cudaError_t select_found(const select_parameters& parameters, launch_order order) {
   const uint32_t list_count = parameters.state.query_count;
   return launch(select_rows, dim3(list_count), select_threads(list_count), 0, order, parameters);
 }
 
-cudaError_t preload_selection() {
-  const cudaError_t error = preload(keep_best_rows);
-  return error == cudaSuccess ? preload(select_rows) : error;
-}
+cudaError_t preload_selection() { return preload(select_rows); }
 
 }  // namespace sagitta::cuda

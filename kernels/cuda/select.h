@@ -27,8 +27,6 @@ struct prune_parameters {
   /** After the dense pass, the number of list entries it wrote; 0 after other passes. */
   uint32_t dense_count;
   run_condition condition;
-  /** After the last pass over packed rows (pack.h): their batch rows. Null otherwise. */
-  const uint32_t* batch_rows;
 };
 
 /**
@@ -43,9 +41,8 @@ struct gather_parameters {
   /** [block_count, view_count] */
   const row_view* views;
   uint32_t view_count;
-  /** The tiles to gather: first_tile .. end_tile. */
-  uint32_t first_tile;
-  uint32_t end_tile;
+  /** Of all blocks. */
+  uint32_t tile_count;
 };
 
 /** Adds the rows of gathered queries to their lists. */
@@ -72,12 +69,6 @@ cudaError_t prepare_rescoring();
 /** Load the other kernels; once per device. */
 cudaError_t preload_pruning();
 cudaError_t preload_selection();
-
-/**
- * Shortens lists of scored rows to the k best and the rows that tie with the last of them or with the
- * query's position, to make room for more rows.
- */
-cudaError_t keep_best(const batch_state& state, launch_order order);
 
 struct select_parameters {
   batch_state state;

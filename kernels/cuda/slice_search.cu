@@ -1,7 +1,5 @@
 #include "slice_search.h"
 
-#include "pack.h"
-
 #include <algorithm>
 #include <cstring>
 
@@ -68,8 +66,7 @@ void slice_search::lay_out() {
   layout_builder all;
   layout_.vectors = all.take(size_t{count_} * batch_.dimension * sizeof(float));
   layout_.queries = all.take(queries * sizeof(device_query));
-  // The last one is that of packed rows.
-  layout_.blocks = all.take((block_count_ + 1) * sizeof(resident_block));
+  layout_.blocks = all.take(block_count_ * sizeof(resident_block));
   layout_.groups = all.take(size_t{group_count_} * block_count_ * sizeof(group_view));
   layout_.views = all.take(block_count_ * queries * sizeof(row_view));
   layout_.bitmaps = all.take(bitmap_bytes_);
@@ -81,9 +78,6 @@ void slice_search::lay_out() {
     layout_.signs = all.take(batch_.dimension);
   }
   layout_.input_end = all.used();
-  layout_.packed_panels = all.take(packed_panel_bytes(batch_.dimension, slice_.packed_rows));
-  layout_.packed_rows = all.take(slice_.packed_rows * sizeof(uint32_t));
-  layout_.packed_count = all.take(sizeof(uint32_t));
   layout_.packed = all.take(queries * slice_.shape.padded_dimension());
   layout_.offsets = all.take(queries * sizeof(int32_t));
   layout_.weights = all.take(queries * sizeof(scan_weights));
@@ -138,8 +132,6 @@ void slice_search::write_input() {
   }
   auto* const blocks = reinterpret_cast<resident_block*>(input + layout_.blocks);
   std::copy_n(plan_.blocks().data(), block_count_, blocks);
-  blocks[block_count_] = {at<uint8_t>(layout_.packed_panels), nullptr, 0,
-                          std::max(1u, panel_count(slice_.packed_rows))};
   for (const auto& [rows, known] : bitmaps_) {
     std::memcpy(input + layout_.bitmaps + known.offset, rows, known.words * sizeof(uint32_t));
   }
@@ -182,10 +174,6 @@ void slice_search::write_views(uint8_t* input) {
 void slice_search::write_groups(const row_view* views, uint32_t group_size,
                                 group_view* groups) const {
   const uint32_t group_count = slice_.padded_count / group_size;
-  if (slice_.packed_rows > 0) {
-    std::fill_n(groups, group_count, group_view{nullptr, slice_.packed_rows, 0});
-    return;
-  }
   for (uint32_t g = 0; g < group_count; g++) {
     for (uint32_t b = 0; b < block_count_; b++) {
       const row_view* const first =
@@ -237,8 +225,8 @@ candidate_lists slice_search::coarse_lists() const {
 scan_parameters slice_search::scan_of(const scan_pass& pass, bool is_dense) const {
   const scan_shape& shape = slice_.shape;
   scan_parameters parameters{};
-  parameters.blocks = at<resident_block>(layout_.blocks) + scanned_block();
-  parameters.block_count = scanned_block_count();
+  parameters.blocks = at<resident_block>(layout_.blocks);
+  parameters.block_count = block_count_;
   parameters.panel_stride = static_cast<uint32_t>(panel_bytes(batch_.dimension));
   parameters.packed = at<uint8_t>(layout_.packed);
   parameters.pair_count = shape.pair_count;
@@ -256,35 +244,15 @@ scan_parameters slice_search::scan_of(const scan_pass& pass, bool is_dense) cons
   return parameters;
 }
 
-void slice_search::pack() {
-  pack_parameters packing{};
-  uint32_t shared = 0;
-  while (slice_.is_gathered[shared] != 0 || !slice_.queries[shared].is_scannable) shared++;
-  packing.views = {at<resident_block>(layout_.blocks), block_count_,
-                   at<row_view>(layout_.views) + shared, slice_.padded_count};
-  packing.tile_count = plan_.tile_count();
-  packing.panel_stride = static_cast<uint32_t>(panel_bytes(batch_.dimension));
-  packing.row_count = slice_.packed_rows;
-  packing.counter = at<uint32_t>(layout_.packed_count);
-  packing.batch_rows = at<uint32_t>(layout_.packed_rows);
-  packing.panels = at<uint8_t>(layout_.packed_panels);
-  check(cudaMemsetAsync(packing.counter, 0, sizeof(uint32_t), device_.searching), "clearing");
-  check(pack_rows(packing, device_.launches()), "packing");
-}
-
 /** Scans int8 codes and prunes the lists. */
-void slice_search::launch_pass(const scan_pass& pass, bool is_dense, bool is_last,
-                               const run_condition& condition) {
+void slice_search::launch_pass(const scan_pass& pass, bool is_dense, const run_condition& condition) {
   scan_parameters parameters = scan_of(pass, is_dense);
   parameters.condition = condition;
   check(scan(device_, slice_.shape, parameters), "scan");
   prune_parameters pruning{};
   pruning.state = state();
-  pruning.state.blocks += scanned_block();
-  pruning.state.block_count = scanned_block_count();
   pruning.dense_count = is_dense ? pass.tile_count * tile_rows : 0;
   pruning.condition = condition;
-  if (is_last && slice_.packed_rows > 0) pruning.batch_rows = at<uint32_t>(layout_.packed_rows);
   check(prune_lists(pruning, device_.launches()), "prune");
 }
 
@@ -302,7 +270,7 @@ void slice_search::launch_coarse() {
   raise(false, {});
   if (coarse.rest.tile_count > 0) scan_coarsely(coarse.rest, if_few);
   raise(true, if_few);
-  launch_pass(slice_.passes.back(), false, true, if_many);
+  launch_pass(slice_.passes.back(), false, if_many);
 }
 
 void slice_search::encode_coarsely() {
@@ -375,28 +343,13 @@ void slice_search::start() {
   check(encode_queries(encoding, device_.launches()), "encoding");
 }
 
-void slice_search::gather(uint32_t first_tile, uint32_t end_tile) {
+void slice_search::gather() {
   gather_parameters gathering{};
   gathering.state = state();
   gathering.views = at<row_view>(layout_.views);
   gathering.view_count = slice_.padded_count;
-  gathering.first_tile = first_tile;
-  gathering.end_tile = end_tile;
+  gathering.tile_count = plan_.tile_count();
   check(gather_rows(gathering, device_.launches()), "gathering");
-}
-
-/** Gathers and scores as many tiles at a time as the lists have room for, and keeps the best rows. */
-void slice_search::score_all_rows() {
-  const uint32_t tile_count = plan_.tile_count();
-  for (uint32_t from = 0; from < tile_count; from += slice_.tiles_at_once) {
-    gather(from, std::min(tile_count, from + slice_.tiles_at_once));
-    check(rescore({state(), at<float>(layout_.vectors)}, slice_.list_capacity, device_.launches()),
-          "rescoring");
-    check(keep_best(state(), device_.launches()), "keeping the best");
-    // This may take long: whoever watches the device must see that it goes on.
-    device_.searching.synchronize("scoring all rows");
-    device_.note_progress();
-  }
 }
 
 /** Rows per query in the first readback: lists have room for many ties, which hardly any query has. */
@@ -423,24 +376,19 @@ void slice_search::launch_all() {
                         cudaMemcpyHostToDevice, stream),
         "queries");
   mark(phase::uploaded);
-  if (slice_.packed_rows > 0) pack();
   start();
   for (size_t i = 0; i < slice_.passes.size(); i++) {
     const scan_pass& pass = slice_.passes[i];
     const bool is_last = i + 1 == slice_.passes.size();
     if (is_last && slice_.coarse.is_used()) launch_coarse();
-    else launch_pass(pass, i == 0, is_last, {});
+    else launch_pass(pass, i == 0, {});
   }
   mark(phase::scanned);
-  if (slice_.is_exhaustive) {
-    score_all_rows();
-  } else {
-    if (has_gathered_) gather(0, plan_.tile_count());
-    // Scanned rows have been pruned to some hundred, to some thousand by coarse codes.
-    const uint32_t scanned = slice_.coarse.is_used() ? 2048 : 512;
-    const uint32_t expected = has_gathered_ ? slice_.list_capacity : scanned;
-    check(rescore({state(), at<float>(layout_.vectors)}, expected, device_.launches()), "rescoring");
-  }
+  if (has_gathered_) gather();
+  // Scanned rows have been pruned to some hundred, to some thousand by coarse codes.
+  const uint32_t scanned = slice_.coarse.is_used() ? 2048 : 512;
+  const uint32_t expected = has_gathered_ ? slice_.list_capacity : scanned;
+  check(rescore({state(), at<float>(layout_.vectors)}, expected, device_.launches()), "rescoring");
   mark(phase::rescored);
   check(select_found({state(), at<found_row>(layout_.found), slice_.found_max}, device_.launches()),
         "selecting");

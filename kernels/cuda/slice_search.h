@@ -26,7 +26,6 @@ class slice_search {
   /** Byte offsets in the workspace; the input comes first. */
   struct layout {
     size_t vectors, queries, blocks, groups, views, bitmaps, input_end;
-    size_t packed_panels, packed_rows, packed_count;
     size_t packed, offsets, weights, thresholds, counts, rows, scores;
     /** With coarse codes: the input, and the rest. */
     size_t coarse_blocks, coarse_groups, signs;
@@ -56,21 +55,14 @@ class slice_search {
    */
   void mark(phase at);
   void add_times(sagitta_device_times& times) const;
-  void gather(uint32_t first_tile, uint32_t end_tile);
-  void score_all_rows();
-  /** Copies the rows that all queries search. */
-  void pack();
+  void gather();
   scan_parameters scan_of(const scan_pass& pass, bool is_dense) const;
-  void launch_pass(const scan_pass& pass, bool is_dense, bool is_last,
-                   const run_condition& condition);
+  void launch_pass(const scan_pass& pass, bool is_dense, const run_condition& condition);
   void launch_coarse();
   void encode_coarsely();
   void scan_coarsely(const scan_pass& pass, const run_condition& condition);
   void raise(bool is_last, const run_condition& condition);
   batch_state state() const;
-  /** The blocks that scans read, in the input and on the device: those of the batch, or packed rows. */
-  uint32_t scanned_block() const { return slice_.packed_rows > 0 ? block_count_ : 0; }
-  uint32_t scanned_block_count() const { return slice_.packed_rows > 0 ? 1 : block_count_; }
   candidate_lists lists() const;
   candidate_lists coarse_lists() const;
 
@@ -88,7 +80,6 @@ class slice_search {
   uint32_t count_;
   uint32_t block_count_;
   uint32_t group_count_;
-  bool is_mixed_ = false;
   layout layout_{};
   struct bitmap {
     size_t offset;

@@ -286,7 +286,6 @@ Napi::Object times_of(Napi::Env env, const sagitta_device_answer* answer) {
   columns.Set("prepareMs", times.prepare_ms);
   columns.Set("finishMs", times.finish_ms);
   columns.Set("repeatedQueryCount", static_cast<double>(times.repeated_queries));
-  columns.Set("exhaustiveQueryCount", static_cast<double>(times.exhaustive_queries));
   columns.Set("coarseQueryCount", static_cast<double>(times.coarse_queries));
   columns.Set("coarseAbandonedQueryCount", static_cast<double>(times.coarse_abandoned_queries));
   columns.Set("readbackBytes", static_cast<double>(times.readback_bytes));

@@ -143,11 +143,6 @@ function gaugesOf(engine: CudaEngine): EngineGauge[] {
       'repeatedQueryCount',
       'Queries that a GPU scanned again, because many rows are close together.',
     ),
-    gauge(
-      'exhaustive_queries',
-      'exhaustiveQueryCount',
-      'Queries of which a GPU scored every row in float64, the last resort.',
-    ),
     gauge('coarse_queries', 'coarseQueryCount', 'Queries that a GPU answered by coarse codes.'),
     gauge(
       'coarse_abandoned_queries',

@@ -259,28 +259,27 @@ void searcher::print(const batch_case& what, const sagitta::cuda::device_peaks& 
   const double of_copy = code_bytes / ms * 1e3 / peaks.copy_bytes_per_second;
   const double of_matrix = 2 * code_bytes * what.queries / ms * 1e3 / best;
   const unsigned long long repeated = times.repeated_queries;
-  const unsigned long long exhaustive = times.exhaustive_queries;
   if (options_.as_json) {
     std::printf(
         "{\"scan\":\"%s\",\"data\":\"%s\",\"seed\":%llu,\"rows\":%u,\"dimension\":%u,\"queries\":%u,\"k\":%u,\"filter_percent\":%g,"
         "\"device_ms_p50\":%.4f,\"wall_ms_p50\":%.4f,\"scan_ms\":%.4f,\"rescore_ms\":%.4f,"
         "\"select_ms\":%.4f,\"upload_ms\":%.4f,\"prepare_ms\":%.4f,\"finish_ms\":%.4f,"
         "\"queries_per_s\":%.1f,\"share_of_copy\":%.4f,\"share_of_int8\":%.4f,"
-        "\"rescored_per_query\":%.1f,\"repeated\":%llu,\"exhaustive\":%llu,\"undecided\":%u,\"exact\":true}\n",
+        "\"rescored_per_query\":%.1f,\"repeated\":%llu,\"undecided\":%u,\"exact\":true}\n",
         options_.kernels == nullptr ? "best" : options_.kernels, data_.name.c_str(),
         static_cast<unsigned long long>(data_.seed), data_.row_count, data_.dimension, what.queries,
         what.k, what.filter, ms, median(wall_ms),
         times.scan_ms, times.rescore_ms, times.select_ms, times.upload_ms, times.prepare_ms,
         times.finish_ms, what.queries / median(wall_ms) * 1e3, of_copy, of_matrix, rescored,
-        repeated, exhaustive, undecided);
+        repeated, undecided);
   } else {
     std::printf(
         "%s, %u × %u, %4u queries, k %3u, %5.4g %% pass: %9.3f ms (wall %9.3f), scan %.3f, rescore %.3f, "
         "select %.3f; %5.1f %% of copy, %5.1f %% of int8; %.1f rescored per query, %llu scanned again, "
-        "%llu scored in full, %u undecided, exact\n",
+        "%u undecided, exact\n",
         data_.name.c_str(), data_.row_count, data_.dimension, what.queries, what.k, what.filter, ms, median(wall_ms),
         times.scan_ms, times.rescore_ms, times.select_ms, 100 * of_copy, 100 * of_matrix, rescored,
-        repeated, exhaustive, undecided);
+        repeated, undecided);
   }
   std::fflush(stdout);
 }

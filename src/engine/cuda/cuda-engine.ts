@@ -58,8 +58,6 @@ export interface CudaStats {
   readonly undecidedQueryCount: number;
   /** Queries that a device scanned again, because a list of candidates was too short. */
   readonly repeatedQueryCount: number;
-  /** Queries of which a device scored every row, because that did not help. */
-  readonly exhaustiveQueryCount: number;
   /** Queries that a device answered by coarse codes. */
   readonly coarseQueryCount: number;
   /** Queries for which a device tried coarse codes, which would have excluded too few rows. */
@@ -149,7 +147,6 @@ class DevicesEngine implements CudaEngine {
   #fallbackQueryCount = 0;
   #undecidedQueryCount = 0;
   #repeatedQueryCount = 0;
-  #exhaustiveQueryCount = 0;
   #coarseQueryCount = 0;
   #coarseAbandonedQueryCount = 0;
   #isClosed = false;
@@ -205,8 +202,7 @@ class DevicesEngine implements CudaEngine {
     const fallbackQueryCount = this.#fallbackQueryCount;
     const undecidedQueryCount = this.#undecidedQueryCount;
     const repeatedQueryCount = this.#repeatedQueryCount;
-    const exhaustiveQueryCount = this.#exhaustiveQueryCount;
-    const hard = { undecidedQueryCount, repeatedQueryCount, exhaustiveQueryCount };
+    const hard = { undecidedQueryCount, repeatedQueryCount };
     const coarse = {
       coarseQueryCount: this.#coarseQueryCount,
       coarseAbandonedQueryCount: this.#coarseAbandonedQueryCount,
@@ -287,7 +283,6 @@ class DevicesEngine implements CudaEngine {
         ? await device.search(batch, residents, abandoned)
         : null;
       this.#repeatedQueryCount += answer?.times.repeatedQueryCount ?? 0;
-      this.#exhaustiveQueryCount += answer?.times.exhaustiveQueryCount ?? 0;
       this.#coarseQueryCount += answer?.times.coarseQueryCount ?? 0;
       this.#coarseAbandonedQueryCount += answer?.times.coarseAbandonedQueryCount ?? 0;
       for (const [i, index] of slice.entries()) {

@@ -31,9 +31,8 @@ interface DeviceTimes {
   readonly prepareMs: number;
   readonly finishMs: number;
   readonly readbackBytes: number;
-  /** Queries that were scanned again with longer lists, and whose rows were all scored. */
+  /** Queries that were scanned again with longer lists. */
   readonly repeatedQueryCount: number;
-  readonly exhaustiveQueryCount: number;
   /** Bytes of the host's buffers that could not be pinned, so that their copies take longer. */
   readonly unpinnedBytes: number;
   /** Queries that coarse codes have answered, and those that went on with int8 codes after a part. */

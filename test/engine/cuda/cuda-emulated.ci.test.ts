@@ -83,7 +83,6 @@ function testChoice(): void {
       sagitta_device_fallback_queries_total: 0,
       sagitta_device_undecided_queries_total: 0,
       sagitta_device_repeated_queries_total: 0,
-      sagitta_device_exhaustive_queries_total: 0,
       sagitta_device_coarse_queries_total: 0,
       sagitta_device_coarse_abandoned_queries_total: 0,
       sagitta_device_losses_total: 0,

@@ -209,7 +209,7 @@ describe('the cuda engine when a device fails', () => {
     assert.equal(fallback.queryCount, 1);
     const { fallbackQueryCount, undecidedQueryCount, ...stats } = engine.stats();
     assert.deepEqual([fallbackQueryCount, undecidedQueryCount], [1, 1]);
-    assert.deepEqual([stats.repeatedQueryCount, stats.exhaustiveQueryCount], [1, 1]);
+    assert.equal(stats.repeatedQueryCount, 1);
     assert.deepEqual([stats.coarseQueryCount, stats.coarseAbandonedQueryCount], [0, 1]);
   });
 

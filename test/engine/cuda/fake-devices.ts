@@ -264,7 +264,6 @@ function searchFake(
       finishMs: 0,
       readbackBytes: 0,
       repeatedQueryCount: isUndecided ? 1 : 0,
-      exhaustiveQueryCount: isUndecided ? 1 : 0,
       unpinnedBytes: 0,
       coarseQueryCount: isUndecided ? 0 : 1,
       coarseAbandonedQueryCount: isUndecided ? 1 : 0,
