@@ -80,7 +80,7 @@ void upload(sagitta_device& device, uint8_t* to, size_t byte_count, size_t unit,
   const size_t chunk_max = std::max<size_t>(1, staging_bytes / unit) * unit;
   for (size_t done = 0; done < byte_count;) {
     const size_t chunk = std::min(chunk_max, byte_count - done);
-    const uint32_t buffer = device.next_staging++ % 2;
+    const uint64_t buffer = device.upload_count++ % 2;
     // Wait until the buffer's previous contents have been copied.
     check(cudaEventSynchronize(device.staged[buffer]), "upload");
     fill(device.staging[buffer].data(), done, chunk);
@@ -248,7 +248,7 @@ void extend_block(sagitta_device_block& block, const new_rows& rows, uint32_t to
   if (has_coarse(block.dimension, block.has_values)) {
     upload_panels(block.coarse, rows.coarse, coarse_panel_bytes(block.dimension));
   }
-  block.uploaded.record(device.uploading);
+  block.last_upload = device.upload_count;
   block.row_count = to;
 }
 
@@ -328,7 +328,6 @@ sagitta_status sagitta_device_block_create(sagitta_device* device, uint32_t dime
     auto block = std::make_unique<sagitta_device_block>();
     block->device = device;
     block->dimension = dimension;
-    block->uploaded.open();
     sagitta_device_block* const at = block.get();
     device->blocks.emplace(at, std::move(block));
     *created = at;

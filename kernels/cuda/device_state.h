@@ -91,8 +91,8 @@ struct sagitta_device_block {
   sagitta::cuda::device_memory values;
   /** Comes and goes with the values, which rows need that coarse codes leave. */
   sagitta::cuda::device_memory coarse;
-  /** Recorded after its last upload. */
-  sagitta::cuda::event uploaded;
+  /** The `upload_count` of its device after its last upload. */
+  uint64_t last_upload = 0;
 };
 
 struct sagitta_device {
@@ -115,10 +115,12 @@ struct sagitta_device {
   /** Thread blocks that run at once, by scan kernel and bytes of dynamic shared memory. */
   std::map<std::pair<uintptr_t, size_t>, uint32_t> resident_blocks;
 
-  /** Uploads alternate between these. */
+  /** Uploads, each of a part of a block, alternate between these; an event says that the last one is over. */
   sagitta::cuda::pinned_memory staging[2];
   sagitta::cuda::event staged[2];
-  uint32_t next_staging = 0;
+  uint64_t upload_count = 0;
+  /** Searches come after so many uploads. */
+  uint64_t awaited_uploads = 0;
 
   /** Told after each part of a long call; null for nobody. */
   std::function<void()> on_progress;

@@ -46,12 +46,19 @@ batch_found assemble(const batch_plan& plan, const std::vector<pending_rows>& pe
   return found;
 }
 
-/** Makes the search stream wait for uploads under way. */
+/**
+ * Makes the search stream wait for uploads of the blocks that are under way: for the last one, since uploads
+ * follow each other, and once, since searches do.
+ */
 void wait_for_uploads(sagitta_device& device, const sagitta_batch& batch,
                       sagitta_device_block* const* residents) {
-  for (uint32_t b = 0; b < batch.block_count; b++) {
-    check(cudaStreamWaitEvent(device.searching, residents[b]->uploaded, 0), "waiting for rows");
-  }
+  uint64_t last = 0;
+  for (uint32_t b = 0; b < batch.block_count; b++) last = std::max(last, residents[b]->last_upload);
+  // An upload is over before another one uses its buffer.
+  const bool is_over = last + 2 <= device.upload_count;
+  if (last <= device.awaited_uploads || is_over) return;
+  check(cudaStreamWaitEvent(device.searching, device.staged[(last - 1) % 2], 0), "waiting for rows");
+  device.awaited_uploads = last;
 }
 
 /**
