@@ -81,6 +81,15 @@ class check_data {
   std::vector<sagitta_query> queries_;
 };
 
+/** The emulation checks the first batch of each kernel only: all would take a minute whenever a device is opened. */
+bool is_whole_check() {
+#if defined(SAGITTA_EMULATE_CUDA)
+  return emulation::current_settings().has_whole_check;
+#else
+  return true;
+#endif
+}
+
 bool is_same(const sagitta_hits& left, const sagitta_hits& right) {
   return left.count == right.count && std::equal(left.rows, left.rows + left.count, right.rows) &&
          std::equal(left.scores, left.scores + left.count, right.scores);
@@ -138,7 +147,7 @@ class kernel_checker {
     if (kind == scan_kind::mma) {
       return agree({1, 12, 24, 50, 100, check_data::query_count}, SAGITTA_METHOD_TILES);
     }
-    if (kind == scan_kind::wgmma_ring) return is_ring_right();
+    if (kind == scan_kind::wgmma_ring) return agree({50, 100, check_data::query_count}, SAGITTA_METHOD_TILES);
     // Groups of 128, 256 and 64, of which the last are otherwise chosen only for dimensions that leave
     // no room for more. Smaller batches use mma in any case.
     if (!agree({100, check_data::query_count}, SAGITTA_METHOD_TILES)) return false;
@@ -149,24 +158,19 @@ class kernel_checker {
   /** The kernels of coarse codes, in groups of 8, 16, 32 and 64 queries. */
   bool is_coarse_right() { return agree({1, 12, 24, 50}, SAGITTA_METHOD_COARSE); }
 
- private:
   /**
-   * Groups of 64, 128 and 256. In one block with the shortest rings, stages are used again and again, as
-   * in a search of many rows.
+   * The same as a search of many rows does it: each thread block takes one tile after another, and rings are
+   * as short as they can be, so that registers and stages are loaded again and again.
    */
-  bool is_ring_right() {
-    if (!agree({50, 100, check_data::query_count}, SAGITTA_METHOD_TILES)) return false;
-    device_.tuning.ring_stages_max = ring_stages_min;
+  bool is_right_in_one_block(scan_kind kind) {
     device_.tuning.scan_blocks_max = 1;
-    return agree({50, 100, check_data::query_count}, SAGITTA_METHOD_TILES);
+    device_.tuning.ring_stages_max = ring_stages_min;
+    return is_right(kind);
   }
 
+ private:
   bool agree(std::initializer_list<uint32_t> query_counts, sagitta_method method) {
-    const uint32_t* end = query_counts.end();
-#if defined(SAGITTA_EMULATE_CUDA)
-    // All of them take most of a minute there, each time that a device is opened.
-    if (!emulation::current_settings().has_whole_check) end = query_counts.begin() + 1;
-#endif
+    const uint32_t* const end = is_whole_check() ? query_counts.end() : query_counts.begin() + 1;
     return std::all_of(query_counts.begin(), end, [&](uint32_t count) {
       return agrees(device_, data_.batch(count, method), resident_, truth_);
     });
@@ -180,10 +184,11 @@ class kernel_checker {
   sagitta_search* truth_ = nullptr;
 };
 
-/** With dimensions of whole chunks, pairs of steps and tiles, and a rest of each. */
+/** With dimensions of several whole chunks, pairs of steps and tiles, and a rest of each. */
 bool is_right(sagitta_device& device, scan_kind kind) {
-  const check_data data(136);
-  return kernel_checker(device, data).is_right(kind);
+  const check_data data(400);
+  if (is_whole_check() && !kernel_checker(device, data).is_right(kind)) return false;
+  return kernel_checker(device, data).is_right_in_one_block(kind);
 }
 
 /** Of kernels without which the device cannot be used as it was asked to be. */
