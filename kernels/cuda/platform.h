@@ -84,11 +84,19 @@ using emulation::launch;
 
 #endif
 
-/** Loads the kernel's code now, so that no launch has to, for which the memory may be missing later. */
+/**
+ * Loads the kernel's code now, so that no launch has to, for which the memory may be missing later. Shared
+ * memory gets as much of a multiprocessor's memory as it can have, for every kernel of a search: one that
+ * needed another share would have to wait until the multiprocessor is empty, and could not start early.
+ */
 template <class P>
 cudaError_t preload(void (*kernel)(P)) {
+  const auto* const function = reinterpret_cast<const void*>(kernel);
   cudaFuncAttributes attributes;
-  return cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel));
+  const cudaError_t error = cudaFuncGetAttributes(&attributes, function);
+  if (error != cudaSuccess) return error;
+  return cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
+                              cudaSharedmemCarveoutMaxShared);
 }
 
 }  // namespace sagitta::cuda

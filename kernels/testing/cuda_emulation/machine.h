@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -41,6 +42,8 @@ int blocks_per_multiprocessor(int threads, size_t shared_bytes);
 struct CUstream_st {
   sagitta::cuda::emulation::device* owner;
   std::deque<sagitta::cuda::emulation::operation> waiting;
+  /** The preferred carve-out of the last kernel launched. */
+  std::optional<int> carveout = std::nullopt;
 };
 
 struct CUevent_st {
@@ -61,6 +64,8 @@ struct device {
   bool is_lost = false;
   /** The limit of kernels that were allowed more than 48 KiB. */
   std::map<const void*, size_t> shared_bytes_max;
+  /** The preferred carve-outs of kernels that do not leave them to the driver. */
+  std::map<const void*, int> carveouts;
 };
 
 struct allocation {

@@ -143,6 +143,19 @@ static cudaError_t strike_launch(call& here, device& device) {
   }
 }
 
+/** A multiprocessor changes the share of shared memory only when it is empty: nothing can start early. */
+static void require_same_carveout(const grid_launch& launch, const device& device,
+                                  CUstream_st& stream) {
+  const auto preferred = device.carveouts.find(launch.kernel);
+  const int carveout = preferred == device.carveouts.end() ? int{cudaSharedmemCarveoutDefault}
+                                                           : preferred->second;
+  if (launch.is_early && carveout != stream.carveout.value_or(carveout)) {
+    fail("%s prefers a carve-out of %d, the kernel before it %d: it could not be launched early",
+         name_of(launch).c_str(), carveout, *stream.carveout);
+  }
+  stream.carveout = carveout;
+}
+
 cudaError_t put_launch(grid_launch launch, cudaStream_t stream) {
   call here(stream);
   if (here.error() != cudaSuccess) return here.error();
@@ -163,6 +176,7 @@ cudaError_t put_launch(grid_launch launch, cudaStream_t stream) {
     const cudaError_t error = strike_launch(here, device);
     return error == cudaSuccess ? error : here.fails(error);
   }
+  require_same_carveout(launch, device, *here.stream());
   here.put({[launch = std::move(launch)] { run_grid(launch); }});
   return cudaSuccess;
 }
@@ -349,6 +363,13 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
 cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute, int value) {
   const call here;
   if (here.error() != cudaSuccess) return here.error();
+  if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout) {
+    if (value < cudaSharedmemCarveoutDefault || value > cudaSharedmemCarveoutMaxShared) {
+      return here.fails(cudaErrorInvalidValue);
+    }
+    here.device()->carveouts[kernel] = value;
+    return cudaSuccess;
+  }
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
       static_cast<size_t>(value) > shared_bytes_optin) {
     return here.fails(cudaErrorInvalidValue);

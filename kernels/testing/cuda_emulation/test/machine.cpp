@@ -151,6 +151,10 @@ void test_launch_errors() {
   require(cudaFuncSetAttribute(add_one, limit, 228 << 10) == cudaErrorInvalidValue, "too much");
   require_success(cudaFuncSetAttribute(add_one, limit, 100 << 10), "cudaFuncSetAttribute");
   require_success(launch(add_one, dim3(1), 32, 100 << 10, nullptr, nothing), "launch");
+  const auto carveout = cudaFuncAttributePreferredSharedMemoryCarveout;
+  require(cudaFuncSetAttribute(add_one, carveout, 101) == cudaErrorInvalidValue, "too large a share");
+  require_success(cudaFuncSetAttribute(add_one, carveout, cudaSharedmemCarveoutMaxShared),
+                  "cudaFuncSetAttribute");
 }
 
 void test_devices() {

@@ -170,11 +170,12 @@ __global__ void wait_late(mistake p) {
   if (which == 2) p.values[0] = 1;
   if (which > 0) await_earlier_kernels();
 }
+__global__ void begin(mistake) {}
 
 }  // namespace
 
 std::string last_words(void (*kernel)(mistake), const emulation::settings& wanted,
-                       size_t shared_bytes, bool is_early) {
+                       size_t shared_bytes, launch_kind kind) {
   int ends[2];
   require(pipe(ends) == 0, "a pipe");
   fflush(stdout);
@@ -186,6 +187,12 @@ std::string last_words(void (*kernel)(mistake), const emulation::settings& wante
     uint32_t* values = nullptr;
     require_success(cudaMalloc(&values, 1024), "cudaMalloc");
     require_success(cudaMemsetAsync(values, 0, 1024), "cudaMemsetAsync");
+    const bool is_early = kind != launch_kind::ordinary;
+    if (is_early) {
+      require_success(preload(begin), "preload");
+      require_success(launch(begin, dim3(1), 32, 0, nullptr, mistake{values}), "launch");
+    }
+    if (kind == launch_kind::early) require_success(preload(kernel), "preload");
     require_success(launch(kernel, dim3(2), 128, shared_bytes, {nullptr, is_early}, mistake{values}),
                     "launch");
     cudaDeviceSynchronize();
@@ -203,11 +210,11 @@ std::string last_words(void (*kernel)(mistake), const emulation::settings& wante
   return status == 0 ? "nothing was found\n" + said : said;
 }
 
-void expect(void (*kernel)(mistake), const char* words, size_t shared_bytes, bool is_early) {
+void expect(void (*kernel)(mistake), const char* words, size_t shared_bytes, launch_kind kind) {
   for (uint64_t seed = 1; seed < 4; seed++) {
     emulation::settings wanted;
     wanted.seed = seed;
-    const std::string said = last_words(kernel, wanted, shared_bytes, is_early);
+    const std::string said = last_words(kernel, wanted, shared_bytes, kind);
     if (said.find(words) != std::string::npos &&
         said.find("SAGITTA_TEST_EMULATION_SEED=" + std::to_string(seed)) != std::string::npos) {
       continue;
@@ -233,10 +240,12 @@ void test_mistakes() {
   expect(misuse_wgmma<6>, "without fence_async_shared before the barrier");
   expect(misuse_wgmma<7>, "without a barrier after fence_async_shared");
   test_copy_mistakes();
-  expect(wait_late<0>, "comes to its end", usual_shared_bytes, true);
-  expect(wait_late<1>, "comes to __syncthreads", usual_shared_bytes, true);
+  expect(wait_late<0>, "comes to its end", usual_shared_bytes, launch_kind::early);
+  expect(wait_late<1>, "comes to __syncthreads", usual_shared_bytes, launch_kind::early);
+  expect(wait_late<3>, "prefers a carve-out of -1, the kernel before it 100", usual_shared_bytes,
+         launch_kind::early_unprepared);
 #if defined(__SANITIZE_ADDRESS__)
-  expect(wait_late<2>, "AddressSanitizer: use-after-poison", usual_shared_bytes, true);
+  expect(wait_late<2>, "AddressSanitizer: use-after-poison", usual_shared_bytes, launch_kind::early);
   expect(write_beyond_shared, "AddressSanitizer: use-after-poison", 256);
   expect(write_beyond_global, "AddressSanitizer: heap-buffer-overflow");
 #else

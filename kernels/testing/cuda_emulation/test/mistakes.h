@@ -15,15 +15,19 @@ struct mistake {
 
 inline constexpr size_t usual_shared_bytes = 8192;
 
+/** An early launch follows a kernel that was preloaded, as the kernel itself is unless it is unprepared. */
+enum class launch_kind { ordinary, early, early_unprepared };
+
 /**
- * Runs two blocks of 128 threads in a process, launched early if told so. Returns what it wrote; "nothing was
- * found" is in front if it ended normally.
+ * Runs two blocks of 128 threads in a process. Returns what it wrote; "nothing was found" is in front if it
+ * ended normally.
  */
 std::string last_words(void (*kernel)(mistake), const sagitta::cuda::emulation::settings& wanted,
-                       size_t shared_bytes = usual_shared_bytes, bool is_early = false);
+                       size_t shared_bytes = usual_shared_bytes,
+                       launch_kind kind = launch_kind::ordinary);
 
 /** Requires these words and the seed in the last words, for several seeds. */
 void expect(void (*kernel)(mistake), const char* words, size_t shared_bytes = usual_shared_bytes,
-            bool is_early = false);
+            launch_kind kind = launch_kind::ordinary);
 
 }  // namespace platform_test
