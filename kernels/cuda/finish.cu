@@ -16,15 +16,12 @@ namespace {
 class hit_builder {
  public:
   explicit hit_builder(const sagitta_batch& batch)
-      : batch_(batch), order_{batch.blocks, batch.views}, view_of_(batch.block_count) {}
+      : batch_(batch), order_{batch.blocks, batch.views}, view_of_(batch.block_count, batch.view_count) {}
 
   /** Hits, best first, valid until the next call. */
   const std::vector<scored_row>& build(const sagitta_query& query, const row_found* found,
                                        uint32_t count) {
-    for (uint32_t& view : view_of_) view = batch_.view_count;
-    for (uint32_t view = query.first_view; view < query.first_view + query.view_count; view++) {
-      view_of_[batch_.views[view].block] = view;
-    }
+    find_views(query);
     rows_.clear();
     for (uint32_t i = 0; i < count; i++) add(query, found[i]);
     const auto is_better = [&](const scored_row& left, const scored_row& right) {
@@ -38,6 +35,17 @@ class hit_builder {
   }
 
  private:
+  /** Neighbouring queries often have the same views. */
+  void find_views(const sagitta_query& query) {
+    if (query.first_view == first_view_ && query.view_count == view_count_) return;
+    first_view_ = query.first_view;
+    view_count_ = query.view_count;
+    std::fill(view_of_.begin(), view_of_.end(), batch_.view_count);
+    for (uint32_t view = first_view_; view < first_view_ + view_count_; view++) {
+      view_of_[batch_.views[view].block] = view;
+    }
+  }
+
   void add(const sagitta_query& query, const row_found& found) {
     const uint32_t view = found.block < batch_.block_count ? view_of_[found.block] : batch_.view_count;
     if (view == batch_.view_count || found.row >= batch_.views[view].row_count) {
@@ -75,6 +83,8 @@ class hit_builder {
   row_order order_;
   /** The current query's view of each block; the number of views for blocks that it does not search. */
   std::vector<uint32_t> view_of_;
+  uint32_t first_view_ = 0;
+  uint32_t view_count_ = 0;
   std::vector<scored_row> rows_;
   std::vector<double> widened_;
   const float* widened_of_ = nullptr;

@@ -5,7 +5,6 @@
 #include <tuple>
 #include <unordered_set>
 
-#include "../search/passing.h"
 #include "../target.h"
 #include "code_ring.h"
 
@@ -112,9 +111,8 @@ scan_shape choose_shape(uint32_t query_count, uint32_t dimension, size_t shared_
   return {};
 }
 
-size_t bytes_per_query(uint32_t dimension, uint32_t block_count, uint32_t list_capacity,
-                       uint32_t found_max) {
-  return size_t{dimension} * (sizeof(float) + 2) + size_t{block_count} * sizeof(row_view) +
+size_t bytes_per_query(uint32_t dimension, uint32_t list_capacity, uint32_t found_max) {
+  return size_t{dimension} * (sizeof(float) + 2) +
          size_t{list_capacity} * (sizeof(candidate) + sizeof(candidate_score)) +
          size_t{found_max} * sizeof(found_row) + sizeof(device_query) + sizeof(scan_weights) + 256;
 }
@@ -145,9 +143,8 @@ size_t coarse_bytes_per_padded_query(const coarse_plan& plan) {
 
 batch_plan::batch_plan(const sagitta_device& device, const sagitta_batch& batch,
                        sagitta_device_block* const* residents)
-    : device_(device), batch_(batch), residents_(residents) {
+    : device_(device), batch_(batch), residents_(residents), scopes_(batch) {
   lay_out_blocks();
-  count_passing();
   describe_queries();
   std::vector<planned_query> searched;
   for (const planned_query& query : queries_) {
@@ -171,17 +168,17 @@ void batch_plan::lay_out_blocks() {
   }
 }
 
-void batch_plan::count_passing() {
-  passing_counter counter(selected_target());
-  for (uint32_t view = 0; view < batch_.view_count; view++) {
-    passing_.push_back(counter.count(batch_.views[view]));
-  }
-}
-
 void batch_plan::describe_queries() {
   const target& functions = selected_target();
   std::vector<double> widened(batch_.dimension);
-  std::vector<uint32_t> last_query(batch_.block_count, ~0u);
+  // Of each scope.
+  std::vector<uint8_t> has_values;
+  for (const scope& one : scopes_.all()) {
+    const sagitta_block_view* const views = batch_.views + one.first_view;
+    has_values.push_back(std::all_of(views, views + one.view_count, [&](const sagitta_block_view& view) {
+      return blocks_[view.block].values != nullptr;
+    }));
+  }
   for (uint32_t q = 0; q < batch_.query_count; q++) {
     const sagitta_query& from = batch_.queries[q];
     planned_query query{};
@@ -191,18 +188,12 @@ void batch_plan::describe_queries() {
     functions.products(widened.data(), batch_.dimension, &from.vector, 1, &product, &query.square);
     const double length = std::sqrt(query.square);
     query.is_scannable = length >= length_min && length <= length_max;
-    query.has_values = true;
+    query.scope = scopes_.number_of(q);
+    query.passing = scopes_.all()[query.scope].passing;
+    query.has_values = has_values[query.scope] != 0;
     query.threshold = -unbounded;
     // Batch rows are 32-bit numbers.
-    query.is_unsupported = tile_count_ > no_row / tile_rows;
-    for (uint32_t view = from.first_view; view < from.first_view + from.view_count; view++) {
-      query.passing += passing_[view];
-      const uint32_t block = batch_.views[view].block;
-      // A batch row cannot say which of two views of a block it belongs to.
-      if (last_query[block] == q) query.is_unsupported = true;
-      last_query[block] = q;
-      if (blocks_[block].values == nullptr) query.has_values = false;
-    }
+    query.is_unsupported = scopes_.all()[query.scope].is_ambiguous || tile_count_ > no_row / tile_rows;
     const tuning& tuned = device_.tuning;
     const uint64_t wanted = tuned.spare_rows + uint64_t{tuned.rows_per_k} * from.k;
     query.list_rows = power_of_two_from(std::min<uint64_t>(wanted, 1u << 30));
@@ -214,10 +205,7 @@ void batch_plan::describe_queries() {
 std::vector<slice> batch_plan::cut(std::vector<planned_query> sorted) const {
   std::vector<slice> slices;
   const auto key = [&](const planned_query& query) {
-    const sagitta_query& from = batch_.queries[query.number];
-    const sagitta_block_view& first = batch_.views[from.first_view];
-    return std::tuple(query.list_rows, query.has_values, first.block,
-                      reinterpret_cast<uintptr_t>(first.rows), query.number);
+    return std::tuple(query.list_rows, query.has_values, query.scope, query.number);
   };
   std::sort(sorted.begin(), sorted.end(), [&](const planned_query& left, const planned_query& right) {
     return key(left) < key(right);
@@ -248,6 +236,8 @@ size_t batch_plan::take(const std::vector<planned_query>& from, size_t at, size_
                         from.begin() + static_cast<ptrdiff_t>(end));
     for (const planned_query& query : made.queries) {
       made.k_max = std::max(made.k_max, batch_.queries[query.number].k);
+      // Queries with equal scopes are neighbours.
+      if (made.scopes.empty() || made.scopes.back() != query.scope) made.scopes.push_back(query.scope);
     }
     complete(made);
     // No shape: shared memory has no room for a group, however few queries there are.
@@ -274,19 +264,21 @@ std::vector<slice> batch_plan::repeated_slices(const std::vector<uint32_t>& quer
 }
 
 bool batch_plan::fits(const slice& made) const {
-  const size_t each = bytes_per_query(batch_.dimension, batch_.block_count, made.list_capacity,
-                                      made.found_max);
+  const size_t each = bytes_per_query(batch_.dimension, made.list_capacity, made.found_max);
   const size_t coarse = made.queries.size() * coarse_bytes_per_query(made.coarse) +
                         made.padded_count * coarse_bytes_per_padded_query(made.coarse);
-  return bitmap_bytes(made) + made.padded_count * each + coarse <= device_.workspace_bytes_max;
+  return scope_bytes(made) + made.padded_count * each + coarse <= device_.workspace_bytes_max;
 }
 
-/** Bytes of the different bitmaps of a slice. */
-size_t batch_plan::bitmap_bytes(const slice& made) const {
+/** Bytes of the views of the scopes and groups of a slice, and of their bitmaps. */
+size_t batch_plan::scope_bytes(const slice& made) const {
   std::unordered_set<const uint32_t*> seen;
-  size_t bytes = 0;
-  for (const planned_query& query : made.queries) {
-    const sagitta_query& from = batch_.queries[query.number];
+  size_t groups = made.padded_count / made.shape.group;
+  if (made.coarse.is_used()) groups += made.padded_count / made.coarse.shape.group;
+  size_t bytes = batch_.block_count *
+                 ((made.scopes.size() + 1) * sizeof(row_view) + groups * sizeof(group_view));
+  for (const uint32_t number : made.scopes) {
+    const scope& from = scopes_.all()[number];
     for (uint32_t view = from.first_view; view < from.first_view + from.view_count; view++) {
       const sagitta_block_view& searched = batch_.views[view];
       if (searched.rows == nullptr || !seen.insert(searched.rows).second) continue;
@@ -398,11 +390,7 @@ coarse_plan batch_plan::plan_coarse(const slice& made) const {
 bool batch_plan::is_gathered(const slice& made, const planned_query& query) const {
   if (!query.has_values || query.passing > made.list_capacity) return false;
   if (!query.is_scannable) return true;
-  double scanned_rows = 0;
-  const sagitta_query& from = batch_.queries[query.number];
-  for (uint32_t view = from.first_view; view < from.first_view + from.view_count; view++) {
-    scanned_rows += batch_.views[view].row_count;
-  }
+  const auto scanned_rows = static_cast<double>(scopes_.all()[query.scope].row_count);
   const double sharing = std::min(static_cast<double>(made.queries.size()), sharing_max);
   return static_cast<double>(query.passing) * gathered_byte_cost < scanned_rows / sharing;
 }

@@ -7,6 +7,7 @@
 #include "coarse.h"
 #include "device_state.h"
 #include "scan.h"
+#include "scopes.h"
 #include "select.h"
 
 namespace sagitta::cuda {
@@ -15,7 +16,8 @@ namespace sagitta::cuda {
 struct planned_query {
   /** Its index in the batch. */
   uint32_t number;
-  /** Rows that its views let pass. */
+  /** What it searches: a number of batch_scopes, and the rows that pass. */
+  uint32_t scope;
   uint64_t passing;
   double square;
   bool is_scannable;
@@ -49,6 +51,8 @@ struct coarse_plan {
 /** Queries that are searched together: they are scanned, or the few rows that pass are gathered. */
 struct slice {
   std::vector<planned_query> queries;
+  /** The different scopes of its queries. */
+  std::vector<uint32_t> scopes;
   /** Whether the rows of each query are gathered. */
   std::vector<uint8_t> is_gathered;
   scan_shape shape;
@@ -81,12 +85,10 @@ class batch_plan {
                                      const std::vector<double>& thresholds, uint32_t factor) const;
   const std::vector<planned_query>& queries() const { return queries_; }
   uint32_t tile_count() const { return tile_count_; }
-  /** Rows that one view lets pass. */
-  uint32_t passing(uint32_t view) const { return passing_[view]; }
+  const batch_scopes& scopes() const { return scopes_; }
 
  private:
   void lay_out_blocks();
-  void count_passing();
   void describe_queries();
   std::vector<slice> cut(std::vector<planned_query> queries) const;
   size_t take(const std::vector<planned_query>& from, size_t at, size_t end,
@@ -96,15 +98,15 @@ class batch_plan {
   coarse_plan plan_coarse(const slice& made) const;
   bool may_use_coarse(const slice& made, bool is_forced) const;
   bool fits(const slice& made) const;
-  size_t bitmap_bytes(const slice& made) const;
+  size_t scope_bytes(const slice& made) const;
   bool is_gathered(const slice& made, const planned_query& query) const;
 
   const sagitta_device& device_;
   const sagitta_batch& batch_;
   sagitta_device_block* const* residents_;
+  batch_scopes scopes_;
   std::vector<resident_block> blocks_;
   std::vector<resident_block> coarse_blocks_;
-  std::vector<uint32_t> passing_;
   std::vector<planned_query> queries_;
   std::vector<slice> slices_;
   uint32_t tile_count_ = 0;
@@ -117,8 +119,7 @@ class batch_plan {
 std::vector<scan_pass> passes_over(uint32_t tile_count, uint64_t dense_tiles, uint32_t growth_max);
 
 /** Bytes of device memory per query of a slice. */
-size_t bytes_per_query(uint32_t dimension, uint32_t block_count, uint32_t list_capacity,
-                       uint32_t found_max);
+size_t bytes_per_query(uint32_t dimension, uint32_t list_capacity, uint32_t found_max);
 
 /** Those that coarse codes add, per query, and per query with those that fill the groups. */
 size_t coarse_bytes_per_query(const coarse_plan& plan);

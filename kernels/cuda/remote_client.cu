@@ -203,16 +203,20 @@ void remote_device::destroy(const remote_block& block) {
 std::unique_ptr<sagitta_device_answer> remote_device::search(const sagitta_batch& batch,
                                                              const remote_block* const* residents) {
   if (!is_valid(batch)) reject();
+  // Rows of the views before each one: the rows that a query searches are a difference.
+  std::vector<double> rows_before = {0};
+  for (uint32_t v = 0; v < batch.view_count; v++) {
+    const sagitta_block_view& view = batch.views[v];
+    rows_before.push_back(rows_before.back() + view.row_count);
+    if (view.row_count == 0) continue;
+    if (view.row_count > residents[view.block]->row_count) reject();
+    if (!residents[view.block]->has_values && batch.blocks[view.block].values == nullptr) reject();
+  }
   double products = 0;
   for (uint32_t q = 0; q < batch.query_count; q++) {
     const sagitta_query& query = batch.queries[q];
-    for (uint32_t v = query.first_view; v < query.first_view + query.view_count; v++) {
-      const sagitta_block_view& view = batch.views[v];
-      products += static_cast<double>(view.row_count) * batch.dimension;
-      if (view.row_count == 0) continue;
-      if (view.row_count > residents[view.block]->row_count) reject();
-      if (!residents[view.block]->has_values && batch.blocks[view.block].values == nullptr) reject();
-    }
+    const double rows = rows_before[query.first_view + query.view_count] - rows_before[query.first_view];
+    products += rows * batch.dimension;
   }
   const batch_layout layout(batch);
   channel_.require(layout.head.byte_count);

@@ -14,17 +14,16 @@ constexpr uint32_t threads = 256;
 constexpr uint32_t rows_at_once = threads / lanes_per_row;
 constexpr uint32_t words_per_tile = tile_rows / 32;
 
-/** The views of one query: one per block, `stride` apart. */
+/** The views of one query: one per block. */
 struct query_views {
   const resident_block* blocks;
   uint32_t block_count;
   const row_view* views;
-  uint32_t stride;
 
   /** The rows that the query searches of the batch rows 32·word to 32·word + 31. */
   __device__ uint32_t rows_of_word(uint32_t word) const {
     const uint32_t number = block_of(blocks, block_count, word / words_per_tile);
-    const row_view& view = views[size_t{number} * stride];
+    const row_view& view = views[number];
     const uint32_t row = word * 32 - blocks[number].first_tile * tile_rows;
     if (row >= view.row_count) return 0;
     const uint32_t rows = view.rows == nullptr ? ~0u : view.rows[row / 32];
@@ -57,7 +56,9 @@ __global__ __launch_bounds__(threads) void gather(const __grid_constant__ gather
   await_earlier_kernels();
   const uint32_t number = blockIdx.x;
   if (!p.state.queries[number].is_gathered) return;
-  const query_views views = {p.state.blocks, p.state.block_count, p.views + number, p.view_count};
+  const uint32_t block_count = p.state.block_count;
+  const query_views views = {p.state.blocks, block_count,
+                             p.scopes + size_t{p.scope_of[number]} * block_count};
   const candidate_lists& lists = p.state.lists;
   const uint32_t lane = threadIdx.x % 32;
   const uint32_t end = p.tile_count * words_per_tile;

@@ -102,8 +102,9 @@ struct scan_parameters {
   const scan_weights* weights;
   /** [group_count, block_count] */
   const group_view* groups;
-  /** [block_count, query_count]; read for mixed groups only. */
-  const row_view* views;
+  /** What each query searches, read for mixed groups only: [scope_count, block_count] and [query_count]. */
+  const row_view* scopes;
+  const uint32_t* scope_of;
   /** A multiple of the group size. */
   uint32_t query_count;
   scan_pass pass;

@@ -38,9 +38,9 @@ cudaError_t prune_lists(const prune_parameters& parameters, launch_order order);
 
 struct gather_parameters {
   batch_state state;
-  /** [block_count, view_count] */
-  const row_view* views;
-  uint32_t view_count;
+  /** [scope_count, block_count] and [query_count] */
+  const row_view* scopes;
+  const uint32_t* scope_of;
   /** Of all blocks. */
   uint32_t tile_count;
 };

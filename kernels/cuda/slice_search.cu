@@ -45,8 +45,8 @@ slice_search::slice_search(sagitta_device& device, const sagitta_batch& batch,
 }
 
 void slice_search::collect_bitmaps() {
-  for (const planned_query& query : slice_.queries) {
-    const sagitta_query& from = batch_.queries[query.number];
+  for (const uint32_t number : slice_.scopes) {
+    const scope& from = plan_.scopes().all()[number];
     for (uint32_t p = from.first_view; p < from.first_view + from.view_count; p++) {
       const sagitta_block_view& view = batch_.views[p];
       if (view.rows == nullptr || view.row_count == 0) continue;
@@ -68,8 +68,9 @@ void slice_search::lay_out() {
   layout_.queries = all.take(queries * sizeof(device_query));
   layout_.blocks = all.take(block_count_ * sizeof(resident_block));
   layout_.groups = all.take(size_t{group_count_} * block_count_ * sizeof(group_view));
-  layout_.views = all.take(block_count_ * queries * sizeof(row_view));
-  layout_.bitmaps = all.take(bitmap_bytes_);
+  layout_.scope_of = all.take(queries * sizeof(uint32_t));
+  // The last one has no rows.
+  layout_.scopes = all.take((slice_.scopes.size() + 1) * block_count_ * sizeof(row_view));
   const coarse_plan& coarse = slice_.coarse;
   if (coarse.is_used()) {
     const size_t coarse_groups = queries / coarse.shape.group;
@@ -111,7 +112,7 @@ const uint32_t* slice_search::resident_bitmap(const uint32_t* rows) const {
 
 void slice_search::write_input() {
   uint8_t* const input = device_.input.data();
-  std::memset(input + layout_.queries, 0, layout_.views - layout_.queries);
+  std::memset(input + layout_.queries, 0, layout_.bitmaps - layout_.queries);
   auto* const vectors = reinterpret_cast<float*>(input + layout_.vectors);
   auto* const queries = reinterpret_cast<device_query*>(input + layout_.queries);
   for (uint32_t q = 0; q < count_; q++) {
@@ -135,14 +136,14 @@ void slice_search::write_input() {
   for (const auto& [rows, known] : bitmaps_) {
     std::memcpy(input + layout_.bitmaps + known.offset, rows, known.words * sizeof(uint32_t));
   }
-  write_views(input);
+  write_scopes(input);
   if (slice_.coarse.is_used()) write_coarse(input);
 }
 
 void slice_search::write_coarse(uint8_t* input) {
   std::copy_n(plan_.coarse_blocks().data(), block_count_,
               reinterpret_cast<resident_block*>(input + layout_.coarse_blocks));
-  write_groups(reinterpret_cast<const row_view*>(input + layout_.views), slice_.coarse.shape.group,
+  write_groups(input, slice_.coarse.shape.group,
                reinterpret_cast<group_view*>(input + layout_.coarse_groups));
   if (device_.rotation.dimension != batch_.dimension) {
     device_.rotation = create_rotation(batch_.dimension);
@@ -154,44 +155,46 @@ void slice_search::write_coarse(uint8_t* input) {
   }
 }
 
-void slice_search::write_views(uint8_t* input) {
-  auto* const views = reinterpret_cast<row_view*>(input + layout_.views);
-  std::fill_n(views, size_t{block_count_} * slice_.padded_count, row_view{nullptr, 0});
-  for (uint32_t q = 0; q < count_; q++) {
-    const planned_query& planned = slice_.queries[q];
-    const sagitta_query& from = batch_.queries[planned.number];
+void slice_search::write_scopes(uint8_t* input) {
+  auto* const scopes = reinterpret_cast<row_view*>(input + layout_.scopes);
+  for (uint32_t s = 0; s < slice_.scopes.size(); s++) {
+    const scope& from = plan_.scopes().all()[slice_.scopes[s]];
     for (uint32_t p = from.first_view; p < from.first_view + from.view_count; p++) {
       const sagitta_block_view& view = batch_.views[p];
-      if (plan_.passing(p) == 0) continue;
-      views[size_t{view.block} * slice_.padded_count + q] = {resident_bitmap(view.rows),
-                                                             view.row_count};
+      if (plan_.scopes().passing(p) == 0) continue;
+      scopes[size_t{s} * block_count_ + view.block] = {resident_bitmap(view.rows), view.row_count};
     }
   }
-  write_groups(views, slice_.shape.group,
-               reinterpret_cast<group_view*>(input + layout_.groups));
+  auto* const scope_of = reinterpret_cast<uint32_t*>(input + layout_.scope_of);
+  uint32_t current = 0;
+  for (uint32_t q = 0; q < slice_.padded_count; q++) {
+    if (q < count_ && slice_.queries[q].scope != slice_.scopes[current]) current++;
+    scope_of[q] = q < count_ ? current : static_cast<uint32_t>(slice_.scopes.size());
+  }
+  write_groups(input, slice_.shape.group, reinterpret_cast<group_view*>(input + layout_.groups));
 }
 
-void slice_search::write_groups(const row_view* views, uint32_t group_size,
-                                group_view* groups) const {
-  const uint32_t group_count = slice_.padded_count / group_size;
-  for (uint32_t g = 0; g < group_count; g++) {
+/** Only queries that are scanned count: the others have no codes, so that they match no row. */
+void slice_search::write_groups(const uint8_t* input, uint32_t group_size, group_view* groups) const {
+  const auto* const scopes = reinterpret_cast<const row_view*>(input + layout_.scopes);
+  const auto* const scope_of = reinterpret_cast<const uint32_t*>(input + layout_.scope_of);
+  std::vector<const row_view*> searched;
+  for (uint32_t first = 0; first < slice_.padded_count; first += group_size) {
+    searched.clear();
+    for (uint32_t q = first; q < std::min(first + group_size, count_); q++) {
+      if (slice_.is_gathered[q] != 0 || !slice_.queries[q].is_scannable) continue;
+      const row_view* const its = scopes + size_t{scope_of[q]} * block_count_;
+      if (searched.empty() || searched.back() != its) searched.push_back(its);
+    }
     for (uint32_t b = 0; b < block_count_; b++) {
-      const row_view* const first =
-          views + size_t{b} * slice_.padded_count + size_t{g} * group_size;
-      // Only scanned queries count: the others have no codes and match no row.
-      group_view& group = groups[size_t{g} * block_count_ + b];
-      group = {};
-      const row_view* common = nullptr;
-      for (uint32_t i = 0; i < group_size; i++) {
-        const uint32_t q = g * group_size + i;
-        if (q >= count_ || slice_.is_gathered[q] != 0 || !slice_.queries[q].is_scannable) continue;
-        group.row_count = std::max(group.row_count, first[i].row_count);
-        if (common == nullptr) common = first + i;
-        const bool is_same =
-            first[i].rows == common->rows && first[i].row_count == common->row_count;
-        if (!is_same) group.is_mixed = 1;
+      group_view group{};
+      for (const row_view* const views : searched) {
+        const row_view& common = searched.front()[b];
+        group.rows = common.rows;
+        group.row_count = std::max(group.row_count, views[b].row_count);
+        if (views[b].rows != common.rows || views[b].row_count != common.row_count) group.is_mixed = 1;
       }
-      if (common != nullptr) group.rows = common->rows;
+      groups[size_t{first / group_size} * block_count_ + b] = group;
     }
   }
 }
@@ -236,7 +239,8 @@ scan_parameters slice_search::scan_of(const scan_pass& pass, bool is_dense) cons
   parameters.offsets = at<int32_t>(layout_.offsets);
   parameters.weights = at<scan_weights>(layout_.weights);
   parameters.groups = at<group_view>(layout_.groups);
-  parameters.views = at<row_view>(layout_.views);
+  parameters.scopes = at<row_view>(layout_.scopes);
+  parameters.scope_of = at<uint32_t>(layout_.scope_of);
   parameters.query_count = slice_.padded_count;
   parameters.pass = pass;
   parameters.is_dense = is_dense;
@@ -346,8 +350,8 @@ void slice_search::start() {
 void slice_search::gather() {
   gather_parameters gathering{};
   gathering.state = state();
-  gathering.views = at<row_view>(layout_.views);
-  gathering.view_count = slice_.padded_count;
+  gathering.scopes = at<row_view>(layout_.scopes);
+  gathering.scope_of = at<uint32_t>(layout_.scope_of);
   gathering.tile_count = plan_.tile_count();
   check(gather_rows(gathering, device_.launches()), "gathering");
 }

@@ -25,7 +25,7 @@ class slice_search {
  private:
   /** Byte offsets in the workspace; the input comes first. */
   struct layout {
-    size_t vectors, queries, blocks, groups, views, bitmaps, input_end;
+    size_t vectors, queries, blocks, groups, scope_of, scopes, bitmaps, input_end;
     size_t packed, offsets, weights, thresholds, counts, rows, scores;
     /** With coarse codes: the input, and the rest. */
     size_t coarse_blocks, coarse_groups, signs;
@@ -38,8 +38,8 @@ class slice_search {
   void collect_bitmaps();
   void lay_out();
   void write_input();
-  void write_views(uint8_t* input);
-  void write_groups(const row_view* views, uint32_t group_size, group_view* groups) const;
+  void write_scopes(uint8_t* input);
+  void write_groups(const uint8_t* input, uint32_t group_size, group_view* groups) const;
   void write_coarse(uint8_t* input);
   uint32_t ranks_at_once() const;
   /** Bytes of the outcomes and of `ranks` rows per query. */
@@ -56,7 +56,7 @@ class slice_search {
   void mark(phase at);
   void add_times(sagitta_device_times& times) const;
   void gather();
-  scan_parameters scan_of(const scan_pass& pass, bool is_dense) const;
+  scan_parameters scan_of(const scan_pass& pass, bool is_dense);
   void launch_pass(const scan_pass& pass, bool is_dense, const run_condition& condition);
   void launch_coarse();
   void encode_coarsely();

@@ -42,7 +42,7 @@ struct resident_block {
   uint32_t panel_count;
 };
 
-/** The rows of one block that one query searches. */
+/** The rows of one block that the queries of a scope search (scopes.h). */
 struct row_view {
   /** A bitmap; null for all rows. */
   const uint32_t* rows;
@@ -54,7 +54,7 @@ struct group_view {
   const uint32_t* rows;
   /** The largest row count of the group's views. */
   uint32_t row_count;
-  /** Not 0: the queries search different rows, and each query's own view counts. */
+  /** Not 0: the queries search different rows, and the view of each query's scope counts. */
   uint32_t is_mixed;
 };
 

@@ -236,10 +236,11 @@ __device__ inline bool open_tile(tile_context& context, uint32_t index, uint32_t
     return context.wanted != 0;
   }
   if (first_row >= group.row_count) return false;
-  const row_view* const views = p.views + size_t{number} * p.query_count + context.first_query;
+  const uint32_t* const scope_of = p.scope_of + context.first_query;
   unsigned long long wanted = 0;
   for (uint32_t i = lane; i < warp_queries; i += 32) {
-    const uint64_t mask = mask_of(views[i].rows, views[i].row_count, first_row);
+    const row_view& view = p.scopes[size_t{scope_of[i]} * p.block_count + number];
+    const uint64_t mask = mask_of(view.rows, view.row_count, first_row);
     for (uint32_t m = 0; m < context.panel_count; m++) {
       context.masks[i * context.panel_count + m] =
           static_cast<uint16_t>(mask >> ((context.first_panel + m) * panel_rows));

@@ -91,8 +91,8 @@ std::vector<sagitta_block_view> read_views(const Napi::Object& batch) {
 
 /**
  * Columns, one value a query: `vectors` [n, dimension], `metrics`, `ks`, `floors`, `afterScores`,
- * `viewOffsets` [n + 1], and ids of positions as `afterOffsets` [n + 1] into `afterIds`, where no
- * bytes mean no position.
+ * `viewRanges` [n, 2] of first views and numbers of views, and ids of positions as `afterOffsets` [n + 1]
+ * into `afterIds`, where no bytes mean no position.
  */
 std::vector<sagitta_query> read_queries(const Napi::Object& batch, uint32_t dimension) {
   const Napi::Env env = batch.Env();
@@ -103,20 +103,19 @@ std::vector<sagitta_query> read_queries(const Napi::Object& batch, uint32_t dime
   const auto after_scores = array_of<Napi::Float64Array>(batch, "afterScores");
   const auto after_offsets = array_of<Napi::Uint32Array>(batch, "afterOffsets");
   const auto after_ids = array_of<Napi::Uint8Array>(batch, "afterIds");
-  const auto view_offsets = array_of<Napi::Uint32Array>(batch, "viewOffsets");
+  const auto view_ranges = array_of<Napi::Uint32Array>(batch, "viewRanges");
   const size_t count = ks.ElementLength();
   require(env, vectors.ElementLength() == count * dimension, "queries: vectors are not [query count, dimension]");
   require(env,
           metrics.ElementLength() == count && floors.ElementLength() == count &&
               after_scores.ElementLength() == count &&
-              after_offsets.ElementLength() == count + 1 && view_offsets.ElementLength() == count + 1,
+              after_offsets.ElementLength() == count + 1 && view_ranges.ElementLength() == 2 * count,
           "queries: columns have different lengths");
   std::vector<sagitta_query> queries(count);
   for (size_t i = 0; i < count; i++) {
     sagitta_query& query = queries[i];
     const uint32_t* const id = after_offsets.Data() + i;
     require(env, id[0] <= id[1] && id[1] <= after_ids.ElementLength(), "queries: ids of positions are out of bounds");
-    require(env, view_offsets.Data()[i] <= view_offsets.Data()[i + 1], "queries: view offsets decrease");
     require(env, metrics.Data()[i] <= SAGITTA_EUCLIDEAN, "queries: unknown metric");
     query.vector = vectors.Data() + i * dimension;
     query.metric = static_cast<sagitta_metric>(metrics.Data()[i]);
@@ -125,8 +124,8 @@ std::vector<sagitta_query> read_queries(const Napi::Object& batch, uint32_t dime
     query.after_score = after_scores.Data()[i];
     query.after_id = id[0] == id[1] ? nullptr : after_ids.Data() + id[0];
     query.after_id_bytes = id[1] - id[0];
-    query.first_view = view_offsets.Data()[i];
-    query.view_count = view_offsets.Data()[i + 1] - query.first_view;
+    query.first_view = view_ranges.Data()[2 * i];
+    query.view_count = view_ranges.Data()[2 * i + 1];
   }
   return queries;
 }

@@ -293,6 +293,48 @@ void test_gathering(sagitta_device* device, random_source& random) {
 }
 
 /**
+ * Queries with equal views share a scope, wherever their views are, and neither their order nor queries with
+ * other views between them change their answers.
+ */
+void test_scopes(sagitta_device* device, random_source& random) {
+  const rows first(random, kind::clustered, 700, 40);
+  const rows second(random, kind::random, 300, 40);
+  const resident on_device[] = {{device, first, true, true}, {device, second, true, true}};
+  test_batch batch;
+  batch.add_block(first);
+  batch.add_block(second);
+  for (const uint32_t row_count : {first.row_count, first.row_count}) {
+    batch.bitmaps.push_back(check::random_bitmap(random, row_count, 0.5));
+  }
+  const uint32_t few = first.row_count - 100;
+  for (uint32_t q = 0; q < 70; q++) {
+    batch.add_query(check::query_like(random, first), metrics[q % 3], 1 + q % 9);
+    // All rows; one filter; another one; fewer rows; the same blocks in another order; no rows at all.
+    const uint32_t which = q % 7;
+    if (which == 5) batch.add_view(1, second.row_count);
+    const std::vector<uint32_t>* const filter = which == 1   ? &batch.bitmaps[0]
+                                                : which == 2 ? &batch.bitmaps[1]
+                                                             : nullptr;
+    if (which != 6) batch.add_view(0, which == 4 ? few : first.row_count, filter);
+    if (which < 3) batch.add_view(1, second.row_count);
+  }
+  const sagitta_batch view = batch.view(1);
+  const sagitta::cuda::batch_scopes scopes(view);
+  require(scopes.all().size() == 7, "scopes: there are " + std::to_string(scopes.all().size()));
+  for (uint32_t q = 0; q < 70; q++) {
+    require(scopes.number_of(q) == q % 7, "scopes: query " + std::to_string(q) + " has another one");
+  }
+  require_search(device, batch, {on_device[0].get(), on_device[1].get()}, "scopes");
+  // All queries have the views of the first one itself, as requests of one collection have.
+  for (sagitta_query& query : batch.queries) {
+    query.first_view = batch.queries.front().first_view;
+    query.view_count = batch.queries.front().view_count;
+  }
+  require(sagitta::cuda::batch_scopes(batch.view(1)).all().size() == 1, "scopes: equal ranges differ");
+  require_search(device, batch, {on_device[0].get(), on_device[1].get()}, "one scope");
+}
+
+/**
  * Queries for which more rows are close together than lists have room for are reported as undecided, and
  * never answered wrongly; those beside them are answered.
  */
@@ -546,9 +588,9 @@ void test_launch_counts(sagitta_device* device, random_source& random) {
   // Encoding, two passes, each with its pruning, rescoring and selection.
   count("launches of a scan");
   require(launches_so_far() == 7, "a scan has " + std::to_string(launches_so_far()) + " launches");
-  // The device, the wait for rows, two copies, four events, the wait for the answer, three times.
+  // The device, two copies, four events, the wait for the answer, three times: rows were waited for before.
   const uint64_t calls = calls_so_far();
-  require(calls <= 7 + 1 + 2 + 4 + 1 + 3, "a scan has " + std::to_string(calls) + " calls");
+  require(calls <= 7 + 1 + 2 + 4 + 1 + 3 - 1, "a scan has " + std::to_string(calls) + " calls");
   for (sagitta_block_view& view : batch.views) view.rows = batch.bitmaps.front().data();
   // Encoding, gathering, rescoring and selection.
   count("launches of gathering");
@@ -709,6 +751,7 @@ void test_all(sagitta_device* device, random_source& random, bool is_large, bool
     test_coarse(device, random);
     test_coarse_choice(device, random);
   }
+  test_scopes(device, random);
   test_overflow(device, random);
   test_repeats(device, random);
   test_growth(device, random);
@@ -796,6 +839,7 @@ int main(int argument_count, char** arguments) {
         test_select_threads(device, random);
 #endif
         test_gathering(device, random);
+        test_scopes(device, random);
         if (with_coarse) test_coarse(device, random);
         test_repeats(device, random);
         test_arguments(device, random);

@@ -4,7 +4,7 @@
 import { cutByWeight } from '../../common/cut-by-weight.js';
 import { assert } from '../../common/errors.js';
 import { METRICS, type VectorBlock } from '../../common/types.js';
-import type { SearchHits, SearchQuery } from './engine.js';
+import type { BlockView, SearchHits, SearchQuery } from './engine.js';
 import { scoreFloor } from './order.js';
 
 export interface KernelBlock {
@@ -42,8 +42,8 @@ export interface KernelBatch {
   readonly afterScores: Float64Array;
   readonly afterOffsets: Uint32Array;
   readonly afterIds: Uint8Array;
-  /** [queries + 1] offsets into the views. */
-  readonly viewOffsets: Uint32Array;
+  /** Row-major [queries, 2]: the first view and the number of views, which queries may share. */
+  readonly viewRanges: Uint32Array;
 }
 
 /** Hits in columns; the hits of query i are at offsets[i] .. offsets[i + 1]. */
@@ -81,18 +81,54 @@ interface Slice {
 
 /** Cuts a batch into slices within the bounds. Queries of a dimension stay in order. */
 export function cutForKernels(queries: readonly SearchQuery[], bounds: SearchBounds): Slice[] {
-  const weightOf = (index: number) => weigh(queries[index]!, bounds);
+  // Shared views take room once.
+  const sharesOf = perViews((views) => ({ rowCount: rowCountOf(views), viewCount: views.length }));
+  const weightOf = (index: number) => {
+    const { k, views, vector } = queries[index]!;
+    const shared = sharesOf(views);
+    const { rowCount, viewCount } = shared;
+    shared.viewCount = 0;
+    return (
+      Math.min(k, rowCount) / bounds.hitsMax +
+      vector.length / bounds.valuesMax +
+      viewCount / bounds.viewsMax
+    );
+  };
   return [...groupByDimension(queries)].flatMap(([dimension, group]) =>
     cutByWeight(group, { weightMax: 1, weightOf }).map((indexes) => ({ dimension, indexes })),
   );
 }
 
-function weigh({ k, views, vector }: SearchQuery, bounds: SearchBounds): number {
-  const rowCount = views.reduce((sum, view) => sum + view.rowCount, 0);
+function rowCountOf(views: readonly BlockView[]): number {
+  return views.reduce((sum, view) => sum + view.rowCount, 0);
+}
+
+/**
+ * Makes something of the views of each query, once for queries that have the same array, and for neighbours
+ * that have equal ones, as requests do that search the same rows.
+ */
+export function perViews<Made>(
+  make: (views: readonly BlockView[]) => Made,
+): (views: readonly BlockView[]) => Made {
+  const known = new Map<readonly BlockView[], Made>();
+  let last: readonly BlockView[] = [];
+  return (views) => {
+    if (!known.has(views)) {
+      const isRepeated = known.size > 0 && haveSameRows(views, last);
+      known.set(views, isRepeated ? known.get(last)! : make(views));
+    }
+    last = views;
+    return known.get(views)!;
+  };
+}
+
+function haveSameRows(left: readonly BlockView[], right: readonly BlockView[]): boolean {
   return (
-    Math.min(k, rowCount) / bounds.hitsMax +
-    vector.length / bounds.valuesMax +
-    views.length / bounds.viewsMax
+    left.length === right.length &&
+    left.every(({ block, rowCount, rows }, index) => {
+      const other = right[index]!;
+      return block === other.block && rowCount === other.rowCount && rows === other.rows;
+    })
   );
 }
 
@@ -106,16 +142,14 @@ function groupByDimension(queries: readonly SearchQuery[]): Map<number, number[]
   return groups;
 }
 
-/** Packs queries into columns with arrays of their own. Blocks and bitmaps of several queries occur once. */
+/** Packs queries into columns with arrays of their own. Blocks, bitmaps and equal views of several queries occur once. */
 export function packColumns(queries: readonly SearchQuery[], dimension: number): PackedBatch {
   const count = queries.length;
-  const viewCount = queries.reduce((sum, { views }) => sum + views.length, 0);
   const afterByteCount = queries.reduce((sum, { after }) => sum + (after?.id.length ?? 0), 0);
   const blocks: VectorBlock[] = [];
   const columns = {
     dimension,
     bitmaps: [] as Uint32Array[],
-    views: new Uint32Array(3 * viewCount),
     vectors: new Float32Array(count * dimension),
     metrics: new Uint8Array(count),
     ks: new Uint32Array(count),
@@ -123,11 +157,24 @@ export function packColumns(queries: readonly SearchQuery[], dimension: number):
     afterScores: new Float64Array(count),
     afterOffsets: new Uint32Array(count + 1),
     afterIds: new Uint8Array(afterByteCount),
-    viewOffsets: new Uint32Array(count + 1),
+    viewRanges: new Uint32Array(2 * count),
   };
   const blockIndexes = new Map<string, number>();
   const bitmapIndexes = new Map<Uint32Array, number>();
-  let viewAt = 0;
+  const viewTable: number[] = [];
+  const rangeOf = perViews((views) => {
+    const first = viewTable.length / 3;
+    for (const { block, rowCount, rows } of views) {
+      assert(block.dimension === dimension, 'a query has the dimension of its blocks');
+      const blockIndex = indexOf(blockIndexes, block.key, () => blocks.push(block));
+      // Of two versions of a block, the one with more rows serves the queries of both.
+      if (block.rowCount > blocks[blockIndex]!.rowCount) blocks[blockIndex] = block;
+      const addBitmap = () => columns.bitmaps.push(rows!.words);
+      const bitmap = rows === null ? 0 : 1 + indexOf(bitmapIndexes, rows.words, addBitmap);
+      viewTable.push(blockIndex, rowCount, bitmap);
+    }
+    return [first, views.length];
+  });
   let afterAt = 0;
   for (const [index, { vector, metric, k, views, after, scoreMin }] of queries.entries()) {
     columns.vectors.set(vector, index * dimension);
@@ -140,21 +187,9 @@ export function packColumns(queries: readonly SearchQuery[], dimension: number):
       afterAt += after.id.length;
     }
     columns.afterOffsets[index + 1] = afterAt;
-    for (const { block, rowCount, rows } of views) {
-      assert(block.dimension === dimension, 'a query has the dimension of its blocks');
-      const blockIndex = indexOf(blockIndexes, block.key, () => blocks.push(block));
-      // Of two versions of a block, the one with more rows serves the queries of both.
-      if (block.rowCount > blocks[blockIndex]!.rowCount) blocks[blockIndex] = block;
-      columns.views[viewAt++] = blockIndex;
-      columns.views[viewAt++] = rowCount;
-      columns.views[viewAt++] =
-        rows === null
-          ? 0
-          : 1 + indexOf(bitmapIndexes, rows.words, () => columns.bitmaps.push(rows.words));
-    }
-    columns.viewOffsets[index + 1] = viewAt / 3;
+    columns.viewRanges.set(rangeOf(views), 2 * index);
   }
-  return { columns, blocks };
+  return { columns: { ...columns, views: Uint32Array.from(viewTable) }, blocks };
 }
 
 const METRIC_NUMBERS = Object.fromEntries(

@@ -187,9 +187,9 @@ export class CudaDevice {
       this.#searches.set(searchId, resolve);
       const request = { kind: 'search', searchId, columns, blocks: numbers, abandoned } as const;
       const { views, vectors, metrics, ks, floors } = columns;
-      const { afterScores, afterOffsets, afterIds, viewOffsets } = columns;
+      const { afterScores, afterOffsets, afterIds, viewRanges } = columns;
       const arrays = [views, vectors, metrics, ks, floors];
-      arrays.push(afterScores, afterOffsets, afterIds, viewOffsets);
+      arrays.push(afterScores, afterOffsets, afterIds, viewRanges);
       const buffers = arrays.map(({ buffer }) => buffer as ArrayBuffer);
       this.#post(request, buffers);
     });

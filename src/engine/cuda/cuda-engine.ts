@@ -6,13 +6,14 @@ import { assert } from '../../common/errors.js';
 import type { RowEncoder } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import {
+  type BlockView,
   type Engine,
   EngineUnavailable,
   type SearchHits,
   type SearchOptions,
   type SearchQuery,
 } from '../core/engine.js';
-import { cutForKernels, packColumns, sliceHits } from '../core/kernel-batch.js';
+import { cutForKernels, packColumns, perViews, sliceHits } from '../core/kernel-batch.js';
 import { mergeHits, type PartialHits } from '../core/per-block.js';
 import { CudaDevice, type CudaEvent } from './cuda-device.js';
 import { type CudaKernels, type DeviceFacts, loadCudaAddon } from './cuda-kernels.js';
@@ -313,19 +314,23 @@ class DevicesEngine implements CudaEngine {
 /** Groups views by the device that has their block. Views without rows are left out. */
 function splitByDevice(queries: readonly SearchQuery[], pinned: PinnedBlocks): DeviceShare[] {
   const shares = new Map<CudaDevice | null, DeviceShare>();
-  for (const [query, { views, ...rest }] of queries.entries()) {
-    const indexesByDevice = new Map<CudaDevice | null, number[]>();
-    for (const [viewIndex, { block, rowCount }] of views.entries()) {
-      if (rowCount === 0) continue;
-      const device = pinned.find(block.key)?.device ?? null;
-      const viewIndexes = indexesByDevice.get(device);
-      if (viewIndexes === undefined) indexesByDevice.set(device, [viewIndex]);
-      else viewIndexes.push(viewIndex);
+  const partsOf = perViews((views) => {
+    const parts = new Map<CudaDevice | null, { viewIndexes: number[]; views: BlockView[] }>();
+    for (const [viewIndex, view] of views.entries()) {
+      if (view.rowCount === 0) continue;
+      const device = pinned.find(view.block.key)?.device ?? null;
+      const part = parts.get(device) ?? { viewIndexes: [], views: [] };
+      parts.set(device, part);
+      part.viewIndexes.push(viewIndex);
+      part.views.push(view);
     }
-    for (const [device, viewIndexes] of indexesByDevice) {
+    return parts;
+  });
+  for (const [query, { views: all, ...rest }] of queries.entries()) {
+    for (const [device, { viewIndexes, views }] of partsOf(all)) {
       const share = shares.get(device) ?? { device, queries: [], origins: [] };
       shares.set(device, share);
-      share.queries.push({ ...rest, views: viewIndexes.map((index) => views[index]!) });
+      share.queries.push({ ...rest, views });
       share.origins.push({ query, viewIndexes });
     }
   }

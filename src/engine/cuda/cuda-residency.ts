@@ -3,6 +3,7 @@
 
 import type { VectorBlock } from '../../common/types.js';
 import type { SearchQuery } from '../core/engine.js';
+import { perViews } from '../core/kernel-batch.js';
 import type { CudaDevice } from './cuda-device.js';
 import type { DevicePlacement, EvictionLevel, ResidentBlock } from './cuda-placement.js';
 
@@ -198,7 +199,7 @@ function mayBeRestored(placement: DevicePlacement, resident: ResidentBlock): boo
 /** The blocks of which any row is searched. */
 function neededBlocks(queries: readonly SearchQuery[]): Map<string, NeededBlock> {
   const needs = new Map<string, NeededBlock>();
-  for (const { views } of queries) {
+  const addBlocks = perViews((views) => {
     for (const { block, rowCount } of views) {
       if (rowCount === 0) continue;
       const need = needs.get(block.key);
@@ -209,7 +210,8 @@ function neededBlocks(queries: readonly SearchQuery[]): Map<string, NeededBlock>
       if (block.rowCount > need.block.rowCount) need.block = block;
       need.rowCount = Math.max(need.rowCount, rowCount);
     }
-  }
+  });
+  for (const { views } of queries) addBlocks(views);
   return needs;
 }
 

@@ -192,8 +192,8 @@ function testKernels(): void {
         vectors: values.slice(0, queries * dimension),
         metrics: Uint8Array.of(0, 1, 2),
         ks: Uint32Array.of(5, 5, 5),
-        views: Uint32Array.of(0, rowCount, 0, 0, rowCount, 0, 0, rowCount, 0),
-        viewOffsets: Uint32Array.of(0, 1, 2, 3),
+        views: Uint32Array.of(0, rowCount, 0),
+        viewRanges: Uint32Array.of(0, 1, 0, 1, 0, 1),
         floors: new Float64Array(queries).fill(Number.NEGATIVE_INFINITY),
         afterScores: new Float64Array(queries),
         afterOffsets: new Uint32Array(queries + 1),
@@ -235,6 +235,6 @@ function createBatch(rowCount: number): Parameters<CudaKernels['search']>[1] {
     afterScores: new Float64Array(1),
     afterOffsets: new Uint32Array(2),
     afterIds: new Uint8Array(0),
-    viewOffsets: Uint32Array.of(0, 1),
+    viewRanges: Uint32Array.of(0, 1),
   };
 }

@@ -277,9 +277,10 @@ function queryOf(
   blocks: readonly VectorBlock[],
   residents: readonly FakeBlock[],
 ): SearchQuery {
-  const { dimension, vectors, viewOffsets, afterOffsets, bitmaps } = batch;
+  const { dimension, vectors, viewRanges, afterOffsets, bitmaps } = batch;
   const views: SearchQuery['views'][number][] = [];
-  for (let view = viewOffsets[query]!; view < viewOffsets[query + 1]!; view++) {
+  const first = viewRanges[2 * query]!;
+  for (let view = first; view < first + viewRanges[2 * query + 1]!; view++) {
     const [block, rowCount, bitmap] = batch.views.subarray(3 * view) as unknown as number[];
     assert.ok(rowCount! <= residents[block!]!.rowCount, 'the rows are there');
     const words = bitmap === 0 ? null : bitmaps[bitmap! - 1]!;

@@ -1,0 +1,66 @@
+// How queries are packed for the native kernels: what several of them have in common is there once.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { createBitmap } from '../../../src/common/bitmap.js';
+import type { BlockView } from '../../../src/engine/core/engine.js';
+import { cutForKernels, packColumns } from '../../../src/engine/core/kernel-batch.js';
+import { createBlock, createMultiBlockQuery } from '../blocks.js';
+
+const vector = Float32Array.of(1, 0);
+const blocks = ['a', 'b', 'c'].map((key) => createBlock(new Float32Array(8), 2, [], key));
+
+function viewsOf(rowCount = 4, rows: BlockView['rows'] = null): BlockView[] {
+  return blocks.map((block) => ({ block, rowCount, rows }));
+}
+
+describe('packColumns', () => {
+  it('has equal views of neighbouring queries once, and those of one array wherever they are', () => {
+    const filter = createBitmap(4);
+    const shared = viewsOf();
+    const lists = [
+      shared,
+      viewsOf(),
+      viewsOf(3),
+      shared,
+      viewsOf(4, filter),
+      viewsOf(4, filter),
+      [],
+    ];
+    const { columns } = packColumns(
+      lists.map((views) => createMultiBlockQuery(views, vector)),
+      2,
+    );
+    const ranges = lists.map((_, index) => [
+      ...columns.viewRanges.subarray(2 * index, 2 * index + 2),
+    ]);
+    const [all, fewer, filtered] = [
+      [0, 3],
+      [3, 3],
+      [6, 3],
+    ];
+    assert.deepEqual(ranges, [all, all, fewer, all, filtered, filtered, [9, 0]]);
+    assert.deepEqual(
+      [...columns.views],
+      [
+        [0, 4, 0, 1, 4, 0, 2, 4, 0],
+        [0, 3, 0, 1, 3, 0, 2, 3, 0],
+        [0, 4, 1, 1, 4, 1, 2, 4, 1],
+      ].flat(),
+    );
+    assert.deepEqual(columns.bitmaps, [filter.words]);
+  });
+});
+
+describe('cutForKernels', () => {
+  it('counts views that queries share once', () => {
+    const bounds = { hitsMax: 1000, valuesMax: 1000, viewsMax: 6 };
+    const cut = (lists: readonly BlockView[][]) =>
+      cutForKernels(
+        lists.map((views) => createMultiBlockQuery(views, vector)),
+        bounds,
+      ).map(({ indexes }) => indexes.length);
+    assert.deepEqual(cut([viewsOf(), viewsOf(), viewsOf(), viewsOf()]), [4]);
+    assert.deepEqual(cut([viewsOf(1), viewsOf(2), viewsOf(3), viewsOf(4)]), [1, 1, 1, 1]);
+  });
+});
