@@ -108,6 +108,8 @@ struct scan_parameters {
   /** A multiple of the group size. */
   uint32_t query_count;
   scan_pass pass;
+  /** [group_count]: tiles taken beyond the first of each warp; 0 before. */
+  uint32_t* tile_counters;
   /** The first pass: every row has a fixed index in the lists, and is `no_row` if it is not searched. */
   bool is_dense;
   candidate_lists lists;

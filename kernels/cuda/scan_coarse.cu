@@ -133,9 +133,10 @@ __global__ __launch_bounds__(scan_threads, blocks <= 2 ? 2 : 1) void scan_coarse
   __syncthreads();
 
   const auto* const queries = reinterpret_cast<const uint4*>(shared) + threadIdx.x % 32;
-  const uint32_t step = gridDim.x * scan_warps;
-  for (uint32_t i = blockIdx.x * scan_warps + threadIdx.x / 32; i < p.pass.tile_count; i += step) {
-    if (!open_tile(context, i, blockIdx.y, group)) continue;
+  tile_source tiles(p, blockIdx.x * scan_warps + threadIdx.x / 32, gridDim.x * scan_warps, true);
+  for (; tiles.index() < p.pass.tile_count; tiles.advance()) {
+    tiles.take_next();
+    if (!open_tile(context, tiles.index(), blockIdx.y, group)) continue;
     scan_tile_coarse<blocks>(context, queries, quad_count, gridDim.y > 1);
     __syncwarp();
   }

@@ -102,10 +102,11 @@ __global__ __launch_bounds__(scan_threads, blocks <= 2 ? 2 : 1) void scan_mma(
   const auto* const queries = reinterpret_cast<const uint4*>(shared) +
                               size_t{first_in_group / query_block} * p.pair_count * 32 +
                               threadIdx.x % 32;
-  const uint32_t step = gridDim.x * warps_along;
-  for (uint32_t i = blockIdx.x * warps_along + warp / p.warps_across; i < p.pass.tile_count;
-       i += step) {
-    if (!open_tile(context, i, group_number, warp_queries)) {
+  tile_source tiles(p, blockIdx.x * warps_along + warp / p.warps_across, gridDim.x * warps_along,
+                    p.warps_across == 1);
+  for (; tiles.index() < p.pass.tile_count; tiles.advance()) {
+    tiles.take_next();
+    if (!open_tile(context, tiles.index(), group_number, warp_queries)) {
       if (p.is_dense) add_none(context, warp_queries);
       continue;
     }

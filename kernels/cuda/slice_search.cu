@@ -72,6 +72,9 @@ void slice_search::lay_out() {
   // The last one has no rows.
   layout_.scopes = all.take((slice_.scopes.size() + 1) * block_count_ * sizeof(row_view));
   const coarse_plan& coarse = slice_.coarse;
+  const size_t scans = slice_.passes.size() + (coarse.is_used() ? 2 : 0);
+  layout_.tile_counters = all.take(scans * queries / query_block * sizeof(uint32_t));
+  layout_.bitmaps = all.take(bitmap_bytes_);
   if (coarse.is_used()) {
     const size_t coarse_groups = queries / coarse.shape.group;
     layout_.coarse_blocks = all.take(block_count_ * sizeof(resident_block));
@@ -224,8 +227,8 @@ candidate_lists slice_search::coarse_lists() const {
           at<uint32_t>(layout_.coarse_counts), slice_.coarse.list_capacity};
 }
 
-/** The parameters of a scan of int8 codes. */
-scan_parameters slice_search::scan_of(const scan_pass& pass, bool is_dense) const {
+/** The parameters of the next scan, of int8 codes. */
+scan_parameters slice_search::scan_of(const scan_pass& pass, bool is_dense) {
   const scan_shape& shape = slice_.shape;
   scan_parameters parameters{};
   parameters.blocks = at<resident_block>(layout_.blocks);
@@ -243,6 +246,8 @@ scan_parameters slice_search::scan_of(const scan_pass& pass, bool is_dense) cons
   parameters.scope_of = at<uint32_t>(layout_.scope_of);
   parameters.query_count = slice_.padded_count;
   parameters.pass = pass;
+  parameters.tile_counters =
+      at<uint32_t>(layout_.tile_counters) + scan_count_++ * (slice_.padded_count / query_block);
   parameters.is_dense = is_dense;
   parameters.lists = lists();
   return parameters;

@@ -25,7 +25,7 @@ class slice_search {
  private:
   /** Byte offsets in the workspace; the input comes first. */
   struct layout {
-    size_t vectors, queries, blocks, groups, scope_of, scopes, bitmaps, input_end;
+    size_t vectors, queries, blocks, groups, scope_of, scopes, tile_counters, bitmaps, input_end;
     size_t packed, offsets, weights, thresholds, counts, rows, scores;
     /** With coarse codes: the input, and the rest. */
     size_t coarse_blocks, coarse_groups, signs;
@@ -88,6 +88,8 @@ class slice_search {
   std::unordered_map<const uint32_t*, bitmap> bitmaps_;
   size_t bitmap_bytes_ = 0;
   bool has_gathered_ = false;
+  /** Launched so far. */
+  size_t scan_count_ = 0;
   const query_outcome* outcomes_ = nullptr;
   const found_row* found_ = nullptr;
 };

@@ -255,6 +255,32 @@ __device__ inline bool open_tile(tile_context& context, uint32_t index, uint32_t
   return wanted != 0;
 }
 
+/**
+ * The tiles that a warp takes: a first one by its number, then the next one that no warp of its group of queries
+ * has taken, so that warps which met few rows or fast memory do more. Warps that share their rows take every
+ * so many tiles instead, to take the same ones.
+ */
+class tile_source {
+ public:
+  __device__ tile_source(const scan_parameters& p, uint32_t first, uint32_t step, bool has_counter)
+      : counter_(has_counter ? p.tile_counters + blockIdx.y : nullptr), index_(first), step_(step) {}
+  __device__ uint32_t index() const { return index_; }
+  /** Takes the next tile; its number arrives while the current one is scanned. */
+  __device__ void take_next() {
+    if (counter_ != nullptr && threadIdx.x % 32 == 0) taken_ = atomicAdd(counter_, 1u);
+  }
+  /** Goes on to the tile taken. All lanes of the warp must call it. */
+  __device__ void advance() {
+    index_ = counter_ == nullptr ? index_ + step_ : step_ + __shfl_sync(all_lanes, taken_, 0);
+  }
+
+ private:
+  uint32_t* counter_;
+  uint32_t index_;
+  uint32_t step_;
+  uint32_t taken_ = 0;
+};
+
 __device__ inline void append(const candidate_lists& lists, uint32_t query, uint32_t batch_row,
                               int32_t sum) {
   const uint32_t at = atomicAdd(lists.counts + query, 1u);
