@@ -292,6 +292,34 @@ void test_gathering(sagitta_device* device, random_source& random) {
   require(seen.undecided == 0, "gathering: queries undecided");
 }
 
+/** The warps of one thread block take all tiles, several each, whatever some queries do not search of them. */
+void test_tiles(sagitta_device* device, random_source& random) {
+  const sagitta::cuda::tuning usual = device->tuning;
+  device->tuning = {};
+  device->tuning.dense_rows = 64;
+  device->tuning.growth_of_few = 32;
+  device->tuning.scan_blocks_max = 1;
+  device->tuning.spare_rows = 500;
+  const rows data(random, kind::clustered, 2000, 70);
+  const resident on_device(device, data, true, true);
+  for (const sagitta_method method : {SAGITTA_METHOD_TILES, SAGITTA_METHOD_COARSE}) {
+    for (const uint32_t query_count : {1u, 30u, 60u}) {
+      test_batch batch;
+      batch.method = method;
+      batch.add_block(data);
+      batch.bitmaps.push_back(check::random_bitmap(random, data.row_count, 0.5));
+      // No query searches these tiles.
+      std::fill_n(batch.bitmaps.back().begin() + 20, 4, 0u);
+      for (uint32_t q = 0; q < query_count; q++) {
+        batch.add_query(check::query_like(random, data), metrics[q % 3], 40);
+        batch.add_view(0, data.row_count, query_count > 30 ? nullptr : &batch.bitmaps.front());
+      }
+      require_search(device, batch, {on_device.get()}, "tiles");
+    }
+  }
+  device->tuning = usual;
+}
+
 /**
  * Queries with equal views share a scope, wherever their views are, and neither their order nor queries with
  * other views between them change their answers.
@@ -752,6 +780,7 @@ void test_all(sagitta_device* device, random_source& random, bool is_large, bool
     test_coarse_choice(device, random);
   }
   test_scopes(device, random);
+  test_tiles(device, random);
   test_overflow(device, random);
   test_repeats(device, random);
   test_growth(device, random);
@@ -840,6 +869,7 @@ int main(int argument_count, char** arguments) {
 #endif
         test_gathering(device, random);
         test_scopes(device, random);
+        test_tiles(device, random);
         if (with_coarse) test_coarse(device, random);
         test_repeats(device, random);
         test_arguments(device, random);
