@@ -199,14 +199,14 @@ void print_scan(const scan_options& options, bool as_json) {
   check::rows rows(random, check::kind::zeros, 0, options.dimension);
   rows.row_count = options.rows;
   rows.values.resize(size_t{options.rows} * options.dimension);
-  fill_unit_vectors(rows.values, options.rows, options.dimension, centers, rows_seed, options.threads);
+  fill_unit_vectors(rows.values.data(), options.rows, options.dimension, centers, rows_seed, options.threads);
   rows.id_offsets.resize(options.rows + 1);
   const auto encode_start = steady_clock::now();
   rows.encode();
   const double encode_seconds = seconds_since(encode_start);
 
   std::vector<float> vectors(size_t{options.queries} * options.dimension);
-  fill_unit_vectors(vectors, options.queries, options.dimension, centers, queries_seed, 1);
+  fill_unit_vectors(vectors.data(), options.queries, options.dimension, centers, queries_seed, 1);
   const sagitta_block block = rows.block();
   std::vector<sagitta_block_view> views(options.queries);
   std::vector<sagitta_query> queries(options.queries);

@@ -45,7 +45,7 @@ constexpr uint64_t queries_seed = 1'000'000'000;
  * Unit vectors [rows, dimension] around 256 centers, or in all directions alike where `centers` is empty.
  * The seed decides, not the number of threads.
  */
-inline void fill_unit_vectors(std::vector<float>& values, uint32_t row_count, uint32_t dimension,
+inline void fill_unit_vectors(float* values, uint32_t row_count, uint32_t dimension,
                               const std::vector<float>& centers, uint64_t first_seed,
                               uint32_t thread_count) {
   constexpr uint32_t rows_per_seed = 256;
@@ -55,7 +55,7 @@ inline void fill_unit_vectors(std::vector<float>& values, uint32_t row_count, ui
       check::random_source random(first_seed + s);
       const uint32_t end = std::min(row_count, (s + 1) * rows_per_seed);
       for (uint32_t row = s * rows_per_seed; row < end; row++) {
-        float* const at = values.data() + size_t{row} * dimension;
+        float* const at = values + size_t{row} * dimension;
         const float* const center =
             centers.empty() ? nullptr : centers.data() + size_t{random.below(256)} * dimension;
         double square = 0;

@@ -2,15 +2,18 @@
 // limits over several blocks, lists that overflow, rows whose values stay on the host, growing blocks,
 // missing memory. Runs on a GPU, or on its emulation.
 //
-//   test [--seed N] [--large | --quick | --process]
+//   test [--seed N] [--kernels mma|wgmma|wgmma-ring] [--large | --quick | --least | --process]
 //
-// --quick runs little, --process only the tests of a device in a process of its own. Exits with 1 at the
-// first wrong answer, with 77 without a device.
+// --quick runs little, --least one search with each kind of kernels, --process only the tests of a device in
+// a process of its own, which are left out with other kernels than mma. Exits with 1 at the first wrong
+// answer, with 77 without a device, with 2 for usage.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 
 #include "check.h"
@@ -807,13 +810,24 @@ int main(int argument_count, char** arguments) {
   uint64_t seed = 1;
   bool is_large = false;
   bool is_quick = false;
+  bool is_least = false;
   bool is_process = false;
+  const char* only = nullptr;
+  constexpr const char* all_kernels[] = {"mma", "wgmma", "wgmma-ring"};
   for (int i = 1; i < argument_count; i++) {
-    if (std::strcmp(arguments[i], "--large") == 0) is_large = true;
-    if (std::strcmp(arguments[i], "--quick") == 0) is_quick = true;
-    if (std::strcmp(arguments[i], "--process") == 0) is_process = true;
-    if (std::strcmp(arguments[i], "--seed") == 0 && i + 1 < argument_count) {
-      seed = std::strtoull(arguments[++i], nullptr, 10);
+    const std::string name = arguments[i];
+    const char* const value = i + 1 < argument_count ? arguments[i + 1] : "";
+    const auto is_value = [&](const char* each) { return std::strcmp(value, each) == 0; };
+    if (name == "--large") is_large = true;
+    else if (name == "--quick") is_quick = true;
+    else if (name == "--least") is_least = true;
+    else if (name == "--process") is_process = true;
+    else if (name == "--seed" && i + 1 < argument_count) seed = std::strtoull(arguments[++i], nullptr, 10);
+    else if (name == "--kernels" && std::any_of(std::begin(all_kernels), std::end(all_kernels), is_value)) {
+      only = arguments[++i];
+    } else {
+      std::fprintf(stderr, "cuda-test: \"%s %s\" is not understood; see cuda_test.cu\n", name.c_str(), value);
+      return 2;
     }
   }
   uint32_t device_count = 0;
@@ -823,8 +837,9 @@ int main(int argument_count, char** arguments) {
     return 77;
   }
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
-  for (const char* const kernels : {"mma", "wgmma", "wgmma-ring"}) {
+  for (const char* const kernels : all_kernels) {
     if (is_process) break;
+    if (only != nullptr && std::strcmp(only, kernels) != 0) continue;
     sagitta_device* device = nullptr;
     const sagitta_status opened = sagitta_device_open(0, kernels, &device);
     if (opened == SAGITTA_UNSUPPORTED_TARGET) {
@@ -837,6 +852,12 @@ int main(int argument_count, char** arguments) {
     require_ok(opened, "open");
     sagitta_device_facts facts{};
     require_ok(sagitta_device_describe(device, &facts), "describe");
+    if (is_least) {
+      random_source random(seed);
+      test_gathering(device, random);
+      sagitta_device_close(device);
+      continue;
+    }
     // With default tuning, and with passes and lists so small that little data runs through all of them.
     for (const bool is_small : {true, false}) {
 #if defined(SAGITTA_EMULATE_CUDA)
@@ -886,6 +907,8 @@ int main(int argument_count, char** arguments) {
     }
     sagitta_device_close(device);
   }
-  if (!is_quick) check::test_remote_device(seed);
+  // A device in a process of its own is tested with any kernels, and once.
+  const bool is_remote = only == nullptr || std::strcmp(only, "mma") == 0;
+  if (!is_quick && !is_least && is_remote) check::test_remote_device(seed);
   return 0;
 }

@@ -1,25 +1,30 @@
 // Benchmarks the GPU kernels without Node: the peak rates of a device, and the share that searches reach.
 //
 //   cuda-bench [--device N] [--kernels mma|wgmma|wgmma-ring] [--json] peaks
-//   cuda-bench … scan [--data clustered|isotropic|FILE] [--seed N] [--rows N] [--dimension D]
+//   cuda-bench … scan [--data clustered|isotropic|FILE] [--seed N] [--rows N] [--dimension D] [--blocks ROWS]
 //                     [--batches 1,16,128] [--ks 10,100] [--filters 100,10,1] [--seconds S] [--host-values]
+//                     [--method auto|tiles|coarse] [--check QUERIES] [--profile]
 //
 // Data are unit vectors from a seed, around 256 centers or in all directions alike (which no bound prunes
 // well), or those of a file, row-major [rows, dimension] float32: its last rows are the queries, and
-// --rows is a limit. Filters are percentages of rows that pass; all queries of a batch have the same
-// filter. Answers are compared with the CPU kernels before timing; a wrong answer exits with 1. Times are
-// medians of CUDA events. Exits with 77 without a device, with 2 where the data do not fit.
+// --rows is a limit. They are in blocks of --blocks rows, by default those of the service: 64 MiB of values.
+// Filters are percentages of rows that pass; all queries of a batch have the same filter. The answers to
+// --check queries of each batch are compared with the CPU kernels before timing; a wrong answer exits with 1.
+// Times are medians of CUDA events. With --profile, a profiler that was started with recording off records
+// one search of each case. Exits with 77 without a device, with 2 where the data do not fit or for usage.
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <map>
+#include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
 
 #include "../../bench/data.h"
+#include "../../layout.h"
 #include "../device.h"
 #include "peaks.h"
 
@@ -28,8 +33,11 @@ namespace {
 using namespace bench;
 
 constexpr int no_device = 77;
-/** Queries per case whose answers are checked. */
-constexpr uint32_t checked_queries = 4;
+/** The rows of a block of the service: so many bytes of values, and so many rows at most. */
+constexpr uint32_t block_value_bytes = 64u << 20;
+constexpr uint32_t block_rows_max = 65'536;
+/** Rows that a thread encodes at a time; whole panels. */
+constexpr uint32_t encoded_rows = 64 * sagitta::panel_rows;
 
 struct options {
   uint32_t device = 0;
@@ -39,13 +47,21 @@ struct options {
   uint64_t seed = 1;
   uint32_t rows = 100'000;
   uint32_t dimension = 768;
+  /** Rows of a block; 0: as many as in the service. */
+  uint32_t block_rows = 0;
   std::vector<uint32_t> batches = {1, 16, 128, 1024, 4096};
   std::vector<uint32_t> ks = {10};
   std::vector<double> filters = {100};
   double seconds = 1;
+  sagitta_method method = SAGITTA_METHOD_AUTO;
+  /** Queries of a batch whose answers are compared with the CPU's. */
+  uint32_t checked = 4;
   bool has_values = true;
   bool as_json = false;
+  bool is_profiled = false;
 };
+
+const char* const method_names[] = {"auto", "tiles", "coarse"};
 
 void require_ok(sagitta_status status, const char* what) {
   if (status == SAGITTA_OK) return;
@@ -64,51 +80,107 @@ std::string name_of(const std::string& data) {
   return data.substr(from, data.find('.', from) - from);
 }
 
+/** Memory that is not filled: the threads that write it share the cost of its first use. */
+template <class Element>
+using array = std::unique_ptr<Element[]>;
+template <class Element>
+array<Element> array_of(size_t count) {
+  return std::make_unique_for_overwrite<Element[]>(count);
+}
+
+/** The rows of a block of the data, with their codes. */
+struct data_block {
+  uint32_t first_row;
+  uint32_t row_count;
+  array<uint8_t> codes;
+  /** Null where the dimension has no coarse codes. */
+  array<uint8_t> coarse;
+};
+
 /** Rows with codes, created on all cores, because there may be tens of gigabytes; and queries. */
 struct data {
   explicit data(const options& wanted)
       : name(name_of(wanted.data)), seed(wanted.seed), dimension(wanted.dimension) {
-    const uint32_t threads = std::max(1u, std::thread::hardware_concurrency());
     const uint32_t query_count = *std::max_element(wanted.batches.begin(), wanted.batches.end());
+    queries = array_of<float>(size_t{query_count} * dimension);
     if (wanted.data == "clustered" || wanted.data == "isotropic") {
       const std::vector<float> centers =
           wanted.data == "clustered" ? create_centers(dimension) : std::vector<float>();
       row_count = wanted.rows;
-      values.resize(size_t{row_count} * dimension);
-      queries.resize(size_t{query_count} * dimension);
-      fill_unit_vectors(values, row_count, dimension, centers, seed * rows_seed, threads);
-      fill_unit_vectors(queries, query_count, dimension, centers, seed * queries_seed, threads);
+      values = array_of<float>(size_t{row_count} * dimension);
+      fill_unit_vectors(values.get(), row_count, dimension, centers, seed * rows_seed, threads);
+      fill_unit_vectors(queries.get(), query_count, dimension, centers, seed * queries_seed, threads);
     } else {
       read(wanted.data, wanted.rows, query_count);
     }
-    codes.resize(sagitta_codes_bytes(row_count, dimension));
-    id_offsets.resize(row_count + size_t{1});
-    const uint32_t panels = (row_count + 15) / 16;
-    on_threads(threads, [&](uint32_t t) {
-      const auto from = static_cast<uint32_t>(uint64_t{panels} * t / threads) * 16;
-      const auto to = std::min(row_count, static_cast<uint32_t>(uint64_t{panels} * (t + 1) / threads) * 16);
-      if (from < to) sagitta_encode(values.data(), dimension, from, to, codes.data());
-    });
+    uint32_t rows = wanted.block_rows;
+    if (rows == 0) {
+      const auto of_service = static_cast<uint32_t>(block_value_bytes / sizeof(float) / dimension);
+      rows = std::clamp(of_service, 1u, block_rows_max);
+    }
+    for (uint32_t first = 0; first < row_count; first += rows) {
+      blocks.push_back({first, std::min(rows, row_count - first), nullptr, nullptr});
+    }
+    encode();
+    set_ids(std::min(rows, row_count));
   }
-  sagitta_block block() const {
-    return {values.data(), codes.data(), id_offsets.data(), reinterpret_cast<const uint8_t*>(""),
-            row_count,
-            nullptr,
-            nullptr};
+  const float* values_of(const data_block& of) const { return values.get() + size_t{of.first_row} * dimension; }
+  /** As the CPU searches it, which does without coarse codes. */
+  sagitta_block block(const data_block& of) const {
+    return {values_of(of), of.codes.get(), id_offsets.data(), id_bytes.data() + 4 * size_t{of.first_row},
+            of.row_count,  nullptr,        nullptr};
   }
+  const uint32_t threads = std::max(1u, std::thread::hardware_concurrency());
   std::string name;
   uint64_t seed;
   uint32_t dimension;
   uint32_t row_count = 0;
+  std::vector<data_block> blocks;
   /** [rows, dimension] */
-  std::vector<float> values;
+  array<float> values;
   /** [the largest batch, dimension] */
-  std::vector<float> queries;
-  std::vector<uint8_t> codes;
-  /** All ids are empty, so row numbers break ties. */
+  array<float> queries;
+  /** Offsets in a block, the same for all, and ids: big-endian row numbers. */
   std::vector<int32_t> id_offsets;
+  std::vector<uint8_t> id_bytes;
 
  private:
+  void encode() {
+    struct piece {
+      const data_block* block;
+      uint32_t from;
+    };
+    std::vector<piece> pieces;
+    for (data_block& each : blocks) {
+      each.codes = array_of<uint8_t>(sagitta_codes_bytes(each.row_count, dimension));
+      const size_t bytes = sagitta_coarse_bytes(each.row_count, dimension);
+      if (bytes > 0) each.coarse = array_of<uint8_t>(bytes);
+      for (uint32_t from = 0; from < each.row_count; from += encoded_rows) {
+        pieces.push_back({&each, from});
+      }
+    }
+    const size_t coarse_bytes = sagitta::coarse_panel_bytes(dimension);
+    on_threads(threads, [&](uint32_t t) {
+      std::vector<uint8_t> refinement(sagitta_refinement_bytes(encoded_rows, dimension));
+      for (size_t i = t; i < pieces.size(); i += threads) {
+        const auto [block, from] = pieces[i];
+        const uint32_t to = std::min(block->row_count, from + encoded_rows);
+        const float* const rows = values_of(*block);
+        sagitta_encode(rows, dimension, from, to, block->codes.get());
+        if (block->coarse == nullptr) continue;
+        sagitta_encode_coarse(rows + size_t{from} * dimension, dimension, 0, to - from,
+                              block->coarse.get() + from / sagitta::panel_rows * coarse_bytes, refinement.data());
+      }
+    });
+  }
+  void set_ids(uint32_t block_rows) {
+    id_offsets.resize(block_rows + size_t{1});
+    for (uint32_t i = 0; i <= block_rows; i++) id_offsets[i] = static_cast<int32_t>(4 * i);
+    id_bytes.resize(4 * size_t{row_count});
+    for (size_t i = 0; i < id_bytes.size(); i++) {
+      id_bytes[i] = static_cast<uint8_t>(i / 4 >> (24 - 8 * (i % 4)));
+    }
+  }
   void read(const std::string& path, uint32_t row_limit, uint32_t query_count) {
     std::ifstream file(path, std::ios::binary | std::ios::ate);
     if (!file) end_without_room(path + " cannot be read");
@@ -120,14 +192,13 @@ struct data {
                        " float32 numbers, more than the largest batch");
     }
     row_count = static_cast<uint32_t>(std::min<size_t>(row_limit, all - query_count));
-    values.resize(size_t{row_count} * dimension);
-    queries.resize(size_t{query_count} * dimension);
-    const auto read_into = [&](std::vector<float>& to, size_t first_row) {
+    values = array_of<float>(size_t{row_count} * dimension);
+    const auto read_into = [&](float* to, size_t first_row, size_t count) {
       file.seekg(static_cast<std::streamoff>(first_row * row_bytes));
-      file.read(reinterpret_cast<char*>(to.data()), static_cast<std::streamsize>(to.size() * sizeof(float)));
+      file.read(reinterpret_cast<char*>(to), static_cast<std::streamsize>(count * row_bytes));
     };
-    read_into(values, 0);
-    read_into(queries, all - query_count);
+    read_into(values.get(), 0, row_count);
+    read_into(queries.get(), all - query_count, query_count);
     if (!file) end_without_room(path + " cannot be read");
   }
 };
@@ -142,15 +213,22 @@ class searcher {
  public:
   searcher(const options& wanted, sagitta_device* device, const data& from)
       : options_(wanted), device_(device), data_(from) {
-    require_ok(sagitta_device_block_create(device, from.dimension, &block_), "block");
     const auto start = steady_clock::now();
-    require_ok(sagitta_device_block_reserve(block_, from.row_count, wanted.has_values ? 1 : 0), "rows");
-    const sagitta_block rows = from.block();
-    require_ok(sagitta_device_block_extend(block_, &rows, from.row_count), "rows");
+    for (const data_block& each : from.blocks) {
+      sagitta_device_block*& resident = residents_.emplace_back();
+      require_ok(sagitta_device_block_create(device, from.dimension, &resident), "block");
+      require_ok(sagitta_device_block_reserve(resident, each.row_count, wanted.has_values ? 1 : 0), "rows");
+      blocks_.push_back(from.block(each));
+      sagitta_block rows = blocks_.back();
+      rows.coarse = each.coarse.get();
+      require_ok(sagitta_device_block_extend(resident, &rows, each.row_count), "rows");
+    }
     staged_seconds = seconds_since(start);
   }
   searcher(const searcher&) = delete;
-  ~searcher() { sagitta_device_block_destroy(block_); }
+  ~searcher() {
+    for (sagitta_device_block* const resident : residents_) sagitta_device_block_destroy(resident);
+  }
 
   void run(const batch_case& what, const sagitta::cuda::device_peaks& peaks);
   /** The time until all but the last 16 MiB of rows were uploaded. */
@@ -159,7 +237,7 @@ class searcher {
  private:
   sagitta_device_answer* search(const sagitta_batch& batch) {
     sagitta_device_answer* answer = nullptr;
-    require_ok(sagitta_device_search(device_, &batch, &block_, &answer), "search");
+    require_ok(sagitta_device_search(device_, &batch, residents_.data(), &answer), "search");
     return answer;
   }
   void check_answers(const sagitta_batch& batch, const sagitta_device_answer* answer);
@@ -170,22 +248,25 @@ class searcher {
   const options& options_;
   sagitta_device* device_;
   const data& data_;
-  sagitta_device_block* block_ = nullptr;
+  std::vector<sagitta_block> blocks_;
+  std::vector<sagitta_device_block*> residents_;
 };
 
 /** Compares answers with the CPU kernels, which have their own tests. */
 void searcher::check_answers(const sagitta_batch& batch, const sagitta_device_answer* answer) {
-  const uint32_t step = std::max(1u, batch.query_count / checked_queries);
+  const uint32_t step = std::max(1u, batch.query_count / std::max(1u, options_.checked));
   std::vector<sagitta_query> few;
   std::vector<uint32_t> numbers;
-  for (uint32_t q = 0; q < batch.query_count && few.size() < checked_queries; q += step) {
+  for (uint32_t q = 0; q < batch.query_count && few.size() < options_.checked; q += step) {
     few.push_back(batch.queries[q]);
     numbers.push_back(q);
   }
+  if (few.empty()) return;
   sagitta_batch checked = batch;
   checked.queries = few.data();
   checked.query_count = static_cast<uint32_t>(few.size());
-  checked.worker_count = std::max(1u, std::thread::hardware_concurrency());
+  checked.worker_count = data_.threads;
+  checked.method = SAGITTA_METHOD_AUTO;
   sagitta_search* truth = nullptr;
   check::require(sagitta_search_create(&checked, &truth) == SAGITTA_OK, "the search of the CPU");
   on_threads(checked.worker_count, [&](uint32_t) {
@@ -200,7 +281,7 @@ void searcher::check_answers(const sagitta_batch& batch, const sagitta_device_an
     const std::string where = "query " + std::to_string(numbers[i]);
     check::require(actual.count == expected.count, where + ": as many hits as on the CPU");
     for (uint32_t hit = 0; hit < actual.count; hit++) {
-      check::require(actual.rows[hit] == expected.rows[hit] &&
+      check::require(actual.views[hit] == expected.views[hit] && actual.rows[hit] == expected.rows[hit] &&
                          std::memcmp(&actual.scores[hit], &expected.scores[hit], 8) == 0,
                      where + ", hit " + std::to_string(hit) + ": as on the CPU");
     }
@@ -210,20 +291,24 @@ void searcher::check_answers(const sagitta_batch& batch, const sagitta_device_an
 
 void searcher::run(const batch_case& what, const sagitta::cuda::device_peaks& peaks) {
   check::random_source random(7);
-  std::vector<uint32_t> bitmap;
-  if (what.filter < 100) bitmap = check::random_bitmap(random, data_.row_count, what.filter / 100);
-  const sagitta_block block = data_.block();
-  const sagitta_block_view view{bitmap.empty() ? nullptr : bitmap.data(), 0, data_.row_count};
+  const auto block_count = static_cast<uint32_t>(blocks_.size());
+  std::vector<std::vector<uint32_t>> bitmaps(block_count);
+  std::vector<sagitta_block_view> views(block_count);
+  for (uint32_t b = 0; b < block_count; b++) {
+    const uint32_t row_count = blocks_[b].row_count;
+    if (what.filter < 100) bitmaps[b] = check::random_bitmap(random, row_count, what.filter / 100);
+    views[b] = {bitmaps[b].empty() ? nullptr : bitmaps[b].data(), b, row_count};
+  }
   std::vector<sagitta_query> queries(what.queries);
   for (uint32_t q = 0; q < what.queries; q++) {
-    queries[q].vector = data_.queries.data() + size_t{q} * data_.dimension;
+    queries[q].vector = data_.queries.get() + size_t{q} * data_.dimension;
     queries[q].floor = -INFINITY;
     queries[q].metric = SAGITTA_COSINE;
     queries[q].k = what.k;
-    queries[q].view_count = 1;
+    queries[q].view_count = block_count;
   }
-  const sagitta_batch batch{&block, &view, queries.data(), 1, 1, what.queries, data_.dimension, 1,
-                            SAGITTA_METHOD_AUTO};
+  const sagitta_batch batch{blocks_.data(), views.data(),    queries.data(), block_count,    block_count,
+                            what.queries,   data_.dimension, 1,              options_.method};
   sagitta_device_answer* first = search(batch);
   check_answers(batch, first);
   uint64_t rescored = 0;
@@ -234,6 +319,11 @@ void searcher::run(const batch_case& what, const sagitta::cuda::device_peaks& pe
     rescored += hits.rescored_count;
   }
   sagitta_device_answer_destroy(first);
+  if (options_.is_profiled) {
+    sagitta::cuda::start_profile();
+    sagitta_device_answer_destroy(search(batch));
+    sagitta::cuda::stop_profile();
+  }
   std::vector<double> device_ms;
   std::vector<double> wall_ms;
   sagitta_device_times times{};
@@ -259,27 +349,31 @@ void searcher::print(const batch_case& what, const sagitta::cuda::device_peaks& 
   const double of_copy = code_bytes / ms * 1e3 / peaks.copy_bytes_per_second;
   const double of_matrix = 2 * code_bytes * what.queries / ms * 1e3 / best;
   const unsigned long long repeated = times.repeated_queries;
+  const unsigned long long coarse = times.coarse_queries;
+  const unsigned long long abandoned = times.coarse_abandoned_queries;
   if (options_.as_json) {
     std::printf(
-        "{\"scan\":\"%s\",\"data\":\"%s\",\"seed\":%llu,\"rows\":%u,\"dimension\":%u,\"queries\":%u,\"k\":%u,\"filter_percent\":%g,"
+        "{\"scan\":\"%s\",\"method\":\"%s\",\"data\":\"%s\",\"seed\":%llu,\"rows\":%u,\"blocks\":%zu,"
+        "\"dimension\":%u,\"queries\":%u,\"k\":%u,\"filter_percent\":%g,"
         "\"device_ms_p50\":%.4f,\"wall_ms_p50\":%.4f,\"scan_ms\":%.4f,\"rescore_ms\":%.4f,"
         "\"select_ms\":%.4f,\"upload_ms\":%.4f,\"prepare_ms\":%.4f,\"finish_ms\":%.4f,"
         "\"queries_per_s\":%.1f,\"share_of_copy\":%.4f,\"share_of_int8\":%.4f,"
-        "\"rescored_per_query\":%.1f,\"repeated\":%llu,\"undecided\":%u,\"exact\":true}\n",
-        options_.kernels == nullptr ? "best" : options_.kernels, data_.name.c_str(),
-        static_cast<unsigned long long>(data_.seed), data_.row_count, data_.dimension, what.queries,
-        what.k, what.filter, ms, median(wall_ms),
+        "\"rescored_per_query\":%.1f,\"repeated\":%llu,\"coarse\":%llu,\"abandoned\":%llu,"
+        "\"undecided\":%u,\"checked\":%u,\"exact\":true}\n",
+        options_.kernels == nullptr ? "best" : options_.kernels, method_names[options_.method],
+        data_.name.c_str(), static_cast<unsigned long long>(data_.seed), data_.row_count,
+        blocks_.size(), data_.dimension, what.queries, what.k, what.filter, ms, median(wall_ms),
         times.scan_ms, times.rescore_ms, times.select_ms, times.upload_ms, times.prepare_ms,
-        times.finish_ms, what.queries / median(wall_ms) * 1e3, of_copy, of_matrix, rescored,
-        repeated, undecided);
+        times.finish_ms, what.queries / median(wall_ms) * 1e3, of_copy, of_matrix, rescored, repeated,
+        coarse, abandoned, undecided, std::min(options_.checked, what.queries));
   } else {
     std::printf(
         "%s, %u × %u, %4u queries, k %3u, %5.4g %% pass: %9.3f ms (wall %9.3f), scan %.3f, rescore %.3f, "
         "select %.3f; %5.1f %% of copy, %5.1f %% of int8; %.1f rescored per query, %llu scanned again, "
-        "%u undecided, exact\n",
-        data_.name.c_str(), data_.row_count, data_.dimension, what.queries, what.k, what.filter, ms, median(wall_ms),
-        times.scan_ms, times.rescore_ms, times.select_ms, 100 * of_copy, 100 * of_matrix, rescored,
-        repeated, undecided);
+        "%llu answered by coarse codes, %llu not after a sample, %u undecided, exact\n",
+        data_.name.c_str(), data_.row_count, data_.dimension, what.queries, what.k, what.filter, ms,
+        median(wall_ms), times.scan_ms, times.rescore_ms, times.select_ms, 100 * of_copy,
+        100 * of_matrix, rescored, repeated, coarse, abandoned, undecided);
   }
   std::fflush(stdout);
 }
@@ -292,6 +386,13 @@ std::vector<Number> numbers_of(const std::string& text) {
     numbers.push_back(static_cast<Number>(std::strtod(item.c_str(), nullptr)));
   }
   return numbers;
+}
+
+std::optional<sagitta_method> method_named(const std::string& name) {
+  for (const auto method : {SAGITTA_METHOD_AUTO, SAGITTA_METHOD_TILES, SAGITTA_METHOD_COARSE}) {
+    if (name == method_names[method]) return method;
+  }
+  return std::nullopt;
 }
 
 int usage(const char* why) {
@@ -308,6 +409,7 @@ int main(int argc, char** argv) {
     const std::string name = argv[i];
     if (name == "--json") wanted.as_json = true;
     else if (name == "--host-values") wanted.has_values = false;
+    else if (name == "--profile") wanted.is_profiled = true;
     else if (name.rfind("--", 0) != 0) command = name;
     else if (i + 1 == argc) return usage((name + " has no value").c_str());
     else if (name == "--kernels") wanted.kernels = argv[++i];
@@ -317,6 +419,13 @@ int main(int argc, char** argv) {
     else if (name == "--seconds") wanted.seconds = std::strtod(argv[++i], nullptr);
     else if (name == "--device") wanted.device = numbers_of<uint32_t>(argv[++i])[0];
     else if (name == "--data") wanted.data = argv[++i];
+    else if (name == "--blocks") wanted.block_rows = numbers_of<uint32_t>(argv[++i])[0];
+    else if (name == "--check") wanted.checked = numbers_of<uint32_t>(argv[++i])[0];
+    else if (name == "--method") {
+      const auto method = method_named(argv[++i]);
+      if (!method) return usage("--method is auto, tiles or coarse");
+      wanted.method = *method;
+    }
     else if (name == "--seed") wanted.seed = std::strtoull(argv[++i], nullptr, 10);
     else if (name == "--rows") wanted.rows = numbers_of<uint32_t>(argv[++i])[0];
     else if (name == "--dimension") wanted.dimension = numbers_of<uint32_t>(argv[++i])[0];
@@ -334,8 +443,9 @@ int main(int argc, char** argv) {
   require_ok(sagitta_device_open(wanted.device, wanted.kernels, &device), "device");
   sagitta_device_facts facts{};
   require_ok(sagitta_device_describe(device, &facts), "device");
-  const bool is_hopper = facts.compute_capability == 90;
-  const sagitta::cuda::device_peaks peaks = sagitta::cuda::measure_peaks(is_hopper);
+  // Without the peak of wgmma where only mma is used: where wgmma faults, the rest can still be measured.
+  const bool uses_wgmma = std::strcmp(facts.kernels, "mma") != 0;
+  const sagitta::cuda::device_peaks peaks = sagitta::cuda::measure_peaks(uses_wgmma);
   std::printf(wanted.as_json
                   ? "{\"device\":\"%s\",\"kernels\":\"%s\",\"compute_capability\":%u,\"driver\":%u,"
                     "\"runtime\":%u,\"copy_gb_per_s\":%.1f,\"mma_int8_top_per_s\":%.1f,"
@@ -349,8 +459,8 @@ int main(int argc, char** argv) {
     const data made(wanted);
     searcher searching(wanted, device, made);
     if (!wanted.as_json) {
-      std::printf("%s, seed %llu, uploaded in %.2f s\n", made.name.c_str(),
-                  static_cast<unsigned long long>(made.seed), searching.staged_seconds);
+      std::printf("%s, seed %llu, %zu blocks, uploaded in %.2f s\n", made.name.c_str(),
+                  static_cast<unsigned long long>(made.seed), made.blocks.size(), searching.staged_seconds);
     }
     for (const double filter : wanted.filters) {
       for (const uint32_t k : wanted.ks) {

@@ -1,10 +1,15 @@
 #include "peaks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "../intrinsics.h"
 #include "../resources.h"
+
+#if !defined(SAGITTA_EMULATE_CUDA)
+#include <cuda_profiler_api.h>
+#endif
 
 namespace sagitta::cuda {
 namespace {
@@ -14,9 +19,12 @@ constexpr uint32_t threads = 256;
 // The emulation only checks that the program runs.
 constexpr uint32_t rounds = 4;
 constexpr size_t copied = size_t{1} << 20;
+constexpr double measured_ms = 0;
 #else
 constexpr uint32_t rounds = 4096;
 constexpr size_t copied = size_t{1} << 30;
+// Clocks follow the power that is drawn only after some milliseconds.
+constexpr double measured_ms = 50;
 #endif
 constexpr int independent = 8;
 constexpr int columns = 256;
@@ -71,25 +79,30 @@ __global__ __launch_bounds__(threads, 1) void run_wgmma(const __grid_constant__ 
   if (total == 0x7fffffff) p.sink[threadIdx.x] = total;
 }
 
-/** The median time in milliseconds of what `work` puts on the stream. */
+/** The milliseconds of what `work` puts on the stream, in runs of at least `measured_ms`; their median. */
 template <class Work>
 double milliseconds(const stream& on, Work work) {
   event before;
   event after;
   before.open();
   after.open();
-  std::vector<float> times;
-  for (int run = 0; run < 9; run++) {
+  const auto time_of = [&](int count) {
     before.record(on);
-    work();
+    for (int i = 0; i < count; i++) work();
     after.record(on);
     on.synchronize("peak");
     float time = 0;
     check(cudaEventElapsedTime(&time, before, after), "peak");
-    if (run >= 2) times.push_back(time);
-  }
+    return static_cast<double>(time);
+  };
+  (void)time_of(1);
+  constexpr double count_max = 1000;
+  const double wanted = std::ceil(measured_ms / std::max(1e-3, time_of(1)));
+  const int count = static_cast<int>(std::clamp(wanted, 1.0, count_max));
+  std::vector<double> times;
+  for (int run = 0; run < 3; run++) times.push_back(time_of(count) / count);
   std::sort(times.begin(), times.end());
-  return static_cast<double>(times[times.size() / 2]);
+  return times[1];
 }
 
 }  // namespace
@@ -132,5 +145,13 @@ device_peaks measure_peaks(bool may_wgmma) {
       static_cast<double>(multiprocessors) * (threads / 128) * rounds * wgmma_operations / wgmma_ms * 1e3;
   return peaks;
 }
+
+#if defined(SAGITTA_EMULATE_CUDA)
+void start_profile() {}
+void stop_profile() {}
+#else
+void start_profile() { (void)cudaProfilerStart(); }
+void stop_profile() { (void)cudaProfilerStop(); }
+#endif
 
 }  // namespace sagitta::cuda

@@ -16,4 +16,8 @@ struct device_peaks {
 /** Measures the current device. Throws `failure`. */
 device_peaks measure_peaks(bool may_wgmma);
 
+/** What is between them is recorded by a profiler that was started with recording off. */
+void start_profile();
+void stop_profile();
+
 }  // namespace sagitta::cuda

@@ -83,6 +83,8 @@ struct machine {
   std::set<CUevent_st*> events;
   uint64_t launch_count = 0;
   uint64_t call_count = 0;
+  /** Set by a kernel that runs: its device is lost when it ends. */
+  bool has_kernel_failed = false;
 };
 
 /** Never returns, like a call of a driver that hangs. */

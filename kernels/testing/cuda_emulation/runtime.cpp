@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "errors.h"
 #include "launch.h"
@@ -177,7 +178,10 @@ cudaError_t put_launch(grid_launch launch, cudaStream_t stream) {
     return error == cudaSuccess ? error : here.fails(error);
   }
   require_same_carveout(launch, device, *here.stream());
-  here.put({[launch = std::move(launch)] { run_grid(launch); }});
+  here.put({[launch = std::move(launch), &device] {
+    run_grid(launch);
+    if (std::exchange(machine_in_use().has_kernel_failed, false)) device.is_lost = true;
+  }});
   return cudaSuccess;
 }
 

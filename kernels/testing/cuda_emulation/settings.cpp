@@ -56,6 +56,7 @@ uint64_t number_of_environment(const char* name, uint64_t otherwise) {
 fault fault_named(const std::string& name) {
   if (name == "lost") return fault::lost;
   if (name == "lost-in-kernel") return fault::lost_in_kernel;
+  if (name == "lost-at-wgmma") return fault::lost_at_wgmma;
   if (name == "memory") return fault::memory;
   if (name == "hang") return fault::hang;
   if (name == "hang-in-kernel") return fault::hang_in_kernel;

@@ -6,7 +6,8 @@
 //   SAGITTA_TEST_EMULATED_MEMORY          bytes of each device (256 MiB)
 //   SAGITTA_TEST_EMULATED_PINNED_MEMORY   bytes that the host lets be pinned at a time (all)
 //   SAGITTA_TEST_EMULATED_FAULT           what happens then: lost (default), lost-in-kernel, memory, hang,
-//                                         hang-in-kernel, killed
+//                                         hang-in-kernel, killed; or lost-at-wgmma: the device fails whenever
+//                                         a kernel executes this instruction
 //   SAGITTA_TEST_EMULATED_FAULT_AFTER     the launch, counted from 1, at which it happens (0: never)
 //   SAGITTA_TEST_EMULATED_FAULT_AT_CALL   the call of the runtime, counted from 1 (0: never); for lost,
 //                                         hang and killed
@@ -31,8 +32,8 @@
 
 namespace sagitta::cuda::emulation {
 
-/** Kinds of faults; `lost` and `lost_in_kernel` make the device fail from then on. */
-enum class fault { lost, lost_in_kernel, memory, hang, hang_in_kernel, killed };
+/** Kinds of faults; `lost`, `lost_in_kernel` and `lost_at_wgmma` make the device fail from then on. */
+enum class fault { lost, lost_in_kernel, lost_at_wgmma, memory, hang, hang_in_kernel, killed };
 
 struct settings {
   int device_count = 1;

@@ -237,6 +237,7 @@ void run_wgmma(unsigned, void* const* operands) {
   const uint32_t index = threadIdx.x / lane_count;
   const auto& first = *static_cast<const wgmma_operands*>(operands[0]);
   warp_state& warp = state().warps[index];
+  if (current_settings().kind == fault::lost_at_wgmma) machine_in_use().has_kernel_failed = true;
   if (!warp.is_fenced) wrong(*first.where, "wgmma without wgmma_fence before it");
   for (uint32_t lane = 1; lane < lane_count; lane++) {
     const auto& own = *static_cast<const wgmma_operands*>(operands[lane]);

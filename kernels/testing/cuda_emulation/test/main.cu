@@ -1,4 +1,5 @@
-// Tests of the platform of the kernels: the emulation on the CPU, or CUDA on a device.
+// Tests of the platform of the kernels: the emulation on the CPU, or CUDA on a device. Exits with 77 without
+// a device.
 #include <cstring>
 
 #include "test.h"
@@ -8,7 +9,7 @@ int main(int argument_count, char** arguments) {
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess || count == 0) {
     printf("skipped: no device was found (%s)\n", cudaGetErrorString(error));
-    return 0;
+    return 77;
   }
   platform_test::test_threads();
   platform_test::test_tensor_cores();
