@@ -781,9 +781,9 @@ void test_all(sagitta_device* device, random_source& random, bool is_large, bool
   if (with_coarse) {
     test_coarse(device, random);
     test_coarse_choice(device, random);
+    test_tiles(device, random);
   }
   test_scopes(device, random);
-  test_tiles(device, random);
   test_overflow(device, random);
   test_repeats(device, random);
   test_growth(device, random);
@@ -890,8 +890,8 @@ int main(int argument_count, char** arguments) {
 #endif
         test_gathering(device, random);
         test_scopes(device, random);
-        test_tiles(device, random);
         if (with_coarse) test_coarse(device, random);
+        if (with_coarse) test_tiles(device, random);
         test_repeats(device, random);
         test_arguments(device, random);
         test_rings();
