@@ -40,6 +40,16 @@ __device__ inline double value_of(uint64_t key) {
       static_cast<long long>(key >> 63 != 0 ? key ^ uint64_t{1} << 63 : ~key));
 }
 
+/** Sums one number per lane: those of the lanes before, and the own one. All lanes must call it. */
+__device__ inline uint32_t sum_to_lane(uint32_t value) {
+  const uint32_t lane = threadIdx.x % 32;
+  for (uint32_t distance = 1; distance < 32; distance *= 2) {
+    const uint32_t other = __shfl_up_sync(0xffffffffu, value, distance);
+    if (lane >= distance) value += other;
+  }
+  return value;
+}
+
 /** An exclusive prefix sum over the threads of a block, and the total. */
 struct block_sum {
   uint32_t before;
@@ -50,11 +60,7 @@ struct block_sum {
 __device__ inline block_sum sum_before(uint32_t value) {
   __shared__ uint32_t sums[select_threads_max / 32];
   const uint32_t lane = threadIdx.x % 32;
-  uint32_t running = value;
-  for (uint32_t distance = 1; distance < 32; distance *= 2) {
-    const uint32_t other = __shfl_up_sync(0xffffffffu, running, distance);
-    if (lane >= distance) running += other;
-  }
+  const uint32_t running = sum_to_lane(value);
   __syncthreads();
   if (lane == 31) sums[threadIdx.x / 32] = running;
   __syncthreads();
@@ -63,52 +69,84 @@ __device__ inline block_sum sum_before(uint32_t value) {
   return {before + running - value, __reduce_add_sync(0xffffffffu, of_warp)};
 }
 
+/** How many keys have each value of a digit: eight values per lane, which read them from 32 banks. */
+using digit_bins = uint32_t[8][32];
+__device__ inline uint32_t& bin_of(digit_bins& bins, uint32_t digit) {
+  return bins[digit % 8][digit / 8];
+}
+
+/** The digit of the k-th largest key, how many keys have it, and how many a larger one. */
+struct chosen_digit {
+  uint32_t digit;
+  uint32_t here;
+  uint32_t larger;
+};
+
+/** Chooses the digit, and empties the bins. All lanes of one warp must call it. */
+__device__ inline void choose_digit(digit_bins& bins, uint32_t k, chosen_digit& chosen) {
+  // Lane 0 has the largest digits.
+  const uint32_t largest = 255 - threadIdx.x % 32 * 8;
+  uint32_t here[8];
+  uint32_t sum = 0;
+#pragma unroll
+  for (uint32_t j = 0; j < 8; j++) {
+    here[j] = bin_of(bins, largest - j);
+    bin_of(bins, largest - j) = 0;
+    sum += here[j];
+  }
+  uint32_t larger = sum_to_lane(sum) - sum;
+#pragma unroll
+  for (uint32_t j = 0; j < 8; j++) {
+    if (larger < k && k <= larger + here[j]) chosen = {largest - j, here[j], larger};
+    larger += here[j];
+  }
+}
+
 /**
  * The k-th largest of the keys for which `key_at(i, key)` returns true, with i below `count`; there
  * must be at least k of them. Radix select: from the highest byte on, only keys in the bin of the
- * answer are counted again. All threads of the block must call it; they are at least 256, one per
- * value of a digit.
+ * answer are counted again, until it is alone there. All threads of the block must call it.
  */
 template <class Key, class KeyAt>
 __device__ Key kth_largest(uint32_t count, uint32_t k, KeyAt key_at) {
-  __shared__ uint32_t bins[256];
-  __shared__ uint32_t chosen[2];
+  __shared__ digit_bins bins;
+  __shared__ chosen_digit chosen;
+  __shared__ Key only;
   Key prefix = 0;
+  for (uint32_t digit = threadIdx.x; digit < 256; digit += blockDim.x) bin_of(bins, digit) = 0;
+  __syncthreads();
   for (int shift = 8 * static_cast<int>(sizeof(Key)) - 8; shift >= 0; shift -= 8) {
-    if (threadIdx.x < 256) bins[threadIdx.x] = 0;
-    __syncthreads();
     for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
       Key key;
       if (!key_at(i, key)) continue;
       // Skips keys of other prefixes. A shift by the full width is undefined, hence the first test.
       if (shift < 8 * static_cast<int>(sizeof(Key)) - 8 && (key ^ prefix) >> (shift + 8) != 0) continue;
-      atomicAdd(bins + static_cast<uint32_t>(key >> shift & 0xff), 1u);
+      atomicAdd(&bin_of(bins, static_cast<uint32_t>(key >> shift & 0xff)), 1u);
     }
     __syncthreads();
-    // Thread 0 takes the largest digit.
-    const uint32_t digit = 255 - threadIdx.x % 256;
-    const uint32_t here = threadIdx.x < 256 ? bins[digit] : 0;
-    const uint32_t larger = sum_before(here).before;
-    if (larger < k && k <= larger + here) {
-      chosen[0] = digit;
-      chosen[1] = larger;
+    if (threadIdx.x < warp_threads) choose_digit(bins, k, chosen);
+    __syncthreads();
+    prefix |= static_cast<Key>(chosen.digit) << shift;
+    k -= chosen.larger;
+    if (chosen.here > 1 || shift == 0) continue;
+    for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+      Key key;
+      if (key_at(i, key) && (key ^ prefix) >> shift == 0) only = key;
     }
     __syncthreads();
-    prefix |= static_cast<Key>(chosen[0]) << shift;
-    k -= chosen[1];
-    __syncthreads();
+    return only;
   }
   return prefix;
 }
 
 /**
- * Removes the entries of a list for which `is_kept(i, score)` is false; the others keep their order.
- * `is_kept` gets the score or bounds of the entry and may change them. Returns how many entries are
- * left. All threads of the block must call it.
+ * Moves the entries of a list for which `is_kept(score)` is true to its front, in their order. There are
+ * `count` entries at the places `place_of(i)`, which grow with i. Returns how many entries are left. All
+ * threads of the block must call it.
  */
-template <class IsKept>
+template <class PlaceOf, class IsKept>
 __device__ uint32_t shorten(candidate* rows, candidate_score* scores, uint32_t count,
-                            IsKept is_kept) {
+                            PlaceOf place_of, IsKept is_kept) {
   // Neighbours, four for each thread: a quarter of the barriers, and four loads in flight.
   constexpr uint32_t entries = 4;
   uint32_t kept = 0;
@@ -118,13 +156,14 @@ __device__ uint32_t shorten(candidate* rows, candidate_score* scores, uint32_t c
     const uint32_t own = first + entries * threadIdx.x;
 #pragma unroll
     for (uint32_t j = 0; j < entries; j++) {
-      row[j] = rows[min(own + j, count - 1)];
-      score[j] = scores[min(own + j, count - 1)];
+      const uint32_t place = place_of(min(own + j, count - 1));
+      row[j] = rows[place];
+      score[j] = scores[place];
     }
     uint32_t is_here = 0;
 #pragma unroll
     for (uint32_t j = 0; j < entries; j++) {
-      if (own + j < count && is_kept(own + j, score[j])) is_here |= 1u << j;
+      if (own + j < count && is_kept(score[j])) is_here |= 1u << j;
     }
     // sum_before has a barrier: no thread writes before all have read.
     const block_sum positions = sum_before(static_cast<uint32_t>(__popc(is_here)));
@@ -139,6 +178,12 @@ __device__ uint32_t shorten(candidate* rows, candidate_score* scores, uint32_t c
     __syncthreads();
   }
   return kept;
+}
+
+template <class IsKept>
+__device__ uint32_t shorten(candidate* rows, candidate_score* scores, uint32_t count,
+                            IsKept is_kept) {
+  return shorten(rows, scores, count, [](uint32_t i) { return i; }, is_kept);
 }
 
 }  // namespace sagitta::cuda

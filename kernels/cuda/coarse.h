@@ -111,7 +111,7 @@ struct raise_parameters {
 
 /**
  * Scores the rows with the best estimates, raises the thresholds and shortens the lists; after the rest,
- * appends them to the lists of candidates. One thread block per query.
+ * appends them to the lists of candidates.
  */
 cudaError_t raise_thresholds(const raise_parameters& parameters, launch_order order);
 

@@ -1,33 +1,24 @@
-// Turns the survivors of a scan of coarse codes into thresholds and candidates, one thread block per
-// query.
+// Turns the survivors of a scan of coarse codes into thresholds and candidates. Few queries have several
+// thread blocks per list (list_parts.h), which estimate the scores of its rows.
 //
 // Shapes: lists [query_count, capacity] of (batch row, sum of coarse codes), with estimates in their
 // scores; each row is in a list once, and none of them is in the lists of candidates before the end.
 
-#include "block_select.h"
 #include "coarse.h"
+#include "list_parts.h"
 #include "row_score.h"
 
 namespace sagitta::cuda {
 namespace {
 
-/** Whether the row may be in the answer; sets its estimate if so. */
-__device__ bool may_match(const raise_parameters& p, uint32_t number, double threshold,
-                          candidate row, candidate_score& score) {
-  const bounded_query& query = p.rotated[number];
-  const uint32_t tile = row.batch_row / tile_rows;
-  const resident_block& block = p.blocks[block_of(p.blocks, p.state.block_count, tile)];
-  const uint32_t its_row = row.batch_row - block.first_tile * tile_rows;
-  const auto& facts = *reinterpret_cast<const panel_facts*>(
-      block.panels + size_t{its_row / panel_rows} * p.panel_stride);
-  const score_bounds bounds = bounds_of(query, row.sum, facts, its_row % panel_rows);
-  if (bounds.upper < threshold) return false;
-  if (query.has_after && bounds.lower > query.after_score) return false;
+/** The middle of the bounds, and the upper one. */
+__device__ candidate_score estimate_of(const score_bounds& bounds) {
   const bool is_unbounded = bounds.upper > double{FLT_MAX};
   const double middle = (bounds.lower + bounds.upper) / 2;
+  candidate_score score;
   score.estimate = {is_unbounded ? __builtin_huge_valf() : static_cast<float>(middle),
                     is_unbounded ? __builtin_huge_valf() : round_up(bounds.upper)};
-  return true;
+  return score;
 }
 
 /** Rows to score, in shared memory. */
@@ -109,7 +100,7 @@ __device__ void append_candidates(const raise_parameters& p, uint32_t number, ui
   const uint32_t before = min(to.counts[number], to.capacity);
   // All threads have read the count before one of them writes.
   __syncthreads();
-  const uint32_t kept = shorten(rows, scores, before, [&](uint32_t, const candidate_score& score) {
+  const uint32_t kept = shorten(rows, scores, before, [&](const candidate_score& score) {
     return static_cast<double>(score.bounds.upper) >= threshold;
   });
   const candidate* const from = p.lists.rows + size_t{number} * p.lists.capacity;
@@ -127,25 +118,27 @@ __global__ __launch_bounds__(select_threads_max) void raise(
   await_earlier_kernels();
   __shared__ scored_rows best;
   if (is_skipped(p.condition)) return;
-  const uint32_t number = blockIdx.x;
+  const uint32_t number = blockIdx.y;
   const device_query& query = p.state.queries[number];
   if (!query.is_scanned) return;
-  candidate* const rows = p.lists.rows + size_t{number} * p.lists.capacity;
-  candidate_score* const scores = p.lists.scores + size_t{number} * p.lists.capacity;
   const uint32_t added = p.lists.counts[number];
-  double threshold = p.state.thresholds[number];
-  // All threads have read the count and the threshold before one of them writes.
-  __syncthreads();
   const bool is_full = added > p.lists.capacity;
-  uint32_t kept =
-      shorten(rows, scores, min(added, p.lists.capacity), [&](uint32_t i, candidate_score& score) {
-        return may_match(p, number, threshold, rows[i], score);
-      });
-  take_best_estimates(query, rows, scores, kept, best);
+  double threshold = p.state.thresholds[number];
+  const parted_list list =
+      cut_list(p.lists, p.state.sharing, number, min(added, p.lists.capacity));
+  const list_entries part = own_part(list);
+  shared_list& shared = p.state.sharing.lists[number];
+  score_part({p.blocks, p.state.block_count, p.panel_stride}, p.rotated[number], threshold, part,
+             [](const score_bounds& bounds) { return estimate_of(bounds); });
+  const auto is_left = [](const candidate_score& score) { return may_match(score); };
+  uint32_t kept = shorten(part.rows, part.scores, part.count, is_left);
+  if (!is_last_to_finish(shared, kept)) return;
+  if (gridDim.x > 1) kept = join_parts(list, shared, is_left);
+  take_best_estimates(query, list.rows, list.scores, kept, best);
   const double proven = score_best(p, number, best);
   if (proven > threshold) {
     threshold = proven;
-    kept = shorten(rows, scores, kept, [&](uint32_t, const candidate_score& score) {
+    kept = shorten(list.rows, list.scores, kept, [&](const candidate_score& score) {
       return static_cast<double>(score.estimate.upper) >= threshold;
     });
   }
@@ -166,8 +159,9 @@ __global__ __launch_bounds__(select_threads_max) void raise(
 }  // namespace
 
 cudaError_t raise_thresholds(const raise_parameters& parameters, launch_order order) {
-  const uint32_t list_count = parameters.state.query_count;
-  return launch(raise, dim3(list_count), select_threads(list_count), 0, order, parameters);
+  const batch_state& state = parameters.state;
+  return launch(raise, dim3(state.sharing.parts, state.query_count),
+                select_threads(state.query_count), 0, order, parameters);
 }
 
 cudaError_t preload_raising() { return preload(raise); }

@@ -26,6 +26,12 @@ struct tuning {
   uint32_t rows_per_k = 64;
   /** Up to this many queries a slice has few queries. */
   uint32_t few = 128;
+  /**
+   * Lists are shared by so many thread blocks together, if there are fewer lists, and have so many entries at
+   * least for each: one for each thread. Registers limit a multiprocessor to one such block.
+   */
+  uint32_t list_blocks_per_multiprocessor = 1;
+  uint32_t part_rows_min = 1024;
   /** How often undecided queries are scanned again, with longer lists each time, before they are given up. */
   uint32_t repeats_max = 2;
   uint32_t repeat_growth = 8;

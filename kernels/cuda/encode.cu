@@ -23,7 +23,10 @@ __global__ void encode(const __grid_constant__ encode_parameters p) {
   const vector_codes codes = encode_vector(values, dimension, shape.padded_dimension() / 4, store);
   if (threadIdx.x % 32 != 0) return;
   p.counts[number] = 0;
-  if (number < p.real_count) p.outcomes[number] = {};
+  if (number < p.real_count) {
+    p.outcomes[number] = {};
+    p.shared[number] = {};
+  }
   p.offsets[number] = -128 * codes.code_sum;
   if (!is_real) {
     p.weights[number] = reject_all_weights();

@@ -49,9 +49,10 @@ struct encode_parameters {
   int32_t* offsets;
   scan_weights* weights;
   double* thresholds;
-  /** [query_count] and [real_count]: set to 0. */
+  /** [query_count], and two times [real_count]: set to 0. */
   uint32_t* counts;
   query_outcome* outcomes;
+  shared_list* shared;
 };
 
 cudaError_t encode_queries(const encode_parameters& parameters, launch_order order);

@@ -114,7 +114,8 @@ scan_shape choose_shape(uint32_t query_count, uint32_t dimension, size_t shared_
 size_t bytes_per_query(uint32_t dimension, uint32_t list_capacity, uint32_t found_max) {
   return size_t{dimension} * (sizeof(float) + 2) +
          size_t{list_capacity} * (sizeof(candidate) + sizeof(candidate_score)) +
-         size_t{found_max} * sizeof(found_row) + sizeof(device_query) + sizeof(scan_weights) + 256;
+         size_t{found_max} * sizeof(found_row) + sizeof(device_query) + sizeof(scan_weights) +
+         sizeof(shared_list) + 256;
 }
 
 coarse_shape choose_coarse_shape(uint32_t query_count, uint32_t dimension,

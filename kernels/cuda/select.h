@@ -19,6 +19,7 @@ struct batch_state {
   scan_weights* weights;
   double* thresholds;
   candidate_lists lists;
+  list_sharing sharing;
   query_outcome* outcomes;
 };
 

@@ -103,6 +103,7 @@ void slice_search::lay_out() {
     layout_.coarse_counts = all.take(queries * sizeof(uint32_t));
     layout_.estimate = all.take(sizeof(uint32_t));
   }
+  layout_.shared = all.take(size_t{count_} * sizeof(shared_list));
   layout_.outcomes = all.take(size_t{count_} * sizeof(query_outcome));
   layout_.found = all.take(size_t{count_} * slice_.found_max * sizeof(found_row));
   layout_.end = all.used();
@@ -218,6 +219,11 @@ batch_state slice_search::state() const {
   state.weights = at<scan_weights>(layout_.weights);
   state.thresholds = at<double>(layout_.thresholds);
   state.lists = lists();
+  const tuning& tuned = device_.tuning;
+  const auto blocks = static_cast<uint32_t>(device_.properties.multiProcessorCount) *
+                      tuned.list_blocks_per_multiprocessor;
+  state.sharing = {at<shared_list>(layout_.shared),
+                   std::clamp(blocks / count_, 1u, list_parts_max), tuned.part_rows_min};
   state.outcomes = at<query_outcome>(layout_.outcomes);
   return state;
 }
@@ -349,6 +355,7 @@ void slice_search::start() {
   encoding.thresholds = at<double>(layout_.thresholds);
   encoding.counts = at<uint32_t>(layout_.counts);
   encoding.outcomes = at<query_outcome>(layout_.outcomes);
+  encoding.shared = at<shared_list>(layout_.shared);
   check(encode_queries(encoding, device_.launches()), "encoding");
 }
 

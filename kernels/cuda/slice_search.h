@@ -32,7 +32,7 @@ class slice_search {
     size_t coarse_packed, coarse_offsets, coarse_weights, rotated, coarse_rows, coarse_scores;
     /** Of all queries, and the estimate of the rows that are left. */
     size_t coarse_counts, estimate;
-    size_t outcomes, found, end;
+    size_t shared, outcomes, found, end;
   };
 
   void collect_bitmaps();

@@ -122,6 +122,28 @@ struct candidate_lists {
   uint32_t capacity;
 };
 
+/** The most thread blocks that share a list; a power of two. */
+inline constexpr uint32_t list_parts_max = 32;
+
+/** What the thread blocks of a list tell each other (list_parts.h). */
+struct shared_list {
+  /** Blocks that are done with their parts; 0 between kernels. */
+  uint32_t finished;
+  /** The best value that a part has shown, in the order of `ordered`; 0, which is below all, at first. */
+  uint32_t best;
+  /** The entries that each part has left. */
+  uint32_t kept[list_parts_max];
+};
+
+/** How thread blocks share the lists of a batch. */
+struct list_sharing {
+  /** [query_count] */
+  shared_list* lists;
+  /** Thread blocks per list, and the least entries for each of them. */
+  uint32_t parts;
+  uint32_t part_rows_min;
+};
+
 /** The block that holds a tile; blocks are in the order of their tiles. */
 SAGITTA_HOST_DEVICE inline uint32_t block_of(const resident_block* blocks, uint32_t block_count,
                                              uint32_t tile) {

@@ -276,6 +276,60 @@ void test_coarse_choice(sagitta_device* device, random_source& random) {
   device->tuning = usual;
 }
 
+/** Queries of every k, some with a filter, a position or a score limit. */
+void add_varied_queries(random_source& random, test_batch& batch, const rows& data, uint32_t count) {
+  constexpr uint32_t ks[] = {1, 10, 100};
+  batch.bitmaps.push_back(check::random_bitmap(random, data.row_count, 0.3));
+  for (uint32_t q = 0; q < count; q++) {
+    batch.add_query(check::query_like(random, data), metrics[q % 3], ks[(q + count) % 3]);
+    batch.add_view(0, data.row_count, q % 4 == 2 ? &batch.bitmaps.front() : nullptr);
+    sagitta_query& query = batch.queries.back();
+    const uint32_t row = random.below(data.row_count);
+    const double score = check::canonical(query.metric, query.vector, data.row(row), data.dimension);
+    if (q % 4 == 3) query.floor = score;
+    if (q % 4 != 1) continue;
+    query.after_score = score;
+    query.after_id = data.id_bytes.data() + data.id_offsets[row];
+    query.after_id_bytes =
+        static_cast<uint32_t>(data.id_offsets[row + 1] - data.id_offsets[row]);
+  }
+}
+
+/**
+ * Thread blocks that share a list leave the same rows as one block would: with parts that have no entries,
+ * fewer than k, or k that are no candidates, with rows that tie, and in each of several searches.
+ */
+void test_shared_lists(sagitta_device* device, random_source& random) {
+  const sagitta::cuda::tuning usual = device->tuning;
+  device->tuning = {};
+  device->tuning.dense_rows = 1024;
+  device->tuning.part_rows_min = 64;
+  for (const kind kind : {kind::clustered, kind::random, kind::sorted, kind::duplicates, kind::equal}) {
+    const rows data(random, kind, 2500, 72);
+    const resident on_device(device, data, true, true);
+    for (const uint32_t query_count : {1u, 4u, 9u}) {
+      for (const sagitta_method method : {SAGITTA_METHOD_TILES, SAGITTA_METHOD_COARSE}) {
+        test_batch batch;
+        batch.method = method;
+        batch.add_block(data);
+        add_varied_queries(random, batch, data, query_count);
+        const std::string what = std::string("shared lists, ") + check::name_of(kind) +
+                                 ", queries " + std::to_string(query_count) +
+                                 (method == SAGITTA_METHOD_COARSE ? ", coarse" : "");
+        device->tuning.list_blocks_per_multiprocessor = 0;
+        const outcome alone = require_search(device, batch, {on_device.get()}, what);
+        device->tuning.list_blocks_per_multiprocessor = 8;
+        const outcome shared = require_search(device, batch, {on_device.get()}, what);
+        require(alone.undecided == 0 && shared.undecided == 0, what + ": queries undecided");
+        require(shared.rescored == alone.rescored,
+                what + ": " + std::to_string(shared.rescored) + " rows rescored, " +
+                    std::to_string(alone.rescored) + " with one block per list");
+      }
+    }
+  }
+  device->tuning = usual;
+}
+
 /** Few passing rows are gathered, also for queries that cannot be scanned. */
 void test_gathering(sagitta_device* device, random_source& random) {
   const rows data(random, kind::random, 2500, 40);
@@ -782,6 +836,7 @@ void test_all(sagitta_device* device, random_source& random, bool is_large, bool
     test_coarse(device, random);
     test_coarse_choice(device, random);
     test_tiles(device, random);
+    test_shared_lists(device, random);
   }
   test_scopes(device, random);
   test_overflow(device, random);
@@ -892,6 +947,7 @@ int main(int argument_count, char** arguments) {
         test_scopes(device, random);
         if (with_coarse) test_coarse(device, random);
         if (with_coarse) test_tiles(device, random);
+        if (with_coarse) test_shared_lists(device, random);
         test_repeats(device, random);
         test_arguments(device, random);
         test_rings();

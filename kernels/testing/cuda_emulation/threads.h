@@ -205,6 +205,11 @@ __forceinline__ T atomicMin(T* address, std::type_identity_t<T> value) {
   return sagitta::cuda::emulation::replace(address,
                                            [value](T old) { return old < value ? old : value; });
 }
+/** Counts from 0 to `last`, and begins again. */
+__forceinline__ unsigned atomicInc(unsigned* address, unsigned last) {
+  return sagitta::cuda::emulation::replace(
+      address, [last](unsigned old) { return old >= last ? 0 : old + 1; });
+}
 template <sagitta::cuda::emulation::atomic T>
 __forceinline__ T atomicOr(T* address, std::type_identity_t<T> value) {
   return sagitta::cuda::emulation::replace(address, [value](T old) { return old | value; });

@@ -41,10 +41,8 @@ __global__ void select_in_block(const __grid_constant__ block_parameters p) {
     return true;
   });
   const double limit = value_of(kth_score);
-  const uint32_t kept = shorten(p.rows, p.scores, p.count, [&](uint32_t, candidate_score& score) {
-    const bool is_kept = score.score >= limit;
-    score.score += 1;
-    return is_kept;
+  const uint32_t kept = shorten(p.rows, p.scores, p.count, [&](const candidate_score& score) {
+    return score.score >= limit;
   });
   if (threadIdx.x != 0) return;
   *p.result = {value_of(kth), limit, sum.total, kept};
@@ -94,7 +92,7 @@ void test_with(uint32_t threads, uint32_t count, uint32_t k) {
   for (uint32_t i = 0; i < count; i++) {
     if (scores[i].score < all_scores[k - 1]) continue;
     require(kept[at].batch_row == i, "the order of shorten", i);
-    require(kept_scores[at].score == scores[i].score + 1, "the scores of shorten", i);
+    require(kept_scores[at].score == scores[i].score, "the scores of shorten", i);
     at++;
   }
   require(found.kept == at, "the count of shorten", at);
