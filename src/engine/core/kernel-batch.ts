@@ -161,9 +161,11 @@ export function packColumns(queries: readonly SearchQuery[], dimension: number):
   };
   const blockIndexes = new Map<string, number>();
   const bitmapIndexes = new Map<Uint32Array, number>();
-  const viewTable: number[] = [];
+  // With room for queries that share none; the rest is not touched.
+  const table = new Uint32Array(3 * queries.reduce((sum, { views }) => sum + views.length, 0));
+  let tableAt = 0;
   const rangeOf = perViews((views) => {
-    const first = viewTable.length / 3;
+    const first = tableAt / 3;
     for (const { block, rowCount, rows } of views) {
       assert(block.dimension === dimension, 'a query has the dimension of its blocks');
       const blockIndex = indexOf(blockIndexes, block.key, () => blocks.push(block));
@@ -171,7 +173,9 @@ export function packColumns(queries: readonly SearchQuery[], dimension: number):
       if (block.rowCount > blocks[blockIndex]!.rowCount) blocks[blockIndex] = block;
       const addBitmap = () => columns.bitmaps.push(rows!.words);
       const bitmap = rows === null ? 0 : 1 + indexOf(bitmapIndexes, rows.words, addBitmap);
-      viewTable.push(blockIndex, rowCount, bitmap);
+      table[tableAt++] = blockIndex;
+      table[tableAt++] = rowCount;
+      table[tableAt++] = bitmap;
     }
     return [first, views.length];
   });
@@ -189,7 +193,7 @@ export function packColumns(queries: readonly SearchQuery[], dimension: number):
     columns.afterOffsets[index + 1] = afterAt;
     columns.viewRanges.set(rangeOf(views), 2 * index);
   }
-  return { columns: { ...columns, views: Uint32Array.from(viewTable) }, blocks };
+  return { columns: { ...columns, views: table.slice(0, tableAt) }, blocks };
 }
 
 const METRIC_NUMBERS = Object.fromEntries(
