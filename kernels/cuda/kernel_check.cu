@@ -131,6 +131,8 @@ class kernel_checker {
     device.tuning.dense_rows = 64;
     device.tuning.growth_of_few = 4;
     device.tuning.growth_of_many = 4;
+    // Thread blocks share the lists of few queries, as short as they are here.
+    device.tuning.part_rows_min = 16;
   }
   kernel_checker(const kernel_checker&) = delete;
   ~kernel_checker() {

@@ -928,6 +928,8 @@ int main(int argument_count, char** arguments) {
         device->tuning.growth_of_many = 2;
         device->tuning.spare_rows = 500;
         device->tuning.few = 16;
+        device->tuning.part_rows_min = 40;
+        device->tuning.list_blocks_per_multiprocessor = 6;
         // Blocks take several tiles, and go through short rings several times.
         device->tuning.scan_blocks_max = 4;
         device->tuning.ring_stages_max = 3;
