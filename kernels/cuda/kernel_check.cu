@@ -116,10 +116,17 @@ bool agrees(sagitta_device& device, const sagitta_batch& batch, sagitta_device_b
   return is_right;
 }
 
-/** Compares batches with the CPU, in several passes and with pruned lists. */
+/** How many thread blocks scan: as many as there are tiles for, or one. */
+enum class scan_blocks { many, one };
+
+/**
+ * Compares batches with the CPU, in several passes and with pruned lists. With one block to scan, its warps take
+ * one tile after another, as in a search of many rows, and rings are as short as they can be, so that registers
+ * and stages are loaded again and again.
+ */
 class kernel_checker {
  public:
-  kernel_checker(sagitta_device& device, const check_data& data)
+  kernel_checker(sagitta_device& device, const check_data& data, scan_blocks blocks)
       : device_(device), data_(data), kind_(device.kind), usual_(device.tuning) {
     require(sagitta_device_block_create(&device, data.dimension, &resident_));
     require(sagitta_device_block_reserve(resident_, check_data::row_count, 1));
@@ -131,6 +138,9 @@ class kernel_checker {
     device.tuning.dense_rows = 64;
     device.tuning.growth_of_few = 4;
     device.tuning.growth_of_many = 4;
+    if (blocks == scan_blocks::many) return;
+    device.tuning.scan_blocks_max = 1;
+    device.tuning.ring_stages_max = ring_stages_min;
     // Thread blocks share the lists of few queries, as short as they are here.
     device.tuning.part_rows_min = 16;
   }
@@ -160,16 +170,6 @@ class kernel_checker {
   /** The kernels of coarse codes, in groups of 8, 16, 32 and 64 queries. */
   bool is_coarse_right() { return agree({1, 12, 24, 50}, SAGITTA_METHOD_COARSE); }
 
-  /**
-   * The same as a search of many rows does it: each thread block takes one tile after another, and rings are
-   * as short as they can be, so that registers and stages are loaded again and again.
-   */
-  bool is_right_in_one_block(scan_kind kind) {
-    device_.tuning.scan_blocks_max = 1;
-    device_.tuning.ring_stages_max = ring_stages_min;
-    return is_right(kind);
-  }
-
  private:
   bool agree(std::initializer_list<uint32_t> query_counts, sagitta_method method) {
     const uint32_t* const end = is_whole_check() ? query_counts.end() : query_counts.begin() + 1;
@@ -189,8 +189,8 @@ class kernel_checker {
 /** With dimensions of several whole chunks, pairs of steps and tiles, and a rest of each. */
 bool is_right(sagitta_device& device, scan_kind kind) {
   const check_data data(400);
-  if (is_whole_check() && !kernel_checker(device, data).is_right(kind)) return false;
-  return kernel_checker(device, data).is_right_in_one_block(kind);
+  if (is_whole_check() && !kernel_checker(device, data, scan_blocks::many).is_right(kind)) return false;
+  return kernel_checker(device, data, scan_blocks::one).is_right(kind);
 }
 
 /** Of kernels without which the device cannot be used as it was asked to be. */
@@ -199,13 +199,12 @@ bool is_right(sagitta_device& device, scan_kind kind) {
                                                 " of this device do not give the answers of the CPU"};
 }
 
-/** With less than a quad, and with a quad and a rest. */
+/** With less than a quad, and with several and a rest. */
 bool is_coarse_right(sagitta_device& device) {
-  for (const uint32_t dimension : {136u, 328u}) {
-    const check_data data(dimension);
-    if (!kernel_checker(device, data).is_coarse_right()) return false;
-  }
-  return true;
+  const check_data narrow(136);
+  const check_data wide(600);
+  return kernel_checker(device, narrow, scan_blocks::many).is_coarse_right() &&
+         kernel_checker(device, wide, scan_blocks::one).is_coarse_right();
 }
 
 }  // namespace
