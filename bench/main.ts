@@ -5,7 +5,6 @@
 //   npm run bench -- --full engine rest       selected benches
 //   npm run bench -- --full --out DIRECTORY   also writes DIRECTORY/<name>.md
 //   npm run bench -- --engine NAME engine     a specific engine, for benches that support it
-//   npm run bench -- --full cuda              the GPU kernels; --build compiles them first
 //   npm run bench -- --full compare --before DIRECTORY    this checkout against another one
 //
 // Each bench has further options; run it directly to use them: `node dist/bench/engine.js`.
@@ -15,7 +14,6 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { ROOT } from './engine/machine.js';
 
 const NAMES = [
   'service',
@@ -34,8 +32,6 @@ const NAMES = [
   'cluster',
   'console',
   'compare',
-  'cuda',
-  'gpu-engines',
 ] as const;
 /** The benches that support --engine. */
 const WITH_ENGINE: readonly string[] = ['engine'];
@@ -45,7 +41,6 @@ const { values, positionals } = parseArgs({
     full: { type: 'boolean', default: false },
     out: { type: 'string' },
     engine: { type: 'string' },
-    build: { type: 'boolean', default: false },
     before: { type: 'string' },
   },
   allowPositionals: true,
@@ -62,13 +57,6 @@ if (values.engine !== undefined && !positionals.every((name) => WITH_ENGINE.incl
   process.exit(2);
 }
 const chosen = positionals.length > 0 ? positionals : benchesOf(values.engine);
-// Compiling the GPU kernels takes minutes, so it is done only when that bench is named.
-if (values.build && positionals.includes('cuda')) {
-  const script = join(ROOT, 'scripts', 'build-kernels.mjs');
-  spawnSync(process.execPath, [script, 'cuda', 'cuda-bench', 'term-vectors', '--if-possible'], {
-    stdio: 'inherit',
-  });
-}
 if (values.out !== undefined) mkdirSync(values.out, { recursive: true });
 for (const name of NAMES) {
   if (!chosen.includes(name)) continue;
@@ -91,6 +79,6 @@ for (const name of NAMES) {
 function benchesOf(engine: string | undefined): readonly string[] {
   // The figures of a comparison need another checkout; without one it only checks itself.
   const isCompared = !values.full || values.before !== undefined;
-  if (engine === undefined) return NAMES.filter((name) => name !== 'compare' || isCompared);
-  return engine === 'cuda' ? [...WITH_ENGINE, 'cuda'] : WITH_ENGINE;
+  if (engine !== undefined) return WITH_ENGINE;
+  return NAMES.filter((name) => name !== 'compare' || isCompared);
 }

@@ -6,11 +6,9 @@
 //   node scripts/install-tensorflow.mjs --variant cpu    cpu or gpu
 //   … --if-possible                                      on failure, print one line and exit with 0
 //   … --force                                            reinstall although nothing has changed
-//   … --wheels FOLDER       TensorFlow from wheels that `pip download` has put there, without an index
-//   … --binding FILE        the binding of `scripts/gpu/archive.mjs --tensorflow`, without npm and compiler
 //
-// Requires npm, Python with pip and venv, and a C++ compiler; with --wheels and --binding Python alone. Needs
-// 1 GB of disk space for the CPU, about 4 GB for the GPU. Downloads use the configuration of npm and pip.
+// Requires npm, Python with pip and venv, and a C++ compiler. Needs 1 GB of disk space for the CPU, about 4 GB
+// for the GPU. Downloads use the configuration of npm and pip.
 
 import { spawnSync } from 'node:child_process';
 import {
@@ -61,7 +59,7 @@ for wheel in pathlib.Path(sys.argv[1]).glob('*.whl'):
 
 class InstallError extends Error {}
 
-const { variant, isOptional, isForced, wheels, binding } = parseArguments(process.argv.slice(2));
+const { variant, isOptional, isForced } = parseArguments(process.argv.slice(2));
 try {
   install();
 } catch (error) {
@@ -77,8 +75,6 @@ try {
 function parseArguments(args) {
   const options = {
     variant: { type: 'string' },
-    wheels: { type: 'string' },
-    binding: { type: 'string' },
     'if-possible': { type: 'boolean', default: false },
     force: { type: 'boolean', default: false },
   };
@@ -87,8 +83,7 @@ function parseArguments(args) {
     const usual = ['/dev/nvidiactl', '/dev/dxg'].some(existsSync) ? 'gpu' : 'cpu';
     const named = values.variant ?? usual;
     if (!(named in VARIANTS)) throw new Error(`--variant is '${named}'; expected cpu or gpu`);
-    const { wheels = null, binding = null, force } = values;
-    return { variant: named, wheels, binding, isOptional: values['if-possible'], isForced: force };
+    return { variant: named, isOptional: values['if-possible'], isForced: values.force };
   } catch (error) {
     console.error(`${error.message}; expected the arguments of scripts/install-tensorflow.mjs`);
     process.exit(2);
@@ -105,7 +100,7 @@ function install() {
   if (process.platform !== 'linux') {
     throw new InstallError(`TensorFlow is supported on Linux only, found ${process.platform}`);
   }
-  const compiler = binding === null ? findCompiler() : null;
+  const compiler = findCompiler();
   mkdirSync(dirname(target), { recursive: true });
   // In the target's parent directory, so that the result can be renamed into place.
   const scratch = mkdtempSync(join(dirname(target), '.tensorflow-'));
@@ -113,12 +108,7 @@ function install() {
     const fresh = join(scratch, 'tensorflow');
     mkdirSync(fresh);
     const headers = fetchLibrary(scratch, fresh);
-    if (binding === null) {
-      compile(compiler, fetchPackage(fresh), headers);
-    } else {
-      const unpack = ['xzf', binding, '--strip-components=1', '-C', fresh];
-      run('tar', unpack, { failure: 'the binding cannot be unpacked' });
-    }
+    compile(compiler, fetchPackage(fresh), headers);
     const version = verifyInstallation(fresh);
     writeFileSync(join(fresh, '.installed'), stamp);
     rmSync(target, { recursive: true, force: true });
@@ -132,15 +122,13 @@ function install() {
 /** Unpacks the libraries of TensorFlow for Python into `fresh`. Returns the directory of its headers. */
 function fetchLibrary(scratch, fresh) {
   const unpacked = join(scratch, 'unpacked');
-  const from = wheels ?? downloadWheels(scratch);
-  if (!existsSync(from)) throw new InstallError(`there is no folder ${from}`);
+  const from = downloadWheels(scratch);
   say('unpacking the libraries');
   run('python3', ['-c', UNPACK, from, unpacked], {
     failure: 'the wheels cannot be unpacked',
   });
-  if (from !== wheels) rmSync(from, { recursive: true });
+  rmSync(from, { recursive: true });
   const headers = join(unpacked, 'tensorflow', 'include');
-  if (!existsSync(headers)) throw new InstallError(`${from} has no wheel of TensorFlow`);
   const kept = join(scratch, 'headers');
   renameSync(headers, kept);
   renameSync(unpacked, join(fresh, LIBRARIES));

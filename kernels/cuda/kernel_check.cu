@@ -138,11 +138,11 @@ class kernel_checker {
     device.tuning.dense_rows = 64;
     device.tuning.growth_of_few = 4;
     device.tuning.growth_of_many = 4;
+    // Thread blocks share the lists of few queries, as short as they are here.
+    device.tuning.part_rows_min = 16;
     if (blocks == scan_blocks::many) return;
     device.tuning.scan_blocks_max = 1;
     device.tuning.ring_stages_max = ring_stages_min;
-    // Thread blocks share the lists of few queries, as short as they are here.
-    device.tuning.part_rows_min = 16;
   }
   kernel_checker(const kernel_checker&) = delete;
   ~kernel_checker() {

@@ -33,7 +33,7 @@ import { isLicence, listPackageFiles, listPackages } from './packages.mjs';
 
 /** Without kernels for GPUs, so that this size is known without nvcc. */
 const ARCHIVE_BYTES_MAX = 51_000_000;
-/** What kernels for every architecture of GPUs add; scripts/gpu/archive.mjs has the limit with those for one. */
+/** What kernels for every architecture of GPUs add. */
 const CUDA_BYTES_MAX = 7_000_000;
 /** Timestamp of every entry unless SOURCE_DATE_EPOCH is set: 1980-01-01, which all formats support. */
 const TIMESTAMP_SECONDS = 315_532_800;

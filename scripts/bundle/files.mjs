@@ -13,8 +13,6 @@ const FILES = [
   'NOTICE',
   'README.md',
   'CHANGELOG.md',
-  // The other benches are compiled.
-  'bench/cuda/torch_topk.py',
   'scripts/build-kernels.mjs',
   'scripts/sagitta.cjs',
   'scripts/container/healthcheck.mjs',

@@ -12,11 +12,11 @@ export const SUBJECTS = {
   },
   cuda: {
     inputs: [
-      'bench/cuda',
       'bench/data',
       'kernels',
       'scripts/build-kernels.mjs',
       'scripts/bundle/archive.mjs',
+      'scripts/bundle/notes.mjs',
       'scripts/gpu',
       'src/engine/core',
       'src/engine/cuda',
@@ -29,8 +29,8 @@ export const SUBJECTS = {
       [NODE, 'scripts/build-kernels.mjs', 'cuda-emulated'],
       // With instructions, registers and spills of each kernel, to compare with docs/performance.md.
       [NODE, 'scripts/build-kernels.mjs', 'cuda', '--report', '90a', '--report', '80'],
-      [NODE, 'scripts/gpu/archive.mjs', '--programs'],
-      // The calls of a first session on a GPU, on an emulated one.
+      [NODE, 'scripts/gpu/archive.mjs'],
+      // The script that measures a GPU, on an emulated one.
       [NODE, 'scripts/gpu/rehearse.mjs'],
     ],
     tests: ['engine/cuda/', 'tools/doctor/'],

@@ -1,153 +1,218 @@
-// Builds what a first session on a GPU needs, for a host without network, Node or compiler:
+// Builds what lease.sh needs on a host without network, Node or compiler:
 //
-//   node scripts/gpu/archive.mjs                 build/gpu/sagitta-gpu-programs.tar.gz: the programs,
-//                                                stripped, torch_topk.py, the terms of WordNet and the
-//                                                scripts of the calls; and the bundle, with the engine and
-//                                                Node
-//   … --programs                                 only the programs
-//   … --tensorflow                               only build/gpu/sagitta-tensorflow-binding.tar.gz: what
-//                                                build/tensorflow loads, without TensorFlow's libraries
-//   … --emulated                                 the programs on an emulated GPU, for tests
-//   … --arch 90a                                 only for this architecture; may be repeated. By default the
-//                                                programs are for all, as `build-kernels.mjs cuda` compiles
-//                                                them, and the bundle, to be small, for 90a
+//   node scripts/gpu/archive.mjs           build/gpu/sagitta-gpu-programs.tar.gz: the programs, stripped, the
+//                                          scripts and the terms of WordNet
+//   … --lease                              also build/gpu/bundle.tar.xz: of a bundle what the steps use, with
+//                                          Node and the kernels for GPUs
+//   … --sentences FILE                     vectors of sentences go along, a .npy file of shape [rows, dimension]
+//   … --arch 90a                           only for this architecture; may be repeated. By default all that
+//                                          `build-kernels.mjs cuda` compiles, with --lease only 90a
 //
-// Fails when an archive is larger than what is carried there: 20 MB and 50 MB.
+// Prints what weighs what. Fails when the programs exceed 20 MB; when, with --lease, all that travels exceeds 55 MiB,
+// the files of the checkout included; and when a binary needs a newer glibc than 2.36.
 
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   copyFileSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
 } from 'node:fs';
-import { basename, dirname, join, relative } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { writeArchive } from '../bundle/archive.mjs';
+import { findGlibc } from '../bundle/notes.mjs';
 import { requireSize } from '../packages/size-limits.mjs';
 
+const MEBIBYTE = 2 ** 20;
 const PROGRAMS_BYTES_MAX = 20_000_000;
-const BUNDLE_BYTES_MAX = 50_000_000;
+/** Of the checkout and both archives: what may be carried, less a margin for what is built meanwhile. */
+const LEASE_BYTES_MAX = 55 * MEBIBYTE;
+/** The glibc of Debian 12. */
+const GLIBC_MAX = [2, 36];
 /** As in bundles: a timestamp that all formats support. */
 const TIMESTAMP_SECONDS = 315_532_800;
-/** The names of the programs on the host, and of the targets that build them. */
 const PROGRAMS = ['platform-test', 'cuda-test', 'cuda-bench', 'term-vectors'];
-const EMULATED = ['emulation-test', 'cuda-test-emulated', 'cuda-bench-emulated', 'term-vectors'];
-/** Copied as they are, beside the scripts; NOTICE has the licence of the terms. */
-const FILES = ['bench/cuda/torch_topk.py', 'bench/data/wordnet-terms.gz', 'LICENSE', 'NOTICE'];
+/** Copied as they are; NOTICE has the licence of the terms of WordNet. */
+const FILES = [
+  ...['lease.sh', 'report.py', 'torch_topk.py', 'vectors_of_npy.py'].map(
+    (name) => `scripts/gpu/${name}`,
+  ),
+  'LICENSE',
+  'NOTICE',
+];
+const TERMS = 'bench/data/wordnet-terms.gz';
+/**
+ * Of a bundle, what `doctor`, `selftest`, `bench rest` and `serve` do not load: texts, the console, formats of
+ * files, clusters, tracing, and sources.
+ */
+const NOT_LOADED = [
+  ...['BUNDLE.md', 'CHANGELOG.md', 'README.md', 'deploy', 'docs', 'examples', 'kernels'],
+  ...['build/kernels/bench', 'dist/console', 'package-lock.json'],
+  ...['scripts/build-kernels.mjs', 'scripts/container', 'scripts/install-tensorflow.mjs'],
+  ...[
+    '@nats-io',
+    '@opentelemetry',
+    'csv-parse',
+    'h5wasm',
+    'node-addon-api',
+    'node-api-headers',
+  ].map((name) => `node_modules/${name}`),
+  ...['parquet-wasm', 'tweetnacl'].map((name) => `node_modules/${name}`),
+];
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const { values: options } = parseArgs({
   options: {
-    programs: { type: 'boolean', default: false },
-    tensorflow: { type: 'boolean', default: false },
-    emulated: { type: 'boolean', default: false },
+    lease: { type: 'boolean', default: false },
+    sentences: { type: 'string' },
     arch: { type: 'string', multiple: true },
     out: { type: 'string', default: join(root, 'build', 'gpu') },
   },
 });
+/** Rows of the table of what weighs what: [name, bytes]. */
+const weights = [];
 
 try {
-  if (options.tensorflow) {
-    await writeBinding();
-  } else {
-    await writePrograms();
-    if (!options.programs && !options.emulated) writeBundle();
+  const architectures = options.arch ?? (options.lease ? ['90a'] : []);
+  const archives = [await writePrograms(architectures)];
+  if (options.lease) archives.push(await writeBundle(architectures));
+  const tracked = execFileSync('git', ['ls-files', '-z'], { cwd: root, encoding: 'utf8' });
+  const paths = tracked.split('\0').filter((path) => path !== '');
+  weigh('files of the checkout', bytesOf(paths.map((path) => join(root, path))));
+  for (const file of archives) weigh(basename(file), statSync(file).size);
+  const all = weights.slice(-1 - archives.length).reduce((sum, [, bytes]) => sum + bytes, 0);
+  weigh('all that travels', all);
+  printWeights();
+  if (options.lease && all > LEASE_BYTES_MAX) {
+    throw new Error(
+      `${mebibytes(all)} MiB travel, the limit is ${mebibytes(LEASE_BYTES_MAX)}; fewer vectors of sentences weigh less`,
+    );
   }
 } catch (error) {
   console.error(`gpu archive: ${error.message}`);
   process.exitCode = 1;
 }
 
-async function writePrograms() {
-  const targets = options.emulated ? EMULATED : PROGRAMS;
-  const architectures = options.emulated ? [] : (options.arch ?? []);
-  buildKernels(targets, architectures);
-  const tree = mkdtempSync(join(mkdirOf(options.out), 'tree-'));
-  try {
-    for (const [i, name] of PROGRAMS.entries()) {
-      copyFileSync(join(root, 'build', 'kernels', targets[i]), join(tree, name));
+/** Returns the archive. */
+function writePrograms(architectures) {
+  buildKernels(PROGRAMS, architectures);
+  return inTree(async (tree) => {
+    for (const name of PROGRAMS) {
+      copyFileSync(join(root, 'build', 'kernels', name), join(tree, name));
       chmodSync(join(tree, name), 0o755);
     }
-    run(
-      'strip',
-      PROGRAMS.map((name) => join(tree, name)),
-    );
-    const scripts = readdirSync(join(root, 'scripts', 'gpu')).filter((name) =>
-      /\.(sh|awk)$/.test(name),
-    );
-    for (const name of scripts) copyFileSync(join(root, 'scripts', 'gpu', name), join(tree, name));
-    for (const path of FILES) copyFileSync(join(root, path), join(tree, basename(path)));
+    run('strip', pathsOf(tree, PROGRAMS));
+    // With a lease, the checkout travels, which has the terms.
+    for (const path of options.lease ? FILES : [...FILES, TERMS])
+      copyFileSync(join(root, path), join(tree, basename(path)));
+    if (options.sentences !== undefined) copySentences(tree);
+    requireGlibc(pathsOf(tree, PROGRAMS));
+    for (const name of readdirSync(tree))
+      weigh(`programs, unpacked: ${name}`, bytesOf([join(tree, name)]));
     const file = join(options.out, 'sagitta-gpu-programs.tar.gz');
     await writeArchive(tree, { file, top: 'sagitta-gpu-programs', seconds: TIMESTAMP_SECONDS });
-    // Emulated programs carry the sanitizers.
-    requireSize(file, options.emulated ? Number.POSITIVE_INFINITY : PROGRAMS_BYTES_MAX);
-  } finally {
-    rmSync(tree, { recursive: true });
-  }
-}
-
-/** The files of build/tensorflow that Node loads: a twentieth of its packages, and the compiled binding. */
-async function writeBinding() {
-  const installed = join(root, 'build', 'tensorflow');
-  if (!existsSync(join(installed, 'node_modules'))) {
-    throw new Error('build/tensorflow is missing: run `node scripts/install-tensorflow.mjs`');
-  }
-  const tree = mkdtempSync(join(mkdirOf(options.out), 'tree-'));
-  try {
-    for (const path of loadedFiles(installed)) {
-      mkdirSync(dirname(join(tree, path)), { recursive: true });
-      copyFileSync(join(installed, path), join(tree, path));
-    }
-    const file = join(options.out, 'sagitta-tensorflow-binding.tar.gz');
-    const top = 'sagitta-tensorflow-binding';
-    await writeArchive(tree, { file, top, seconds: TIMESTAMP_SECONDS });
-    requireSize(file, PROGRAMS_BYTES_MAX);
-  } finally {
-    rmSync(tree, { recursive: true });
-  }
-}
-
-/** Paths relative to `installed`. */
-function loadedFiles(installed) {
-  const script = `
-    require('node:util').isNullOrUndefined ??= (value) => value == null;
-    const tf = require('@tensorflow/tfjs-node-gpu');
-    tf.matMul(tf.fill([1, 8], 2), tf.fill([8, 1], 3)).dataSync();
-    console.log(JSON.stringify(Object.keys(require.cache)));`;
-  const { status, stdout, stderr } = spawnSync(process.execPath, ['-e', script], {
-    cwd: installed,
-    encoding: 'utf8',
-    env: { ...process.env, TF_CPP_MIN_LOG_LEVEL: '3' },
+    // Vectors are weighed with all that travels.
+    if (options.sentences === undefined) requireSize(file, PROGRAMS_BYTES_MAX);
+    return file;
   });
-  if (status !== 0) throw new Error(`build/tensorflow does not work: ${stderr.trim()}`);
-  const loaded = JSON.parse(stdout.trim().split('\n').at(-1)).map((path) =>
-    relative(installed, path),
-  );
-  // Node reads the manifests of the packages to find their files.
-  const manifests = readdirSync(join(installed, 'node_modules'), { recursive: true })
-    .filter((path) => /(^|\/)package\.json$/.test(path))
-    .map((path) => join('node_modules', path));
-  return [...new Set(['package.json', ...loaded, ...manifests])];
 }
 
-function mkdirOf(folder) {
-  mkdirSync(folder, { recursive: true });
-  return folder;
+function copySentences(tree) {
+  const start = readFileSync(options.sentences).subarray(0, 6).toString('latin1');
+  if (start !== '\x93NUMPY') throw new Error(`${options.sentences} is not a .npy file`);
+  copyFileSync(options.sentences, join(tree, 'sentences.npy'));
 }
 
-function writeBundle() {
-  buildKernels(['cuda'], options.arch ?? ['90a']);
+/** Returns the archive. */
+function writeBundle(architectures) {
+  buildKernels(['cuda'], architectures);
   run('npm', ['run', '--silent', 'build']);
-  run(process.execPath, ['scripts/bundle/bundle.mjs', '--out', options.out]);
-  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  const name = `sagitta-${version}-linux-${process.arch}.tar.gz`;
-  requireSize(join(options.out, name), BUNDLE_BYTES_MAX);
+  return inTree((scratch) => {
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+    const top = `sagitta-${version}-linux-${process.arch}`;
+    const tree = join(scratch, top);
+    mkdirSync(tree);
+    run(process.execPath, ['scripts/bundle/bundle.mjs', '--tree', tree]);
+    for (const path of NOT_LOADED) rmSync(join(tree, path), { recursive: true });
+    const binaries = filesIn(tree).filter((path) => /\.node$|\/runtime\/node$/.test(path));
+    requireGlibc(binaries);
+    for (const path of ['runtime/node', 'build/kernels', 'dist', 'node_modules']) {
+      weigh(`bundle, unpacked: ${path}`, bytesOf(filesIn(join(tree, path))));
+    }
+    const file = join(options.out, 'bundle.tar.xz');
+    rmSync(file, { force: true });
+    const owner = ['--owner=0', '--group=0', `--mtime=@${TIMESTAMP_SECONDS}`, '--sort=name'];
+    // Half of what gzip makes of Node; Python unpacks it where there is no xz.
+    run('tar', [
+      ...owner,
+      '--use-compress-program=xz --x86 --lzma2=preset=9e',
+      '-cf',
+      file,
+      '-C',
+      scratch,
+      top,
+    ]);
+    return file;
+  });
+}
+
+/** What the function returns for a new folder, which is removed afterwards. */
+async function inTree(fill) {
+  mkdirSync(options.out, { recursive: true });
+  const tree = mkdtempSync(join(options.out, 'tree-'));
+  try {
+    return await fill(tree);
+  } finally {
+    rmSync(tree, { recursive: true });
+  }
+}
+
+function requireGlibc(binaries) {
+  for (const path of binaries) {
+    const [major, minor] = findGlibc(readFileSync(path));
+    if (major > GLIBC_MAX[0] || minor > GLIBC_MAX[1]) {
+      throw new Error(
+        `${basename(path)} needs glibc ${major}.${minor}, the host may have ${GLIBC_MAX.join('.')}`,
+      );
+    }
+  }
+}
+
+function weigh(name, bytes) {
+  weights.push([name, bytes]);
+}
+
+function printWeights() {
+  const width = Math.max(...weights.map(([name]) => name.length));
+  for (const [name, bytes] of weights) {
+    console.log(`${name.padEnd(width)}  ${mebibytes(bytes).padStart(6)} MiB`);
+  }
+}
+
+function mebibytes(bytes) {
+  return (bytes / MEBIBYTE).toFixed(2);
+}
+
+function bytesOf(paths) {
+  return paths.reduce((sum, path) => sum + statSync(path).size, 0);
+}
+
+function pathsOf(folder, names) {
+  return names.map((name) => join(folder, name));
+}
+
+/** The files in a folder, or the file itself. */
+function filesIn(path) {
+  if (!statSync(path).isDirectory()) return [path];
+  return readdirSync(path, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
 }
 
 function buildKernels(targets, architectures) {

@@ -1,19 +1,19 @@
-// Runs the calls of a first session on a GPU to the end on an emulated one, with small sizes, so that
-// no minute on a device is lost to a mistake in a script. Fails unless every step has passed, or was
-// skipped for a tool that is missing here, and every call has written its reports.
+// Runs lease.sh to the end on an emulated GPU, with small sizes, so that no minute on a device is lost to a mistake in
+// it: both calls, where every step must pass or be skipped for a tool that is missing here; some steps again; with
+// wgmma that fails, where the steps that use it fail and the others go on with mma; and with too little time.
 //
-//   node scripts/gpu/rehearse.mjs [CALL…]    such as d-engine; all calls by default. GPU_WHEELS and
-//                                            GPU_BINDING: call F installs TensorFlow from them
+//   node scripts/gpu/rehearse.mjs [REHEARSAL…]    such as lease-first; all by default
 
 import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
   cpSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -23,113 +23,147 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const kernels = join(root, 'build', 'kernels');
-const installer = join(root, 'scripts', 'install-tensorflow.mjs');
-/** The names that the calls use, and the emulated programs. */
+/** The names on a device, and the emulated programs. */
 const PROGRAMS = {
   'platform-test': 'emulation-test',
   'cuda-test': 'cuda-test-emulated',
   'cuda-bench': 'cuda-bench-emulated',
   'term-vectors': 'term-vectors',
 };
-/** Steps whose tools a machine without a GPU need not have. */
-const MAY_BE_SKIPPED = /^(torch-|tensorflow-|memcheck|racecheck|synccheck|ncu-)/;
-const CALLS = {
-  'a-first-look': [
-    'versions',
-    'platform-test',
-    'peaks',
-    'scan-200k',
-    'scan-1m',
-    'scan-1m-ring',
-    'torch-1m',
-    'cuda-test',
-  ],
-  'b-ten-million': ['scan-10m', 'torch-10m'],
-  'c-sanitizers': ['cuda-test-large', 'memcheck', 'racecheck', 'synccheck', 'ncu-1', 'ncu-4096'],
-  'd-engine': ['doctor', 'doctor-table', 'selftest', 'rest'],
-  'e-data': [
-    'wordnet-vectors',
-    'scan-wordnet',
-    'scan-isotropic-1536',
-    'scan-isotropic-1024',
-    'scan-isotropic-3072',
-    'torch-wordnet',
-    'torch-isotropic-1536',
-    'torch-isotropic-1024',
-    'torch-isotropic-3072',
-    'scan-isotropic-10m',
-  ],
-  'f-tensorflow': ['tensorflow-install', 'tensorflow-selftest', 'engines'],
+const FILES = [
+  'scripts/gpu/lease.sh',
+  'scripts/gpu/report.py',
+  'scripts/gpu/torch_topk.py',
+  'scripts/gpu/vectors_of_npy.py',
+  'bench/data/wordnet-terms.gz',
+];
+const RESULTS = ['logs.tar.gz', 'ncu.txt', 'report.json', 'report.md'];
+/** Steps whose tools a machine without a GPU need not have: torch, numpy, ncu and compute-sanitizer. */
+const MAY_BE_SKIPPED = /^(torch|sentence|scan-sentences|memcheck|racecheck|synccheck|ncu-)/;
+
+/**
+ * What lease.sh is called with, and what must come of it: the exit code, the steps that do not pass with their outcome,
+ * and how many cases the table has at least.
+ */
+const REHEARSALS = {
+  'lease-first': { part: 'first', cases: 9 },
+  'lease-second': { part: 'second', cases: 20 },
+  'lease-again': { part: 'again', steps: ['scan', 'rest'], cases: 3 },
+  'wgmma-fails': {
+    part: 'again',
+    steps: ['open-mma', 'open-wgmma', 'test-mma', 'test-wgmma', 'scan', 'scan-ring', 'doctor'],
+    env: { SAGITTA_TEST_EMULATED_FAULT: 'lost-at-wgmma' },
+    exit: 1,
+    outcomes: { 'open-wgmma': 'failed', 'test-wgmma': 'failed', 'scan-ring': 'failed' },
+    cases: 3,
+    kernels: 'mma',
+  },
+  'out-of-time': {
+    part: 'again',
+    // The first alone takes longer.
+    steps: ['platform', 'open-mma', 'scan'],
+    env: { GPU_BUDGET: '2', GPU_PATIENCE: '1' },
+    exit: 1,
+    outcomes: { platform: 'timed out', 'open-mma': 'out of time', scan: 'out of time' },
+    cases: 0,
+  },
 };
-/** Cases that a table must have. */
-const CASES = { 'a-first-look': 16, 'b-ten-million': 2, 'e-data': 9, 'f-tensorflow': 2 };
 
 const wanted = process.argv.slice(2);
-for (const call of wanted) check(call in CALLS, `expected one of ${Object.keys(CALLS)}`);
+for (const name of wanted) {
+  check(name in REHEARSALS, `${name} is not one of ${Object.keys(REHEARSALS)}`);
+}
 const targets = [...Object.values(PROGRAMS), 'cuda-emulated'];
 run(process.execPath, [join(root, 'scripts', 'build-kernels.mjs'), ...targets]);
 const scratch = mkdtempSync(join(tmpdir(), 'sagitta-rehearsal-'));
 try {
-  for (const call of wanted.length === 0 ? Object.keys(CALLS) : wanted) rehearse(call);
+  const folder = makePrograms();
+  const bundle = makeBundle();
+  for (const name of wanted.length === 0 ? Object.keys(REHEARSALS) : wanted) {
+    rehearse(name, { folder, bundle });
+  }
 } finally {
   rmSync(scratch, { recursive: true });
 }
 
-function rehearse(call) {
-  const env = {
-    ...process.env,
-    GPU_SMALL: '1',
-    GPU_OUT: join(scratch, 'results'),
-    GPU_PROGRAMS: linkPrograms(),
-    // The least of its tests: the calls are rehearsed here, and CI runs the tests themselves before.
-    GPU_TEST_OPTIONS: '--process',
-    GPU_VARIANT: 'cpu',
-    GPU_BUNDLE: /^(d-engine|f-tensorflow)$/.test(call) ? makeBundle() : '',
-    // The emulation is slow, and the machine may be busy: only hangs are to be ended.
-    GPU_PATIENCE: '20',
-    SAGITTA_TEST_EMULATED_PATIENCE: '20',
-    GPU_BUDGET: '3600',
-  };
-  const { status } = spawnSync('bash', [join(root, 'scripts', 'gpu', `${call}.sh`)], {
-    env,
+function rehearse(name, { folder, bundle }) {
+  const { part, steps, env, exit = 0, outcomes = {}, cases, kernels: used } = REHEARSALS[name];
+  console.log(`── ${name}`);
+  const started = performance.now();
+  const out = join(scratch, name);
+  const { status } = spawnSync('bash', [join(folder, 'lease.sh'), part], {
+    env: {
+      ...process.env,
+      OUT: out,
+      GPU_SMALL: '1',
+      GPU_BUNDLE: bundle,
+      // The emulation is slow, and the machine may be busy: only hangs are to be ended.
+      GPU_PATIENCE: '20',
+      SAGITTA_TEST_EMULATED_PATIENCE: '20',
+      GPU_BUDGET: '3600',
+      ...(steps === undefined ? {} : { GPU_STEPS: steps.join(' ') }),
+      ...env,
+    },
     stdio: 'inherit',
   });
-  check(status === 0, `${call} exited with ${status}`);
-  const folder = join(scratch, 'results', call);
-  const report = JSON.parse(readFileSync(join(folder, 'report.json'), 'utf8'));
-  const names = report.steps.map(({ step }) => step);
-  check(names.join() === CALLS[call].join(), `${call} ran ${names}`);
-  for (const { step, outcome, message } of report.steps) {
-    const isFine = outcome === 'passed' || (outcome === 'skipped' && MAY_BE_SKIPPED.test(step));
-    check(isFine, `${call}/${step}: ${outcome}, ${message}`);
-  }
-  const table = readFileSync(join(folder, 'report.md'), 'utf8');
-  const rows = table.split('\n').filter((line) => /^\| (sagitta|torch|cuda|tensorflow)/.test(line));
-  check(rows.length >= (CASES[call] ?? 0), `${call}: the table has ${rows.length} cases`);
-  const hasTensorflow = report.steps.some(
-    ({ step, outcome }) => step === 'tensorflow-selftest' && outcome === 'passed',
-  );
-  const isCompared = rows.some((line) => line.startsWith('| tensorflow |'));
-  check(hasTensorflow === isCompared, `${call}: the table lacks an engine`);
+  check(status === exit, `${name} exited with ${status}, expected ${exit}`);
+  const found = readdirSync(out).sort();
+  check(found.join() === RESULTS.join(), `${name} wrote ${found}`);
+  const listed = spawnSync('tar', ['-tzf', join(out, 'logs.tar.gz')], { encoding: 'utf8' });
+  check(listed.stdout.includes('./steps.tsv'), `${name}: the logs lack the list of steps`);
+  checkReport(name, JSON.parse(readFileSync(join(out, 'report.json'), 'utf8')), {
+    outcomes,
+    steps,
+  });
+  const lines = readFileSync(join(out, 'report.md'), 'utf8').split('\n');
+  const rows = lines.filter((line) => /^\| scan\S* \| sagitta/.test(line));
+  check(rows.length >= cases, `${name}: the table has ${rows.length} cases`);
+  const isUsed = (line) => line.startsWith('| scan-ring ') || line.includes(`(${used})`);
+  check(used === undefined || rows.every(isUsed), `${name}: not all cases are of ${used}`);
+  console.log(`── ${name}: as expected, ${Math.round((performance.now() - started) / 1000)} s`);
 }
 
-function linkPrograms() {
+function checkReport(name, report, { outcomes, steps }) {
+  const unreadable = report.lines.find((line) => 'unreadable' in line);
+  check(unreadable === undefined, `${name}: ${unreadable?.step} wrote ${unreadable?.unreadable}`);
+  check(report.not_run.length === 0, `${name} did not run ${report.not_run}`);
+  const names = report.steps.map(({ step }) => step);
+  for (const step of steps ?? []) check(names.includes(step), `${name} did not run ${step}`);
+  for (const { step, outcome, message } of report.steps) {
+    const expected = outcomes[step] ?? 'passed';
+    const isFine = outcome === expected || (outcome === 'skipped' && MAY_BE_SKIPPED.test(step));
+    check(isFine, `${name}/${step}: ${outcome}, expected ${expected}: ${message}`);
+  }
+}
+
+/** The folder of the archive, with the emulated programs. */
+function makePrograms() {
   const folder = join(scratch, 'programs');
-  if (existsSync(folder)) return folder;
   mkdirSync(folder);
   for (const [name, program] of Object.entries(PROGRAMS)) {
     symlinkSync(join(kernels, program), join(folder, name));
   }
+  for (const path of FILES) cpSync(join(root, path), join(folder, basename(path)));
+  writeFileSync(join(folder, 'sentences.npy'), npyOf(200, 16));
   return folder;
 }
 
-/**
- * What calls D and F use of a bundle, with the emulated addon in the place of the other, and TensorFlow for
- * the CPU if it is installed.
- */
+/** Float16 numbers around 1 in the format of numpy. */
+function npyOf(rows, columns) {
+  const text = `{'descr': '<f2', 'fortran_order': False, 'shape': (${rows}, ${columns}), }`;
+  const header = Buffer.alloc(128, ' ');
+  header.write(`\x93NUMPY\x01\0\x76\0${text}`, 'latin1');
+  header.write('\n', 127);
+  const values = Uint16Array.from(
+    { length: rows * columns },
+    (_, i) => 0x3c00 + ((i * 7919) % 1024),
+  );
+  return Buffer.concat([header, Buffer.from(values.buffer)]);
+}
+
+/** What lease.sh uses of a bundle, with the emulated addon in the place of the other. */
 function makeBundle() {
   const folder = join(scratch, 'bundle');
-  if (existsSync(folder)) return folder;
   mkdirSync(join(folder, 'build', 'kernels'), { recursive: true });
   mkdirSync(join(folder, 'bin'));
   cpSync(join(root, 'dist'), join(folder, 'dist'), { recursive: true });
@@ -141,18 +175,12 @@ function makeBundle() {
     ['sagitta-cuda.node', 'sagitta-cuda-emulated.node'],
   ]) {
     const path = join(kernels, from);
-    if (existsSync(path)) cpSync(path, join(folder, 'build', 'kernels', name));
+    if (statSync(path, { throwIfNoEntry: false })) {
+      cpSync(path, join(folder, 'build', 'kernels', name));
+    }
   }
-  mkdirSync(join(folder, 'runtime'));
-  symlinkSync(process.execPath, join(folder, 'runtime', 'node'));
   mkdirSync(join(folder, 'scripts'));
   cpSync(join(root, 'scripts', 'sagitta.cjs'), join(folder, 'scripts', 'sagitta.cjs'));
-  cpSync(installer, join(folder, 'scripts', basename(installer)));
-  // With wheels, the call installs TensorFlow itself.
-  const tensorflow = join(root, 'build', 'tensorflow');
-  if (existsSync(tensorflow) && !process.env.GPU_WHEELS) {
-    symlinkSync(tensorflow, join(folder, 'build', 'tensorflow'));
-  }
   const launcher = join(folder, 'bin', 'sagitta');
   writeFileSync(
     launcher,

@@ -3,7 +3,7 @@
 //   cuda-bench [--device N] [--kernels mma|wgmma|wgmma-ring] [--json] peaks
 //   cuda-bench … scan [--data clustered|isotropic|FILE] [--seed N] [--rows N] [--dimension D] [--blocks ROWS]
 //                     [--batches 1,16,128] [--ks 10,100] [--filters 100,10,1] [--seconds S] [--host-values]
-//                     [--method auto|tiles|coarse] [--check QUERIES] [--profile]
+//                     [--method auto,tiles,coarse] [--check QUERIES] [--profile]
 //
 // Data are unit vectors from a seed, around 256 centers or in all directions alike (which no bound prunes
 // well), or those of a file, row-major [rows, dimension] float32: its last rows are the queries, and
@@ -18,7 +18,6 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -53,7 +52,7 @@ struct options {
   std::vector<uint32_t> ks = {10};
   std::vector<double> filters = {100};
   double seconds = 1;
-  sagitta_method method = SAGITTA_METHOD_AUTO;
+  std::vector<sagitta_method> methods = {SAGITTA_METHOD_AUTO};
   /** Queries of a batch whose answers are compared with the CPU's. */
   uint32_t checked = 4;
   bool has_values = true;
@@ -207,6 +206,7 @@ struct batch_case {
   uint32_t queries;
   uint32_t k;
   double filter;
+  sagitta_method method;
 };
 
 class searcher {
@@ -308,7 +308,7 @@ void searcher::run(const batch_case& what, const sagitta::cuda::device_peaks& pe
     queries[q].view_count = block_count;
   }
   const sagitta_batch batch{blocks_.data(), views.data(),    queries.data(), block_count,    block_count,
-                            what.queries,   data_.dimension, 1,              options_.method};
+                            what.queries,   data_.dimension, 1,              what.method};
   sagitta_device_answer* first = search(batch);
   check_answers(batch, first);
   uint64_t rescored = 0;
@@ -346,8 +346,10 @@ void searcher::print(const batch_case& what, const sagitta::cuda::device_peaks& 
   const double code_bytes = static_cast<double>(data_.row_count) * data_.dimension;
   const double best =
       std::max(peaks.mma_operations_per_second, peaks.wgmma_operations_per_second);
-  const double of_copy = code_bytes / ms * 1e3 / peaks.copy_bytes_per_second;
-  const double of_matrix = 2 * code_bytes * what.queries / ms * 1e3 / best;
+  // No time has passed on the device where no row passes the filter.
+  const double per_second = ms > 0 ? 1e3 / ms : 0;
+  const double of_copy = code_bytes * per_second / peaks.copy_bytes_per_second;
+  const double of_matrix = 2 * code_bytes * what.queries * per_second / best;
   const unsigned long long repeated = times.repeated_queries;
   const unsigned long long coarse = times.coarse_queries;
   const unsigned long long abandoned = times.coarse_abandoned_queries;
@@ -360,7 +362,7 @@ void searcher::print(const batch_case& what, const sagitta::cuda::device_peaks& 
         "\"queries_per_s\":%.1f,\"share_of_copy\":%.4f,\"share_of_int8\":%.4f,"
         "\"rescored_per_query\":%.1f,\"repeated\":%llu,\"coarse\":%llu,\"abandoned\":%llu,"
         "\"undecided\":%u,\"checked\":%u,\"exact\":true}\n",
-        options_.kernels == nullptr ? "best" : options_.kernels, method_names[options_.method],
+        options_.kernels == nullptr ? "best" : options_.kernels, method_names[what.method],
         data_.name.c_str(), static_cast<unsigned long long>(data_.seed), data_.row_count,
         blocks_.size(), data_.dimension, what.queries, what.k, what.filter, ms, median(wall_ms),
         times.scan_ms, times.rescore_ms, times.select_ms, times.upload_ms, times.prepare_ms,
@@ -388,11 +390,16 @@ std::vector<Number> numbers_of(const std::string& text) {
   return numbers;
 }
 
-std::optional<sagitta_method> method_named(const std::string& name) {
-  for (const auto method : {SAGITTA_METHOD_AUTO, SAGITTA_METHOD_TILES, SAGITTA_METHOD_COARSE}) {
-    if (name == method_names[method]) return method;
+/** Nothing, if a word is not the name of a method. */
+std::vector<sagitta_method> methods_of(const std::string& text) {
+  std::vector<sagitta_method> methods;
+  std::stringstream stream(text);
+  for (std::string item; std::getline(stream, item, ',');) {
+    const auto found = std::find(std::begin(method_names), std::end(method_names), item);
+    if (found == std::end(method_names)) return {};
+    methods.push_back(static_cast<sagitta_method>(found - std::begin(method_names)));
   }
-  return std::nullopt;
+  return methods;
 }
 
 int usage(const char* why) {
@@ -421,17 +428,14 @@ int main(int argc, char** argv) {
     else if (name == "--data") wanted.data = argv[++i];
     else if (name == "--blocks") wanted.block_rows = numbers_of<uint32_t>(argv[++i])[0];
     else if (name == "--check") wanted.checked = numbers_of<uint32_t>(argv[++i])[0];
-    else if (name == "--method") {
-      const auto method = method_named(argv[++i]);
-      if (!method) return usage("--method is auto, tiles or coarse");
-      wanted.method = *method;
-    }
+    else if (name == "--method") wanted.methods = methods_of(argv[++i]);
     else if (name == "--seed") wanted.seed = std::strtoull(argv[++i], nullptr, 10);
     else if (name == "--rows") wanted.rows = numbers_of<uint32_t>(argv[++i])[0];
     else if (name == "--dimension") wanted.dimension = numbers_of<uint32_t>(argv[++i])[0];
     else return usage(("unknown option " + name).c_str());
   }
   if (command != "peaks" && command != "scan") return usage("expected peaks or scan");
+  if (wanted.methods.empty()) return usage("--method is auto, tiles or coarse, or some of them");
   if (wanted.batches.empty()) return usage("--batches needs a number of queries");
   uint32_t device_count = 0;
   if (sagitta_device_count(&device_count) != SAGITTA_OK || device_count == 0) {
@@ -439,9 +443,15 @@ int main(int argc, char** argv) {
                  device_count == 0 ? "none found" : sagitta_device_error());
     return no_device;
   }
+  sagitta_device_facts facts{};
+  require_ok(sagitta_device_identify(wanted.device, &facts), "device");
+  const std::string kernels = wanted.kernels == nullptr ? "" : wanted.kernels;
+  if (facts.compute_capability != 90 && kernels.rfind("wgmma", 0) == 0) {
+    std::fprintf(stderr, "cuda-bench: skipped, %s has no wgmma\n", facts.name);
+    return no_device;
+  }
   sagitta_device* device = nullptr;
   require_ok(sagitta_device_open(wanted.device, wanted.kernels, &device), "device");
-  sagitta_device_facts facts{};
   require_ok(sagitta_device_describe(device, &facts), "device");
   // Without the peak of wgmma where only mma is used: where wgmma faults, the rest can still be measured.
   const bool uses_wgmma = std::strcmp(facts.kernels, "mma") != 0;
@@ -464,7 +474,9 @@ int main(int argc, char** argv) {
     }
     for (const double filter : wanted.filters) {
       for (const uint32_t k : wanted.ks) {
-        for (const uint32_t queries : wanted.batches) searching.run({queries, k, filter}, peaks);
+        for (const uint32_t queries : wanted.batches) {
+          for (const auto method : wanted.methods) searching.run({queries, k, filter, method}, peaks);
+        }
       }
     }
   }

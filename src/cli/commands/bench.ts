@@ -25,7 +25,6 @@ Examples:
   $ sagitta bench engine --full
   $ sagitta bench engine rest --full --out results
   $ sagitta bench engine --full --engine reference
-  $ sagitta bench --engine cuda --full   the GPU engine and its kernels
   $ sagitta bench --collection docs --clients 32 --seconds 10
   $ sagitta bench --collection sift --file sift-128-euclidean.hdf5 \\
       --url http://10.0.0.5:8484

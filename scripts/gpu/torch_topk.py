@@ -3,7 +3,7 @@
     torch_topk.py --data clustered|isotropic|FILE --rows N --dimension D --batches 1,16 --ks 10
                   --filters 100,10 --seconds S
 
-Prints JSON lines that lines.ts parses: one for the device with its bf16 matrix rate, then one per case
+Prints JSON lines that report.py reads: one for the device with its bf16 matrix rate, then one per case
 and precision. Exits with 77 without torch or a device. Vectors are unit vectors generated on the device,
 around centers or in all directions alike, or those of a file of float32, whose last rows are the queries, as
 for cuda-bench. Times are medians: device times from CUDA events around the search, with queries and results
