@@ -27,8 +27,8 @@ void require(sagitta_status status) {
 /** Pseudo-random rows, the same every time, with queries of every metric, every third of them with a filter. */
 class check_data {
  public:
-  /** Whole tiles, and a rest: in the last pass, more than the warps of a thread block. */
-  static constexpr uint32_t row_count = 810;
+  /** Whole tiles, and a rest: more in the last pass, also without a sample, than a thread block has warps. */
+  static constexpr uint32_t row_count = 970;
   static constexpr uint32_t query_count = 300;
   static_assert(query_count <= row_count, "queries are rows");
 

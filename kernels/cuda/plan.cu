@@ -206,7 +206,10 @@ void batch_plan::describe_queries() {
 std::vector<slice> batch_plan::cut(std::vector<planned_query> sorted) const {
   std::vector<slice> slices;
   const auto key = [&](const planned_query& query) {
-    return std::tuple(query.list_rows, query.has_values, query.scope, query.number);
+    // Groups of queries skip the tiles that none of them searches: those of other collections.
+    const sagitta_block_view& first = batch_.views[batch_.queries[query.number].first_view];
+    return std::tuple(query.list_rows, query.has_values, first.block,
+                      reinterpret_cast<uintptr_t>(first.rows), query.scope, query.number);
   };
   std::sort(sorted.begin(), sorted.end(), [&](const planned_query& left, const planned_query& right) {
     return key(left) < key(right);

@@ -70,6 +70,8 @@ interface SearchBounds {
   readonly hitsMax: number;
   readonly valuesMax: number;
   readonly viewsMax: number;
+  /** Whether the search plans views that neighbours share once for all of them, or for each query. */
+  readonly plansSharedViewsOnce: boolean;
 }
 
 /** Queries of one dimension for one native search. */
@@ -81,17 +83,17 @@ interface Slice {
 
 /** Cuts a batch into slices within the bounds. Queries of a dimension stay in order. */
 export function cutForKernels(queries: readonly SearchQuery[], bounds: SearchBounds): Slice[] {
-  // Shared views take room once.
-  const sharesOf = perViews((views) => ({ rowCount: rowCountOf(views), viewCount: views.length }));
+  const searchedOf = perViews((views) => ({ rowCount: rowCountOf(views) }));
+  let last: object | null = null;
   const weightOf = (index: number) => {
     const { k, views, vector } = queries[index]!;
-    const shared = sharesOf(views);
-    const { rowCount, viewCount } = shared;
-    shared.viewCount = 0;
+    const searched = searchedOf(views);
+    const isPlanned = bounds.plansSharedViewsOnce && searched === last;
+    last = searched;
     return (
-      Math.min(k, rowCount) / bounds.hitsMax +
+      Math.min(k, searched.rowCount) / bounds.hitsMax +
       vector.length / bounds.valuesMax +
-      viewCount / bounds.viewsMax
+      (isPlanned ? 0 : views.length) / bounds.viewsMax
     );
   };
   return [...groupByDimension(queries)].flatMap(([dimension, group]) =>

@@ -26,7 +26,12 @@ import {
 import { CudaResidency, type PinnedBlocks } from './cuda-residency.js';
 
 /** Limits of one search on a device, which keeps candidates for every hit. */
-const BATCH_BOUNDS = { hitsMax: 2 ** 20, valuesMax: 2 ** 21, viewsMax: 2 ** 18 };
+const BATCH_BOUNDS = {
+  hitsMax: 2 ** 20,
+  valuesMax: 2 ** 21,
+  viewsMax: 2 ** 18,
+  plansSharedViewsOnce: true,
+};
 
 /** Blocks used within this time are not evicted for others. */
 const IDLE_MS = 10_000;

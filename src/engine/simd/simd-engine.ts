@@ -31,7 +31,7 @@ import { type Kernels, loadKernels } from './simd-kernels.js';
  */
 const HIT_BYTES_MAX = 128 * 1024 * 1024;
 const BYTES_PER_HIT = 160;
-const QUERY_BOUNDS = { valuesMax: 2 ** 21, viewsMax: 2 ** 16 };
+const QUERY_BOUNDS = { valuesMax: 2 ** 21, viewsMax: 2 ** 16, plansSharedViewsOnce: false };
 
 /** The cost per thread: a search gets one more thread for each such amount. */
 const SHARED_COST_NS = 100_000;

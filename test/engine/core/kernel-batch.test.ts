@@ -53,14 +53,21 @@ describe('packColumns', () => {
 });
 
 describe('cutForKernels', () => {
-  it('counts views that queries share once', () => {
-    const bounds = { hitsMax: 1000, valuesMax: 1000, viewsMax: 6 };
-    const cut = (lists: readonly BlockView[][]) =>
-      cutForKernels(
-        lists.map((views) => createMultiBlockQuery(views, vector)),
-        bounds,
-      ).map(({ indexes }) => indexes.length);
-    assert.deepEqual(cut([viewsOf(), viewsOf(), viewsOf(), viewsOf()]), [4]);
-    assert.deepEqual(cut([viewsOf(1), viewsOf(2), viewsOf(3), viewsOf(4)]), [1, 1, 1, 1]);
+  const cut = (lists: readonly BlockView[][], plansSharedViewsOnce: boolean) =>
+    cutForKernels(
+      lists.map((views) => createMultiBlockQuery(views, vector)),
+      { hitsMax: 1000, valuesMax: 1000, viewsMax: 6, plansSharedViewsOnce },
+    ).map(({ indexes }) => indexes.length);
+
+  it('counts views that neighbours share once, where they are planned once', () => {
+    assert.deepEqual(cut([viewsOf(), viewsOf(), viewsOf(), viewsOf()], true), [4]);
+    assert.deepEqual(cut([viewsOf(1), viewsOf(2), viewsOf(3), viewsOf(4)], true), [1, 1, 1, 1]);
+    const [one, other] = [viewsOf(1), viewsOf(2)];
+    assert.deepEqual(cut([one, other, one, other], true), [1, 1, 1, 1]);
+  });
+
+  it('counts them for each query, where each is planned for itself', () => {
+    const shared = viewsOf();
+    assert.deepEqual(cut([shared, shared, viewsOf(), shared], false), [1, 1, 1, 1]);
   });
 });
