@@ -208,7 +208,7 @@ export -f facts
 run() {
   case "$1" in
     facts) step facts 15 bash -c facts ;;
-    platform) step platform 25 "$programs/platform-test" ;;
+    platform) step platform 25 "$programs/platform-test" "${tests[@]}" ;;
     open-*) step "$1" 20 "${bench[@]}" --kernels "${1#open-}" peaks ;;
     test-*) step "$1" 45 "$programs/cuda-test" --kernels "${1#test-}" "${tests[@]}" ;;
     scan) scan scan 50 "${shape[@]}" --rows "$million" --batches "$batches" --ks "$ks" ;;

@@ -10,6 +10,7 @@ measured, and the goals.
 import argparse
 import json
 import os
+import re
 from pathlib import Path
 
 # Milliseconds on an H100, by program, millions of rows of 768 dimensions, and queries: k = 10, clustered data.
@@ -86,17 +87,23 @@ def read_steps(logs: Path) -> list:
     steps = []
     for line in read(logs / "steps.tsv").splitlines():
         name, outcome, code, seconds, limit = line.split("\t")
-        kinds = ("out", "err") if outcome == "passed" else ("err", "out")
-        written = [
-            text.strip()
-            for kind in kinds
-            for text in reversed(read(logs / f"{name}.{kind}").splitlines())
-            if text.strip() != "" and not text.startswith("{")
-        ]
-        message = written[0][:160] if written else ""
+        message = message_of(logs / name, outcome)
         counts = {"exit_code": int(code), "seconds": int(seconds), "limit_seconds": int(limit)}
         steps.append({"step": name, "outcome": outcome, **counts, "message": message})
     return steps
+
+
+def message_of(log: Path, outcome: str) -> str:
+    """The last line that a step has written, or of one that failed, the last that tells of an error."""
+    kinds = ("out", "err") if outcome == "passed" else ("err", "out")
+    written = [
+        text.strip()[:160]
+        for kind in kinds
+        for text in reversed(read(log.with_suffix(f".{kind}")).splitlines())
+        if re.search(r"\w", text) and not text.startswith("{")
+    ]
+    errors = [text for text in written if re.search("error|fail", text, re.IGNORECASE)]
+    return ((errors if outcome == "failed" else []) + written + [""])[0]
 
 
 def read_lines(logs: Path, step: str) -> list:
