@@ -62,7 +62,7 @@ const REHEARSALS = {
     part: 'again',
     // The first alone takes longer.
     steps: ['selftest', 'open-mma', 'scan'],
-    env: { GPU_BUDGET: '2', GPU_PATIENCE: '1' },
+    env: { GPU_BUDGET: '4', GPU_PATIENCE: '1' },
     exit: 1,
     outcomes: { selftest: 'timed out', 'open-mma': 'out of time', scan: 'out of time' },
     cases: 0,
