@@ -100,7 +100,7 @@ def message_of(log: Path, outcome: str) -> str:
         text.strip()[:160]
         for kind in kinds
         for text in reversed(read(log.with_suffix(f".{kind}")).splitlines())
-        if re.search(r"\w", text) and not text.startswith("{")
+        if re.search(r"\w", text) and not text.startswith(("{", "|"))
     ]
     errors = [text for text in written if re.search("error|fail", text, re.IGNORECASE)]
     return ((errors if outcome == "failed" else []) + written + [""])[0]
