@@ -29,7 +29,7 @@ export const SUBJECTS = {
       [NODE, 'scripts/build-kernels.mjs', 'cuda-emulated'],
       // With instructions, registers and spills of each kernel, to compare with docs/performance.md.
       [NODE, 'scripts/build-kernels.mjs', 'cuda', '--report', '90a', '--report', '80'],
-      [NODE, 'scripts/gpu/archive.mjs'],
+      [NODE, 'scripts/gpu/archive.mjs', '--programs'],
       // The script that measures a GPU, on an emulated one.
       [NODE, 'scripts/gpu/rehearse.mjs'],
     ],

@@ -1,9 +1,9 @@
 // Builds what lease.sh needs on a host without network, Node or compiler:
 //
-//   node scripts/gpu/archive.mjs           build/gpu/sagitta-gpu-programs.tar.gz: the programs, stripped, the
+//   node scripts/gpu/archive.mjs --programs    build/gpu/sagitta-gpu-programs.tar.gz: the programs, stripped, the
 //                                          scripts and the terms of WordNet
-//   … --lease                              also build/gpu/bundle.tar.xz: of a bundle what the steps use, with
-//                                          Node and the kernels for GPUs
+//   … --lease                              these without the terms, which a checkout has, and build/gpu/bundle.tar.xz:
+//                                          of a bundle what the steps use, with Node and the kernels for GPUs
 //   … --sentences FILE                     vectors of sentences go along, a .npy file of shape [rows, dimension];
 //                                          with --lease so many of its first rows as there is room for
 //   … --arch 90a                           only for this architecture; may be repeated. By default all that
@@ -71,6 +71,7 @@ const NOT_LOADED = [
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const { values: options } = parseArgs({
   options: {
+    programs: { type: 'boolean', default: false },
     lease: { type: 'boolean', default: false },
     sentences: { type: 'string' },
     arch: { type: 'string', multiple: true },
@@ -81,6 +82,9 @@ const { values: options } = parseArgs({
 const weights = [];
 
 try {
+  if (options.programs === options.lease) {
+    throw new Error('expected --programs, or --lease for the bundle as well');
+  }
   const architectures = options.arch ?? (options.lease ? ['90a'] : []);
   const carried = [['files of the checkout', bytesOf(trackedFiles())]];
   if (options.lease) carried.push(weightOf(await writeBundle(architectures)));

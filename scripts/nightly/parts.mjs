@@ -207,7 +207,7 @@ const LISTED = [
     guards: ['kernels/', 'scripts/build-kernels.mjs', 'scripts/gpu/'],
     steps: () => [
       ['node', 'scripts/build-kernels.mjs', 'cuda'],
-      ['node', 'scripts/gpu/archive.mjs'],
+      ['node', 'scripts/gpu/archive.mjs', '--programs'],
     ],
   },
   {
