@@ -60,11 +60,16 @@ const REHEARSALS = {
   },
   'out-of-time': {
     part: 'again',
-    // The first alone takes longer.
-    steps: ['selftest', 'open-mma', 'scan'],
-    env: { GPU_BUDGET: '4', GPU_PATIENCE: '1' },
+    // The driver hangs in the first step, until its time is over.
+    steps: ['open-mma', 'open-wgmma', 'scan'],
+    env: {
+      SAGITTA_TEST_EMULATED_FAULT: 'hang',
+      SAGITTA_TEST_EMULATED_FAULT_AT_CALL: '5',
+      GPU_BUDGET: '8',
+      GPU_PATIENCE: '1',
+    },
     exit: 1,
-    outcomes: { selftest: 'timed out', 'open-mma': 'out of time', scan: 'out of time' },
+    outcomes: { 'open-mma': 'timed out', 'open-wgmma': 'out of time', scan: 'out of time' },
     cases: 0,
   },
 };
