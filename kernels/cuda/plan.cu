@@ -172,7 +172,7 @@ void batch_plan::lay_out_blocks() {
 void batch_plan::describe_queries() {
   const target& functions = selected_target();
   std::vector<double> widened(batch_.dimension);
-  // Of each scope.
+  // For each scope, whether all its blocks have their values on the device.
   std::vector<uint8_t> has_values;
   for (const scope& one : scopes_.all()) {
     const sagitta_block_view* const views = batch_.views + one.first_view;

@@ -4,6 +4,7 @@
 // Shapes: vectors [query_count, dimension] and values [row_count, dimension] float32; lists
 // [query_count, capacity].
 
+#include "block_select.h"
 #include "row_score.h"
 #include "select.h"
 
@@ -38,17 +39,12 @@ struct query_views {
  */
 __device__ uint32_t reserve_places(uint32_t rows, uint32_t* counter) {
   constexpr uint32_t all = 0xffffffffu;
-  const uint32_t lane = threadIdx.x % 32;
   const auto own = static_cast<uint32_t>(__popc(rows));
-  uint32_t before = own;
-  for (uint32_t distance = 1; distance < 32; distance *= 2) {
-    const uint32_t other = __shfl_up_sync(all, before, distance);
-    if (lane >= distance) before += other;
-  }
-  const uint32_t total = __shfl_sync(all, before, 31);
+  const uint32_t up_to_own = sum_to_lane(own);
+  const uint32_t total = __shfl_sync(all, up_to_own, 31);
   uint32_t first = 0;
-  if (lane == 0 && total > 0) first = atomicAdd(counter, total);
-  return __shfl_sync(all, first, 0) + before - own;
+  if (threadIdx.x % 32 == 0 && total > 0) first = atomicAdd(counter, total);
+  return __shfl_sync(all, first, 0) + up_to_own - own;
 }
 
 /** A warp takes 32 bitmap words of 32 rows at a time, one per lane, with one atomic addition for all. */

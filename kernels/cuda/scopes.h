@@ -10,7 +10,7 @@ namespace sagitta::cuda {
 
 /** The views of one or more queries of a batch. */
 struct scope {
-  /** Those of the first query that has them. */
+  /** The place of the views of the first query that has them. */
   uint32_t first_view;
   uint32_t view_count;
   /** Rows that the views let pass, of the rows that they have. */
@@ -33,7 +33,7 @@ class batch_scopes {
   std::vector<scope> scopes_;
   /** [query_count] */
   std::vector<uint32_t> numbers_;
-  /** [view_count]; of the views of scopes only. */
+  /** [view_count]; set for the views of scopes only. */
   std::vector<uint32_t> passing_;
 };
 

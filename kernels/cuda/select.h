@@ -42,7 +42,7 @@ struct gather_parameters {
   /** [scope_count, block_count] and [query_count] */
   const row_view* scopes;
   const uint32_t* scope_of;
-  /** Of all blocks. */
+  /** The tiles of all blocks. */
   uint32_t tile_count;
 };
 

@@ -88,7 +88,7 @@ class slice_search {
   std::unordered_map<const uint32_t*, bitmap> bitmaps_;
   size_t bitmap_bytes_ = 0;
   bool has_gathered_ = false;
-  /** Launched so far. */
+  /** The scans that were launched so far: each has tile counters of its own. */
   size_t scan_count_ = 0;
   const query_outcome* outcomes_ = nullptr;
   const found_row* found_ = nullptr;

@@ -33,7 +33,7 @@ import { requireSize } from '../packages/size-limits.mjs';
 
 const MEBIBYTE = 2 ** 20;
 const PROGRAMS_BYTES_MAX = 20_000_000;
-/** Of the checkout and both archives: what may be carried, less a margin for what is built meanwhile. */
+/** The checkout and both archives: what may be carried, less a margin for what is built meanwhile. */
 const LEASE_BYTES_MAX = 55 * MEBIBYTE;
 /** The glibc of Debian 12. */
 const GLIBC_MAX = [2, 36];
@@ -50,7 +50,7 @@ const FILES = [
 ];
 const TERMS = 'bench/data/wordnet-terms.gz';
 /**
- * Of a bundle, what `doctor`, `selftest`, `bench rest` and `serve` do not load: texts, the console, formats of
+ * The parts of a bundle that `doctor`, `selftest`, `bench rest` and `serve` do not load: texts, the console, formats of
  * files, clusters, tracing, and sources.
  */
 const NOT_LOADED = [
@@ -206,7 +206,7 @@ function requireGlibc(binaries) {
   }
 }
 
-/** Of an unpacked part; the last weight of a name counts. */
+/** Notes the bytes of an unpacked part; the last weight of a name counts. */
 function weigh(name, bytes) {
   const known = weights.find(([each]) => each === name);
   if (known === undefined) weights.push([name, bytes]);

@@ -171,7 +171,7 @@ export function packColumns(queries: readonly SearchQuery[], dimension: number):
     for (const { block, rowCount, rows } of views) {
       assert(block.dimension === dimension, 'a query has the dimension of its blocks');
       const blockIndex = indexOf(blockIndexes, block.key, () => blocks.push(block));
-      // Of two versions of a block, the one with more rows serves the queries of both.
+      // Where queries have two versions of a block, the one with more rows serves all of them.
       if (block.rowCount > blocks[blockIndex]!.rowCount) blocks[blockIndex] = block;
       const addBitmap = () => columns.bitmaps.push(rows!.words);
       const bitmap = rows === null ? 0 : 1 + indexOf(bitmapIndexes, rows.words, addBitmap);
