@@ -155,8 +155,7 @@ async function measure(
 async function createCollection(database: Database): Promise<CollectionHandle> {
   await database.createCollection({
     id: 'bench',
-    dimension: DIMENSION,
-    metric: 'dot',
+    vectors: { '': { kind: 'dense', dimension: DIMENSION, metric: 'dot' } },
     description: null,
     labels: {},
   });

@@ -139,7 +139,11 @@ function comparePrices({ vectors }: ListReply): void {
 }
 
 async function createCollection(database: Database): Promise<CollectionHandle> {
-  const shape = { dimension: DIMENSION, metric: 'dot', description: null, labels: {} } as const;
+  const shape = {
+    vectors: { '': { kind: 'dense', dimension: DIMENSION, metric: 'dot' } },
+    description: null,
+    labels: {},
+  } as const;
   await database.createCollection({ id: 'bench', ...shape });
   const collection = database.collection('bench');
   for (let start = 0; start < rowCount; start += BATCH_ROWS) {

@@ -327,7 +327,6 @@ function createSegments(rows: readonly Document[]): Segment[] {
       segment = Segment.createActive({
         key: String(segments.length),
         number: segments.length,
-        dimension: 1,
         rowsMax: DEFAULT_LIMITS.segmentRowsMax,
         columnsMax: DEFAULT_LIMITS.metadataColumnsMax,
       });

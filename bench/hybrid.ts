@@ -103,8 +103,7 @@ async function fill(database: Database): Promise<CollectionHandle> {
   const { texts, values, dimension } = documents;
   await database.createCollection({
     id: 'bench',
-    dimension,
-    metric: 'cosine',
+    vectors: { '': { kind: 'dense', dimension, metric: 'cosine' } },
     description: null,
     labels: {},
     text: { fields: ['gloss'], language: null, stopWords: [], k1: 1.2, b: 0.75 },

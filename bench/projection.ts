@@ -101,8 +101,7 @@ async function createCollection(
 ): Promise<CollectionHandle> {
   await database.createCollection({
     id,
-    dimension,
-    metric: 'cosine',
+    vectors: { '': { kind: 'dense', dimension, metric: 'cosine' } },
     description: null,
     labels: {},
   });
@@ -122,7 +121,8 @@ async function createCollection(
     }
     const ids = columnOf(Array.from({ length: count }, (_, i) => `row-${start + i}`));
     const metadata = columnOf(new Array<string>(count).fill('{}'));
-    await collection.write({ count, ids, values, metadata }, { mode: 'insert' });
+    const vectors = [{ name: '', kind: 'dense', dimension, values, presence: null } as const];
+    await collection.write({ count, ids, vectors, metadata }, { mode: 'insert' });
   }
   return collection;
 }

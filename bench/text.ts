@@ -17,8 +17,7 @@ import { parseArgs } from 'node:util';
 import { systemClock } from '../src/common/clock.js';
 import { DEFAULT_LIMITS } from '../src/common/limits.js';
 import { silentLogger } from '../src/common/logger.js';
-import { sparseColumnOf } from '../src/common/sparse-column.js';
-import type { SparseVector } from '../src/common/types.js';
+import type { SparseVector } from '../src/common/vectors.js';
 import type { CollectionHandle } from '../src/database/collection-handle.js';
 import { Database } from '../src/database/database.js';
 import type { QueryRequest } from '../src/database/query/query-api.js';
@@ -28,6 +27,7 @@ import { createMemoryState, createMemoryStore } from '../src/storage/memory-stor
 import { analyzerOf } from '../src/text/analyzer.js';
 import { lengthNorms, termScore, termWeight } from '../src/text/bm25.js';
 import { batchOf, createRandom } from '../test/database/harness.js';
+import { columnOf, dense, sparse } from '../test/vector-columns.js';
 import { describeMachine, ROOT } from './engine/machine.js';
 import { quantile } from './engine/timing.js';
 
@@ -125,9 +125,12 @@ console.log(table);
 if (args.out !== undefined) writeFileSync(args.out, table);
 
 async function createCollection(): Promise<CollectionHandle> {
-  const shape = { dimension: 1, metric: 'dot', description: null, labels: {} } as const;
-  const sparseVectors = { words: {} };
-  await database.createCollection({ id: 'bench', ...shape, text: SETTINGS, sparseVectors });
+  const shape = {
+    vectors: { '': { ...dense(1), metric: 'dot' }, words: sparse },
+    description: null,
+    labels: {},
+  } as const;
+  await database.createCollection({ id: 'bench', ...shape, text: SETTINGS });
   const collection = database.collection('bench');
   for (let start = 0; start < documents.length; start += BATCH_ROWS) {
     const rows = documents.slice(start, start + BATCH_ROWS).map((gloss, i) => ({
@@ -135,9 +138,8 @@ async function createCollection(): Promise<CollectionHandle> {
       values: [1],
       metadata: JSON.stringify({ gloss }),
     }));
-    const words = sparseColumnOf(rows.length, (row) => vectors[start + row]);
-    const sparse = [{ name: 'words', ...words }];
-    await collection.write({ ...batchOf(rows), sparse }, { mode: 'insert' });
+    const words = columnOf('words', sparse, vectors.slice(start, start + rows.length));
+    await collection.write(batchOf(rows, [words]), { mode: 'insert' });
   }
   return collection;
 }

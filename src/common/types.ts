@@ -1,5 +1,14 @@
 // Types that all folders share: metrics, columnar rows and JSON.
 
+import type {
+  DenseColumn,
+  MultiColumn,
+  MultiVector,
+  Named,
+  SparseColumn,
+  SparseVector,
+} from './vectors.js';
+
 export const METRICS = ['cosine', 'dot', 'euclidean'] as const;
 export type Metric = (typeof METRICS)[number];
 
@@ -7,29 +16,6 @@ export type Metric = (typeof METRICS)[number];
 export interface VectorShape {
   readonly dimension: number;
   readonly metric: Metric;
-}
-
-/** The values of named vectors, by name. */
-export type NamedValues = Readonly<Record<string, Float32Array | MultiVector>>;
-
-/** The vectors that a record has under one name, at least one: a multi-vector. */
-export interface MultiVector {
-  readonly dimension: number;
-  /** Row-major [vectorCount, dimension] float32. */
-  readonly values: Float32Array;
-}
-
-/** A multi-vector of rows: row i has the vectors `starts[i]..starts[i + 1]`, or none, and then lacks it. */
-export interface MultiColumn {
-  readonly dimension: number;
-  /** At least one more than rows. They never decrease and need not start at 0. */
-  readonly starts: Int32Array;
-  /** Row-major [vectorCount, dimension] float32, all finite. */
-  readonly values: Float32Array;
-}
-
-export interface NamedMulti extends MultiColumn {
-  readonly name: string;
 }
 
 /**
@@ -42,48 +28,13 @@ export interface Utf8Column {
   readonly bytes: Uint8Array;
 }
 
-/** A named vector of rows on their way in. */
-export interface NamedVectors {
-  readonly name: string;
-  readonly dimension: number;
-  /** Row-major [count, dimension] float32, all finite; zeros for rows without the vector. */
-  readonly values: Float32Array;
-  /** [count], 1 for rows that have the vector, else 0. */
-  readonly presence: Uint8Array;
-}
-
-/** A sparse vector: the elements that are not 0, at least one. */
-export interface SparseVector {
-  /** Ascending. */
-  readonly indices: Uint32Array;
-  /** Of each index: finite, not 0. */
-  readonly values: Float32Array;
-}
-
-/** Sparse vectors by name. */
-export type SparseVectors = Readonly<Record<string, SparseVector>>;
-
-/** Sparse vectors of rows: row i has the elements `starts[i]..starts[i + 1]`, or none, and then no vector. */
-export interface SparseColumn {
-  /** At least one more than rows. They never decrease and need not start at 0. */
-  readonly starts: Int32Array;
-  /** Ascending within a row. */
-  readonly indices: Uint32Array;
-  readonly values: Float32Array;
-}
-
-/** A sparse vector of rows on their way in or out. */
-export interface NamedSparse extends SparseColumn {
-  readonly name: string;
-}
-
 /** Rows on their way in: from a request body to the log and the active segment. */
 export interface VectorBatch {
   readonly count: number;
   /** Distinct, 1 to 512 bytes each. */
   readonly ids: Utf8Column;
-  /** Row-major [count, dimension] float32, all finite; empty in a collection without the unnamed vector. */
-  readonly values: Float32Array;
+  /** Those that any of the rows has, each once. */
+  readonly vectors: readonly Named[];
   /** One JSON object per row, the exact text that the client sent. */
   readonly metadata: Utf8Column;
   /**
@@ -101,22 +52,8 @@ export interface VectorBatch {
    * the default of the collection. Absent where all rows have the default.
    */
   readonly expiresAtMs?: Float64Array | undefined;
-  /** Those that any of the rows has; absent for none. */
-  readonly named?: readonly NamedVectors[] | undefined;
-  /** The same for sparse vectors. */
-  readonly sparse?: readonly NamedSparse[] | undefined;
-  /** The same for multi-vectors. */
-  readonly multi?: readonly NamedMulti[] | undefined;
-  /** Only of rows that change others; absent where all rows have values and remove nothing. */
-  readonly patched?: PatchedRows | undefined;
-}
-
-/** What rows leave as it is, and what they remove, when they change others. Their metadata is a merge patch. */
-export interface PatchedRows {
-  /** [count], 1 for rows that have the unnamed vector; the others have zeros, which are not written. */
-  readonly hasValues: Uint8Array;
-  /** By the name of a named, sparse or multi-vector: [count], 1 for rows that remove it. */
-  readonly removed: ReadonlyMap<string, Uint8Array>;
+  /** By the name of a vector: [count], 1 for rows that remove it. Only of rows that change others. */
+  readonly removed?: ReadonlyMap<string, Uint8Array> | undefined;
 }
 
 /** Called with a row of the batch, a path of its metadata and the value there. */
@@ -229,3 +166,15 @@ export type JsonNumber = number | bigint;
 /** JSON as returned by `parseExactJson`; that of JSON.parse has no bigints. */
 export type Json = null | boolean | JsonNumber | string | Json[] | { [key: string]: Json };
 export type JsonObject = { [key: string]: Json };
+
+/** A dense vector of rows that were read, with a flag per row: 1 for those that have it. */
+export interface NamedVectors extends Pick<DenseColumn, 'dimension' | 'values'> {
+  readonly name: string;
+  readonly presence: Uint8Array;
+}
+export type NamedMulti = Named<MultiColumn>;
+export type NamedSparse = Named<SparseColumn>;
+/** The values of named vectors, by name. */
+export type NamedValues = Readonly<Record<string, Float32Array | MultiVector>>;
+/** Sparse vectors by name. */
+export type SparseVectors = Readonly<Record<string, SparseVector>>;

@@ -8,12 +8,11 @@ import type {
   EmbeddingSource,
   JsonObject,
   Metric,
-  MultiVector,
   NamedValues,
-  SparseVector,
   SparseVectors,
   VectorShape,
 } from '../common/types.js';
+import { type ColumnSpec, UNNAMED, type Vector, type VectorKind } from '../common/vectors.js';
 import type { IncludeMetadata } from './collection/selected-metadata.js';
 import type { ListSortKey } from './order/order-rows.js';
 import type { Page } from './query/query-api.js';
@@ -22,15 +21,7 @@ import type { Warning } from './warning.js';
 export interface CollectionInput {
   /** Generated when absent. */
   readonly id?: string | undefined;
-  /** Of the unnamed vector; both are absent for a collection without it. */
-  readonly dimension?: number | undefined;
-  readonly metric?: Metric | undefined;
-  /** The named vectors; absent for none. */
-  readonly vectors?: NamedShapes | undefined;
-  /** The sparse vectors; absent for none. */
-  readonly sparseVectors?: SparseShapes | undefined;
-  /** The multi-vectors, whose names differ from those of the named vectors; absent for none. */
-  readonly multiVectors?: NamedShapes | undefined;
+  readonly vectors: FieldShapes;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
   /** When vectors expire that state no expiry, counted from their write; null or absent for never. */
@@ -53,12 +44,17 @@ export interface CollectionChange
 
 /** Vectors to add, and with null to drop, by name; the others stay. */
 export interface VectorsChange {
-  /** Named vectors and multi-vectors. */
-  readonly vectors?:
-    | Readonly<Record<string, (VectorShape & { readonly isMulti: boolean }) | null>>
-    | undefined;
-  readonly sparseVectors?: Readonly<Record<string, SparseShapes[string] | null>> | undefined;
+  /** Dense vectors and multi-vectors. */
+  readonly vectors?: Readonly<Record<string, FieldShape | null>> | undefined;
+  /** Sparse vectors. */
+  readonly sparseVectors?: Readonly<Record<string, FieldShape | null>> | undefined;
 }
+
+/** What all vectors of one name have in common. Sparse vectors have no metric: they are compared by the dot product. */
+export type FieldShape = ColumnSpec & { readonly metric?: Metric | undefined };
+
+/** The vectors of a collection by name, '' for the unnamed one. Records may lack any but that. */
+export type FieldShapes = Readonly<Record<string, FieldShape>>;
 
 /** Named vectors, which each record may have or lack, by name. */
 export type NamedShapes = Readonly<Record<string, VectorShape>>;
@@ -102,9 +98,11 @@ export interface CollectionRecord {
   readonly dimension?: number | undefined;
   readonly metric?: Metric | undefined;
   /** Absent for none. */
-  readonly vectors?: NamedShapes | undefined;
+  /** Named dense vectors and multi-vectors. */
+  readonly vectors?:
+    | Readonly<Record<string, VectorShape & { readonly multi?: boolean }>>
+    | undefined;
   readonly sparseVectors?: SparseShapes | undefined;
-  readonly multiVectors?: NamedShapes | undefined;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
   /** Absent when vectors without an expiry of their own stay for ever. */
@@ -169,11 +167,29 @@ export interface SegmentsPage extends Page {
   readonly logBytes: number;
 }
 
-/** What a collection expects of its vectors. */
-export type CollectionShape = Pick<
-  CollectionRecord,
-  'dimension' | 'metric' | 'vectors' | 'multiVectors' | 'sparseVectors'
->;
+/** What a collection expects of its vectors, by their kinds. */
+export interface CollectionShape extends Pick<CollectionRecord, 'dimension' | 'metric'> {
+  readonly vectors?: NamedShapes | undefined;
+  readonly sparseVectors?: SparseShapes | undefined;
+  readonly multiVectors?: NamedShapes | undefined;
+}
+
+export function shapeOf(vectors: FieldShapes): CollectionShape {
+  const named = (kind: VectorKind) => {
+    const entries = Object.entries(vectors).filter(
+      ([name, shape]) => name !== UNNAMED && shape.kind === kind,
+    );
+    if (entries.length === 0) return undefined;
+    return Object.fromEntries(entries.map(([name, { kind: _, ...shape }]) => [name, shape]));
+  };
+  const { [UNNAMED]: unnamed } = vectors;
+  return {
+    ...(unnamed?.kind === 'dense' ? { dimension: unnamed.dimension, metric: unnamed.metric } : {}),
+    vectors: named('dense') as NamedShapes | undefined,
+    multiVectors: named('multi') as NamedShapes | undefined,
+    sparseVectors: named('sparse') as SparseShapes | undefined,
+  };
+}
 
 /** The shape of the unnamed vector; null for a collection without it. */
 export function unnamedShape({ dimension, metric }: CollectionShape): VectorShape | null {
@@ -319,11 +335,8 @@ export interface CollectionsPage extends Page {
 export interface VectorPatch {
   /** A JSON merge patch, as text. */
   readonly metadata?: string | undefined;
-  readonly values?: Float32Array | undefined;
-  /** Named vectors to set, or with null to remove. */
-  readonly vectors?: VectorsToSet | undefined;
-  /** The same for sparse vectors. */
-  readonly sparseVectors?: Readonly<Record<string, SparseVector | null>> | undefined;
+  /** Vectors to set by name, '' for the unnamed one, or with null to remove. */
+  readonly vectors?: ReadonlyMap<string, Vector | null> | undefined;
   /** Throws `precondition_failed` unless this is the vector's version. */
   readonly ifVersion?: string | undefined;
   /** Throws `precondition_failed` unless this is the vector's sequence. */
@@ -332,9 +345,6 @@ export interface VectorPatch {
   readonly expiresAtMs?: number | undefined;
   readonly onCommitted?: OnCommitted | undefined;
 }
-
-/** Vectors by name; null for one to remove. */
-export type VectorsToSet = Readonly<Record<string, Float32Array | MultiVector | null>>;
 
 /** For operations that may take long. The signal aborts when the caller no longer waits. */
 export interface CallOptions {

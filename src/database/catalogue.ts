@@ -10,6 +10,7 @@ import {
   SagittaError,
   validationError,
 } from '../common/errors.js';
+import { UNNAMED } from '../common/vectors.js';
 import { type CommitLog, MaybeCommittedError } from '../storage/commit-log.js';
 import type { StoreOperation } from '../storage/store.js';
 import { type AliasEntry, aliasOperations } from './aliases.js';
@@ -18,7 +19,7 @@ import type {
   CloneInput,
   CollectionChange,
   CollectionInput,
-  CollectionShape,
+  FieldShapes,
 } from './api.js';
 import { declareTypes } from './collection/declared-types.js';
 import {
@@ -32,7 +33,7 @@ import { type CollectionEntry, type Collections, dataRemovalOf, ELSEWHERE } from
 import { ElsewhereError } from './elsewhere.js';
 import { changesUnder, keys } from './keys.js';
 import { Lock } from './lock.js';
-import { changedVectors } from './vector-changes.js';
+import { changedVectors, describeShape } from './vector-changes.js';
 
 /** Aliases that an error names; the list of aliases has all. */
 const ALIASES_NAMED_MAX = 3;
@@ -76,11 +77,7 @@ export class Catalogue {
         formatVersion: FORMAT_VERSION,
         incarnation: randomUUID(),
         id,
-        dimension: input.dimension,
-        metric: input.metric,
-        ...(input.vectors === undefined ? {} : { vectors: input.vectors }),
-        ...(input.sparseVectors === undefined ? {} : { sparseVectors: input.sparseVectors }),
-        ...(input.multiVectors === undefined ? {} : { multiVectors: input.multiVectors }),
+        vectors: input.vectors,
         description: input.description,
         labels: input.labels,
         text: input.text,
@@ -528,15 +525,16 @@ function aliased(id: string, aliases: readonly string[]): SagittaError {
 }
 
 /** Throws `invalid_request` for an embedding endpoint, whose vectors are the unnamed ones, without these. */
-function requireUnnamed({ dimension }: CollectionShape, { embedding }: CollectionChange): void {
-  if (dimension !== undefined || embedding == null) return;
+function requireUnnamed({ vectors }: CollectionDefinition, { embedding }: CollectionChange): void {
+  if (embedding == null || Object.hasOwn(vectors, UNNAMED)) return;
   const detail =
     'Texts become unnamed vectors, which the collection does not have: it was created without dimension.';
   throw validationError([{ location: field('embedding'), code: 'invalid_request', detail }]);
 }
 
 function checkExisting(existing: CollectionDefinition, input: CollectionInput): void {
-  const [found, requested] = [describeVectors(existing), describeVectors(input)];
+  const found = describeVectors(existing.vectors);
+  const requested = describeVectors(input.vectors);
   if (found === requested) {
     if (JSON.stringify(existing.text) === JSON.stringify(input.text)) return;
     throw new SagittaError(
@@ -551,22 +549,12 @@ function checkExisting(existing: CollectionDefinition, input: CollectionInput): 
 }
 
 /** The same text for the same vectors, in whatever order they are named. */
-function describeVectors(shape: CollectionShape): string {
-  const { dimension, metric, vectors = {}, multiVectors = {}, sparseVectors = {} } = shape;
-  const byName = ([a]: [string, unknown], [b]: [string, unknown]) => (a < b ? -1 : 1);
-  const named = Object.entries(vectors).sort(byName);
-  const multi = Object.entries(multiVectors).sort(byName);
-  return [
-    dimension === undefined ? 'no dimension' : `dimension ${dimension} and metric ${metric}`,
-    ...named.map(
-      ([name, vector]) => `"${name}" of dimension ${vector.dimension} and metric ${vector.metric}`,
-    ),
-    ...multi.map(
-      ([name, { dimension: length, metric: by }]) =>
-        `multi-vectors "${name}" of dimension ${length} and metric ${by}`,
-    ),
-    ...Object.keys(sparseVectors)
-      .sort()
-      .map((name) => `sparse "${name}"`),
-  ].join(', ');
+function describeVectors(vectors: FieldShapes): string {
+  const { [UNNAMED]: unnamed, ...named } = vectors;
+  const described = Object.entries(named).map(([name, shape]) => {
+    const kind = { dense: '', multi: 'multi-vectors ', sparse: 'sparse ' }[shape.kind];
+    return `${kind}"${name}"${describeShape(shape)}`;
+  });
+  const first = unnamed === undefined ? 'no dimension' : describeShape(unnamed).replace(' of ', '');
+  return [first, ...described.sort()].join(', ');
 }

@@ -13,25 +13,26 @@ import type {
   SchemaRequest,
 } from './aggregate/aggregate-api.js';
 import { runSchema } from './aggregate/found-schema.js';
-import type {
-  CallOptions,
-  CloneInput,
-  CollectionChange,
-  CollectionRecord,
-  CollectionShape,
-  DeleteResult,
-  Include,
-  ListReply,
-  ListRequest,
-  MetadataChange,
-  OnCommitted,
-  SegmentsPage,
-  UpdateResult,
-  VectorPatch,
-  VectorRecord,
-  VectorSelection,
-  WriteMode,
-  WriteResult,
+import {
+  type CallOptions,
+  type CloneInput,
+  type CollectionChange,
+  type CollectionRecord,
+  type CollectionShape,
+  type DeleteResult,
+  type Include,
+  type ListReply,
+  type ListRequest,
+  type MetadataChange,
+  type OnCommitted,
+  type SegmentsPage,
+  shapeOf,
+  type UpdateResult,
+  type VectorPatch,
+  type VectorRecord,
+  type VectorSelection,
+  type WriteMode,
+  type WriteResult,
 } from './api.js';
 import { type CollectionDigest, type DigestRequest, runDigest } from './bulk/digest.js';
 import { type Join, type JoinRequest, runJoin } from './bulk/join.js';
@@ -115,8 +116,7 @@ export class CollectionHandle {
   get shape(): CollectionShape {
     const { collections } = this.#services;
     const { definition } = collections.requireEntry(this.id, this.#incarnation);
-    const { dimension, metric, vectors, multiVectors, sparseVectors } = definition;
-    return { dimension, metric, vectors, multiVectors, sparseVectors };
+    return shapeOf(definition.vectors);
   }
 
   /** Turns texts into vectors; null for none. */
@@ -215,8 +215,8 @@ export class CollectionHandle {
     vectorId: string,
     change: VectorPatch,
   ): Promise<{ sequence: number; version: string }> {
-    const { metadata: metadataPatch, onCommitted, ...rest } = change;
-    const vectorChange = { metadataPatch, ...rest };
+    const { metadata: metadataPatch, vectors = new Map(), onCommitted, ...rest } = change;
+    const vectorChange = { metadataPatch, vectors, ...rest };
     const patched = await this.#use(async (collection) => {
       const { sequence } = await collection.write(
         patchVector(collection, vectorId, vectorChange, this.#services),

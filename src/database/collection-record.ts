@@ -2,6 +2,8 @@
 // entries, and the pages of their lists.
 
 import { field, validationError } from '../common/errors.js';
+import type { VectorShape } from '../common/types.js';
+import { UNNAMED } from '../common/vectors.js';
 import type { Engine } from '../engine/core/engine.js';
 import type { Segment } from '../segment/segment.js';
 import type { SparseIndexes } from '../sparse/sparse-index.js';
@@ -11,12 +13,11 @@ import type { AliasEntry } from './aliases.js';
 import type {
   AliasRecord,
   CollectionRecord,
-  NamedShapes,
+  FieldShapes,
   SegmentRecord,
   SegmentsPage,
 } from './api.js';
 import type { Maintenance } from './collection/maintenance.js';
-import type { CollectionDefinition } from './collection/manifest.js';
 import { type CollectionEntry, type Collections, reasonForClients } from './collections.js';
 import type { Page } from './query/query-api.js';
 
@@ -47,10 +48,7 @@ export function toRecord(
   const updatedAtMs = Math.max(definition.updatedAtMs, collection?.writtenAtMs ?? 0);
   return {
     id: definition.id,
-    dimension: definition.dimension,
-    metric: definition.metric,
-    ...vectorsOf(definition),
-    ...(definition.sparseVectors === undefined ? {} : { sparseVectors: definition.sparseVectors }),
+    ...describeVectors(definition.vectors),
     description: definition.description,
     labels: definition.labels,
     ...(definition.text === undefined ? {} : { text: definition.text }),
@@ -115,7 +113,7 @@ function memoryOf(segment: Segment, { engine, textIndexes, sparseIndexes }: Reco
   const { mappedBytes } = segment;
   let hostBytes = segment.hostBytes + textIndexes.bytesUsed(segment);
   let deviceBytes = 0;
-  for (const field of segment.sparseFields) hostBytes += sparseIndexes.bytesUsed(field);
+  for (const field of segment.vectorFields.values()) hostBytes += sparseIndexes.bytesUsed(field);
   for (const key of segment.blockKeys) {
     const used = engine.bytesUsed(key);
     hostBytes += used.hostBytes;
@@ -135,15 +133,26 @@ export function diskBytesOf({ fileBytes, logBytes }: Maintenance): number {
   return sumOf(fileBytes) + logBytes;
 }
 
-/** Named vectors and multi-vectors share their names, and are shown together. */
-function vectorsOf({ vectors, multiVectors }: CollectionDefinition): { vectors?: NamedShapes } {
-  if (multiVectors === undefined) return vectors === undefined ? {} : { vectors };
-  const multi = Object.entries(multiVectors).map(([name, shape]) => [
-    name,
-    { ...shape, multi: true },
-  ]);
-  return { vectors: { ...vectors, ...Object.fromEntries(multi) } };
+/** Named dense vectors and multi-vectors are shown together. */
+function describeVectors({ [UNNAMED]: unnamed, ...named }: FieldShapes): ShownVectors {
+  const vectors: Record<string, VectorShape & { multi?: boolean }> = {};
+  const sparseVectors: Record<string, Record<string, never>> = {};
+  for (const [name, shape] of Object.entries(named)) {
+    if (shape.kind === 'sparse') sparseVectors[name] = {};
+    else {
+      const { kind, dimension, metric } = shape;
+      vectors[name] = { dimension, metric: metric!, ...(kind === 'multi' ? { multi: true } : {}) };
+    }
+  }
+  const isAny = (shapes: object) => Object.keys(shapes).length > 0;
+  return {
+    ...(unnamed?.kind === 'dense' ? { dimension: unnamed.dimension, metric: unnamed.metric } : {}),
+    ...(isAny(vectors) ? { vectors } : {}),
+    ...(isAny(sparseVectors) ? { sparseVectors } : {}),
+  };
 }
+
+type ShownVectors = Pick<CollectionRecord, 'dimension' | 'metric' | 'vectors' | 'sparseVectors'>;
 
 function reasonOf(
   state: Exclude<CollectionEntry['state'], { kind: 'ready' }>,

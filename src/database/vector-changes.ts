@@ -4,42 +4,38 @@
 
 import { field, type Violation, validationError } from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
-import type { VectorShape } from '../common/types.js';
+import { UNNAMED, type VectorKind } from '../common/vectors.js';
 import { addedColumn, type NamesOfColumns } from '../segment/vector-names.js';
-import type { CollectionShape, SparseShapes, VectorsChange } from './api.js';
+import type { FieldShape, FieldShapes, VectorsChange } from './api.js';
 import type { CollectionDefinition } from './collection/manifest.js';
 
 type VectorLimits = Pick<Limits, 'namedVectorsMax' | 'recordValuesMax' | 'sparseVectorsMax'>;
 
-export function findVectorsViolation(
-  vectors: Readonly<Record<string, VectorShape>>,
-  { namedVectorsMax, recordValuesMax }: VectorLimits,
-): Violation | null {
-  const named = Object.values(vectors);
-  if (named.length > namedVectorsMax) {
-    const detail = `Expected at most ${namedVectorsMax} named vectors; found ${named.length}.`;
-    return { code: 'limit_exceeded', detail, expected: namedVectorsMax, actual: named.length };
-  }
-  const total = named.reduce((sum, { dimension }) => sum + dimension, 0);
-  if (total <= recordValuesMax) return null;
-  const detail = `Expected at most ${recordValuesMax} dimensions in all named vectors; found ${total}.`;
-  return { code: 'limit_exceeded', detail, expected: recordValuesMax, actual: total };
+/** What is wrong with the named vectors of a collection, by the member of a request that names them. */
+export function findVectorsViolations(
+  vectors: FieldShapes,
+  { namedVectorsMax, recordValuesMax, sparseVectorsMax }: VectorLimits,
+): { readonly wireName: string; readonly violation: Violation }[] {
+  const named = Object.entries(vectors).filter(([name]) => name !== UNNAMED);
+  const sparseCount = named.filter(([, { kind }]) => kind === 'sparse').length;
+  const dimensions = named.reduce(
+    (sum, [, shape]) => sum + (shape.kind === 'sparse' ? 0 : shape.dimension),
+    0,
+  );
+  return [
+    exceeded('vectors', named.length - sparseCount, namedVectorsMax, 'named vectors'),
+    exceeded('vectors', dimensions, recordValuesMax, 'dimensions in all named vectors'),
+    exceeded('sparse_vectors', sparseCount, sparseVectorsMax, 'sparse vectors'),
+  ].filter((found) => found !== null);
 }
 
-export function findSparseViolation(
-  vectors: object,
-  { sparseVectorsMax }: VectorLimits,
-): Violation | null {
-  const actual = Object.keys(vectors).length;
-  if (actual <= sparseVectorsMax) return null;
-  const detail = `Expected at most ${sparseVectorsMax} sparse vectors; found ${actual}.`;
-  return { code: 'limit_exceeded', detail, expected: sparseVectorsMax, actual };
+function exceeded(wireName: string, actual: number, expected: number, what: string) {
+  if (actual <= expected) return null;
+  const detail = `Expected at most ${expected} ${what}; found ${actual}.`;
+  return { wireName, violation: { code: 'limit_exceeded' as const, detail, expected, actual } };
 }
 
-type Vectors = Pick<
-  CollectionDefinition,
-  'vectors' | 'multiVectors' | 'sparseVectors' | 'columns' | 'additionCount'
->;
+type Vectors = Pick<CollectionDefinition, 'vectors' | 'columns' | 'additionCount'>;
 
 /** The vectors of the definition after the change. Throws `invalid_request` and `limit_exceeded`. */
 export function changedVectors(
@@ -48,128 +44,104 @@ export function changedVectors(
   limits: VectorLimits,
 ): Vectors {
   const changing = new ChangingVectors(definition);
-  const vectors = Object.entries(change.vectors ?? {});
-  const sparseVectors = Object.entries(change.sparseVectors ?? {});
-  // A name that one kind of vectors gives up is free for the other.
-  for (const [name, vector] of vectors) {
-    if (vector === null) changing.drop('vectors', name, ['vectors', 'multiVectors']);
-  }
-  for (const [name, settings] of sparseVectors) {
-    if (settings === null) changing.drop('sparse_vectors', name, ['sparseVectors']);
-  }
-  for (const [name, vector] of vectors) {
-    if (vector === null) continue;
-    const { isMulti, ...shape } = vector;
-    changing.add('vectors', name, isMulti ? 'multiVectors' : 'vectors', shape);
-  }
-  for (const [name, settings] of sparseVectors) {
-    if (settings !== null) changing.add('sparse_vectors', name, 'sparseVectors', settings);
-  }
+  const changes = MEMBERS.flatMap(({ member, wireName, kinds }) =>
+    Object.entries(change[member] ?? {}).map(([name, shape]) => ({ wireName, kinds, name, shape })),
+  );
+  // A name that is given up is free for another kind of vector.
+  for (const { shape, ...dropped } of changes) if (shape === null) changing.drop(dropped);
+  for (const { shape, ...added } of changes) if (shape !== null) changing.add({ ...added, shape });
   const changed = changing.vectors();
-  const named = { ...changed.vectors, ...changed.multiVectors };
-  refuse('vectors', findVectorsViolation(named, limits));
-  refuse('sparse_vectors', findSparseViolation(changed.sparseVectors ?? {}, limits));
+  for (const { wireName, violation } of findVectorsViolations(changed.vectors, limits)) {
+    throw validationError([{ location: field(wireName), ...violation }]);
+  }
   requireAny({ ...definition, ...changed });
   return changed;
 }
 
-/** Where the segments have the vectors of the definition. */
-export function namesOfColumns(definition: CollectionDefinition): NamesOfColumns {
-  const { vectors, multiVectors, sparseVectors, columns = {}, additionCount = 0 } = definition;
-  return {
-    names: Object.keys({ ...vectors, ...multiVectors, ...sparseVectors }),
-    columns,
-    additionCount,
-  };
+/** The members of a request that name vectors. */
+const MEMBERS = [
+  { member: 'vectors', wireName: 'vectors', kinds: ['dense', 'multi'] },
+  { member: 'sparseVectors', wireName: 'sparse_vectors', kinds: ['sparse'] },
+] as const;
+
+interface NamedChange {
+  /** The member of the request. */
+  readonly wireName: string;
+  /** Those that the member names. */
+  readonly kinds: readonly VectorKind[];
+  readonly name: string;
 }
 
-type Kind = 'vectors' | 'multiVectors' | 'sparseVectors';
-type Shape = VectorShape | SparseShapes[string];
+/** Where the segments have the vectors of the definition. */
+export function namesOfColumns(definition: CollectionDefinition): NamesOfColumns {
+  const { vectors, columns = {}, additionCount = 0 } = definition;
+  return { names: Object.keys(vectors), columns, additionCount };
+}
 
-const KIND_NAMES: Readonly<Record<Kind, string>> = {
-  vectors: 'a named vector',
-  multiVectors: 'a multi-vector',
-  sparseVectors: 'a sparse vector',
+const KIND_NAMES: Readonly<Record<VectorKind, string>> = {
+  dense: 'a named vector',
+  multi: 'a multi-vector',
+  sparse: 'a sparse vector',
 };
 
 class ChangingVectors {
-  readonly #kinds: Readonly<Record<Kind, Map<string, Shape>>>;
+  readonly #vectors: Map<string, FieldShape>;
   readonly #columns: Map<string, string>;
   #additionCount: number;
 
-  constructor(definition: CollectionDefinition) {
-    const { vectors = {}, multiVectors = {}, sparseVectors = {} } = definition;
-    this.#kinds = {
-      vectors: new Map<string, Shape>(Object.entries(vectors)),
-      multiVectors: new Map<string, Shape>(Object.entries(multiVectors)),
-      sparseVectors: new Map<string, Shape>(Object.entries(sparseVectors)),
-    };
-    this.#columns = new Map(Object.entries(definition.columns ?? {}));
-    this.#additionCount = definition.additionCount ?? 0;
+  constructor({ vectors, columns = {}, additionCount = 0 }: CollectionDefinition) {
+    this.#vectors = new Map(Object.entries(vectors));
+    this.#columns = new Map(Object.entries(columns));
+    this.#additionCount = additionCount;
   }
 
-  /** Does nothing where there is such a vector. `member`: of the request. */
-  add(member: string, name: string, kind: Kind, shape: Shape): void {
-    const known = this.#kindOf(name);
+  /** Does nothing where there is such a vector. */
+  add({ wireName, name, shape }: NamedChange & { readonly shape: FieldShape }): void {
+    const known = this.#vectors.get(name);
     if (known === undefined) {
-      this.#kinds[kind].set(name, shape);
+      this.#vectors.set(name, shape);
       this.#additionCount++;
       this.#columns.set(name, addedColumn(name, this.#additionCount));
       return;
     }
-    const found = this.#kinds[known].get(name)!;
-    if (known === kind && describeShape(found) === describeShape(shape)) return;
-    const is = `${KIND_NAMES[known]}${describeShape(found)}`;
-    const wanted = `${KIND_NAMES[kind]}${describeShape(shape)}`;
+    const [is, wanted] = [known, shape].map((one) => KIND_NAMES[one.kind] + describeShape(one));
+    if (is === wanted) return;
     const detail = `"${name}" is ${is} of the collection; the request has ${wanted}. Drop it with null first, or use another name.`;
-    throw validationError([{ location: field(member, name), code: 'invalid_request', detail }]);
+    throw validationError([{ location: field(wireName, name), code: 'invalid_request', detail }]);
   }
 
-  drop(member: string, name: string, kinds: readonly Kind[]): void {
-    const kind = this.#kindOf(name);
-    if (kind !== undefined && kinds.includes(kind)) {
-      this.#kinds[kind].delete(name);
+  drop({ wireName, name, kinds }: NamedChange): void {
+    const isNamed = ([known, { kind }]: [string, FieldShape]) =>
+      known !== UNNAMED && kinds.includes(kind);
+    const known = [...this.#vectors].filter(isNamed).map(([one]) => one);
+    if (known.includes(name)) {
+      this.#vectors.delete(name);
       this.#columns.delete(name);
       return;
     }
-    const known = kinds.flatMap((one) => [...this.#kinds[one].keys()]);
     const expected =
       known.length === 0 ? 'the collection has none' : `expected ${known.join(', ')}`;
     const detail = `There is no such vector to drop; ${expected}.`;
-    throw validationError([{ location: field(member, name), code: 'invalid_request', detail }]);
+    throw validationError([{ location: field(wireName, name), code: 'invalid_request', detail }]);
   }
 
-  /** A name means one vector wherever it is used. */
-  #kindOf(name: string): Kind | undefined {
-    return (Object.keys(this.#kinds) as Kind[]).find((kind) => this.#kinds[kind].has(name));
-  }
-
-  /** Members without content are undefined. */
   vectors(): Vectors {
-    const objectOf = (map: ReadonlyMap<string, unknown>) =>
-      map.size === 0 ? undefined : Object.fromEntries(map);
     return {
-      vectors: objectOf(this.#kinds.vectors) as Vectors['vectors'],
-      multiVectors: objectOf(this.#kinds.multiVectors) as Vectors['multiVectors'],
-      sparseVectors: objectOf(this.#kinds.sparseVectors) as Vectors['sparseVectors'],
-      columns: objectOf(this.#columns) as Vectors['columns'],
+      vectors: Object.fromEntries(this.#vectors),
+      columns: this.#columns.size === 0 ? undefined : Object.fromEntries(this.#columns),
       additionCount: this.#additionCount === 0 ? undefined : this.#additionCount,
     };
   }
 }
 
-function describeShape(shape: Shape): string {
-  return 'dimension' in shape ? ` of dimension ${shape.dimension} and metric ${shape.metric}` : '';
-}
-
-function refuse(member: string, violation: Violation | null): void {
-  if (violation !== null) throw validationError([{ location: field(member), ...violation }]);
+export function describeShape(shape: FieldShape): string {
+  if (shape.kind === 'sparse') return '';
+  return ` of dimension ${shape.dimension} and metric ${shape.metric}`;
 }
 
 /** Throws `invalid_request` where nothing would be left to search by. */
-function requireAny(shape: CollectionShape & Pick<CollectionDefinition, 'text'>): void {
-  const { dimension, vectors, multiVectors, sparseVectors, text } = shape;
-  if ((dimension ?? vectors ?? multiVectors ?? sparseVectors ?? text) !== undefined) return;
+function requireAny({ vectors, text }: CollectionDefinition): void {
+  if (Object.keys(vectors).length > 0 || text !== undefined) return;
   const detail =
     'The collection would have no vectors and no text. Add another vector in the same request, or delete the collection.';
   throw validationError([{ location: field(), code: 'invalid_request', detail }]);

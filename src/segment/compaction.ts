@@ -2,27 +2,19 @@
 // sequences and values stay; metadata columns are copied, not parsed again. The caller carries over
 // deletions that happen meanwhile, by the mapping of rows.
 
-import { createBitmap, hasBit, setBit } from '../common/bitmap.js';
 import { assert } from '../common/errors.js';
 import { DEFAULT_LIMITS } from '../common/limits.js';
-import { valuesOfRows } from '../common/multi-column.js';
-import {
-  sharedBytes,
-  sharedFloat32,
-  sharedFloat64,
-  sharedInt32,
-  sharedUint32,
-} from '../common/shared-array.js';
-import type { NamedMulti, NamedSparse, Utf8Column } from '../common/types.js';
+import { sharedBytes, sharedFloat64, sharedInt32 } from '../common/shared-array.js';
+import type { Utf8Column } from '../common/types.js';
+import { bytesOfRows, gatherRows, SHARED_MEMORY } from '../common/vectors.js';
 import type { Task } from '../platform/pool.js';
 import { MetadataColumns } from './metadata-columns.js';
-import { multiBytes } from './multi-field.js';
 import { SEGMENT_BYTES_MAX } from './segment.js';
-import type { NamedColumn, SegmentData, VectorColumn } from './segment-data.js';
-import { elementBytes } from './sparse-field.js';
+import type { SegmentData } from './segment-data.js';
+import type { StoredVectors } from './vector-field.js';
 
 interface CompactionInput {
-  /** In order of arrival; all of one dimension. */
+  /** In order of arrival. */
   readonly inputs: readonly SegmentData[];
   /** Rows deleted at or before this sequence are dropped. */
   readonly horizonSequence: number;
@@ -53,38 +45,21 @@ function compactSegments(input: CompactionInput): Compaction {
   }
   if (rowCount === 0) return { data: null, mappings };
   assert(rowCount <= rowsMax, `${rowCount} rows in a segment of ${rowsMax}`);
-  const { dimension } = inputs[0]!;
   const ids = copyText(inputs, kept, 'ids');
   const json = copyText(inputs, kept, 'json');
-  const named = everyColumn(inputs, ({ named: columns }) => columns).map((column) =>
-    copyNamed(inputs, kept, rowCount, column),
-  );
-  const sparse = everyColumn(inputs, ({ sparse: columns }) => columns).map((column) =>
-    copySparse(inputs, kept, rowCount, column),
-  );
-  const valueCount = named.reduce((sum, vector) => sum + vector.dimension, dimension) * rowCount;
-  const multi = everyColumn(inputs, ({ multi: columns }) => columns).map((column) =>
-    copyMulti(inputs, kept, rowCount, column),
-  );
-  const sparseBytes = sparse.reduce((sum, column) => sum + elementBytes(column, 0, rowCount), 0);
-  const byteCount = multi.reduce(
-    (sum, column) => sum + multiBytes(column, 0, rowCount),
-    sparseBytes + valueCount * 4 + ids.bytes.byteLength + json.bytes.byteLength,
+  const vectors = copyVectors(inputs, kept);
+  const byteCount = vectors.reduce(
+    (sum, column) => sum + bytesOfRows(column, 0, rowCount),
+    ids.bytes.byteLength + json.bytes.byteLength,
   );
   assert(byteCount <= SEGMENT_BYTES_MAX, `${byteCount} bytes in a segment`);
   const data: SegmentData = {
     key: input.key,
     number: input.number,
-    dimension,
     rowCount,
-    values: copyValues(inputs, kept, { rowCount, dimension }, (segment) => segment),
-    named,
-    multi,
-    sparse,
+    vectors,
     ids,
     json,
-    // Panels of codes have other rows now, so the caller encodes them again.
-    codes: null,
     ...copySequences(inputs, kept, rowCount),
     ...copyColumns(inputs, kept, input.columnsMax ?? DEFAULT_LIMITS.metadataColumnsMax),
   };
@@ -124,113 +99,22 @@ function forEachRun(
   }
 }
 
-/** The columns that any of the segments has, each once. */
-function everyColumn<Column extends { readonly name: string }>(
-  inputs: readonly SegmentData[],
-  columnsOf: (segment: SegmentData) => readonly Column[],
-): readonly Column[] {
-  return [...new Map(inputs.flatMap(columnsOf).map((column) => [column.name, column])).values()];
-}
-
-function columnNamed<Column extends { readonly name: string }>(
-  columns: readonly Column[],
-  wanted: string,
-): Column | undefined {
-  return columns.find(({ name }) => name === wanted);
-}
-
-/** Rows of segments without the column have zeros. */
-function copyValues(
+/** The vectors that any of the segments has. */
+function copyVectors(
   inputs: readonly SegmentData[],
   kept: readonly Uint32Array[],
-  { rowCount, dimension }: Pick<SegmentData, 'rowCount' | 'dimension'>,
-  columnOf: (segment: SegmentData) => VectorColumn | undefined,
-): Float32Array {
-  const values = sharedFloat32(rowCount * dimension);
-  forEachRun(inputs, kept, (segment, from, to, target) => {
-    const source = columnOf(segment)?.values;
-    if (source === undefined) return;
-    values.set(source.subarray(from * dimension, to * dimension), target * dimension);
+): StoredVectors[] {
+  const runs: { segment: SegmentData; from: number; to: number }[] = [];
+  forEachRun(inputs, kept, (segment, from, to) => runs.push({ segment, from, to }));
+  const byName = new Map(inputs.flatMap(({ vectors }) => vectors).map((one) => [one.name, one]));
+  return Array.from(byName.values(), (spec) => {
+    const columns = new Map(
+      inputs.map((segment) => [segment, segment.vectors.find(({ name }) => name === spec.name)]),
+    );
+    const parts = runs.map(({ segment, from, to }) => ({ column: columns.get(segment), from, to }));
+    // Panels of codes have other rows now, so the caller encodes them again.
+    return { name: spec.name, ...gatherRows(spec, parts, SHARED_MEMORY), codes: null };
   });
-  return values;
-}
-
-function copyNamed(
-  inputs: readonly SegmentData[],
-  kept: readonly Uint32Array[],
-  rowCount: number,
-  { name, dimension }: Pick<NamedColumn, 'name' | 'dimension'>,
-): NamedColumn {
-  const presence = createBitmap(rowCount);
-  forEachRun(inputs, kept, (segment, from, to, target) => {
-    const source = columnNamed(segment.named, name)?.presence;
-    for (let row = from; source !== undefined && row < to; row++) {
-      if (hasBit(source, row)) setBit(presence, target + row - from);
-    }
-  });
-  const values = copyValues(inputs, kept, { rowCount, dimension }, ({ named }) =>
-    columnNamed(named, name),
-  );
-  return { name, dimension, values, codes: null, presence };
-}
-
-function copyMulti(
-  inputs: readonly SegmentData[],
-  kept: readonly Uint32Array[],
-  rowCount: number,
-  { name, dimension }: Pick<NamedMulti, 'name' | 'dimension'>,
-): NamedMulti {
-  const columnOf = ({ multi }: SegmentData) => columnNamed(multi, name);
-  const starts = copyStarts(inputs, kept, rowCount, columnOf);
-  const values = sharedFloat32(starts[rowCount]! * dimension);
-  forEachRun(inputs, kept, (segment, from, to, target) => {
-    const source = columnOf(segment);
-    if (source === undefined) return;
-    values.set(valuesOfRows(source, from, to), starts[target]! * dimension);
-  });
-  return { name, dimension, starts, values };
-}
-
-function copySparse(
-  inputs: readonly SegmentData[],
-  kept: readonly Uint32Array[],
-  rowCount: number,
-  { name }: Pick<NamedSparse, 'name'>,
-): NamedSparse {
-  const columnOf = ({ sparse }: SegmentData) => columnNamed(sparse, name);
-  const starts = copyStarts(inputs, kept, rowCount, columnOf);
-  const indices = sharedUint32(starts[rowCount]!);
-  const values = sharedFloat32(starts[rowCount]!);
-  forEachRun(inputs, kept, (segment, from, to, target) => {
-    const source = columnOf(segment);
-    if (source === undefined) return;
-    const [first, end] = [source.starts[from]!, source.starts[to]!];
-    indices.set(source.indices.subarray(first, end), starts[target]!);
-    values.set(source.values.subarray(first, end), starts[target]!);
-  });
-  return { name, starts, indices, values };
-}
-
-/** Where the elements of each row start that its row of a source has; rows of segments without the column have none. */
-function copyStarts(
-  inputs: readonly SegmentData[],
-  kept: readonly Uint32Array[],
-  rowCount: number,
-  columnOf: (segment: SegmentData) => { readonly starts: Int32Array } | undefined,
-): Int32Array {
-  const starts = sharedInt32(rowCount + 1);
-  forEachRun(inputs, kept, (segment, from, to, target) => {
-    const source = columnOf(segment)?.starts;
-    if (source === undefined) {
-      starts.fill(starts[target]!, target + 1, target + to - from + 1);
-      return;
-    }
-    const shift = starts[target]! - source[from]!;
-    for (let row = from; row < to; row++) {
-      starts[target + row - from + 1] = source[row + 1]! + shift;
-    }
-  });
-  return starts;
 }
 
 function copyText(

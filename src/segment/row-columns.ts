@@ -1,114 +1,98 @@
 // The columns of rows as segment files and log records have them, in the order of both. Each column stands here
-// once, with its fields and what writes it, so that a file cannot have its columns in another order than its
-// schema says.
+// once, with its fields, what writes it and what reads it, so that a file cannot have its columns in another order
+// than its schema says.
 
-import type { Bitmap } from '../common/bitmap.js';
-import type { MultiColumn, SparseColumn, Utf8Column } from '../common/types.js';
+import { sharedFloat64 } from '../common/shared-array.js';
+import type { Utf8Column } from '../common/types.js';
+import type { ColumnSpec, Named } from '../common/vectors.js';
+import { corrupt } from '../formats/arrow/arrow-errors.js';
+import type { Column } from '../formats/arrow/columns.js';
 import type { BodyWriter, FieldToWrite } from '../formats/arrow/ipc-writer.js';
-import { sparseFields } from '../formats/arrow/sparse-fields.js';
-import { type MultiShape, multiFields, writeMulti } from './multi-columns.js';
-import { namedFields } from './named-columns.js';
-import { writeSparse } from './sparse-columns.js';
+import { readUtf8 } from '../formats/arrow/strings.js';
+import { storedKind } from './vector-columns.js';
 
-/** What decides which columns there are. */
-export interface RowShape {
-  /** Of the unnamed vector; 0 without it. */
-  readonly dimension: number;
-  readonly named: readonly { readonly name: string; readonly dimension: number }[];
-  readonly multi: readonly MultiShape[];
-  /** The names of the sparse vectors. */
-  readonly sparse: readonly string[];
-  /** Whether each row has the sequence of the write that inserted it. */
-  readonly hasSequences: boolean;
-}
-
-/** Rows of a shape: their vectors are in its order. */
-export interface RowsToWrite {
-  readonly count: number;
+/** Rows as they are stored. */
+export interface StoredRows {
   readonly ids: Utf8Column;
-  /** [count × dimension] */
-  readonly values: Float32Array;
   /** Metadata as JSON. */
-  readonly metadata: Utf8Column;
-  /** [count]; empty if the shape has none. */
-  readonly insertedSequences: Float64Array;
-  /** `values`: [count × dimension]; rows without the vector have zeros. */
-  readonly named: readonly { readonly values: Float32Array; readonly presence: Bitmap }[];
-  readonly multi: readonly MultiColumn[];
-  readonly sparse: readonly SparseColumn[];
+  readonly json: Utf8Column;
+  /** [rowCount], ascending integers below 2^53, of the writes that inserted rows; null where all have that of a record. */
+  readonly insertedSequences: Float64Array | null;
+  readonly vectors: readonly Named[];
 }
 
 interface RowColumn {
   readonly fields: readonly FieldToWrite[];
-  write(body: BodyWriter, rows: RowsToWrite): void;
+  write(body: BodyWriter, rows: StoredRows, rowCount: number): void;
+  /** @param columns those of the fields. Throws `data_corrupt`. */
+  read(columns: readonly Column[]): Partial<StoredRows>;
 }
 
-export function rowFields(columns: readonly RowColumn[]): FieldToWrite[] {
-  return columns.flatMap(({ fields }) => fields);
-}
+/** The columns of rows that have these vectors. */
+export class RowColumns {
+  readonly #columns: readonly RowColumn[];
+  readonly fields: readonly FieldToWrite[];
 
-export function writeRows(
-  columns: readonly RowColumn[],
-  body: BodyWriter,
-  rows: RowsToWrite,
-): void {
-  for (const column of columns) column.write(body, rows);
-}
+  /** @param hasSequences whether each row has the sequence of its insertion. */
+  constructor(
+    vectors: readonly Named<ColumnSpec>[],
+    { hasSequences }: { readonly hasSequences: boolean },
+  ) {
+    this.#columns = [
+      ID,
+      METADATA,
+      ...(hasSequences ? [INSERTED_SEQUENCE] : []),
+      ...vectors.map(vectorColumn),
+    ];
+    this.fields = this.#columns.flatMap(({ fields }) => fields);
+  }
 
-export function rowColumns(shape: RowShape): RowColumn[] {
-  const { dimension, named, multi, sparse, hasSequences } = shape;
-  return [
-    ID,
-    ...(dimension === 0 ? [] : [valuesColumn(dimension)]),
-    METADATA,
-    ...(hasSequences ? [INSERTED_SEQUENCE] : []),
-    ...named.map((vector, i): RowColumn => {
-      return {
-        fields: namedFields([vector]),
-        write(body, rows) {
-          const { values, presence } = rows.named[i]!;
-          body.vectors(values, rows.count, presence);
-        },
-      };
-    }),
-    ...multi.map((vectors, i): RowColumn => {
-      return {
-        fields: multiFields([vectors]),
-        write: (body, rows) => writeMulti(body, rows.multi[i]!, rows.count),
-      };
-    }),
-    ...sparse.map((name, i): RowColumn => {
-      return {
-        fields: sparseFields([name]),
-        write: (body, rows) => writeSparse(body, rows.sparse[i]!, rows.count),
-      };
-    }),
-  ];
+  /** @param rows their vectors are in the order of this object. */
+  write(body: BodyWriter, rows: StoredRows, rowCount: number): void {
+    for (const column of this.#columns) column.write(body, rows, rowCount);
+  }
+
+  /** @param columns those of `fields`, at least. Throws `data_corrupt`. */
+  read(columns: readonly Column[]): StoredRows {
+    let next = 0;
+    const parts = this.#columns.map(({ fields, read }) => {
+      const from = next;
+      next += fields.length;
+      return read(columns.slice(from, next));
+    });
+    const vectors = parts.flatMap((part) => part.vectors ?? []);
+    return Object.assign({ insertedSequences: null }, ...parts, { vectors }) as StoredRows;
+  }
 }
 
 const ID: RowColumn = {
   fields: [{ name: 'id', type: 'utf8' }],
-  write: (body, { ids, count }) => body.utf8(ids, 0, count),
+  write: (body, { ids }, rowCount) => body.utf8(ids, 0, rowCount),
+  read: ([column]) => ({ ids: readUtf8(column!) }),
 };
 
 const METADATA: RowColumn = {
   fields: [{ name: 'metadata', type: 'utf8' }],
-  write: (body, { metadata, count }) => body.utf8(metadata, 0, count),
+  write: (body, { json }, rowCount) => body.utf8(json, 0, rowCount),
+  read: ([column]) => ({ json: readUtf8(column!) }),
 };
 
 const INSERTED_SEQUENCE: RowColumn = {
   fields: [{ name: 'inserted_sequence', type: 'int64' }],
-  write(body, { insertedSequences, count }) {
-    body.node(count);
+  write(body, { insertedSequences }, rowCount) {
+    body.node(rowCount);
     body.noNulls();
-    body.buffer(int64Of(insertedSequences));
+    body.buffer(int64Of(insertedSequences!));
   },
+  read: ([column]) => ({ insertedSequences: readSequences(column!) }),
 };
 
-function valuesColumn(dimension: number): RowColumn {
+function vectorColumn(spec: Named<ColumnSpec>, index: number): RowColumn {
+  const kind = storedKind(spec);
   return {
-    fields: [{ name: 'values', type: { vectorOf: dimension } }],
-    write: (body, { values, count }) => body.vectors(values, count),
+    fields: kind.fields(spec),
+    write: (body, { vectors }, rowCount) => kind.write(body, vectors[index]!, rowCount),
+    read: (columns) => ({ vectors: [{ name: spec.name, ...kind.read(spec, columns) }] }),
   };
 }
 
@@ -120,4 +104,19 @@ function int64Of(sequences: Float64Array): Uint32Array {
     words[row * 2 + 1] = Math.floor(sequences[row]! / 2 ** 32);
   }
   return words;
+}
+
+function readSequences(column: Column): Float64Array {
+  const words = column.buffer(0, Uint32Array, column.length * 2);
+  const sequences = sharedFloat64(column.length);
+  let previous = 0;
+  for (let row = 0; row < sequences.length; row++) {
+    const sequence = words[row * 2 + 1]! * 2 ** 32 + words[row * 2]!;
+    if (sequence < previous || sequence > Number.MAX_SAFE_INTEGER) {
+      throw corrupt(`the sequence ${sequence} after ${previous}`);
+    }
+    sequences[row] = sequence;
+    previous = sequence;
+  }
+  return sequences;
 }

@@ -1,9 +1,9 @@
 // A segment as plain data over shared memory, for other threads, files and compaction. It is immutable
 // except that `deletedSequences` may gain entries.
 
-import type { Bitmap } from '../common/bitmap.js';
 import type { MetadataColumn } from '../common/columns.js';
-import type { NamedMulti, NamedSparse, RowCodes, Utf8Column } from '../common/types.js';
+import type { Utf8Column } from '../common/types.js';
+import type { StoredVectors } from './vector-field.js';
 
 export interface SegmentIdentity {
   /** Unique in the process and never reused. */
@@ -12,32 +12,10 @@ export interface SegmentIdentity {
   readonly number: number;
 }
 
-/** A vector of every row. */
-export interface VectorColumn {
-  /** 0, and no values, for the unnamed vector of a collection without it. */
-  readonly dimension: number;
-  /** Row-major [rowCount, dimension] float32. */
-  readonly values: Float32Array;
-  /** Arrays of exactly the codes of the rows; null without codes. */
-  readonly codes: RowCodes | null;
-}
-
-/** A vector that rows may lack; these have zeros. */
-export interface NamedColumn extends VectorColumn {
-  readonly name: string;
-  /** [rowCount], the rows that have it. */
-  readonly presence: Bitmap;
-}
-
-/** Its own vector column is the unnamed vector. */
-export interface SegmentData extends SegmentIdentity, VectorColumn {
+export interface SegmentData extends SegmentIdentity {
   readonly rowCount: number;
-  /** In the order of the collection's definition. */
-  readonly named: readonly NamedColumn[];
-  /** The same for sparse vectors; exactly the elements of the rows. */
-  readonly sparse: readonly NamedSparse[];
-  /** The same for multi-vectors; exactly the vectors of the rows. */
-  readonly multi: readonly NamedMulti[];
+  /** Those that any row has: exactly the items and codes of the rows. */
+  readonly vectors: readonly StoredVectors[];
   readonly ids: Utf8Column;
   /** One JSON object per row, as sent. */
   readonly json: Utf8Column;

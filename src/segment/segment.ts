@@ -8,27 +8,24 @@ import type { MetadataColumn, MetadataView } from '../common/columns.js';
 import { assert } from '../common/errors.js';
 import type {
   FileMapping,
-  MultiColumn,
-  MultiVector,
   RowEncoder,
-  SparseVector,
   Utf8Column,
   VectorBatch,
   VectorBlock,
 } from '../common/types.js';
-import type { WorkerPool } from '../platform/pool.js';
-import { MetadataColumns } from './metadata-columns.js';
-import { type MultiField, multiBytes } from './multi-field.js';
-import { type SegmentData, textBuffers } from './segment-data.js';
 import {
-  type NamedShape,
-  type PlacedRows,
-  type RowsToAppend,
-  SegmentVectors,
-  type VectorData,
-} from './segment-vectors.js';
+  type ColumnSpec,
+  type Named,
+  UNNAMED,
+  type Vector,
+  type VectorColumn,
+} from '../common/vectors.js';
+import type { WorkerPool } from '../platform/pool.js';
+import { DenseField } from './dense-field.js';
+import { MetadataColumns } from './metadata-columns.js';
+import { type SegmentData, textBuffers } from './segment-data.js';
+import { type PlacedRows, type RowsToAppend, SegmentVectors } from './segment-vectors.js';
 import { decodeUtf8, GrowingUtf8 } from './shared-arrays.js';
-import type { SparseField } from './sparse-field.js';
 import type { VectorField } from './vector-field.js';
 import { VectorNames } from './vector-names.js';
 import { type Deletions, RowVisibility, type VisibleRows } from './visibility.js';
@@ -42,8 +39,6 @@ export const SEGMENT_BYTES_MAX = 2 ** 31 - 1;
 interface ActiveSegmentOptions {
   readonly key: string;
   readonly number: number;
-  /** Of the unnamed vector; 0 without it. The other vectors come with the rows. */
-  readonly dimension: number;
   readonly rowsMax: number;
   /** No row is added where the vectors have as many bytes; none by default. */
   readonly vectorBytesMax?: number;
@@ -67,7 +62,7 @@ interface Growth {
    * Rows that `append` will add, whose values and codes are in place already, by their first row: a log
    * can have a hundred thousand writes of a row.
    */
-  staged: Map<number, PlacedRows>;
+  readonly staged: Map<number, PlacedRows>;
 }
 
 export class Segment {
@@ -81,8 +76,8 @@ export class Segment {
   #isComplete: boolean;
   #mapping: FileMapping | null = null;
   readonly #visibility: RowVisibility;
-  /** The blocks of the vectors by column, null being that of the unnamed one. */
-  #lastBlocks = new Map<string | null, VectorBlock>();
+  /** The blocks of the dense vectors by column. */
+  #lastBlocks = new Map<string, VectorBlock>();
   /** The bytes of a sealed segment in memory, without visibility, counted once; null before. */
   #sealedBytes: number | null = null;
   #lastView: MetadataView | null = null;
@@ -110,8 +105,7 @@ export class Segment {
       columns: new Map(),
       isComplete: true,
     };
-    const vectors = SegmentVectors.createActive(options.dimension, options.encoder ?? null);
-    return new Segment(data, vectors, growth);
+    return new Segment(data, new SegmentVectors(options.encoder ?? null), growth);
   }
 
   /**
@@ -119,13 +113,14 @@ export class Segment {
    * that arrays are views of.
    */
   static fromData(data: SegmentData, mapping: FileMapping | null = null): Segment {
-    const segment = new Segment(data, SegmentVectors.fromData(data), null);
+    const vectors = SegmentVectors.fromColumns(data.vectors, data.rowCount);
+    const segment = new Segment(data, vectors, null);
     segment.#mapping = mapping;
     return segment;
   }
 
   private constructor(
-    data: Omit<SegmentData, keyof VectorData>,
+    data: Omit<SegmentData, 'vectors'>,
     vectors: SegmentVectors,
     growth: Growth | null,
   ) {
@@ -144,20 +139,13 @@ export class Segment {
     );
   }
 
-  /** Of the unnamed vector; 0 without it. */
-  get dimension(): number {
-    return this.#vectors.unnamed.dimension;
-  }
-
-  /** Bytes of the vectors that a row has once, with the named ones that only others of the segments have. */
+  /** Bytes that each row takes for vectors, with those that only others of the segments have. */
   rowBytesWith(others: readonly Segment[]): number {
-    const shapes = new Map<string, NamedShape>();
+    const specs = new Map<string, Named<ColumnSpec>>();
     for (const segment of others) {
-      for (const [name, { dimension }] of segment.#vectors.named) {
-        shapes.set(name, { name, dimension });
-      }
+      for (const [name, { spec }] of segment.#vectors.fields) specs.set(name, { name, ...spec });
     }
-    return this.#vectors.rowBytesWith(shapes.values());
+    return this.#vectors.rowBytesWith(specs.values());
   }
 
   /**
@@ -166,11 +154,11 @@ export class Segment {
    */
   readNamesFrom(names: VectorNames): readonly string[] | null {
     this.#names = names;
-    const { all, named } = this.#vectors.drop((column) => names.isDropped(column));
-    if (all.length === 0) return null;
+    const dropped = this.#vectors.drop((column) => names.isDropped(column));
+    if (dropped.size === 0) return null;
     this.#hasDropped ||= this.isSealed;
     this.#forgetCached();
-    return named.map((column) => this.#blockKey(column));
+    return this.#blockKeysOf(dropped);
   }
 
   /** For a file of the segment as it is: what is dropped from now on is in it. */
@@ -197,18 +185,18 @@ export class Segment {
   }
 
   /** Rows of the batch that there is room for by their number; `fits` also applies the byte limits. */
-  spareRowsFor({ named = [] }: Pick<VectorBatch, 'named'>): number {
-    return this.#growth === null ? 0 : this.#rowsMaxWith(this.#growth, named) - this.rowCount;
+  spareRowsFor({ vectors }: Pick<VectorBatch, 'vectors'>): number {
+    return this.#growth === null ? 0 : this.#rowsMaxWith(this.#growth, vectors) - this.rowCount;
   }
 
   /** Whether there is no room for another row of the vectors that there are. */
   get isFull(): boolean {
-    return this.spareRowsFor({}) <= 0;
+    return this.spareRowsFor({ vectors: [] }) <= 0;
   }
 
   /** Bytes of vectors, ids and metadata text, which SEGMENT_BYTES_MAX limits. */
   get dataBytes(): number {
-    return this.#vectors.dataBytes(this.rowCount) + this.textBytes;
+    return this.#vectors.dataBytes + this.textBytes;
   }
 
   /** Bytes of the sparse vectors and multi-vectors, of which rows have any number of values. */
@@ -226,7 +214,7 @@ export class Segment {
     const growth = this.#growth;
     if (growth === null) return 0;
     const available = Math.min(batch.count - from, Math.max(0, this.spareRowsFor(batch)));
-    const vectorBytes = this.#vectors.dataBytes(this.rowCount);
+    const vectorBytes = this.#vectors.dataBytes;
     const vectorBytesMax = this.#listBytesMax(growth, batch);
     const hasRoomFor = (count: number) => {
       const added = this.#vectors.bytesOf({ batch, from, count }, this.rowCount);
@@ -250,8 +238,8 @@ export class Segment {
   }
 
   /** Where rows have lists of values, the number of rows does not bound the bytes of the vectors. */
-  #listBytesMax({ vectorBytesMax }: Growth, { multi, sparse }: VectorBatch): number {
-    const hasLists = (multi ?? sparse) !== undefined || this.listBytes > 0;
+  #listBytesMax({ vectorBytesMax }: Growth, { vectors }: VectorBatch): number {
+    const hasLists = vectors.some(({ kind }) => kind !== 'dense') || this.listBytes > 0;
     return hasLists ? vectorBytesMax : Number.POSITIVE_INFINITY;
   }
 
@@ -269,9 +257,11 @@ export class Segment {
     const rows = { batch, from, count, firstRow: first };
     const isInPlace = isStaged(growth.staged, rows);
     growth.staged.delete(first);
+    // Rows that nobody announced may bring vectors that what is staged after them has no places for.
+    if (!isInPlace) growth.staged.clear();
     this.#vectors.append(rows, {
       isStaged: isInPlace,
-      rowsMax: Math.max(rowCount, this.#rowsMaxWith(growth, batch.named ?? [])),
+      rowsMax: Math.max(rowCount, this.#rowsMaxWith(growth, batch.vectors)),
     });
     growth.ids.append(batch.ids, from, count);
     growth.json.append(batch.metadata, from, count);
@@ -297,14 +287,14 @@ export class Segment {
   async stage(rows: readonly RowsToAppend[], pool: WorkerPool): Promise<void> {
     const growth = this.#growth;
     assert(growth !== null, 'the segment is active');
-    growth.staged = new Map();
+    growth.staged.clear();
     const first = this.rowCount;
     const staged = placed(rows, first);
     const rowCount = staged.reduce((sum, { count }) => sum + count, first);
-    const room = staged.map(({ batch: { named = [] } }) => this.#rowsMaxWith(growth, named));
+    const room = staged.map(({ batch }) => this.#rowsMaxWith(growth, batch.vectors));
     const range = { first, rowCount, rowsMax: Math.max(rowCount, ...room) };
     await this.#vectors.stage(staged, range, pool);
-    growth.staged = new Map(staged.map((part) => [part.firstRow, part]));
+    for (const part of staged) growth.staged.set(part.firstRow, part);
   }
 
   /** Whether `stage` has prepared exactly these rows. */
@@ -317,9 +307,9 @@ export class Segment {
   /** The rows that fit at most where some have these vectors: room for more is never needed. */
   #rowsMaxWith(
     { rowsMax, vectorBytesMax, bytesMax }: Growth,
-    named: readonly NamedShape[],
+    vectors: readonly Named<ColumnSpec>[],
   ): number {
-    const rowBytes = this.#vectors.rowBytesWith(named);
+    const rowBytes = this.#vectors.rowBytesWith(vectors);
     return Math.min(
       rowsMax,
       Math.ceil(vectorBytesMax / rowBytes),
@@ -331,7 +321,7 @@ export class Segment {
   seal(): void {
     if (this.#growth === null) return;
     const { ids, json, metadata } = this.#growth;
-    this.#vectors.seal(this.rowCount);
+    this.#vectors.seal();
     ids.trim();
     json.trim();
     this.#ids = ids.view();
@@ -373,7 +363,7 @@ export class Segment {
    */
   async encode(encoder: RowEncoder | null): Promise<void> {
     assert(this.#growth === null, 'the segment is sealed');
-    await this.#vectors.encode(encoder, this.rowCount);
+    await this.#vectors.encode(encoder);
     this.#forgetCached();
   }
 
@@ -410,72 +400,47 @@ export class Segment {
     return true;
   }
 
-  /** A view; a copy if the values are in a mapped file, which must not be read after the check for damage. */
-  values(row: number): Float32Array {
-    return this.#kept(this.#vectors.unnamed.values(row));
+  /**
+   * What the row has under the name, '' for the unnamed vector; undefined where it has none. A view; a copy if the
+   * values are in a mapped file, which must not be read after the check for damage.
+   */
+  vectorAt(row: number, name: string): Vector | undefined {
+    const vector = this.#field(name)?.vectorAt(row);
+    return vector === undefined || this.#mapping === null ? vector : copyOf(vector);
   }
 
-  /** The same for a named vector; undefined where the row does not have it. */
-  namedValues(row: number, name: string): Float32Array | undefined {
-    const field = this.#named(name);
-    return field?.has(row) === true ? this.#kept(field.values(row)) : undefined;
-  }
-
-  /** The same for a multi-vector. */
-  multiVector(row: number, name: string): MultiVector | undefined {
-    const vector = this.#multi(name)?.vectorAt(row);
-    return vector && { ...vector, values: this.#kept(vector.values) };
-  }
-
-  /** Bytes of the multi-vectors of a row. */
-  multiBytes(row: number): number {
+  /** Bytes of all vectors of a row, and of the places of those that it lacks. */
+  vectorBytes(row: number): number {
     let byteCount = 0;
-    for (const field of this.#vectors.multi.values())
-      byteCount += multiBytes(field.column(), row, 1);
+    for (const field of this.#vectors.fields.values()) {
+      byteCount += field.bytesOfRows(row, row + 1);
+    }
     return byteCount;
   }
 
-  /** The multi-vectors of all rows, which do not change; undefined where no row has one. */
-  multiColumn(name: string): MultiColumn | undefined {
-    return this.#multi(name)?.column();
+  /** The vectors of all rows, which do not change; undefined where no row has one. */
+  vectorColumn(name: string): VectorColumn | undefined {
+    return this.#field(name)?.column();
   }
 
-  /** The same for a sparse vector. */
-  sparseVector(row: number, name: string): SparseVector | undefined {
-    const vector = this.sparseField(name)?.vectorAt(row);
-    if (vector === undefined || this.#mapping === null) return vector;
-    return { indices: vector.indices.slice(), values: vector.values.slice() };
+  /** The fields of all vectors, by column. They exist until they are dropped. */
+  get vectorFields(): ReadonlyMap<string, VectorField> {
+    return this.#vectors.fields;
   }
 
-  #kept(values: Float32Array): Float32Array {
-    return this.#mapping === null ? values : values.slice();
+  /** The field of the vectors of a name; undefined where no row has one. */
+  vectorField(name: string): VectorField | undefined {
+    return this.#field(name);
   }
 
-  /** The sparse vectors of all rows, which exist until they are dropped; undefined where no row has one. */
-  sparseField(name: string): SparseField | undefined {
-    return fieldOf(this.#vectors.sparse, this.#names.columnOf(name));
+  #field(name: string): VectorField | undefined {
+    const column = this.#names.columnOf(name);
+    return column === undefined ? undefined : this.#vectors.fields.get(column);
   }
 
-  #named(name: string): VectorField | undefined {
-    return fieldOf(this.#vectors.named, this.#names.columnOf(name));
-  }
-
-  #multi(name: string): MultiField | undefined {
-    return fieldOf(this.#vectors.multi, this.#names.columnOf(name));
-  }
-
-  get sparseFields(): Iterable<SparseField> {
-    return this.#vectors.sparse.values();
-  }
-
-  /** Of the visible rows those that have the named vector. */
-  withNamed(name: string, visible: VisibleRows): VisibleRows {
-    return this.#named(name)?.among(visible, this.rowCount) ?? noneOf(visible);
-  }
-
-  /** Of the visible rows those that have the multi-vector. */
-  withMulti(name: string, visible: VisibleRows): VisibleRows {
-    return this.#multi(name)?.among(visible) ?? noneOf(visible);
+  /** Of the visible rows those that have the vector. */
+  withVector(name: string, visible: VisibleRows): VisibleRows {
+    return this.#field(name)?.among(visible) ?? noneOf(visible);
   }
 
   /** Whether the rows are in a mapped file. */
@@ -494,34 +459,48 @@ export class Segment {
     return decodeUtf8(bytes, offsets[row]!, offsets[row + 1]!);
   }
 
-  /** The unnamed vector of all rows. The same object until the next `append` or `seal`. */
-  block(): VectorBlock {
-    return this.#blockOf(null, this.#vectors.unnamed);
-  }
-
-  /** The same for a named vector, with zeros for rows without it; undefined where no row has it. */
-  namedBlock(name: string): VectorBlock | undefined {
+  /**
+   * The dense vectors of a name of all rows, with zeros for rows without one; undefined where no row has one. The same
+   * object until the next `append` or `seal`.
+   */
+  block(name: string): VectorBlock | undefined {
     const column = this.#names.columnOf(name);
-    const field = fieldOf(this.#vectors.named, column);
-    return field && this.#blockOf(column!, field);
-  }
-
-  #blockOf(column: string | null, field: VectorField): VectorBlock {
-    let block = this.#lastBlocks.get(column);
+    const field = column === undefined ? undefined : this.#vectors.fields.get(column);
+    if (!(field instanceof DenseField)) return undefined;
+    let block = this.#lastBlocks.get(column!);
     if (block === undefined) {
-      block = field.block({ key: this.#blockKey(column), rowCount: this.rowCount, ids: this.#ids });
-      this.#lastBlocks.set(column, block);
+      block = field.block({ key: this.#blockKey(column!), ids: this.#ids });
+      this.#lastBlocks.set(column!, block);
     }
     return block;
   }
 
-  /** The keys of all blocks: engines keep what they load of each of them. */
-  get blockKeys(): readonly string[] {
-    return [null, ...this.#vectors.named.keys()].map((column) => this.#blockKey(column));
+  /** The ids of all rows, as a block of vectors without elements. */
+  blockOfIds(): VectorBlock {
+    const { key, rowCount } = this;
+    return {
+      key,
+      rowCount,
+      ids: this.#ids,
+      dimension: 0,
+      values: new Float32Array(0),
+      codes: null,
+    };
   }
 
-  #blockKey(column: string | null): string {
-    return column === null ? this.key : `${this.key}/${column}`;
+  /** The keys of all blocks: engines keep what they load of each of them. */
+  get blockKeys(): readonly string[] {
+    return this.#blockKeysOf(this.#vectors.fields);
+  }
+
+  #blockKeysOf(fields: ReadonlyMap<string, VectorField>): readonly string[] {
+    return [...fields].flatMap(([column, field]) =>
+      field instanceof DenseField ? this.#blockKey(column) : [],
+    );
+  }
+
+  #blockKey(column: string): string {
+    return column === UNNAMED ? this.key : `${this.key}/${column}`;
   }
 
   /** The same object until the next `append` or `seal`. */
@@ -590,7 +569,7 @@ export class Segment {
     for (const buffer of textBuffers(text)) if (buffer !== mapped) bytes += buffer.byteLength;
     // Of a segment from a file, ids are in the file like everything else.
     const file = this.#ids.bytes.buffer;
-    bytes += this.#vectors.hostBytes(this.rowCount, file);
+    bytes += this.#vectors.hostBytes(file);
     this.#sealedBytes = bytes;
     return bytes + this.#visibility.hostBytes;
   }
@@ -602,8 +581,8 @@ export class Segment {
     return {
       key: this.key,
       number: this.number,
-      ...this.#vectors.toData(rowCount),
       rowCount,
+      vectors: this.#vectors.columns(),
       ids: this.#ids,
       json,
       insertedSequences: this.#visibility.insertedSequences(),
@@ -614,11 +593,12 @@ export class Segment {
   }
 }
 
-function fieldOf<Field>(
-  fields: ReadonlyMap<string, Field>,
-  column: string | undefined,
-): Field | undefined {
-  return column === undefined ? undefined : fields.get(column);
+function copyOf(vector: Vector): Vector {
+  if (vector instanceof Float32Array) return vector.slice();
+  const values = vector.values.slice();
+  return 'indices' in vector
+    ? { indices: vector.indices.slice(), values }
+    : { dimension: vector.dimension, values };
 }
 
 function noneOf({ rowCount }: VisibleRows): VisibleRows {

@@ -1,7 +1,7 @@
 // The inverted indexes of the sparse vectors of segments, in memory only: building one takes little longer
 // than reading it from a file.
 
-import type { SparseColumn } from '../common/types.js';
+import type { SparseColumn } from '../common/vectors.js';
 import { arrayBytes } from '../inverted/posting-lists.js';
 import { type IndexSource, type PartInput, SegmentIndexes } from '../inverted/segment-indexes.js';
 import type { Task, WorkerPool } from '../platform/pool.js';

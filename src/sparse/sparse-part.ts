@@ -3,7 +3,7 @@
 // the same part as building it from all of their rows.
 
 import { sharedFloat32, sharedUint32 } from '../common/shared-array.js';
-import type { SparseColumn } from '../common/types.js';
+import type { SparseColumn } from '../common/vectors.js';
 import {
   joinPostings,
   type PostingLists,

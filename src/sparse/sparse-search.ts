@@ -4,7 +4,7 @@
 
 import { type Bitmap, createBitmap } from '../common/bitmap.js';
 import type { RowPosition, SortedPositions } from '../common/row-positions.js';
-import type { SparseVector } from '../common/types.js';
+import type { SparseVector } from '../common/vectors.js';
 import { addRows, type MatchedRows, narrowTo } from '../inverted/containing-rows.js';
 import { countPostings, WINDOW_ROWS } from '../inverted/posting-lists.js';
 import {

@@ -7,7 +7,11 @@ import { openIn } from '../storage/directories.js';
 export async function makeData(directory: string): Promise<void> {
   const store = await openIn(directory);
   const database = await openDatabase({ store });
-  const input = { dimension: 2, metric: 'dot', description: null, labels: {} } as const;
+  const input = {
+    vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
+    description: null,
+    labels: {},
+  } as const;
   await database.createCollection({ id: 'c', ...input });
   for (let n = 0; n < 8; n++) {
     const rows = Array.from({ length: 20 }, (_, i) => ({

@@ -22,7 +22,11 @@ import { MemoryNetwork, type MemoryService } from './memory-service.js';
 /** A halted machine may be late by seconds; a test waits for what it expects for so long. */
 const WAIT_MS_MAX = 300_000;
 /** Of the collections of tests that are not about their shape. */
-export const SHAPE = { dimension: 2, metric: 'dot', description: null, labels: {} } as const;
+export const SHAPE = {
+  vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
+  description: null,
+  labels: {},
+} as const;
 /** Nobody is silent: the network tells who is gone. */
 const TIMING = {
   announceMs: 10,

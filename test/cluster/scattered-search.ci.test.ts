@@ -3,8 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { multiColumnOf } from '../../src/common/multi-column.js';
-import type { MultiVector, VectorBatch } from '../../src/common/types.js';
+import type { VectorBatch } from '../../src/common/types.js';
 import type { CountRequest, Peers, SearchRequest } from '../../src/database/query/peers.js';
 import type { QueryReply, QueryRequest } from '../../src/database/query/query-api.js';
 import { createMetrics } from '../../src/platform/metrics.js';
@@ -16,12 +15,14 @@ import {
   encodeHits,
   PeerSearches,
 } from '../../src/server/cluster/peer-searches.js';
-import { columnOf, createRandom, testSeed } from '../database/harness.js';
+import { batchOf, createRandom, testSeed } from '../database/harness.js';
+import { columnsOf, dense, multi } from '../vector-columns.js';
 import { MemoryCluster, type TestNode } from './memory-cluster.js';
 
 const DIMENSION = 4;
 const TITLE_DIMENSION = 3;
 const TOKEN_DIMENSION = 2;
+const SPECS = { title: dense(TITLE_DIMENSION), tokens: multi(TOKEN_DIMENSION) };
 /** Differ, so that the nodes have other segments. */
 const SEGMENT_ROWS = new Map([
   ['n1', 64],
@@ -91,34 +92,24 @@ describe('a query that several nodes answer', () => {
     new Map<string, Outcome>(names.map((name) => [name, 'reply']));
 
   const rowsOf = (ids: readonly string[]): VectorBatch => {
-    const values = Float32Array.from(ids.flatMap(() => [...vector()]));
     const isOfOneGroup = integer(4) > 0;
-    const texts = ids.map(() =>
-      JSON.stringify({
+    const rows = ids.map((id) => ({
+      id,
+      values: [...vector()],
+      metadata: JSON.stringify({
         team: `t${integer(4)}`,
         n: integer(100),
         group: isOfOneGroup ? 0 : integer(10),
       }),
-    );
-    const presence = Uint8Array.from(ids, () => integer(4) && 1);
-    const titles = Float32Array.from(ids.flatMap(() => [...vector(TITLE_DIMENSION)]));
-    for (const [i, isPresent] of presence.entries()) {
-      if (isPresent === 0) titles.fill(0, i * TITLE_DIMENSION, (i + 1) * TITLE_DIMENSION);
-    }
-    const lists = ids.map((): MultiVector | undefined => {
-      const vectors = Array.from({ length: integer(4) }, () => [...vector(TOKEN_DIMENSION)]);
-      if (vectors.length === 0) return undefined;
-      return { dimension: TOKEN_DIMENSION, values: Float32Array.from(vectors.flat()) };
+    }));
+    const vectors = ids.map(() => {
+      const tokens = Array.from({ length: integer(4) }, () => [...vector(TOKEN_DIMENSION)]);
+      return {
+        title: integer(4) > 0 ? vector(TITLE_DIMENSION) : undefined,
+        tokens: tokens.length === 0 ? undefined : tokens.flat(),
+      };
     });
-    const tokens = multiColumnOf(ids.length, TOKEN_DIMENSION, (row) => lists[row]);
-    return {
-      count: ids.length,
-      ids: columnOf(ids),
-      values,
-      metadata: columnOf(texts),
-      named: [{ name: 'title', dimension: TITLE_DIMENSION, values: titles, presence }],
-      multi: [{ name: 'tokens', ...tokens }],
-    };
+    return batchOf(rows, columnsOf(SPECS, vectors));
   };
 
   const writeSome = async () => {
@@ -209,10 +200,11 @@ describe('a query that several nodes answer', () => {
     writer = await cluster.leader();
     await writer.database.createCollection({
       id: 'c',
-      dimension: DIMENSION,
-      metric: 'dot',
-      vectors: { title: { dimension: TITLE_DIMENSION, metric: 'cosine' } },
-      multiVectors: { tokens: { dimension: TOKEN_DIMENSION, metric: 'dot' } },
+      vectors: {
+        '': { ...dense(DIMENSION), metric: 'dot' },
+        title: { ...SPECS.title, metric: 'cosine' },
+        tokens: { ...SPECS.tokens, metric: 'dot' },
+      },
       description: null,
       labels: {},
     });

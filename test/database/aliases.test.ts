@@ -12,7 +12,11 @@ import type { DiskStore, StoreOperation } from '../../src/storage/store.js';
 import { makeDirectory, openIn, openRestored } from '../storage/directories.js';
 import { batchOf, createCrashingStore, openDatabase, overrideStore } from './harness.js';
 
-const shape = { dimension: 2, metric: 'dot', description: null, labels: {} } as const;
+const shape = {
+  vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
+  description: null,
+  labels: {},
+} as const;
 const ALL = { authorize() {}, locate: (): IssueLocation => field() };
 
 const write = (database: Database, name: string, ids: readonly string[]) =>

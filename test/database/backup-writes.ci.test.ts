@@ -20,7 +20,12 @@ const ID_COUNT = 300;
 const NO_VECTOR = { values: false, metadata: true };
 
 const collection = (id: string) =>
-  ({ id, dimension: 4, metric: 'dot', description: null, labels: {} }) as const;
+  ({
+    id,
+    vectors: { '': { kind: 'dense', dimension: 4, metric: 'dot' } },
+    description: null,
+    labels: {},
+  }) as const;
 
 /** The vectors after each write: the model that backups are compared with. */
 interface Sent {

@@ -15,7 +15,12 @@ import { eventually, withResolvers } from '../support/waiting.js';
 import { openDatabase } from './harness.js';
 
 const collection = (id: string) =>
-  ({ id, dimension: 4, metric: 'dot', description: null, labels: {} }) as const;
+  ({
+    id,
+    vectors: { '': { kind: 'dense', dimension: 4, metric: 'dot' } },
+    description: null,
+    labels: {},
+  }) as const;
 
 describe('backups', () => {
   it('that race are made or refused, and do not remove the folders of each other', async () => {

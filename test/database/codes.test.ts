@@ -118,8 +118,7 @@ describe('the codes of rows', () => {
     };
     await database.createCollection({
       id: 'c',
-      dimension: DIMENSION,
-      metric: 'dot',
+      vectors: { '': { kind: 'dense', dimension: DIMENSION, metric: 'dot' } },
       description: null,
       labels: {},
     });

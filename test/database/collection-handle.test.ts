@@ -51,8 +51,7 @@ function oneVector() {
 async function create(database: Database): Promise<void> {
   await database.createCollection({
     id: 'c',
-    dimension: 2,
-    metric: 'dot',
+    vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
     description: null,
     labels: {},
   });

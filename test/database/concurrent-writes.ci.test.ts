@@ -12,6 +12,7 @@ import { createSimdEngine } from '../../src/engine/simd/simd-engine.js';
 import { createThreadPool, type WorkerPool } from '../../src/platform/pool.js';
 import { createMemoryState, createMemoryStore } from '../../src/storage/memory-store.js';
 import { IS_NIGHTLY } from '../support/nightly.js';
+import { dense } from '../vector-columns.js';
 import { columnOf, createRandom, overrideStore, testSeed } from './harness.js';
 
 const DIMENSION = 256;
@@ -83,8 +84,7 @@ async function runWriters(random: () => number, pool: WorkerPool): Promise<void>
   let database = await open();
   await database.createCollection({
     id: 'c',
-    dimension: DIMENSION,
-    metric: 'dot',
+    vectors: { '': { kind: 'dense', dimension: DIMENSION, metric: 'dot' } },
     description: null,
     labels: {},
   });
@@ -173,7 +173,7 @@ function toBatch(ids: readonly number[], integers: Int8Array): VectorBatch {
   return {
     count: ids.length,
     ids: columnOf(ids.map(idOf)),
-    values,
+    vectors: [{ name: '', ...dense(DIMENSION), values, presence: null }],
     metadata: columnOf(ids.map(() => '{}')),
   };
 }

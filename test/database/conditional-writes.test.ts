@@ -6,7 +6,11 @@ import { describe, it } from 'node:test';
 import type { Database } from '../../src/database/database.js';
 import { batchOf, openDatabase } from './harness.js';
 
-const shape = { dimension: 1, metric: 'dot', description: null, labels: {} } as const;
+const shape = {
+  vectors: { '': { kind: 'dense', dimension: 1, metric: 'dot' } },
+  description: null,
+  labels: {},
+} as const;
 
 async function openCollection(): Promise<Database> {
   const database = await openDatabase({});

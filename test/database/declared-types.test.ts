@@ -8,7 +8,11 @@ import type { Database } from '../../src/database/database.js';
 import { createMemoryState } from '../../src/storage/memory-store.js';
 import { batchOf, openDatabase } from './harness.js';
 
-const shape = { dimension: 1, metric: 'dot', description: null, labels: {} } as const;
+const shape = {
+  vectors: { '': { kind: 'dense', dimension: 1, metric: 'dot' } },
+  description: null,
+  labels: {},
+} as const;
 
 const write = (database: Database, id: string, metadata: object) =>
   database

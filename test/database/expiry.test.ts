@@ -18,7 +18,11 @@ import {
 } from './harness.js';
 
 const MINUTE_MS = 60_000;
-const shape = { dimension: 1, metric: 'dot', description: null, labels: {} } as const;
+const shape = {
+  vectors: { '': { kind: 'dense', dimension: 1, metric: 'dot' } },
+  description: null,
+  labels: {},
+} as const;
 const NEVER = Number.POSITIVE_INFINITY;
 const DEFAULT = Number.NaN;
 

@@ -8,7 +8,11 @@ import { createMemoryState, createMemoryStore } from '../../src/storage/memory-s
 import type { StoreKey, StoreOperation } from '../../src/storage/store.js';
 import { openDatabase, overrideStore } from './harness.js';
 
-const shape = { dimension: 2, metric: 'dot', description: null, labels: {} } as const;
+const shape = {
+  vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
+  description: null,
+  labels: {},
+} as const;
 
 type Change = Extract<StoreOperation, { readonly key: StoreKey }>;
 

@@ -4,6 +4,7 @@
 import { DEFAULT_LIMITS, type Limits } from '../../src/common/limits.js';
 import { silentLogger } from '../../src/common/logger.js';
 import type { VectorBatch } from '../../src/common/types.js';
+import { type Named, UNNAMED } from '../../src/common/vectors.js';
 import { Database } from '../../src/database/database.js';
 import type { DatabaseObserver } from '../../src/database/observer.js';
 import type { Peers } from '../../src/database/query/peers.js';
@@ -18,6 +19,7 @@ import {
   type MemoryState,
 } from '../../src/storage/memory-store.js';
 import type { Store } from '../../src/storage/store.js';
+import { dense, columnOf as vectorColumnOf } from '../vector-columns.js';
 
 export interface TestClock {
   nowMs: number;
@@ -78,15 +80,16 @@ export interface TestVector {
   readonly metadata: string;
 }
 
-export function batchOf(vectors: readonly TestVector[]): VectorBatch {
-  const dimension = vectors[0]?.values.length ?? 0;
-  const values = new Float32Array(vectors.length * dimension);
-  for (const [i, vector] of vectors.entries()) values.set(vector.values, i * dimension);
+/** Without the unnamed vector if rows have no values; with the further vectors of the rows. */
+export function batchOf(rows: readonly TestVector[], further: readonly Named[] = []): VectorBatch {
+  const dimension = rows[0]?.values.length ?? 0;
+  const values = rows.map((row) => row.values);
+  const unnamed = dimension === 0 ? [] : [vectorColumnOf(UNNAMED, dense(dimension), values)];
   return {
-    count: vectors.length,
-    ids: columnOf(vectors.map(({ id }) => id)),
-    values,
-    metadata: columnOf(vectors.map(({ metadata }) => metadata)),
+    count: rows.length,
+    ids: columnOf(rows.map(({ id }) => id)),
+    vectors: [...unnamed, ...further],
+    metadata: columnOf(rows.map(({ metadata }) => metadata)),
   };
 }
 

@@ -29,8 +29,7 @@ async function openFilled(options: Parameters<typeof openDatabase>[0]): Promise<
   const database = await openDatabase(options);
   await database.createCollection({
     id: 'c',
-    dimension: 2,
-    metric: 'dot',
+    vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
     description: null,
     labels: {},
   });

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { describe, it, test } from 'node:test';
+import { type Named, valuesOfRows } from '../../src/common/vectors.js';
 import type { Database } from '../../src/database/database.js';
 import { loadNativeFiles } from '../../src/platform/native-files.js';
 import { openLmdbStore } from '../../src/storage/lmdb-store.js';
@@ -14,7 +15,11 @@ import { batchOf, openDatabase, type TestVector } from './harness.js';
 
 const DIMENSION = 64;
 const ROW_COUNT = 200;
-const SHAPE = { dimension: DIMENSION, metric: 'dot', description: null, labels: {} } as const;
+const SHAPE = {
+  vectors: { '': { kind: 'dense', dimension: DIMENSION, metric: 'dot' } },
+  description: null,
+  labels: {},
+} as const;
 
 const vector = (i: number): TestVector => ({
   id: `v${i}`,
@@ -69,7 +74,8 @@ async function answersOf(database: Database): Promise<unknown[]> {
   const collection = database.collection('c');
   const chunks = [];
   for (const chunk of (await collection.scan(ALL)).chunks()) {
-    chunks.push({ count: chunk.count, values: Float32Array.from(chunk.values!) });
+    const [{ values }] = chunk.vectors as [Named];
+    chunks.push({ count: chunk.count, values: Float32Array.from(values) });
   }
   const { timings: _, ...found } = await collection.query({ ...query, filter: { kind: 'even' } });
   return [
@@ -146,7 +152,8 @@ else {
       const chunks = scan.chunks()[Symbol.iterator]();
       const { value } = chunks.next();
       truncateSync(filesIn(directory)[0]!, 0);
-      assert.deepEqual(value!.values!.slice(0, DIMENSION), Float32Array.from(vectors[0]!.values));
+      const first = valuesOfRows(value!.vectors[0]!, 0, 1);
+      assert.deepEqual(first, Float32Array.from(vectors[0]!.values));
       assert.throws(() => chunks.next(), { code: 'data_corrupt' });
       await close();
     });
@@ -156,7 +163,8 @@ else {
       await (await fill(directory)).close();
       const [, path] = filesIn(directory);
       const bytes = readFileSync(path!);
-      bytes[5_000]! ^= 1;
+      const values = Float32Array.from(vectors[100]!.values);
+      bytes[bytes.indexOf(new Uint8Array(values.buffer))]! ^= 1;
       writeFileSync(path!, bytes);
       for (const mapping of ['mapped', 'memory'] as const) {
         for (const read of [reads['a query']!, reads['a count by a filter']!]) {

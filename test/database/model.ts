@@ -4,7 +4,9 @@
 import assert from 'node:assert/strict';
 import { field, SagittaError } from '../../src/common/errors.js';
 import type { JsonObject, VectorBatch } from '../../src/common/types.js';
+import { UNNAMED } from '../../src/common/vectors.js';
 import type { Database } from '../../src/database/database.js';
+import { columnsOf, dense } from '../vector-columns.js';
 import { batchOf, createRandom, type TestClock, type TestVector } from './harness.js';
 import { ModelledVectors, type ModelVectors } from './modelled-vectors.js';
 
@@ -67,15 +69,14 @@ export async function runAgainstModel(
   const model = new Model();
   const vectors = new ModelledVectors(below);
   const toBatch = (rows: readonly ModelRow[]): VectorBatch => {
-    const { removed: _, ...columns } = vectors.columnsOf(rows.map((row) => row.vectors));
+    const columns = vectors.columnsOf(rows.map((row) => row.vectors));
     const expiresAtMs = Float64Array.from(rows, (row) => row.expiresAtMs);
-    return { ...batchOf(rows), ...columns, expiresAtMs };
+    return { ...batchOf(rows, columns), expiresAtMs };
   };
   let sequence = 0;
   await system.database.createCollection({
     id: 'c',
-    dimension: DIMENSION,
-    metric: 'dot',
+    vectors: { '': { kind: 'dense', dimension: DIMENSION, metric: 'dot' } },
     description: null,
     labels: {},
   });
@@ -162,7 +163,7 @@ export async function runAgainstModel(
       const expiresAtMs = random() < 0.3 ? row.expiresAtMs : undefined;
       const patch = system.database.collection(name).patch(row.id, {
         metadata: JSON.stringify({ nested: { count: row.count } }),
-        values: Float32Array.from(row.values),
+        vectors: new Map([[UNNAMED, Float32Array.from(row.values)]]),
         expiresAtMs,
       });
       if (old === undefined) return assert.rejects(patch, { code: 'vector_not_found' });
@@ -178,12 +179,20 @@ export async function runAgainstModel(
       if (rows.length === 0) return;
       const changes = rows.map(() => vectors.random({ mayRemove: true }));
       const hasValues = Uint8Array.from(rows, () => below(2));
-      const { removed, ...columns } = vectors.columnsOf(changes);
       const texts = rows.map(({ count }) => JSON.stringify({ nested: { count } }));
-      const batch = batchOf(rows.map((row, i) => ({ ...row, metadata: texts[i]! })));
+      const batch = batchOf(
+        rows.map((row, i) => ({ ...row, values: [], metadata: texts[i]! })),
+        [
+          ...columnsOf(
+            { [UNNAMED]: dense(DIMENSION) },
+            rows.map(({ values }, i) => ({ [UNNAMED]: hasValues[i] === 1 ? values : null })),
+          ),
+          ...vectors.columnsOf(changes),
+        ],
+      );
       const write = system.database
         .collection(name)
-        .write({ ...batch, ...columns, patched: { hasValues, removed } }, { mode: 'patch' });
+        .write({ ...batch, removed: vectors.removedBy(changes) }, { mode: 'patch' });
       if (rows.some(({ id }) => !model.rows.has(id))) {
         return assert.rejects(write, { code: 'vector_not_found' });
       }

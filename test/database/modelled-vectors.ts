@@ -2,18 +2,17 @@
 // and what they score. All numbers are small integers, so that scores are exact and ties are real.
 
 import assert from 'node:assert/strict';
-import { multiColumnOf } from '../../src/common/multi-column.js';
-import { sparseColumnOf } from '../../src/common/sparse-column.js';
-import type { SparseVector, VectorBatch } from '../../src/common/types.js';
+import type { Named, SparseVector, VectorKind } from '../../src/common/vectors.js';
 import type { VectorRecord, VectorsChange } from '../../src/database/api.js';
 import type { QueryRequest } from '../../src/database/query/query-api.js';
+import { columnsOf } from '../vector-columns.js';
 
 const NAMES = ['title', 'image', 'words'];
-const KINDS = ['dense', 'multi', 'sparse'] as const;
+const KINDS: readonly VectorKind[] = ['dense', 'multi', 'sparse'];
 const INDEXES_MAX = 6;
 
 interface Shape {
-  readonly kind: (typeof KINDS)[number];
+  readonly kind: VectorKind;
   readonly dimension: number;
 }
 
@@ -43,11 +42,10 @@ export class ModelledVectors {
     const kind = KINDS[this.#below(KINDS.length)]!;
     const dimension = kind === 'sparse' ? INDEXES_MAX : 1 + this.#below(4);
     this.#shapes.set(name, { kind, dimension });
-    const isMulti = kind === 'multi';
     const change =
       kind === 'sparse'
-        ? { sparseVectors: { [name]: {} } }
-        : { vectors: { [name]: { dimension, metric: 'dot' as const, isMulti } } };
+        ? { sparseVectors: { [name]: { kind } } }
+        : { vectors: { [name]: { kind, dimension, metric: 'dot' as const } } };
     return { change, dropped: null };
   }
 
@@ -70,38 +68,26 @@ export class ModelledVectors {
     return values;
   }
 
-  /** The columns of rows, and what they remove. */
-  columnsOf(
-    rows: readonly ModelVectors[],
-  ): Pick<VectorBatch, 'named' | 'multi' | 'sparse'> & { removed: Map<string, Uint8Array> } {
-    const count = rows.length;
+  columnsOf(rows: readonly ModelVectors[]): Named[] {
+    const vectors = rows.map((row) =>
+      Object.fromEntries(
+        Object.entries(row).map(([name, values]) => {
+          const isSparse = this.#shapes.get(name)!.kind === 'sparse';
+          return [name, isSparse ? sparseOf(values) : values];
+        }),
+      ),
+    );
+    return columnsOf(Object.fromEntries(this.#shapes), vectors);
+  }
+
+  /** The rows that remove a vector, by its name. */
+  removedBy(rows: readonly ModelVectors[]): Map<string, Uint8Array> {
     const removed = new Map<string, Uint8Array>();
-    const of = (kind: Shape['kind']) =>
-      [...this.#shapes].filter(([, shape]) => shape.kind === kind);
     for (const name of this.#shapes.keys()) {
       const flags = Uint8Array.from(rows, (row) => (row[name] === null ? 1 : 0));
       if (flags.includes(1)) removed.set(name, flags);
     }
-    const named = of('dense').map(([name, { dimension }]) => ({
-      name,
-      dimension,
-      values: Float32Array.from(
-        rows.flatMap((row) => row[name] ?? new Array<number>(dimension).fill(0)),
-      ),
-      presence: Uint8Array.from(rows, (row) => (row[name] ? 1 : 0)),
-    }));
-    const multi = of('multi').map(([name, { dimension }]) => {
-      const column = multiColumnOf(count, dimension, (row) => {
-        const values = rows[row]![name];
-        return values ? { dimension, values: Float32Array.from(values) } : undefined;
-      });
-      return { name, ...column };
-    });
-    const sparse = of('sparse').map(([name]) => {
-      const column = sparseColumnOf(count, (row) => sparseOf(rows[row]![name]));
-      return { name, ...column };
-    });
-    return { named, multi, sparse, removed };
+    return removed;
   }
 
   assertSame(

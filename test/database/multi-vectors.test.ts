@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { multiColumnOf } from '../../src/common/multi-column.js';
-import type { JsonObject, MultiVector, VectorBatch } from '../../src/common/types.js';
+import type { JsonObject, VectorBatch } from '../../src/common/types.js';
+import type { MultiVector } from '../../src/common/vectors.js';
 import type { Database } from '../../src/database/database.js';
 import type { QueryRequest } from '../../src/database/query/query-api.js';
 import {
@@ -15,6 +15,7 @@ import {
 } from '../../src/engine/core/canonical.js';
 import { createMemoryState } from '../../src/storage/memory-store.js';
 import { IS_NIGHTLY } from '../support/nightly.js';
+import { columnsOf, dense, multi } from '../vector-columns.js';
 import {
   batchOf,
   createRandom,
@@ -28,8 +29,8 @@ const DIMENSION = 3;
 const METRICS = ['dot', 'cosine'] as const;
 type Metric = (typeof METRICS)[number];
 const SHAPES = {
-  dot: { dimension: DIMENSION, metric: 'dot' },
-  cosine: { dimension: DIMENSION, metric: 'cosine' },
+  dot: { ...multi(DIMENSION), metric: 'dot' },
+  cosine: { ...multi(DIMENSION), metric: 'cosine' },
 } as const;
 
 type Vectors = readonly (readonly number[])[];
@@ -45,21 +46,17 @@ function multiOf(vectors: Vectors): MultiVector {
 }
 
 function batchWith(rows: readonly Row[]): VectorBatch {
-  const multi = METRICS.flatMap((name) => {
-    const column = multiColumnOf(rows.length, DIMENSION, (row) => {
-      const vectors = rows[row]!.vectors[name];
-      return vectors && multiOf(vectors);
-    });
-    return column.values.length === 0 ? [] : [{ name, ...column }];
-  });
-  return { ...batchOf(rows), multi };
+  const vectors = rows.map((row) => ({
+    dot: row.vectors.dot?.flat(),
+    cosine: row.vectors.cosine?.flat(),
+  }));
+  return batchOf(rows, columnsOf(SHAPES, vectors));
 }
 
 async function createCollection(database: Database, isWithUnnamed: boolean): Promise<void> {
   await database.createCollection({
     id: 'c',
-    ...(isWithUnnamed && { dimension: 2, metric: 'dot' }),
-    multiVectors: SHAPES,
+    vectors: { ...(isWithUnnamed && { '': { ...dense(2), metric: 'dot' } }), ...SHAPES },
     description: null,
     labels: {},
   });
@@ -143,7 +140,9 @@ async function compareWithModel(isWithUnnamed: boolean): Promise<void> {
     const old = model.get(id);
     if (old !== undefined) {
       const { dot } = vectors;
-      await database.collection('c').patch(id, { vectors: { dot: dot ? multiOf(dot) : null } });
+      await database
+        .collection('c')
+        .patch(id, { vectors: new Map([['dot', dot ? multiOf(dot) : null]]) });
       const { dot: _, ...kept } = old.vectors;
       model.set(id, { ...old, vectors: { ...kept, ...(dot && { dot }) } });
     }

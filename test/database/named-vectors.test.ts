@@ -3,11 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { JsonObject, NamedVectors, VectorBatch } from '../../src/common/types.js';
+import type { JsonObject, VectorBatch } from '../../src/common/types.js';
 import type { Database } from '../../src/database/database.js';
 import type { QueryRequest } from '../../src/database/query/query-api.js';
 import { createMemoryState } from '../../src/storage/memory-store.js';
 import { IS_NIGHTLY } from '../support/nightly.js';
+import { columnsOf, dense } from '../vector-columns.js';
 import {
   batchOf,
   createRandom,
@@ -18,8 +19,8 @@ import {
 } from './harness.js';
 
 const SHAPES = {
-  title: { dimension: 3, metric: 'dot' },
-  image: { dimension: 5, metric: 'euclidean' },
+  title: { ...dense(3), metric: 'dot' },
+  image: { ...dense(5), metric: 'euclidean' },
 } as const;
 type Name = keyof typeof SHAPES;
 const NAMES = Object.keys(SHAPES) as Name[];
@@ -30,35 +31,31 @@ interface Row extends TestVector {
 }
 
 function batchWith(rows: readonly Row[], isShared = false): VectorBatch {
-  const named = NAMES.flatMap((name): NamedVectors[] => {
-    if (!rows.some(({ vectors }) => name in vectors)) return [];
-    const { dimension } = SHAPES[name];
-    const values = float32(rows.length * dimension, isShared);
-    for (const [i, { vectors }] of rows.entries()) values.set(vectors[name] ?? [], i * dimension);
-    const presence = Uint8Array.from(rows, ({ vectors }) => (name in vectors ? 1 : 0));
-    return [{ name, dimension, values, presence }];
-  });
-  const batch = batchOf(rows);
-  const values = float32(batch.values.length, isShared);
-  values.set(batch.values);
-  return { ...batch, values, named };
-}
-
-function float32(length: number, isShared: boolean): Float32Array {
-  return new Float32Array(
-    isShared ? new SharedArrayBuffer(4 * length) : new ArrayBuffer(4 * length),
+  const columns = columnsOf(
+    SHAPES,
+    rows.map(({ vectors }) => vectors),
   );
+  const batch = batchOf(rows, columns);
+  if (!isShared) return batch;
+  const vectors = batch.vectors.map((column) => ({ ...column, values: inSharedMemory(column) }));
+  return { ...batch, vectors };
 }
 
-const UNNAMED = { dimension: 2, metric: 'dot' } as const;
+function inSharedMemory({ values }: { readonly values: Float32Array }): Float32Array {
+  const shared = new Float32Array(new SharedArrayBuffer(values.byteLength));
+  shared.set(values);
+  return shared;
+}
+
+const UNNAMED = { ...dense(2), metric: 'dot' } as const;
 
 /** Without an unnamed vector rows have the named vectors only. */
 async function createCollection(
   database: Database,
   unnamed: typeof UNNAMED | null = UNNAMED,
 ): Promise<void> {
-  const rest = { description: null, labels: {} };
-  await database.createCollection({ id: 'c', ...unnamed, vectors: SHAPES, ...rest });
+  const vectors = { ...(unnamed && { '': unnamed }), ...SHAPES };
+  await database.createCollection({ id: 'c', vectors, description: null, labels: {} });
 }
 
 /** Small integers: every product and sum is exact, so that ties are real. */
@@ -127,7 +124,7 @@ async function compareWithModel(unnamed: typeof UNNAMED | null): Promise<void> {
     if (old !== undefined) {
       const title = patched.vectors.title;
       await database.collection('c').patch(old.id, {
-        vectors: { title: title === undefined ? null : Float32Array.from(title) },
+        vectors: new Map([['title', title === undefined ? null : Float32Array.from(title)]]),
       });
       const { title: _, ...kept } = old.vectors;
       model.set(old.id, { ...old, vectors: { ...kept, ...(title && { title }) } });

@@ -35,7 +35,12 @@ const vectors = (from: number, to: number) =>
     })),
   );
 
-const INPUT = { id: 'c', dimension: 2, metric: 'dot', description: null, labels: {} } as const;
+const INPUT = {
+  id: 'c',
+  vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
+  description: null,
+  labels: {},
+} as const;
 
 describe('the observer of a database', () => {
   const { observer, seen, clear } = createRecorder();

@@ -20,7 +20,11 @@ import { batchOf, createTestClock, openDatabase, overrideStore } from './harness
 async function createState(): Promise<MemoryState> {
   const state = createMemoryState();
   const database = await openDatabase({ state });
-  const input = { dimension: 1, metric: 'dot', description: null, labels: {} } as const;
+  const input = {
+    vectors: { '': { kind: 'dense', dimension: 1, metric: 'dot' } },
+    description: null,
+    labels: {},
+  } as const;
   const rows = Array.from({ length: 200 }, (_, i) => ({
     id: `v${i}`,
     values: [i],

@@ -3,12 +3,13 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { sparseColumnOf } from '../../src/common/sparse-column.js';
-import type { JsonObject, NamedSparse, SparseVector, VectorBatch } from '../../src/common/types.js';
+import type { JsonObject, VectorBatch } from '../../src/common/types.js';
+import type { SparseVector } from '../../src/common/vectors.js';
 import type { Database } from '../../src/database/database.js';
 import type { QueryReply, QueryRequest } from '../../src/database/query/query-api.js';
 import { createMemoryState } from '../../src/storage/memory-store.js';
 import { IS_NIGHTLY } from '../support/nightly.js';
+import { columnsOf, dense, sparse } from '../vector-columns.js';
 import {
   batchOf,
   createRandom,
@@ -18,8 +19,9 @@ import {
   testSeed,
 } from './harness.js';
 
-const NAMES = ['words', 'tags'] as const;
-type Name = (typeof NAMES)[number];
+const SHAPES = { words: sparse, tags: sparse };
+type Name = keyof typeof SHAPES;
+const NAMES = Object.keys(SHAPES) as Name[];
 
 /** Values by ascending index. */
 type Elements = ReadonlyMap<number, number>;
@@ -37,19 +39,19 @@ function vectorOf(elements: Elements): SparseVector {
 }
 
 function batchWith(rows: readonly Row[]): VectorBatch {
-  const sparse = NAMES.flatMap((name): NamedSparse[] => {
-    if (!rows.some((row) => name in row.sparse)) return [];
-    const vectors = rows.map(({ sparse }) => sparse[name] && vectorOf(sparse[name]));
-    return [{ name, ...sparseColumnOf(rows.length, (row) => vectors[row]) }];
-  });
-  return { ...batchOf(rows), sparse };
+  return batchOf(
+    rows,
+    columnsOf(
+      SHAPES,
+      rows.map((row) => row.sparse),
+    ),
+  );
 }
 
 async function createCollection(database: Database, isWithoutUnnamed = false): Promise<void> {
   await database.createCollection({
     id: 'c',
-    ...(isWithoutUnnamed ? {} : { dimension: 1, metric: 'dot' }),
-    sparseVectors: { words: {}, tags: {} },
+    vectors: { ...(isWithoutUnnamed ? {} : { '': { ...dense(1), metric: 'dot' } }), ...SHAPES },
     description: null,
     labels: {},
   });
@@ -124,7 +126,7 @@ describe('sparse vectors', () => {
       if (old !== undefined) {
         const { words } = patched.sparse;
         await database.collection('c').patch(old.id, {
-          sparseVectors: { words: words === undefined ? null : vectorOf(words) },
+          vectors: new Map([['words', words === undefined ? null : vectorOf(words)]]),
         });
         const { words: _, ...kept } = old.sparse;
         model.set(old.id, { ...old, sparse: { ...kept, ...(words && { words }) } });

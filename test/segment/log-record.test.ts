@@ -3,6 +3,7 @@ import { describe, it } from 'node:test';
 import { Field, Int32, Schema, tableFromArrays, tableFromIPC, tableToIPC } from 'apache-arrow';
 import { SagittaError } from '../../src/common/errors.js';
 import type { VectorBatch } from '../../src/common/types.js';
+import { type Named, rowsOfColumn } from '../../src/common/vectors.js';
 import { BodyWriter } from '../../src/formats/arrow/ipc-writer.js';
 import { decodeDeletions, encodeDeletions } from '../../src/segment/deletions.js';
 import { decodeLogRecord, encodeLogRecord, type LogRecord } from '../../src/segment/log-record.js';
@@ -18,10 +19,10 @@ function strings(column: VectorBatch['ids'], count: number): string[] {
 function contentOf(record: LogRecord): unknown {
   if (record.kind === 'deleteAll') return record;
   if (record.kind === 'delete') return { ...record, ids: strings(record.ids, record.count) };
-  const { count, ids, values, metadata } = record.batch;
+  const { count, ids, vectors, metadata } = record.batch;
   return {
     ...record,
-    batch: { ids: strings(ids, count), values: [...values], metadata: strings(metadata, count) },
+    batch: { ids: strings(ids, count), vectors, metadata: strings(metadata, count) },
   };
 }
 
@@ -55,7 +56,7 @@ describe('a log record', () => {
         timeMs: TIME_MS + round,
         batch: {
           ids: rows.map(({ id }) => id),
-          values: rows.flatMap(({ values }) => values),
+          vectors: record.batch.vectors,
           metadata: rows.map(({ metadata }) => metadata),
         },
       });
@@ -66,11 +67,11 @@ describe('a log record', () => {
   });
 
   it('contains only the rows of a batch inside larger arrays', () => {
-    const { ids, values, metadata } = batchOf(rowsOf([{ a: 1 }, { a: 2 }, { a: 3 }]));
+    const { ids, vectors, metadata } = batchOf(rowsOf([{ a: 1 }, { a: 2 }, { a: 3 }]));
     const wide = {
       count: 1,
       ids: { offsets: ids.offsets.subarray(1), bytes: ids.bytes },
-      values: values.subarray(2, 4),
+      vectors: vectors.map((column) => rowsOfColumn(column, 1, 2)),
       metadata: { offsets: metadata.offsets.subarray(1), bytes: metadata.bytes },
     };
     const narrow = batchOf(rowsOf([{ a: 1 }, { a: 2 }, { a: 3 }]).slice(1, 2));
@@ -89,7 +90,8 @@ describe('a log record', () => {
       const record = decodeLogRecord(bytes);
       assert.deepEqual(contentOf(record), contentOf(RECORDS[0]!));
       assert.ok(record.kind === 'write');
-      assert.equal(record.batch.values.buffer === bytes.buffer, bytes.byteOffset % 8 === 0);
+      const [{ values }] = record.batch.vectors as [Named];
+      assert.equal(values.buffer === bytes.buffer, bytes.byteOffset % 8 === 0);
     }
   });
 
@@ -135,7 +137,10 @@ describe('a log record', () => {
     for (const kind of ['write', 'delete', 'other']) {
       const schema = new Schema(
         [new Field('id', new Int32(), false)],
-        new Map([['sagitta.record', kind]]),
+        new Map([
+          ['sagitta.record', kind],
+          ['sagitta.vectors', '[]'],
+        ]),
       );
       const body = new BodyWriter(8);
       body.node(1);

@@ -5,9 +5,11 @@ import assert from 'node:assert/strict';
 import { KIND, type MetadataColumn, type MetadataView } from '../../src/common/columns.js';
 import { flattenMetadata, isJsonObject, resolvePath } from '../../src/common/metadata-path.js';
 import type { Json, JsonObject, Utf8Column, VectorBatch } from '../../src/common/types.js';
+import { type Named, UNNAMED } from '../../src/common/vectors.js';
 import type { Segment } from '../../src/segment/segment.js';
 import type { SegmentData } from '../../src/segment/segment-data.js';
 import { encodeSegmentTask } from '../../src/segment/segment-file.js';
+import { columnOf, dense, rowValuesOf } from '../vector-columns.js';
 
 /** A seeded generator (mulberry32). */
 export class Random {
@@ -89,11 +91,15 @@ export function utf8Of(strings: readonly string[]): Utf8Column {
   return { offsets, bytes: Buffer.from(strings.join('')) };
 }
 
-export function batchOf(rows: readonly SampleRow[]): VectorBatch {
+/** Without the unnamed vector if rows have no values; with the further vectors of the rows. */
+export function batchOf(rows: readonly SampleRow[], further: readonly Named[] = []): VectorBatch {
+  const dimension = rows[0]?.values.length ?? 0;
+  const values = rows.map((row) => row.values);
+  const unnamed = dimension === 0 ? [] : [columnOf(UNNAMED, dense(dimension), values)];
   return {
     count: rows.length,
     ids: utf8Of(rows.map(({ id }) => id)),
-    values: Float32Array.from(rows.flatMap(({ values }) => values)),
+    vectors: [...unnamed, ...further],
     metadata: utf8Of(rows.map(({ metadata }) => metadata)),
   };
 }
@@ -174,17 +180,22 @@ export function assertColumnsEqual(
 export function contentOf(segment: Segment): unknown[] {
   return Array.from({ length: segment.rowCount }, (_, row) => ({
     id: segment.id(row),
-    values: [...segment.values(row)],
+    values: valuesAt(segment, row),
     metadata: segment.metadata(row),
     insertedSequence: segment.insertedSequence(row),
     deletedSequence: segment.deletedSequence(row),
   }));
 }
 
+/** What a row has under the name; undefined for nothing. */
+export function valuesAt(segment: Segment, row: number, name = UNNAMED): unknown {
+  const vector = segment.vectorAt(row, name);
+  return vector && rowValuesOf(vector);
+}
+
 export function activeOptions(options: {
   rowsMax?: number;
   columnsMax?: number;
-  dimension?: number;
   bytesMax?: number;
   number?: number;
 }): Parameters<typeof Segment.createActive>[0] {
@@ -192,7 +203,6 @@ export function activeOptions(options: {
   return {
     key: `incarnation/${number}`,
     number,
-    dimension: options.dimension ?? 2,
     rowsMax: options.rowsMax ?? 1_000,
     columnsMax: options.columnsMax ?? 256,
     ...(options.bytesMax === undefined ? {} : { bytesMax: options.bytesMax }),

@@ -3,7 +3,8 @@ import { describe, it } from 'node:test';
 import { tableFromArrays, tableFromIPC, tableToIPC } from 'apache-arrow';
 import { KIND } from '../../src/common/columns.js';
 import { SagittaError } from '../../src/common/errors.js';
-import { CODE_NAMES, type JsonObject } from '../../src/common/types.js';
+import { CODE_NAMES, type JsonObject, type RowCodes } from '../../src/common/types.js';
+import { bytesOfRows, UNNAMED, valuesOfRows } from '../../src/common/vectors.js';
 import { Segment } from '../../src/segment/segment.js';
 import type { SegmentData } from '../../src/segment/segment-data.js';
 import {
@@ -61,11 +62,26 @@ function isCorrupt(error: unknown): boolean {
   return true;
 }
 
+/** With these codes of its only vector. */
+function withCodes(data: SegmentData, codes: RowCodes): SegmentData {
+  return { ...data, vectors: data.vectors.map((column) => ({ ...column, codes })) };
+}
+
+function codesIn(bytes: Uint8Array): (RowCodes | null)[] {
+  return decodeSegment(bytes, IDENTITY)
+    .toData()
+    .vectors.map(({ codes }) => codes);
+}
+
 /** Reads everything that a reader of the segment can reach; out of bounds would give undefined. */
 function readAll(segment: Segment): void {
   contentOf(segment);
   const { columns, rowCount } = segment.metadataView();
-  assert.equal(segment.block().values.length, rowCount * segment.dimension);
+  for (const column of segment.toData().vectors) {
+    assert.ok(Number.isFinite(bytesOfRows(column, 0, rowCount)));
+    assert.equal(valuesOfRows(column, 0, rowCount).length, column.values.length);
+    if (column.kind === 'sparse') assert.equal(column.indices.length, column.values.length);
+  }
   for (const column of columns.values()) {
     assert.ok(column.items !== null || !column.kinds.includes(KIND.array));
     for (const { kinds, numbers, codes, dictionary, items } of [
@@ -95,7 +111,7 @@ describe('a segment file', () => {
       const bytes = new Uint8Array(Buffer.concat(encoded.parts));
       assert.equal(bytes.length, encoded.byteLength);
       verifySegmentTask.run({ bytes, checksum: encoded.checksum });
-      const decoded = decodeSegment(bytes, { ...IDENTITY, dimension: 2 });
+      const decoded = decodeSegment(bytes, IDENTITY);
       assert.deepEqual([decoded.key, decoded.number], [IDENTITY.key, IDENTITY.number]);
       assert.ok(decoded.isSealed);
       assert.deepEqual(contentOf(decoded), contentOf(segment));
@@ -144,8 +160,8 @@ describe('a segment file', () => {
     shifted.set(bytes);
     for (const elsewhere of [Buffer.from(bytes), shifted]) {
       const copied = decodeSegment(elsewhere, IDENTITY);
-      assert.ok(copied.block().values.buffer instanceof SharedArrayBuffer);
-      assert.notEqual(copied.block().values.buffer, elsewhere.buffer);
+      assert.ok(copied.block(UNNAMED)!.values.buffer instanceof SharedArrayBuffer);
+      assert.notEqual(copied.block(UNNAMED)!.values.buffer, elsewhere.buffer);
       assert.deepEqual(contentOf(copied), contentOf(decoded));
     }
   });
@@ -167,23 +183,26 @@ describe('a segment file', () => {
   });
 
   it('has the codes of its rows, aligned, where other readers of Arrow do not look', () => {
-    const { codes, ...rows } = sealedSegment([{ a: 1 }, { a: 2 }]).toData();
-    assert.equal(codes, null);
+    const data = sealedSegment([{ a: 1 }, { a: 2 }]).toData();
+    assert.deepEqual(
+      data.vectors.map(({ codes }) => codes),
+      [null],
+    );
     const stored = {
       encoding: 'test 1',
       tiles: Uint8Array.from({ length: 20_000 }, (_, i) => i),
       coarse: Uint8Array.of(1, 2, 3),
       refinement: Uint8Array.from({ length: 100 }, (_, i) => 200 - i),
     };
-    const { bytes } = encodeSegment({ ...rows, codes: stored });
-    const decoded = decodeSegment(inSharedMemory(bytes), IDENTITY).toData();
-    assert.deepEqual(decoded.codes, stored);
-    for (const name of CODE_NAMES) assert.equal(decoded.codes![name]!.byteOffset % 64, 0);
+    const { bytes } = encodeSegment(withCodes(data, stored));
+    const [codes] = codesIn(inSharedMemory(bytes));
+    assert.deepEqual(codes, stored);
+    for (const name of CODE_NAMES) assert.equal(codes![name]!.byteOffset % 64, 0);
     assert.deepEqual(tableFromIPC(bytes).getChild('id')!.toArray(), ['id-0', 'id-1']);
 
     const onlyTiles = { ...stored, coarse: null, refinement: null };
-    const again = encodeSegment({ ...rows, codes: onlyTiles });
-    assert.deepEqual(decodeSegment(again.bytes, IDENTITY).toData().codes, onlyTiles);
+    const again = encodeSegment(withCodes(data, onlyTiles));
+    assert.deepEqual(codesIn(again.bytes), [onlyTiles]);
   });
 
   it('is rejected when its codes do not fit', () => {
@@ -193,25 +212,22 @@ describe('a segment file', () => {
       coarse: null,
       refinement: null,
     };
-    const { bytes } = encodeSegment({ ...sealedSegment([{}]).toData(), codes });
+    const { bytes } = encodeSegment(withCodes(sealedSegment([{}]).toData(), codes));
     assert.throws(
       () => decodeSegment(replaced(bytes, '[1000,0,0]', '[9000,0,0]'), IDENTITY),
       /9000 bytes at byte \d+, but the footer is at \d+/,
     );
     assert.throws(
       () => decodeSegment(replaced(bytes, '[1000,0,0]', '[10,    0]'), IDENTITY),
-      /expected an encoding and three lengths/,
+      /expected kinds, names, dimensions and codes/,
     );
   });
 
-  it('is read in the first format, which has no codes', () => {
-    const documents = [{ a: 1 }, { b: 'x' }];
-    const { bytes } = encodeSegment(sealedSegment(documents).toData());
-    const decoded = decodeSegment(replaced(bytes, 'segment 2', 'segment 1'), IDENTITY);
-    assertColumnsEqual(decoded.metadataView(), documents);
+  it('is rejected when it has another format', () => {
+    const { bytes } = encodeSegment(sealedSegment([{ a: 1 }, { b: 'x' }]).toData());
     assert.throws(
-      () => decodeSegment(replaced(bytes, 'segment 2', 'segment 9'), IDENTITY),
-      /the format segment 9, expected one of segment 1, segment 2, segment 3/,
+      () => decodeSegment(replaced(bytes, 'segment 1', 'segment 9'), IDENTITY),
+      /the format segment 9, expected segment 1/,
     );
   });
 
@@ -324,11 +340,6 @@ describe('a segment file', () => {
     assert.throws(
       () => decodeSegment(Buffer.from('PK\u0003\u0004'.repeat(9)), IDENTITY),
       isCorrupt,
-    );
-    const { bytes } = encodeSegment(sealedSegment([{}]).toData());
-    assert.throws(
-      () => decodeSegment(bytes, { ...IDENTITY, dimension: 3 }),
-      /dimension 2, expected 3/,
     );
   });
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { hasBit } from '../../src/common/bitmap.js';
 import type { JsonObject } from '../../src/common/types.js';
+import { rowsOfColumn, UNNAMED } from '../../src/common/vectors.js';
 import { createInlinePool } from '../../src/platform/pool.js';
 import { Segment } from '../../src/segment/segment.js';
 import { IS_NIGHTLY } from '../support/nightly.js';
@@ -15,6 +16,7 @@ import {
   rowsOf,
   type SampleRow,
   seedOf,
+  valuesAt,
 } from './sample.js';
 
 interface ModelRow extends SampleRow {
@@ -116,7 +118,7 @@ describe('a segment', () => {
       if (row % (IS_NIGHTLY ? 5 : 25) !== 0) continue;
       const visible = segment.visibleAt(row + 1);
       handedOut.push({
-        block: segment.block(),
+        block: segment.block(UNNAMED)!,
         view: segment.metadataView(),
         visible,
         words: [...(visible.rows?.words ?? [])],
@@ -148,15 +150,15 @@ describe('a segment', () => {
     const segment = Segment.createActive(activeOptions({}));
     const batch = batchOf(rowsOf([{ a: 1 }, { a: 2 }]));
     segment.append(batch, 0, 1, 1);
-    const block = segment.block();
+    const block = segment.block(UNNAMED)!;
     const view = segment.metadataView();
     segment.markDeleted(0, 2);
-    assert.equal(segment.block(), block);
+    assert.equal(segment.block(UNNAMED)!, block);
     assert.equal(segment.metadataView(), view);
     segment.append(batch, 1, 1, 3);
-    assert.notEqual(segment.block(), block);
+    assert.notEqual(segment.block(UNNAMED)!, block);
     assert.notEqual(segment.metadataView(), view);
-    assert.equal(segment.block().key, block.key);
+    assert.equal(segment.block(UNNAMED)!.key, block.key);
   });
 
   it('returns the same visibility until rows change', () => {
@@ -232,22 +234,22 @@ describe('a segment', () => {
   });
 
   it('appends rows of a batch inside larger arrays', () => {
-    const { ids, values, metadata } = batchOf(rowsOf([{ a: 1 }, { a: 2 }, { a: 3 }, { a: 4 }]));
+    const { ids, vectors, metadata } = batchOf(rowsOf([{ a: 1 }, { a: 2 }, { a: 3 }, { a: 4 }]));
     const inner = {
       count: 2,
       ids: { offsets: ids.offsets.subarray(1), bytes: ids.bytes },
-      values: values.subarray(2, 6),
+      vectors: vectors.map((column) => rowsOfColumn(column, 1, 3)),
       metadata: { offsets: metadata.offsets.subarray(1), bytes: metadata.bytes },
     };
     const segment = Segment.createActive(activeOptions({}));
     segment.append(inner, 1, 1, 1);
     segment.append(inner, 0, 2, 2);
     assert.deepEqual(
-      [0, 1, 2].map((row) => [segment.id(row), segment.values(row)[0], segment.metadata(row)]),
+      [0, 1, 2].map((row) => [segment.id(row), valuesAt(segment, row), segment.metadata(row)]),
       [
-        ['id-2', 2, '{"a":3}'],
-        ['id-1', 1, '{"a":2}'],
-        ['id-2', 2, '{"a":3}'],
+        ['id-2', [2, 2.5], '{"a":3}'],
+        ['id-1', [1, 1.5], '{"a":2}'],
+        ['id-2', [2, 2.5], '{"a":3}'],
       ],
     );
   });
@@ -299,7 +301,7 @@ describe('a segment', () => {
   });
 
   it('takes little memory when empty or for rows without metadata', () => {
-    const empty = Segment.createActive(activeOptions({ dimension: 1_536, rowsMax: 65_536 }));
+    const empty = Segment.createActive(activeOptions({ rowsMax: 65_536 }));
     assert.ok(empty.hostBytes < 100, `${empty.hostBytes} bytes`);
     const segment = Segment.createActive(activeOptions({ rowsMax: 5_000 }));
     const rows = rowsOf(Array.from({ length: 5_000 }, () => ({})));
@@ -317,7 +319,7 @@ describe('a segment', () => {
       batchOf([1, 2, 3].map((row) => ({ id: `v${i}${row}`, values: [i, row], metadata: '{}' }))),
     );
     segment.append(first!, 0, 3, 1);
-    const block = segment.block();
+    const block = segment.block(UNNAMED)!;
     const values = [...block.values];
     const rows = [{ batch: announced!, from: 1, count: 2 }];
     assert.ok(!segment.hasStaged(rows));
@@ -332,7 +334,7 @@ describe('a segment', () => {
     await segment.stage([{ batch: announced!, from: 0, count: 1 }], pool);
     segment.append(announced!, 0, 1, 4);
     assert.deepEqual(
-      Array.from({ length: 8 }, (_, row) => [...segment.values(row)]),
+      Array.from({ length: 8 }, (_, row) => valuesAt(segment, row)),
       [
         [0, 1],
         [0, 2],
@@ -348,7 +350,7 @@ describe('a segment', () => {
 
   it('appends staged rows in time that does not grow with the rows still staged', async () => {
     const rowCount = 30_000;
-    const segment = Segment.createActive(activeOptions({ dimension: 1, rowsMax: rowCount }));
+    const segment = Segment.createActive(activeOptions({ rowsMax: rowCount }));
     const writes = Array.from({ length: rowCount }, (_, i) => ({
       batch: batchOf([{ id: `v${i}`, values: [i], metadata: '{}' }]),
       from: 0,
@@ -359,11 +361,11 @@ describe('a segment', () => {
     // Seconds of CPU, more than a test may take, if each write looks at all that are staged.
     for (const [i, { batch }] of writes.entries()) segment.append(batch, 0, 1, i + 1);
     assert.equal(segment.rowCount, rowCount);
-    assert.deepEqual([...segment.block().values.subarray(rowCount - 2)], [29_998, 29_999]);
+    assert.deepEqual([...segment.block(UNNAMED)!.values.subarray(rowCount - 2)], [29_998, 29_999]);
   });
 
   it('frees memory reserved for growth when it is sealed', () => {
-    const segment = Segment.createActive(activeOptions({ dimension: 64, rowsMax: 65_536 }));
+    const segment = Segment.createActive(activeOptions({ rowsMax: 65_536 }));
     const rows = Array.from({ length: 1_100 }, (_, i) => ({
       id: `id-${i}`,
       values: new Array<number>(64).fill(i),

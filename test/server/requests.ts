@@ -199,7 +199,11 @@ export const SAMPLE_REQUESTS: Readonly<Record<string, SampleRequest>> = {
 
 /** The alias `catalog-a` of a collection that has no vectors. */
 export async function addAlias(database: Database): Promise<void> {
-  const shape = { dimension: 2, metric: 'dot', description: null, labels: {} } as const;
+  const shape = {
+    vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
+    description: null,
+    labels: {},
+  } as const;
   await database.createCollection({ id: 'catalog-9', ...shape });
   await database.setAliases([{ name: 'catalog-a', collection: 'catalog-9' }], {
     authorize() {},
@@ -211,8 +215,7 @@ export async function addAlias(database: Database): Promise<void> {
 export async function fillCollection(database: Database, id = COLLECTION): Promise<void> {
   await database.createCollection({
     id,
-    dimension: 2,
-    metric: 'dot',
+    vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
     description: null,
     labels: {},
   });

@@ -3,14 +3,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createBitmap, hasBit, setBit } from '../../src/common/bitmap.js';
-import { sparseColumnOf } from '../../src/common/sparse-column.js';
-import type { SparseVector } from '../../src/common/types.js';
+import type { SparseVector } from '../../src/common/vectors.js';
 import { createInlinePool, type WorkerPool } from '../../src/platform/pool.js';
 import { buildPart, findIndex, mergeParts } from '../../src/sparse/sparse-part.js';
 import { countSparseBefore, matchSparse, rankSparse } from '../../src/sparse/sparse-search.js';
 import { columnOf, createRandom, testSeed } from '../database/harness.js';
 import { createCopyingPool } from '../inverted/copying-pool.js';
 import { IS_NIGHTLY } from '../support/nightly.js';
+import { sparse, columnOf as vectorColumnOf } from '../vector-columns.js';
 
 const SEED = testSeed();
 
@@ -41,7 +41,7 @@ function dot(a: SparseVector, b: SparseVector): number | null {
 test(`merged parts are the part that is built from all of their rows (seed ${SEED})`, () => {
   const random = createRandom(SEED);
   const vectors = Array.from({ length: 1_500 }, () => randomVector(random, 60, 5));
-  const column = sparseColumnOf(1_500, (row) => vectors[row]);
+  const column = vectorColumnOf('', sparse, vectors);
   const whole = buildPart(column, { from: 0, to: 1_500 });
   const cuts = [0, 1, 700, 700, 1_100, 1_500];
   const parts = cuts.slice(1).map((to, i) => buildPart(column, { from: cuts[i]!, to }));
@@ -62,7 +62,7 @@ test(`every page has the rows of brute force, with the same bits of their scores
   for (let round = 0; round < (IS_NIGHTLY ? 60 : 12); round++) {
     const rowCount = 1 + Math.floor(random() * 3_000);
     const vectors = Array.from({ length: rowCount }, () => randomVector(random, 40, 6));
-    const column = sparseColumnOf(rowCount, (row) => vectors[row]);
+    const column = vectorColumnOf('', sparse, vectors);
     const cut = Math.floor(random() * rowCount);
     const parts = [
       buildPart(column, { from: 0, to: cut }),
@@ -132,7 +132,7 @@ test(`windows that cannot have one of the best rows are not scored (seed ${SEED}
     indices: Uint32Array.of(3, 9),
     values: Float32Array.of(row === 12_345 ? 5 : random(), -random()),
   }));
-  const column = sparseColumnOf(rowCount, (row) => vectors[row]);
+  const column = vectorColumnOf('', sparse, vectors);
   const parts = [buildPart(column, { from: 0, to: rowCount })];
   const rows = createBitmap(rowCount);
   for (let row = 0; row < rowCount; row++) setBit(rows, row);
@@ -150,7 +150,7 @@ test(`the result does not depend on the number of threads (seed ${SEED})`, async
   const rowCount = 16_000;
   const views = Array.from({ length: 5 }, (_, view) => {
     const vectors = Array.from({ length: rowCount }, () => randomVector(random, 9, 4));
-    const column = sparseColumnOf(rowCount, (row) => vectors[row]);
+    const column = vectorColumnOf('', sparse, vectors);
     const ids = columnOf(vectors.map((_, row) => `${(row * 7919) % rowCount}-${view}`));
     return { parts: [buildPart(column, { from: 0, to: rowCount })], rowCount, ids, passing: null };
   });

@@ -4,9 +4,9 @@
 
 import { hash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { hasBit } from '../../common/bitmap.js';
 import { SagittaError } from '../../common/errors.js';
 import type { Utf8Column } from '../../common/types.js';
+import { type VectorColumn, vectorAt } from '../../common/vectors.js';
 import type { Collection } from '../collection/collection.js';
 import { rowsOf } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
@@ -66,6 +66,9 @@ export async function runDigest(
   }
 }
 
+/** In place of a vector that a row lacks. */
+const NO_VALUES = new Float32Array(0);
+
 class RowSum {
   count = 0;
   readonly #sum = new Uint32Array(WORDS);
@@ -77,21 +80,10 @@ class RowSum {
     this.#length = 0;
     this.#addNumber(sequence);
     this.#addText(chunk.ids, row);
-    if (chunk.values !== null) {
-      const dimension = chunk.values.length / chunk.count;
-      this.#addBytes(chunk.values.subarray(row * dimension, (row + 1) * dimension));
-    }
-    for (const { vectors, presence, dimension } of chunk.named) {
-      const length = hasBit(presence, row) ? dimension : 0;
-      this.#addBytes(vectors.subarray(row * dimension, row * dimension + length));
-    }
-    for (const { starts, indices, values } of chunk.sparse) {
-      const [from, to] = [starts[row]!, starts[row + 1]!];
-      this.#addBytes(indices.subarray(from, to));
-      this.#addBytes(values.subarray(from, to));
-    }
-    for (const { starts, values, dimension } of chunk.multi) {
-      this.#addBytes(values.subarray(starts[row]! * dimension, starts[row + 1]! * dimension));
+    for (const column of chunk.vectors) {
+      const vector = vectorAt<VectorColumn>(column, row) ?? NO_VALUES;
+      if ('indices' in vector) this.#addBytes(vector.indices);
+      this.#addBytes(vector instanceof Float32Array ? vector : vector.values);
     }
     if (chunk.metadata !== null) this.#addText(chunk.metadata, row);
     const digest = hash('sha256', this.#scratch.subarray(0, this.#length), 'buffer');

@@ -11,7 +11,7 @@ import type { FilterNode } from '../../filter/filter-node.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import type { Segment } from '../../segment/segment.js';
 import type { Collection } from '../collection/collection.js';
-import { countVisible, type SegmentView, viewsOfNamed } from '../collection/snapshot.js';
+import { countVisible, type SegmentView, viewsOfDense } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { searchTarget } from '../query/search-target.js';
 import { findUnknownPaths } from '../unknown-paths.js';
@@ -190,7 +190,7 @@ async function selectRows(
   sample: SampleRequest | undefined,
   pool: WorkerPool,
 ): Promise<readonly SegmentView[]> {
-  const views = using === null ? passing : viewsOfNamed(passing, using);
+  const views = using === null ? passing : viewsOfDense(passing, using);
   return sample === undefined ? views : sampleViews(views, sample, pool);
 }
 

@@ -3,28 +3,19 @@
 // visible without a gap and in memory, a chunk is a view of the segment; otherwise it is a copy of the
 // visible rows. Views remain valid and unchanged even if the segment is compacted or deleted.
 
+import { nextSetBit } from '../../common/bitmap.js';
+import type { JsonObject, Utf8Column } from '../../common/types.js';
 import {
-  type Bitmap,
-  createBitmap,
-  createFullBitmap,
-  hasBit,
-  nextSetBit,
-  setBit,
-} from '../../common/bitmap.js';
-import { multiRows, valuesOfRows } from '../../common/multi-column.js';
-import { sparseRows } from '../../common/sparse-column.js';
-import type {
-  JsonObject,
-  MultiColumn,
-  NamedMulti,
-  NamedSparse,
-  SparseColumn,
-  Utf8Column,
-  VectorBlock,
-} from '../../common/types.js';
+  type ColumnSpec,
+  gatherRows,
+  type Named,
+  OWN_MEMORY,
+  rowsOfColumn,
+  specOf,
+  type VectorColumn,
+} from '../../common/vectors.js';
 import type { WorkerPool } from '../../platform/pool.js';
-import { elementBytes } from '../../segment/sparse-field.js';
-import type { NamedShapes } from '../api.js';
+import { rowBytesOf } from '../../segment/vector-field.js';
 import type { Collection } from '../collection/collection.js';
 import { rowSizesOf } from '../collection/row-sizes.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
@@ -65,14 +56,8 @@ export interface ScanRequest {
 
 export interface Scan {
   readonly sequence: number;
-  /** Of the unnamed vector; null for a collection without it. */
-  readonly dimension: number | null;
-  /** The named vectors of the collection, in the order of every chunk. */
-  readonly named: readonly { readonly name: string; readonly dimension: number }[];
-  /** The names of the sparse vectors, in the order of every chunk. */
-  readonly sparse: readonly string[];
-  /** The same for multi-vectors. */
-  readonly multi: readonly { readonly name: string; readonly dimension: number }[];
+  /** The vectors of the collection; those of a chunk are in this order. */
+  readonly fields: readonly Named<ColumnSpec>[];
   /** The typed columns of metadata, in the order of every chunk; empty unless asked for. */
   readonly typedFields: readonly TypedField[];
   readonly rowCount: number;
@@ -89,14 +74,8 @@ export interface Scan {
 export interface RowChunk {
   readonly count: number;
   readonly ids: Utf8Column;
-  /** Row-major [count, dimension] float32. */
-  readonly values: Float32Array | null;
-  /** With values: all named vectors of the collection, of which rows may lack any. */
-  readonly named: readonly NamedColumn[];
-  /** The same for sparse vectors. */
-  readonly sparse: readonly NamedSparse[];
-  /** The same for multi-vectors. */
-  readonly multi: readonly NamedMulti[];
+  /** All vectors of the collection, or none if they were not asked for. Rows may lack any but the unnamed one. */
+  readonly vectors: readonly Named[];
   /** One JSON object a row, as sent. */
   readonly metadata: Utf8Column | null;
 }
@@ -110,24 +89,11 @@ interface ChunkToType extends RowChunk {
   readonly input: TypedInput;
 }
 
-/** A named vector of the rows of a chunk. */
-interface NamedColumn {
-  readonly name: string;
-  /** Row-major [count, dimension] float32, zeros for rows without the vector. */
-  readonly vectors: Float32Array;
-  readonly dimension: number;
-  /** [count], the rows that have it. */
-  readonly presence: Bitmap;
-}
-
 interface ChunkOptions {
   /** Where the vectors to read were when the scan began, by name. */
   readonly columns: ReadonlyMap<string, string>;
-  readonly named: Scan['named'];
-  readonly sparse: Scan['sparse'];
-  readonly multi: Scan['multi'];
-  /** Whether the unnamed vector is read. */
-  readonly values: boolean;
+  /** The vectors to read. */
+  readonly fields: Scan['fields'];
   readonly metadata: boolean;
   /** The typed columns to read. */
   readonly typedFields: readonly TypedField[];
@@ -165,9 +131,7 @@ export async function runScan(
   const typedFields = hasTyped ? await findTypedFields(pool, views, signal) : [];
   const rowCount = countVisible(views);
   const { textBytes, vectorBytes } = rowSizesOf(collection);
-  const { dimension = null } = collection.definition;
   const vectors = allVectors(collection);
-  const { named, multi, sparse } = vectors;
   const options = {
     ...(request.includeValues ? vectors : NO_VECTORS),
     metadata: request.includeMetadata && !hasTyped,
@@ -177,10 +141,7 @@ export async function runScan(
   };
   return {
     sequence: snapshot.sequence,
-    dimension,
-    named,
-    multi,
-    sparse,
+    fields: vectors.fields,
     typedFields,
     rowCount,
     warnings: findUnknownPaths(collection, snapshot.views, { filter }),
@@ -217,29 +178,16 @@ export function allChunks(
   });
 }
 
-type VectorOptions = Pick<ChunkOptions, 'columns' | 'named' | 'multi' | 'sparse' | 'values'>;
+type VectorOptions = Pick<ChunkOptions, 'columns' | 'fields'>;
 
-const NO_VECTORS: VectorOptions = {
-  columns: new Map(),
-  named: [],
-  multi: [],
-  sparse: [],
-  values: false,
-};
+const NO_VECTORS: VectorOptions = { columns: new Map(), fields: [] };
 
 function allVectors({ definition, rows }: Collection): VectorOptions {
-  const { dimension = null, vectors = {}, multiVectors = {}, sparseVectors = {} } = definition;
-  return {
-    columns: rows.columns,
-    named: namesAndDimensions(vectors),
-    multi: namesAndDimensions(multiVectors),
-    sparse: Object.keys(sparseVectors),
-    values: dimension !== null,
-  };
-}
-
-function namesAndDimensions(shapes: NamedShapes): Scan['named'] {
-  return Object.entries(shapes).map(([name, { dimension }]) => ({ name, dimension }));
+  const fields = Object.entries(definition.vectors).map(([name, spec]) => ({
+    name,
+    ...specOf(spec),
+  }));
+  return { columns: rows.columns, fields };
 }
 
 /** Chunks that were read before the check for damage. Throws `data_corrupt`. */
@@ -389,35 +337,27 @@ function lastFitting(
 }
 
 function bytesOf(
-  { segment, block, metadata: { json } }: SegmentView,
+  { segment, metadata: { ids, json } }: SegmentView,
   from: number,
   to: number,
-  { values, named, multi, sparse, metadata, typedFields }: ChunkOptions,
+  { fields, metadata, typedFields }: ChunkOptions,
 ): number {
-  const idBytes = block.ids.offsets[to]! - block.ids.offsets[from]!;
-  const namedValues = named.reduce((sum, { dimension }) => sum + dimension, 0);
-  const unnamedValues = values ? block.dimension : 0;
-  let vectorBytes = (to - from) * (unnamedValues + namedValues) * 4;
-  for (const name of sparse) {
-    const column = segment.sparseField(name)?.column();
-    if (column !== undefined) vectorBytes += elementBytes(column, from, to - from);
+  let byteCount = ids.offsets[to]! - ids.offsets[from]!;
+  for (const { name, ...spec } of fields) {
+    const field = segment.vectorField(name);
+    byteCount += field?.bytesOfRows(from, to) ?? (to - from) * rowBytesOf(spec);
   }
-  for (const { name } of multi) {
-    const column = segment.multiColumn(name);
-    if (column !== undefined) vectorBytes += valuesOfRows(column, from, to).byteLength;
-  }
-  const hasMetadata = metadata || typedFields.length > 0;
-  const metadataBytes = hasMetadata ? json.offsets[to]! - json.offsets[from]! : 0;
-  return idBytes + vectorBytes + metadataBytes + (to - from) * typedFields.length * CELL_BYTES;
+  if (metadata || typedFields.length > 0) byteCount += json.offsets[to]! - json.offsets[from]!;
+  return byteCount + (to - from) * typedFields.length * CELL_BYTES;
 }
 
 /** Of a typed column, besides its text. */
 const CELL_BYTES = 8;
 
 function chunkOf(
-  { segment, block, rowCount, metadata: { json } }: SegmentView,
+  { segment, metadata: { ids, json } }: SegmentView,
   ranges: readonly RowRange[],
-  { values, named, multi, sparse, metadata }: ChunkOptions,
+  { fields, metadata }: ChunkOptions,
 ): RowChunk {
   const run: Run = {
     ranges,
@@ -427,92 +367,25 @@ function chunkOf(
   };
   return {
     count: run.count,
-    ids: textOf(block.ids, run),
-    values: values ? valuesOf(block, run) : null,
-    named: named.map(({ name, dimension }): NamedColumn => {
-      const found = segment.namedBlock(name);
-      const vectors =
-        found === undefined ? new Float32Array(run.count * dimension) : valuesOf(found, run);
-      const all = { rowCount, rows: null, visibleCount: rowCount };
-      const presence = bitsOf(segment.withNamed(name, all).rows, run);
-      return { name, dimension, vectors, presence };
-    }),
-    sparse: sparse.map((name) => {
-      const column = segment.sparseField(name)?.column();
-      return { name, ...(column === undefined ? noElements(run) : sparseOf(column, run)) };
-    }),
-    multi: multi.map(({ name, dimension }) => {
-      const column = segment.multiColumn(name);
-      return { name, ...(column === undefined ? noLists(dimension, run) : multiOf(column, run)) };
+    ids: textOf(ids, run),
+    vectors: fields.map(({ name, ...spec }) => {
+      return { name, ...vectorsOf(segment.vectorColumn(name), spec, run) };
     }),
     metadata: metadata ? textOf(json, run) : null,
   };
 }
 
-function noElements({ count }: Run): SparseColumn {
-  const starts = new Int32Array(count + 1);
-  return { starts, indices: new Uint32Array(0), values: new Float32Array(0) };
-}
-
-function noLists(dimension: number, { count }: Run): MultiColumn {
-  return { dimension, starts: new Int32Array(count + 1), values: new Float32Array(0) };
-}
-
-function sparseOf(column: SparseColumn, run: Run): SparseColumn {
-  if (run.mayBeView) return sparseRows(column, run.ranges[0]!.from, run.ranges[0]!.to);
-  const starts = offsetsOf(column.starts, run);
-  const indices = new Uint32Array(starts[run.count]!);
-  const values = new Float32Array(starts[run.count]!);
-  let at = 0;
-  for (const { from, to } of run.ranges) {
-    const [first, end] = [column.starts[from]!, column.starts[to]!];
-    indices.set(column.indices.subarray(first, end), at);
-    values.set(column.values.subarray(first, end), at);
-    at += end - first;
+function vectorsOf(
+  column: VectorColumn | undefined,
+  spec: ColumnSpec,
+  { ranges, mayBeView }: Run,
+): VectorColumn {
+  if (column !== undefined && mayBeView) {
+    const { from, to } = ranges[0]!;
+    return rowsOfColumn(column, from, to);
   }
-  return { starts, indices, values };
-}
-
-/** The bits of the rows of a chunk; null has all. */
-function bitsOf(rows: Bitmap | null, { ranges, count }: Run): Bitmap {
-  if (rows === null) return createFullBitmap(count);
-  const bits = createBitmap(count);
-  let at = 0;
-  for (const { from, to } of ranges) {
-    for (let row = from; row < to; row++, at++) if (hasBit(rows, row)) setBit(bits, at);
-  }
-  return bits;
-}
-
-function valuesOf({ values, dimension }: VectorBlock, { ranges, count, mayBeView }: Run) {
-  const viewOf = ({ from, to }: RowRange) => values.subarray(from * dimension, to * dimension);
-  if (mayBeView) return viewOf(ranges[0]!);
-  const gathered = new Float32Array(count * dimension);
-  let at = 0;
-  for (const range of ranges) {
-    gathered.set(viewOf(range), at);
-    at += (range.to - range.from) * dimension;
-  }
-  return gathered;
-}
-
-function multiOf(column: MultiColumn, { ranges, count, mayBeView }: Run): MultiColumn {
-  const { dimension, starts } = column;
-  if (mayBeView) return multiRows(column, ranges[0]!.from, ranges[0]!.to);
-  const gathered = new Int32Array(count + 1);
-  let at = 0;
-  for (const { from, to } of ranges) {
-    const shift = gathered[at]! - starts[from]!;
-    for (let row = from; row < to; row++, at++) gathered[at + 1] = starts[row + 1]! + shift;
-  }
-  const values = new Float32Array(gathered[count]! * dimension);
-  let end = 0;
-  for (const { from, to } of ranges) {
-    const range = valuesOfRows(column, from, to);
-    values.set(range, end);
-    end += range.length;
-  }
-  return { dimension, starts: gathered, values };
+  const parts = ranges.map((range) => ({ column, ...range }));
+  return gatherRows(spec, parts, OWN_MEMORY);
 }
 
 function textOf({ offsets, bytes }: Utf8Column, run: Run): Utf8Column {

@@ -12,12 +12,19 @@ import {
 import type { Limits } from '../../common/limits.js';
 import { Milestones } from '../../common/milestones.js';
 import type { JsonObject, VectorShape } from '../../common/types.js';
+import {
+  type MultiVector,
+  type SparseVector,
+  UNNAMED,
+  type Vector,
+  type VectorKind,
+} from '../../common/vectors.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import { parseFilter } from '../../filter/parse.js';
 import type { Segment } from '../../segment/segment.js';
 import type { CommitLog } from '../../storage/commit-log.js';
 import type { Store } from '../../storage/store.js';
-import { type CommitTimings, type Include, unnamedShape, type VectorRecord } from '../api.js';
+import type { CommitTimings, FieldShape, Include, VectorRecord } from '../api.js';
 import type { DatabaseObserver } from '../observer.js';
 import { namesOfColumns } from '../vector-changes.js';
 import { type Expiries, NEVER } from './expiries.js';
@@ -263,26 +270,42 @@ export class Collection {
     return timeMs === NEVER ? {} : { expiresAt: new Date(timeMs).toISOString() };
   }
 
-  /** The vectors of a row: the unnamed one, if the collection has it, and the others that the row has. */
-  valuesOf({ segment, row }: RowAddress): VectorsOfRow {
-    const { dimension, vectors, multiVectors, sparseVectors } = this.#definition;
+  /** The vectors of a row as records have them: the unnamed one apart, and the others that the row has. */
+  valuesOf(address: RowAddress): VectorsOfRow {
+    const vectors: Record<string, Float32Array | MultiVector> = {};
+    const sparseVectors: Record<string, SparseVector> = {};
+    let values: Float32Array | undefined;
+    for (const [name, vector] of this.vectorsOf(address)) {
+      if (name === UNNAMED) values = vector as Float32Array;
+      else if ('indices' in vector) sparseVectors[name] = vector;
+      else vectors[name] = vector;
+    }
+    const kinds = new Set(
+      Object.entries(this.#definition.vectors).map(([name, { kind }]) =>
+        name === UNNAMED ? 'unnamed' : kind,
+      ),
+    );
     return {
-      ...(dimension === undefined ? {} : { values: segment.values(row) }),
-      ...((vectors ?? multiVectors) && {
-        vectors: {
-          ...present(vectors, (name) => segment.namedValues(row, name)),
-          ...present(multiVectors, (name) => segment.multiVector(row, name)),
-        },
-      }),
-      ...(sparseVectors && {
-        sparseVectors: present(sparseVectors, (name) => segment.sparseVector(row, name)),
-      }),
+      ...(values && { values }),
+      ...((kinds.has('dense') || kinds.has('multi')) && { vectors }),
+      ...(kinds.has('sparse') && { sparseVectors }),
     };
   }
 
-  /** The unnamed or a named vector of a row; undefined where the row lacks it. */
+  /** The vectors of a row by name, '' for the unnamed one. */
+  vectorsOf({ segment, row }: RowAddress): ReadonlyMap<string, Vector> {
+    const found = new Map<string, Vector>();
+    for (const name of Object.keys(this.#definition.vectors)) {
+      const vector = segment.vectorAt(row, name);
+      if (vector !== undefined) found.set(name, vector);
+    }
+    return found;
+  }
+
+  /** The unnamed or a named dense vector of a row; undefined where the row lacks it. */
   storedValues({ segment, row }: RowAddress, name: string | null): Float32Array | undefined {
-    return name === null ? segment.values(row) : segment.namedValues(row, name);
+    const vector = segment.vectorAt(row, name ?? UNNAMED);
+    return vector instanceof Float32Array ? vector : undefined;
   }
 
   /**
@@ -290,16 +313,13 @@ export class Collection {
    * there is none.
    */
   shapeOf(name: string | null, location: IssueLocation): VectorShape {
-    const { vectors = {} } = this.#definition;
-    const unnamed = unnamedShape(this.#definition);
-    if (name === null && unnamed !== null) return unnamed;
-    if (name !== null && Object.hasOwn(vectors, name)) return vectors[name]!;
-    if (name !== null && Object.hasOwn(this.#definition.multiVectors ?? {}, name)) {
+    const shape = this.#fieldOf(name ?? UNNAMED);
+    if (shape?.kind === 'dense') return shape as VectorShape;
+    if (shape?.kind === 'multi') {
       const detail = `"${name}" is a multi-vector, which is for queries by multi_vector or id.`;
       throw validationError([{ location, code: 'invalid_request', detail }]);
     }
-    const names = Object.keys(vectors).map((known) => JSON.stringify(known));
-    const known = names.length === 0 ? 'it has none' : `its names are ${names.join(', ')}`;
+    const known = this.#describeNames('dense');
     const detail =
       name === null
         ? `The collection has no unnamed vector. Name the vector to use; ${known}.`
@@ -309,10 +329,8 @@ export class Collection {
 
   /** The name. Throws `invalid_request` where there is no sparse vector of this name. */
   requireSparse(name: string | undefined, location: IssueLocation): string {
-    const { sparseVectors = {} } = this.#definition;
-    if (name !== undefined && Object.hasOwn(sparseVectors, name)) return name;
-    const names = Object.keys(sparseVectors).map((known) => JSON.stringify(known));
-    const known = names.length === 0 ? 'it has none' : `its names are ${names.join(', ')}`;
+    if (name !== undefined && this.#fieldOf(name)?.kind === 'sparse') return name;
+    const known = this.#describeNames('sparse');
     const detail =
       name === undefined
         ? `Name the sparse vector of the collection to search in "using"; ${known}.`
@@ -322,8 +340,20 @@ export class Collection {
 
   /** The shape of each vector of the multi-vector that has the name; undefined where there is none. */
   multiShapeOf(name: string | null): VectorShape | undefined {
-    const { multiVectors = {} } = this.#definition;
-    return name !== null && Object.hasOwn(multiVectors, name) ? multiVectors[name] : undefined;
+    const shape = name === null ? undefined : this.#fieldOf(name);
+    return shape?.kind === 'multi' ? (shape as VectorShape) : undefined;
+  }
+
+  #fieldOf(name: string): FieldShape | undefined {
+    const { vectors } = this.#definition;
+    return Object.hasOwn(vectors, name) ? vectors[name] : undefined;
+  }
+
+  #describeNames(kind: VectorKind): string {
+    const names = Object.entries(this.#definition.vectors).flatMap(([name, shape]) =>
+      name !== UNNAMED && shape.kind === kind ? JSON.stringify(name) : [],
+    );
+    return names.length === 0 ? 'it has none' : `its names are ${names.join(', ')}`;
   }
 
   /** Throws `invalid_filter` with issues under the field of the request at `path`, by default `filter`. */
@@ -374,19 +404,6 @@ const NO_WRITE: Write<void> = {
   endsCommit: false,
   prepare: () => ({ operations: [], result: undefined, apply() {} }),
 };
-
-/** The members by those of the names that the row has. */
-function present<Value>(
-  names: object = {},
-  valueFor: (name: string) => Value | undefined,
-): Readonly<Record<string, Value>> {
-  const found: Record<string, Value> = {};
-  for (const name of Object.keys(names)) {
-    const value = valueFor(name);
-    if (value !== undefined) found[name] = value;
-  }
-  return found;
-}
 
 /** With a name, the vector exists and lacks the one of this name. */
 export function vectorNotFound(

@@ -3,9 +3,9 @@
 
 import { SagittaError } from '../../common/errors.js';
 import type { TextSettings } from '../../common/text-settings.js';
-import type { DeclaredTypes, EmbeddingSource, Metric } from '../../common/types.js';
+import type { DeclaredTypes, EmbeddingSource } from '../../common/types.js';
 import type { Store } from '../../storage/store.js';
-import type { NamedShapes, SparseShapes } from '../api.js';
+import type { FieldShapes } from '../api.js';
 import { blobsOf, segmentBlobName } from '../keys.js';
 
 export const FORMAT_VERSION = 1;
@@ -15,15 +15,7 @@ export interface CollectionDefinition {
   /** New with each creation: data of earlier collections under the same id is never found. */
   readonly incarnation: string;
   readonly id: string;
-  /** Of the unnamed vector; both are absent for a collection without it. */
-  readonly dimension?: number | undefined;
-  readonly metric?: Metric | undefined;
-  /** The named vectors; absent for none. */
-  readonly vectors?: NamedShapes | undefined;
-  /** The sparse vectors; absent for none. */
-  readonly sparseVectors?: SparseShapes | undefined;
-  /** The multi-vectors; absent for none. */
-  readonly multiVectors?: NamedShapes | undefined;
+  readonly vectors: FieldShapes;
   /** See `NamesOfColumns`; both are absent where no vector was added. */
   readonly columns?: Readonly<Record<string, string>> | undefined;
   readonly additionCount?: number | undefined;

@@ -3,15 +3,15 @@
 import type { Clock } from '../../common/clock.js';
 import { field, rowField, SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import { valuesOfRows } from '../../common/multi-column.js';
-import type { MultiVector, SparseVector, VectorBatch } from '../../common/types.js';
+import type { VectorBatch } from '../../common/types.js';
+import { type Vector, type VectorColumn, vectorAt } from '../../common/vectors.js';
 import { decodeUtf8 } from '../../segment/shared-arrays.js';
-import type { VectorsToSet, WriteMode, WriteResult } from '../api.js';
+import type { WriteMode, WriteResult } from '../api.js';
 import type { Collection } from './collection.js';
 import { findTypeViolation } from './declared-types.js';
 import { NEVER } from './expiries.js';
 import { applyMergePatch } from './merge-patch.js';
-import { batchOfRows, type RowToWrite, vectorBytesOf } from './row-batch.js';
+import { batchOfRows, type RowToWrite } from './row-batch.js';
 import type { RowAddress } from './rows.js';
 import type { PendingIds, PreparedWrite, Write } from './writer.js';
 import {
@@ -28,11 +28,8 @@ import {
 interface RowChange {
   /** JSON text of an object. */
   readonly metadataPatch: string | undefined;
-  readonly values?: Float32Array | undefined;
-  /** Named vectors to set, or with null to remove. */
-  readonly vectors?: VectorsToSet | undefined;
-  /** The same for sparse vectors. */
-  readonly sparseVectors?: Readonly<Record<string, SparseVector | null>> | undefined;
+  /** Vectors to set by name, '' for the unnamed one, or with null to remove. */
+  readonly vectors: ReadonlyMap<string, Vector | null>;
   /** NEVER for no expiry; undefined for the one that the vector has. */
   readonly expiresAtMs?: number | undefined;
 }
@@ -115,7 +112,8 @@ function patchVectors(
         const patched = inRow(row, () =>
           patchedRow(collection, address, changeIn(batch, row), limits),
         );
-        byteCount += vectorBytesOf(collection, address) + Buffer.byteLength(patched.metadata);
+        byteCount += address.segment.vectorBytes(address.row);
+        byteCount += Buffer.byteLength(patched.metadata);
         if (row > 0 && byteCount > limits.bodyBytesMax) throw tooLarge(row, limits);
         return patched;
       });
@@ -134,7 +132,7 @@ interface PatchedRow extends RowToWrite {
 function patchedRow(
   collection: Collection,
   address: RowAddress,
-  { metadataPatch, values, vectors, sparseVectors, expiresAtMs }: RowChange,
+  { metadataPatch, vectors: changed, expiresAtMs }: RowChange,
   limits: Limits,
 ): PatchedRow {
   const { segment, row } = address;
@@ -142,13 +140,15 @@ function patchedRow(
   const metadata =
     metadataPatch === undefined ? before : applyMergePatch(before, metadataPatch, limits);
   requireTypes(collection, metadata);
-  const kept = collection.valuesOf(address);
+  const vectors = new Map(collection.vectorsOf(address));
+  for (const [name, vector] of changed) {
+    if (vector === null) vectors.delete(name);
+    else vectors.set(name, vector);
+  }
   return {
     id: segment.id(row),
     metadata,
-    values: values ?? kept.values,
-    vectors: { ...kept.vectors, ...vectors },
-    sparseVectors: { ...kept.sparseVectors, ...sparseVectors },
+    vectors,
     expiresAtMs: expiresAtMs ?? collection.expiries.timeOf(address),
   };
 }
@@ -190,39 +190,21 @@ function writtenAnew<Result extends { readonly sequence: number }>(
 const EMPTY_PATCH = '{}';
 
 /** What a row of a batch changes. */
-function changeIn(batch: VectorBatch, row: number): RowChange {
-  const { metadata, expiresAtMs, patched } = batch;
+function changeIn(
+  { metadata, expiresAtMs, removed, vectors }: VectorBatch,
+  row: number,
+): RowChange {
   const text = decodeUtf8(metadata.bytes, metadata.offsets[row]!, metadata.offsets[row + 1]!);
   const expiry = expiresAtMs?.[row] ?? Number.NaN;
-  const hasValues = batch.values.length > 0 && patched?.hasValues[row] !== 0;
-  const dimension = batch.values.length / batch.count;
-  const vectors: Record<string, Float32Array | MultiVector | null> = {};
-  const sparseVectors: Record<string, SparseVector | null> = {};
-  for (const [name, rows] of patched?.removed ?? []) {
-    if (rows[row] === 0) continue;
-    vectors[name] = null;
-    sparseVectors[name] = null;
-  }
-  for (const { name, dimension: length, values, presence } of batch.named ?? []) {
-    if (presence[row] === 1) vectors[name] = values.subarray(row * length, (row + 1) * length);
-  }
-  for (const { name, ...column } of batch.multi ?? []) {
-    const values = valuesOfRows(column, row, row + 1);
-    if (values.length > 0) vectors[name] = { dimension: column.dimension, values };
-  }
-  for (const { name, starts, indices, values } of batch.sparse ?? []) {
-    const [from, to] = [starts[row]!, starts[row + 1]!];
-    if (from === to) continue;
-    sparseVectors[name] = {
-      indices: indices.subarray(from, to),
-      values: values.subarray(from, to),
-    };
+  const changed = new Map<string, Vector | null>();
+  for (const [name, rows] of removed ?? []) if (rows[row] === 1) changed.set(name, null);
+  for (const { name, ...column } of vectors) {
+    const vector = vectorAt<VectorColumn>(column, row);
+    if (vector !== undefined) changed.set(name, vector);
   }
   return {
     metadataPatch: text === EMPTY_PATCH ? undefined : text,
-    values: hasValues ? batch.values.subarray(row * dimension, (row + 1) * dimension) : undefined,
-    vectors,
-    sparseVectors,
+    vectors: changed,
     expiresAtMs: Number.isNaN(expiry) ? undefined : expiry,
   };
 }

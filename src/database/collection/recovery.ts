@@ -72,11 +72,10 @@ export async function loadCollection(
   progress: LoadProgress = { segmentCount: 0, loadedSegmentCount: 0 },
 ): Promise<{ collection: Collection; maintenance: Maintenance }> {
   const { store, clock, limits, encoder, onDamaged } = options;
-  const { incarnation, dimension = 0 } = definition;
+  const { incarnation } = definition;
   const rows = new Rows({
     incarnation,
     generation: options.generation,
-    dimension,
     vectors: namesOfColumns(definition),
     segmentRowsMax: limits.segmentRowsMax,
     segmentVectorBytesMax: limits.segmentValueBytesMax,

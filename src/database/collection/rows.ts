@@ -17,9 +17,7 @@ export interface RowsOptions {
   readonly incarnation: string;
   /** Tells segments apart that have had the same number at different times; 0 for the first ones. */
   readonly generation?: number;
-  /** Of the unnamed vector; 0 for a collection without it. */
-  readonly dimension: number;
-  /** Where the other vectors are. */
+  /** Where the vectors are. */
   readonly vectors: NamesOfColumns;
   readonly segmentRowsMax: number;
   /** A segment whose vectors have as many bytes gets no further row. */
@@ -60,7 +58,7 @@ export class Rows {
     this.#names.redefine(options.vectors);
   }
 
-  /** The columns of the named, sparse and multi-vectors, by name. */
+  /** The columns of the vectors, by name. */
   get columns(): ReadonlyMap<string, string> {
     return this.#names.columns;
   }
@@ -133,15 +131,10 @@ export class Rows {
 
   /** The batch without the vectors that were dropped; the same object where there are none. */
   withoutDropped(batch: VectorBatch): VectorBatch {
-    const { named = [], multi = [], sparse = [] } = batch;
     const isLive = ({ name }: { readonly name: string }) => !this.#names.isDropped(name);
-    if ([...named, ...multi, ...sparse].every(isLive)) return batch;
-    return {
-      ...batch,
-      named: named.filter(isLive),
-      multi: multi.filter(isLive),
-      sparse: sparse.filter(isLive),
-    };
+    return batch.vectors.every(isLive)
+      ? batch
+      : { ...batch, vectors: batch.vectors.filter(isLive) };
   }
 
   /**
@@ -275,7 +268,6 @@ export class Rows {
     return Segment.createActive({
       key: this.segmentKey(number),
       number,
-      dimension: this.#options.dimension,
       rowsMax: this.#options.segmentRowsMax,
       vectorBytesMax: this.#options.segmentVectorBytesMax,
       columnsMax: this.#options.metadataColumnsMax,
@@ -316,8 +308,9 @@ export class Rows {
   }
 }
 
-/** Values of vectors that each row has at most once. */
-function countValues({ batch: { count, values, named = [] }, from }: RowsToWrite): number {
-  const valueCount = named.reduce((sum, vectors) => sum + vectors.values.length, values.length);
-  return (valueCount / count) * (count - from);
+/** Values of the dense vectors, which are staged. */
+function countValues({ batch: { count, vectors }, from }: RowsToWrite): number {
+  let dimensions = 0;
+  for (const column of vectors) if (column.kind === 'dense') dimensions += column.dimension;
+  return dimensions * (count - from);
 }

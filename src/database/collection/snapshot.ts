@@ -13,7 +13,8 @@ import {
   uniteInto,
 } from '../../common/bitmap.js';
 import type { MetadataView } from '../../common/columns.js';
-import type { MultiColumn, VectorBlock } from '../../common/types.js';
+import type { VectorBlock } from '../../common/types.js';
+import { type MultiColumn, UNNAMED } from '../../common/vectors.js';
 import type { Segment } from '../../segment/segment.js';
 import type { RowAddress } from './rows.js';
 
@@ -44,7 +45,7 @@ export function takeSnapshot(segments: readonly Segment[], sequence: number): Sn
     if (visible.visibleCount === 0) continue;
     views.push({
       segment,
-      block: segment.block(),
+      block: segment.block(UNNAMED) ?? segment.blockOfIds(),
       metadata: segment.metadataView(),
       ...visible,
     });
@@ -52,19 +53,20 @@ export function takeSnapshot(segments: readonly Segment[], sequence: number): Sn
   return { sequence, views };
 }
 
-/** The views of a named vector: of the rows that have it. */
-export function viewsOfNamed(views: readonly SegmentView[], name: string): readonly SegmentView[] {
+/** The views of a dense vector: of the rows that have it. */
+export function viewsOfDense(views: readonly SegmentView[], name: string): readonly SegmentView[] {
   return views.flatMap((view) => {
-    const block = view.segment.namedBlock(name);
-    return block === undefined ? [] : { ...view, ...view.segment.withNamed(name, view), block };
+    const block = view.segment.block(name);
+    return block === undefined ? [] : { ...view, ...view.segment.withVector(name, view), block };
   });
 }
 
 /** The views of a multi-vector: of the rows that have it. Their blocks have the ids of rows only. */
 export function viewsOfMulti(views: readonly SegmentView[], name: string): readonly SegmentView[] {
   return views.flatMap((view) => {
-    const multi = view.segment.multiColumn(name);
-    return multi === undefined ? [] : { ...view, ...view.segment.withMulti(name, view), multi };
+    const multi = view.segment.vectorColumn(name);
+    if (multi?.kind !== 'multi') return [];
+    return { ...view, ...view.segment.withVector(name, view), multi };
   });
 }
 

@@ -11,7 +11,7 @@ import type { Collection } from './collection.js';
 import { findTypeViolation } from './declared-types.js';
 import { type Expiries, NEVER } from './expiries.js';
 import { applyMergePatch, isChangedBy } from './merge-patch.js';
-import { batchOfRows, vectorBytesOf } from './row-batch.js';
+import { batchOfRows } from './row-batch.js';
 import type { RowAddress } from './rows.js';
 import { rowsOf } from './snapshot.js';
 import type { Write } from './writer.js';
@@ -128,7 +128,7 @@ class Changes {
     const { batchRowsMax, bodyBytesMax } = this.#limits;
     const text = this.#changed(address);
     this.#checkTypes(address, text);
-    const rowBytes = vectorBytesOf(this.#collection, address) + Buffer.byteLength(text);
+    const rowBytes = address.segment.vectorBytes(address.row) + Buffer.byteLength(text);
     const byteCount = this.#byteCount + rowBytes;
     const hasRoom = this.count < batchRowsMax && (byteCount <= bodyBytesMax || this.count === 0);
     if (!hasRoom) return false;
@@ -173,7 +173,7 @@ class Changes {
     const rows = this.#rows.map((address, i) => ({
       id: address.segment.id(address.row),
       metadata: this.#texts[i]!,
-      ...this.#collection.valuesOf(address),
+      vectors: this.#collection.vectorsOf(address),
     }));
     return batchOfRows(this.#collection, rows);
   }

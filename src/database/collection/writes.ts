@@ -14,6 +14,7 @@ import {
 import type { Limits } from '../../common/limits.js';
 import type { Utf8Column, VectorBatch } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
+import { isSameSpec } from '../../common/vectors.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import {
@@ -84,24 +85,16 @@ export type WriteRecord = Extract<LogRecord, { kind: 'write' }>;
  */
 export function recordOf(collection: Collection, batch: VectorBatch, timeMs: number): WriteRecord {
   const { definition, rows } = collection;
-  const { vectors = {}, multiVectors = {} } = definition;
-  const shapes = { ...vectors, ...multiVectors };
-  const inColumn = <Vectors extends { readonly name: string; readonly dimension?: number }>(
-    column: Vectors,
-  ): Vectors => {
+  const fields = new Map(Object.entries(definition.vectors));
+  const vectors = batch.vectors.map((column) => {
     const name = rows.columnOf(column.name);
-    const dimension = Object.hasOwn(shapes, column.name)
-      ? shapes[column.name]!.dimension
-      : undefined;
-    if (name === undefined || column.dimension !== dimension) throw dropped(definition, column);
+    const field = fields.get(column.name);
+    if (name === undefined || field === undefined || !isSameSpec(field, column)) {
+      throw dropped(definition, column);
+    }
     return name === column.name ? column : { ...column, name };
-  };
-  const columns = {
-    named: batch.named?.map(inColumn),
-    multi: batch.multi?.map(inColumn),
-    sparse: batch.sparse?.map(inColumn),
-  };
-  return { kind: 'write', timeMs, batch: { ...batch, ...columns } };
+  });
+  return { kind: 'write', timeMs, batch: { ...batch, vectors } };
 }
 
 function dropped({ id }: CollectionDefinition, { name }: { readonly name: string }): SagittaError {
@@ -125,15 +118,15 @@ function encodeWrite(
   record: WriteRecord,
   { pool, recordBytes }: RecordEncoding,
 ): Uint8Array | Promise<Uint8Array> {
-  const { count, ids, values, metadata, named = [], multi = [], sparse = [] } = record.batch;
-  const arrays = [values, ...[...named, ...multi, ...sparse].map((vectors) => vectors.values)];
+  const { count, ids, metadata, vectors } = record.batch;
+  const arrays = vectors.map(({ values }) => values);
   const isLarge = arrays.reduce((sum, array) => sum + array.byteLength, 0) >= POOLED_BYTES_MIN;
   // Values that are not shared would be copied to the pool, which takes as long.
   if (!isLarge || !arrays.every(({ buffer }) => buffer instanceof SharedArrayBuffer)) {
     return encodeLogRecord(record, (byteCount) => recordBytes.acquire(byteCount));
   }
   const room = recordBytes.acquire(recordBytesMax(record.batch));
-  const batch = { count, ids, values, metadata, named, multi, sparse };
+  const batch = { count, ids, metadata, vectors };
   return pool.run(
     encodeWriteTask,
     { timeMs: record.timeMs, batch, room },

@@ -15,7 +15,7 @@ import {
 } from '../bulk/join-searches.js';
 import { type SampleRequest, sampleViews } from '../bulk/sample.js';
 import type { Collection } from '../collection/collection.js';
-import { countVisible, type SegmentView, viewsOfNamed } from '../collection/snapshot.js';
+import { countVisible, type SegmentView, viewsOfDense } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { type SearchTarget, searchTarget, toFloat32 } from '../query/search-target.js';
 import { findUnknownPaths } from '../unknown-paths.js';
@@ -109,7 +109,7 @@ export async function runProjection(
     request.filter === undefined ? null : collection.parseFilter(request.filter, limits);
   const snapshot = collection.snapshot();
   const passing = await filters.filter(snapshot.views, filter, signal);
-  const having = using === null ? passing : viewsOfNamed(passing, using);
+  const having = using === null ? passing : viewsOfDense(passing, using);
   const views = await sampleViews(having, request.sample, pool);
   const rowCount = countVisible(views);
   const neighborMetric = neighborMetricOf(metric);

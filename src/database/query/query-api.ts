@@ -4,10 +4,10 @@ import type {
   JsonObject,
   Metric,
   NamedValues,
-  SparseVector,
   SparseVectors,
   VectorShape,
 } from '../../common/types.js';
+import type { SparseVector } from '../../common/vectors.js';
 import type {
   AggregationRequest,
   Aggregations,

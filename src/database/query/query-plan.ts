@@ -4,7 +4,8 @@
 import { type FieldPath, field, validationError } from '../../common/errors.js';
 import { stringifyExactJson } from '../../common/exact-json.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject, SparseVector } from '../../common/types.js';
+import type { JsonObject } from '../../common/types.js';
+import type { SparseVector } from '../../common/vectors.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import type { AggregationRequest } from '../aggregate/aggregate-api.js';
 import type { Collection } from '../collection/collection.js';

@@ -11,7 +11,7 @@ import {
   type ValidationIssue,
 } from '../../common/errors.js';
 import { whenAborted } from '../../common/when-aborted.js';
-import { type CallOptions, unnamedShape } from '../api.js';
+import { type CallOptions, shapeOf, unnamedShape } from '../api.js';
 import type { Collection } from '../collection/collection.js';
 import { rowSizesOf } from '../collection/row-sizes.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
@@ -53,14 +53,14 @@ export async function openSession(
     ignoreAbort();
     view.close();
   };
-  const { definition } = collection;
+  const shape = shapeOf(collection.definition.vectors);
   return {
     sequence: view.sequence,
     vectors: {
-      unnamed: unnamedShape(definition),
-      named: definition.vectors ?? {},
-      multi: definition.multiVectors ?? {},
-      sparse: Object.keys(definition.sparseVectors ?? {}),
+      unnamed: unnamedShape(shape),
+      named: shape.vectors ?? {},
+      multi: shape.multiVectors ?? {},
+      sparse: Object.keys(shape.sparseVectors ?? {}),
     },
     shapeOf(using) {
       const name = using ?? null;

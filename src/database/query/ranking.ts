@@ -5,7 +5,8 @@ import { createHash } from 'node:crypto';
 import { type FieldPath, field, type SagittaError, validationError } from '../../common/errors.js';
 import { stringifyExactJson } from '../../common/exact-json.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject, Metric, SparseVector, VectorShape } from '../../common/types.js';
+import type { JsonObject, Metric, VectorShape } from '../../common/types.js';
+import type { SparseVector } from '../../common/vectors.js';
 import { publicScore, type SearchQuery } from '../../engine/core/engine.js';
 import type { Formula } from '../../engine/core/example-search.js';
 import type { FilterNode } from '../../filter/filter-node.js';
@@ -261,7 +262,8 @@ function storedMulti(
   path: FieldPath,
 ): readonly Float32Array[] {
   const address = view.find(id);
-  const found = address?.segment.multiVector(address.row, using);
+  const vector = address?.segment.vectorAt(address.row, using);
+  const found = vector !== undefined && 'dimension' in vector ? vector : undefined;
   if (found === undefined) throw missingVector(view, { id, using: address ? using : null }, path);
   const { dimension, values } = found;
   return Array.from({ length: values.length / dimension }, (_, i) =>

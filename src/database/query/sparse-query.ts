@@ -1,7 +1,7 @@
 // Queries by a sparse vector: which rows of a snapshot match, and the search for the best of them by the dot
 // product in the place of the engine.
 
-import type { SparseVector } from '../../common/types.js';
+import type { SparseVector } from '../../common/vectors.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import type { SparseIndexes } from '../../sparse/sparse-index.js';
 import { countSparseBefore, matchSparse, rankSparse } from '../../sparse/sparse-search.js';
@@ -30,14 +30,15 @@ export async function openSparseSearch(
   signal: AbortSignal | undefined,
 ): Promise<InvertedSearch> {
   const having = rows.flatMap((view) => {
-    const field = view.segment.sparseField(using);
-    return field === undefined ? [] : { field, view };
+    const field = view.segment.vectorField(using);
+    const column = field?.column();
+    return column?.kind === 'sparse' ? { owner: field!, column, view } : [];
   });
   const passing = having.map(({ view }) => view);
   const parts = await Promise.all(
-    having.map(({ field, view: { segment, rowCount } }) => {
-      const source = { ...field.column(), rowCount: segment.rowCount };
-      return sparseIndexes.partsOf(field, { source, rowCount }, signal);
+    having.map(({ owner, column, view: { segment, rowCount } }) => {
+      const source = { ...column, rowCount: segment.rowCount };
+      return sparseIndexes.partsOf(owner, { source, rowCount }, signal);
     }),
   );
   const searched = passing.map(({ rowCount, rows }, i) => ({

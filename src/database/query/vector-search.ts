@@ -3,7 +3,7 @@
 import type { SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import { searchByExamples } from '../../engine/core/example-search.js';
 import { searchByMaxSim } from '../../engine/core/max-sim.js';
-import { type SegmentView, viewsOfMulti, viewsOfNamed } from '../collection/snapshot.js';
+import { type SegmentView, viewsOfDense, viewsOfMulti } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import type { Scoring } from './peers.js';
 import type { SearchTarget } from './search-target.js';
@@ -13,7 +13,7 @@ type Views = readonly SegmentView[];
 /** Of rows that pass filters, those that have the vector. */
 export function viewsScoredBy(scoring: Scoring, passing: Views): Views {
   if (scoring.kind === 'multi') return viewsOfMulti(passing, scoring.using);
-  return scoring.using === null ? passing : viewsOfNamed(passing, scoring.using);
+  return scoring.using === null ? passing : viewsOfDense(passing, scoring.using);
 }
 
 /** One result a query, in views of the target. */

@@ -3,7 +3,8 @@
 // the same with every engine. A row is left as soon as a bound shows that it is not among the k best.
 
 import { nextSetBit } from '../../common/bitmap.js';
-import type { MultiColumn, Utf8Column, VectorBlock } from '../../common/types.js';
+import type { Utf8Column, VectorBlock } from '../../common/types.js';
+import type { MultiColumn } from '../../common/vectors.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
 import { sumOfSquares } from './canonical.js';
 import type { SearchHits, SearchOptions, SearchQuery } from './engine.js';

@@ -28,8 +28,8 @@ import {
 } from 'apache-arrow/ipc/metadata/message';
 import { type Bitmap, countBits, createBitmap, setBit } from '../../common/bitmap.js';
 import type { LeafColumn, ListColumn } from '../../common/columns.js';
-import { valuesOfRows } from '../../common/multi-column.js';
-import type { MultiColumn, Utf8Column } from '../../common/types.js';
+import type { Utf8Column } from '../../common/types.js';
+import { type MultiColumn, valuesOfRows } from '../../common/vectors.js';
 
 /** Smaller buffers are copied together: a chunk of their own would cost more than the copy. */
 const CHUNK_BYTES_MIN = 16_384;

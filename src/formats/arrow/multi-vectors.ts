@@ -47,7 +47,8 @@ export function readMultiVectors(column: Column, toRead: MultiToRead): NamedMult
     // A vector of no row, which nobody sees, is wrong all the same.
     if (!issues.isFull) issues.add({ ...issue, row: Math.max(0, row), member: `vectors.${name}` });
   }
-  if (issues.items.length > 0) return { name, dimension, starts, values: new Float32Array(0) };
+  if (issues.items.length > 0)
+    return { kind: 'multi', name, dimension, starts, values: new Float32Array(0) };
   const values = new Float32Array(starts[length]! * dimension);
   for (let row = 0; row < length; row++) {
     const from = spans.starts[row]!;
@@ -57,5 +58,5 @@ export function readMultiVectors(column: Column, toRead: MultiToRead): NamedMult
       starts[row]! * dimension,
     );
   }
-  return { name, dimension, starts, values };
+  return { kind: 'multi', name, dimension, starts, values };
 }

@@ -1,7 +1,7 @@
 // Sparse vectors as Arrow columns: `sparse_vectors.<name>.indices` and `sparse_vectors.<name>.values`, lists of equal
 // lengths, empty in rows without the vector.
 
-import type { SparseColumn } from '../../common/types.js';
+import type { SparseColumn } from '../../common/vectors.js';
 import type { ColumnToWrite, FieldToWrite } from './ipc-writer.js';
 
 /** Of every column of sparse vectors. */

@@ -13,16 +13,15 @@ import {
 } from '../../common/errors.js';
 import { parseExactJson } from '../../common/exact-json.js';
 import type { Limits } from '../../common/limits.js';
-import { sparseColumnOf } from '../../common/sparse-column.js';
 import type {
   JsonObject,
   NamedMulti,
   NamedSparse,
   NamedVectors,
-  SparseVector,
   Utf8Column,
 } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
+import { columnOfVectors, type SparseVector } from '../../common/vectors.js';
 import { type CollectionShape, unnamedShape } from '../../database/api.js';
 import { decompressed } from '../../formats/arrow/compression.js';
 import type { EncodedBatch, EncodedBody } from '../../formats/arrow/encoded-batch.js';
@@ -113,7 +112,7 @@ function sparseVectorsOf(
   { sparseElementsMax }: BatchInput['limits'],
   issues: BatchIssues,
 ): NamedSparse {
-  const vectors: (SparseVector | undefined)[] = new Array(count);
+  const vectors = new Array<SparseVector | undefined>(count).fill(undefined);
   for (let row = 0; row < count && !issues.isFull; row++) {
     const sent = { indices: indicesAt(row), values: valuesAt(row) };
     if (sent.indices.length === 0 && sent.values.length === 0) continue;
@@ -125,7 +124,7 @@ function sparseVectorsOf(
     const { path, ...violation } = vector;
     issues.add(row, ['sparse_vectors', name, ...path].join('.'), violation);
   }
-  return { name, ...sparseColumnOf(count, (row) => vectors[row]) };
+  return { name, ...columnOfVectors({ kind: 'sparse' }, vectors) };
 }
 
 /** The issues of a record batch: located by row of the stream, and in words by row of the batch. */

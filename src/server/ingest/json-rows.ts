@@ -17,7 +17,7 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject, PatchedRows, Utf8Column, VectorShape } from '../../common/types.js';
+import type { JsonObject, Utf8Column, VectorShape } from '../../common/types.js';
 import { cutName, describeUnknownName } from '../../common/unknown-name.js';
 import { type CollectionShape, unnamedShape, type WriteMode } from '../../database/api.js';
 import {
@@ -42,7 +42,13 @@ import {
 import { isBlank, type LineBatch } from './line-cutter.js';
 import { NamedReader, Removed } from './named-reader.js';
 import { packMetadata } from './parsed-metadata.js';
-import { buffersOf, type ParsedRows, type RowText, writeRowsMax } from './parsed-rows.js';
+import {
+  buffersOf,
+  type ParsedRows,
+  type PatchedRows,
+  type RowText,
+  writeRowsMax,
+} from './parsed-rows.js';
 import {
   checkMetadata,
   checkText,

@@ -2,9 +2,9 @@
 // object with some of the names of the collection. They become columns, like everything else that is written.
 
 import type { FieldPath, Violation } from '../../common/errors.js';
-import { multiColumnOf } from '../../common/multi-column.js';
 import { sharedFloat32 } from '../../common/shared-array.js';
-import type { MultiVector, NamedMulti, NamedVectors, VectorShape } from '../../common/types.js';
+import type { NamedMulti, NamedVectors, VectorShape } from '../../common/types.js';
+import { columnOfVectors, type MultiVector } from '../../common/vectors.js';
 import type { CollectionShape } from '../../database/api.js';
 import { describeKind } from './describe-kind.js';
 import { isObject } from './json-body.js';
@@ -139,7 +139,13 @@ export class NamedReader {
     const { rowCount } = this.#options;
     const multi = [...this.#multi].map(([name, rows]) => {
       const { dimension } = rows.values().next().value!;
-      return { name, ...multiColumnOf(rowCount, dimension, (row) => rows.get(row)) };
+      return {
+        name,
+        ...columnOfVectors(
+          { kind: 'multi', dimension },
+          Array.from({ length: rowCount }, (_, row) => rows.get(row)),
+        ),
+      };
     });
     return {
       named: this.#named.size === 0 ? undefined : [...this.#named.values()],

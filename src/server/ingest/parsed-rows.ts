@@ -1,15 +1,39 @@
 // The rows of a body, or of a batch of a stream, as the task that parsed them returns them: columns
 // for the log and fields for the segment.
 
+import { bitmapOfFlags } from '../../common/bitmap.js';
 import type { Limits } from '../../common/limits.js';
-import { multiRows } from '../../common/multi-column.js';
-import { sparseRows } from '../../common/sparse-column.js';
-import type { NamedVectors, Utf8Column, VectorBatch } from '../../common/types.js';
+import type {
+  NamedMulti,
+  NamedSparse,
+  NamedVectors,
+  Utf8Column,
+  VectorBatch,
+} from '../../common/types.js';
+import { type Named, rowsOfColumn, UNNAMED } from '../../common/vectors.js';
 import { type CollectionShape, valuesPerRow } from '../../database/api.js';
 import { arraysOf, fieldsOf, type ParsedMetadata } from './parsed-metadata.js';
 
+/** Rows as they are parsed, with their vectors by kind. */
+export interface ParsedBatch extends Omit<VectorBatch, 'vectors' | 'removed'> {
+  /** Row-major [count, dimension] float32; empty in a collection without the unnamed vector. */
+  readonly values: Float32Array;
+  readonly named?: readonly NamedVectors[] | undefined;
+  readonly sparse?: readonly NamedSparse[] | undefined;
+  readonly multi?: readonly NamedMulti[] | undefined;
+  /** Only of rows that change others. */
+  readonly patched?: PatchedRows | undefined;
+}
+
+/** What rows leave as it is, and what they remove, when they change others. */
+export interface PatchedRows {
+  /** [count], 1 for rows that have the unnamed vector; the others have zeros, which are not written. */
+  readonly hasValues: Uint8Array;
+  readonly removed: ReadonlyMap<string, Uint8Array>;
+}
+
 export interface ParsedRows {
-  readonly batch: VectorBatch;
+  readonly batch: ParsedBatch;
   readonly metadata: ParsedMetadata;
   /** Rows of the batch that must not be written together with those before them, ascending. */
   readonly cuts: readonly number[];
@@ -67,24 +91,34 @@ export function toBatch(
 ): VectorBatch {
   const { count, ids, values, metadata, ifSequences, expiresAtMs, named, multi, sparse } = batch;
   const { patched } = batch;
-  const dimension = values.length / count;
+  const unnamed: NamedVectors = {
+    name: UNNAMED,
+    dimension: values.length / count,
+    values,
+    presence: patched?.hasValues ?? new Uint8Array(count).fill(1),
+  };
+  const dense = [...(values.length === 0 ? [] : [unnamed]), ...(named ?? [])];
+  const vectors: Named[] = [
+    ...dense
+      .map((column) => namedRows(column, from, to))
+      .filter(({ presence }) => presence.includes(1))
+      .map(({ presence, ...column }) => {
+        return { kind: 'dense' as const, ...column, presence: bitmapOfFlags(presence) };
+      }),
+    ...(multi ?? []).map((column) => rowsOfColumn(column, from, to)),
+    ...(sparse ?? []).map((column) => rowsOfColumn(column, from, to)),
+  ];
   return {
     count: to - from,
     ids: textsOf(ids, from, to),
-    values: values.subarray(from * dimension, to * dimension),
     metadata: textsOf(metadata, from, to),
     fields: fieldsOf(parsed, from),
     ifSequences: ifSequences?.subarray(from, to),
     expiresAtMs: expiresAtMs?.subarray(from, to),
-    named: named?.map((vectors) => namedRows(vectors, from, to)),
-    sparse: sparse?.map((column) => sparseRows(column, from, to)),
-    multi: multi?.map((column) => multiRows(column, from, to)),
-    patched: patched && {
-      hasValues: patched.hasValues.subarray(from, to),
-      removed: new Map(
-        Array.from(patched.removed, ([name, rows]) => [name, rows.subarray(from, to)]),
-      ),
-    },
+    vectors,
+    removed:
+      patched &&
+      new Map(Array.from(patched.removed, ([name, rows]) => [name, rows.subarray(from, to)])),
   };
 }
 

@@ -4,7 +4,8 @@
 import { endianness } from 'node:os';
 import { z } from 'zod';
 import { assert, type Violation } from '../../common/errors.js';
-import type { MultiVector, VectorShape } from '../../common/types.js';
+import type { VectorShape } from '../../common/types.js';
+import type { MultiVector } from '../../common/vectors.js';
 import { type CollectionShape, unnamedShape } from '../../database/api.js';
 import { describeKind } from './describe-kind.js';
 

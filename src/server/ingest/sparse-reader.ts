@@ -2,8 +2,8 @@
 // with some of the names of the collection. They become columns, like everything else that is written.
 
 import type { FieldPath, Violation } from '../../common/errors.js';
-import { sparseColumnOf } from '../../common/sparse-column.js';
-import type { NamedSparse, SparseVector } from '../../common/types.js';
+import type { NamedSparse } from '../../common/types.js';
+import { columnOfVectors, type SparseVector } from '../../common/vectors.js';
 import type { SparseShapes } from '../../database/api.js';
 import { describeKind } from './describe-kind.js';
 import { isObject } from './json-body.js';
@@ -66,7 +66,10 @@ export class SparseReader {
     const { rowCount } = this.#options;
     return Array.from(this.#vectors, ([name, vectors]) => ({
       name,
-      ...sparseColumnOf(rowCount, (row) => vectors.get(row)),
+      ...columnOfVectors(
+        { kind: 'sparse' },
+        Array.from({ length: rowCount }, (_, row) => vectors.get(row)),
+      ),
     }));
   }
 }

@@ -2,7 +2,7 @@
 // and values that are not 0.
 
 import { assert, type FieldPath, type Violation } from '../../common/errors.js';
-import type { SparseVector } from '../../common/types.js';
+import type { SparseVector } from '../../common/vectors.js';
 import { describeKind } from './describe-kind.js';
 import { isObject } from './json-body.js';
 

@@ -3,10 +3,8 @@
 
 import { createBitmap, setBit } from '../../common/bitmap.js';
 import { stringifyExactJson } from '../../common/exact-json.js';
-import { multiColumnOf } from '../../common/multi-column.js';
-import { sparseColumnOf } from '../../common/sparse-column.js';
-import type { MultiVector, SparseVector } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
+import { columnOfVectors, type MultiVector, type SparseVector } from '../../common/vectors.js';
 import type { Match, MatchVectors, QueryReply } from '../../database/query/query-api.js';
 import {
   type ColumnToWrite,
@@ -240,16 +238,16 @@ function vectorColumns(
     });
   });
   for (const [name, { dimension }] of Object.entries(multi)) {
-    const column = multiColumnOf(matches.length, dimension, (row) => {
-      const vector = namedVector(matches[row]!, name);
+    const vectors = matches.map((match) => {
+      const vector = namedVector(match, name);
       return vector instanceof Float32Array ? undefined : vector;
     });
+    const column = columnOfVectors({ kind: 'multi', dimension }, vectors);
     columns.push({ multi: column });
   }
   for (const name of sparse) {
-    columns.push(
-      ...sparseColumns(sparseColumnOf(matches.length, (row) => sparseVector(matches[row]!, name))),
-    );
+    const vectors = matches.map((match) => sparseVector(match, name));
+    columns.push(...sparseColumns(columnOfVectors({ kind: 'sparse' }, vectors)));
   }
   if (unnamed === null) return columns;
   return [vectorColumn(unnamed.dimension, matches, ({ values }) => values), ...columns];

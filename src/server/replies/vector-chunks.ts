@@ -3,6 +3,7 @@
 // sent as they are in memory.
 
 import type { LeafColumn, ListColumn } from '../../common/columns.js';
+import { bytesOfRows } from '../../common/vectors.js';
 import type { RowChunk, Scan, TypedChunk } from '../../database/bulk/scan.js';
 import type { TypedField } from '../../database/bulk/typed-fields.js';
 import {
@@ -19,6 +20,7 @@ import {
   ParquetWriter,
 } from '../../formats/parquet/parquet-writer.js';
 import type { Admit } from './sent-rows.js';
+import { splitFields, splitVectors } from './split-vectors.js';
 
 export interface FileOptions {
   readonly includeValues: boolean;
@@ -92,13 +94,14 @@ function arrowSchema(scan: Scan, options: FileOptions): Uint8Array {
 function arrowFields(scan: Scan, { includeValues, hasMetadataText }: FileOptions): FieldToWrite[] {
   const fields: FieldToWrite[] = [{ name: 'id', type: 'utf8' }];
   if (includeValues) {
-    if (scan.dimension !== null) fields.push(valuesField(scan.dimension));
-    fields.push(...scan.named.map(namedField));
-    for (const { name, dimension } of scan.multi) {
+    const split = splitFields(scan);
+    if (split.dimension !== null) fields.push(valuesField(split.dimension));
+    fields.push(...split.named.map(namedField));
+    for (const { name, dimension } of split.multi) {
       const type = { vectorsOf: dimension };
       fields.push({ name: `vectors.${name}`, type, isNullable: true });
     }
-    fields.push(...sparseFields(scan.sparse));
+    fields.push(...sparseFields(split.sparse));
   }
   if (hasMetadataText) fields.push({ name: 'metadata', type: 'utf8' });
   fields.push(...scan.typedFields.map(typedArrowField));
@@ -132,12 +135,13 @@ function valuesField(dimension: number): FieldToWrite {
   return { name: 'values', type: { vectorOf: dimension } };
 }
 
-function namedField({ name, dimension }: Scan['named'][number]): FieldToWrite {
+function namedField({ name, dimension }: { name: string; dimension: number }): FieldToWrite {
   return { name: `vectors.${name}`, type: { vectorOf: dimension }, isNullable: true };
 }
 
 function arrowColumns(chunk: Chunk): ColumnToWrite[] {
-  const { ids, values, named, multi, sparse, metadata, typed = [] } = chunk;
+  const { ids, metadata, typed = [] } = chunk;
+  const { values, named, multi, sparse } = splitVectors(chunk);
   const columns: ColumnToWrite[] = [{ text: ids, from: 0 }];
   if (values !== null) columns.push({ vectors: values });
   columns.push(...named, ...multi.map((column) => ({ multi: column })));
@@ -147,9 +151,11 @@ function arrowColumns(chunk: Chunk): ColumnToWrite[] {
 }
 
 function parquetFields(
-  { dimension, named, typedFields }: Scan,
+  scan: Scan,
   { includeValues, hasMetadataText }: FileOptions,
 ): ParquetField[] {
+  const { dimension, named } = splitFields(scan);
+  const { typedFields } = scan;
   const fields: ParquetField[] = [{ kind: 'text', name: 'id' }];
   if (includeValues) {
     if (dimension !== null) fields.push({ kind: 'vector', name: 'values', dimension });
@@ -162,15 +168,17 @@ function parquetFields(
   return [...fields, ...typedFields.map(typedParquetField)];
 }
 
-function parquetColumns({ ids, values, named, metadata, typed = [] }: Chunk): ParquetColumn[] {
+function parquetColumns(chunk: Chunk): ParquetColumn[] {
+  const { ids, metadata, typed = [] } = chunk;
+  const { values, named } = splitVectors(chunk);
   return [ids, values, ...named, metadata, ...typed].filter((column) => column !== null);
 }
 
-function bytesOf({ count, values, named, metadata, typed = [] }: Chunk): number {
+function bytesOf({ count, vectors, metadata, typed = [] }: Chunk): number {
   const textBytes = metadata === null ? 0 : metadata.offsets[count]! - metadata.offsets[0]!;
-  const namedBytes = named.reduce((sum, { vectors }) => sum + vectors.byteLength, 0);
+  const vectorBytes = vectors.reduce((sum, column) => sum + bytesOfRows(column, 0, count), 0);
   const typedBytes = typed.reduce((sum, column) => sum + columnBytes(column), 0);
-  return textBytes + (values?.byteLength ?? 0) + namedBytes + typedBytes;
+  return textBytes + vectorBytes + typedBytes;
 }
 
 function columnBytes(column: LeafColumn | ListColumn): number {

@@ -2,19 +2,18 @@
 // several at a time.
 
 import { hasBit } from '../../common/bitmap.js';
-import { valuesOfRows } from '../../common/multi-column.js';
+import type { NamedMulti, NamedSparse } from '../../common/types.js';
+import { bytesOfRows, valuesOfRows } from '../../common/vectors.js';
 import type { RowChunk } from '../../database/bulk/scan.js';
 import { JsonWriter } from '../../formats/json/json-writer.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
 import type { Admit } from './sent-rows.js';
+import { type SplitVectors, splitVectors } from './split-vectors.js';
 
 interface LinesInput {
   readonly chunk: RowChunk;
   readonly dimension: number | null;
 }
-
-/** An index and a value of a sparse vector. */
-const ELEMENT_BYTES = 8;
 
 /** Shorter chunks are written on the event loop, in about a millisecond. */
 const INLINE_BYTES_MAX = 32 * 1024;
@@ -54,7 +53,9 @@ export async function* vectorLines(
 }
 
 function linesOf(chunk: RowChunk, dimension: number | null): Uint8Array {
-  const { count, ids, values, named, multi, sparse, metadata } = chunk;
+  const { count, ids, metadata } = chunk;
+  const split = splitVectors(chunk);
+  const { values, named, multi, sparse } = split;
   const textBytes = spanOf(ids, count) + (metadata === null ? 0 : spanOf(metadata, count));
   // A number of an embedding takes 10 to 11 characters.
   const namedCount = named.reduce((sum, column) => sum + column.dimension, 0);
@@ -68,7 +69,7 @@ function linesOf(chunk: RowChunk, dimension: number | null): Uint8Array {
       json.ascii(',"values":');
       json.vector(values, row * dimension, (row + 1) * dimension);
     }
-    if (named.length + multi.length > 0) addNamed(json, chunk, row);
+    if (named.length + multi.length > 0) addNamed(json, split, row);
     if (sparse.length > 0) addSparse(json, sparse, row);
     if (metadata !== null) {
       json.ascii(',"metadata":');
@@ -79,11 +80,11 @@ function linesOf(chunk: RowChunk, dimension: number | null): Uint8Array {
   return json.written();
 }
 
-function multiValues(column: RowChunk['multi'][number], count: number): Float32Array {
+function multiValues(column: NamedMulti, count: number): Float32Array {
   return valuesOfRows(column, 0, count);
 }
 
-function addNamed(json: JsonWriter, { named, multi }: RowChunk, row: number): void {
+function addNamed(json: JsonWriter, { named, multi }: SplitVectors, row: number): void {
   json.ascii(',"vectors":{');
   let separator = '';
   for (const { name, dimension, vectors, presence } of named) {
@@ -106,7 +107,7 @@ function addNamed(json: JsonWriter, { named, multi }: RowChunk, row: number): vo
   json.ascii('}');
 }
 
-function addSparse(json: JsonWriter, sparse: RowChunk['sparse'], row: number): void {
+function addSparse(json: JsonWriter, sparse: readonly NamedSparse[], row: number): void {
   json.ascii(',"sparse_vectors":{');
   let separator = '';
   for (const { name, starts, indices, values } of sparse) {
@@ -122,13 +123,9 @@ function addSparse(json: JsonWriter, sparse: RowChunk['sparse'], row: number): v
   json.ascii('}');
 }
 
-function bytesOf({ count, ids, values, named, multi, sparse, metadata }: RowChunk): number {
+function bytesOf({ count, ids, vectors, metadata }: RowChunk): number {
   const textBytes = spanOf(ids, count) + (metadata === null ? 0 : spanOf(metadata, count));
-  const namedBytes = named.reduce((sum, { vectors }) => sum + vectors.byteLength, 0);
-  const multiBytes = multi.reduce((sum, column) => sum + multiValues(column, count).byteLength, 0);
-  const elementCount = sparse.reduce((sum, { starts }) => sum + starts[count]! - starts[0]!, 0);
-  const listBytes = multiBytes + elementCount * ELEMENT_BYTES;
-  return textBytes + (values?.byteLength ?? 0) + namedBytes + listBytes;
+  return vectors.reduce((sum, column) => sum + bytesOfRows(column, 0, count), textBytes);
 }
 
 function spanOf({ offsets }: RowChunk['ids'], count: number): number {

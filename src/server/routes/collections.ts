@@ -6,12 +6,7 @@ import { holdsScopeOn } from '../../common/access.js';
 import { field, SagittaError, validationError } from '../../common/errors.js';
 import type { TextSettings } from '../../common/text-settings.js';
 import type { EmbeddingSource } from '../../common/types.js';
-import type {
-  CollectionInput,
-  CollectionRecord,
-  NamedShapes,
-  VectorsChange,
-} from '../../database/api.js';
+import type { CollectionRecord } from '../../database/api.js';
 import { consistencyOf } from '../cluster/consistency.js';
 import {
   completeRecord,
@@ -30,6 +25,7 @@ import { CACHE_RECORD, jsonReply } from '../replies/reply.js';
 import type { RequestContext } from '../request-context.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 import type { Schemas } from '../schemas/all.js';
+import { toFieldChanges, toFieldShapes, toSparseChanges } from '../schemas/vector-fields.js';
 import { requireNode } from './cluster.js';
 
 export function collectionRoutes(services: RouteServices): Route[] {
@@ -85,10 +81,7 @@ function createCollection(services: RouteServices): Route {
         const { record, created } = await database.createCollection(
           {
             id,
-            dimension: body.dimension,
-            metric: body.dimension === undefined ? undefined : (body.metric ?? 'cosine'),
-            ...splitVectors(body.vectors),
-            sparseVectors: isEmpty(body.sparse_vectors) ? undefined : body.sparse_vectors,
+            vectors: toFieldShapes(body),
             description: body.description,
             labels: body.labels ?? {},
             text: toTextSettings(body.text),
@@ -112,36 +105,6 @@ function checkVectorNames(member: string, vectors: unknown): void {
   const detail = 'The name of a vector begins with a letter; found "__proto__".';
   const location = field(member, '__proto__');
   throw validationError([{ location, code: 'invalid_request', detail }]);
-}
-
-/** Named vectors and multi-vectors; absent where there are none. */
-function splitVectors(
-  vectors: NonNullable<z.output<Schemas['collections']['create']>['vectors']> = {},
-): Pick<CollectionInput, 'vectors' | 'multiVectors'> {
-  const ofKind = (isMulti: boolean): NamedShapes | undefined => {
-    const chosen = Object.entries(vectors).filter(([, { multi = false }]) => multi === isMulti);
-    if (chosen.length === 0) return undefined;
-    return Object.fromEntries(
-      chosen.map(([name, { dimension, metric }]) => [name, { dimension, metric }]),
-    );
-  };
-  return { vectors: ofKind(false), multiVectors: ofKind(true) };
-}
-
-function toVectorsToAdd(
-  vectors: NonNullable<z.output<Schemas['collections']['update']>['vectors']>,
-): VectorsChange['vectors'] {
-  return Object.fromEntries(
-    Object.entries(vectors).map(([name, vector]) => {
-      if (vector === null) return [name, null];
-      const { dimension, metric, multi: isMulti = false } = vector;
-      return [name, { dimension, metric, isMulti }];
-    }),
-  );
-}
-
-function isEmpty(members: object = {}): boolean {
-  return Object.keys(members).length === 0;
 }
 
 function toSource(body: z.output<Schemas['collections']['embedding']>): EmbeddingSource {
@@ -259,8 +222,8 @@ function updateCollection(services: RouteServices): Route {
       const { ttl_seconds, embedding, replication_factor, vectors, sparse_vectors, ...rest } = body;
       const change = {
         ...rest,
-        vectors: vectors && toVectorsToAdd(vectors),
-        sparseVectors: sparse_vectors,
+        vectors: toFieldChanges(vectors),
+        sparseVectors: toSparseChanges(sparse_vectors),
         ttlSeconds: ttl_seconds,
         embedding: embedding && toSource(embedding),
         replicationFactor: replication_factor,

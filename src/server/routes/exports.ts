@@ -8,6 +8,7 @@ import { toSample } from '../ingest/query-request.js';
 import { ARROW_STREAM, NDJSON, PARQUET } from '../media-types.js';
 import { NO_STORE, warningsHeader } from '../replies/reply.js';
 import { sendRows } from '../replies/sent-rows.js';
+import { splitFields } from '../replies/split-vectors.js';
 import {
   arrowStream,
   type FileOptions,
@@ -113,7 +114,10 @@ export function exportRoutes(services: RouteServices): Route[] {
       case 'parquet':
         return parquetFile(scan, { ...options, createdBy: `sagitta ${packageVersion()}` });
       case 'ndjson':
-        return vectorLines(scan.chunks(), scan.dimension, { pool, admit: options.admit });
+        return vectorLines(scan.chunks(), splitFields(scan).dimension, {
+          pool,
+          admit: options.admit,
+        });
     }
   }
 

@@ -9,14 +9,21 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject, MultiVector, SparseVector } from '../../common/types.js';
+import type { JsonObject } from '../../common/types.js';
+import {
+  type MultiVector,
+  type SparseVector,
+  UNNAMED,
+  type Vector,
+  type VectorColumn,
+  vectorAt,
+} from '../../common/vectors.js';
 import type {
   CollectionShape,
   DeleteResult,
   OnCommitted,
   UpdateResult,
   VectorSelection,
-  VectorsToSet,
   WriteResult,
 } from '../../database/api.js';
 import { JsonScanner } from '../../formats/json/json-scanner.js';
@@ -196,11 +203,15 @@ async function replaceVector(
   const { shape } = collection;
   const context = { embedder: services.embedder, collection, signal: request.signal };
   const batch = toBatch(await embedRows(rows, context, () => EMBED_FIELD));
-  const violation = checkUnnamed(batch.values, shape);
+  const unnamed = batch.vectors.find(({ name }) => name === UNNAMED);
+  const violation = checkUnnamed(unnamed?.values ?? new Float32Array(0), shape);
   if (violation !== null) throw validationError([{ location: field('values'), ...violation }]);
-  for (const { name, values } of batch.named ?? []) checkNamed(name, values, shape);
-  for (const { name } of batch.sparse ?? []) checkSparse(name, shape);
-  for (const { name, ...vectors } of batch.multi ?? []) checkNamed(name, vectors, shape);
+  for (const { name, ...column } of batch.vectors) {
+    if (name === UNNAMED) continue;
+    const vector = vectorAt<VectorColumn>(column, 0)!;
+    if (vector instanceof Float32Array || 'dimension' in vector) checkNamed(name, vector, shape);
+    else checkSparse(name, shape);
+  }
   const onCommitted = committed(request);
   const result = await collection.write(batch, { mode: 'upsert', onCommitted });
   return jsonReply(
@@ -244,9 +255,11 @@ function patchVector(services: RouteServices): Route {
       });
       const change = {
         metadata: metadata && memberText(request.body, 'metadata'),
-        values,
-        vectors: body.vectors && readNamed(body.vectors, limits, shape),
-        sparseVectors: body.sparse_vectors && readSparseOf(body.sparse_vectors, limits, shape),
+        vectors: new Map<string, Vector | null>([
+          ...(values === undefined ? [] : ([[UNNAMED, values]] as const)),
+          ...Object.entries(readNamed(body.vectors ?? {}, limits, shape)),
+          ...Object.entries(readSparseOf(body.sparse_vectors ?? {}, limits, shape)),
+        ]),
         ifVersion,
         ifSequence: body.if_sequence,
         expiresAtMs: body.expires_at === undefined ? undefined : expiryOf(body.expires_at),
@@ -288,7 +301,7 @@ function readNamed(
   vectors: Readonly<Record<string, unknown>>,
   limits: Limits,
   shape: CollectionShape,
-): VectorsToSet {
+): Readonly<Record<string, Float32Array | MultiVector | null>> {
   const named: Record<string, Float32Array | MultiVector | null> = {};
   for (const [name, source] of Object.entries(vectors)) {
     const multiShape = memberOf(shape.multiVectors, name);

@@ -5,11 +5,12 @@ import type { Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
 import { DECLARED_TYPES, type DeclaredTypes } from '../../common/types.js';
-import { findSparseViolation, findVectorsViolation } from '../../database/vector-changes.js';
+import { findVectorsViolations } from '../../database/vector-changes.js';
 import { EMBEDDING_NAME } from '../../platform/config.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { type BasicSchemas, count, deleted, page } from './basics.js';
 import { textSchemas } from './text.js';
+import { toFieldShapes } from './vector-fields.js';
 
 /** More nodes than a cluster has. */
 const REPLICATION_FACTOR_MAX = 1_000;
@@ -120,9 +121,8 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
   const vectors = z
     .record(basics.vectorName, namedVector)
     .superRefine((value, context) => {
-      const violation = findVectorsViolation(value, limits);
-      if (violation === null) return;
-      context.addIssue({ code: 'custom', message: violation.detail, params: { ...violation } });
+      for (const { violation } of findVectorsViolations(toFieldShapes({ vectors: value }), limits))
+        context.addIssue({ code: 'custom', message: violation.detail, params: { ...violation } });
     })
     .meta({
       description: `Named vectors, beside or in place of the unnamed one: each record may have or lack each of them. At most ${limits.namedVectorsMax}, with at most ${limits.recordValuesMax} dimensions in all. Others can be added later.`,
@@ -134,9 +134,9 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
   const sparseVectors = z
     .record(basics.vectorName, sparseSettings)
     .superRefine((value, context) => {
-      const violation = findSparseViolation(value, limits);
-      if (violation === null) return;
-      context.addIssue({ code: 'custom', message: violation.detail, params: { ...violation } });
+      const shapes = toFieldShapes({ sparse_vectors: value });
+      for (const { violation } of findVectorsViolations(shapes, limits))
+        context.addIssue({ code: 'custom', message: violation.detail, params: { ...violation } });
     })
     .meta({
       description: `Sparse vectors, compared by the dot product: each record may have or lack each of them. Their settings are empty objects. At most ${limits.sparseVectorsMax}, with other names than those in \`vectors\`. Others can be added later.`,

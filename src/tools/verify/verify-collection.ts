@@ -1,7 +1,6 @@
 // Verifies one collection on disk: its segment files one after another, their deletions, and the log from
 // the checkpoint on. Continues after every finding.
 
-import { hasBit } from '../../common/bitmap.js';
 import type {
   CollectionDefinition,
   Manifest,
@@ -15,7 +14,7 @@ import { decodeSegment, verifySegmentTask } from '../../segment/segment-file.js'
 import type { StoreInspection } from '../../storage/store-inspection.js';
 import { DistinctIds } from './distinct-ids.js';
 import { collectionPlace, describeError, Findings } from './verify-report.js';
-import { checkIds, checkMulti, checkNamed, checkRows, checkSparse } from './verify-rows.js';
+import { checkIds, checkRows } from './verify-rows.js';
 
 export interface CollectionToVerify {
   readonly inspection: StoreInspection;
@@ -58,18 +57,10 @@ export async function verifyCollection(collection: CollectionToVerify): Promise<
     }
     const data = segment.toData();
     checkRows(
-      { count: rowCount, ids: data.ids, values: data.values, metadata: data.json },
+      { count: rowCount, ids: data.ids, metadata: data.json, vectors: data.vectors },
       definition,
       (what) => findings.error(where, what),
     );
-    checkNamed(
-      data.named.map((column) => ({ ...column, has: (row) => hasBit(column.presence, row) })),
-      rowCount,
-      definition,
-      (what) => findings.error(where, what),
-    );
-    checkMulti(data.multi, rowCount, definition, (what) => findings.error(where, what));
-    checkSparse(data.sparse, rowCount, definition, (what) => findings.error(where, what));
     for (let row = 0; row < rowCount; row++) {
       // Rows of the write after the checkpoint replace earlier ones only when the log is replayed.
       if (segment.insertedSequence(row) === partialSequence) partialRowCount++;
@@ -96,7 +87,7 @@ async function readSegment(
   entry: ManifestSegment,
 ): Promise<{ segment: Segment; deleted: Float64Array } | undefined> {
   const { inspection, definition, findings, onRead } = collection;
-  const { incarnation, dimension = 0 } = definition;
+  const { incarnation } = definition;
   const where = segmentPlace(collection, entry);
   const name = segmentBlobName(incarnation, entry.number);
   const byteLength = inspection.blobs.get(name);
@@ -114,7 +105,7 @@ async function readSegment(
     const bytes = await inspection.readBlob(name);
     onRead(byteLength);
     verifySegmentTask.run({ bytes, checksum: entry.checksum });
-    segment = decodeSegment(bytes, { key: name, number: entry.number, dimension });
+    segment = decodeSegment(bytes, { key: name, number: entry.number });
   } catch (error) {
     findings.error(where, describeError(error));
     return undefined;
@@ -262,22 +253,8 @@ function verifyRecord(
       checkIds(record.ids, record.count, report);
       return 0;
     }
-    const { count, ids, values, named = [], sparse = [] } = record.batch;
-    const dimension = values.length / count;
-    const { dimension: expected = 0 } = definition;
-    if (dimension !== expected) {
-      report(`vectors have ${dimension} dimensions, expected ${expected}`);
-      return count;
-    }
+    const { count, ids } = record.batch;
     checkRows(record.batch, definition, report);
-    checkNamed(
-      named.map((vectors) => ({ ...vectors, has: (row) => vectors.presence[row] === 1 })),
-      count,
-      definition,
-      report,
-    );
-    checkMulti(record.batch.multi ?? [], count, definition, report);
-    checkSparse(sparse, count, definition, report);
     const seen = new Set<string>();
     for (let row = 0; row < count; row++) {
       const id = Buffer.from(ids.bytes.subarray(ids.offsets[row]!, ids.offsets[row + 1]!));

@@ -2,108 +2,128 @@
 
 import { isUtf8 } from 'node:buffer';
 import { DEFAULT_LIMITS } from '../../common/limits.js';
-import type { NamedMulti, NamedSparse, Utf8Column, VectorShape } from '../../common/types.js';
-import { type CollectionShape, unnamedShape } from '../../database/api.js';
+import type { Metric, Utf8Column } from '../../common/types.js';
+import {
+  type ColumnSpec,
+  isSameSpec,
+  type Named,
+  type SparseVector,
+  UNNAMED,
+  type Vector,
+  type VectorColumn,
+  vectorAt,
+} from '../../common/vectors.js';
+import type { FieldShape } from '../../database/api.js';
+import type { CollectionDefinition } from '../../database/collection/manifest.js';
+import { namesOfColumns } from '../../database/vector-changes.js';
+import { VectorNames } from '../../segment/vector-names.js';
 
 export interface RowsToCheck {
   readonly count: number;
   readonly ids: Utf8Column;
-  /** Row-major [count, dimension]; empty without the unnamed vector. */
-  readonly values: Float32Array;
   /** JSON text. */
   readonly metadata: Utf8Column;
-}
-
-/** A named vector of rows, and those that have it. */
-export interface NamedToCheck {
-  readonly name: string;
-  readonly dimension: number;
-  /** Row-major [count, dimension]. */
-  readonly values: Float32Array;
-  readonly has: (row: number) => boolean;
-}
-
-/** Checks that the collection has these named vectors, and their values. */
-export function checkNamed(
-  named: readonly NamedToCheck[],
-  count: number,
-  { vectors = {} }: CollectionShape,
-  report: (what: string) => void,
-): void {
-  for (const { name, dimension, values, has } of named) {
-    const shape = Object.hasOwn(vectors, name) ? vectors[name]! : undefined;
-    if (shape?.dimension !== dimension) {
-      const expected = shape === undefined ? 'no vector of that name' : shape.dimension;
-      report(`vectors "${name}" have ${dimension} dimensions, expected ${expected}`);
-      continue;
-    }
-    checkValues(values, count, { ...shape, has }, (what) => report(`vectors "${name}", ${what}`));
-  }
-}
-
-/** The same for multi-vectors. */
-export function checkMulti(
-  multi: readonly NamedMulti[],
-  count: number,
-  { multiVectors = {} }: CollectionShape,
-  report: (what: string) => void,
-): void {
-  for (const { name, dimension, starts, values } of multi) {
-    const shape = Object.hasOwn(multiVectors, name) ? multiVectors[name]! : undefined;
-    if (shape?.dimension !== dimension) {
-      const expected = shape === undefined ? 'no multi-vector of that name' : shape.dimension;
-      report(`multi-vectors "${name}" have ${dimension} dimensions, expected ${expected}`);
-      continue;
-    }
-    for (let row = 0; row < count; row++) {
-      const ofRow = values.subarray(starts[row]! * dimension, starts[row + 1]! * dimension);
-      checkValues(ofRow, ofRow.length / dimension, shape, (what) =>
-        report(`multi-vector "${name}" of row ${row}, vector at ${what}`),
-      );
-    }
-  }
-}
-
-/** Checks that the collection has these sparse vectors, and their elements. */
-export function checkSparse(
-  sparse: readonly NamedSparse[],
-  count: number,
-  { sparseVectors = {} }: CollectionShape,
-  report: (what: string) => void,
-): void {
-  for (const { name, starts, indices, values } of sparse) {
-    const where = `sparse vectors "${name}"`;
-    if (!Object.hasOwn(sparseVectors, name)) {
-      report(`${where}: expected no vector of that name`);
-      continue;
-    }
-    for (let row = 0; row < count; row++) {
-      for (let i = starts[row]!; i < starts[row + 1]!; i++) {
-        const element = `${where}, row ${row}, element ${i - starts[row]!}`;
-        if (i > starts[row]! && indices[i]! <= indices[i - 1]!) {
-          report(`${element}: the index is ${indices[i]}, expected more than ${indices[i - 1]}`);
-        }
-        if (values[i] === 0 || !Number.isFinite(values[i])) {
-          report(`${element}: the value is ${values[i]}`);
-        }
-      }
-    }
-  }
+  /** Named by their columns. */
+  readonly vectors: readonly Named[];
 }
 
 export function checkRows(
-  { count, ids, values, metadata }: RowsToCheck,
-  shape: CollectionShape,
+  { count, ids, metadata, vectors }: RowsToCheck,
+  definition: CollectionDefinition,
   report: (what: string) => void,
 ): void {
   checkIds(ids, count, report);
-  const unnamed = unnamedShape(shape);
-  if (unnamed !== null) checkValues(values, count, unnamed, report);
+  checkVectors(vectors, count, definition, report);
   const texts = textsOf(metadata, count);
   for (let row = 0; row < count; row++) {
     const text = texts(row);
     if (text === undefined || !isJsonObject(text)) {
       report(`row ${row}: metadata is not a JSON object`);
+    }
+  }
+}
+
+/** Checks that the collection has the vectors, or had them before they were dropped, and their values. */
+function checkVectors(
+  vectors: readonly Named[],
+  count: number,
+  definition: CollectionDefinition,
+  report: (what: string) => void,
+): void {
+  const names = new VectorNames();
+  names.redefine(namesOfColumns(definition));
+  const fields = new Map(
+    Object.entries(definition.vectors).map(([name, field]) => [
+      names.columnOf(name),
+      { name, field },
+    ]),
+  );
+  if (fields.has(UNNAMED) && !vectors.some(({ name }) => name === UNNAMED)) {
+    report('no row has the unnamed vector, expected one in each');
+  }
+  for (const column of vectors) {
+    if (names.isDropped(column.name)) continue;
+    const known = fields.get(column.name);
+    const name = known?.name ?? column.name;
+    const what = name === UNNAMED ? 'values' : `vectors "${name}"`;
+    if (known === undefined || !isSameSpec(known.field, column)) {
+      const expected = known === undefined ? 'no vector of that name' : describeSpec(known.field);
+      report(`${what} are ${describeSpec(column)}, expected ${expected}`);
+      continue;
+    }
+    for (let row = 0; row < count; row++) {
+      const vector = vectorAt<VectorColumn>(column, row);
+      if (vector === undefined) {
+        if (name === UNNAMED) report(`${what} of row ${row}: expected a vector, found none`);
+        continue;
+      }
+      checkVector(vector, known.field, (found) => report(`${what} of row ${row}, ${found}`));
+    }
+  }
+}
+
+function describeSpec(spec: ColumnSpec): string {
+  return spec.kind === 'sparse' ? 'sparse' : `${spec.kind} of ${spec.dimension} dimensions`;
+}
+
+function checkVector(
+  vector: Vector,
+  { metric }: FieldShape,
+  report: (found: string) => void,
+): void {
+  if (vector instanceof Float32Array) {
+    checkValues(vector, metric, report);
+  } else if ('indices' in vector) {
+    checkElements(vector, report);
+  } else {
+    const { values, dimension } = vector;
+    for (let i = 0; i < values.length; i += dimension) {
+      checkValues(values.subarray(i, i + dimension), metric, (found) =>
+        report(`vector ${i / dimension}, ${found}`),
+      );
+    }
+  }
+}
+
+function checkValues(
+  values: Float32Array,
+  metric: Metric | undefined,
+  report: (found: string) => void,
+): void {
+  const wrong = values.findIndex((value) => !Number.isFinite(value));
+  if (wrong >= 0) report(`value ${wrong} is ${values[wrong]}`);
+  if (metric === 'cosine' && values.every((value) => value === 0)) {
+    report('all values are zero, which the cosine metric does not allow');
+  }
+}
+
+function checkElements({ indices, values }: SparseVector, report: (found: string) => void): void {
+  for (let i = 0; i < indices.length; i++) {
+    if (i > 0 && indices[i]! <= indices[i - 1]!) {
+      report(`element ${i}: the index is ${indices[i]}, expected more than ${indices[i - 1]}`);
+    }
+    if (values[i] === 0 || !Number.isFinite(values[i])) {
+      report(`element ${i}: the value is ${values[i]}`);
     }
   }
 }
@@ -119,28 +139,6 @@ export function checkIds(ids: Utf8Column, count: number, report: (what: string) 
     } else if (texts(row) === undefined) {
       report(`row ${row}: id is not UTF-8`);
     }
-  }
-}
-
-function checkValues(
-  values: Float32Array,
-  count: number,
-  { dimension, metric, has = () => true }: VectorShape & { has?: (row: number) => boolean },
-  report: (what: string) => void,
-): void {
-  for (let row = 0; row < count; row++) {
-    if (!has(row)) continue;
-    let isZero = true;
-    for (let i = row * dimension; i < (row + 1) * dimension; i++) {
-      const value = values[i]!;
-      if (value !== 0) isZero = false;
-      if (!Number.isFinite(value)) {
-        report(`row ${row}: value ${i - row * dimension} is ${value}`);
-        break;
-      }
-    }
-    if (isZero && metric === 'cosine')
-      report(`row ${row}: all values are zero, which the cosine metric does not allow`);
   }
 }
 

@@ -3,6 +3,7 @@
 // finding. Start here; verify-collection.ts has the data of one collection.
 
 import { METRICS } from '../../common/types.js';
+import { isSpec, UNNAMED } from '../../common/vectors.js';
 import { decodeEntry } from '../../database/api-key-entry.js';
 import { decodeAuditEvent } from '../../database/audit-log.js';
 import {
@@ -71,15 +72,18 @@ function readDefinitions(inspection: StoreInspection, findings: Findings): Colle
 }
 
 function problemsOf(definition: CollectionDefinition, id: string): string[] {
-  const { dimension, metric, incarnation, createdAtMs, updatedAtMs, labels } = definition;
+  const { vectors, text, incarnation, createdAtMs, updatedAtMs, labels } = definition;
   const problems: string[] = [];
   if (definition.id !== id) problems.push(`has the id ${JSON.stringify(definition.id)}`);
-  const { vectors, multiVectors, sparseVectors, text } = definition;
-  const hasOthers = [vectors, multiVectors, sparseVectors, text].some((had) => had !== undefined);
-  const isWithoutUnnamed = hasOthers && dimension === undefined && metric === undefined;
-  if (!isWithoutUnnamed && !isDimension(dimension)) problems.push(`dimension is ${dimension}`);
-  if (!isWithoutUnnamed && !METRICS.some((name) => name === metric)) {
-    problems.push(`metric is ${JSON.stringify(metric)}`);
+  if (Object.keys(vectors ?? {}).length === 0 && text === undefined) {
+    problems.push('it has no vectors and no text');
+  }
+  for (const [name, shape] of Object.entries(vectors ?? {})) {
+    const where = name === UNNAMED ? 'the unnamed vector' : `vector "${name}"`;
+    if (!isSpec(shape)) problems.push(`${where} is ${JSON.stringify(shape)}`);
+    else if (shape.kind !== 'sparse' && !METRICS.some((metric) => metric === shape.metric)) {
+      problems.push(`metric of ${where} is ${JSON.stringify(shape.metric)}`);
+    }
   }
   if (typeof incarnation !== 'string' || !/^[\w-]+$/.test(incarnation)) {
     problems.push('incarnation is missing or invalid');
@@ -89,10 +93,6 @@ function problemsOf(definition: CollectionDefinition, id: string): string[] {
   }
   if (typeof labels !== 'object' || labels === null) problems.push('labels are missing');
   return problems;
-}
-
-function isDimension(value: unknown): boolean {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0;
 }
 
 /** Undefined when it is damaged; the files are then not verified. */

@@ -133,8 +133,7 @@ async function fill(
 ): Promise<void> {
   await database.createCollection({
     id: 'c',
-    dimension: 1,
-    metric: 'dot',
+    vectors: { '': { kind: 'dense', dimension: 1, metric: 'dot' } },
     description: null,
     labels: {},
   });

@@ -71,8 +71,7 @@ function expectedPaths(documents: readonly JsonObject[]): FoundPath[] {
 async function fill(database: Database, texts: readonly string[]): Promise<CollectionHandle> {
   await database.createCollection({
     id: 'c',
-    dimension: 1,
-    metric: 'dot',
+    vectors: { '': { kind: 'dense', dimension: 1, metric: 'dot' } },
     description: null,
     labels: {},
   });

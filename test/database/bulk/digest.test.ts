@@ -6,7 +6,11 @@ import type { Database } from '../../../src/database/database.js';
 import { createMemoryState, createMemoryStore } from '../../../src/storage/memory-store.js';
 import { batchOf, openDatabase, type TestVector } from '../harness.js';
 
-const shape = { dimension: 2, metric: 'dot', description: null, labels: {} } as const;
+const shape = {
+  vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
+  description: null,
+  labels: {},
+} as const;
 
 const row = (id: string, y = 1, metadata = '{"a":1}'): TestVector => ({
   id,

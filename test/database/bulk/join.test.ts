@@ -13,6 +13,7 @@ import { createInlinePool } from '../../../src/platform/pool.js';
 import { laneSum, trueScore } from '../../../src/tools/selftest/truth.js';
 import { placeOf } from '../../support/issues.js';
 import { eventually } from '../../support/waiting.js';
+import { dense } from '../../vector-columns.js';
 import { batchOf, createRandom, openDatabase, type TestVector, testSeed } from '../harness.js';
 
 const DIMENSION = 5;
@@ -273,8 +274,9 @@ async function create(
   metric: Metric,
   dimension: number,
 ): Promise<void> {
-  const rest = { description: null, labels: {} };
-  await database.createCollection({ id, dimension, metric, ...rest }, { ifNotExists: true });
+  const vectors = { '': { ...dense(dimension), metric } };
+  const input = { id, vectors, description: null, labels: {} };
+  await database.createCollection(input, { ifNotExists: true });
 }
 
 /** Writes rows of small integers, so that scores tie, and deletes every fifth. Returns the others. */

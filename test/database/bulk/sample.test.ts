@@ -16,7 +16,11 @@ const ROWS: readonly TestVector[] = Array.from({ length: 300 }, (_, i) => ({
 
 async function openWith(rows: readonly TestVector[]): Promise<Database> {
   const database = await openDatabase({});
-  const shape = { dimension: 2, metric: 'dot', description: null, labels: {} } as const;
+  const shape = {
+    vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
+    description: null,
+    labels: {},
+  } as const;
   await database.createCollection({ id: 'c', ...shape });
   await database.collection('c').write(batchOf(rows), { mode: 'upsert' });
   return database;

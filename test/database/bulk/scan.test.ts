@@ -4,8 +4,10 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { hasBit } from '../../../src/common/bitmap.js';
 import type { Utf8Column } from '../../../src/common/types.js';
+import { valuesOfRows } from '../../../src/common/vectors.js';
 import type { RowChunk, Scan, ScanRequest, TypedChunk } from '../../../src/database/bulk/scan.js';
 import type { Database } from '../../../src/database/database.js';
+import { dense } from '../../vector-columns.js';
 import {
   batchOf,
   createRandom,
@@ -44,9 +46,9 @@ describe('a scan', () => {
     await fill(database, 0, 3, createRandom(5));
     const only = (request: ScanRequest) => scanned(database, request);
     const { chunks } = await only({ includeValues: false, includeMetadata: true });
-    assert.ok(chunks.every(({ values, metadata }) => values === null && metadata !== null));
+    assert.ok(chunks.every(({ vectors, metadata }) => vectors.length === 0 && metadata !== null));
     const { chunks: others } = await only({ includeValues: true, includeMetadata: false });
-    assert.ok(others.every(({ values, metadata }) => values !== null && metadata === null));
+    assert.ok(others.every(({ vectors, metadata }) => vectors.length === 1 && metadata === null));
     await database.close();
   });
 
@@ -54,10 +56,14 @@ describe('a scan', () => {
     const database = await openDatabase({ limits: { segmentRowsMax: 1_024 } });
     await fill(database, 0, 900, createRandom(5));
     const whole = await scanned(database, { ...ALL, chunkBytesMax: 4_096 });
-    assert.ok(whole.chunks.every(({ values }) => values!.buffer instanceof SharedArrayBuffer));
+    assert.ok(
+      whole.chunks.every(({ vectors }) => vectors[0]!.values.buffer instanceof SharedArrayBuffer),
+    );
     await database.collection('c').delete({ kind: 'ids', ids: ['v450'] }, { dryRun: false });
     const worn = await scanned(database, { ...ALL, chunkBytesMax: 4_096 });
-    const copied = worn.chunks.filter(({ values }) => values!.buffer instanceof ArrayBuffer);
+    const copied = worn.chunks.filter(
+      ({ vectors }) => vectors[0]!.values.buffer instanceof ArrayBuffer,
+    );
     assert.equal(copied.length, 1, 'only the chunk around the hole is a copy');
     await database.close();
   });
@@ -187,8 +193,8 @@ async function fill(
   count: number,
   random: () => number,
 ): Promise<void> {
-  const rest = { description: null, labels: {} };
-  const definition = { id: 'c', dimension: 3, metric: 'dot', ...rest } as const;
+  const vectors = { '': { ...dense(3), metric: 'dot' } } as const;
+  const definition = { id: 'c', vectors, description: null, labels: {} };
   await database.createCollection(definition, { ifNotExists: true });
   for (let at = from; at < from + count; at += 50) {
     const rows = Array.from({ length: Math.min(50, from + count - at) }, (_, i) => ({
@@ -208,10 +214,10 @@ async function scanned(database: Database, request: ScanRequest) {
   return { chunks, rows };
 }
 
-function rowsOf({ count, ids, values, metadata }: RowChunk): TestVector[] {
+function rowsOf({ count, ids, vectors, metadata }: RowChunk): TestVector[] {
   return Array.from({ length: count }, (_, row) => ({
     id: textAt(ids, row),
-    values: [...(values?.subarray(row * 3, row * 3 + 3) ?? [])],
+    values: vectors.flatMap((column) => [...valuesOfRows(column, row, row + 1)]),
     metadata: textAt(metadata, row),
   }));
 }

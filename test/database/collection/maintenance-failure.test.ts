@@ -29,8 +29,7 @@ it('a checkpoint on a full disk leaves no file, and is made once there is space'
   const database = await openDatabase({ store, clock });
   await database.createCollection({
     id: 'c',
-    dimension: 2,
-    metric: 'dot',
+    vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
     description: null,
     labels: {},
   });

@@ -9,6 +9,7 @@ import {
   type MemoryState,
 } from '../../../src/storage/memory-store.js';
 import { eventually, withResolvers } from '../../support/waiting.js';
+import { columnOf, dense } from '../../vector-columns.js';
 import {
   batchOf,
   createTestClock,
@@ -18,7 +19,13 @@ import {
 } from '../harness.js';
 
 const WRITE = { mode: 'upsert' } as const;
-const SPACE = { dimension: 4, metric: 'dot', description: null, labels: {} } as const;
+const shapeOf = (dimension: number) => ({ ...dense(dimension), metric: 'dot' }) as const;
+
+const SPACE = {
+  vectors: { '': { kind: 'dense', dimension: 4, metric: 'dot' } },
+  description: null,
+  labels: {},
+} as const;
 
 const vector = (i: number, version = 0): TestVector => ({
   id: `v${i}`,
@@ -222,32 +229,32 @@ describe('maintenance', () => {
     );
     assert.equal(logLength(state), 0);
     assert.equal(state.blobs.size, 0);
-    await database.createCollection({ id: 'c', ...SPACE, dimension: 7 });
+    await database.createCollection({ ...SPACE, id: 'c', vectors: { '': shapeOf(7) } });
     assert.equal(database.collection('c').record().vectorCount, 0);
     await database.close();
   });
 });
 
 describe('vectors that were dropped', () => {
-  const titled = (rows: readonly TestVector[], dimension: number) => ({
-    ...batchOf(rows),
-    named: [
-      {
-        name: 'title',
-        dimension,
-        values: new Float32Array(rows.length * dimension).fill(1),
-        presence: new Uint8Array(rows.length).fill(1),
-      },
-    ],
-  });
+  const titled = (rows: readonly TestVector[], dimension: number) =>
+    batchOf(rows, [
+      columnOf(
+        'title',
+        dense(dimension),
+        rows.map(() => new Array<number>(dimension).fill(1)),
+      ),
+    ]);
   const fileBytesOf = (state: MemoryState) =>
     manifestOf(state).segments.reduce((sum, { byteLength }) => sum + byteLength, 0);
-  const shapeOf = (dimension: number) => ({ dimension, metric: 'dot', isMulti: false }) as const;
 
   it('leave memory at once and files by compaction, without a write', async () => {
     const state = createMemoryState();
     const database = await openDatabase({ state });
-    await database.createCollection({ id: 'c', ...SPACE, vectors: { title: shapeOf(64) } });
+    await database.createCollection({
+      ...SPACE,
+      id: 'c',
+      vectors: { ...SPACE.vectors, title: shapeOf(64) },
+    });
     const collection = database.collection('c');
     for (let i = 0; i < 3; i++) {
       await collection.write(titled(range(i * 64, (i + 1) * 64), 64), WRITE);
@@ -272,7 +279,11 @@ describe('vectors that were dropped', () => {
   it('do not come back from the log or from files when their name is used again', async () => {
     const state = createMemoryState();
     const first = await openDatabase({ state });
-    await first.createCollection({ id: 'c', ...SPACE, vectors: { title: shapeOf(2) } });
+    await first.createCollection({
+      ...SPACE,
+      id: 'c',
+      vectors: { ...SPACE.vectors, title: shapeOf(2) },
+    });
     await first.collection('c').write(titled(range(0, 100), 2), WRITE);
     await first.collection('c').update({ vectors: { title: null } });
     await first.collection('c').update({ vectors: { title: shapeOf(3) } });
@@ -323,7 +334,11 @@ describe('vectors that were dropped', () => {
 
   it('end what is reading them, and nothing else', async () => {
     const database = await openDatabase({});
-    await database.createCollection({ id: 'c', ...SPACE, vectors: { title: shapeOf(2) } });
+    await database.createCollection({
+      ...SPACE,
+      id: 'c',
+      vectors: { ...SPACE.vectors, title: shapeOf(2) },
+    });
     await database.collection('c').write(titled(range(0, 100), 2), WRITE);
     const scan = (includeValues: boolean) =>
       database.collection('c').scan({ includeValues, includeMetadata: false });

@@ -31,8 +31,7 @@ async function openFilled(options: Parameters<typeof openDatabase>[0] = {}): Pro
 function createCollection(database: Database) {
   return database.createCollection({
     id: 'c',
-    dimension: 2,
-    metric: 'dot',
+    vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
     description: null,
     labels: {},
   });

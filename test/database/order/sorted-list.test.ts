@@ -128,7 +128,11 @@ async function openFilled(
   options: Parameters<typeof openDatabase>[0] = {},
 ): Promise<Database> {
   const database = await openDatabase(options);
-  const shape = { dimension: 2, metric: 'dot', description: null, labels: {} } as const;
+  const shape = {
+    vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
+    description: null,
+    labels: {},
+  } as const;
   await database.createCollection({ id: 'c', ...shape });
   await database.collection('c').write(batchOf(rows), { mode: 'upsert' });
   return database;

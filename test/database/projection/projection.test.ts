@@ -6,6 +6,7 @@ import { describe, it } from 'node:test';
 import { METRICS, type Metric } from '../../../src/common/types.js';
 import type { Database } from '../../../src/database/database.js';
 import type { ProjectionRequest } from '../../../src/database/projection/projection.js';
+import { dense } from '../../vector-columns.js';
 import { batchOf, createRandom, openDatabase, testSeed } from '../harness.js';
 
 interface Found {
@@ -22,8 +23,9 @@ async function open(
 ): Promise<Database> {
   const database = await openDatabase({ limits: { segmentRowsMax, projectionDimensionMax: 64 } });
   const dimension = vectors[0]?.length ?? 2;
-  const shape = { dimension, metric, description: null, labels: {} };
-  await database.createCollection({ id: 'c', ...shape });
+  const vectorShapes = { '': { ...dense(dimension), metric } };
+  const rest = { description: null, labels: {} };
+  await database.createCollection({ id: 'c', vectors: vectorShapes, ...rest });
   const rows = vectors.map((values, i) => ({ id: `v${i}`, values, metadata: `{"n":${i}}` }));
   if (rows.length > 0) await database.collection('c').write(batchOf(rows), { mode: 'upsert' });
   return database;
@@ -257,16 +259,14 @@ describe('a projection', () => {
     const database = await openDatabase({});
     await database.createCollection({
       id: 'c',
-      vectors: { title: { dimension: 2, metric: 'dot' } },
+      vectors: { title: { ...dense(2), metric: 'dot' } },
       description: null,
       labels: {},
     });
     const batch = batchOf([1, 2, 3, 4].map((n) => ({ id: `v${n}`, values: [], metadata: '{}' })));
-    await database
-      .collection('c')
-      .write({ ...batch, values: new Float32Array(0) }, { mode: 'upsert' });
+    await database.collection('c').write(batch, { mode: 'upsert' });
     for (const n of [2, 4]) {
-      const vectors = { title: Float32Array.of(n, 0) };
+      const vectors = new Map([['title', Float32Array.of(n, 0)]]);
       await database.collection('c').patch(`v${n}`, { vectors });
     }
     const { ids, coordinates } = await project(database, { using: 'title' });

@@ -37,8 +37,7 @@ async function fill(random: Random, metric: Metric, limits: object) {
   const database = await openDatabase({ limits });
   await database.createCollection({
     id: 'c',
-    dimension: DIMENSION,
-    metric,
+    vectors: { '': { kind: 'dense', dimension: DIMENSION, metric } },
     description: null,
     labels: {},
   });

@@ -283,7 +283,12 @@ describe('a database', () => {
   });
 });
 
-const SPACE = { id: 'c', dimension: 1, metric: 'dot', description: null, labels: {} } as const;
+const SPACE = {
+  id: 'c',
+  vectors: { '': { kind: 'dense', dimension: 1, metric: 'dot' } },
+  description: null,
+  labels: {},
+} as const;
 
 const vectors = (from: number, to: number) =>
   Array.from({ length: to - from }, (_, i) => ({
@@ -380,7 +385,7 @@ function createSegment(
 ): Segment {
   const key = options.key ?? 'segment';
   const bounds = { rowsMax: 10_000, columnsMax: 16 };
-  const segment = Segment.createActive({ key, number: 1, dimension: 1, ...bounds });
+  const segment = Segment.createActive({ key, number: 1, ...bounds });
   if (rowCount > 0) segment.append(batchOf(vectors(0, rowCount)), 0, rowCount, 1);
   if (options.isSealed === true) segment.seal();
   return segment;

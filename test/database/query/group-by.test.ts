@@ -51,8 +51,7 @@ function randomVectors(random: Random, count: number) {
 async function fill(database: Database, random: Random): Promise<CollectionHandle> {
   await database.createCollection({
     id: 'c',
-    dimension: DIMENSION,
-    metric: 'dot',
+    vectors: { '': { kind: 'dense', dimension: DIMENSION, metric: 'dot' } },
     description: null,
     labels: {},
   });
@@ -192,8 +191,7 @@ describe('a grouped query', () => {
     });
     await database.createCollection({
       id: 'c',
-      dimension: 1,
-      metric: 'dot',
+      vectors: { '': { kind: 'dense', dimension: 1, metric: 'dot' } },
       description: null,
       labels: {},
     });

@@ -34,8 +34,7 @@ async function createFilled(options: Parameters<typeof openDatabase>[0] = {}): P
   const database = await openDatabase(options);
   await database.createCollection({
     id: 'c',
-    dimension: DIMENSION,
-    metric: 'cosine',
+    vectors: { '': { kind: 'dense', dimension: DIMENSION, metric: 'cosine' } },
     description: null,
     labels: {},
   });
@@ -327,8 +326,7 @@ describe('a cursor', () => {
     const state = createMemoryState();
     const input = {
       id: 'c',
-      dimension: DIMENSION,
-      metric: 'dot',
+      vectors: { '': { kind: 'dense', dimension: DIMENSION, metric: 'dot' } },
       description: null,
       labels: {},
     } as const;
@@ -358,8 +356,7 @@ describe('a cursor', () => {
     await assert.rejects(other.collection('c').query({ cursor }), { code: 'cursor_invalid' });
     await other.close();
     const input = {
-      dimension: DIMENSION,
-      metric: 'cosine',
+      vectors: { '': { kind: 'dense', dimension: DIMENSION, metric: 'cosine' } },
       description: null,
       labels: {},
     } as const;

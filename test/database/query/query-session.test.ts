@@ -42,7 +42,11 @@ async function createFilled(
   options: Parameters<typeof openDatabase>[0] = {},
 ): Promise<Database> {
   const database = await openDatabase(options);
-  const input = { dimension: DIMENSION, metric: 'cosine', description: null, labels: {} } as const;
+  const input = {
+    vectors: { '': { kind: 'dense', dimension: DIMENSION, metric: 'cosine' } },
+    description: null,
+    labels: {},
+  } as const;
   await database.createCollection({ id: 'c', ...input });
   await database.collection('c').write(batchOf(vectorsOf(random, COUNT)), { mode: 'upsert' });
   return database;
@@ -300,7 +304,11 @@ describe('queries of one session', () => {
     const [group] = session.prepare([{ vector }]);
     await database.collection('c').drop();
     await assert.rejects(group!.answer(), { code: 'collection_not_found' });
-    const input = { dimension: DIMENSION, metric: 'dot', description: null, labels: {} } as const;
+    const input = {
+      vectors: { '': { kind: 'dense', dimension: DIMENSION, metric: 'dot' } },
+      description: null,
+      labels: {},
+    } as const;
     await database.createCollection({ id: 'c', ...input });
     await assert.rejects(group!.answer(), { code: 'collection_not_found' });
     assert.throws(() => session.prepare([{ id: 'v1' }]), { code: 'collection_not_found' });

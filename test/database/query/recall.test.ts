@@ -16,7 +16,11 @@ function scoreOf(metric: 'dot' | 'euclidean', a: readonly number[], b: readonly 
 
 async function createFilled(vectors: readonly TestVector[]) {
   const database = await openDatabase({});
-  const input = { dimension: DIMENSION, metric: 'dot', description: null, labels: {} } as const;
+  const input = {
+    vectors: { '': { kind: 'dense', dimension: DIMENSION, metric: 'dot' } },
+    description: null,
+    labels: {},
+  } as const;
   await database.createCollection({ id: 'c', ...input });
   await database.collection('c').write(batchOf(vectors), { mode: 'upsert' });
   return database;

@@ -81,7 +81,11 @@ function ranked(scores: ReadonlyMap<string, number>): { id: string; score: numbe
 }
 
 async function create(database: Database, text: TextSettings = SETTINGS) {
-  const shape = { dimension: 2, metric: 'dot', description: null, labels: {} } as const;
+  const shape = {
+    vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
+    description: null,
+    labels: {},
+  } as const;
   await database.createCollection({ id: 'c', ...shape, text });
   return database.collection('c');
 }
@@ -277,7 +281,11 @@ describe('a text query', () => {
   it('is rejected with what was wrong', async () => {
     const database = await openDatabase({ limits: { textTermsMax: 2 } });
     const collection = await create(database);
-    const shape = { dimension: 2, metric: 'dot', description: null, labels: {} } as const;
+    const shape = {
+      vectors: { '': { kind: 'dense', dimension: 2, metric: 'dot' } },
+      description: null,
+      labels: {},
+    } as const;
     await database.createCollection({ id: 'plain', ...shape });
     const text = { query: 'a', match: 'any' } as const;
     const rejects = async (handle: CollectionHandle, request: QueryRequest) => {

@@ -4,8 +4,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createBitmap, hasBit, setBit } from '../../../src/common/bitmap.js';
-import type { MultiColumn, VectorBlock } from '../../../src/common/types.js';
+import type { VectorBlock } from '../../../src/common/types.js';
 import { utf8ColumnOf } from '../../../src/common/utf8-column.js';
+import type { MultiColumn } from '../../../src/common/vectors.js';
 import {
   canonicalScore,
   createCanonicalQuery,
@@ -60,7 +61,7 @@ function randomBlock(random: Random, kind: RowKind, key: string, dimension: numb
   const isFiltered = random() < 0.5;
   return {
     view: { block, rowCount, rows: isFiltered ? rows : null },
-    column: { dimension, starts, values },
+    column: { kind: 'multi', dimension, starts, values },
   };
 }
 
@@ -158,10 +159,14 @@ describe('a search by MaxSim', () => {
     const ids = utf8ColumnOf(Array.from({ length: rowCount }, (_, row) => `v${row}`));
     const empty = { dimension: 0, values: new Float32Array(0), codes: null };
     const view = { block: { key: 'b', rowCount, ids, ...empty }, rowCount, rows: null };
-    const found = await search([{ view, column: { dimension, starts, values } }], near, {
-      metric: 'cosine',
-      k: 1,
-    });
+    const found = await search(
+      [{ view, column: { kind: 'multi', dimension, starts, values } }],
+      near,
+      {
+        metric: 'cosine',
+        k: 1,
+      },
+    );
     assert.deepEqual([...found.rows], [0]);
     assert.equal(found.scannedCount, rowCount);
     assert.ok(found.rescoredCount < rowCount / 2, `${found.rescoredCount} of ${rowCount}`);

@@ -36,8 +36,7 @@ export async function createStreamService(
   const database = await openDatabase({ ...options.database, limits });
   await database.createCollection({
     id: 'c',
-    dimension: 3,
-    metric,
+    vectors: { '': { kind: 'dense', dimension: 3, metric } },
     description: null,
     labels: {},
   });

@@ -204,7 +204,8 @@ function post(port: string, path: string, body: string): Socket {
 async function fill(database: Database, id: string, count: number, text = ''): Promise<void> {
   const random = createRandom(count);
   const rest = { description: null, labels: {} };
-  await database.createCollection({ id, dimension: 4, metric: 'dot', ...rest });
+  const vectors = { '': { kind: 'dense', dimension: 4, metric: 'dot' } } as const;
+  await database.createCollection({ id, vectors, ...rest });
   const rows = Array.from({ length: count }, (_, n) => ({
     id: `v${n}`,
     values: Array.from({ length: 4 }, () => random() * 2 - 1),

@@ -14,7 +14,11 @@ describe('a projection over HTTP', () => {
   let service: Service;
   beforeEach(async () => {
     real = await openDatabase({ limits: { segmentRowsMax: 64 } });
-    const shape = { dimension: 6, metric: 'cosine', description: null, labels: {} } as const;
+    const shape = {
+      vectors: { '': { kind: 'dense', dimension: 6, metric: 'cosine' } },
+      description: null,
+      labels: {},
+    } as const;
     await real.createCollection({ id: 'a', ...shape });
     const random = createRandom(8);
     const rows = Array.from({ length: 150 }, (_, i) => ({

@@ -45,6 +45,11 @@ export class DamagedData {
     return this.store.commit([{ kind: 'put', key: keys.collection('c'), value }]);
   }
 
+  putUnnamed(change: object): Promise<void> {
+    const { vectors } = this.definition;
+    return this.putDefinition({ vectors: { ...vectors, '': { ...vectors[''], ...change } } });
+  }
+
   /** Changes rows of a segment as nothing that we write ever would, with a checksum that fits. */
   async rewriteSegment(index: number, change: (data: SegmentData) => void): Promise<void> {
     const entry = this.manifest.segments[index]!;
@@ -98,16 +103,16 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
       /^error: collection "c", catalogue: has the id "x"/,
     ],
     'an unknown metric': [
-      (data) => data.putDefinition({ metric: 'manhattan' }),
-      /^error: collection "c", catalogue: metric is "manhattan"/,
+      (data) => data.putUnnamed({ metric: 'manhattan' }),
+      /^error: collection "c", catalogue: metric of the unnamed vector is "manhattan"/,
     ],
     'an invalid dimension': [
-      (data) => data.putDefinition({ dimension: 0 }),
-      /^error: collection "c", catalogue: dimension is 0/,
+      (data) => data.putUnnamed({ dimension: 0 }),
+      /^error: collection "c", catalogue: the unnamed vector is \{"kind":"dense","dimension":0,/,
     ],
     'another dimension': [
-      (data) => data.putDefinition({ dimension: 4 }),
-      /1\.arrow: found the dimension 3, expected 4/,
+      (data) => data.putUnnamed({ dimension: 4 }),
+      /1\.arrow: values are dense of 3 dimensions, expected dense of 4 dimensions/,
     ],
     'two collections that share data': [
       (data) =>
@@ -176,17 +181,17 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
     ],
     'a value that is not a number': [
       (data) =>
-        data.rewriteSegment(1, ({ values }) => {
-          values[7] = Number.NaN;
+        data.rewriteSegment(1, ({ vectors: [unnamed] }) => {
+          unnamed!.values[7] = Number.NaN;
         }),
-      /\/2\.arrow: row 2: value 1 is NaN/,
+      /\/2\.arrow: values of row 2, value 1 is NaN/,
     ],
     'a zero vector under cosine': [
       (data) =>
-        data.rewriteSegment(1, ({ values }) => {
-          values.fill(0, 6, 9);
+        data.rewriteSegment(1, ({ vectors: [unnamed] }) => {
+          unnamed!.values.fill(0, 6, 9);
         }),
-      /\/2\.arrow: row 2: all values are zero, which the cosine metric does not allow/,
+      /\/2\.arrow: values of row 2, all values are zero, which the cosine metric does not allow/,
     ],
     'metadata that is not JSON': [
       (data) =>
@@ -265,7 +270,7 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
     ],
     'a record of another dimension': [
       (data) => data.appendWrite(batchOf([{ id: 'a', values: [1, 2], metadata: '{}' }])),
-      /log: record 100: vectors have 2 dimensions, expected 3/,
+      /log: record 100: values are dense of 2 dimensions, expected dense of 3 dimensions/,
     ],
     'a record with a repeated id': [
       (data) => {

@@ -9,6 +9,7 @@ import type { Manifest } from '../../../src/database/collection/manifest.js';
 import type { DiskStore } from '../../../src/storage/store.js';
 import { batchOf, createTestClock, openDatabase } from '../../database/harness.js';
 import { makeDirectory, openIn } from '../../storage/directories.js';
+import { dense } from '../../vector-columns.js';
 import { DamagedData } from './damages.js';
 
 const DIMENSION = 3;
@@ -36,9 +37,13 @@ export async function makeSoundData(): Promise<SoundData> {
   const sound = await makeDirectory();
   const store = (await openIn(sound)) as DiskStore;
   const database = await openDatabase({ store, clock: createTestClock() });
-  const input = { dimension: DIMENSION, description: null, labels: {} };
-  await database.createCollection({ id: 'c', metric: 'cosine', ...input });
-  await database.createCollection({ id: 'empty', metric: 'dot', ...input });
+  for (const [id, metric] of [
+    ['c', 'cosine'],
+    ['empty', 'dot'],
+  ] as const) {
+    const vectors = { '': { ...dense(DIMENSION), metric } };
+    await database.createCollection({ id, vectors, description: null, labels: {} });
+  }
   // Segments of 64 rows; the last write straddles two of them, and later ones are in the log only.
   for (let n = 1; n <= 6; n++)
     await database.collection('c').write(rowsOf(n * 30, 50, n), { mode: 'upsert' });

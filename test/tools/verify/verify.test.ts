@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, it } from 'node:test';
-import { sparseColumnOf } from '../../../src/common/sparse-column.js';
+import type { ColumnSpec } from '../../../src/common/vectors.js';
 import type { Manifest } from '../../../src/database/collection/manifest.js';
 import { segmentBlobName } from '../../../src/database/keys.js';
 import { verifyDirectory } from '../../../src/offline.js';
@@ -13,6 +13,7 @@ import type { DiskStore } from '../../../src/storage/store.js';
 import type { VerifyReport } from '../../../src/tools/verify/verify-report.js';
 import { batchOf, createRandom, openDatabase, testSeed } from '../../database/harness.js';
 import { makeDirectory, openIn } from '../../storage/directories.js';
+import { columnOf, columnsOf, dense, multi, sparse } from '../../vector-columns.js';
 import { DAMAGES, DamagedData, LEFTOVERS } from './damages.js';
 import { copyOf, makeSoundData } from './sound-data.js';
 
@@ -68,22 +69,23 @@ describe('verify', () => {
     const store = await openIn(directory);
     const database = await openDatabase({ store });
     const input = { description: null, labels: {} };
-    const vectors = { title: { dimension: 2, metric: 'cosine' } } as const;
-    const multiVectors = { tokens: { dimension: 1, metric: 'cosine' } } as const;
-    await database.createCollection({ id: 'named', vectors, multiVectors, ...input });
+    const vectors = {
+      title: { ...dense(2), metric: 'cosine' },
+      tokens: { ...multi(1), metric: 'cosine' },
+    } as const;
+    await database.createCollection({ id: 'named', vectors, ...input });
     // A sealed segment, and rows in the log.
     const ids = Array.from({ length: 100 }, (_, i) => ({
       id: `v${i}`,
       values: [],
       metadata: '{}',
     }));
-    const values = Float32Array.from({ length: 200 }, (_, i) => i + 1);
-    const named = [{ name: 'title', dimension: 2, values, presence: new Uint8Array(100).fill(1) }];
-    const starts = new Int32Array(101);
-    for (let i = 0; i < 100; i++) starts[i + 1] = starts[i]! + (i % 3);
-    const tokens = new Float32Array(starts[100]!).fill(1);
-    const multi = [{ name: 'tokens', dimension: 1, starts, values: tokens }];
-    await database.collection('named').write({ ...batchOf(ids), named, multi }, { mode: 'upsert' });
+    const rows = ids.map((_, i) => ({
+      title: [2 * i + 1, 2 * i + 2],
+      tokens: i % 3 === 0 ? undefined : new Array<number>(i % 3).fill(1),
+    }));
+    const batch = batchOf(ids, columnsOf(vectors, rows));
+    await database.collection('named').write(batch, { mode: 'upsert' });
     await database.close();
     await store.close();
     const { findings, counts } = await verifyDirectory(directory);
@@ -91,20 +93,64 @@ describe('verify', () => {
     assert.equal(counts.rows, 100);
   });
 
+  it('finds nothing in collections of which vectors were dropped, or that have text only', async () => {
+    const directory = await makeDirectory();
+    const store = await openIn(directory);
+    const database = await openDatabase({ store });
+    const input = { description: null, labels: {} };
+    const shapes = { title: { ...dense(2), metric: 'cosine' }, words: sparse } as const;
+    const vectors = { '': { ...dense(1), metric: 'dot' }, ...shapes } as const;
+    await database.createCollection({ id: 'c', vectors, ...input });
+    const text = { fields: ['t'], language: null, stopWords: [], k1: 1.2, b: 0.75 };
+    await database.createCollection({ id: 'text', vectors: {}, text, ...input });
+    const samples = (prefix: string, values: readonly number[]) =>
+      Array.from({ length: 40 }, (_, i) => ({ id: `${prefix}${i}`, values, metadata: '{}' }));
+    const write = (prefix: string, specs: Readonly<Record<string, ColumnSpec>>, row: object) => {
+      const rows = samples(prefix, [1]);
+      const columns = columnsOf(
+        specs,
+        rows.map(() => ({ ...row })),
+      );
+      return database.collection('c').write(batchOf(rows, columns), { mode: 'upsert' });
+    };
+    await database.collection('text').write(batchOf(samples('t', [])), { mode: 'upsert' });
+    await write('a', shapes, { title: [1, 2], words: new Map([[1, 1]]) });
+    await write('b', shapes, { title: [1, 2] });
+    await database.collection('c').update({ vectors: { title: null } });
+    const title = { ...multi(3), metric: 'cosine' } as const;
+    await database.collection('c').update({ vectors: { title }, sparseVectors: { words: null } });
+    await write('c', { title }, { title: [1, 2, 3, 4, 5, 6] });
+    const { digest } = await database.collection('c').digest({});
+    await database.close();
+    await store.close();
+    const { findings, counts } = await verifyDirectory(directory);
+    assert.deepEqual(findings, []);
+    assert.equal(counts.rows, 160);
+    const reopened = await openIn(directory);
+    const again = await openDatabase({ store: reopened });
+    assert.equal((await again.collection('c').digest({})).digest, digest);
+    await again.close();
+    await reopened.close();
+  });
+
   it('checks sparse vectors of segments and of the log', async () => {
     const directory = await makeDirectory();
     const store = await openIn(directory);
     const database = await openDatabase({ store });
-    const sparseVectors = { words: {} };
-    await database.createCollection({ id: 'c', sparseVectors, description: null, labels: {} });
+    const vectors = { words: sparse };
+    await database.createCollection({ id: 'c', vectors, description: null, labels: {} });
     const write = (prefix: string, indices: Uint32Array, values: Float32Array) => {
       const rows = Array.from({ length: 60 }, (_, i) => ({
         id: `${prefix}${i}`,
         values: [],
         metadata: '{}',
       }));
-      const sparse = [{ name: 'words', ...sparseColumnOf(60, () => ({ indices, values })) }];
-      return database.collection('c').write({ ...batchOf(rows), sparse }, { mode: 'upsert' });
+      const words = columnOf(
+        'words',
+        sparse,
+        rows.map(() => ({ indices, values })),
+      );
+      return database.collection('c').write(batchOf(rows, [words]), { mode: 'upsert' });
     };
     await write('a', Uint32Array.of(1, 5), Float32Array.of(1, 2));
     await database.close();
@@ -113,15 +159,15 @@ describe('verify', () => {
     const reopened = await openIn(directory);
     const again = await openDatabase({ store: reopened });
     // Written past the checks of requests.
-    const rows = batchOf([{ id: 'bad', values: [], metadata: '{}' }]);
     const vector = { indices: Uint32Array.of(5, 5), values: Float32Array.of(1, 0) };
-    const sparse = [{ name: 'words', ...sparseColumnOf(1, () => vector) }];
-    await again.collection('c').write({ ...rows, sparse }, { mode: 'upsert' });
+    const rows = [{ id: 'bad', values: [], metadata: '{}' }];
+    const batch = batchOf(rows, [columnOf('words', sparse, [vector])]);
+    await again.collection('c').write(batch, { mode: 'upsert' });
     await again.close();
     await reopened.close();
     const found = lines(await verifyDirectory(directory)).join('\n');
-    assert.match(found, /"words", row 0, element 1: the index is 5, expected more than 5/);
-    assert.match(found, /"words", row 0, element 1: the value is 0/);
+    assert.match(found, /"words" of row 0, element 1: the index is 5, expected more than 5/);
+    assert.match(found, /"words" of row 0, element 1: the value is 0/);
   });
 
   for (const [severity, damages] of Object.entries({ error: DAMAGES, note: LEFTOVERS })) {
@@ -146,12 +192,12 @@ describe('verify', () => {
     const directory = await copyOf(sound);
     const store = (await openIn(directory)) as DiskStore;
     const data = new DamagedData(store);
-    await data.rewriteSegment(1, ({ values }) => values.fill(Number.NaN));
+    await data.rewriteSegment(1, ({ vectors }) => vectors[0]!.values.fill(Number.NaN));
     await store.removeBlob(data.segmentName(1));
     await data.appendRecord(100, new Uint8Array(16));
     await store.close();
     const report = await verifyDirectory(directory);
-    assert.equal(lines(report).filter((line) => /2\.arrow: row/.test(line)).length, 10);
+    assert.equal(lines(report).filter((line) => /2\.arrow: values of row/.test(line)).length, 10);
     assert.ok(report.errorCount >= 66, `${report.errorCount}`);
     assert.ok(lines(report).some((line) => /1\.arrow: the file is missing/.test(line)));
     assert.ok(lines(report).some((line) => /record 100/.test(line)));

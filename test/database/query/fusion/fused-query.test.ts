@@ -4,14 +4,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { SagittaError } from '../../../../src/common/errors.js';
-import { multiColumnOf } from '../../../../src/common/multi-column.js';
-import { sparseColumnOf } from '../../../../src/common/sparse-column.js';
-import type {
-  JsonObject,
-  MultiVector,
-  SparseVector,
-  VectorBatch,
-} from '../../../../src/common/types.js';
+import type { JsonObject, VectorBatch } from '../../../../src/common/types.js';
+import type { MultiVector, SparseVector } from '../../../../src/common/vectors.js';
 import type { CollectionHandle } from '../../../../src/database/collection-handle.js';
 import type {
   FusionPartRequest,
@@ -20,9 +14,16 @@ import type {
   QueryRequest,
 } from '../../../../src/database/query/query-api.js';
 import { IS_NIGHTLY } from '../../../support/nightly.js';
+import { columnsOf, dense, multi, sparse } from '../../../vector-columns.js';
 import { batchOf, createRandom, openDatabase, testSeed } from '../../harness.js';
 
 type Random = () => number;
+
+const SHAPES = {
+  image: { ...dense(4), metric: 'euclidean' },
+  words: sparse,
+  pages: { ...multi(4), metric: 'cosine' },
+} as const;
 
 const COUNT = 700;
 const WORDS = ['ape', 'bee', 'cat', 'dog', 'elk', 'fox', 'gnu', 'hen'];
@@ -75,28 +76,17 @@ function rowOf(random: Random, id: string): Row {
 }
 
 function rowsBatch(rows: readonly Row[]): VectorBatch {
-  const images = new Float32Array(rows.length * 4);
-  for (const [i, { image }] of rows.entries()) if (image) images.set(image, i * 4);
-  const presence = Uint8Array.from(rows, ({ image }) => (image === undefined ? 0 : 1));
-  return {
-    ...batchOf(rows),
-    named: [{ name: 'image', dimension: 4, values: images, presence }],
-    sparse: [{ name: 'words', ...sparseColumnOf(rows.length, (row) => rows[row]!.words) }],
-    multi: [{ name: 'pages', ...multiColumnOf(rows.length, 4, (row) => rows[row]!.pages) }],
-  };
+  const vectors = rows.map(({ image, words, pages }) => ({ image, words, pages }));
+  return batchOf(rows, columnsOf(SHAPES, vectors));
 }
 
 async function fill(random: Random) {
   const database = await openDatabase({});
   await database.createCollection({
     id: 'c',
-    dimension: 4,
-    metric: 'cosine',
+    vectors: { '': { ...dense(4), metric: 'cosine' }, ...SHAPES },
     description: null,
     labels: {},
-    vectors: { image: { dimension: 4, metric: 'euclidean' } },
-    sparseVectors: { words: {} },
-    multiVectors: { pages: { dimension: 4, metric: 'cosine' } },
     text: { fields: ['title'], language: null, stopWords: [], k1: 1.2, b: 0.75 },
   });
   const collection = database.collection('c');

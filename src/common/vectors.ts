@@ -1,0 +1,325 @@
+// Vectors of rows as columns, of three kinds. The items of a column are its vectors, or its elements where the
+// vectors are sparse. Row i of a dense column has the item i; of the others, the items `starts[i]..starts[i + 1]`.
+// Cutting, gathering and counting bytes follow from that and are the same for every kind.
+
+import { type Bitmap, countBits, createBitmap, hasBit, setBit } from './bitmap.js';
+import { sharedFloat32, sharedInt32, sharedUint32 } from './shared-array.js';
+
+/** One vector a row. */
+export interface DenseColumn {
+  readonly kind: 'dense';
+  readonly dimension: number;
+  /** Row-major [rowCount, dimension] float32, all finite; zeros for rows without the vector. */
+  readonly values: Float32Array;
+  /** [rowCount], the rows that have the vector; null for all. */
+  readonly presence: Bitmap | null;
+}
+
+/** A list of vectors a row: row i has the vectors `starts[i]..starts[i + 1]`, or none, and then lacks it. */
+export interface MultiColumn {
+  readonly kind: 'multi';
+  readonly dimension: number;
+  /** At least one more than rows. They never decrease and need not start at 0. */
+  readonly starts: Int32Array;
+  /** Row-major [vectorCount, dimension] float32, all finite. */
+  readonly values: Float32Array;
+}
+
+/** Sparse vectors: row i has the elements `starts[i]..starts[i + 1]`, or none, and then lacks it. */
+export interface SparseColumn {
+  readonly kind: 'sparse';
+  /** At least one more than rows. They never decrease and need not start at 0. */
+  readonly starts: Int32Array;
+  /** Ascending within a row. */
+  readonly indices: Uint32Array;
+  /** The value at each index: finite, not 0. */
+  readonly values: Float32Array;
+}
+
+export type VectorColumn = DenseColumn | MultiColumn | SparseColumn;
+export type VectorKind = VectorColumn['kind'];
+
+/** A column with the name of its vectors; '' for the unnamed one. */
+export type Named<Column = VectorColumn> = Column & { readonly name: string };
+
+/** What the columns of the same vectors have in common. */
+export type ColumnSpec =
+  | Pick<DenseColumn, 'kind' | 'dimension'>
+  | Pick<MultiColumn, 'kind' | 'dimension'>
+  | Pick<SparseColumn, 'kind'>;
+
+/** The name of the unnamed vector. */
+export const UNNAMED = '';
+
+/** The vectors that a record has under one name, at least one: a multi-vector. */
+export interface MultiVector {
+  readonly dimension: number;
+  /** Row-major [vectorCount, dimension] float32. */
+  readonly values: Float32Array;
+}
+
+/** A sparse vector: the elements that are not 0, at least one. */
+export interface SparseVector {
+  /** Ascending. */
+  readonly indices: Uint32Array;
+  /** The value at each index: finite, not 0. */
+  readonly values: Float32Array;
+}
+
+/** What a row has under one name. */
+export type Vector = Float32Array | MultiVector | SparseVector;
+
+/** What a row of the column has. */
+export type VectorOf<Column extends VectorColumn> = Column extends DenseColumn
+  ? Float32Array
+  : Column extends MultiColumn
+    ? MultiVector
+    : SparseVector;
+
+/** The column that has what the spec says. */
+export type ColumnOf<Spec extends ColumnSpec> = Extract<
+  VectorColumn,
+  { readonly kind: Spec['kind'] }
+>;
+
+/** The rows from..to of a column; they lack the vector where there is no column. */
+export interface RowsOfColumn<Column extends VectorColumn = VectorColumn> {
+  readonly column: Column | undefined;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** The spec alone, of a column or of something that has one. */
+export function specOf(spec: ColumnSpec): ColumnSpec {
+  return spec.kind === 'sparse'
+    ? { kind: spec.kind }
+    : { kind: spec.kind, dimension: spec.dimension };
+}
+
+export function isSameSpec(left: ColumnSpec, right: ColumnSpec): boolean {
+  return JSON.stringify(specOf(left)) === JSON.stringify(specOf(right));
+}
+
+/** Whether it is a spec, of which it may have any part. */
+export function isSpec(found: {
+  readonly kind?: string;
+  readonly dimension?: number;
+}): found is ColumnSpec {
+  const { kind, dimension = Number.NaN } = found;
+  if (kind === 'sparse') return true;
+  return (kind === 'dense' || kind === 'multi') && Number.isInteger(dimension) && dimension > 0;
+}
+
+/** The number of values of an item. */
+export function itemWidth(spec: ColumnSpec): number {
+  return spec.kind === 'sparse' ? 1 : spec.dimension;
+}
+
+/** Bytes of an item; an element of a sparse vector has an index as well. */
+export function itemBytes(spec: ColumnSpec): number {
+  return spec.kind === 'sparse' ? 8 : 4 * spec.dimension;
+}
+
+/** The first item of a row. */
+function itemAt(column: VectorColumn, row: number): number {
+  return column.kind === 'dense' ? row : column.starts[row]!;
+}
+
+/** Bytes of the items of the rows from..to. */
+export function bytesOfRows(column: VectorColumn, from: number, to: number): number {
+  return (itemAt(column, to) - itemAt(column, from)) * itemBytes(column);
+}
+
+/** A view of the values of the rows from..to. */
+export function valuesOfRows(column: VectorColumn, from: number, to: number): Float32Array {
+  const width = itemWidth(column);
+  return column.values.subarray(itemAt(column, from) * width, itemAt(column, to) * width);
+}
+
+export function hasVector(column: VectorColumn, row: number): boolean {
+  if (column.kind === 'dense') return column.presence === null || hasBit(column.presence, row);
+  return column.starts[row + 1]! > column.starts[row]!;
+}
+
+/** Views; undefined for a row without the vector. */
+export function vectorAt<Column extends VectorColumn>(
+  column: Column,
+  row: number,
+): VectorOf<Column> | undefined;
+export function vectorAt(column: VectorColumn, row: number): Vector | undefined {
+  if (!hasVector(column, row)) return undefined;
+  const values = valuesOfRows(column, row, row + 1);
+  if (column.kind === 'dense') return values;
+  if (column.kind === 'multi') return { dimension: column.dimension, values };
+  return { indices: indicesOfRows(column, row, row + 1), values };
+}
+
+function indicesOfRows({ indices, starts }: SparseColumn, from: number, to: number): Uint32Array {
+  return indices.subarray(starts[from], starts[to]);
+}
+
+/** The column of one row. */
+function columnOfOne(vector: Vector): VectorColumn {
+  if (vector instanceof Float32Array) {
+    return { kind: 'dense', dimension: vector.length, values: vector, presence: null };
+  }
+  if ('indices' in vector) {
+    return { kind: 'sparse', starts: Int32Array.of(0, vector.indices.length), ...vector };
+  }
+  const starts = Int32Array.of(0, vector.values.length / vector.dimension);
+  return { kind: 'multi', starts, ...vector };
+}
+
+/** In shared memory; undefined or null for a row without the vector. */
+export function columnOfVectors<Spec extends ColumnSpec>(
+  spec: Spec,
+  vectors: readonly (Vector | null | undefined)[],
+): ColumnOf<Spec> {
+  const parts = vectors.map((vector) => ({
+    column: vector == null ? undefined : (columnOfOne(vector) as ColumnOf<Spec>),
+    from: 0,
+    to: 1,
+  }));
+  return gatherRows(spec, parts, SHARED_MEMORY);
+}
+
+/** A view of the rows from..to, except for the presence of dense vectors. */
+export function rowsOfColumn<Column extends VectorColumn>(
+  column: Column,
+  from: number,
+  to: number,
+): Column {
+  if (column.kind !== 'dense') return { ...column, starts: column.starts.subarray(from, to + 1) };
+  const presence = column.presence && gatherBits([{ bits: column.presence, from, to }], to - from);
+  return { ...column, values: valuesOfRows(column, from, to), presence };
+}
+
+/** Where arrays are made. */
+export interface Memory {
+  float32(length: number): Float32Array;
+  int32(length: number): Int32Array;
+  uint32(length: number): Uint32Array;
+}
+
+/** Other threads read it without a copy. */
+export const SHARED_MEMORY: Memory = {
+  float32: sharedFloat32,
+  int32: sharedInt32,
+  uint32: sharedUint32,
+};
+
+export const OWN_MEMORY: Memory = {
+  float32: (length) => new Float32Array(length),
+  int32: (length) => new Int32Array(length),
+  uint32: (length) => new Uint32Array(length),
+};
+
+/** Copies of the rows of the parts, one after another. */
+export function gatherRows<Spec extends ColumnSpec>(
+  spec: Spec,
+  parts: readonly RowsOfColumn<ColumnOf<Spec>>[],
+  memory: Memory,
+): ColumnOf<Spec>;
+export function gatherRows(
+  spec: ColumnSpec,
+  parts: readonly RowsOfColumn[],
+  memory: Memory,
+): VectorColumn {
+  const rowCount = parts.reduce((sum, { from, to }) => sum + to - from, 0);
+  if (spec.kind === 'dense') {
+    const values = gatherValues(memory.float32(rowCount * spec.dimension), parts, spec.dimension);
+    return {
+      kind: 'dense',
+      dimension: spec.dimension,
+      values,
+      presence: gatherPresence(parts, rowCount),
+    };
+  }
+  const starts = gatherStarts(memory.int32(rowCount + 1), parts);
+  const itemCount = starts[rowCount]!;
+  if (spec.kind === 'multi') {
+    const values = gatherValues(memory.float32(itemCount * spec.dimension), parts, 0);
+    return { kind: 'multi', dimension: spec.dimension, starts, values };
+  }
+  const indices = memory.uint32(itemCount);
+  let at = 0;
+  for (const { column, from, to } of parts) {
+    if (column?.kind !== 'sparse') continue;
+    const own = indicesOfRows(column, from, to);
+    indices.set(own, at);
+    at += own.length;
+  }
+  return {
+    kind: 'sparse',
+    starts,
+    indices,
+    values: gatherValues(memory.float32(itemCount), parts, 0),
+  };
+}
+
+/** @param gap the values of a row that lacks the vector, which stay as they are. */
+function gatherValues(
+  target: Float32Array,
+  parts: readonly RowsOfColumn[],
+  gap: number,
+): Float32Array {
+  let at = 0;
+  for (const { column, from, to } of parts) {
+    if (column === undefined) {
+      at += (to - from) * gap;
+      continue;
+    }
+    const values = valuesOfRows(column, from, to);
+    target.set(values, at);
+    at += values.length;
+  }
+  return target;
+}
+
+/** Where the items of each row start in a column of the parts. */
+function gatherStarts(starts: Int32Array, parts: readonly RowsOfColumn[]): Int32Array {
+  let row = 0;
+  for (const { column, from, to } of parts) {
+    if (column === undefined || column.kind === 'dense') {
+      starts.fill(starts[row]!, row + 1, row + 1 + to - from);
+      row += to - from;
+      continue;
+    }
+    const shift = starts[row]! - column.starts[from]!;
+    for (let i = from + 1; i <= to; i++) starts[++row] = column.starts[i]! + shift;
+  }
+  return starts;
+}
+
+/** Null where all rows of the parts have the vector. */
+function gatherPresence(parts: readonly RowsOfColumn[], rowCount: number): Bitmap | null {
+  const bits = parts.map(({ column, from, to }) => ({
+    bits: column?.kind === 'dense' ? column.presence : NO_ROWS,
+    from,
+    to,
+  }));
+  if (bits.every((part) => part.bits === null)) return null;
+  const presence = gatherBits(bits, rowCount);
+  return countBits(presence) === rowCount ? null : presence;
+}
+
+/** Says of no row that it has something, however many there are. */
+const NO_ROWS: Bitmap = { length: 0, words: new Uint32Array(0) };
+
+/** The bits from..to of the parts, one after another; null has all. */
+export function gatherBits(
+  parts: readonly { readonly bits: Bitmap | null; readonly from: number; readonly to: number }[],
+  length: number,
+): Bitmap {
+  const gathered = createBitmap(length);
+  let at = 0;
+  for (const { bits, from, to } of parts) {
+    if (bits !== NO_ROWS) {
+      for (let row = from; row < to; row++) {
+        if (bits === null || hasBit(bits, row)) setBit(gathered, at + row - from);
+      }
+    }
+    at += to - from;
+  }
+  return gathered;
+}

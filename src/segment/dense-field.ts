@@ -1,0 +1,263 @@
+// A vector that rows have once: its values, the codes that engines scan, and which rows have it. A row without it
+// has zeros in its place, so that a row has one number in all blocks of its segment, and engines need not know of
+// absent vectors: views leave these rows out.
+
+import {
+  type Bitmap,
+  countBits,
+  createBitmap,
+  createFullBitmap,
+  firstBits,
+  hasBit,
+  intersectInto,
+  setBit,
+} from '../common/bitmap.js';
+import { assert } from '../common/errors.js';
+import { sharedFloat32 } from '../common/shared-array.js';
+import { CODE_NAMES, type RowCodes, type RowEncoder, type VectorBlock } from '../common/types.js';
+import { type DenseColumn, itemBytes, type VectorColumn } from '../common/vectors.js';
+import { whenAllEnded } from '../common/when-all-ended.js';
+import type { Task, WorkerPool } from '../platform/pool.js';
+import { GrowingCodes } from './growing-codes.js';
+import { trimmedValues, withRoom, withValueRoom } from './shared-arrays.js';
+import type { NewRows, StagedRows, VectorField } from './vector-field.js';
+import type { VisibleRows } from './visibility.js';
+
+export class DenseField implements VectorField {
+  readonly spec: Pick<DenseColumn, 'kind' | 'dimension'>;
+  #values: Float32Array;
+  #codes: RowCodes | null;
+  /** Null without codes, and when the segment is sealed. */
+  #growingCodes: GrowingCodes | null = null;
+  /** The rows that have the vector; null while all have it. */
+  #presence: Bitmap | null;
+  #presentCount: number;
+  #rowCount: number;
+  /** Rows before this one may have values of rows that were staged and did not come. */
+  #stagedRowCount = 0;
+  /** Rows before this one have codes. Those that lack the vector may have been there before it. */
+  #encodedRowCount = 0;
+
+  /** One that the first `rowCount` rows lack. */
+  static create(dimension: number, rowCount: number, encoder: RowEncoder | null): DenseField {
+    const presence = rowCount === 0 ? null : createBitmap(rowCount);
+    const column = { dimension, values: sharedFloat32(0), presence, codes: null };
+    const field = new DenseField(column, rowCount);
+    if (encoder !== null) field.#growingCodes = new GrowingCodes(encoder, dimension);
+    return field;
+  }
+
+  /** A sealed one over the arrays of a column of `rowCount` rows. */
+  static fromColumn(
+    column: DenseColumn & { readonly codes: RowCodes | null },
+    rowCount: number,
+  ): DenseField {
+    return new DenseField(column, rowCount);
+  }
+
+  private constructor(
+    {
+      dimension,
+      values,
+      presence,
+      codes,
+    }: Omit<DenseColumn, 'kind'> & { readonly codes: RowCodes | null },
+    rowCount: number,
+  ) {
+    this.spec = { kind: 'dense', dimension };
+    this.#values = values;
+    this.#codes = codes;
+    this.#presence = presence;
+    this.#presentCount = presence === null ? rowCount : countBits(presence);
+    this.#rowCount = rowCount;
+  }
+
+  get #dimension(): number {
+    return this.spec.dimension;
+  }
+
+  get dataBytes(): number {
+    return this.bytesOfRows(0, this.#rowCount);
+  }
+
+  async stage(
+    parts: readonly StagedRows[],
+    { rowCount, rowsMax }: { readonly rowCount: number; readonly rowsMax: number },
+    pool: WorkerPool,
+  ): Promise<void> {
+    this.#reserve(rowCount, rowsMax);
+    this.#stagedRowCount = Math.max(this.#stagedRowCount, rowCount);
+    const target = this.#values;
+    await whenAllEnded(
+      parts.map(async ({ column, ...rows }) => {
+        const isShared = column?.values.buffer instanceof SharedArrayBuffer;
+        if (!isShared) return this.#copy(column, rows);
+        const source = this.#cut(column.values, rows);
+        await pool.run(copyValuesTask, { source, target, offset: rows.first * this.#dimension });
+      }),
+    );
+    await this.#growingCodes?.encodeInPool(target, this.#encodeFrom, rowCount);
+    this.#encodedRowCount = rowCount;
+  }
+
+  append(
+    column: VectorColumn | undefined,
+    rows: NewRows,
+    { isStaged, rowsMax }: { readonly isStaged: boolean; readonly rowsMax: number },
+  ): void {
+    const rowCount = rows.first + rows.count;
+    if (!isStaged) {
+      this.#reserve(rowCount, rowsMax);
+      this.#copy(column, rows);
+      this.#growingCodes?.encode(this.#values, this.#encodeFrom, rowCount);
+      this.#encodedRowCount = rowCount;
+    }
+    this.#codes = this.#growingCodes?.view(rowCount) ?? null;
+    this.#note(column, rows);
+    this.#rowCount = rowCount;
+  }
+
+  get #encodeFrom(): number {
+    return Math.min(this.#rowCount, this.#encodedRowCount);
+  }
+
+  /** Makes room for values and codes. Views that were handed out keep their arrays. */
+  #reserve(rowCount: number, rowsMax: number): void {
+    const dimension = this.#dimension;
+    this.#values = withValueRoom(this.#values, rowCount * dimension, rowsMax * dimension);
+    this.#growingCodes?.reserve(rowCount, rowsMax);
+  }
+
+  #copy(column: VectorColumn | undefined, rows: NewRows): void {
+    const target = this.#values.subarray(rows.first * this.#dimension);
+    if (column !== undefined) {
+      target.set(this.#cut(column.values, rows));
+    } else if (rows.first < this.#stagedRowCount) {
+      // What was staged here did not come.
+      target.fill(0, 0, rows.count * this.#dimension);
+    }
+  }
+
+  #cut(values: Float32Array, { from, count }: NewRows): Float32Array {
+    const cut = values.subarray(from * this.#dimension, (from + count) * this.#dimension);
+    assert(cut.length === count * this.#dimension, 'the batch has values for every row');
+    return cut;
+  }
+
+  /** Notes which of the new rows have the vector. */
+  #note(column: VectorColumn | undefined, { from, count, first }: NewRows): void {
+    const added = column?.kind === 'dense' ? column.presence : NONE;
+    if (added === null && this.#presence === null && first === this.#rowCount) {
+      this.#presentCount += count;
+      return;
+    }
+    const length = first + count;
+    // Rows between those that it knows of and the new ones were appended before a row had the vector.
+    const before = this.#presence ?? createFullBitmap(this.#rowCount);
+    const presence = { length, words: withRoom(before.words, (length + 31) >>> 5) };
+    for (let i = 0; added !== NONE && i < count; i++) {
+      if (added !== null && !hasBit(added, from + i)) continue;
+      setBit(presence, first + i);
+      this.#presentCount++;
+    }
+    this.#presence = presence;
+  }
+
+  seal(): void {
+    this.#values = trimmedValues(this.#values, this.#rowCount * this.#dimension);
+    this.#growingCodes?.trim(this.#rowCount);
+    this.#codes = this.#growingCodes?.view(this.#rowCount) ?? null;
+    this.#growingCodes = null;
+  }
+
+  moveTo(stored: DenseField): void {
+    this.#values = stored.#values;
+    this.#codes = stored.#codes;
+    this.#presence = stored.#presence;
+  }
+
+  /** Encodes the vectors of a sealed segment in the threads of the pool. */
+  async encode(encoder: RowEncoder | null): Promise<void> {
+    if (encoder !== null && this.#hasCodesOf(encoder)) return;
+    const dimension = this.#dimension;
+    const codes = encoder?.allocate(this.#rowCount, dimension) ?? null;
+    if (codes !== null) {
+      const values = this.#values;
+      await encoder?.encodeAll({ values, dimension, from: 0, to: this.#rowCount, codes });
+    }
+    this.#codes = codes;
+  }
+
+  #hasCodesOf(encoder: RowEncoder): boolean {
+    const codes = this.#codes;
+    if (codes?.encoding !== encoder.encoding) return false;
+    const byteLengths = encoder.byteLengths(this.#rowCount, this.#dimension);
+    return CODE_NAMES.every((name) => (codes[name]?.length ?? 0) === byteLengths[name]);
+  }
+
+  among(visible: VisibleRows): VisibleRows {
+    const presence = this.#presence;
+    if (presence === null || this.#presentCount === this.#rowCount) return visible;
+    const rows = firstBits(presence, visible.rowCount);
+    if (visible.rows !== null) intersectInto(rows, visible.rows);
+    return { rowCount: visible.rowCount, rows, visibleCount: countBits(rows) };
+  }
+
+  /** The vectors as engines search them. */
+  block(rest: Pick<VectorBlock, 'key' | 'ids'>): VectorBlock {
+    const { dimension } = this.spec;
+    const rowCount = this.#rowCount;
+    const values = this.#values.subarray(0, rowCount * dimension);
+    return { ...rest, rowCount, dimension, values, codes: this.#codes };
+  }
+
+  bytesOfRows(from: number, to: number): number {
+    return (to - from) * itemBytes(this.spec);
+  }
+
+  vectorAt(row: number): Float32Array | undefined {
+    if (this.#presence !== null && !hasBit(this.#presence, row)) return undefined;
+    return this.#values.subarray(row * this.#dimension, (row + 1) * this.#dimension);
+  }
+
+  column(): DenseColumn & { readonly codes: RowCodes | null } {
+    return {
+      ...this.spec,
+      values: this.#values.subarray(0, this.#rowCount * this.#dimension),
+      presence: this.#presence && firstBits(this.#presence, this.#rowCount),
+      codes: this.#codes,
+    };
+  }
+
+  hostBytes(file: ArrayBufferLike): number {
+    let bytes = 0;
+    // Reserved room for values that was never written takes no memory.
+    if (this.#values.buffer !== file) bytes += this.dataBytes;
+    if (this.#presence !== null && this.#presence.words.buffer !== file) {
+      bytes += this.#presence.words.buffer.byteLength;
+    }
+    const codes = this.#codes;
+    if (codes === null || codes.tiles.buffer === file) return bytes;
+    return CODE_NAMES.reduce((sum, name) => sum + (codes[name]?.length ?? 0), bytes);
+  }
+}
+
+/** The presence of a vector that no row of a batch has. */
+const NONE: Bitmap = { length: 0, words: new Uint32Array(0) };
+
+interface ValueCopy {
+  readonly source: Float32Array;
+  /** Over shared memory. */
+  readonly target: Float32Array;
+  readonly offset: number;
+}
+
+/** Copies values between arrays over shared memory. */
+export const copyValuesTask: Task<ValueCopy, null> = {
+  name: 'segment.copyValues',
+  priority: 'write',
+  run({ source, target, offset }) {
+    target.set(source, offset);
+    return null;
+  },
+};
