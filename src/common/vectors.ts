@@ -141,6 +141,12 @@ export function hasVector(column: VectorColumn, row: number): boolean {
   return column.starts[row + 1]! > column.starts[row]!;
 }
 
+/** Whether any of its rows has the vector. */
+export function hasAnyVector(column: VectorColumn, rowCount: number): boolean {
+  if (column.kind === 'dense') return column.presence === null || countBits(column.presence) > 0;
+  return column.starts[rowCount]! > column.starts[0]!;
+}
+
 /** Views; undefined for a row without the vector. */
 export function vectorAt<Column extends VectorColumn>(
   column: Column,
@@ -190,7 +196,7 @@ export function rowsOfColumn<Column extends VectorColumn>(
   to: number,
 ): Column {
   if (column.kind !== 'dense') return { ...column, starts: column.starts.subarray(from, to + 1) };
-  const presence = column.presence && gatherBits([{ bits: column.presence, from, to }], to - from);
+  const presence = gatherPresence([{ column, from, to }], to - from);
   return { ...column, values: valuesOfRows(column, from, to), presence };
 }
 

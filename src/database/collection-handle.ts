@@ -13,26 +13,25 @@ import type {
   SchemaRequest,
 } from './aggregate/aggregate-api.js';
 import { runSchema } from './aggregate/found-schema.js';
-import {
-  type CallOptions,
-  type CloneInput,
-  type CollectionChange,
-  type CollectionRecord,
-  type CollectionShape,
-  type DeleteResult,
-  type Include,
-  type ListReply,
-  type ListRequest,
-  type MetadataChange,
-  type OnCommitted,
-  type SegmentsPage,
-  shapeOf,
-  type UpdateResult,
-  type VectorPatch,
-  type VectorRecord,
-  type VectorSelection,
-  type WriteMode,
-  type WriteResult,
+import type {
+  CallOptions,
+  CloneInput,
+  CollectionChange,
+  CollectionRecord,
+  DeleteResult,
+  FieldShapes,
+  Include,
+  ListReply,
+  ListRequest,
+  MetadataChange,
+  OnCommitted,
+  SegmentsPage,
+  UpdateResult,
+  VectorPatch,
+  VectorRecord,
+  VectorSelection,
+  WriteMode,
+  WriteResult,
 } from './api.js';
 import { type CollectionDigest, type DigestRequest, runDigest } from './bulk/digest.js';
 import { type Join, type JoinRequest, runJoin } from './bulk/join.js';
@@ -112,11 +111,10 @@ export class CollectionHandle {
     this.#services.collections.requireEntry(this.id, this.#incarnation);
   }
 
-  /** What every vector of the collection has in common. */
-  get shape(): CollectionShape {
+  /** What the vectors of each name have in common. */
+  get vectors(): FieldShapes {
     const { collections } = this.#services;
-    const { definition } = collections.requireEntry(this.id, this.#incarnation);
-    return shapeOf(definition.vectors);
+    return collections.requireEntry(this.id, this.#incarnation).definition.vectors;
   }
 
   /** Turns texts into vectors; null for none. */

@@ -5,7 +5,7 @@ import { open } from 'node:fs/promises';
 import { SagittaError } from '../../common/errors.js';
 import type { Utf8Column } from '../../common/types.js';
 import { chooseId, chooseVectors } from '../../formats/arrow/column-choice.js';
-import { type Column, openColumns } from '../../formats/arrow/columns.js';
+import { type Column, isValid, openColumns } from '../../formats/arrow/columns.js';
 import type { EncodedBatch } from '../../formats/arrow/encoded-batch.js';
 import { ArrowFileReader } from '../../formats/arrow/file-reader.js';
 import { readIds } from '../../formats/arrow/ids.js';
@@ -17,7 +17,7 @@ import type { ArrowField } from '../../formats/arrow/schema.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { isTextField } from '../../formats/arrow/strings.js';
 import { UUID_EXTENSION } from '../../formats/arrow/uuids.js';
-import { readNamedVectors, readVectors } from '../../formats/arrow/vectors.js';
+import { readVectors } from '../../formats/arrow/vectors.js';
 import { CliError } from '../failure.js';
 import { listNames, noSuchName } from '../names.js';
 import {
@@ -274,9 +274,14 @@ function readRows(
     plan.values === null
       ? new Float32Array(0)
       : readVectors(columns[plan.values]!, { dimension, bytesMax, issues });
-  const named = plan.named.map(({ index, ...vector }) =>
-    readNamedVectors(columns[index]!, { ...vector, bytesMax, issues }),
-  );
+  const named = plan.named.map(({ index, name, dimension: length }) => {
+    const toRead = { name, dimension: length, bytesMax, issues, mayBeNull: true };
+    const { validity } = columns[index]!;
+    const presence = Uint8Array.from({ length: batch.rowCount }, (_, row) =>
+      isValid(validity, row) ? 1 : 0,
+    );
+    return { name, dimension: length, presence, values: readVectors(columns[index]!, toRead) };
+  });
   const ids =
     plan.id === null
       ? null

@@ -2,26 +2,18 @@
 // by common names.
 
 import { SagittaError } from '../../common/errors.js';
+import { type ColumnSpec, UNNAMED } from '../../common/vectors.js';
 import { isIdField } from './ids.js';
 import { jsonViolation } from './json-fields.js';
-import { isMultiField } from './multi-vectors.js';
 import { type ArrowField, describeType, quoted } from './schema.js';
-import { isElementsField } from './sparse-cells.js';
-import { indicesName, SPARSE_PREFIX, valuesName } from './sparse-fields.js';
 import { isTextField } from './strings.js';
-import { isVectorField } from './vectors.js';
+import { ARROW_KINDS, type ArrowKind, columnNames } from './vector-kinds.js';
 
 export interface ColumnNames {
   readonly idColumn?: string | undefined;
   readonly vectorColumn?: string | undefined;
-  /** Whether rows have an unnamed vector. */
-  readonly hasUnnamed: boolean;
-  /** The names of the collection's named vectors, whose columns are `vectors.<name>`; absent for none. */
-  readonly vectorNames?: readonly string[] | undefined;
-  /** Those of its multi-vectors, whose columns are named alike; absent for none. */
-  readonly multiNames?: readonly string[] | undefined;
-  /** Those of its sparse vectors, with the columns `sparse_vectors.<name>.indices` and `….values`. */
-  readonly sparseNames?: readonly string[] | undefined;
+  /** The vectors that rows may have, by name. */
+  readonly vectors: Readonly<Record<string, ColumnSpec>>;
   /** Whether rows change vectors that there are: they need ids, and may lack the unnamed vector. */
   readonly isPatch?: boolean | undefined;
 }
@@ -29,35 +21,22 @@ export interface ColumnNames {
 /** Column indexes. */
 export interface VectorColumns {
   readonly id: number | null;
-  /** Null where rows have no unnamed vector. */
-  readonly values: number | null;
+  /** Those of the vectors that have columns. */
+  readonly vectors: readonly ChosenVectors[];
   readonly metadata: number | null;
-  /** Those of the named vectors that have a column. */
-  readonly named: readonly NamedColumn[];
-  /** Those of the multi-vectors that have one. */
-  readonly multi: readonly NamedColumn[];
-  /** Those of the sparse vectors that have both. */
-  readonly sparse: readonly SparseColumns[];
   /** The other columns: they become members of the metadata. */
   readonly members: readonly number[];
 }
 
-interface NamedColumn {
+export interface ChosenVectors {
   readonly name: string;
-  readonly index: number;
-}
-
-interface SparseColumns {
-  readonly name: string;
-  readonly indices: number;
-  readonly values: number;
+  readonly indexes: readonly number[];
 }
 
 /** The names of a column of vectors for which none is given, the first that exists. */
 export const VECTOR_NAMES: readonly string[] = ['values', 'vector', 'embedding'];
 const ID_NAME = 'id';
 const METADATA_NAME = 'metadata';
-const NAMED_PREFIX = 'vectors.';
 
 /** For rows to write. Throws `invalid_request`, or `invalid_metadata` for a column without a JSON form. */
 export function chooseVectorColumns(
@@ -67,17 +46,14 @@ export function chooseVectorColumns(
   requireUniqueNames(fields);
   const id = chooseId(fields, names.idColumn);
   if (id === null && names.isPatch) throw noIds(fields);
-  const values = chooseUnnamed(fields, names);
-  if (id !== null && id === values)
+  const unnamed = chooseUnnamed(fields, names);
+  if (id !== null && id === unnamed)
     throw invalid(`Column ${quoted(fields[id]!.name)} cannot be both id and vector.`);
-  const { named, multi } = chooseNamed(fields, names);
-  const sparse = chooseSparse(fields, names);
-  const taken = new Set([
-    id,
-    values,
-    ...[...named, ...multi].map((vector) => vector.index),
-    ...sparse.flatMap((vector) => [vector.indices, vector.values]),
-  ]);
+  const vectors = [
+    ...(unnamed === null ? [] : [{ name: UNNAMED, indexes: [unnamed] }]),
+    ...chooseNamed(fields, names),
+  ];
+  const taken = new Set([id, ...vectors.flatMap(({ indexes }) => indexes)]);
   const isTaken = (index: number) => taken.has(index);
   const metadata = indexOf(fields, METADATA_NAME);
   const members = fields.flatMap((field, index) =>
@@ -86,99 +62,72 @@ export function chooseVectorColumns(
   const hasMetadata = metadata !== null && !isTaken(metadata);
   if (hasMetadata) checkMetadata(fields[metadata]!, members, fields);
   for (const index of members) requireJson(fields[index]!);
-  return { id, values, metadata: hasMetadata ? metadata : null, named, multi, sparse, members };
+  return { id, vectors, metadata: hasMetadata ? metadata : null, members };
 }
 
 /** Throws `invalid_request` for a column that rows must or must not have. */
-function chooseUnnamed(fields: readonly ArrowField[], names: ColumnNames): number | null {
-  const { vectorColumn, hasUnnamed, isPatch = false } = names;
-  const { vectorNames = [], multiNames = [], sparseNames = [] } = names;
+function chooseUnnamed(
+  fields: readonly ArrowField[],
+  { vectorColumn, vectors, isPatch = false }: ColumnNames,
+): number | null {
+  const { [UNNAMED]: unnamed, ...named } = vectors;
   const index = chooseVectors(fields, vectorColumn);
-  if (hasUnnamed && index === null && !isPatch) throw noVectors(fields);
-  if (hasUnnamed || index === null) return index;
-  const expected =
-    [
-      ...[...vectorNames, ...multiNames].map((name) => quoted(`${NAMED_PREFIX}${name}`)),
-      ...sparseNames.map((name) => quoted(indicesName(name))),
-    ].join(', ') || 'none';
+  if (unnamed !== undefined && index === null && !isPatch) throw noVectors(fields);
+  if (unnamed !== undefined || index === null) return index;
   throw invalid(
-    `The column ${quoted(fields[index]!.name)} is for the unnamed vector, which the collection does not have; expected ${expected}. A column of metadata needs another name.`,
+    `The column ${quoted(fields[index]!.name)} is for the unnamed vector, which the collection does not have; expected ${namesOf(named).map(quoted).join(', ') || 'none'}. A column of metadata needs another name.`,
   );
 }
 
-/** Without names there are no columns of named vectors: such columns are metadata. */
+/** Where no vector has a prefix, columns with that prefix are metadata. */
 function chooseNamed(
   fields: readonly ArrowField[],
-  { vectorNames = [], multiNames = [] }: ColumnNames,
-): Pick<VectorColumns, 'named' | 'multi'> {
-  const names = [...vectorNames, ...multiNames];
-  const named: NamedColumn[] = [];
-  const multi: NamedColumn[] = [];
-  if (names.length === 0) return { named, multi };
-  for (const [index, field] of fields.entries()) {
-    if (!field.name.startsWith(NAMED_PREFIX)) continue;
-    const name = field.name.slice(NAMED_PREFIX.length);
-    if (!names.includes(name)) {
+  { vectors: { [UNNAMED]: _, ...vectors } }: ColumnNames,
+): ChosenVectors[] {
+  for (const { kind } of Object.values(vectors)) requireKnown(fields, vectors, ARROW_KINDS[kind]);
+  return Object.entries(vectors).flatMap(([name, spec]) => {
+    const names = columnNames(spec, name);
+    const indexes = names.flatMap((column) => indexOf(fields, column) ?? []);
+    if (indexes.length === 0) return [];
+    const missing = names.find((column) => indexOf(fields, column) === null);
+    if (missing !== undefined) {
+      const [found] = indexes;
       throw invalid(
-        `The column ${quoted(field.name)} is for a named vector that the collection does not have; expected ${names.join(', ')} after "vectors.".`,
+        `The column ${quoted(fields[found!]!.name)} comes without ${quoted(missing)}; expected both.`,
       );
     }
-    const isMulti = multiNames.includes(name);
-    if (isMulti) requireLists(field);
-    else requireVectors(field);
-    (isMulti ? multi : named).push({ name, index });
-  }
-  return { named, multi };
-}
-
-/** Without names there are no columns of sparse vectors: such columns are metadata. */
-function chooseSparse(
-  fields: readonly ArrowField[],
-  { sparseNames = [] }: ColumnNames,
-): readonly SparseColumns[] {
-  if (sparseNames.length === 0) return [];
-  const columnsOf = new Map(
-    sparseNames.flatMap((name) => [
-      [indicesName(name), name],
-      [valuesName(name), name],
-    ]),
-  );
-  const unknown = fields.find(({ name }) => name.startsWith(SPARSE_PREFIX) && !columnsOf.has(name));
-  if (unknown !== undefined) {
+    const { isField, expected } = ARROW_KINDS[spec.kind];
+    const wrong = indexes.map((index) => fields[index]!).find((field) => !isField(field));
+    if (wrong === undefined) return [{ name, indexes }];
     throw invalid(
-      `The column ${quoted(unknown.name)} is for a sparse vector that the collection does not have; expected ${[...columnsOf.keys()].map(quoted).join(', ')}.`,
+      `The column ${quoted(wrong.name)} must hold ${expected}; found ${describeType(wrong)}.`,
     );
-  }
-  return sparseNames.flatMap((name) => {
-    const indices = indexOf(fields, indicesName(name));
-    const values = indexOf(fields, valuesName(name));
-    if (indices === null && values === null) return [];
-    if (indices === null || values === null) {
-      const columns = [indicesName(name), valuesName(name)].map(quoted);
-      if (indices === null) columns.reverse();
-      throw invalid(`The column ${columns[0]} comes without ${columns[1]}; expected both.`);
-    }
-    for (const index of [indices, values]) requireElements(fields[index]!);
-    return [{ name, indices, values }];
   });
 }
 
-function requireElements(field: ArrowField): void {
-  if (isElementsField(field)) return;
+/** Throws `invalid_request` for a column with the prefix that is none of the vectors. */
+function requireKnown(
+  fields: readonly ArrowField[],
+  vectors: ColumnNames['vectors'],
+  { prefix, what }: Pick<ArrowKind, 'prefix' | 'what'>,
+): void {
+  const ofPrefix = Object.entries(vectors).filter(
+    ([, { kind }]) => ARROW_KINDS[kind].prefix === prefix,
+  );
+  const known = namesOf(Object.fromEntries(ofPrefix));
+  const unknown = fields.find(({ name }) => name.startsWith(prefix) && !known.includes(name));
+  if (unknown === undefined) return;
   throw invalid(
-    `The column ${quoted(field.name)} must hold lists of numbers, of any lengths; found ${describeType(field)}.`,
+    `The column ${quoted(unknown.name)} is for ${what} that the collection does not have; expected ${known.map(quoted).join(', ')}.`,
   );
 }
 
-function requireLists(field: ArrowField): void {
-  if (isMultiField(field)) return;
-  throw invalid(
-    `The column ${quoted(field.name)} must hold lists of vectors, which are lists of numbers; found ${describeType(field)}.`,
-  );
+function namesOf(vectors: ColumnNames['vectors']): string[] {
+  return Object.entries(vectors).flatMap(([name, spec]) => columnNames(spec, name));
 }
 
 function requireVectors(field: ArrowField): void {
-  if (isVectorField(field)) return;
+  if (ARROW_KINDS.dense.isField(field)) return;
   throw invalid(
     `The vector column ${quoted(field.name)} must hold lists of numbers; found ${describeType(field)}.`,
   );

@@ -1,35 +1,43 @@
 // Reads columns of multi-vectors: a list of vectors in each row, empty or null in rows without it.
 
-import type { NamedMulti } from '../../common/types.js';
+import type { MultiColumn } from '../../common/vectors.js';
 import { type Column, isValid } from './columns.js';
 import { readSpans } from './offsets.js';
 import { RowIssues } from './row-issues.js';
-import type { ArrowField } from './schema.js';
-import { isVectorField, readVectors, type VectorsToRead } from './vectors.js';
+import { type ArrowField, isListOfAnyLength } from './schema.js';
+import type { ArrowKind, NamedToRead } from './vector-kinds.js';
+import { isVectorField, readVectors } from './vectors.js';
 
-const LISTS = ['list', 'large_list', 'list_view', 'large_list_view'];
+/** Columns of lists of vectors, `vectors.<name>`. */
+export const multiVectors: ArrowKind<Pick<MultiColumn, 'kind' | 'dimension'>, MultiColumn> = {
+  prefix: 'vectors.',
+  suffixes: [''],
+  what: 'a named vector',
+  expected: 'lists of vectors, which are lists of numbers',
+  isField: isMultiField,
+  read: ([column], toRead) => readMultiVectors(column!, toRead),
+};
 
-/** Whether a field can be a column of multi-vectors: lists of what `isVectorField` takes. */
-export function isMultiField({ type, children, dictionary }: ArrowField): boolean {
-  const [vector] = children;
-  return (
-    dictionary === null &&
-    LISTS.includes(type.kind) &&
-    vector !== undefined &&
-    isVectorField(vector)
-  );
+function isMultiField(field: ArrowField): boolean {
+  const [vector] = field.children;
+  return isListOfAnyLength(field) && vector !== undefined && isVectorField(vector);
 }
 
-export interface MultiToRead extends VectorsToRead {
-  readonly name: string;
-  /** Vectors of a row. */
-  readonly countMax: number;
+/** The most vectors of a row: as many as there may be, and have as many values as there may be, but one. */
+export function vectorsMax(
+  dimension: number,
+  { multiVectorsMax, multiValuesMax }: NamedToRead['limits'],
+): number {
+  return Math.min(multiVectorsMax, Math.max(1, Math.floor(multiValuesMax / dimension)));
 }
 
 /** Undefined content if there are issues. Throws `invalid_arrow`. */
-export function readMultiVectors(column: Column, toRead: MultiToRead): NamedMulti {
-  const { name, dimension, bytesMax, countMax, issues } = toRead;
+function readMultiVectors(
+  column: Column,
+  { name, dimension, bytesMax, limits, issues }: NamedToRead & { readonly dimension: number },
+): MultiColumn {
   const { length, validity } = column;
+  const countMax = vectorsMax(dimension, limits);
   const spans = readSpans(column);
   const starts = new Int32Array(length + 1);
   for (let row = 0; row < length; row++) {
@@ -45,12 +53,11 @@ export function readMultiVectors(column: Column, toRead: MultiToRead): NamedMult
   for (const { row: vector, ...issue } of ofVectors.items) {
     const row = spans.ends.findIndex((end, i) => spans.starts[i]! <= vector && vector < end);
     // A vector of no row, which nobody sees, is wrong all the same.
-    if (!issues.isFull) issues.add({ ...issue, row: Math.max(0, row), member: `vectors.${name}` });
+    issues.add({ ...issue, row: Math.max(0, row), member: `vectors.${name}` });
   }
-  if (issues.items.length > 0)
-    return { kind: 'multi', name, dimension, starts, values: new Float32Array(0) };
-  const values = new Float32Array(starts[length]! * dimension);
-  for (let row = 0; row < length; row++) {
+  const valueCount = issues.items.length > 0 ? 0 : starts[length]! * dimension;
+  const values = new Float32Array(valueCount);
+  for (let row = 0; row < length && valueCount > 0; row++) {
     const from = spans.starts[row]!;
     const count = starts[row + 1]! - starts[row]!;
     values.set(
@@ -58,5 +65,5 @@ export function readMultiVectors(column: Column, toRead: MultiToRead): NamedMult
       starts[row]! * dimension,
     );
   }
-  return { kind: 'multi', name, dimension, starts, values };
+  return { kind: 'multi', dimension, starts, values };
 }

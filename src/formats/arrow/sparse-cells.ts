@@ -1,36 +1,50 @@
 // Reads the two columns of a sparse vector, lists of indices and of values, as the elements of each row.
 // The caller checks the elements.
 
+import type { ColumnSpec } from '../../common/vectors.js';
 import { invalidArrow } from './arrow-errors.js';
 import { type Column, isValid } from './columns.js';
 import { numberReader } from './numbers.js';
 import { readSpans } from './offsets.js';
-import type { ArrowField, FloatType, IntType } from './schema.js';
+import { type ArrowField, type FloatType, type IntType, isListOfAnyLength } from './schema.js';
+import { SPARSE_PREFIX } from './sparse-fields.js';
+import type { ArrowKind } from './vector-kinds.js';
 
-const LISTS = ['list', 'large_list', 'list_view', 'large_list_view'];
+/** Sparse vectors as they were sent. */
+export interface SparseCells {
+  readonly kind: 'sparse';
+  /** Numbers, and null where an element is null; nothing in a row that is null. */
+  readonly indicesAt: (row: number) => (number | null)[];
+  readonly valuesAt: (row: number) => (number | null)[];
+}
+
+/** Columns of lists of numbers, `sparse_vectors.<name>.indices` and `sparse_vectors.<name>.values`. */
+export const sparseVectors: ArrowKind<ColumnSpec, SparseCells> = {
+  prefix: SPARSE_PREFIX,
+  suffixes: ['.indices', '.values'],
+  what: 'a sparse vector',
+  expected: 'lists of numbers, of any lengths',
+  isField: isElementsField,
+  read: ([indices, values], { bytesMax }) => ({
+    kind: 'sparse',
+    indicesAt: readElements(indices!, bytesMax),
+    valuesAt: readElements(values!, bytesMax),
+  }),
+};
 
 /** Whether a field can be a column of indices or values: lists of integers or floats of any width. */
-export function isElementsField({ type, children, dictionary }: ArrowField): boolean {
-  const [element] = children;
+function isElementsField(field: ArrowField): boolean {
+  const [element] = field.children;
   return (
-    dictionary === null &&
-    LISTS.includes(type.kind) &&
+    isListOfAnyLength(field) &&
     element !== undefined &&
     element.dictionary === null &&
     (element.type.kind === 'float' || element.type.kind === 'int')
   );
 }
 
-/** The cells of a sparse vector. */
-export interface SparseCells {
-  readonly name: string;
-  /** Numbers, and null where an element is null; nothing in a row that is null. */
-  readonly indicesAt: (row: number) => (number | null)[];
-  readonly valuesAt: (row: number) => (number | null)[];
-}
-
 /** @param bytesMax bound on the elements of all rows, which may overlap. Throws `invalid_arrow`. */
-export function readElements(column: Column, bytesMax: number): (row: number) => (number | null)[] {
+function readElements(column: Column, bytesMax: number): (row: number) => (number | null)[] {
   const { starts, ends } = readSpans(column);
   const elements = column.children[0]!;
   const read = numberReader(elements, elements.field.type as IntType | FloatType);

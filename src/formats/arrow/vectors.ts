@@ -1,49 +1,62 @@
-// Reads columns of vectors as row-major float32: in place where they are stored that way, converted from
+// Reads columns of dense vectors as row-major float32: in place where they are stored that way, converted from
 // any other list of numbers. A row that is not a valid vector becomes an issue.
 
-import type { NamedVectors } from '../../common/types.js';
+import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
+import { type DenseColumn, UNNAMED } from '../../common/vectors.js';
 import { invalidArrow } from './arrow-errors.js';
 import { type Column, isValid } from './columns.js';
 import { float16Table, type NarrowIntegers, narrowIntegers } from './numbers.js';
 import { readSpans } from './offsets.js';
 import type { RowIssue, RowIssues } from './row-issues.js';
-import { type ArrowField, describeType, type IntType } from './schema.js';
+import { type ArrowField, describeType, type IntType, isListOfAnyLength } from './schema.js';
+import type { ArrowKind } from './vector-kinds.js';
 
 type Elements = Float32Array | Float64Array | NarrowIntegers;
 
-const LISTS = ['fixed_size_list', 'list', 'large_list', 'list_view', 'large_list_view'];
-
 /** Whether a field can be a column of vectors: lists of floats, or of integers up to 32 bits. */
-export function isVectorField({ type, children, dictionary }: ArrowField): boolean {
+export function isVectorField(field: ArrowField): boolean {
+  const { type, children, dictionary } = field;
   const element = children[0];
   return (
-    dictionary === null &&
-    LISTS.includes(type.kind) &&
+    (isListOfAnyLength(field) || (dictionary === null && type.kind === 'fixed_size_list')) &&
     element !== undefined &&
     element.dictionary === null &&
     (element.type.kind === 'float' || (element.type.kind === 'int' && element.type.bitWidth < 64))
   );
 }
 
+/** Columns of lists of numbers, `vectors.<name>`. */
+export const denseVectors: ArrowKind<Pick<DenseColumn, 'kind' | 'dimension'>, DenseColumn> = {
+  prefix: 'vectors.',
+  suffixes: [''],
+  what: 'a named vector',
+  expected: 'lists of numbers',
+  isField: isVectorField,
+  read: ([column], toRead) => ({
+    kind: 'dense',
+    dimension: toRead.dimension,
+    values: readVectors(column!, toRead),
+    presence: toRead.mayBeNull ? presenceOf(column!) : null,
+  }),
+};
+
+/** The rows that are not null; null for all. */
+function presenceOf({ length, validity }: Column): Bitmap | null {
+  if (validity === null) return null;
+  const presence = createBitmap(length);
+  for (let row = 0; row < length; row++) if (isValid(validity, row)) setBit(presence, row);
+  return presence;
+}
+
 export interface VectorsToRead {
+  /** The name of the vector, which issues are about; absent for the unnamed one. */
+  readonly name?: string;
   readonly dimension: number;
   /** Bound on the result. */
   readonly bytesMax: number;
   readonly issues: RowIssues;
-  /** Of a named vector, which may be null: it gets zeros then. Absent for the one that every row has. */
-  readonly name?: string;
-}
-
-/** Vectors that rows may lack: null stands for none. Throws `invalid_arrow`. */
-export function readNamedVectors(
-  column: Column,
-  { name, ...toRead }: VectorsToRead & { readonly name: string },
-): NamedVectors {
-  const { length, validity } = column;
-  const presence = new Uint8Array(length);
-  for (let row = 0; row < length; row++) presence[row] = isValid(validity, row) ? 1 : 0;
-  const values = readVectors(column, { ...toRead, name });
-  return { name, dimension: toRead.dimension, values, presence };
+  /** Whether rows may be null, which get zeros then. */
+  readonly mayBeNull?: boolean;
 }
 
 /**
@@ -83,8 +96,8 @@ export function readVectors(column: Column, toRead: VectorsToRead): Float32Array
   return values;
 }
 
-function memberOf({ name }: VectorsToRead): RowIssue['member'] {
-  return name === undefined ? 'values' : `vectors.${name}`;
+function memberOf({ name = UNNAMED }: VectorsToRead): RowIssue['member'] {
+  return name === UNNAMED ? 'values' : `vectors.${name}`;
 }
 
 /** In place of the start of a row that is null. */
@@ -93,18 +106,18 @@ const ABSENT = -1;
 /** Where the elements of each row start; null if there are issues. */
 function readStarts(column: Column, toRead: VectorsToRead): Int32Array | null {
   const { length, validity, field } = column;
-  const { dimension, issues, name } = toRead;
+  const { dimension, issues, name = UNNAMED, mayBeNull = false } = toRead;
   const member = memberOf(toRead);
-  const whose = name === undefined ? "the collection's dimension" : `the dimension of "${name}"`;
+  const whose = name === UNNAMED ? "the collection's dimension" : `the dimension of "${name}"`;
   const { type } = field;
   const isFixed = type.kind === 'fixed_size_list';
   const spans = isFixed ? null : readSpans(column);
   const starts =
-    spans === null ? new Int32Array(length) : startsOf(spans.starts.subarray(0, length), name);
+    spans === null ? new Int32Array(length) : startsOf(spans.starts.subarray(0, length), mayBeNull);
   const issuesBefore = issues.items.length;
   for (let row = 0; row < length && !issues.isFull; row++) {
     if (!isValid(validity, row)) {
-      if (name !== undefined) {
+      if (mayBeNull) {
         starts[row] = ABSENT;
         continue;
       }
@@ -126,9 +139,9 @@ function readStarts(column: Column, toRead: VectorsToRead): Int32Array | null {
   return issues.items.length > issuesBefore ? null : starts;
 }
 
-/** A copy for a named vector, whose nulls are marked in it: the offsets are the column's own. */
-function startsOf(offsets: Int32Array, name: string | undefined): Int32Array {
-  return name === undefined ? offsets : offsets.slice();
+/** A copy where nulls are marked in it: the offsets are the column's own. */
+function startsOf(offsets: Int32Array, mayBeNull: boolean): Int32Array {
+  return mayBeNull ? offsets.slice() : offsets;
 }
 
 function checkElements({ validity }: Column, starts: Int32Array, toRead: VectorsToRead): void {

@@ -1,5 +1,6 @@
 // Puts the vectors of texts into the rows and queries that have a text in place of a vector.
 
+import { createBitmap, setBit } from '../../common/bitmap.js';
 import {
   type ErrorCode,
   type FieldPath,
@@ -8,12 +9,13 @@ import {
   SagittaError,
   validationError,
 } from '../../common/errors.js';
-import { unnamedShape } from '../../database/api.js';
+import { sharedFloat32 } from '../../common/shared-array.js';
+import { type DenseColumn, type Named, UNNAMED } from '../../common/vectors.js';
 import type { CollectionHandle } from '../../database/collection-handle.js';
 import type { QueryRequest } from '../../database/query/query-api.js';
 import { mapRankings } from '../../database/query/ranking.js';
+import { checkDirection } from '../ingest/dense-vectors.js';
 import type { ParsedRows } from '../ingest/parsed-rows.js';
-import { checkDirection } from '../ingest/row-rules.js';
 import type { Embedder } from './embedder.js';
 
 interface EmbedContext {
@@ -35,13 +37,20 @@ export async function embedRows<Rows extends ParsedRows>(
     context,
   );
   const dimension = found.length / texts.length;
-  // A body is parsed before its collection is known where the path does not name it.
-  const valueCount = batch.count * dimension;
-  const values = batch.values.length === valueCount ? batch.values : new Float32Array(valueCount);
+  const unnamed = batch.vectors.find(({ name }) => name === UNNAMED);
+  const column = unnamed?.kind === 'dense' ? unnamed : emptyColumn(batch.count, dimension);
   for (const [i, { row }] of texts.entries()) {
-    values.set(found.subarray(i * dimension, (i + 1) * dimension), row * dimension);
+    column.values.set(found.subarray(i * dimension, (i + 1) * dimension), row * dimension);
+    if (column.presence !== null) setBit(column.presence, row);
   }
-  return { ...rows, batch: { ...batch, values }, texts: undefined };
+  const others = batch.vectors.filter(({ name }) => name !== UNNAMED);
+  return { ...rows, batch: { ...batch, vectors: [column, ...others] }, texts: undefined };
+}
+
+/** Of the unnamed vector, which no row has. */
+function emptyColumn(rowCount: number, dimension: number): Named<DenseColumn> {
+  const values = sharedFloat32(rowCount * dimension);
+  return { kind: 'dense', name: UNNAMED, dimension, values, presence: createBitmap(rowCount) };
 }
 
 /** The vector of the text of a body. Throws what `embedTexts` throws. */
@@ -88,9 +97,9 @@ async function embedTexts(
   { embedder, collection, signal }: EmbedContext,
 ): Promise<Float32Array> {
   const { embedding: source } = collection;
-  const shape = unnamedShape(collection.shape);
+  const shape = collection.vectors[UNNAMED];
   // A collection without the unnamed vector has no endpoint.
-  if (source === null || shape === null) {
+  if (source === null || shape?.kind !== 'dense') {
     const detail = 'The collection has no embedding endpoint. Set `embedding`, or send vectors.';
     throw notConfigured(texts[0]!.location, detail);
   }

@@ -8,7 +8,7 @@ import { SagittaError } from '../../common/errors.js';
 import type { EmbeddingSource } from '../../common/types.js';
 import type { EmbeddingEndpoint } from '../../platform/config.js';
 import { type Metrics, SECONDS_BUCKETS } from '../../platform/metrics.js';
-import { readVector } from '../ingest/row-rules.js';
+import { readVector } from '../ingest/dense-vectors.js';
 
 export interface EmbeddingOptions {
   readonly endpoints: readonly EmbeddingEndpoint[];

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import { monotonicFactory } from 'ulid';
 import {
+  type FieldPath,
   ISSUES_MAX,
   rowField,
   type ValidationIssue,
@@ -13,25 +14,18 @@ import {
 } from '../../common/errors.js';
 import { parseExactJson } from '../../common/exact-json.js';
 import type { Limits } from '../../common/limits.js';
-import type {
-  JsonObject,
-  NamedMulti,
-  NamedSparse,
-  NamedVectors,
-  Utf8Column,
-} from '../../common/types.js';
+import type { JsonObject, Utf8Column } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
-import { columnOfVectors, type SparseVector } from '../../common/vectors.js';
-import { type CollectionShape, unnamedShape } from '../../database/api.js';
+import type { Named } from '../../common/vectors.js';
+import type { FieldShapes } from '../../database/api.js';
 import { decompressed } from '../../formats/arrow/compression.js';
 import type { EncodedBatch, EncodedBody } from '../../formats/arrow/encoded-batch.js';
-import type { SparseCells } from '../../formats/arrow/sparse-cells.js';
-import { readVectorRows, type VectorRows } from '../../formats/arrow/vector-rows.js';
+import { readVectorRows } from '../../formats/arrow/vector-rows.js';
 import type { Task } from '../../platform/pool.js';
 import { packMetadata } from './parsed-metadata.js';
 import { buffersOf, type ParsedRows, writeRowsMax } from './parsed-rows.js';
-import { checkDirection, checkMetadata, measureId } from './row-rules.js';
-import { readSparse } from './sparse-rules.js';
+import { checkMetadata, measureId } from './row-rules.js';
+import { pathOf, VECTOR_KINDS } from './vector-kinds.js';
 
 export interface BatchInput {
   readonly batch: EncodedBatch;
@@ -39,18 +33,8 @@ export interface BatchInput {
   readonly vectorColumn: string | undefined;
   readonly isKeyed: boolean;
   readonly isPatch: boolean;
-  readonly shape: CollectionShape;
-  readonly limits: Pick<
-    Limits,
-    | 'batchRowsMax'
-    | 'bodyBytesMax'
-    | 'metadataBytesMax'
-    | 'metadataDepthMax'
-    | 'multiValuesMax'
-    | 'multiVectorsMax'
-    | 'sparseElementsMax'
-    | 'vectorIdBytesMax'
-  >;
+  readonly shapes: FieldShapes;
+  readonly limits: Limits;
 }
 
 export const parseRecordBatchTask: Task<BatchInput, ParsedRows> = {
@@ -65,66 +49,40 @@ export const decompressBodyTask: Task<{ part: EncodedBody; bytesMax: number }, E
   run: ({ part, bytesMax }) => decompressed(part, bytesMax),
 };
 
-/** Null stands for what a patch leaves as it is, since Arrow knows no absent values. */
-const NOTHING_REMOVED: ReadonlyMap<string, Uint8Array> = new Map();
-
 /** Throws the first issues, and what `readVectorRows` throws. */
 function readBatch(input: BatchInput): ParsedRows {
-  const { shape, limits, idColumn, vectorColumn } = input;
+  const { shapes, limits } = input;
   const digest = input.isKeyed ? digestOf(input.batch) : undefined;
-  const rows = readVectorRows(input.batch, {
-    dimension: shape.dimension ?? null,
-    named: dimensionsOf(shape),
-    multi: multiOf(shape, limits),
-    sparseNames: Object.keys(shape.sparseVectors ?? {}),
-    idColumn,
-    vectorColumn,
-    isPatch: input.isPatch,
-    batchBytesMax: limits.bodyBytesMax,
-    idBytesMax: limits.vectorIdBytesMax,
-    metadataBytesMax: limits.metadataBytesMax,
-  });
+  const rows = readVectorRows(input.batch, { ...input, vectors: shapes });
   const issues = new BatchIssues(input.batch);
-  for (const { row, member, ...violation } of rows.issues) issues.add(row, member, violation);
+  for (const { row, member, ...violation } of rows.issues) {
+    // Names of vectors have no dot.
+    issues.add(row, member.split('.'), violation);
+  }
   issues.throwAny();
-  const { count, values, named, multi } = rows;
+  const { count } = rows;
   const ids = rows.ids ?? generateIds(count);
   const cuts = checkIds(ids, { isGenerated: rows.ids === null, input, issues });
-  checkDirections(rows, shape, issues);
-  for (const vectors of named) checkNamedDirections(vectors, shape, issues);
-  for (const column of multi) checkMultiDirections(column, shape, issues);
-  const sparse = rows.sparse
-    .map((cells) => sparseVectorsOf(cells, count, limits, issues))
-    .filter(({ indices }) => indices.length > 0);
+  const isFull = () => issues.isFull;
+  const vectors = Array.from(rows.vectors, ([name, found]): Named => {
+    const shape = shapes[name]!;
+    const path = pathOf(name, shape);
+    const column = VECTOR_KINDS[shape.kind].ofArrow(found, {
+      name,
+      shape,
+      rowCount: count,
+      limits,
+      isFull,
+      report: (row, { path: inVector = [], ...violation }) =>
+        issues.add(row, [...path, ...inVector], violation),
+    });
+    return { name, ...column };
+  });
   const text = rows.metadata ?? utf8ColumnOf(new Array<string>(count).fill('{}'));
   const documents = readDocuments(rows.metadata, count, input, issues);
   issues.throwAny();
   const metadata = packMetadata(documents, input.batch.body.bytes.length);
-  const { hasValues } = rows;
-  const patched = input.isPatch ? { hasValues, removed: NOTHING_REMOVED } : undefined;
-  const batch = { count, ids, values, metadata: text, named, multi, sparse, patched };
-  return { batch, metadata, cuts, digest };
-}
-
-function sparseVectorsOf(
-  { name, indicesAt, valuesAt }: SparseCells,
-  count: number,
-  { sparseElementsMax }: BatchInput['limits'],
-  issues: BatchIssues,
-): NamedSparse {
-  const vectors = new Array<SparseVector | undefined>(count).fill(undefined);
-  for (let row = 0; row < count && !issues.isFull; row++) {
-    const sent = { indices: indicesAt(row), values: valuesAt(row) };
-    if (sent.indices.length === 0 && sent.values.length === 0) continue;
-    const vector = readSparse(sent, sparseElementsMax);
-    if (!('code' in vector)) {
-      vectors[row] = vector;
-      continue;
-    }
-    const { path, ...violation } = vector;
-    issues.add(row, ['sparse_vectors', name, ...path].join('.'), violation);
-  }
-  return { name, ...columnOfVectors({ kind: 'sparse' }, vectors) };
+  return { batch: { count, ids, vectors, metadata: text }, metadata, cuts, digest };
 }
 
 /** The issues of a record batch: located by row of the stream, and in words by row of the batch. */
@@ -140,12 +98,11 @@ class BatchIssues {
     return this.#issues.length >= ISSUES_MAX;
   }
 
-  add(row: number, member: string, violation: Violation): void {
+  add(row: number, path: FieldPath, violation: Violation): void {
     const { index, firstRow } = this.#batch;
     this.#issues.push({
       ...violation,
-      // Names of vectors have no dot.
-      location: rowField(firstRow + row, ...member.split('.')),
+      location: rowField(firstRow + row, ...path),
       detail: `${violation.detail} (row ${row} of record batch ${index})`,
     });
   }
@@ -167,8 +124,8 @@ function checkIds(
   options: { isGenerated: boolean; input: BatchInput; issues: BatchIssues },
 ): number[] {
   const { isGenerated, issues } = options;
-  const { shape, limits } = options.input;
-  const rowsMax = writeRowsMax(shape, options.input);
+  const { shapes, limits } = options.input;
+  const rowsMax = writeRowsMax(shapes, options.input);
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const isPlain = isGenerated || arePlain(text, offsets[0]!, offsets[offsets.length - 1]!);
   const cuts: number[] = [];
@@ -181,7 +138,7 @@ function checkIds(
     const isShort = end > start && end - start <= limits.vectorIdBytesMax;
     if (!isPlain || !isShort) {
       const measured = measureId(id, limits.vectorIdBytesMax);
-      if (typeof measured !== 'number') issues.add(row, 'id', measured);
+      if (typeof measured !== 'number') issues.add(row, ['id'], measured);
     }
     if (row - writeStart === rowsMax || seen.has(id)) {
       cuts.push(row);
@@ -200,62 +157,6 @@ function arePlain(bytes: Uint8Array, start: number, end: number): boolean {
     if (byte < 0x20 || byte >= 0x7f) return false;
   }
   return true;
-}
-
-function checkDirections(
-  { values, hasValues }: Pick<VectorRows, 'values' | 'hasValues'>,
-  shape: CollectionShape,
-  issues: BatchIssues,
-): void {
-  const unnamed = unnamedShape(shape);
-  if (unnamed === null) return;
-  const { dimension } = unnamed;
-  for (let start = 0; start < values.length && !issues.isFull; start += dimension) {
-    const row = start / dimension;
-    const violation = hasValues[row] === 0 ? null : checkDirection(values, start, unnamed);
-    if (violation !== null) issues.add(row, 'values', violation);
-  }
-}
-
-function checkNamedDirections(
-  { name, dimension, values, presence }: NamedVectors,
-  { vectors = {} }: CollectionShape,
-  issues: BatchIssues,
-): void {
-  for (let row = 0; row < presence.length && !issues.isFull; row++) {
-    if (presence[row] === 0) continue;
-    const violation = checkDirection(values, row * dimension, vectors[name]!);
-    if (violation !== null) issues.add(row, `vectors.${name}`, violation);
-  }
-}
-
-function checkMultiDirections(
-  { name, dimension, starts, values }: NamedMulti,
-  { multiVectors = {} }: CollectionShape,
-  issues: BatchIssues,
-): void {
-  const shape = multiVectors[name]!;
-  for (let row = 0; row + 1 < starts.length; row++) {
-    for (let i = starts[row]!; i < starts[row + 1]! && !issues.isFull; i++) {
-      const violation = checkDirection(values, i * dimension, shape);
-      if (violation !== null) issues.add(row, `vectors.${name}`, violation);
-    }
-  }
-}
-
-function multiOf(
-  { multiVectors = {} }: CollectionShape,
-  { multiVectorsMax, multiValuesMax }: BatchInput['limits'],
-) {
-  const entries = Object.entries(multiVectors).map(([name, { dimension }]) => {
-    const countMax = Math.min(multiVectorsMax, Math.max(1, Math.floor(multiValuesMax / dimension)));
-    return [name, { dimension, countMax }] as const;
-  });
-  return new Map(entries);
-}
-
-function dimensionsOf({ vectors = {} }: CollectionShape): ReadonlyMap<string, number> {
-  return new Map(Object.entries(vectors).map(([name, { dimension }]) => [name, dimension]));
 }
 
 /** `column` is null where the batch has no metadata. */
@@ -281,7 +182,7 @@ function readDocuments(
           }
         : checkMetadata(value, end - start, limits);
     if (violation === null) documents[row] = value as JsonObject;
-    else issues.add(row, 'metadata', violation);
+    else issues.add(row, ['metadata'], violation);
   }
   return documents;
 }

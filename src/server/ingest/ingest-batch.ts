@@ -2,7 +2,8 @@
 // Where a stream is cut depends on its bytes alone, so a stream that is sent again has the same batches.
 
 import { BufferPool } from '../../common/buffer-pool.js';
-import type { CollectionShape } from '../../database/api.js';
+import { itemWidth, UNNAMED } from '../../common/vectors.js';
+import type { FieldShapes } from '../../database/api.js';
 import { chooseVectorColumns } from '../../formats/arrow/column-choice.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import type { RouteServices } from '../route.js';
@@ -27,7 +28,7 @@ export interface IngestBatch {
 
 export interface BatchOptions {
   readonly services: RouteServices;
-  readonly shape: CollectionShape;
+  readonly shapes: FieldShapes;
   readonly isKeyed: boolean;
   readonly isPatch: boolean;
   readonly idColumn: string | undefined;
@@ -47,29 +48,18 @@ const createBodyPool = (countMax: number) =>
 
 export async function* lineBatches(
   body: AsyncIterable<Uint8Array>,
-  { services, shape, isKeyed, isPatch, onBuffered, embed }: BatchOptions,
+  { services, shapes, isKeyed, isPatch, onBuffered, embed }: BatchOptions,
 ): AsyncGenerator<IngestBatch, void, undefined> {
-  const { batchRowsMax, dimensionMax, embedCharactersMax, vectorIdBytesMax } = services.limits;
-  const { metadataBytesMax, metadataDepthMax, sparseElementsMax } = services.limits;
-  const { multiValuesMax, multiVectorsMax } = services.limits;
-  const limits = {
-    batchRowsMax,
-    dimensionMax,
-    embedCharactersMax,
-    metadataBytesMax,
-    metadataDepthMax,
-    sparseElementsMax,
-    multiValuesMax,
-    multiVectorsMax,
-    vectorIdBytesMax,
-  };
+  const { limits } = services;
   // Each batch has a buffer for its lines, and one for its values.
   const bodies = createBodyPool(2 * BODIES_KEPT_MAX);
-  const valueBytes = (shape.dimension ?? 0) * Float32Array.BYTES_PER_ELEMENT;
+  const { [UNNAMED]: unnamed } = shapes;
+  const valueCount = unnamed === undefined ? 0 : itemWidth(unnamed);
+  const valueBytes = valueCount * Float32Array.BYTES_PER_ELEMENT;
   for await (const lines of cutLines(body, onBuffered, (byteCount) => bodies.acquire(byteCount))) {
     const { firstRow, rowCount, bytes } = lines;
     const room = bodies.acquire(rowCount * valueBytes);
-    const input = { ...lines, room, isKeyed, isPatch, shape, limits };
+    const input = { ...lines, room, isKeyed, isPatch, shapes, limits };
     yield {
       firstRow,
       rowCount,
@@ -86,48 +76,23 @@ export async function* lineBatches(
 
 export async function* recordBatches(
   body: AsyncIterable<Uint8Array>,
-  { services, shape, isKeyed, isPatch, idColumn, vectorColumn, onBuffered }: BatchOptions,
+  { services, shapes, isKeyed, isPatch, idColumn, vectorColumn, onBuffered }: BatchOptions,
 ): AsyncGenerator<IngestBatch, void, undefined> {
-  const { batchRowsMax, bodyBytesMax, metadataBytesMax, metadataDepthMax, vectorIdBytesMax } =
-    services.limits;
-  const { multiValuesMax, multiVectorsMax, sparseElementsMax } = services.limits;
-  const limits = {
-    batchRowsMax,
-    bodyBytesMax,
-    metadataBytesMax,
-    metadataDepthMax,
-    multiValuesMax,
-    multiVectorsMax,
-    sparseElementsMax,
-    vectorIdBytesMax,
-  };
+  const { limits } = services;
   const bodies = createBodyPool(BODIES_KEPT_MAX);
   const reader = new ArrowStreamReader(body, {
-    batchBytesMax: bodyBytesMax,
+    batchBytesMax: limits.bodyBytesMax,
     onBuffered,
     allocate: (byteCount) => bodies.acquire(byteCount),
     decompress: (part, bytesMax) => services.pool.run(decompressBodyTask, { part, bytesMax }),
   });
   const { fields } = await reader.readSchema();
   // Wrong columns are an error before the first batch has arrived.
-  const vectorNames = Object.keys(shape.vectors ?? {});
-  const multiNames = Object.keys(shape.multiVectors ?? {});
-  const hasUnnamed = shape.dimension !== undefined;
-  const sparseNames = Object.keys(shape.sparseVectors ?? {});
-  const names = {
-    idColumn,
-    vectorColumn,
-    hasUnnamed,
-    vectorNames,
-    multiNames,
-    sparseNames,
-    isPatch,
-  };
-  chooseVectorColumns(fields, names);
+  chooseVectorColumns(fields, { idColumn, vectorColumn, vectors: shapes, isPatch });
   for await (const batch of reader.batches()) {
     const { firstRow, rowCount } = batch;
     const byteCount = batch.body.bytes.length;
-    const input = { batch, idColumn, vectorColumn, isKeyed, isPatch, shape, limits };
+    const input = { batch, idColumn, vectorColumn, isKeyed, isPatch, shapes, limits };
     yield {
       firstRow,
       rowCount,

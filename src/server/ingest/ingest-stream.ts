@@ -38,7 +38,6 @@ export async function ingest(
   if (!isArrow)
     refuseIfSet(request.query, ['id_column', 'vector_column'], 'This parameter is only for Arrow.');
   const collection = services.database.collection(request.params.id!);
-  const { shape } = collection;
   const idempotency = idempotencyOf(services, request);
   const stream = await collection.openWriteStream({ mode, idempotency });
   const reserved = { buffered: 0, inFlight: 0 };
@@ -52,7 +51,7 @@ export async function ingest(
   };
   const options: BatchOptions = {
     services,
-    shape,
+    shapes: collection.vectors,
     isKeyed: idempotency !== undefined,
     isPatch: mode === 'patch',
     idColumn,

@@ -24,7 +24,7 @@ import {
   type VectorsCut,
 } from '../../formats/json/cut-vectors.js';
 import type { Task } from '../../platform/pool.js';
-import { readVector } from './row-rules.js';
+import { readVector } from './dense-vectors.js';
 
 /** The deepest valid body is a filter of depth 16, with two or three levels of JSON each. */
 const JSON_DEPTH_MAX = 128;
@@ -165,8 +165,7 @@ export function parseJsonInput(input: JsonInput, cut: CutVectors): ParsedBody<Js
   const places = vectorsAt === null ? null : PLACES[vectorsAt];
   const read = (json: JsonBody, { vectors }: JsonText) => {
     if (vectorsAt !== null) readVectors(json, vectorsAt, { dimensionMax, vectors });
-    // A small body cannot hold much; a large one crosses to another thread.
-    if (body.length > SMALL_BYTES_MAX) checkExtent(json);
+    checkExtent(json, body.length);
     return json;
   };
   return parseBody(input, read, { places, dimensionMax, cut });
@@ -283,7 +282,10 @@ function countBrackets(bytes: Buffer, countCut: number): number {
   return count;
 }
 
-function checkExtent(json: JsonBody): void {
+/** Throws `limit_exceeded` for more members and values than the event loop reads. */
+export function checkExtent(json: JsonBody, byteCount: number): void {
+  // A small body cannot hold much; a large one crosses to another thread.
+  if (byteCount <= SMALL_BYTES_MAX) return;
   let count = 0;
   const waiting: unknown[] = [json];
   while (waiting.length > 0) {

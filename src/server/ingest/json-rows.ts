@@ -17,9 +17,10 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject, Utf8Column, VectorShape } from '../../common/types.js';
+import type { JsonObject, Utf8Column } from '../../common/types.js';
 import { cutName, describeUnknownName } from '../../common/unknown-name.js';
-import { type CollectionShape, unnamedShape, type WriteMode } from '../../database/api.js';
+import { UNNAMED } from '../../common/vectors.js';
+import type { FieldShapes, WriteMode } from '../../database/api.js';
 import {
   CUT,
   type CutVectors,
@@ -32,6 +33,7 @@ import type { Task } from '../../platform/pool.js';
 import { describeKind } from './describe-kind.js';
 import {
   type BodyInput,
+  checkExtent,
   isObject,
   type JsonBody,
   type JsonText,
@@ -40,49 +42,17 @@ import {
   parseJson,
 } from './json-body.js';
 import { isBlank, type LineBatch } from './line-cutter.js';
-import { NamedReader, Removed } from './named-reader.js';
 import { packMetadata } from './parsed-metadata.js';
-import {
-  buffersOf,
-  type ParsedRows,
-  type PatchedRows,
-  type RowText,
-  writeRowsMax,
-} from './parsed-rows.js';
-import {
-  checkMetadata,
-  checkText,
-  measureId,
-  NO_VALUES,
-  noUnnamed,
-  placeVector,
-  readExpiry,
-  readVector,
-  readVectorInto,
-} from './row-rules.js';
-import { SparseReader } from './sparse-reader.js';
-
-type RowLimits = Pick<
-  Limits,
-  | 'dimensionMax'
-  | 'embedCharactersMax'
-  | 'metadataBytesMax'
-  | 'metadataDepthMax'
-  | 'sparseElementsMax'
-  | 'multiValuesMax'
-  | 'multiVectorsMax'
-  | 'vectorIdBytesMax'
->;
+import { buffersOf, type ParsedRows, type RowText, writeRowsMax } from './parsed-rows.js';
+import { checkMetadata, checkText, measureId, readExpiry } from './row-rules.js';
+import { type SentVectors, VectorsReader } from './vectors-reader.js';
 
 export interface VectorsInput extends BodyInput {
   /** The id in the path, when the body is the vector with that id; null for `{vectors: […]}` or one vector. */
   readonly pathId: string | null;
-  /**
-   * Null when no collection is known yet: the values may have any length then, and the caller checks
-   * the one row.
-   */
-  readonly shape: CollectionShape | null;
-  readonly limits: RowLimits & Pick<Limits, 'batchRowsMax'>;
+  /** Null when no collection is known yet: the caller reads the vectors of the one row then. */
+  readonly shapes: FieldShapes | null;
+  readonly limits: Limits;
   /** Memory for the values of the rows, which then last no longer than the body; null for none. */
   readonly room: Uint8Array | null;
 }
@@ -93,6 +63,8 @@ export interface ParsedVectors extends ParsedRows {
   readonly ids: readonly string[] | null;
   /** Whether the body was `{vectors: […]}`, not one vector. */
   readonly isArray: boolean;
+  /** The vectors of the row, which no collection has checked; undefined where there is one, or several rows. */
+  readonly sent: SentVectors | undefined;
   /** The member `collection`, which only a vector with its id in the path has. */
   readonly collection: string | undefined;
 }
@@ -140,8 +112,9 @@ const PATH_MEMBERS = [...ROW_MEMBERS, 'collection'];
 function readVectors(json: JsonBody, text: JsonText, input: VectorsInput): ParsedVectors {
   const issues: ValidationIssue[] = [];
   const hasPathId = input.pathId !== null;
+  if (hasPathId) checkExtent(json, input.body.length);
   const isPatch = json.mode === 'patch';
-  const isArray = !hasPathId && Object.hasOwn(json, 'vectors') && !isOneRow(json, input.shape);
+  const isArray = !hasPathId && Object.hasOwn(json, 'vectors') && !isOneRow(json, input.shapes);
   const singleMembers = hasPathId ? PATH_MEMBERS : SINGLE_MEMBERS;
   checkMembers(json, isArray ? BATCH_MEMBERS : singleMembers, field, issues);
   const mode = readMode(json.mode, issues);
@@ -179,16 +152,17 @@ function readVectors(json: JsonBody, text: JsonText, input: VectorsInput): Parse
     mode,
     ids: reader.hasGenerated ? reader.ids : null,
     isArray,
+    sent: hasPathId && input.shapes === null ? reader.sent : undefined,
     collection,
   };
 }
 
 /** Whether the body is one vector with its named vectors, which are an object by name. */
-function isOneRow(json: JsonBody, shape: CollectionShape | null): boolean {
+function isOneRow(json: JsonBody, shapes: FieldShapes | null): boolean {
   if (!isObject(json.vectors)) return false;
   if (['values', 'embed'].some((name) => Object.hasOwn(json, name))) return true;
   if (json.mode === 'patch') return true;
-  return shape !== null && unnamedShape(shape) === null;
+  return shapes !== null && !Object.hasOwn(shapes, UNNAMED);
 }
 
 function readMode(value: unknown, issues: ValidationIssue[]): WriteMode {
@@ -233,8 +207,8 @@ export interface LinesInput extends LineBatch {
   readonly room: Uint8Array | null;
   readonly isKeyed: boolean;
   readonly isPatch: boolean;
-  readonly shape: CollectionShape;
-  readonly limits: RowLimits & Pick<Limits, 'batchRowsMax'>;
+  readonly shapes: FieldShapes;
+  readonly limits: Limits;
 }
 
 /** Lines of a stream, each a vector by the same rules as an element of `vectors` in a body. */
@@ -281,7 +255,7 @@ function readLines(input: LinesInput, text: JsonText): ParsedRows {
     issues,
     cuts,
     // Lines have about as many bytes as what they write, unless they are patches.
-    ...(input.isPatch && { writeRowsMax: writeRowsMax(input.shape, input) }),
+    ...(input.isPatch && { writeRowsMax: writeRowsMax(input.shapes, input) }),
   });
   const scanner = new JsonScanner(bytes);
   const bracketsCut = text.vectors === null ? 0 : 1;
@@ -343,9 +317,9 @@ interface RowsInput {
   readonly firstRow: number | null;
   /** The id in the path, when there is one row, with that id; null otherwise. */
   readonly pathId: string | null;
-  /** Null when no collection is known yet: the one row may have any length then. */
-  readonly shape: CollectionShape | null;
-  readonly limits: RowLimits;
+  /** Null when no collection is known yet. */
+  readonly shapes: FieldShapes | null;
+  readonly limits: Limits;
   /** Whether rows change vectors that there are: they have what is new. */
   readonly isPatch: boolean;
   /** Where issues are added. */
@@ -390,53 +364,37 @@ function floatsIn(memory: Uint8Array | null, count: number): Float32Array {
 /** Checks row after row and collects the columns of the batch: ids, values, metadata. */
 class RowReader {
   readonly #input: RowsInput;
-  /** Null without it, and while no collection is known. */
-  readonly #unnamed: VectorShape | null;
   readonly #issues: ValidationIssue[];
   /** Row i has its metadata at text.bytes[spans[2 * i]..spans[2 * i + 1]), or none where both are 0. */
   readonly #spans: Int32Array;
   readonly #documents: (JsonObject | undefined)[] = [];
-  /** Row-major [rows, dimension]. */
-  #values: Float32Array;
   readonly #texts: RowText[] = [];
   readonly #firstRowOf = new Map<string, number>();
   readonly ids: string[] = [];
   #idByteCount = 0;
   #ifSequences: Float64Array | undefined;
   #expiresAtMs: Float64Array | undefined;
-  /** Null where all rows have everything. */
-  readonly #patched: { readonly hasValues: Uint8Array; readonly removed: Removed } | null;
   #writeStart = 0;
-  readonly #named: NamedReader;
-  readonly #sparse: SparseReader;
+  /** Null while no collection is known. */
+  readonly #vectors: VectorsReader | null;
+  /** The vectors of the last row then. */
+  sent: SentVectors | undefined;
   hasGenerated = false;
 
   constructor(input: RowsInput) {
     this.#input = input;
-    this.#unnamed = input.shape === null ? null : unnamedShape(input.shape);
     this.#issues = input.issues;
     this.#spans = new Int32Array(2 * input.rowCount);
-    this.#patched = input.isPatch
-      ? { hasValues: new Uint8Array(input.rowCount), removed: new Removed(input.rowCount) }
-      : null;
-    const removed = this.#patched?.removed ?? null;
-    this.#named = new NamedReader({
-      shape: input.shape,
-      removed,
-      rowCount: input.rowCount,
-      limits: input.limits,
-    });
-    this.#sparse = new SparseReader({
-      shapes: input.shape === null ? null : (input.shape.sparseVectors ?? {}),
-      rowCount: input.rowCount,
-      elementsMax: input.limits.sparseElementsMax,
-      removed,
-    });
-    const valueCount = input.rowCount * (this.#unnamed?.dimension ?? 0);
-    const { vectors } = input.text;
+    const { shapes } = input;
+    const allocate = (valueCount: number) => this.#allocateValues(valueCount);
+    this.#vectors = shapes === null ? null : new VectorsReader({ ...input, shapes, allocate });
+  }
+
+  #allocateValues(valueCount: number): Float32Array {
+    const { room, text } = this.#input;
     // Vectors that were all cut out are in their places, or have wrong lengths, which is an issue.
-    if (vectors?.values.length === valueCount) this.#values = vectors.values;
-    else this.#values = floatsIn(vectors === null ? input.room : null, valueCount);
+    if (text.vectors?.values.length === valueCount) return text.vectors.values;
+    return floatsIn(text.vectors === null ? room : null, valueCount);
   }
 
   /** Called for every row, in order; `span` is where its metadata stands in the body. */
@@ -449,19 +407,12 @@ class RowReader {
     if (this.#input.firstRow !== null) {
       checkMembers(json, ROW_MEMBERS, (name) => this.#locate(row, [name]), this.#issues);
     }
-    const { id, values, embed, vectors, sparse_vectors: sparse, metadata } = json;
-    const { if_sequence: ifSequence, expires_at: expiresAt } = json;
+    const { id, embed, metadata, if_sequence: ifSequence, expires_at: expiresAt } = json;
     this.#readId(row, id);
     if (expiresAt !== undefined) this.#readExpiry(row, expiresAt);
     if (ifSequence !== undefined) this.#readCondition(row, ifSequence);
-    if (embed === undefined) this.#report(row, ['values'], this.#readValues(row, values));
-    else this.#report(row, ['embed'], this.#readText(row, embed, values));
-    if (vectors !== undefined) {
-      this.#named.read(row, vectors, (path, violation) => this.#report(row, path, violation));
-    }
-    if (sparse !== undefined) {
-      this.#sparse.read(row, sparse, (path, violation) => this.#report(row, path, violation));
-    }
+    if (embed !== undefined) this.#report(row, ['embed'], this.#readText(row, embed, json.values));
+    this.#readVectors(row, json);
     if (metadata === undefined) {
       this.#documents.push(undefined);
       return;
@@ -531,24 +482,12 @@ class RowReader {
     } else this.#report(row, ['expires_at'], timeMs);
   }
 
-  #readValues(row: number, source: unknown): Violation | null {
-    const { shape, limits, text } = this.#input;
-    const unnamed = this.#unnamed;
-    // The caller knows later whether a vector is missing.
-    if (source === undefined) return unnamed === null || this.#patched ? null : NO_VALUES;
-    if (this.#patched !== null) this.#patched.hasValues[row] = 1;
-    const cut = source === CUT && text.vectors !== null ? text.vectors.next() : null;
-    if (unnamed !== null) {
-      const start = row * unnamed.dimension;
-      return cut === null
-        ? readVectorInto(this.#values, start, source, unnamed)
-        : placeVector(this.#values, start, cut, unnamed);
-    }
-    if (shape !== null) return noUnnamed(shape);
-    const vector = cut ?? readVector(source, limits.dimensionMax);
-    if (!(vector instanceof Float32Array)) return vector;
-    this.#values = vector;
-    return null;
+  #readVectors(row: number, json: JsonBody): void {
+    const { vectors: cut } = this.#input.text;
+    const isCut = json.values === CUT && cut !== null;
+    const sent: SentVectors = isCut ? { ...json, values: cut.next() } : json;
+    if (this.#vectors === null) this.sent = sent;
+    else this.#vectors.read(row, sent, (path, violation) => this.#report(row, path, violation));
   }
 
   #readText(row: number, text: unknown, values: unknown): Violation | null {
@@ -557,7 +496,6 @@ class RowReader {
     }
     const violation = checkText(text, this.#input.limits);
     if (violation === null) this.#texts.push({ row, text: text as string });
-    if (this.#patched !== null) this.#patched.hasValues[row] = 1;
     return violation;
   }
 
@@ -596,21 +534,15 @@ class RowReader {
       batch: {
         count,
         ids,
-        values: this.#values,
         metadata,
         ifSequences: this.#ifSequences,
         expiresAtMs: this.#expiresAtMs,
-        ...this.#named.build(),
-        sparse: this.#sparse.build(),
-        patched: this.#patched === null ? undefined : this.#builtPatch(this.#patched),
+        vectors: [],
+        ...this.#vectors?.build(),
       },
       metadata: packMetadata(this.#documents, this.#input.byteCount),
       texts: this.#texts.length === 0 ? undefined : this.#texts,
     };
-  }
-
-  #builtPatch({ hasValues, removed }: { hasValues: Uint8Array; removed: Removed }): PatchedRows {
-    return { hasValues, removed: removed.rows };
   }
 
   #writeIds({ offsets, bytes }: Utf8Column): void {

@@ -2,7 +2,7 @@
 // loop goes on serving other requests. Workers load the tasks, not this file, which loads zod.
 
 import type { z } from 'zod';
-import type { CollectionShape } from '../../database/api.js';
+import type { FieldShapes } from '../../database/api.js';
 import { INLINE_BYTES_MAX, type Task, type WorkerPool } from '../../platform/pool.js';
 import { bodyOf, hasIdempotencyKeyHeader } from '../idempotency.js';
 import type { RequestContext } from '../request-context.js';
@@ -39,11 +39,8 @@ const VALUE_BYTES_SHARE = 3 / 4;
 export function parseVectorsBody(
   { pool, limits }: RouteServices,
   request: RequestContext<unknown>,
-  { pathId, shape }: { pathId: string | null; shape: CollectionShape | null },
+  { pathId, shapes }: { pathId: string | null; shapes: FieldShapes | null },
 ): Promise<ParsedBody<ParsedVectors>> {
-  const { batchRowsMax, dimensionMax, embedCharactersMax, vectorIdBytesMax } = limits;
-  const { metadataBytesMax, metadataDepthMax, multiValuesMax, multiVectorsMax } = limits;
-  const { sparseElementsMax } = limits;
   const { body } = request;
   const isInline = body.length <= INLINE_BYTES_MAX;
   const input = {
@@ -51,18 +48,8 @@ export function parseVectorsBody(
     room: isInline ? null : request.allocate(Math.ceil(body.length * VALUE_BYTES_SHARE)),
     isKeyed: hasIdempotencyKeyHeader(request),
     pathId,
-    shape,
-    limits: {
-      batchRowsMax,
-      dimensionMax,
-      embedCharactersMax,
-      metadataBytesMax,
-      metadataDepthMax,
-      sparseElementsMax,
-      multiValuesMax,
-      multiVectorsMax,
-      vectorIdBytesMax,
-    },
+    shapes,
+    limits,
   };
   return runParseTask(pool, parseVectorsTask, input, body.length, { mayBeRefused: true });
 }

@@ -16,8 +16,8 @@ import type {
 } from '../../database/query/query-api.js';
 import { rankingsOf } from '../../database/query/ranking.js';
 import type { Schemas } from '../schemas/all.js';
-import { readVector } from './row-rules.js';
-import { sparseOf } from './sparse-rules.js';
+import { readVector } from './dense-vectors.js';
+import { sparseOf } from './sparse-vectors.js';
 
 export type QueryBody = z.output<Schemas['query']['query']>;
 type AggregateBody = z.output<Schemas['aggregate']['request']>;

@@ -2,7 +2,7 @@
 
 import { parameter, validationError } from '../../common/errors.js';
 import { packageVersion } from '../../common/package-files.js';
-import type { CollectionShape } from '../../database/api.js';
+import type { FieldShapes } from '../../database/api.js';
 import type { Scan } from '../../database/bulk/scan.js';
 import { toSample } from '../ingest/query-request.js';
 import { ARROW_STREAM, NDJSON, PARQUET } from '../media-types.js';
@@ -75,7 +75,7 @@ export function exportRoutes(services: RouteServices): Route[] {
       const hasTypedMetadata = query.metadata === 'columns';
       if (format === 'ndjson' && hasTypedMetadata) throw noColumns();
       const collection = database.collection(params.id);
-      if (format === 'parquet' && includeValues) requireNoLists(collection.shape);
+      if (format === 'parquet' && includeValues) requireNoLists(collection.vectors);
       const scan = await collection.scan(
         {
           includeValues,
@@ -125,10 +125,11 @@ export function exportRoutes(services: RouteServices): Route[] {
 }
 
 /** Throws `invalid_request` for multi-vectors and sparse ones, which files of Parquet do not have. */
-function requireNoLists({ multiVectors = {}, sparseVectors = {} }: CollectionShape): void {
-  const [name] = Object.keys({ ...multiVectors, ...sparseVectors });
-  if (name === undefined) return;
-  const kind = Object.hasOwn(multiVectors, name) ? 'multi-vectors' : 'sparse vectors';
+function requireNoLists(vectors: FieldShapes): void {
+  const lists = Object.entries(vectors).find(([, { kind }]) => kind !== 'dense');
+  if (lists === undefined) return;
+  const [name, { kind: found }] = lists;
+  const kind = found === 'multi' ? 'multi-vectors' : 'sparse vectors';
   const detail = `Parquet files have no ${kind} such as "${name}". Use arrow or ndjson, or leave the values out.`;
   throw validationError([{ location: parameter('format'), code: 'invalid_request', detail }]);
 }

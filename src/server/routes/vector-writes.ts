@@ -1,25 +1,10 @@
 // Writes of vectors: batches, streams, single vectors, patches and deletes.
 
 import { z } from 'zod';
-import {
-  type ErrorCode,
-  field,
-  rowField,
-  type Violation,
-  validationError,
-} from '../../common/errors.js';
-import type { Limits } from '../../common/limits.js';
+import { type ErrorCode, field, rowField, validationError } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
-import {
-  type MultiVector,
-  type SparseVector,
-  UNNAMED,
-  type Vector,
-  type VectorColumn,
-  vectorAt,
-} from '../../common/vectors.js';
+import { type Vector, type VectorColumn, vectorAt } from '../../common/vectors.js';
 import type {
-  CollectionShape,
   DeleteResult,
   OnCommitted,
   UpdateResult,
@@ -32,21 +17,11 @@ import { checkIfMatch, etagOfVersion } from '../conditional.js';
 import { EMBED_FIELD, EMBEDDING_ERRORS, embedRows, embedText } from '../embedding/embed-rows.js';
 import { bodyOf, runWrite } from '../idempotency.js';
 import { ingest, refuseIfSet } from '../ingest/ingest-stream.js';
-import { memberOf, unknownName } from '../ingest/named-reader.js';
 import { parseJsonBody, parseVectorsBody, readJsonBody } from '../ingest/parse-request.js';
 import { toBatch } from '../ingest/parsed-rows.js';
-import {
-  checkMetadata,
-  checkMultiVector,
-  checkUnnamed,
-  checkVector,
-  type MultiViolation,
-  readMultiVector,
-  readVector,
-} from '../ingest/row-rules.js';
-import { unknownSparse } from '../ingest/sparse-reader.js';
-import { readSparse } from '../ingest/sparse-rules.js';
+import { checkMetadata } from '../ingest/row-rules.js';
 import { validateBody } from '../ingest/validate.js';
+import { type ReadVectors, readVectorsOfOne } from '../ingest/vectors-reader.js';
 import { STREAM_TYPES } from '../media-types.js';
 import { BODY_LAYOUT, STREAM_LAYOUT } from '../problem.js';
 import type { StoredReply } from '../replies/reply.js';
@@ -115,8 +90,8 @@ function writeVectors(services: RouteServices): Route {
       refuseIfSet(query, ['id_column', 'vector_column'], 'This parameter is only for Arrow.');
       const id = request.params.id!;
       const collection = database.collection(id);
-      const shape = collection.exists ? collection.shape : null;
-      const parsed = await parseVectorsBody(services, request, { pathId: null, shape });
+      const shapes = collection.exists ? collection.vectors : null;
+      const parsed = await parseVectorsBody(services, request, { pathId: null, shapes });
       return runWrite(services, request, parsed, async (rows, attach) => {
         const { mode, ids, isArray } = rows;
         collection.requireExists();
@@ -183,8 +158,8 @@ async function replaceVector(
   vectorId: string,
   collectionId: string | undefined,
 ): Promise<StoredReply> {
-  const { database } = services;
-  const parsed = await parseVectorsBody(services, request, { pathId: vectorId, shape: null });
+  const { database, limits } = services;
+  const parsed = await parseVectorsBody(services, request, { pathId: vectorId, shapes: null });
   const rows = bodyOf(parsed);
   const { collection: inBody } = rows;
   if (collectionId !== undefined && inBody !== undefined) {
@@ -200,20 +175,15 @@ async function replaceVector(
   const id = collectionId ?? chooseCollection(services, request, { inBody, inQuery });
   if (collectionId === undefined) await request.requireOwned(id);
   const collection = database.collection(id);
-  const { shape } = collection;
   const context = { embedder: services.embedder, collection, signal: request.signal };
   const batch = toBatch(await embedRows(rows, context, () => EMBED_FIELD));
-  const unnamed = batch.vectors.find(({ name }) => name === UNNAMED);
-  const violation = checkUnnamed(unnamed?.values ?? new Float32Array(0), shape);
-  if (violation !== null) throw validationError([{ location: field('values'), ...violation }]);
-  for (const { name, ...column } of batch.vectors) {
-    if (name === UNNAMED) continue;
-    const vector = vectorAt<VectorColumn>(column, 0)!;
-    if (vector instanceof Float32Array || 'dimension' in vector) checkNamed(name, vector, shape);
-    else checkSparse(name, shape);
-  }
+  const options = { shapes: collection.vectors, limits, isPatch: false };
+  const { vectors } = readVectorsOfOne(rows.sent ?? {}, options);
   const onCommitted = committed(request);
-  const result = await collection.write(batch, { mode: 'upsert', onCommitted });
+  const result = await collection.write(
+    { ...batch, vectors: [...batch.vectors, ...vectors] },
+    { mode: 'upsert', onCommitted },
+  );
   return jsonReply(
     JSON.stringify({
       id: vectorId,
@@ -245,27 +215,26 @@ function patchVector(services: RouteServices): Route {
       const body = await readJsonBody(services, request, vectors.patch, 'values');
       const { metadata, embed } = body;
       const collection = database.collection(collectionId);
-      const { shape } = collection;
       const context = { embedder: services.embedder, collection, signal: request.signal };
       const values = embed === undefined ? body.values : await embedText(embed, context);
-      checkPatch({ metadata, values }, limits, shape);
+      // The database checks the length of the merged metadata.
+      const violation = metadata && checkMetadata(metadata, 0, limits);
+      if (violation) throw validationError([{ location: field('metadata'), ...violation }]);
+      const sent = { ...body, embed: undefined, values };
+      const options = { shapes: collection.vectors, limits, isPatch: true };
+      const changes = changesOf(readVectorsOfOne(sent, options));
       const ifVersion = await checkIfMatch(request.headers['if-match'], async () => {
         const { version } = await collection.get(vectorId, { values: false, metadata: false });
         return version;
       });
-      const change = {
+      const { sequence, version } = await collection.patch(vectorId, {
         metadata: metadata && memberText(request.body, 'metadata'),
-        vectors: new Map<string, Vector | null>([
-          ...(values === undefined ? [] : ([[UNNAMED, values]] as const)),
-          ...Object.entries(readNamed(body.vectors ?? {}, limits, shape)),
-          ...Object.entries(readSparseOf(body.sparse_vectors ?? {}, limits, shape)),
-        ]),
+        vectors: changes,
         ifVersion,
         ifSequence: body.if_sequence,
         expiresAtMs: body.expires_at === undefined ? undefined : expiryOf(body.expires_at),
         onCommitted: committed(request),
-      };
-      const { sequence, version } = await collection.patch(vectorId, change);
+      });
       return jsonReply(JSON.stringify({ id: vectorId, sequence }), {
         etag: etagOfVersion(version),
       });
@@ -278,101 +247,12 @@ function expiryOf(time: string | null): number {
   return time === null ? Number.POSITIVE_INFINITY : Date.parse(time);
 }
 
-function checkPatch(
-  { metadata, values }: { metadata: JsonObject | undefined; values: Float32Array | undefined },
-  limits: Limits,
-  shape: CollectionShape,
-): void {
-  if (metadata !== undefined) {
-    // The database checks the length of the merged metadata.
-    const violation = checkMetadata(metadata, 0, limits);
-    if (violation !== null) {
-      throw validationError([{ location: field('metadata'), ...violation }]);
-    }
-  }
-  if (values !== undefined) {
-    const violation = checkUnnamed(values, shape);
-    if (violation !== null) throw validationError([{ location: field('values'), ...violation }]);
-  }
-}
-
-/** Throws the issues of the first vector that has any. */
-function readNamed(
-  vectors: Readonly<Record<string, unknown>>,
-  limits: Limits,
-  shape: CollectionShape,
-): Readonly<Record<string, Float32Array | MultiVector | null>> {
-  const named: Record<string, Float32Array | MultiVector | null> = {};
-  for (const [name, source] of Object.entries(vectors)) {
-    const multiShape = memberOf(shape.multiVectors, name);
-    const vector =
-      source === null
-        ? null
-        : multiShape === undefined
-          ? readVector(source, limits.dimensionMax)
-          : readMultiVector(source, { ...multiShape, name }, limits);
-    if (vector !== null && 'code' in vector) {
-      const { index, ...violation }: MultiViolation = vector;
-      const path = index === undefined ? [name] : [name, index];
-      throw validationError([{ location: field('vectors', ...path), ...violation }]);
-    }
-    checkNamed(name, vector, shape);
-    named[name] = vector;
-  }
-  return named;
-}
-
-/** Throws `unknown_parameter`, and what is wrong with a vector that is not null. */
-function checkNamed(
-  name: string,
-  vector: Float32Array | MultiVector | null,
-  shape: CollectionShape,
-): void {
-  const violation = findNamedViolation(name, vector, shape);
-  if (violation === null) return;
-  throw validationError([{ location: field('vectors', name), ...violation }]);
-}
-
-/** Throws the issues of the first vector that has any. */
-function readSparseOf(
-  sparseVectors: Readonly<Record<string, unknown>>,
-  { sparseElementsMax }: Limits,
-  shape: CollectionShape,
-): Readonly<Record<string, SparseVector | null>> {
-  const sparse: Record<string, SparseVector | null> = {};
-  for (const [name, source] of Object.entries(sparseVectors)) {
-    checkSparse(name, shape);
-    const vector = source === null ? null : readSparse(source, sparseElementsMax);
-    if (vector !== null && 'code' in vector) {
-      const { path, ...violation } = vector;
-      throw validationError([{ location: field('sparse_vectors', name, ...path), ...violation }]);
-    }
-    sparse[name] = vector;
-  }
-  return sparse;
-}
-
-/** Throws `unknown_parameter`. */
-function checkSparse(name: string, { sparseVectors = {} }: CollectionShape): void {
-  if (Object.hasOwn(sparseVectors, name)) return;
-  const location = field('sparse_vectors', name);
-  throw validationError([{ location, ...unknownSparse(sparseVectors) }]);
-}
-
-function findNamedViolation(
-  name: string,
-  vector: Float32Array | MultiVector | null,
-  shape: CollectionShape,
-): Violation | null {
-  const namedShape = memberOf(shape.vectors, name);
-  const multiShape = memberOf(shape.multiVectors, name);
-  if (namedShape === undefined && multiShape === undefined) return unknownName(shape);
-  if (vector === null) return null;
-  const isMulti = !(vector instanceof Float32Array);
-  if (namedShape !== undefined && !isMulti) return checkVector(vector, { ...namedShape, name });
-  if (multiShape !== undefined && isMulti) return checkMultiVector(vector, { ...multiShape, name });
-  const [expected, found] = isMulti ? ['a vector', 'a list'] : ['a list of vectors', 'a vector'];
-  return { code: 'invalid_vector', detail: `Expected ${expected} for "${name}"; found ${found}.` };
+/** The vectors that a row sets, and those that it removes, as null. */
+function changesOf({ vectors, removed = new Map() }: ReadVectors): Map<string, Vector | null> {
+  return new Map<string, Vector | null>([
+    ...Array.from(removed.keys(), (name) => [name, null] as const),
+    ...vectors.map(({ name, ...column }) => [name, vectorAt<VectorColumn>(column, 0)!] as const),
+  ]);
 }
 
 function deleteVector(services: RouteServices): Route {

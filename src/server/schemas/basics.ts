@@ -13,7 +13,7 @@ import {
 } from '../../common/types.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { measureId } from '../ingest/row-rules.js';
-import { readSparse, type SparseBody } from '../ingest/sparse-rules.js';
+import { readSparse, type SparseBody } from '../ingest/sparse-vectors.js';
 
 /** How a reply writes a value that JSON.stringify would write otherwise. */
 export type WireFormat =
@@ -124,7 +124,7 @@ export function basicSchemas(limits: Limits) {
     .superRefine((source: unknown, context) => {
       const vector = readSparse(source, limits.sparseElementsMax);
       if (!('code' in vector)) return;
-      const { path, ...params } = vector;
+      const { path = [], ...params } = vector;
       context.addIssue({ code: 'custom', path: [...path], message: params.detail, params });
     })
     .meta({

@@ -4,8 +4,9 @@ import { z } from 'zod';
 import type { Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { RECOMMEND_STRATEGIES } from '../../database/query/query-api.js';
+import { readVector } from '../ingest/dense-vectors.js';
 import { describeKind } from '../ingest/describe-kind.js';
-import { measureId, readVector } from '../ingest/row-rules.js';
+import { measureId } from '../ingest/row-rules.js';
 
 export function exampleSchemas(limits: Limits) {
   const example = z

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import { FUSION_KINDS, NORMALIZATIONS } from '../../database/query/query-api.js';
-import { readVector } from '../ingest/row-rules.js';
+import { readVector } from '../ingest/dense-vectors.js';
 import type { BasicSchemas } from './basics.js';
 import { exampleSchemas } from './examples.js';
 import { textQuerySchema } from './text.js';

@@ -1,16 +1,36 @@
-// The rules for a sparse vector as JSON: `{"indices": […], "values": […]}`, of distinct indices in any order
-// and values that are not 0.
+// Sparse vectors on their way in: as JSON `{"indices": […], "values": […]}`, of distinct indices in any order and
+// values that are not 0, and the same as two columns of Arrow.
 
-import { assert, type FieldPath, type Violation } from '../../common/errors.js';
-import type { SparseVector } from '../../common/vectors.js';
+import { assert } from '../../common/errors.js';
+import { columnOfVectors, type SparseColumn, type SparseVector } from '../../common/vectors.js';
+import type { SparseCells } from '../../formats/arrow/sparse-cells.js';
 import { describeKind } from './describe-kind.js';
 import { isObject } from './json-body.js';
+import {
+  ListReader,
+  type ShapeOf,
+  type VectorRules,
+  type VectorViolation,
+} from './vector-rules.js';
 
-/** What is wrong with a part of a vector. */
-export interface LocatedViolation extends Violation {
-  /** The members that lead to the part. */
-  readonly path: FieldPath;
-}
+export const sparseRules: VectorRules<ShapeOf<'sparse'>, SparseCells, SparseColumn> = {
+  member: 'sparse_vectors',
+  openColumn(options) {
+    const { sparseElementsMax } = options.limits;
+    return new ListReader(options, (source) => readSparse(source, sparseElementsMax));
+  },
+  ofArrow({ indicesAt, valuesAt }, { rowCount, limits, isFull, report }) {
+    const vectors = new Array<SparseVector | undefined>(rowCount).fill(undefined);
+    for (let row = 0; row < rowCount && !isFull(); row++) {
+      const sent = { indices: indicesAt(row), values: valuesAt(row) };
+      if (sent.indices.length === 0 && sent.values.length === 0) continue;
+      const vector = readSparse(sent, limits.sparseElementsMax);
+      if ('code' in vector) report(row, vector);
+      else vectors[row] = vector;
+    }
+    return columnOfVectors({ kind: 'sparse' }, vectors);
+  },
+};
 
 /** A sparse vector as it is sent. */
 export interface SparseBody {
@@ -22,7 +42,7 @@ const MEMBERS = ['indices', 'values'] as const;
 const INDEX_MAX = 0xffff_ffff;
 
 /** A vector with ascending indices, or what is wrong with it. */
-export function readSparse(source: unknown, elementsMax: number): SparseVector | LocatedViolation {
+export function readSparse(source: unknown, elementsMax: number): SparseVector | VectorViolation {
   if (!isObject(source)) {
     const detail = `A sparse vector is an object of indices and values; found ${describeKind(source)}.`;
     return { path: [], code: 'invalid_vector', detail };
@@ -51,7 +71,7 @@ function readElements(
   sentIndices: readonly unknown[],
   sentValues: readonly unknown[],
   elementsMax: number,
-): SparseVector | LocatedViolation {
+): SparseVector | VectorViolation {
   const { length } = sentIndices;
   if (length === 0 || length > elementsMax) {
     return {
@@ -80,8 +100,8 @@ function readElements(
   return isAscending ? { indices, values } : sorted({ indices, values });
 }
 
-function findElementViolation(index: unknown, value: unknown, i: number): LocatedViolation | null {
-  const invalid = (name: string, detail: string): LocatedViolation => ({
+function findElementViolation(index: unknown, value: unknown, i: number): VectorViolation | null {
+  const invalid = (name: string, detail: string): VectorViolation => ({
     path: [name],
     code: 'invalid_vector',
     detail,
@@ -103,7 +123,7 @@ function findElementViolation(index: unknown, value: unknown, i: number): Locate
 }
 
 /** In the order of the indices; an index that comes twice is a violation. */
-function sorted({ indices, values }: SparseVector): SparseVector | LocatedViolation {
+function sorted({ indices, values }: SparseVector): SparseVector | VectorViolation {
   const order = Uint32Array.from(indices.keys()).sort((a, b) => indices[a]! - indices[b]!);
   const ascending = {
     indices: Uint32Array.from(order, (at) => indices[at]!),

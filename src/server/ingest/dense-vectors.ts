@@ -1,0 +1,218 @@
+// Dense vectors on their way in: an array of numbers or base64 as JSON, which is written to its place in the
+// column at once, and columns of Arrow.
+
+import { endianness } from 'node:os';
+import { type Bitmap, countBits, createBitmap, setBit } from '../../common/bitmap.js';
+import { assert, type Violation } from '../../common/errors.js';
+import {
+  type DenseColumn,
+  hasVector,
+  type MultiColumn,
+  UNNAMED,
+  valuesOfRows,
+} from '../../common/vectors.js';
+import { describeKind } from './describe-kind.js';
+import type {
+  ArrowRules,
+  ColumnOptions,
+  ColumnReader,
+  ShapeOf,
+  VectorRules,
+} from './vector-rules.js';
+
+type DenseShape = ShapeOf<'dense'>;
+
+export const denseRules: VectorRules<DenseShape, DenseColumn> = {
+  member: 'vectors',
+  openColumn: (options) => new DenseReader(options),
+  ofArrow(column, rules) {
+    checkDirections(column, rules);
+    return column;
+  },
+};
+
+class DenseReader implements ColumnReader {
+  readonly #options: ColumnOptions<DenseShape>;
+  /** Row-major [rowCount, dimension], zeros for rows without the vector. */
+  readonly #values: Float32Array;
+  readonly #presence: Bitmap;
+
+  constructor(options: ColumnOptions<DenseShape>) {
+    const { rowCount, shape, allocate } = options;
+    this.#options = options;
+    this.#values = allocate(rowCount * shape.dimension);
+    this.#presence = createBitmap(rowCount);
+  }
+
+  read(row: number, source: unknown): Violation | null {
+    setBit(this.#presence, row);
+    const { shape, name } = this.#options;
+    const start = row * shape.dimension;
+    const target = { ...shape, name };
+    return source instanceof Float32Array
+      ? placeVector(this.#values, start, source, target)
+      : readVectorInto(this.#values, start, source, target);
+  }
+
+  build(): DenseColumn {
+    const { rowCount, shape } = this.#options;
+    const isComplete = countBits(this.#presence) === rowCount;
+    const presence = isComplete ? null : this.#presence;
+    return { kind: 'dense', dimension: shape.dimension, values: this.#values, presence };
+  }
+}
+
+/** Reports the vectors of the rows that have no direction. */
+export function checkDirections(
+  column: DenseColumn | MultiColumn,
+  { name, shape, rowCount, isFull, report }: ArrowRules<ShapeOf<'dense' | 'multi'>>,
+): void {
+  if (shape.metric !== 'cosine') return;
+  const target = { ...shape, name };
+  for (let row = 0; row < rowCount && !isFull(); row++) {
+    if (!hasVector(column, row)) continue;
+    const values = valuesOfRows(column, row, row + 1);
+    for (let start = 0; start < values.length; start += shape.dimension) {
+      const violation = checkDirection(values, start, target);
+      if (violation !== null) report(row, violation);
+    }
+  }
+}
+
+assert(
+  endianness() === 'LE',
+  'vectors are read and written as the little-endian host lays them out',
+);
+
+/** What vectors of one name have in common. */
+interface ShapeToCheck extends Omit<DenseShape, 'kind'> {
+  readonly name: string;
+}
+
+/** A vector of 1 to `dimensionMax` elements, or what is wrong with it. */
+export function readVector(source: unknown, dimensionMax: number): Float32Array | Violation {
+  const elements = decodeElements(source);
+  if ('code' in elements) return elements;
+  if (elements.length === 0 || elements.length > dimensionMax) {
+    return {
+      code: elements.length === 0 ? 'invalid_vector' : 'limit_exceeded',
+      detail: `A vector has 1 to ${dimensionMax} elements; found ${elements.length}.`,
+      expected: dimensionMax,
+      actual: elements.length,
+    };
+  }
+  const vector = new Float32Array(elements.length);
+  return narrowInto(vector, 0, elements) ?? vector;
+}
+
+/**
+ * Writes a vector of the shape to target[start..start + dimension), or says what is wrong with it,
+ * and then the target's elements are undefined.
+ */
+export function readVectorInto(
+  target: Float32Array,
+  start: number,
+  source: unknown,
+  shape: ShapeToCheck,
+): Violation | null {
+  const elements = decodeElements(source);
+  if ('code' in elements) return elements;
+  if (elements.length !== shape.dimension) return wrongLength(elements.length, shape);
+  const violation = narrowInto(target, start, elements);
+  if (violation !== null) return violation;
+  return checkDirection(target, start, shape);
+}
+
+/** The same for a vector whose elements are known to be finite; it may be in its place already. */
+function placeVector(
+  target: Float32Array,
+  start: number,
+  vector: Float32Array,
+  shape: ShapeToCheck,
+): Violation | null {
+  if (vector.length !== shape.dimension) return wrongLength(vector.length, shape);
+  if (vector.buffer !== target.buffer) target.set(vector, start);
+  return checkDirection(target, start, shape);
+}
+
+function wrongLength(actual: number, { dimension: expected, name }: ShapeToCheck): Violation {
+  const whose = name === UNNAMED ? "the collection's dimension" : `the dimension of "${name}"`;
+  return {
+    code: 'dimension_mismatch',
+    detail: `The vector has ${actual} elements; ${whose} is ${expected}.`,
+    expected,
+    actual,
+  };
+}
+
+/** Anything with a length: the elements of base64 need no further check of their type. */
+function decodeElements(source: unknown): unknown[] | Float32Array | Violation {
+  if (Array.isArray(source)) return source;
+  if (typeof source === 'string') return decodeBase64(source);
+  return {
+    code: 'invalid_vector',
+    detail: `A vector is an array of numbers or a base64 string of little-endian float32; found ${describeKind(source)}.`,
+  };
+}
+
+function decodeBase64(text: string): Float32Array | Violation {
+  const bytes = Buffer.from(text, 'base64');
+  // Decoding is lenient; only the one canonical spelling, with padding, survives the way back.
+  if (bytes.toString('base64') !== text) {
+    return {
+      code: 'invalid_vector',
+      detail: 'The string is not base64 (RFC 4648, section 4, with padding).',
+    };
+  }
+  if (bytes.length % 4 !== 0) {
+    return {
+      code: 'invalid_vector',
+      detail: `The base64 string holds ${bytes.length} bytes, which is no whole number of float32.`,
+    };
+  }
+  // Copied, since the bytes of a small Buffer need not be aligned.
+  return new Float32Array(new Uint8Array(bytes).buffer);
+}
+
+function narrowInto(
+  target: Float32Array,
+  start: number,
+  source: unknown[] | Float32Array,
+): Violation | null {
+  // Stays 0 as long as every element is finite.
+  let witness = 0;
+  for (let i = 0; i < source.length; i++) {
+    const element = source[i];
+    if (typeof element !== 'number') {
+      return {
+        code: 'invalid_vector',
+        detail: `Element ${i} is ${describeKind(element)}, not a number.`,
+      };
+    }
+    target[start + i] = element;
+    witness += target[start + i]! * 0;
+  }
+  if (witness === 0) return null;
+  const index = target.subarray(start, start + source.length).findIndex((x) => !Number.isFinite(x));
+  const what = Number.isNaN(source[index])
+    ? 'NaN'
+    : 'infinite or beyond the range of float32 (3.4028235e38)';
+  return { code: 'invalid_vector', detail: `Element ${index} is ${what}.` };
+}
+
+/** Cosine compares directions, and zero has none. */
+export function checkDirection(
+  values: Float32Array,
+  start: number,
+  shape: Omit<DenseShape, 'kind'>,
+): Violation | null {
+  if (shape.metric !== 'cosine') return null;
+  const end = start + shape.dimension;
+  for (let i = start; i < end; i++) {
+    if (values[i] !== 0) return null;
+  }
+  return {
+    code: 'invalid_vector',
+    detail: 'Every element is zero as float32, and a zero vector has no cosine.',
+  };
+}

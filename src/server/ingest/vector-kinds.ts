@@ -1,0 +1,20 @@
+// The kinds of vectors on their way in. A further kind is a further entry, here and in `formats/arrow/vector-kinds.ts`.
+
+import type { FieldPath } from '../../common/errors.js';
+import { UNNAMED, type VectorKind } from '../../common/vectors.js';
+import type { FieldShape } from '../../database/api.js';
+import { denseRules } from './dense-vectors.js';
+import { multiRules } from './multi-vectors.js';
+import { sparseRules } from './sparse-vectors.js';
+import type { VectorRules } from './vector-rules.js';
+
+export const VECTOR_KINDS: Readonly<Record<VectorKind, VectorRules>> = {
+  dense: denseRules,
+  multi: multiRules,
+  sparse: sparseRules,
+};
+
+/** The members that lead to the vector of a row. */
+export function pathOf(name: string, { kind }: FieldShape): FieldPath {
+  return name === UNNAMED ? ['values'] : [VECTOR_KINDS[kind].member, name];
+}
