@@ -20,6 +20,12 @@ export interface BackupMarker {
   readonly storeFile: FileDigest;
 }
 
+interface SealedMarker extends BackupMarker {
+  readonly format_version: number;
+  /** Of the other members. */
+  readonly checksum: string;
+}
+
 export interface FileDigest {
   readonly byteLength: number;
   /** `crc32:` and eight hexadecimal digits. */
@@ -39,7 +45,7 @@ export async function writeMarker(folder: string, marker: BackupMarker): Promise
   }
 }
 
-/** Undefined if the folder is not a backup. Throws `data_corrupt`, and `configuration_invalid` for a newer format. */
+/** Undefined if the folder is not a backup. Throws `data_corrupt`, and `configuration_invalid` for another format. */
 export async function readMarker(folder: string): Promise<BackupMarker | undefined> {
   const path = join(folder, MARKER_FILE);
   let text: string;
@@ -50,9 +56,9 @@ export async function readMarker(folder: string): Promise<BackupMarker | undefin
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
     throw error;
   }
-  let found: (Partial<BackupMarker> & { format_version?: unknown; checksum?: unknown }) | null;
+  let found: unknown;
   try {
-    found = JSON.parse(text) as typeof found;
+    found = JSON.parse(text);
   } catch (cause) {
     throw new SagittaError(
       'data_corrupt',
@@ -62,10 +68,11 @@ export async function readMarker(folder: string): Promise<BackupMarker | undefin
       },
     );
   }
-  if (Number.isInteger(found?.format_version) && found?.format_version !== FORMAT_VERSION) {
+  const { format_version: version } = (found ?? {}) as { format_version?: unknown };
+  if (Number.isInteger(version) && version !== FORMAT_VERSION) {
     throw new SagittaError(
       'configuration_invalid',
-      `The backup ${folder} has format version ${found?.format_version}; this version of Sagitta reads ${FORMAT_VERSION}.`,
+      `The backup ${folder} has format version ${version}; this version of Sagitta reads ${FORMAT_VERSION}.`,
     );
   }
   if (!isMarker(found)) {
@@ -74,9 +81,8 @@ export async function readMarker(folder: string): Promise<BackupMarker | undefin
       `The file ${path} is damaged: members are missing. Use another backup.`,
     );
   }
-  const { checksum, ...members } = found as BackupMarker & { checksum?: unknown };
-  // Backups of earlier versions have none.
-  if (checksum !== undefined && checksum !== checksumOfMembers(members)) {
+  const { checksum, ...members } = found;
+  if (checksum !== checksumOfMembers(members)) {
     throw new SagittaError(
       'data_corrupt',
       `The file ${path} is damaged: its members do not have their checksum. Use another backup.`,
@@ -125,14 +131,16 @@ function textOf(checksum: number): string {
   return `crc32:${checksum.toString(16).padStart(8, '0')}`;
 }
 
-function isMarker(value: unknown): value is BackupMarker {
+function isMarker(value: unknown): value is SealedMarker {
   if (typeof value !== 'object' || value === null) return false;
-  const { createdAt, byteLength, collectionCount, storeFile } = value as Partial<BackupMarker>;
+  const { createdAt, byteLength, collectionCount, storeFile, checksum } =
+    value as Partial<SealedMarker>;
   return (
     typeof createdAt === 'string' &&
     Number.isSafeInteger(byteLength) &&
     Number.isSafeInteger(collectionCount) &&
     Number.isSafeInteger(storeFile?.byteLength) &&
-    typeof storeFile?.checksum === 'string'
+    typeof storeFile?.checksum === 'string' &&
+    typeof checksum === 'string'
   );
 }

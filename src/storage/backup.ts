@@ -17,7 +17,7 @@ import { LmdbPages } from './lmdb-pages.js';
 import { damagedEntry } from './sealed-entry.js';
 import { FileCopier, requireVacant, stageFolder } from './staged-folder.js';
 import type { DiskStore, ListEntries } from './store.js';
-import { formatVersionOf, headOf, openPageEntry } from './store-check.js';
+import { headOf, openPageEntry } from './store-check.js';
 import { BLOB_FOLDER, decodeKey, rangeUnder, STORE_FILE } from './store-format.js';
 import type { StoreHead } from './store-head.js';
 import { MARK_FILE, MarkFile } from './store-mark.js';
@@ -105,11 +105,10 @@ async function readCopy(
   const pages = LmdbPages.open(storePath);
   try {
     pages.readTables();
-    const formatVersion = formatVersionOf(pages);
     const list: ListEntries = function* (prefix) {
       for (const entry of pages.entries('values', rangeUnder(prefix))) {
         const key = decodeKey(entry.key);
-        const opened = openPageEntry(formatVersion, 'values', entry);
+        const opened = openPageEntry('values', entry);
         // A backup without this entry would look complete.
         if (opened === undefined) throw damagedEntry(STORE_FILE, `the entry ${key.join('/')}`);
         yield { key, value: opened.value };
@@ -195,14 +194,8 @@ async function requireBackup(folder: string): Promise<void> {
   );
 }
 
-async function exists(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => undefined)) !== undefined;
-}
-
 async function listFiles(backup: string): Promise<string[]> {
-  const names = [STORE_FILE];
-  // Backups of the first format have none.
-  if (await exists(join(backup, MARK_FILE))) names.push(MARK_FILE);
+  const names = [STORE_FILE, MARK_FILE];
   const folders = await readdir(join(backup, BLOB_FOLDER), { withFileTypes: true });
   for (const { name } of folders.filter((entry) => entry.isDirectory())) {
     for (const file of await readdir(join(backup, BLOB_FOLDER, name))) {

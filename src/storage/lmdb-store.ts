@@ -32,7 +32,6 @@ import type { DiskStore } from './store.js';
 import { type CheckedTables, checkTables } from './store-check.js';
 import {
   BLOB_FOLDER,
-  FIRST_FORMAT_VERSION,
   FORMAT_KEY,
   FORMAT_VERSION,
   type KeyRange,
@@ -42,7 +41,6 @@ import {
 } from './store-format.js';
 import { firstHead, type StoreHead, writeOfHead } from './store-head.js';
 import { compareMark, MARK_FILE, type Mark, MarkFile, readMark } from './store-mark.js';
-import { upgradeTables } from './store-upgrade.js';
 import { type TableEntry, type TableReader, TableStore, type Tables } from './table-store.js';
 import { requireUsable, suspicionsAbout, unusable } from './usable-directory.js';
 
@@ -58,14 +56,14 @@ const BATCH_OVERHEAD_BYTES = 256 * 1024;
 
 /**
  * Throws `data_directory_locked` when another process has the directory, `configuration_invalid`
- * when it cannot be used, is a backup, or a newer version wrote it, `data_corrupt` when the file is
+ * when it cannot be used, is a backup, or has another format, `data_corrupt` when the file is
  * damaged or older than its mark, and `storage_full`. What was made in a new directory is then removed.
  */
 export async function openLmdbStore(options: {
   directory: string;
   /** Whether blobs can be mapped; `auto` by default. */
   mapping?: MappingRule;
-  /** Told what was repaired or upgraded. */
+  /** Told what was repaired. */
   warn?: (message: string) => void;
   /**
    * Told, once, that the disk has failed. Every later commit is refused: the store is to be closed and opened
@@ -118,10 +116,7 @@ export async function openLmdbStore(options: {
   }
 }
 
-/**
- * Checks the file of tables, without lmdb, and the mark; makes the file if there is none, and upgrades one of
- * the first format. Returns the head of the tables.
- */
+/** Checks the file of tables, without lmdb, and the mark, or makes the file. Returns the head of the tables. */
 async function prepareTables(
   directory: string,
   options: {
@@ -136,20 +131,6 @@ async function prepareTables(
   const { formatVersion, head, isEmpty } = checkFile(path);
   // A first start that died before its first transaction.
   if (formatVersion === undefined && isEmpty && mayBeNew) return makeTables(path);
-  if (Number(formatVersion) === FIRST_FORMAT_VERSION) {
-    // The first format has no mark, so the directory was upgraded before.
-    if (mark !== undefined) {
-      throw lostCommits(
-        path,
-        `it has format version 1, but ${MARK_FILE} is that of a later version`,
-      );
-    }
-    const upgraded = await upgradeTables(path);
-    warn(
-      `The data directory ${directory} was upgraded from format version 1 to ${FORMAT_VERSION}.`,
-    );
-    return upgraded;
-  }
   if (formatVersion === undefined) throw damaged(path, 'the format version is missing');
   if (Number(formatVersion) !== FORMAT_VERSION) throw otherFormat(directory, formatVersion);
   const { kind, what } = compareMark(mark, head!);

@@ -3,13 +3,17 @@
 // It runs at every start and in `sagitta verify`.
 
 import type { LmdbPages, PageEntry } from './lmdb-pages.js';
-import { ChainReader, decodeStoredLog, type StoredLog, splitRecord } from './log-chain.js';
+import {
+  CHAIN_START,
+  ChainReader,
+  decodeStoredLog,
+  type StoredLog,
+  splitRecord,
+} from './log-chain.js';
 import { type OpenedValue, openValue } from './sealed-entry.js';
 import {
   DROPPED,
   decodeKey,
-  decodeTrim,
-  FIRST_FORMAT_VERSION,
   FORMAT_KEY,
   FORMAT_VERSION,
   logOf,
@@ -23,7 +27,7 @@ import { decodeHead, HEAD_KEY, isCounted, type StoreHead } from './store-head.js
 export interface CheckedTables {
   /** As stored; undefined when it is missing. */
   readonly formatVersion: string | undefined;
-  /** Undefined when it is missing or damaged, and in the first format. */
+  /** Undefined when it is missing or damaged. */
   readonly head: StoreHead | undefined;
   readonly logs: ReadonlyMap<string, CheckedLog>;
   /** Whether there are no entries but those of `meta`. */
@@ -40,7 +44,8 @@ interface CheckedLog extends StoredLog {
 /** `where` is a place in the file; empty for the file as a whole. */
 export type ReportDamage = (where: string, what: string) => void;
 
-const UNSEALED_LOG = { sequence: 0, digest: Buffer.alloc(0) };
+/** Of a log whose entry is missing. */
+const UNKNOWN_LOG: StoredLog = { last: CHAIN_START, trimmedThrough: 0 };
 
 /** What is wrong is reported; never throws for it. */
 export function checkTables(
@@ -51,42 +56,26 @@ export function checkTables(
   return new TableCheck(pages, report).run(options);
 }
 
-/** The value of an entry in a file of this format; undefined when it is damaged. */
+/** The value of an entry; undefined when it is damaged. */
 export function openPageEntry(
-  formatVersion: string | undefined,
   table: TableName,
   { key, value }: PageEntry,
 ): OpenedValue | undefined {
   const bytes = value();
-  if (bytes === undefined) return undefined;
-  return isSealed(formatVersion) ? openValue(table, key, bytes) : { value: bytes, checksum: 0 };
-}
-
-/** Of an entry of `records`, as `openPageEntry` returns it. */
-export function recordOf(
-  formatVersion: string | undefined,
-  value: Uint8Array,
-): Uint8Array | undefined {
-  return isSealed(formatVersion) ? splitRecord(value)?.record : value;
-}
-
-/** The format version as text, after `check` or `readTables`. */
-export function formatVersionOf(pages: LmdbPages): string | undefined {
-  const end = Buffer.concat([FORMAT_KEY, Buffer.of(0)]);
-  const [entry] = pages.entries('meta', { start: FORMAT_KEY, end });
-  return entry?.value()?.toString();
+  return bytes && openValue(table, key, bytes);
 }
 
 /** After `check` or `readTables`; undefined when it is missing or damaged. */
 export function headOf(pages: LmdbPages): StoreHead | undefined {
-  const end = Buffer.concat([HEAD_KEY, Buffer.of(0)]);
-  const [entry] = pages.entries('meta', { start: HEAD_KEY, end });
-  const opened = entry && openPageEntry(formatVersionOf(pages), 'meta', entry);
+  const entry = metaEntry(pages, HEAD_KEY);
+  const opened = entry && openPageEntry('meta', entry);
   return opened && decodeHead(opened.value);
 }
 
-function isSealed(formatVersion: string | undefined): boolean {
-  return Number(formatVersion) !== FIRST_FORMAT_VERSION;
+function metaEntry(pages: LmdbPages, key: Buffer): PageEntry | undefined {
+  const end = Buffer.concat([key, Buffer.of(0)]);
+  const [entry] = pages.entries('meta', { start: key, end });
+  return entry;
 }
 
 function nameOf(key: Buffer): string {
@@ -115,21 +104,21 @@ class TableCheck {
     let isFormatRead = false;
     const lostPageCount = this.#pages.check(this.#report, (table, entry) => {
       // From here on the tables are known.
-      if (!isFormatRead) this.#formatVersion = formatVersionOf(this.#pages);
+      if (!isFormatRead)
+        this.#formatVersion = metaEntry(this.#pages, FORMAT_KEY)?.value()?.toString();
       isFormatRead = true;
       if (table !== 'meta') this.#isEmpty = false;
       if (table === 'records') this.#countRecord(entry.key);
-      else if (this.#has(FORMAT_VERSION)) this.#checkEntry(table, entry);
-      else if (table === 'trims' && this.#has(FIRST_FORMAT_VERSION)) this.#readTrim(entry);
+      else if (this.#isKnownFormat) this.#checkEntry(table, entry);
     });
     this.#countNeighbours();
-    if (this.#has(FORMAT_VERSION)) {
+    if (this.#isKnownFormat) {
       this.#checkHead();
       if (withRecords) this.#checkChains();
     }
     const logs = new Map<string, CheckedLog>();
     for (const name of new Set([...this.#storedLogs.keys(), ...this.#recordCounts.keys()])) {
-      const stored = this.#storedLogs.get(name) ?? { last: UNSEALED_LOG, trimmedThrough: 0 };
+      const stored = this.#storedLogs.get(name) ?? UNKNOWN_LOG;
       logs.set(name, { ...stored, recordCount: this.#recordCounts.get(name) ?? 0 });
     }
     return {
@@ -141,8 +130,9 @@ class TableCheck {
     };
   }
 
-  #has(formatVersion: number): boolean {
-    return Number(this.#formatVersion) === formatVersion;
+  /** Of another format, only what lmdb follows is checked. */
+  get #isKnownFormat(): boolean {
+    return Number(this.#formatVersion) === FORMAT_VERSION;
   }
 
   #countRecord(key: Buffer): void {
@@ -172,7 +162,7 @@ class TableCheck {
       this.#report(`table ${table}`, 'is not a table of this format');
       return;
     }
-    const opened = openPageEntry(this.#formatVersion, table, entry);
+    const opened = openPageEntry(table, entry);
     if (opened === undefined) {
       this.#report(`table ${table}`, `the entry ${nameOf(key)} does not have its checksum`);
       return;
@@ -229,7 +219,7 @@ class TableCheck {
         report(`record ${sequence} is after the last one, ${stored.last.sequence}`);
         continue;
       }
-      const opened = openPageEntry(this.#formatVersion, 'records', entry);
+      const opened = openPageEntry('records', entry);
       const split = opened && splitRecord(opened.value);
       if (opened === undefined || split === undefined) {
         report(`record ${sequence} does not have its checksum`);
@@ -238,13 +228,5 @@ class TableCheck {
       } else report(chain.accept(sequence, split.previous, opened.checksum));
     }
     report(chain.end());
-  }
-
-  #readTrim(entry: PageEntry): void {
-    const bytes = entry.value();
-    const log = decodeKey(entry.key)[0]!;
-    if (bytes?.byteLength !== 8) {
-      this.#report('table trims', `the entry of log ${JSON.stringify(log)} is damaged`);
-    } else this.#storedLogs.set(log, { last: UNSEALED_LOG, trimmedThrough: decodeTrim(bytes) });
   }
 }

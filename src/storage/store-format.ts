@@ -11,16 +11,14 @@ import type { StoreKey } from './store.js';
 export const STORE_FILE = 'store.lmdb';
 export const BLOB_FOLDER = 'segments';
 
-/** Version 1 had no checksums, and a table `trims` instead of `logs`; it is upgraded at the start. */
-export const FORMAT_VERSION = 2;
-export const FIRST_FORMAT_VERSION = 1;
+export const FORMAT_VERSION = 1;
 
-/** For a version that is not read: a newer one, or damage of its entry, the only one without a checksum. */
+/** For another version than that, or damage of its entry, the only one without a checksum. */
 export function otherFormat(directory: string, found: string): SagittaError {
   if (/^[1-9]\d*$/.test(found)) {
     return new SagittaError(
       'configuration_invalid',
-      `The data directory ${directory} has format version ${found}; this version of Sagitta reads ${FORMAT_VERSION}. Start the version that wrote it, or use another directory. If no newer version was ever used, ${STORE_FILE} is damaged: restore a backup.`,
+      `The data directory ${directory} has format version ${found}; this version of Sagitta reads ${FORMAT_VERSION}. Start the version that wrote it, or use another directory. If no other version was ever used, ${STORE_FILE} is damaged: restore a backup.`,
     );
   }
   return new SagittaError(
@@ -119,9 +117,4 @@ function unescapePart(part: string): string {
 export function logOf(recordKey: Buffer): string | undefined {
   const end = recordKey.byteLength - SEQUENCE_BYTES;
   return end > 1 && recordKey[end - 1] === 0 ? decodeKey(recordKey.subarray(0, end))[0] : undefined;
-}
-
-/** An entry of the table `trims` of format version 1. */
-export function decodeTrim(bytes: Uint8Array): number {
-  return Number(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getBigUint64(0));
 }

@@ -9,13 +9,13 @@ import { digestOfFile, MARKER_FILE, readMarker } from './backup-marker.js';
 import { readWholeBlob } from './blob-files.js';
 import { LOCK_FOLDER, lockDirectory } from './directory-lock.js';
 import { LmdbPages } from './lmdb-pages.js';
+import { splitRecord } from './log-chain.js';
 import type { LogEntry, StoreKey } from './store.js';
-import { type CheckedTables, checkTables, openPageEntry, recordOf } from './store-check.js';
+import { type CheckedTables, checkTables, openPageEntry } from './store-check.js';
 import {
   BLOB_FOLDER,
   DROPPED,
   decodeKey,
-  FIRST_FORMAT_VERSION,
   FORMAT_VERSION,
   type KeyRange,
   otherFormat,
@@ -51,12 +51,11 @@ export class StoreInspection {
   /** Lengths by name, those of unfinished writes included. */
   readonly blobs: ReadonlyMap<string, number>;
   readonly #pages: LmdbPages;
-  readonly #formatVersion: string | undefined;
   readonly #release: () => Promise<void>;
 
   /**
    * Checks the file of tables and reports its damage. Throws `configuration_invalid` if it is not a data
-   * directory or has a newer format, `data_directory_locked`, and `data_corrupt` when nothing in the
+   * directory or has another format, `data_directory_locked`, and `data_corrupt` when nothing in the
    * file can be read.
    */
   static async open(directory: string, report: ReportFinding): Promise<StoreInspection> {
@@ -110,7 +109,6 @@ export class StoreInspection {
     this.#pages = options.pages;
     this.#release = options.release;
     this.blobs = options.blobs;
-    this.#formatVersion = options.tables.formatVersion;
     this.logs = inspectedLogs(options.tables);
     let byteLength = options.pages.byteLength;
     for (const bytes of options.blobs.values()) byteLength += bytes;
@@ -120,7 +118,7 @@ export class StoreInspection {
   /** The entries under a prefix in key order, without damaged ones. */
   *list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }> {
     for (const entry of this.#pages.entries('values', rangeUnder(prefix))) {
-      const opened = openPageEntry(this.#formatVersion, 'values', entry);
+      const opened = openPageEntry('values', entry);
       if (opened !== undefined) yield { key: decodeKey(entry.key), value: opened.value };
     }
   }
@@ -141,8 +139,8 @@ export class StoreInspection {
     if (!Number.isSafeInteger(first)) return;
     const range: KeyRange = recordRange(log, first, DROPPED - 1);
     for (const entry of this.#pages.entries('records', range)) {
-      const opened = openPageEntry(this.#formatVersion, 'records', entry);
-      const record = opened && recordOf(this.#formatVersion, opened.value);
+      const opened = openPageEntry('records', entry);
+      const record = opened && splitRecord(opened.value)?.record;
       yield { sequence: sequenceOf(entry.key), record };
     }
   }
@@ -246,9 +244,6 @@ function checkFormat(
   if (formatVersion === undefined) {
     const what = 'the format version is missing';
     report({ severity: isEmpty ? 'note' : 'error', where: STORE_FILE, what });
-  } else if (Number(formatVersion) === FIRST_FORMAT_VERSION) {
-    const what = `has format version ${formatVersion}, without checksums of entries; the next start upgrades it to ${FORMAT_VERSION}`;
-    report({ severity: 'note', where: STORE_FILE, what });
   } else if (Number(formatVersion) !== FORMAT_VERSION) {
     throw otherFormat(directory, formatVersion);
   }
@@ -256,16 +251,11 @@ function checkFormat(
 
 async function checkMark(
   directory: string,
-  { formatVersion, head }: CheckedTables,
+  { head }: CheckedTables,
   report: ReportFinding,
 ): Promise<void> {
-  const mark = await readMark(directory);
-  if (Number(formatVersion) === FIRST_FORMAT_VERSION && mark !== undefined) {
-    const what = `is an older copy: ${MARK_FILE} is that of a later format version`;
-    report({ severity: 'error', where: STORE_FILE, what });
-  }
   if (head === undefined) return;
-  const { kind, what } = compareMark(mark, head);
+  const { kind, what } = compareMark(await readMark(directory), head);
   if (kind === 'lost') report({ severity: 'error', where: STORE_FILE, what });
   else if (kind !== 'equal') report({ severity: 'note', where: MARK_FILE, what });
 }

@@ -4,7 +4,6 @@ import assert from 'node:assert/strict';
 import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { gunzipSync } from 'node:zlib';
 import { type Database, open } from 'lmdb';
 import { openLmdbStore } from '../../src/storage/lmdb-store.js';
 import { type Finding, StoreInspection } from '../../src/storage/store-inspection.js';
@@ -298,17 +297,6 @@ describe('what lmdb follows in its file', () => {
       assert.match((await foundIn(directory)).join('\n'), message);
     });
   }
-
-  it('is not upgraded when it is an older copy of the first format', async () => {
-    const directory = await makeFilledDirectory();
-    const old = await readFile('test/storage/format-1/store.lmdb.gz');
-    await writeFile(join(directory, 'store.lmdb'), gunzipSync(old));
-    await assert.rejects(openLmdbStore({ directory }), {
-      code: 'data_corrupt',
-      message: /it has format version 1, but store\.mark is that of a later version/,
-    });
-    assert.match((await errorsOf(directory)).join(), /is an older copy/);
-  });
 });
 
 describe('the mark of commits', () => {
