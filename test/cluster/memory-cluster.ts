@@ -3,7 +3,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Blobs } from '../../src/cluster/blobs/blobs.js';
 import { MemoryBlobs } from '../../src/cluster/blobs/memory-blobs.js';
-import type { FormatRange } from '../../src/cluster/logs/record-format.js';
 import { ClusterNode, type ClusterTiming } from '../../src/cluster/nodes/cluster-node.js';
 import type { Clock } from '../../src/common/clock.js';
 import type { Limits } from '../../src/common/limits.js';
@@ -51,12 +50,6 @@ export interface TestNode {
   kill(): Promise<void>;
   /** As a process that gets SIGTERM. */
   stop(): Promise<void>;
-}
-
-/** What a node pretends to be. */
-export interface TestVersion {
-  readonly version?: string;
-  readonly formats?: FormatRange;
 }
 
 /** By how much the clock of a node is ahead of that of the node that was started before it. */
@@ -119,19 +112,17 @@ export class MemoryCluster {
     return [...this.#nodes.values()];
   }
 
-  /** Starts a node, which has what it had before. `formats`: of another version of the program. */
+  /** Starts a node, which has what it had before. */
   async add(
     name: string,
     {
-      version = '1.0.0',
-      formats,
       zone = '',
       limits,
       change = (store) => store,
       share = (blobs) => blobs,
       logger = silentLogger,
       ...databaseOptions
-    }: TestVersion & TestOptions = {},
+    }: TestOptions = {},
   ): Promise<TestNode> {
     const state = this.#states.get(name) ?? createMemoryState();
     this.#states.set(name, state);
@@ -141,8 +132,7 @@ export class MemoryCluster {
       service,
       node: name,
       zone,
-      version,
-      ...(formats && { formats }),
+      version: '1.0.0',
       store,
       blobs: share(this.blobs),
       layout: Database.storeLayout,

@@ -29,20 +29,6 @@ it('operations are the same when they are read, and their records aligned, whate
   }
 });
 
-it('operations without spaces after their header, as earlier versions wrote them, are read', () => {
-  const [operation] = operationsNamed('x');
-  const encoded = encodeOperations([operation!]);
-  const headerBytes = new DataView(encoded.buffer, encoded.byteOffset).getUint32(0, true);
-  const text = Buffer.from(encoded.subarray(4, 4 + headerBytes))
-    .toString()
-    .trimEnd();
-  const length = Buffer.alloc(4);
-  length.writeUInt32LE(text.length);
-  const earlier = Buffer.concat([length, Buffer.from(text), encoded.subarray(4 + headerBytes)]);
-  const [found] = decodeOperations(earlier, 'a test');
-  assert.deepEqual(structuredClone(found), operation);
-});
-
 it('bytes that are no operations are refused with where they are', () => {
   const encoded = encodeOperations(operationsNamed('x'));
   for (const length of [0, 3, 10, encoded.length - 1]) {

@@ -6,9 +6,9 @@ import { after, before, describe, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { ChainedLog } from '../../src/cluster/logs/chained-log.js';
 import { MemoryStream } from '../../src/cluster/logs/memory-stream.js';
-import { KNOWN_FORMATS } from '../../src/cluster/logs/record-format.js';
 import { Members, newMember } from '../../src/cluster/nodes/members.js';
 import { SealedService } from '../../src/cluster/nodes/sealed-service.js';
+import { NO_SIZES } from '../../src/cluster/placement/collection-sizes.js';
 import type { Logger } from '../../src/common/logger.js';
 import { silentLogger } from '../../src/common/logger.js';
 import { NodeKeys } from '../../src/platform/node-keys.js';
@@ -87,11 +87,10 @@ describe('a stranger with access to the logs', () => {
           node: name,
           version: '1',
           zone: '',
-          formats: KNOWN_FORMATS,
           state: 'serving',
         }),
         timing: { announceMs: 60_000, silentMsMax: 60_000 },
-        measure: () => ({ position: 0, positions: {}, sizes: null }),
+        measure: () => ({ position: 0, positions: {}, sizes: NO_SIZES }),
         onMember: ({ url }) => heard.push(url),
       });
     const heard: string[] = [];

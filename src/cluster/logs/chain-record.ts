@@ -1,12 +1,15 @@
 // The records of a chain as bytes: the length of a header, the header as JSON, a summary, and the SHA-256 of all
-// that. The header has the digest of the record before it, and those of the parts of a commit, which precede it in
-// the log as messages of their own.
+// that. The header has the format and the version of Sagitta that wrote it, which every version can read, the digest
+// of the record before it, and those of the parts of a commit, which precede it in the log as messages of their own.
 
 import { hash } from 'node:crypto';
 import { SagittaError } from '../../common/errors.js';
+import { packageVersion } from '../../common/package-files.js';
 import type { Commit, CommitPart, LogLink } from './collection-log.js';
-import type { FormatHeader } from './record-format.js';
 
+/** Another one when records change: a node that misreads a record has other data than the owner of the log. */
+const FORMAT = 1;
+const VERSION = packageVersion();
 const DIGEST_BYTES = 32;
 const LENGTH_BYTES = 4;
 
@@ -19,7 +22,7 @@ export interface PartDescription {
   readonly digest: string;
 }
 
-interface ChainHeader extends FormatHeader {
+interface ChainHeader {
   /** A mark takes a place in the chain, so that what was sent for that place earlier can no longer take it. */
   readonly kind: 'commit' | 'epoch' | 'mark';
   readonly epoch: number;
@@ -37,7 +40,7 @@ export interface ChainRecord extends ChainHeader {
 }
 
 export function encodeChainRecord({ summary, ...header }: ChainRecord): Uint8Array {
-  const json = Buffer.from(JSON.stringify(header));
+  const json = Buffer.from(JSON.stringify({ format: FORMAT, version: VERSION, ...header }));
   const bytes = Buffer.allocUnsafe(LENGTH_BYTES + json.length + summary.length + DIGEST_BYTES);
   bytes.writeUInt32LE(json.length);
   bytes.set(json, LENGTH_BYTES);
@@ -47,7 +50,7 @@ export function encodeChainRecord({ summary, ...header }: ChainRecord): Uint8Arr
   return bytes;
 }
 
-/** Throws `data_corrupt`. `where` names the record in messages. */
+/** Throws `data_corrupt`, and `configuration_invalid` for another format. `where` names the record in messages. */
 export function decodeChainRecord(bytes: Uint8Array, where: string): ChainRecord {
   const end = bytes.length - DIGEST_BYTES;
   const found = digestOf(bytes.subarray(0, Math.max(0, end)));
@@ -57,7 +60,22 @@ export function decodeChainRecord(bytes: Uint8Array, where: string): ChainRecord
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const headerEnd = LENGTH_BYTES + view.getUint32(0, true);
   const json = Buffer.from(bytes.subarray(LENGTH_BYTES, headerEnd)).toString();
-  return { ...(JSON.parse(json) as ChainHeader), summary: bytes.subarray(headerEnd, end) };
+  const { format, version, ...header } = JSON.parse(json) as ChainHeader & StoredFormat;
+  if (format !== FORMAT) throw otherFormat(where, { format, version });
+  return { ...header, summary: bytes.subarray(headerEnd, end) };
+}
+
+interface StoredFormat {
+  readonly format: number;
+  /** Of the program that wrote the record. */
+  readonly version: string;
+}
+
+function otherFormat(where: string, { format, version }: StoredFormat): SagittaError {
+  return new SagittaError(
+    'configuration_invalid',
+    `${where} has format ${format}, which version ${version} of Sagitta wrote; this node, version ${VERSION}, reads format ${FORMAT}. It reads no further. Run one version on all nodes.`,
+  );
 }
 
 /** The digest by which the next record names an encoded one. */

@@ -31,7 +31,6 @@ import {
   SUMMARY_BYTES_MAX,
 } from './collection-log.js';
 import type { MessageStream, OutgoingMessage, StreamMessage } from './message-stream.js';
-import { formatHeader, ONE_VERSION, type RecordFormats, requireReadable } from './record-format.js';
 
 /** Pauses between attempts while the stream does not answer, or while others append to it. */
 const RETRY_MS_MIN = 20;
@@ -60,8 +59,6 @@ type ReadItem =
 export interface ChainedLogOptions {
   /** Parts are cut into messages of at most so many bytes. */
   readonly messageBytesMax?: number;
-  /** By default, all processes have this version. */
-  readonly formats?: RecordFormats;
   /** Told what this process has appended, without others in between, and the position of the last one. */
   readonly onPublished?: (messages: readonly OutgoingMessage[], position: number) => void;
 }
@@ -69,20 +66,14 @@ export interface ChainedLogOptions {
 export class ChainedLog implements CollectionLog {
   readonly #stream: MessageStream;
   readonly #messageBytesMax: number;
-  readonly #formats: RecordFormats;
   readonly #onPublished: NonNullable<ChainedLogOptions['onPublished']>;
 
   constructor(
     stream: MessageStream,
-    {
-      messageBytesMax = 512 * 1024,
-      formats = ONE_VERSION,
-      onPublished = () => {},
-    }: ChainedLogOptions = {},
+    { messageBytesMax = 512 * 1024, onPublished = () => {} }: ChainedLogOptions = {},
   ) {
     this.#stream = stream;
     this.#messageBytesMax = messageBytesMax;
-    this.#formats = formats;
     this.#onPublished = onPublished;
   }
 
@@ -168,7 +159,7 @@ export class ChainedLog implements CollectionLog {
     headPosition: number,
     before: readonly OutgoingMessage[] = [],
   ): Promise<LogLink> {
-    const encoded = encodeChainRecord({ ...formatHeader(this.#formats), ...record });
+    const encoded = encodeChainRecord(record);
     const messages = [...before, { channel: 'chain', bytes: encoded } as const];
     const position = await this.#stream.publish(messages, headPosition);
     this.#onPublished(messages, position);
@@ -226,7 +217,6 @@ export class ChainedLog implements CollectionLog {
         continue;
       }
       const record = channel === 'chain' ? decodeChainRecord(message.bytes, where) : null;
-      if (record !== null) requireReadable(record, this.#formats, where);
       const ownCount = 1 + messageCountOf(record);
       if (position - ownCount !== lastPosition)
         await this.#explainGap(lastPosition, ownCount, where);

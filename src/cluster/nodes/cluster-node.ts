@@ -21,7 +21,6 @@ import { Checkpointing } from '../checkpoints/checkpointing.js';
 import { CATALOGUE, type StoreLayout } from '../checkpoints/log-state.js';
 import { type ReloadingDatabase, StateLoader } from '../checkpoints/state-loader.js';
 import { findPlace, placeAtStart } from '../logs/place.js';
-import { type FormatRange, KNOWN_FORMATS, type RecordFormats } from '../logs/record-format.js';
 import { AskedPlacements } from '../placement/asked-placements.js';
 import { HeldSizes } from '../placement/collection-sizes.js';
 import { HeldCollections, type HoldingDatabase } from '../placement/held-collections.js';
@@ -34,7 +33,6 @@ import {
 import { Placing, type PlacingTiming } from '../placement/placing.js';
 import { type Lag, NodeLag } from '../upkeep/apply-lag.js';
 import { drainOperation, isDrained } from '../upkeep/drained-nodes.js';
-import { FormatAgreement } from '../upkeep/format-agreement.js';
 import type { Durability } from '../upkeep/nats-durability.js';
 import { Elections, type ElectionTiming } from './elections.js';
 import {
@@ -111,8 +109,6 @@ export interface ClusterNodeOptions {
   readonly checkpointBytes: number;
   /** What is known about the servers with the logs. */
   readonly durability?: () => Durability;
-  /** Of records that it reads; those of this version by default. */
-  readonly formats?: FormatRange;
   readonly logger: Logger;
   readonly timing?: Partial<ClusterTiming>;
 }
@@ -164,23 +160,20 @@ export class ClusterNode implements CommitLogs {
     const timing = { ...TIMING, ...options.timing };
     this.#timing = timing;
     const { node, zone = '', version, service, store, blobs, layout, logger } = options;
-    const { checkpointBytes, formats = KNOWN_FORMATS } = options;
     const { signal } = this.#closing;
     const stored = { store, blobs, layout, logger };
     const placements = new Placements(store);
     this.#placements = placements;
     const instance = `${node}/${randomUUID()}`;
-    const agreement = new FormatAgreement(formats, () => this.#members.listenedMs);
     this.#lag = new NodeLag({ node, placements, logs: () => this.#logs.all });
     const { placeMs: everyMs } = timing;
     const sizes = new HeldSizes({ node, placements, database: () => this.#database, everyMs });
     const members = new Members({
       bus: service,
-      self: newMember({ instance, node, version, zone, formats, state: 'joining' }),
+      self: newMember({ instance, node, version, zone, state: 'joining' }),
       timing,
       measure: () => ({ ...this.#lag.ownedPositions(instance), sizes: sizes.announced }),
       onMember: (member) => {
-        agreement.note(member);
         this.#lag.note(member);
         this.#ownership.note(member);
       },
@@ -191,7 +184,7 @@ export class ClusterNode implements CommitLogs {
     this.#archiver = archiver;
     const archiving = new Archiving({ archiver, logs: () => this.#logs.owned, logger, signal });
     this.#archiving = archiving;
-    const logBytes = checkpointBytes;
+    const logBytes = options.checkpointBytes;
     const checkpointing = new Checkpointing({ ...stored, archiver, logBytes, signal });
     this.#checkpointing = checkpointing;
     this.#loader = new StateLoader({
@@ -201,7 +194,7 @@ export class ClusterNode implements CommitLogs {
         await this.#applyCatalogue(operations);
       },
     });
-    const logs = this.#openLogs({ readable: formats, version, written: () => agreement.written });
+    const logs = this.#openLogs();
     this.#logs = logs;
     this.progress = new LogProgress(logs);
     const isOwnedElsewhere = (log: ReplicatedLog) => this.#elections.isOwnedElsewhere(log);
@@ -239,7 +232,7 @@ export class ClusterNode implements CommitLogs {
     });
   }
 
-  #openLogs(formats: RecordFormats): NodeLogs {
+  #openLogs(): NodeLogs {
     const { service, store, blobs, layout, logger } = this.#options;
     const members = this.#members;
     const owner = members.self.instance;
@@ -249,7 +242,6 @@ export class ClusterNode implements CommitLogs {
       blobs,
       layout,
       archiver: this.#archiver,
-      formats,
       owner,
       apply: (name, operations) =>
         name === CATALOGUE

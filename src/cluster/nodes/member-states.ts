@@ -1,7 +1,6 @@
 // What operators are shown of a node: what it announces, how many collections it holds, and whether it can be stopped
 // when it is drained.
 
-import { KNOWN_FORMATS } from '../logs/record-format.js';
 import type { NodeChoice } from '../placement/choose-nodes.js';
 import type { Placements } from '../placement/placements.js';
 import type { DrainState } from '../upkeep/drained-nodes.js';
@@ -84,6 +83,5 @@ export class MemberStates {
 
 /** A node that is or was drained and was not heard of lately. */
 function absentMember(node: string): Member {
-  const unknown = { instance: '', version: '', zone: '', formats: KNOWN_FORMATS };
-  return newMember({ ...unknown, node, state: 'leaving' });
+  return newMember({ instance: '', version: '', zone: '', node, state: 'leaving' });
 }

@@ -3,9 +3,7 @@
 // says nothing about the others. Being wrong about a node costs time, never data: what may be written is decided by the
 // logs.
 
-import type { FormatRange } from '../logs/record-format.js';
-import { type AnnouncedSizes, readSizes } from '../placement/collection-sizes.js';
-import { readFormats } from '../upkeep/format-agreement.js';
+import { type AnnouncedSizes, areSizes, NO_SIZES } from '../placement/collection-sizes.js';
 
 export interface Member {
   /** The process: another one after each start. */
@@ -25,8 +23,6 @@ export interface Member {
   readonly collectionCount: number;
   /** How many logs it has taken over from processes that had not released them, by the processes. */
   readonly tookFrom: Readonly<Record<string, number>>;
-  /** Of records that it reads. */
-  readonly formats: FormatRange;
   /** Of the logs that it owns and that all nodes have, all added up; about a third of a second old. */
   readonly position: number;
   /** False after its store has failed to take what a log has: others had better own the logs. */
@@ -35,15 +31,15 @@ export interface Member {
   readonly positions: Readonly<Record<string, number>>;
   /** The moves of collections to this node for which it has brought them in. */
   readonly joined: readonly string[];
-  /** Of what it holds, a moment old; null for a node of an older version. */
-  readonly sizes: AnnouncedSizes | null;
+  /** Of what it holds, a moment old. */
+  readonly sizes: AnnouncedSizes;
   /** What its monotonic clock showed when it announced itself: greater than in each announcement before. */
   readonly clockMs: number;
 }
 
 /** A node of which nothing else is known. */
 export function newMember(
-  known: Pick<Member, 'instance' | 'node' | 'version' | 'zone' | 'formats' | 'state'>,
+  known: Pick<Member, 'instance' | 'node' | 'version' | 'zone' | 'state'>,
 ): Member {
   return {
     ...known,
@@ -55,7 +51,7 @@ export function newMember(
     canStore: true,
     positions: {},
     joined: [],
-    sizes: null,
+    sizes: NO_SIZES,
     clockMs: 0,
   };
 }
@@ -193,37 +189,34 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : 1;
 }
 
+const isText = (value: unknown): boolean => typeof value === 'string';
+const isNumber = (value: unknown): boolean => typeof value === 'number';
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
+
+const CHECKS: Readonly<Record<keyof Member, (value: unknown) => boolean>> = {
+  instance: isText,
+  node: isText,
+  url: isText,
+  version: isText,
+  zone: isText,
+  state: (value) => value === 'joining' || value === 'serving' || value === 'leaving',
+  epoch: isNumber,
+  collectionCount: isNumber,
+  tookFrom: isObject,
+  position: isNumber,
+  canStore: (value) => typeof value === 'boolean',
+  positions: isObject,
+  joined: Array.isArray,
+  sizes: areSizes,
+  clockMs: isNumber,
+};
+
 /** Null for what is no announcement of this version. */
 function decodeMember(bytes: Uint8Array): Member | null {
   try {
-    const member = JSON.parse(Buffer.from(bytes).toString()) as Partial<
-      Record<keyof Member, unknown>
-    >;
-    const { instance, node, url, version, zone, state, epoch, collectionCount, tookFrom } = member;
-    const { position, positions, joined, clockMs } = member;
-    const isMember =
-      typeof instance === 'string' &&
-      typeof node === 'string' &&
-      typeof url === 'string' &&
-      typeof version === 'string' &&
-      typeof epoch === 'number' &&
-      typeof clockMs === 'number' &&
-      typeof collectionCount === 'number' &&
-      typeof tookFrom === 'object' &&
-      tookFrom !== null &&
-      (state === 'joining' || state === 'serving' || state === 'leaving');
-    if (!isMember) return null;
-    // An older version does not announce these.
-    return {
-      ...(member as Member),
-      zone: typeof zone === 'string' ? zone : '',
-      positions: (positions ?? {}) as Member['positions'],
-      joined: (joined ?? []) as Member['joined'],
-      formats: readFormats(member.formats),
-      position: typeof position === 'number' ? position : 0,
-      canStore: member.canStore !== false,
-      sizes: readSizes(member.sizes),
-    };
+    const member = JSON.parse(Buffer.from(bytes).toString()) as Record<string, unknown>;
+    const isMember = Object.entries(CHECKS).every(([name, isValid]) => isValid(member[name]));
+    return isMember ? (member as unknown as Member) : null;
   } catch {
     return null;
   }

@@ -10,7 +10,6 @@ import { RepairingLog } from '../archive/repairing-log.js';
 import type { Blobs } from '../blobs/blobs.js';
 import { CATALOGUE, namedAfter, type StoreLayout } from '../checkpoints/log-state.js';
 import { ChainedLog } from '../logs/chained-log.js';
-import type { RecordFormats } from '../logs/record-format.js';
 import { ReplicatedLog } from './replicated-log.js';
 import type { SharedService } from './shared-service.js';
 
@@ -24,7 +23,6 @@ export interface NodeLogsOptions {
   readonly layout: StoreLayout;
   /** Told what this node publishes. */
   readonly archiver: Archiver;
-  readonly formats: RecordFormats;
   /** The process, as it appears in records of epochs. */
   readonly owner: string;
   /** What follows is as in ReplicatedLogOptions, with the name of the log. */
@@ -107,12 +105,11 @@ export class NodeLogs {
   }
 
   #make(name: string): ReplicatedLog {
-    const { service, store, blobs, layout, archiver, formats, owner, logger } = this.#options;
+    const { service, store, blobs, layout, archiver, owner, logger } = this.#options;
     const { apply, load, onOwner, onCommitted, onStoreFailed, onBytes } = this.#options;
     return new ReplicatedLog({
       log: new RepairingLog({
         log: new ChainedLog(service.openStream(name), {
-          formats,
           onPublished: (messages, position) => archiver.notePublished(name, messages, position),
         }),
         archive: new LogArchive(name, { blobs, logger }),

@@ -75,8 +75,5 @@ function readHeader(bytes: Uint8Array, where: string): OperationHeader[] {
 }
 
 function notOperations(where: string): SagittaError {
-  return new SagittaError(
-    'data_corrupt',
-    `${where} has bytes that are no operations of this version of Sagitta. A newer version may have written them: update this node.`,
-  );
+  return new SagittaError('data_corrupt', `${where} has bytes that are no operations of a commit.`);
 }

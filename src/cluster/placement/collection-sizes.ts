@@ -29,37 +29,33 @@ export function announcedSizes(bytesByIncarnation: ReadonlyMap<string, number>):
   };
 }
 
-/** Null for what a node of an older version announces. */
-export function readSizes(found: unknown): AnnouncedSizes | null {
-  const { largest, othersCount, othersBytes } = (found ?? {}) as Partial<
+export const NO_SIZES = announcedSizes(new Map());
+
+export function areSizes(value: unknown): value is AnnouncedSizes {
+  const { largest, othersCount, othersBytes } = (value ?? {}) as Partial<
     Record<keyof AnnouncedSizes, unknown>
   >;
-  const isKnown =
+  return (
     typeof largest === 'object' &&
     largest !== null &&
     typeof othersCount === 'number' &&
-    typeof othersBytes === 'number';
-  return isKnown ? (found as AnnouncedSizes) : null;
+    typeof othersBytes === 'number'
+  );
 }
 
 interface Announcer {
   readonly node: string;
   readonly state: 'joining' | 'serving' | 'leaving';
-  readonly sizes: AnnouncedSizes | null;
+  readonly sizes: AnnouncedSizes;
 }
 
-/**
- * How much a collection counts on a node that holds it, by what those nodes announce that serve. Where one of them does
- * not announce sizes, what it holds would seem to be nothing: then all collections count the same.
- */
+/** How much a collection counts on a node that holds it, by what those nodes announce that serve. */
 export function weighCollections(
   nodes: readonly Announcer[],
 ): (incarnation: string, placement: Placement) => number {
   const byNode = new Map<string, AnnouncedSizes>();
   for (const { node, state, sizes } of nodes) {
-    if (state !== 'serving') continue;
-    if (sizes === null) return () => COLLECTION_BYTES;
-    byNode.set(node, sizes);
+    if (state === 'serving') byNode.set(node, sizes);
   }
   return (incarnation, placement) => {
     let bytes = 0;
@@ -102,7 +98,7 @@ export interface HeldSizesOptions {
 /** What a node announces of itself. */
 export class HeldSizes {
   readonly #options: HeldSizesOptions;
-  #sizes = announcedSizes(new Map());
+  #sizes = NO_SIZES;
   #nextMs = 0;
 
   constructor(options: HeldSizesOptions) {

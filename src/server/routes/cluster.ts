@@ -145,8 +145,7 @@ function recordsRoute(services: RouteServices): Route {
   const schema = z.object({
     incarnations: z.array(z.string()),
     isStrong: z.boolean(),
-    // A node of an earlier version does not send it.
-    seen: z.record(z.string(), z.number()).default({}),
+    seen: z.record(z.string(), z.number()),
   });
   return defineRoute({
     method: 'POST',
