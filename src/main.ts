@@ -66,7 +66,7 @@ const STDERR = {
 type Closers = ((isFailed: boolean) => void | Promise<void>)[];
 
 /**
- * Throws if the service cannot start: the data directory is locked or was written by a newer version,
+ * Throws if the service cannot start: the data directory is locked or has another format,
  * the port is in use, or the requested engine does not work on this machine.
  */
 export async function startServer(

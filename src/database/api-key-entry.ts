@@ -6,9 +6,8 @@ import { parseGrant, type RateLimit } from '../common/access.js';
 import { SagittaError } from '../common/errors.js';
 import { isOrigin } from '../common/origin.js';
 
-/** Of keys with restrictions that version 1 does not have: a reader of that version would ignore them. */
-const RESTRICTED_VERSION = 2;
-const READ_VERSIONS: readonly unknown[] = [1, RESTRICTED_VERSION];
+/** Another one when a reader of this one would misread an entry, or ignore a restriction. */
+const FORMAT_VERSION = 1;
 
 export interface ApiKeyEntry {
   /** Counts the keys that were created: the order in which they are listed. */
@@ -29,12 +28,8 @@ export interface ApiKeyEntry {
   readonly previous: { readonly digest: string; readonly untilMs: number } | null;
 }
 
-export function encodeEntry({ allowedOrigins, rateLimit, ...others }: ApiKeyEntry): Uint8Array {
-  const isRestricted = allowedOrigins !== null || rateLimit !== null;
-  const stored = isRestricted
-    ? { formatVersion: RESTRICTED_VERSION, ...others, allowedOrigins, rateLimit }
-    : { formatVersion: 1, ...others };
-  return Buffer.from(JSON.stringify(stored));
+export function encodeEntry(entry: ApiKeyEntry): Uint8Array {
+  return Buffer.from(JSON.stringify({ formatVersion: FORMAT_VERSION, ...entry }));
 }
 
 /** Throws `data_corrupt`, which names the key by the id under which it is stored. */
@@ -46,16 +41,13 @@ export function decodeEntry(bytes: Uint8Array, id: string): ApiKeyEntry {
     throw damaged(id, 'it is not valid JSON', cause);
   }
   if (typeof value !== 'object' || value === null) throw damaged(id, 'it is not an object');
-  const { formatVersion, ...stored } = value as Record<string, unknown>;
-  if (!READ_VERSIONS.includes(formatVersion)) {
+  const { formatVersion, ...entry } = value as Record<string, unknown>;
+  if (formatVersion !== FORMAT_VERSION) {
     throw damaged(
       id,
-      `its format version is ${formatVersion}, and this version reads ${READ_VERSIONS.join(' and ')}`,
+      `its format version is ${formatVersion}, and this version reads ${FORMAT_VERSION}`,
     );
   }
-  const unrestricted = { allowedOrigins: null, rateLimit: null };
-  const entry: Record<string, unknown> =
-    formatVersion === RESTRICTED_VERSION ? stored : { ...stored, ...unrestricted };
   for (const [name, isValid] of Object.entries(CHECKS)) {
     if (!isValid(entry[name])) throw damaged(id, `its member ${name} is not valid`);
   }

@@ -84,7 +84,7 @@ export class Catalogue {
         ttlSeconds: input.ttlSeconds ?? null,
         schema: input.schema ?? null,
         embedding: input.embedding ?? null,
-        ...(input.replicationFactor == null ? {} : { replicationFactor: input.replicationFactor }),
+        replicationFactor: input.replicationFactor ?? null,
         createdAtMs: now,
         updatedAtMs: now,
       };
@@ -267,12 +267,9 @@ export class Catalogue {
           change.description === undefined ? entry.definition.description : change.description,
         labels: change.labels ?? entry.definition.labels,
         ttlSeconds:
-          change.ttlSeconds === undefined
-            ? (entry.definition.ttlSeconds ?? null)
-            : change.ttlSeconds,
-        schema: change.schema === undefined ? (entry.definition.schema ?? null) : change.schema,
-        embedding:
-          change.embedding === undefined ? (entry.definition.embedding ?? null) : change.embedding,
+          change.ttlSeconds === undefined ? entry.definition.ttlSeconds : change.ttlSeconds,
+        schema: change.schema === undefined ? entry.definition.schema : change.schema,
+        embedding: change.embedding === undefined ? entry.definition.embedding : change.embedding,
         ...(change.replicationFactor === undefined
           ? {}
           : { replicationFactor: change.replicationFactor }),

@@ -120,7 +120,7 @@ export class CollectionHandle {
   /** Turns texts into vectors; null for none. */
   get embedding(): EmbeddingSource | null {
     const { collections } = this.#services;
-    return collections.requireEntry(this.id, this.#incarnation).definition.embedding ?? null;
+    return collections.requireEntry(this.id, this.#incarnation).definition.embedding;
   }
 
   record(): CollectionRecord {

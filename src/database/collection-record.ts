@@ -52,10 +52,10 @@ export function toRecord(
     description: definition.description,
     labels: definition.labels,
     ...(definition.text === undefined ? {} : { text: definition.text }),
-    ...(definition.ttlSeconds == null ? {} : { ttlSeconds: definition.ttlSeconds }),
-    ...(definition.schema == null ? {} : { schema: definition.schema }),
-    ...(definition.embedding == null ? {} : { embedding: definition.embedding }),
-    ...(definition.replicationFactor == null
+    ...(definition.ttlSeconds === null ? {} : { ttlSeconds: definition.ttlSeconds }),
+    ...(definition.schema === null ? {} : { schema: definition.schema }),
+    ...(definition.embedding === null ? {} : { embedding: definition.embedding }),
+    ...(definition.replicationFactor === null
       ? {}
       : { replicationFactor: definition.replicationFactor }),
     ...(placement === null ? {} : placementMembers(placement)),

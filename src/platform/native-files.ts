@@ -29,15 +29,14 @@ export interface NativeFiles {
   dataFrom?(descriptor: number, offset: number): number | null;
   /**
    * From now on, writes of lmdb that the system cuts short are continued, and its messages about failed ones do
-   * not overflow their buffer. lmdb must be loaded. Returns whether this was possible: on Linux. Absent in addons
-   * of earlier versions.
+   * not overflow their buffer. lmdb must be loaded. Returns whether this was possible: on Linux.
    */
-  completeLmdbWrites?(): boolean;
+  completeLmdbWrites(): boolean;
   /**
    * While this holds, what lmdb deletes on this thread stays valid: when it cannot open a file, it deletes an object
    * twice. To be called around the opening, after `completeLmdbWrites`.
    */
-  deferLmdbFrees?(isDeferred: boolean): void;
+  deferLmdbFrees(isDeferred: boolean): void;
 }
 
 let loaded: NativeFiles | string | null = null;

@@ -57,8 +57,8 @@ export async function commitTo({ root }: Environment, change: () => void): Promi
 
 function openRoot(path: string): RootDatabase<Buffer, Buffer> {
   const native = loadNativeFiles();
-  const guard = typeof native === 'object' && native.completeLmdbWrites?.() ? native : null;
-  guard?.deferLmdbFrees?.(true);
+  const guard = typeof native === 'object' && native.completeLmdbWrites() ? native : null;
+  guard?.deferLmdbFrees(true);
   // lmdb would make files that others can read.
   const umask = process.umask(0o077);
   try {
@@ -67,7 +67,7 @@ function openRoot(path: string): RootDatabase<Buffer, Buffer> {
     throw explainOpenError(path, error);
   } finally {
     process.umask(umask);
-    guard?.deferLmdbFrees?.(false);
+    guard?.deferLmdbFrees(false);
   }
 }
 

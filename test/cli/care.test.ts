@@ -101,6 +101,6 @@ it('a server does not start on a catalogue of a newer format version, and says s
   assert.equal(code, 1);
   assert.match(
     stderr,
-    /catalogue's entry of collection "c" has format version 2; this version reads 1\. It was written by a newer/,
+    /catalogue's entry of collection "c" has format version 2; this version reads 1\. It was written by another/,
   );
 });

@@ -26,7 +26,7 @@ describe('lmdb store: durability', () => {
     if (process.platform !== 'linux') return t.skip('not on this system');
     await (await openIn(await makeDirectory())).close();
     // Again, when it is loaded and in use: the same functions are found.
-    assert.equal(native.completeLmdbWrites?.(), true);
+    assert.equal(native.completeLmdbWrites(), true);
     return undefined;
   });
 

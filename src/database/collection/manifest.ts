@@ -21,16 +21,16 @@ export interface CollectionDefinition {
   readonly additionCount?: number | undefined;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
-  /** Of vectors that state no expiry; null or absent for ever. */
-  readonly ttlSeconds?: number | null;
-  /** Of metadata; null or absent for none. */
-  readonly schema?: DeclaredTypes | null;
+  /** Of vectors that state no expiry; null for ever. */
+  readonly ttlSeconds: number | null;
+  /** Of metadata; null for none. */
+  readonly schema: DeclaredTypes | null;
   /** Absent for a collection without an index of text. */
   readonly text?: TextSettings | undefined;
-  /** Turns texts into vectors; null or absent for none. */
-  readonly embedding?: EmbeddingSource | null;
-  /** How many nodes of a cluster hold it; null or absent for all. */
-  readonly replicationFactor?: number | null;
+  /** Turns texts into vectors; null for none. */
+  readonly embedding: EmbeddingSource | null;
+  /** How many nodes of a cluster hold it; null for all. */
+  readonly replicationFactor: number | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
 }
@@ -92,7 +92,7 @@ export function decodeJson<T extends { readonly formatVersion: number }>(
   if (value.formatVersion !== FORMAT_VERSION) {
     throw new SagittaError(
       'data_corrupt',
-      `${what} has format version ${value.formatVersion}; this version reads ${FORMAT_VERSION}. It was written by a newer version of Sagitta.`,
+      `${what} has format version ${value.formatVersion}; this version reads ${FORMAT_VERSION}. It was written by another version of Sagitta.`,
     );
   }
   return value;

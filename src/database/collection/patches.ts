@@ -156,7 +156,7 @@ function patchedRow(
 /** For metadata that a patch has made. Throws `invalid_metadata`. */
 function requireTypes({ definition }: Collection, metadata: string): void {
   const violation =
-    definition.schema == null ? null : findTypeViolation(definition.schema, metadata);
+    definition.schema === null ? null : findTypeViolation(definition.schema, metadata);
   if (violation === null) return;
   const { members, detail, expected } = violation;
   const location = field('metadata', ...members);

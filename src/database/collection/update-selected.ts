@@ -110,7 +110,7 @@ class Changes {
     this.#change = change;
     this.#limits = limits;
     this.#collection = collection;
-    this.#types = collection.definition.schema ?? null;
+    this.#types = collection.definition.schema;
   }
 
   get count(): number {

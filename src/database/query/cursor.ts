@@ -18,7 +18,7 @@ import type { SealedRanking } from './ranking.js';
 // A token: base64url(version byte, 12-byte nonce, ciphertext, 16-byte tag). Its plain text: length of
 // the header (uint32), header as JSON, compressed, and the vectors of the header as little-endian float32, one after
 // another; in the header each is an object with its length. Vectors hardly get shorter by compression.
-const VERSION = 6;
+const VERSION = 1;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 

@@ -114,9 +114,7 @@ function createPortableScorer({ metric, dimension, values, vectors }: ScoredRows
 
 function load(): ScoringAddon | null {
   try {
-    const addon = loadAddon<ScoringAddon>(addonPath('sagitta.node'), 'the addon is not built');
-    // One that was built from older sources does not score rows.
-    return typeof addon.scoreRows === 'function' ? addon : null;
+    return loadAddon<ScoringAddon>(addonPath('sagitta.node'), 'the addon is not built');
   } catch {
     // The choice of the engine reports it.
     return null;

@@ -96,7 +96,7 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
     ],
     'a newer definition': [
       (data) => data.putDefinition({ formatVersion: 2 }),
-      /^error: collection "c", catalogue: .*format version 2; this version reads 1\. It was written by a newer/,
+      /^error: collection "c", catalogue: .*format version 2; this version reads 1\. It was written by another/,
     ],
     'a definition with the id of another': [
       (data) => data.putDefinition({ id: 'x' }),
@@ -127,7 +127,7 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
     ],
     'a newer manifest': [
       (data) => data.putManifest({ formatVersion: 2 }),
-      /^error: collection "c", manifest: .*format version 2; this version reads 1\. It was written by a newer/,
+      /^error: collection "c", manifest: .*format version 2; this version reads 1\. It was written by another/,
     ],
     'a manifest without segments': [
       (data) => data.putManifest({ segments: undefined as never }),
