@@ -4,12 +4,9 @@
 //   node scripts/docs/access.mjs            writes the file
 //   node scripts/docs/access.mjs --check    fails if the file is out of date
 
-import { readFileSync } from 'node:fs';
 import { SCOPE_MEANINGS } from '../../dist/src/common/access.js';
 import { routes } from './described-app.mjs';
-import { writeGenerated } from './generated.mjs';
-
-const PATH = 'docs/access.md';
+import { table, writeSections } from './generated.mjs';
 
 /** What the scope must cover. */
 const TARGETS = {
@@ -19,7 +16,7 @@ const TARGETS = {
   service: 'the whole service',
 };
 
-const tables = {
+writeSections('docs/access.md', {
   scopes: table(
     ['scope', 'allows to'],
     Object.entries(SCOPE_MEANINGS).map(([scope, meaning]) => [`\`${scope}\``, meaning]),
@@ -28,27 +25,10 @@ const tables = {
     ['route', 'scope', 'scope applies to'],
     routes.map(({ method, path, access }) => [`\`${method} ${path}\``, ...requirementOf(access)]),
   ),
-};
-
-const found = readFileSync(new URL(`../../${PATH}`, import.meta.url), 'utf8');
-writeGenerated(PATH, Object.entries(tables).reduce(putTable, found));
+});
 
 function requirementOf(access) {
   if (access === 'public') return ['none', 'public: no credential required'];
   if (access === 'anyone') return ['any', 'any valid credential'];
   return [`\`${access.scope}\``, TARGETS[access.on]];
-}
-
-function table(titles, rows) {
-  const line = (cells) => `| ${cells.join(' | ')} |`;
-  return [line(titles), line(titles.map(() => '---')), ...rows.map(line)].join('\n');
-}
-
-function putTable(text, [name, rows]) {
-  const begin = `<!-- generated: ${name} -->\n`;
-  const end = '<!-- /generated -->';
-  const from = text.indexOf(begin);
-  const to = text.indexOf(end, from);
-  if (from === -1 || to === -1) throw new Error(`${PATH} has no section ${begin.trim()}`);
-  return `${text.slice(0, from + begin.length)}\n${rows}\n\n${text.slice(to)}`;
 }

@@ -10,3 +10,4 @@ await import('./client-types.mjs');
 await import('./client-methods.mjs');
 await import('./configuration.mjs');
 await import('./access.mjs');
+await import('./filters.mjs');

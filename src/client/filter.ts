@@ -1,6 +1,7 @@
 // Filters on metadata of a declared type: names of paths are completed and checked, and operands have the types of
 // the values there. What the server decides by itself, such as shapes of places, is JSON here.
 
+import type { FilterOperatorName, KindOf, OperandKind } from '../common/filter-operators.js';
 import type { Json, JsonObject } from '../common/types.js';
 
 /**
@@ -24,7 +25,7 @@ type TypedFilter<Metadata extends object> = {
   /** The id of the vector. */
   readonly $id?: Condition<string>;
   /** The indexed text of the collection. */
-  readonly $text?: { readonly $match: Json };
+  readonly $text?: { readonly $match: string };
 };
 
 /** Metadata that contains itself ends here. */
@@ -68,31 +69,27 @@ type Widened<Value> = Value extends boolean ? boolean : Value;
 /** A value that is equal, or operators that all hold. */
 export type Condition<Value> = Widened<Element<Value>> | null | Operators<Widened<Element<Value>>>;
 
-interface Operators<Compared> {
-  readonly $eq?: Compared | null;
-  readonly $ne?: Compared | null;
-  readonly $in?: readonly (Compared | null)[];
-  readonly $nin?: readonly (Compared | null)[];
-  readonly $gt?: Exclude<Compared, boolean>;
-  readonly $gte?: Exclude<Compared, boolean>;
-  readonly $lt?: Exclude<Compared, boolean>;
-  readonly $lte?: Exclude<Compared, boolean>;
-  readonly $exists?: boolean;
-  readonly $contains?: Compared;
-  readonly $contains_any?: readonly Compared[];
-  readonly $contains_all?: readonly Compared[];
-  readonly $prefix?: string;
-  readonly $suffix?: string;
-  readonly $like?: string;
-  readonly $regex?: string;
-  readonly $case?: 'insensitive';
-  readonly $date?:
+type Operators<Compared> = {
+  readonly [Name in Exclude<FilterOperatorName, '$match'>]?: Operands<Compared>[KindOf<Name>];
+} & { readonly $case?: 'insensitive' };
+
+/** What an operator takes, by the kind of its operand. */
+interface Operands<Compared> extends Readonly<Record<OperandKind, unknown>> {
+  readonly value: Compared | null;
+  readonly values: readonly (Compared | null)[];
+  readonly ordered: Exclude<Compared, boolean>;
+  readonly flag: boolean;
+  readonly text: string;
+  readonly like: string;
+  readonly regex: string;
+  readonly instants:
     | string
     | Readonly<Partial<Record<'$eq' | '$gt' | '$gte' | '$lt' | '$lte', string>>>;
-  readonly $type?: Json;
-  readonly $size?: Json;
-  readonly $elem_match?: JsonObject;
-  readonly $geo_radius?: JsonObject;
-  readonly $geo_box?: JsonObject;
-  readonly $geo_polygon?: Json;
+  readonly counts: Json;
+  readonly types: Json;
+  readonly elements: JsonObject;
+  readonly circle: JsonObject;
+  readonly box: JsonObject;
+  readonly polygon: JsonObject;
+  readonly words: string;
 }

@@ -1,32 +1,21 @@
-// Evaluates one condition over one column: plans the answers per kind and selects the fastest loop. Except
-// for tests of single strings and points, it is independent of the plain definition in `operators.ts`;
-// the tests compare the two.
+// Evaluates one condition over its columns: follows the operator's plan by the fastest loop.
 
 import { type Bitmap, clearBit, countBits, nextSetBit, setBit } from '../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../common/columns.js';
 import { foldStrings } from '../common/fold-case.js';
 import type { Utf8Column } from '../common/types.js';
+import { EMPTY_COLUMN, type IsStopped, unsetFrom } from './column-plans.js';
 import { findString } from './dictionary.js';
-import {
-  type FilterTest,
-  ID_PATH,
-  type Interval,
-  type JsonType,
-  type Value,
-} from './filter-node.js';
-import type { GeoOperator, PointTest } from './geo.js';
+import { type FilterTest, ID_PATH, type TestOperator } from './filter-node.js';
 import {
   answerExactly,
   BY_VALUE,
-  createEquality,
   createRange,
-  createStringLookup,
-  createUniform,
   intersectRanges,
   type Lookup,
   type RangeOperator,
 } from './lookup.js';
-import { isCountIn } from './operators.js';
+import { type NarrowByElements, OPERATORS } from './operators.js';
 import {
   keepKinds,
   keepListed,
@@ -36,34 +25,51 @@ import {
   keepStrings,
   type RowTest,
 } from './row-loops.js';
-import { STRING_TESTS, type StringTest } from './string-tests.js';
 
-/** A condition on one column: not on a point, nor on the fields of elements. */
-export type ColumnTest = Exclude<FilterTest, FilterTest<GeoOperator | '$elem_match'>>;
+interface Evaluation {
+  /** Checked between strings; after it, the result is wrong and not used. */
+  readonly isStopped: IsStopped;
+  readonly narrowByElements: NarrowByElements;
+}
 
 /**
- * Clears the rows that do not satisfy the test. Rows past the end of the column are missing. After
- * `isStopped`, which is checked between strings, the result is wrong.
+ * Clears the rows that do not satisfy the test; `columns` are those of its paths. Rows past the end of a column are
+ * missing.
  */
-export function narrowByColumn(
+export function narrowByColumns(
   rows: Bitmap,
-  test: ColumnTest,
-  column: MetadataColumn,
-  isStopped: () => boolean,
+  test: FilterTest,
+  columns: readonly MetadataColumn[],
+  evaluation: Evaluation,
 ): void {
-  if (test.operator === '$size') {
-    narrowToSize(rows, test.operand, column);
-  } else if (test.ignoresCase === true) {
-    narrowByRowTest(rows, planTest(test, foldColumn(column), isStopped), column);
-  } else if (
-    test.operator === '$eq' &&
-    typeof test.operand === 'string' &&
-    hasOneCode(test, column)
-  ) {
-    narrowToString(rows, test.operand, column);
+  if (isStringEquality(test, columns[0])) narrowToString(rows, test.operand, columns[0]);
+  else narrowByOperator(rows, test, columns, evaluation);
+}
+
+function narrowByOperator<Name extends TestOperator>(
+  rows: Bitmap,
+  { operator, operand, ignoresCase }: FilterTest<Name>,
+  columns: readonly MetadataColumn[],
+  { isStopped, narrowByElements }: Evaluation,
+): void {
+  const { overColumns } = OPERATORS[operator];
+  if ('narrow' in overColumns) {
+    overColumns.narrow(rows, operand, columns, narrowByElements);
   } else {
-    narrowByRowTest(rows, planTest(test, column, isStopped), column);
+    const [column] = columns;
+    const read = ignoresCase === true ? foldColumn(column) : column;
+    narrowByRowTest(rows, overColumns.plan(operand, read, isStopped), column);
   }
+}
+
+/** Whether the test compares with a string that has one code in the column. */
+function isStringEquality(
+  test: FilterTest,
+  { items }: MetadataColumn,
+): test is FilterTest<'$eq'> & { readonly operand: string } {
+  const { operator, operand, path, ignoresCase } = test;
+  const isString = operator === '$eq' && typeof operand === 'string' && ignoresCase !== true;
+  return isString && items === null && path !== ID_PATH;
 }
 
 /** The column with strings that compare without case. Entries of the dictionaries may repeat. */
@@ -74,41 +80,6 @@ function foldColumn(column: MetadataColumn): MetadataColumn {
     dictionary: dictionary && foldStrings(dictionary, dictionaryCount),
     items: items && { ...items, elements: foldColumn(items.elements) },
   };
-}
-
-/** Clears the rows of all kinds but `kind`. */
-export function narrowToKind(rows: Bitmap, kind: number, { kinds }: MetadataColumn): void {
-  const byKind = new Int32Array(8);
-  byKind[kind] = 1;
-  const end = Math.min(rows.length, kinds.length);
-  unsetFrom(rows, end);
-  keepKinds(rows, end, kinds, byKind);
-}
-
-function narrowToSize(rows: Bitmap, sizes: Interval<number>, column: MetadataColumn): void {
-  narrowToKind(rows, KIND.array, column);
-  const offsets = column.items?.offsets ?? NO_OFFSETS;
-  for (let row = nextSetBit(rows, 0); row !== -1; row = nextSetBit(rows, row + 1)) {
-    const count = row + 1 < offsets.length ? offsets[row + 1] - offsets[row] : 0;
-    if (!isCountIn(count, sizes)) clearBit(rows, row);
-  }
-}
-
-const NO_OFFSETS = new Int32Array(1);
-
-/** Clears the rows whose coordinates, in two columns, are not of a point in the shape. */
-export function narrowByPoints(
-  rows: Bitmap,
-  isInShape: PointTest,
-  lats: MetadataColumn,
-  lons: MetadataColumn,
-): void {
-  narrowToKind(rows, KIND.number, lats);
-  narrowToKind(rows, KIND.number, lons);
-  if (lats.numbers === null || lons.numbers === null) return;
-  for (let row = nextSetBit(rows, 0); row !== -1; row = nextSetBit(rows, row + 1)) {
-    if (!isInShape(lats.numbers[row], lons.numbers[row])) clearBit(rows, row);
-  }
 }
 
 /**
@@ -125,11 +96,6 @@ export function createIdColumn(ids: Utf8Column, rowCount: number): MetadataColum
     dictionary: ids,
     dictionaryCount: rowCount,
   };
-}
-
-/** Whether the rows that equal a string have one code. */
-function hasOneCode({ path }: ColumnTest, { items }: MetadataColumn): boolean {
-  return items === null && path !== ID_PATH;
 }
 
 /** Clears the rows that do not satisfy all of the ranges, which are evaluated together. */
@@ -211,118 +177,9 @@ function narrowToString(rows: Bitmap, string: string, column: MetadataColumn): v
   if (end > 0) keepString(rows, end, { kinds, codes: codes! }, code);
 }
 
-function planTest(
-  test: Exclude<ColumnTest, FilterTest<'$size'>>,
-  column: MetadataColumn,
-  isStopped: () => boolean,
-): RowTest {
-  switch (test.operator) {
-    case '$eq':
-      return planEquality([test.operand], column);
-    case '$in':
-      return planEquality(test.operand, column);
-    case '$gt':
-    case '$gte':
-    case '$lt':
-    case '$lte':
-      return { lookup: createRange(test.operator, test.operand, column), elementTest: null };
-    case '$exists': {
-      const lookup = createUniform(test.operand ? 1 : 0);
-      lookup.byKind[KIND.missing] = test.operand ? 0 : 1;
-      return { lookup, elementTest: null };
-    }
-    case '$match':
-      return planEquality([true], column);
-    case '$contains':
-      return planContains([test.operand], 'any', column);
-    case '$contains_any':
-      return planContains(test.operand, 'any', column);
-    case '$contains_all':
-      return planContains(test.operand, 'all', column);
-    case '$type':
-      return { lookup: createTypeLookup(test.operand), elementTest: null };
-    case '$date': {
-      const isInInterval = STRING_TESTS.$date(test.operand);
-      return { lookup: createStringLookup(isInInterval, column, isStopped), elementTest: null };
-    }
-    case '$prefix':
-    case '$suffix':
-    case '$like':
-    case '$regex':
-      return planStringTest(STRING_TESTS[test.operator](test.operand), column, isStopped);
-  }
-}
-
-const KINDS_BY_TYPE: Readonly<Record<JsonType, readonly number[]>> = {
-  null: [KIND.null],
-  boolean: [KIND.false, KIND.true],
-  number: [KIND.number],
-  string: [KIND.string],
-  array: [KIND.array],
-  object: [KIND.object],
-};
-
-function createTypeLookup(types: readonly JsonType[]): Lookup {
-  const lookup = createUniform(0);
-  for (const kind of types.flatMap((type) => KINDS_BY_TYPE[type])) lookup.byKind[kind] = 1;
-  return lookup;
-}
-
-/** A string that passes, or an array with one. */
-function planStringTest(
-  test: StringTest,
-  column: MetadataColumn,
-  isStopped: () => boolean,
-): RowTest {
-  const lookup = createStringLookup(test, column, isStopped);
-  if (column.items === null) return { lookup, elementTest: null };
-  lookup.byKind[KIND.array] = BY_VALUE;
-  const elements = createStringLookup(test, column.items.elements, isStopped);
-  return { lookup, elementTest: { lookup: elements, foundMin: 1 } };
-}
-
-function planEquality(values: readonly Value[], column: MetadataColumn): RowTest {
-  const lookup = createEquality(values, column);
-  lookup.byKind[KIND.missing] = lookup.byKind[KIND.null];
-  if (column.items === null) return { lookup, elementTest: null };
-  lookup.byKind[KIND.array] = BY_VALUE;
-  const elements = createEquality(values, column.items.elements);
-  return { lookup, elementTest: { lookup: elements, foundMin: 1 } };
-}
-
-function planContains(
-  values: readonly Value[],
-  quantifier: 'any' | 'all',
-  column: MetadataColumn,
-): RowTest {
-  const lookup = createUniform(0);
-  lookup.byKind[KIND.array] = BY_VALUE;
-  const elements = createEquality(values, column.items?.elements ?? EMPTY_COLUMN);
-  const foundMin = quantifier === 'any' ? 1 : elements.valueCount;
-  return { lookup, elementTest: { lookup: elements, foundMin } };
-}
-
-/** The column of a path without values. */
-export const EMPTY_COLUMN: MetadataColumn = {
-  kinds: new Uint8Array(0),
-  numbers: null,
-  residues: null,
-  codes: null,
-  dictionary: null,
-  dictionaryCount: 0,
-  items: null,
-};
-
 /** Whether the values of `kind` decide and the answer for all other kinds is no. */
 function decidesOnly(byKind: Int32Array, kind: number): boolean {
   return byKind.every((answer, i) => answer === (i === kind ? BY_VALUE : 0));
-}
-
-function unsetFrom({ words }: Bitmap, row: number): void {
-  const index = row >>> 5;
-  if (index >= words.length) return;
-  words[index] &= (1 << (row & 31)) - 1;
-  words.fill(0, index + 1);
 }
 
 // An array matches if one of its elements does. Elements are a column like any other: they are tested

@@ -10,18 +10,15 @@ import {
   filterTests,
   ID_PATH,
   isGeoTest,
+  type TestOperator,
 } from './filter-node.js';
-import type { GeoOperator } from './geo.js';
 import { isRangeOperator } from './lookup.js';
+import { OPERATORS } from './operators.js';
 
-/** Costs in cells: of an array element or a dictionary string, of the JSON of a row, of a point. */
+/** Costs in cells: of an array element or a dictionary string, and of the JSON of a row. */
 const CELLS_PER_STRING = 4;
 const CELLS_PER_DOCUMENT = 512;
-const CELLS_PER_POINT = 32;
-const CELLS_PER_DATE = 32;
 const CELLS_PER_FOLDED_BYTE = 2;
-/** 64 ns: a pattern without a table of states takes so long, though most take a tenth of it. */
-const CELLS_PER_PATTERN_BYTE = 64;
 
 /** One cell is a row of a scalar column, 1 to 2 ns. */
 export function countCells(node: FilterNode, view: MetadataView): number {
@@ -38,7 +35,7 @@ export function countCells(node: FilterNode, view: MetadataView): number {
 
 function countTestCells(test: FilterTest, view: MetadataView): number {
   const { rowCount, columns, ids, json } = view;
-  if (isGeoTest(test)) return rowCount * countPointCells(test);
+  if (isGeoTest(test)) return countOperatorCells(test, rowCount, 0);
   if (test.path === ID_PATH) {
     return rowCount + countStringCells(test, rowCount, countBytes(ids, rowCount));
   }
@@ -55,13 +52,6 @@ function countTestCells(test: FilterTest, view: MetadataView): number {
   );
 }
 
-/** A polygon compares a point with every edge. */
-function countPointCells({ operator, operand }: FilterTest<GeoOperator>): number {
-  if (operator !== '$geo_polygon') return CELLS_PER_POINT;
-  const rings = [operand.exterior, ...operand.interiors];
-  return CELLS_PER_POINT + rings.reduce((sum, ring) => sum + ring.length, 0);
-}
-
 function countDictionaryCells(test: FilterTest, { dictionary, dictionaryCount }: MetadataColumn) {
   if (dictionary === null) return 0;
   return countStringCells(test, dictionaryCount, countBytes(dictionary, dictionaryCount));
@@ -70,22 +60,19 @@ function countDictionaryCells(test: FilterTest, { dictionary, dictionaryCount }:
 function countStringCells(test: FilterTest, count: number, byteCount: number): number {
   const folding = test.ignoresCase === true ? byteCount * CELLS_PER_FOLDED_BYTE : 0;
   const strings = count * CELLS_PER_STRING + folding;
-  switch (test.operator) {
-    case '$date':
-      return strings + count * CELLS_PER_DATE;
-    case '$like':
-      // Every byte may be compared with the whole pattern.
-      return strings + byteCount * test.operand.length;
-    case '$regex':
-      return strings + byteCount * CELLS_PER_PATTERN_BYTE;
-    case '$elem_match':
-      return filterTests(test.operand.node).reduce(
-        (sum, inner) => sum + countStringCells(inner, count, byteCount),
-        strings,
-      );
-    default:
-      return strings;
-  }
+  if (test.operator !== '$elem_match') return strings + countOperatorCells(test, count, byteCount);
+  return filterTests(test.operand.node).reduce(
+    (sum, inner) => sum + countStringCells(inner, count, byteCount),
+    strings,
+  );
+}
+
+function countOperatorCells<Name extends TestOperator>(
+  { operator, operand }: FilterTest<Name>,
+  count: number,
+  byteCount: number,
+): number {
+  return OPERATORS[operator].cells?.(operand, count, byteCount) ?? 0;
 }
 
 function countBytes({ offsets }: Utf8Column, count: number): number {

@@ -11,14 +11,12 @@ import {
 import { KIND, type MetadataColumn, type MetadataView } from '../common/columns.js';
 import { parseExactJson } from '../common/exact-json.js';
 import type { JsonObject } from '../common/types.js';
+import { EMPTY_COLUMN, narrowToKind } from './column-plans.js';
 import {
   createIdColumn,
-  EMPTY_COLUMN,
   elementsOfRows,
-  narrowByColumn,
-  narrowByPoints,
+  narrowByColumns,
   narrowByRanges,
-  narrowToKind,
   rowsOfElements,
 } from './column-test.js';
 import {
@@ -31,7 +29,6 @@ import {
   isGeoTest,
   testPaths,
 } from './filter-node.js';
-import { shapeTest } from './geo.js';
 import { isRangeOperator, type RangeOperator } from './lookup.js';
 import { matchesDocument } from './operators.js';
 
@@ -106,14 +103,12 @@ function narrow(rows: Bitmap, node: FilterNode, view: FilterView): void {
 }
 
 function narrowByTest(rows: Bitmap, test: FilterTest, view: FilterView): void {
-  if (isGeoTest(test)) {
-    const [lats, lons] = testPaths(test).map((path) => columnAt(path, view));
-    narrowByPoints(rows, shapeTest(test.operator, test.operand), lats, lons);
-  } else if (test.operator === '$elem_match') {
-    narrowByElements(rows, test.operand, columnAt(test.path, view), view);
-  } else {
-    narrowByColumn(rows, test, columnAt(test.path, view), view.isStopped);
-  }
+  const paths = test.path === ID_PATH ? [ID_PATH] : testPaths(test);
+  const columns = paths.map((path) => columnAt(path, view));
+  narrowByColumns(rows, test, columns, {
+    isStopped: view.isStopped,
+    narrowByElements: (among, filter, column) => narrowByElements(among, filter, column, view),
+  });
 }
 
 function columnAt(path: string, { columns, ids, rowCount }: MetadataView): MetadataColumn {

@@ -2,8 +2,9 @@
 // and validates it.
 
 import { stringifyExactJson } from '../common/exact-json.js';
+import type { FILTER_OPERATORS, FilterOperatorName, KindOf } from '../common/filter-operators.js';
 import type { JsonNumber } from '../common/types.js';
-import { type GeoOperator, isGeoOperator, type Shapes } from './geo.js';
+import { type Box, type Circle, type GeoOperator, isGeoOperator, type Polygon } from './geo.js';
 import type { Instant } from './instant.js';
 
 type Scalar = string | JsonNumber | boolean;
@@ -25,32 +26,35 @@ export interface ElementFilter {
   readonly node: FilterNode;
 }
 
-/** The parsed operand of each operator. Strings are well formed, numbers finite and never -0. */
-export interface Operands extends Shapes {
-  readonly $eq: Value;
-  readonly $in: readonly Value[];
-  readonly $gt: string | JsonNumber;
-  readonly $gte: string | JsonNumber;
-  readonly $lt: string | JsonNumber;
-  readonly $lte: string | JsonNumber;
-  readonly $exists: boolean;
-  readonly $contains: Value;
-  readonly $contains_any: readonly Value[];
-  readonly $contains_all: readonly Value[];
-  readonly $prefix: string;
-  readonly $suffix: string;
-  readonly $like: string;
-  readonly $regex: string;
-  readonly $date: Interval<Instant>;
-  readonly $size: Interval<number>;
+/** A parsed operand by its kind. Strings are well formed, numbers finite and never -0. */
+export interface ParsedOperands {
+  readonly value: Value;
+  readonly values: readonly Value[];
+  readonly ordered: string | JsonNumber;
+  readonly flag: boolean;
+  readonly text: string;
+  readonly like: string;
+  readonly regex: string;
+  readonly instants: Interval<Instant>;
+  readonly counts: Interval<number>;
   /** In the order of JSON_TYPES, each once. */
-  readonly $type: readonly JsonType[];
-  readonly $elem_match: ElementFilter;
+  readonly types: readonly JsonType[];
+  readonly elements: ElementFilter;
+  readonly circle: Circle;
+  readonly box: Box;
+  readonly polygon: Polygon;
   /** Words that the text of a vector must have; see `wordsPath`. */
-  readonly $match: string;
+  readonly words: string;
 }
 
-export type TestOperator = keyof Operands;
+/** The operators of the tree: all but those that are complements of others, which become `not`. */
+export type TestOperator = {
+  [name in FilterOperatorName]: (typeof FILTER_OPERATORS)[name] extends { complementOf: string }
+    ? never
+    : name;
+}[FilterOperatorName];
+
+export type Operands = { readonly [name in TestOperator]: ParsedOperands[KindOf<name>] };
 
 /** One condition on one path. */
 export type FilterTest<Name extends TestOperator = TestOperator> = {

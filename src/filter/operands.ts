@@ -1,6 +1,7 @@
 // Parsers of operands, from JSON to the operands of the filter tree. A parser reports what is wrong and
 // then returns undefined.
 
+import type { OperandKind } from '../common/filter-operators.js';
 import type { Limits } from '../common/limits.js';
 import { isJsonObject } from '../common/metadata-path.js';
 import type { Json, JsonNumber, JsonObject } from '../common/types.js';
@@ -9,6 +10,7 @@ import {
   type Interval,
   JSON_TYPES,
   type JsonType,
+  type ParsedOperands,
   type Value,
 } from './filter-node.js';
 import {
@@ -40,7 +42,7 @@ export interface OperandContext {
   parseElements(value: Json, position: Position): ElementFilter | undefined;
 }
 
-export type OperandParser<Operand> = (
+type OperandParser<Operand> = (
   value: Json,
   position: Position,
   context: OperandContext,
@@ -53,15 +55,15 @@ interface ValueType<Accepted extends Value> {
   accepts(value: Json): value is Accepted;
 }
 
-export const STRING: ValueType<string> = {
+const STRING: ValueType<string> = {
   expected: 'a string',
   accepts: (value) => typeof value === 'string',
 };
-export const BOOLEAN: ValueType<boolean> = {
+const BOOLEAN: ValueType<boolean> = {
   expected: 'true or false',
   accepts: (value) => typeof value === 'boolean',
 };
-export const ORDERED: ValueType<JsonNumber | string> = {
+const ORDERED: ValueType<JsonNumber | string> = {
   expected: 'a number or a string',
   // JSON.parse reads 1e999 as Infinity, which JSON cannot represent.
   accepts: (value) =>
@@ -71,16 +73,16 @@ const SCALAR: ValueType<JsonNumber | string | boolean> = {
   expected: 'a string, a number or a boolean',
   accepts: (value) => BOOLEAN.accepts(value) || ORDERED.accepts(value),
 };
-export const SCALAR_OR_NULL: ValueType<Value> = {
+const SCALAR_OR_NULL: ValueType<Value> = {
   expected: 'a string, a number, a boolean or null',
   accepts: (value) => value === null || SCALAR.accepts(value),
 };
 
-export function one<Accepted extends Value>(type: ValueType<Accepted>): OperandParser<Accepted> {
+function one<Accepted extends Value>(type: ValueType<Accepted>): OperandParser<Accepted> {
   return (value, position, { issues }) => parseValue(type, value, position, issues);
 }
 
-export function list<Accepted extends Value>(
+function list<Accepted extends Value>(
   type: ValueType<Accepted>,
 ): OperandParser<readonly Accepted[]> {
   return (values, position, { issues, limits }) => {
@@ -124,7 +126,7 @@ function isFiniteNumber(value: Json | undefined): value is number {
 }
 
 /** The words of `$match`. */
-export const parseWords: OperandParser<string> = (value, position, { issues, limits }) => {
+const parseWords: OperandParser<string> = (value, position, { issues, limits }) => {
   const words = parseValue(STRING, value, position, issues);
   const max = limits.textQueryCharactersMax;
   if (words === undefined || words.length <= max) return words;
@@ -133,7 +135,7 @@ export const parseWords: OperandParser<string> = (value, position, { issues, lim
 };
 
 /** A pattern of `$like`. */
-export const parseLikePattern: OperandParser<string> = (value, position, context) => {
+const parseLikePattern: OperandParser<string> = (value, position, context) => {
   const pattern = parsePatternText(value, position, context);
   // A pair of backslashes is a literal one.
   if (pattern === undefined || !/(^|[^\\])(\\\\)*\\$/.test(pattern)) return pattern;
@@ -143,7 +145,7 @@ export const parseLikePattern: OperandParser<string> = (value, position, context
 };
 
 /** A pattern of `$regex`. */
-export const parseRegex: OperandParser<string> = (value, position, context) => {
+const parseRegex: OperandParser<string> = (value, position, context) => {
   const pattern = parsePatternText(value, position, context);
   if (pattern === undefined || !context.countPattern(position)) return undefined;
   const { issues, limits } = context;
@@ -191,8 +193,8 @@ const INSTANT: BoundType<Instant> = {
   compare: compareInstants,
 };
 
-export const parseCounts = interval(COUNT);
-export const parseInstants = interval(INSTANT);
+const parseCounts = interval(COUNT);
+const parseInstants = interval(INSTANT);
 
 const COMPARISONS = ['$eq', '$gt', '$gte', '$lt', '$lte'];
 
@@ -244,7 +246,7 @@ function narrowInterval<Bound>(
 }
 
 /** A type of JSON or several. */
-export const parseTypes: OperandParser<readonly JsonType[]> = (value, position, { issues }) => {
+const parseTypes: OperandParser<readonly JsonType[]> = (value, position, { issues }) => {
   const names: readonly Json[] = Array.isArray(value) ? value : [value];
   const known: readonly Json[] = JSON_TYPES;
   const wrong = names.findIndex((name) => !known.includes(name));
@@ -256,7 +258,7 @@ export const parseTypes: OperandParser<readonly JsonType[]> = (value, position, 
   return undefined;
 };
 
-export const parseCircle: OperandParser<Circle> = (value, position, { issues }) => {
+const parseCircle: OperandParser<Circle> = (value, position, { issues }) => {
   const circle = parseMembers(value, ['center', 'radius_meters'], position, issues);
   if (circle === undefined) return undefined;
   const center = parsePoint(circle.center, within(position, 'center'), issues);
@@ -270,7 +272,7 @@ export const parseCircle: OperandParser<Circle> = (value, position, { issues }) 
   return center && { center, radius_meters: radius + 0 };
 };
 
-export const parseBox: OperandParser<Box> = (value, position, { issues }) => {
+const parseBox: OperandParser<Box> = (value, position, { issues }) => {
   const box = parseMembers(value, ['top_left', 'bottom_right'], position, issues);
   if (box === undefined) return undefined;
   const topLeft = parsePoint(box.top_left, within(position, 'top_left'), issues);
@@ -285,7 +287,7 @@ export const parseBox: OperandParser<Box> = (value, position, { issues }) => {
   return { top_left: topLeft, bottom_right: bottomRight };
 };
 
-export const parsePolygon: OperandParser<Polygon> = (value, position, { issues, limits }) => {
+const parsePolygon: OperandParser<Polygon> = (value, position, { issues, limits }) => {
   const polygon = parseMembers(value, ['exterior', 'interiors'], position, issues, ['interiors']);
   if (polygon === undefined) return undefined;
   const { exterior, interiors = [] } = polygon;
@@ -311,6 +313,35 @@ export const parsePolygon: OperandParser<Polygon> = (value, position, { issues, 
     ? { exterior: outer, interiors: holes }
     : undefined;
 };
+
+/** By the kind of operand that FILTER_OPERATORS names. */
+const PARSERS: { readonly [kind in OperandKind]: OperandParser<ParsedOperands[kind]> } = {
+  value: one(SCALAR_OR_NULL),
+  values: list(SCALAR_OR_NULL),
+  ordered: one(ORDERED),
+  flag: one(BOOLEAN),
+  text: one(STRING),
+  like: parseLikePattern,
+  regex: parseRegex,
+  instants: parseInstants,
+  counts: parseCounts,
+  types: parseTypes,
+  elements: (value, position, context) => context.parseElements(value, position),
+  circle: parseCircle,
+  box: parseBox,
+  polygon: parsePolygon,
+  words: parseWords,
+};
+
+/** Undefined after reporting what is wrong with the operand. */
+export function parseOperand<Kind extends OperandKind>(
+  kind: Kind,
+  value: Json,
+  position: Position,
+  context: OperandContext,
+): ParsedOperands[Kind] | undefined {
+  return PARSERS[kind](value, position, context);
+}
 
 /** The first point may be repeated at the end. */
 function parseRing(

@@ -1,16 +1,29 @@
-// The table of filter operators: their operands and their meaning, as plain code over JSON.
-// `column-test.ts` evaluates the same operators on columns; tests compare the two.
+// How each operator of FILTER_OPERATORS is evaluated: its meaning as plain code over JSON, the same over columns, and its
+// cost. Tests compare the two meanings, which share nothing but tests of single strings and points.
 
+import type { Bitmap } from '../common/bitmap.js';
+import type { MetadataColumn } from '../common/columns.js';
 import { isJsonNumber } from '../common/exact-json.js';
 import { foldCase } from '../common/fold-case.js';
 import { isJsonObject, resolvePath } from '../common/metadata-path.js';
 import type { Json, JsonNumber, JsonObject } from '../common/types.js';
 import {
+  type IsStopped,
+  isCountIn,
+  narrowToPoints,
+  narrowToSize,
+  planContains,
+  planEquality,
+  planExistence,
+  planScalarString,
+  planStringTest,
+  planTypes,
+} from './column-plans.js';
+import {
   ELEMENT_PATH,
   type ElementFilter,
   type FilterNode,
   type FilterTest,
-  type Interval,
   isGeoTest,
   type JsonType,
   type Operands,
@@ -18,25 +31,9 @@ import {
   testPaths,
   type Value,
 } from './filter-node.js';
-import { type PointTest, shapeTest } from './geo.js';
-import {
-  BOOLEAN,
-  list,
-  type OperandParser,
-  ORDERED,
-  one,
-  parseBox,
-  parseCircle,
-  parseCounts,
-  parseInstants,
-  parseLikePattern,
-  parsePolygon,
-  parseRegex,
-  parseTypes,
-  parseWords,
-  SCALAR_OR_NULL,
-  STRING,
-} from './operands.js';
+import { type GeoOperator, type PointTest, type Shapes, shapeTest } from './geo.js';
+import { createRange, type RangeOperator } from './lookup.js';
+import type { RowTest } from './row-loops.js';
 import { STRING_TESTS, type StringTest } from './string-tests.js';
 
 // Meaning, by the value of a document at the path. Every operator answers yes or no, never "unknown".
@@ -67,118 +64,144 @@ import { STRING_TESTS, type StringTest } from './string-tests.js';
 // their code points are, and are ordered by code point, which is the order of their UTF-8 bytes. The point
 // at the path p has the latitude at p.lat and the longitude at p.lon.
 
+/** How conditions with an operator are evaluated: over JSON, over columns, and for how long. */
 interface Operator<Operand> {
-  readonly parse: OperandParser<Operand>;
-  /** Whether it compares strings, so that `$case` applies to it. */
-  readonly comparesStrings: boolean;
   /**
    * Whether `value`, undefined where the path is missing, satisfies the operator. For a shape, `value` is
    * the array of latitude and longitude.
    */
   matches(value: Json | undefined, operand: Operand): boolean;
+  readonly overColumns: OverColumns<Operand>;
+  /** The cost of so many strings or points in cells, see `cost.ts`, besides that of reading each of them. */
+  cells?(operand: Operand, count: number, byteCount: number): number;
 }
 
-const comparesStrings = true;
+/**
+ * Either a plan for the loops over rows, or a loop of its own, which clears the rows that do not satisfy the operator;
+ * `columns` are those of the paths of the condition.
+ */
+type OverColumns<Operand> =
+  | { plan(operand: Operand, column: MetadataColumn, isStopped: IsStopped): RowTest }
+  | {
+      narrow(
+        rows: Bitmap,
+        operand: Operand,
+        columns: readonly MetadataColumn[],
+        narrowByElements: NarrowByElements,
+      ): void;
+    };
+
+/** Clears the rows of which no element in the column satisfies the filter. */
+export type NarrowByElements = (
+  rows: Bitmap,
+  filter: ElementFilter,
+  column: MetadataColumn,
+) => void;
 
 export const OPERATORS: { readonly [name in TestOperator]: Operator<Operands[name]> } = {
   $eq: {
-    parse: one(SCALAR_OR_NULL),
-    comparesStrings,
     matches: (value, x) => equals(value, (e) => e === x),
+    overColumns: { plan: (x, column) => planEquality([x], column) },
   },
   $in: {
-    parse: list(SCALAR_OR_NULL),
-    comparesStrings,
     matches: (value, x) => equals(value, isIn(x)),
+    overColumns: { plan: planEquality },
   },
-  $gt: { parse: one(ORDERED), comparesStrings, matches: (value, x) => compare(value, x) > 0 },
-  $gte: { parse: one(ORDERED), comparesStrings, matches: (value, x) => compare(value, x) >= 0 },
-  $lt: { parse: one(ORDERED), comparesStrings, matches: (value, x) => compare(value, x) < 0 },
-  $lte: { parse: one(ORDERED), comparesStrings, matches: (value, x) => compare(value, x) <= 0 },
+  $gt: { matches: (value, x) => compare(value, x) > 0, overColumns: range('$gt') },
+  $gte: { matches: (value, x) => compare(value, x) >= 0, overColumns: range('$gte') },
+  $lt: { matches: (value, x) => compare(value, x) < 0, overColumns: range('$lt') },
+  $lte: { matches: (value, x) => compare(value, x) <= 0, overColumns: range('$lte') },
   $exists: {
-    parse: one(BOOLEAN),
-    comparesStrings: false,
     matches: (value, x) => (value !== undefined) === x,
+    overColumns: { plan: planExistence },
   },
   $contains: {
-    parse: one(SCALAR_OR_NULL),
-    comparesStrings,
     matches: (value, x) => contains(value, (e) => e === x),
+    overColumns: { plan: (x, column) => planContains([x], 'any', column) },
   },
   $contains_any: {
-    parse: list(SCALAR_OR_NULL),
-    comparesStrings,
     matches: (value, x) => contains(value, isIn(x)),
+    overColumns: { plan: (x, column) => planContains(x, 'any', column) },
   },
-  $contains_all: { parse: list(SCALAR_OR_NULL), comparesStrings, matches: containsAll },
-  $prefix: {
-    parse: one(STRING),
-    comparesStrings,
-    matches: (value, x) => someString(value, STRING_TESTS.$prefix(x)),
+  $contains_all: {
+    matches: containsAll,
+    overColumns: { plan: (x, column) => planContains(x, 'all', column) },
   },
-  $suffix: {
-    parse: one(STRING),
-    comparesStrings,
-    matches: (value, x) => someString(value, STRING_TESTS.$suffix(x)),
-  },
+  $prefix: onStrings(STRING_TESTS.$prefix),
+  $suffix: onStrings(STRING_TESTS.$suffix),
   $like: {
-    parse: parseLikePattern,
-    comparesStrings,
-    matches: (value, x) => someString(value, STRING_TESTS.$like(x)),
+    ...onStrings(STRING_TESTS.$like),
+    // Every byte may be compared with the whole pattern.
+    cells: (pattern, _, byteCount) => byteCount * pattern.length,
   },
   $regex: {
-    parse: parseRegex,
-    comparesStrings,
-    matches: (value, x) => someString(value, STRING_TESTS.$regex(x)),
+    ...onStrings(STRING_TESTS.$regex),
+    cells: (_pattern, _count, byteCount) => byteCount * CELLS_PER_PATTERN_BYTE,
   },
   $date: {
-    parse: parseInstants,
-    comparesStrings: false,
     matches: (value, x) => typeof value === 'string' && passes(value, STRING_TESTS.$date(x)),
+    overColumns: { plan: (x, ...where) => planScalarString(STRING_TESTS.$date(x), ...where) },
+    cells: (_, count) => count * CELLS_PER_DATE,
   },
   $size: {
-    parse: parseCounts,
-    comparesStrings: false,
     matches: (value, x) => Array.isArray(value) && isCountIn(value.length, x),
+    overColumns: { narrow: narrowToSize },
   },
   $type: {
-    parse: parseTypes,
-    comparesStrings: false,
     matches: (value, types) => value !== undefined && types.includes(typeOf(value)),
+    overColumns: { plan: planTypes },
   },
   $elem_match: {
-    parse: (value, position, context) => context.parseElements(value, position),
-    comparesStrings: false,
     matches: matchesElement,
+    overColumns: {
+      narrow: (rows, x, [column], narrowByElements) => narrowByElements(rows, x, column),
+    },
   },
   $match: {
-    parse: parseWords,
-    comparesStrings: false,
     // What the index has found stands at the path of the words.
     matches: (value) => value === true,
+    overColumns: { plan: (_, column) => planEquality([true], column) },
   },
-  $geo_radius: {
-    parse: parseCircle,
-    comparesStrings: false,
-    matches: (point, x) => isPointIn(point, shapeTest('$geo_radius', x)),
-  },
-  $geo_box: {
-    parse: parseBox,
-    comparesStrings: false,
-    matches: (point, x) => isPointIn(point, shapeTest('$geo_box', x)),
-  },
-  $geo_polygon: {
-    parse: parsePolygon,
-    comparesStrings: false,
-    matches: (point, x) => isPointIn(point, shapeTest('$geo_polygon', x)),
-  },
+  $geo_radius: onPoints('$geo_radius', () => 0),
+  $geo_box: onPoints('$geo_box', () => 0),
+  $geo_polygon: onPoints('$geo_polygon', ({ exterior, interiors }) =>
+    // A point is compared with every edge.
+    [exterior, ...interiors].reduce((sum, ring) => sum + ring.length, 0),
+  ),
 };
 
-/** Operators that are the complements of others; the parser turns them into `not`. */
-export const COMPLEMENTS = { $ne: '$eq', $nin: '$in' } as const satisfies Record<
-  string,
-  TestOperator
->;
+/** Costs in cells: 64 ns for a byte, as a pattern without a table of states takes, though most take a tenth of it. */
+const CELLS_PER_PATTERN_BYTE = 64;
+const CELLS_PER_DATE = 32;
+const CELLS_PER_POINT = 32;
+
+function range(operator: RangeOperator): OverColumns<string | JsonNumber> {
+  return {
+    plan: (x, column) => ({ lookup: createRange(operator, x, column), elementTest: null }),
+  };
+}
+
+/** Matches strings that pass, and arrays with one. */
+function onStrings(prepare: (operand: string) => StringTest): Operator<string> {
+  return {
+    matches: (value, x) => someString(value, prepare(x)),
+    overColumns: { plan: (x, ...where) => planStringTest(prepare(x), ...where) },
+  };
+}
+
+/** Matches points in the shape. `edges` counts what else a point is compared with. */
+function onPoints<Name extends GeoOperator>(
+  name: Name,
+  edges: (shape: Shapes[Name]) => number,
+): Operator<Shapes[Name]> {
+  return {
+    matches: (point, x) => isPointIn(point, shapeTest(name, x)),
+    overColumns: {
+      narrow: (rows, x, [lats, lons]) => narrowToPoints(rows, shapeTest(name, x), lats, lons),
+    },
+    cells: (x, count) => count * (CELLS_PER_POINT + edges(x)),
+  };
+}
 
 /**
  * Evaluates a filter on one document: the definition that columns must agree with, used for what has no
@@ -219,10 +242,6 @@ function foldValue(value: Json): Json {
 
 function foldString(value: Json): Json {
   return typeof value === 'string' ? foldCase(value) : value;
-}
-
-export function isCountIn(count: number, { from, until }: Interval<number>): boolean {
-  return (from === null || count >= from) && (until === null || count < until);
 }
 
 type IsWanted = (value: Json) => boolean;

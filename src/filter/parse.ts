@@ -2,6 +2,12 @@
 // ISSUES_MAX, and stops when the filter exceeds the limit of nodes.
 
 import type { FieldPath } from '../common/errors.js';
+import {
+  FILTER_OPERATORS,
+  type FilterOperatorEntry,
+  type FilterOperatorName,
+  operatorNames,
+} from '../common/filter-operators.js';
 import { foldCase } from '../common/fold-case.js';
 import type { Limits } from '../common/limits.js';
 import { isJsonObject } from '../common/metadata-path.js';
@@ -18,10 +24,9 @@ import {
   wordsPath,
 } from './filter-node.js';
 import { describeType, IssueList, type Position, within } from './issues.js';
-import type { OperandContext } from './operands.js';
-import { COMPLEMENTS, OPERATORS } from './operators.js';
+import { type OperandContext, parseOperand } from './operands.js';
 
-const FIELD_OPERATORS = [...Object.keys(OPERATORS), ...Object.keys(COMPLEMENTS), '$not'];
+const FIELD_OPERATORS: readonly string[] = [...operatorNames(() => true), '$not'];
 const LOGICAL_OPERATORS = ['$and', '$or', '$not'];
 
 /** What decides which filters are valid. */
@@ -51,10 +56,9 @@ export function parseFilter(
 const FILTER_NAMES = [...LOGICAL_OPERATORS, ID_PATH, TEXT_NAME];
 
 /** Operators for ids, which are strings. */
-const ID_OPERATORS: readonly TestOperator[] = [
-  ...(['$eq', '$in', '$gt', '$gte', '$lt', '$lte'] as const),
-  ...(['$prefix', '$suffix', '$like', '$regex'] as const),
-];
+const ID_OPERATORS: readonly string[] = operatorNames(
+  ({ fits, complementOf }) => fits.includes('id') && complementOf === undefined,
+);
 
 const CASES = ['sensitive', 'insensitive'];
 
@@ -158,7 +162,7 @@ class Parser implements OperandContext {
         return [];
       }
       this.#countNode(inside);
-      const words = OPERATORS.$match.parse(operand, inside, this);
+      const words = parseOperand('words', operand, inside, this);
       if (words === undefined) return [];
       return [{ kind: 'test', path: wordsPath(words), operator: '$match', operand: words }];
     });
@@ -208,7 +212,7 @@ class Parser implements OperandContext {
     }
     const applies = Object.keys(operators).some((name) => {
       const operator = testOperatorOf(name);
-      return operator !== null && OPERATORS[operator].comparesStrings;
+      return operator !== null && FILTER_OPERATORS[operator].comparesStrings;
     });
     if (!applies) {
       const expected = 'beside an operator that compares strings, such as $eq or $prefix';
@@ -241,7 +245,7 @@ class Parser implements OperandContext {
       this.#reportOperator(operator, detail, [TEXT_NAME], position);
       return [];
     }
-    const operand = OPERATORS[operator].parse(value, position, this);
+    const operand = parseOperand(FILTER_OPERATORS[operator].takes, value, position, this);
     if (operand === undefined) return [];
     // The operand was parsed by the operator.
     const test = { kind: 'test', path, operator, operand } as FilterTest;
@@ -311,14 +315,15 @@ function holdsOperators(value: JsonObject, depthMax: number): boolean {
   );
 }
 
-/** The operator of the table that `name` stands for, itself or as its complement. */
+/** The operator of the tree that `name` stands for, itself or as its complement. */
 function testOperatorOf(name: string): TestOperator | null {
-  if (Object.hasOwn(OPERATORS, name)) return name as TestOperator;
-  return Object.hasOwn(COMPLEMENTS, name) ? COMPLEMENTS[name as keyof typeof COMPLEMENTS] : null;
+  if (!Object.hasOwn(FILTER_OPERATORS, name)) return null;
+  const { complementOf }: FilterOperatorEntry = FILTER_OPERATORS[name as FilterOperatorName];
+  return (complementOf ?? name) as TestOperator;
 }
 
 function ignoreCase(test: FilterTest): FilterTest {
-  if (!OPERATORS[test.operator].comparesStrings) return test;
+  if (!FILTER_OPERATORS[test.operator].comparesStrings) return test;
   if (test.operator === '$regex') return { ...test, operand: `(?i)${test.operand}` };
   // Folding keeps the type of the operand.
   return { ...test, operand: foldOperand(test.operand), ignoresCase: true } as FilterTest;

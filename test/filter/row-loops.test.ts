@@ -5,7 +5,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Bitmap, clearBit, createFullBitmap, hasBit } from '../../src/common/bitmap.js';
 import { KIND } from '../../src/common/columns.js';
-import { EMPTY_COLUMN, elementsOfRows, rowsOfElements } from '../../src/filter/column-test.js';
+import { EMPTY_COLUMN } from '../../src/filter/column-plans.js';
+import { elementsOfRows, rowsOfElements } from '../../src/filter/column-test.js';
 import {
   keepKinds,
   keepNumbers,

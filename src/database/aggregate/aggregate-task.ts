@@ -1,7 +1,7 @@
 // Counts and summarizes the values of segments in the worker pool; results of segments are merged by the
 // caller.
 
-import { EMPTY_COLUMN } from '../../filter/column-test.js';
+import { EMPTY_COLUMN } from '../../filter/column-plans.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
 import { countEntries, type MergedValues, mergeValues } from './merge-values.js';
 import { countBuckets, type NumberSummary, summarizeNumbers } from './number-summary.js';

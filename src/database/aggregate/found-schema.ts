@@ -5,7 +5,7 @@ import { hasBit } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../../common/columns.js';
 import { flattenMetadata } from '../../common/metadata-path.js';
 import type { JsonNumber, JsonObject, Utf8Column } from '../../common/types.js';
-import { EMPTY_COLUMN } from '../../filter/column-test.js';
+import { EMPTY_COLUMN } from '../../filter/column-plans.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { decodeUtf8 } from '../../segment/shared-arrays.js';
 import type { Collection } from '../collection/collection.js';

@@ -11,7 +11,7 @@ import {
 } from '../../common/columns.js';
 import type { Utf8Column } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
-import { EMPTY_COLUMN } from '../../filter/column-test.js';
+import { EMPTY_COLUMN } from '../../filter/column-plans.js';
 import { readMembers } from '../../formats/json/json-scanner.js';
 import type { Task } from '../../platform/pool.js';
 import { decodeUtf8 } from '../../segment/shared-arrays.js';

@@ -3,7 +3,7 @@
 
 import { parameter, validationError } from '../../common/errors.js';
 import type { JsonNumber } from '../../common/types.js';
-import { EMPTY_COLUMN } from '../../filter/column-test.js';
+import { EMPTY_COLUMN } from '../../filter/column-plans.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import {
   countKinds,

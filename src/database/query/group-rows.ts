@@ -14,7 +14,7 @@ import { KIND, type MetadataColumn, numberAt } from '../../common/columns.js';
 import { parseExactJson } from '../../common/exact-json.js';
 import { resolvePath } from '../../common/metadata-path.js';
 import type { Json, JsonObject } from '../../common/types.js';
-import { EMPTY_COLUMN } from '../../filter/column-test.js';
+import { EMPTY_COLUMN } from '../../filter/column-plans.js';
 import { selectRows } from '../../filter/evaluate-task.js';
 import { createEquality, lookUp } from '../../filter/lookup.js';
 import type { WorkerPool } from '../../platform/pool.js';

@@ -6,7 +6,7 @@ import type { Metric } from '../../common/types.js';
 import { publicScore } from '../../engine/core/engine.js';
 import { combineScores, type Formula } from '../../engine/core/example-search.js';
 import { scoreSelected } from '../../engine/core/row-scores.js';
-import { EMPTY_COLUMN } from '../../filter/column-test.js';
+import { EMPTY_COLUMN } from '../../filter/column-plans.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { findStats } from '../aggregate/aggregate.js';
 import type { HistogramRequest } from '../aggregate/aggregate-api.js';

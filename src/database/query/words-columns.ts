@@ -5,7 +5,7 @@ import { type Bitmap, nextSetBit } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn, type MetadataView } from '../../common/columns.js';
 import { SagittaError } from '../../common/errors.js';
 import type { TextSettings } from '../../common/text-settings.js';
-import { EMPTY_COLUMN } from '../../filter/column-test.js';
+import { EMPTY_COLUMN } from '../../filter/column-plans.js';
 import { type FilterNode, filterTests } from '../../filter/filter-node.js';
 import type { TextIndexes } from '../../text/text-index.js';
 import { matchTerms } from '../../text/text-match.js';

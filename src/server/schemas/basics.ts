@@ -4,6 +4,7 @@
 
 import { z } from 'zod';
 import type { Violation } from '../../common/errors.js';
+import { type OperatorSubject, operatorNames } from '../../common/filter-operators.js';
 import type { Limits } from '../../common/limits.js';
 import {
   type JsonObject,
@@ -179,7 +180,7 @@ export function basicSchemas(limits: Limits) {
     id: 'Filter',
     type: 'object',
     additionalProperties: true,
-    description: `Conditions on metadata, all of which must hold. A name is a path (\`a.b\` walks objects, and a literal name \`a.b\` wins where present), \`$id\` for the id of the vector, or \`$text\` for its indexed text (\`$match\`: it has all of these words); a plain value means equality; an object holds operators: \`$eq $ne $gt $gte $lt $lte $in $nin $exists $type\`, for strings \`$prefix $suffix $like $regex $date\`, for arrays \`$contains $contains_any $contains_all $size $elem_match\`, for points \`$geo_radius $geo_box $geo_polygon\`. \`"$case": "insensitive"\` makes the comparisons of strings in the same object ignore case. \`$and\`, \`$or\` and \`$not\` nest, with \`$elem_match\`, to depth ${limits.filterDepthMax}; a filter has at most ${limits.filterNodesMax} conditions, and a list of values at most ${limits.filterValuesMax}.`,
+    description: `Conditions on metadata, all of which must hold. A name is a path (\`a.b\` walks objects, and a literal name \`a.b\` wins where present), \`$id\` for the id of the vector, or \`$text\` for its indexed text (${operatorsOn('words')}: it has all of these words); a plain value means equality; an object holds operators: ${operatorsOn('values')}, for strings ${operatorsOn('strings')}, for arrays ${operatorsOn('arrays')}, for points ${operatorsOn('points')}. \`"$case": "insensitive"\` makes the comparisons of strings in the same object ignore case. \`$and\`, \`$or\` and \`$not\` nest, with \`$elem_match\`, to depth ${limits.filterDepthMax}; a filter has at most ${limits.filterNodesMax} conditions, and a list of values at most ${limits.filterValuesMax}.`,
     examples: [
       { year: { $gte: 2020 }, lang: { $in: ['en', 'de'] } },
       { $id: { $prefix: 'article-' }, published: { $date: { $gte: '2026-01-01' } } },
@@ -404,4 +405,8 @@ export function wantObject(issue: { readonly input?: unknown }): string {
 
 export function isObject(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function operatorsOn(subject: OperatorSubject): string {
+  return `\`${operatorNames((operator) => operator.subject === subject).join(' ')}\``;
 }

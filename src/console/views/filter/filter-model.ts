@@ -1,9 +1,9 @@
 // A filter as the editor shows it: conditions in groups. Every filter can be read; what the editor has
 // no controls for stays as JSON, so that reading and writing a filter never changes what it selects.
 
+import { operatorNames } from '../../../common/filter-operators.js';
 import type { Json, JsonObject } from '../../../common/types.js';
 import {
-  FILTER_OPERATORS,
   ID_PATH,
   OPERATOR_NAMES,
   type OperatorName,
@@ -310,15 +310,15 @@ function asText(filter: JsonObject): FilterText {
 }
 
 function comparesStrings(operator: OperatorName): boolean {
-  return operatorOf(operator).comparesStrings === true;
+  return operatorOf(operator).comparesStrings;
 }
 
 function hasStringOperator(field: Json): boolean {
   if (!isObject(field)) return true;
-  return Object.keys(field).some(
-    (name) => name in FILTER_OPERATORS && comparesStrings(name as OperatorName),
-  );
+  return Object.keys(field).some((name) => STRING_OPERATORS.includes(name));
 }
+
+const STRING_OPERATORS: readonly string[] = operatorNames((entry) => entry.comparesStrings);
 
 function isPlain(operator: OperatorName): boolean {
   return operator === '$eq' || operator === 'null';

@@ -1,166 +1,99 @@
-// The operators that the filter editor offers: how each is written in a filter, what it takes, and the
-// types of values that it fits. The server's own table is in src/filter/operators.ts.
+// The operators that the filter editor offers, in the order of the menu: those of the API, and ready-made conditions with
+// some of them. What each is called and fits is in src/common/filter-operators.ts.
 
 import type { FoundPath } from '../../../client/client.js';
+import {
+  FILTER_OPERATORS,
+  type FilterOperatorEntry,
+  type FilterOperatorName,
+  type OperandKind,
+  type OperatorFit,
+} from '../../../common/filter-operators.js';
 
 /** The paths that stand for the vector's id and for its indexed text. */
 export const ID_PATH = '$id';
 export const TEXT_PATH = '$text';
 
-/**
- * What an operator takes: one scalar, several, a string, a date, a count, a type, JSON with an
- * example, or a fixed operand that its name implies.
- */
-type OperandKind = 'scalar' | 'list' | 'string' | 'date' | 'count' | 'type' | 'json' | 'fixed';
+/** What the editor has an input for; a `fixed` operand is implied by what the menu says. */
+type InputKind = 'scalar' | 'list' | 'string' | 'date' | 'count' | 'type' | 'json' | 'fixed';
 
-/** A type of values, or `id` and `text` for the paths that are not metadata. */
-type Fit = 'number' | 'string' | 'boolean' | 'array' | 'object' | 'any' | 'id' | 'text';
+const INPUTS: Readonly<Record<OperandKind, InputKind>> = {
+  value: 'scalar',
+  values: 'list',
+  ordered: 'scalar',
+  flag: 'fixed',
+  text: 'string',
+  like: 'string',
+  regex: 'string',
+  instants: 'date',
+  counts: 'count',
+  types: 'type',
+  elements: 'json',
+  circle: 'json',
+  box: 'json',
+  polygon: 'json',
+  words: 'string',
+};
 
-export interface FilterOperator {
+interface MenuItem {
   /** The members that lead to the operand; two for comparisons inside of `$date` and `$size`. */
   readonly keys: readonly [string] | readonly [string, string];
   readonly label: string;
-  readonly kind: OperandKind;
-  readonly fits: readonly Fit[];
+  readonly kind: InputKind;
+  readonly fits: readonly OperatorFit[];
   /** `$case` applies to it. */
-  readonly comparesStrings?: true;
+  readonly comparesStrings: boolean;
   /** Of `fixed`: the operand. Of `json`: an example to start from. */
   readonly operand?: unknown;
 }
 
-const strings = { fits: ['string', 'array', 'id'], comparesStrings: true } as const;
-const ranges = { kind: 'scalar', fits: ['number', 'string', 'id'], comparesStrings: true } as const;
-const dates = { kind: 'date', fits: ['string'] } as const;
-const counts = { kind: 'count', fits: ['array'] } as const;
-const BERLIN = { lat: 52.52, lon: 13.405 };
+const dates = { kind: 'date', fits: ['string'], comparesStrings: false } as const;
+const counts = { kind: 'count', fits: ['array'], comparesStrings: false } as const;
+const fixed = { kind: 'fixed', fits: ['any'], comparesStrings: false } as const;
 
-/** By a name that the editor uses for its choices. The order is that of the menu. */
-export const FILTER_OPERATORS = {
-  $eq: {
-    keys: ['$eq'],
-    label: 'is',
-    kind: 'scalar',
-    fits: ['number', 'string', 'boolean', 'array', 'id'],
-    comparesStrings: true,
+/** What the menu has in place of an operator. */
+const INSTEAD = {
+  $date: {
+    'date:is': { keys: ['$date', '$eq'], label: 'is the date', ...dates },
+    'date:gte': { keys: ['$date', '$gte'], label: 'is on or after', ...dates },
+    'date:gt': { keys: ['$date', '$gt'], label: 'is after', ...dates },
+    'date:lt': { keys: ['$date', '$lt'], label: 'is before', ...dates },
+    'date:lte': { keys: ['$date', '$lte'], label: 'is on or before', ...dates },
   },
-  $ne: {
-    keys: ['$ne'],
-    label: 'is not',
-    kind: 'scalar',
-    fits: ['number', 'string', 'boolean', 'array', 'id'],
-    comparesStrings: true,
+  $size: {
+    $size: { keys: ['$size'], label: FILTER_OPERATORS.$size.label, ...counts },
+    'size:gte': { keys: ['$size', '$gte'], label: 'has elements: at least', ...counts },
+    'size:lte': { keys: ['$size', '$lte'], label: 'has elements: at most', ...counts },
   },
-  $in: {
-    keys: ['$in'],
-    label: 'is one of',
-    kind: 'list',
-    fits: ['number', 'string', 'array', 'id'],
-    comparesStrings: true,
+  $exists: {
+    exists: { keys: ['$exists'], label: 'exists', operand: true, ...fixed },
+    missing: { keys: ['$exists'], label: 'does not exist', operand: false, ...fixed },
+    null: { keys: ['$eq'], label: 'is null or missing', operand: null, ...fixed },
+    notNull: { keys: ['$ne'], label: 'is neither null nor missing', operand: null, ...fixed },
   },
-  $nin: {
-    keys: ['$nin'],
-    label: 'is none of',
-    kind: 'list',
-    fits: ['number', 'string', 'array', 'id'],
-    comparesStrings: true,
-  },
-  $gt: { keys: ['$gt'], label: 'is greater than', ...ranges },
-  $gte: { keys: ['$gte'], label: 'is at least', ...ranges },
-  $lt: { keys: ['$lt'], label: 'is less than', ...ranges },
-  $lte: { keys: ['$lte'], label: 'is at most', ...ranges },
-  $contains: {
-    keys: ['$contains'],
-    label: 'contains',
-    kind: 'scalar',
-    fits: ['array'],
-    comparesStrings: true,
-  },
-  $contains_any: {
-    keys: ['$contains_any'],
-    label: 'contains any of',
-    kind: 'list',
-    fits: ['array'],
-    comparesStrings: true,
-  },
-  $contains_all: {
-    keys: ['$contains_all'],
-    label: 'contains all of',
-    kind: 'list',
-    fits: ['array'],
-    comparesStrings: true,
-  },
-  $prefix: { keys: ['$prefix'], label: 'begins with', kind: 'string', ...strings },
-  $suffix: { keys: ['$suffix'], label: 'ends with', kind: 'string', ...strings },
-  $like: { keys: ['$like'], label: 'is like (% any text, _ one)', kind: 'string', ...strings },
-  $regex: { keys: ['$regex'], label: 'matches the pattern', kind: 'string', ...strings },
-  'date:is': { keys: ['$date', '$eq'], label: 'is the date', ...dates },
-  'date:gte': { keys: ['$date', '$gte'], label: 'is on or after', ...dates },
-  'date:gt': { keys: ['$date', '$gt'], label: 'is after', ...dates },
-  'date:lt': { keys: ['$date', '$lt'], label: 'is before', ...dates },
-  'date:lte': { keys: ['$date', '$lte'], label: 'is on or before', ...dates },
-  $size: { keys: ['$size'], label: 'has elements: exactly', ...counts },
-  'size:gte': { keys: ['$size', '$gte'], label: 'has elements: at least', ...counts },
-  'size:lte': { keys: ['$size', '$lte'], label: 'has elements: at most', ...counts },
-  $elem_match: {
-    keys: ['$elem_match'],
-    label: 'has an element that',
-    kind: 'json',
-    fits: ['array'],
-    operand: { $gt: 1 },
-  },
-  $geo_radius: {
-    keys: ['$geo_radius'],
-    label: 'is near the point',
-    kind: 'json',
-    fits: ['object'],
-    operand: { center: BERLIN, radius_meters: 10_000 },
-  },
-  $geo_box: {
-    keys: ['$geo_box'],
-    label: 'is in the box',
-    kind: 'json',
-    fits: ['object'],
-    operand: { top_left: BERLIN, bottom_right: { lat: 52.3, lon: 13.7 } },
-  },
-  $geo_polygon: {
-    keys: ['$geo_polygon'],
-    label: 'is in the polygon',
-    kind: 'json',
-    fits: ['object'],
-    operand: { exterior: [BERLIN, { lat: 52.3, lon: 13.7 }, { lat: 52.3, lon: 13.1 }] },
-  },
-  exists: { keys: ['$exists'], label: 'exists', kind: 'fixed', fits: ['any'], operand: true },
-  missing: {
-    keys: ['$exists'],
-    label: 'does not exist',
-    kind: 'fixed',
-    fits: ['any'],
-    operand: false,
-  },
-  null: {
-    keys: ['$eq'],
-    label: 'is null or missing',
-    kind: 'fixed',
-    fits: ['any'],
-    operand: null,
-  },
-  notNull: {
-    keys: ['$ne'],
-    label: 'is neither null nor missing',
-    kind: 'fixed',
-    fits: ['any'],
-    operand: null,
-  },
-  $type: { keys: ['$type'], label: 'has the type', kind: 'type', fits: ['any'] },
-  $match: { keys: ['$match'], label: 'has all of the words', kind: 'string', fits: ['text'] },
-} as const satisfies Record<string, FilterOperator>;
+} as const satisfies Partial<Record<FilterOperatorName, Record<string, MenuItem>>>;
 
-export type OperatorName = keyof typeof FILTER_OPERATORS;
+type Replaced = keyof typeof INSTEAD;
+/** A name that the editor uses for its choices. */
+export type OperatorName =
+  | Exclude<FilterOperatorName, Replaced>
+  | { [name in Replaced]: keyof (typeof INSTEAD)[name] }[Replaced];
 
-export const OPERATOR_NAMES = Object.keys(FILTER_OPERATORS) as OperatorName[];
+const MENU = new Map<string, MenuItem>(
+  Object.entries<FilterOperatorEntry>(FILTER_OPERATORS).flatMap(([name, entry]) =>
+    Object.entries<MenuItem>(INSTEAD[name as Replaced] ?? { [name]: itemOf(name, entry) }),
+  ),
+);
 
-export function operatorOf(name: OperatorName): FilterOperator {
-  return FILTER_OPERATORS[name];
+function itemOf(name: string, entry: FilterOperatorEntry): MenuItem {
+  const { label, takes, fits, comparesStrings, example } = entry;
+  return { keys: [name], label, kind: INPUTS[takes], fits, comparesStrings, operand: example };
+}
+
+export const OPERATOR_NAMES = [...MENU.keys()] as OperatorName[];
+
+export function operatorOf(name: OperatorName): MenuItem {
+  return MENU.get(name)!;
 }
 
 export const VALUE_TYPES = ['string', 'number', 'boolean', 'array', 'object', 'null'] as const;
