@@ -3,7 +3,7 @@
 
 import { type Bitmap, clearBit, nextSetBit } from '../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../common/columns.js';
-import type { Interval, JsonType, Value } from './filter-node.js';
+import type { ElementFilter, Interval, JsonType, Value } from './filter-node.js';
 import type { PointTest } from './geo.js';
 import { BY_VALUE, createEquality, createStringLookup, createUniform } from './lookup.js';
 import { keepKinds, type RowTest } from './row-loops.js';
@@ -11,6 +11,13 @@ import type { StringTest } from './string-tests.js';
 
 /** Checked between strings; after it, the result is wrong and not used. */
 export type IsStopped = () => boolean;
+
+/** Clears the rows of which no element in the column satisfies the filter. */
+export type NarrowByElements = (
+  rows: Bitmap,
+  filter: ElementFilter,
+  column: MetadataColumn,
+) => void;
 
 export function planEquality(values: readonly Value[], column: MetadataColumn): RowTest {
   const lookup = createEquality(values, column);

@@ -4,7 +4,7 @@ import { type Bitmap, clearBit, countBits, nextSetBit, setBit } from '../common/
 import { KIND, type MetadataColumn } from '../common/columns.js';
 import { foldStrings } from '../common/fold-case.js';
 import type { Utf8Column } from '../common/types.js';
-import { EMPTY_COLUMN, type IsStopped, unsetFrom } from './column-plans.js';
+import { EMPTY_COLUMN, type IsStopped, type NarrowByElements, unsetFrom } from './column-plans.js';
 import { findString } from './dictionary.js';
 import { type FilterTest, ID_PATH, type TestOperator } from './filter-node.js';
 import {
@@ -15,7 +15,7 @@ import {
   type Lookup,
   type RangeOperator,
 } from './lookup.js';
-import { type NarrowByElements, OPERATORS } from './operators.js';
+import { OPERATORS } from './operators.js';
 import {
   keepKinds,
   keepListed,
@@ -53,12 +53,11 @@ function narrowByOperator<Name extends TestOperator>(
   { isStopped, narrowByElements }: Evaluation,
 ): void {
   const { overColumns } = OPERATORS[operator];
+  const read = ignoresCase === true ? columns.map(foldColumn) : columns;
   if ('narrow' in overColumns) {
-    overColumns.narrow(rows, operand, columns, narrowByElements);
+    overColumns.narrow(rows, operand, read, narrowByElements);
   } else {
-    const [column] = columns;
-    const read = ignoresCase === true ? foldColumn(column) : column;
-    narrowByRowTest(rows, overColumns.plan(operand, read, isStopped), column);
+    narrowByRowTest(rows, overColumns.plan(operand, read[0], isStopped), columns[0]);
   }
 }
 

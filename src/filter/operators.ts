@@ -10,6 +10,7 @@ import type { Json, JsonNumber, JsonObject } from '../common/types.js';
 import {
   type IsStopped,
   isCountIn,
+  type NarrowByElements,
   narrowToPoints,
   narrowToSize,
   planContains,
@@ -90,13 +91,6 @@ type OverColumns<Operand> =
         narrowByElements: NarrowByElements,
       ): void;
     };
-
-/** Clears the rows of which no element in the column satisfies the filter. */
-export type NarrowByElements = (
-  rows: Bitmap,
-  filter: ElementFilter,
-  column: MetadataColumn,
-) => void;
 
 export const OPERATORS: { readonly [name in TestOperator]: Operator<Operands[name]> } = {
   $eq: {
