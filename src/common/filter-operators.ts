@@ -124,6 +124,12 @@ export const FILTER_OPERATORS = {
     meaning: 'is an array that contains all of the values',
     label: 'contains all of',
   },
+  $contains_only: {
+    ...array,
+    takes: 'values',
+    meaning: 'is an array that contains nothing but the values; also if it is empty',
+    label: 'contains only',
+  },
   $prefix: {
     ...string,
     takes: 'text',

@@ -3,7 +3,13 @@
 
 import { type Bitmap, clearBit, nextSetBit } from '../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../common/columns.js';
-import type { ElementFilter, Interval, JsonType, Value } from './filter-node.js';
+import {
+  ELEMENT_PATH,
+  type ElementFilter,
+  type Interval,
+  type JsonType,
+  type Value,
+} from './filter-node.js';
 import type { PointTest } from './geo.js';
 import { BY_VALUE, createEquality, createStringLookup, createUniform } from './lookup.js';
 import { keepKinds, type RowTest } from './row-loops.js';
@@ -100,6 +106,21 @@ const NO_OFFSETS = new Int32Array(1);
 
 export function isCountIn(count: number, { from, until }: Interval<number>): boolean {
   return (from === null || count >= from) && (until === null || count < until);
+}
+
+/** Clears the rows that are no array, or one with an element that is none of the values. */
+export function narrowToOnly(
+  rows: Bitmap,
+  values: readonly Value[],
+  [column]: readonly MetadataColumn[],
+  narrowByElements: NarrowByElements,
+): void {
+  narrowToKind(rows, KIND.array, column);
+  const isValue = { kind: 'test', path: ELEMENT_PATH, operator: '$in', operand: values } as const;
+  const isOther = { kind: 'not', child: isValue } as const;
+  const withOthers = { length: rows.length, words: rows.words.slice() };
+  narrowByElements(withOthers, { hasFields: false, node: isOther }, column);
+  for (let i = 0; i < rows.words.length; i++) rows.words[i] &= ~withOthers.words[i];
 }
 
 /** Clears the rows whose coordinates, in two columns, are not of a point in the shape. */

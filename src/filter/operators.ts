@@ -11,6 +11,7 @@ import {
   type IsStopped,
   isCountIn,
   type NarrowByElements,
+  narrowToOnly,
   narrowToPoints,
   narrowToSize,
   planContains,
@@ -50,6 +51,8 @@ import { STRING_TESTS, type StringTest } from './string-tests.js';
 //   $contains x         no       no    no               an element equals x   no
 //   $contains_any […]   as $contains of any of the values; [] matches nothing
 //   $contains_all […]   as $contains of every value; [] matches every array, the empty one too
+//   $contains_only […]  no       no    no               every element equals  no
+//                                                       one of the values
 //   $prefix $suffix     no       no    a string and so  an element is         no
 //   $like $regex        no       no    a string and so  an element is         no
 //   $date …             no       no    an instant in it no                    no
@@ -120,6 +123,10 @@ export const OPERATORS: { readonly [name in TestOperator]: Operator<Operands[nam
   $contains_all: {
     matches: containsAll,
     overColumns: { plan: (x, column) => planContains(x, 'all', column) },
+  },
+  $contains_only: {
+    matches: (value, x) => Array.isArray(value) && value.every(isIn(x)),
+    overColumns: { narrow: narrowToOnly },
   },
   $prefix: onStrings(STRING_TESTS.$prefix),
   $suffix: onStrings(STRING_TESTS.$suffix),

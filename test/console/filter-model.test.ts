@@ -137,7 +137,7 @@ describe('operatorsFor', () => {
     const numbers = operatorsFor('a', found({ number: 3 }));
     assert.ok(numbers.includes('$gte') && !numbers.includes('$prefix'));
     const arrays = operatorsFor('a', found({ array: 3 }));
-    assert.ok(arrays.includes('$contains_all') && !arrays.includes('$gt'));
+    assert.ok(arrays.includes('$contains_only') && !arrays.includes('$gt'));
     assert.deepEqual(operatorsFor('$text', undefined), ['$match']);
     assert.ok(!operatorsFor('$id', undefined).includes('exists'));
   });

@@ -142,7 +142,7 @@ const ID_PARTS = ['', 'd', 'doc/', 'DOC/1', 'é/', '1', '/2', 'doc/30', 'é/5'];
 // biome-ignore format: a list
 const STRING_OPERATORS = [
   '$eq', '$ne', '$in', '$nin', '$gt', '$gte', '$lt', '$lte', '$prefix', '$suffix', '$like', '$regex',
-  '$contains', '$contains_any', '$contains_all',
+  '$contains', '$contains_any', '$contains_all', '$contains_only',
 ];
 
 /** An object of operators, sometimes with `$case` if one of them compares strings. */
@@ -178,7 +178,10 @@ const { filter, operators } = fc.letrec<{
     entry('$contains', scalar),
     {
       weight: 2,
-      arbitrary: fc.tuple(fc.constantFrom('$contains_any', '$contains_all'), list(scalar)),
+      arbitrary: fc.tuple(
+        fc.constantFrom('$contains_any', '$contains_all', '$contains_only'),
+        list(scalarOrNull),
+      ),
     },
     fc.tuple(fc.constantFrom('$prefix', '$suffix'), fc.constantFrom<Json>(...PREFIXES)),
     entry('$like', fc.constantFrom<Json>(...LIKE_PATTERNS)),

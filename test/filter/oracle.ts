@@ -78,6 +78,11 @@ function holds(
       return (
         Array.isArray(value) && (operand as Json[]).every((one) => holds(held, '$contains', one))
       );
+    case '$contains_only':
+      return (
+        Array.isArray(value) &&
+        value.every((element) => (operand as Json[]).some((one) => isSame(element, one)))
+      );
     case '$prefix':
     case '$suffix':
     case '$like':

@@ -40,7 +40,10 @@ export const exportAny = (vectors: Vectors) => exportBatches(vectors, { filter: 
 
 export const FILTERS_AGREE: readonly true[] = [
   true satisfies Fits<{ year: { $gte: 2020; $ne: null }; title: 'On whales' }, Filter<Article>>,
-  true satisfies Fits<{ tags: { $contains: 'sea'; $size: 2 } }, Filter<Article>>,
+  true satisfies Fits<
+    { tags: { $contains: 'sea'; $contains_only: ['sea']; $size: 2 } },
+    Filter<Article>
+  >,
   true satisfies Fits<{ 'author.address.city': { $prefix: 'B' } }, Filter<Article>>,
   true satisfies Fits<{ $or: [{ draft: true }, { $not: { $id: 'a' } }] }, Filter<Article>>,
   true satisfies Fits<{ anything: [1] }, Filter>,
@@ -51,6 +54,7 @@ export const MISTAKES_ARE_FOUND: readonly false[] = [
   false satisfies Fits<{ year: '2020' }, Filter<Article>>,
   false satisfies Fits<{ year: { $gte: '2020' } }, Filter<Article>>,
   false satisfies Fits<{ tags: { $contains: 1 } }, Filter<Article>>,
+  false satisfies Fits<{ tags: { $contains_only: [1] } }, Filter<Article>>,
   false satisfies Fits<{ $and: [{ title: 3 }] }, Filter<Article>>,
   false satisfies Fits<{ 'author.name': { $in: [1] } }, Filter<Article>>,
   false satisfies Fits<{ year: 'x' }, MetadataPatch<Article>>,
