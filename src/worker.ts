@@ -18,6 +18,10 @@ import { searchMaxSimTask } from './engine/core/max-sim.js';
 import { searchReferenceTask } from './engine/core/reference-engine.js';
 import { encodeSimdTask, workSimdTask } from './engine/simd/simd-engine.js';
 import { evaluateFilterTask } from './filter/evaluate-task.js';
+import { buildSparsePartTask, mergeSparsePartsTask } from './inverted/sparse-index.js';
+import { countSparseTask, matchSparseTask, rankSparseTask } from './inverted/sparse-search.js';
+import { buildPartTask, mergePartsTask } from './inverted/text-index.js';
+import { countTextTask, matchTextTask, rankTextTask } from './inverted/text-search.js';
 import { collectGarbageTask, trimMemoryTask } from './platform/memory-release.js';
 import { createTaskHandler } from './platform/pool.js';
 import { compactSegmentsTask } from './segment/compaction.js';
@@ -29,10 +33,6 @@ import { parseJsonTask } from './server/ingest/json-body.js';
 import { parseLinesTask, parseVectorsTask } from './server/ingest/json-rows.js';
 import { readQueryRowsTask } from './server/ingest/read-queries.js';
 import { writeLinesTask } from './server/replies/vector-lines.js';
-import { buildSparsePartTask, mergeSparsePartsTask } from './sparse/sparse-index.js';
-import { countSparseTask, matchSparseTask, rankSparseTask } from './sparse/sparse-search.js';
-import { buildPartTask, mergePartsTask } from './text/text-index.js';
-import { countTextTask, matchTextTask, rankTextTask } from './text/text-search.js';
 
 export default createTaskHandler([
   addProductsTask,

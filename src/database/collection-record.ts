@@ -5,10 +5,10 @@ import { field, validationError } from '../common/errors.js';
 import type { VectorShape } from '../common/types.js';
 import { UNNAMED } from '../common/vectors.js';
 import type { Engine } from '../engine/core/engine.js';
+import type { SparseIndexes } from '../inverted/sparse-index.js';
+import type { TextIndexes } from '../inverted/text-index.js';
 import type { Segment } from '../segment/segment.js';
-import type { SparseIndexes } from '../sparse/sparse-index.js';
 import type { CollectionPlacement, CommitLogs } from '../storage/commit-log.js';
-import type { TextIndexes } from '../text/text-index.js';
 import type { AliasEntry } from './aliases.js';
 import type {
   AliasRecord,

@@ -9,12 +9,12 @@ import type { Limits } from '../common/limits.js';
 import type { Logger } from '../common/logger.js';
 import type { TextSettings } from '../common/text-settings.js';
 import type { Engine } from '../engine/core/engine.js';
+import { createSparseIndexes } from '../inverted/sparse-index.js';
+import { TextIndexes } from '../inverted/text-index.js';
 import { MemoryRelease } from '../platform/memory-release.js';
 import type { WorkerPool } from '../platform/pool.js';
-import { createSparseIndexes } from '../sparse/sparse-index.js';
 import { type CommitLogs, logsOfStore } from '../storage/commit-log.js';
 import type { Store, StoreOperation } from '../storage/store.js';
-import { TextIndexes } from '../text/text-index.js';
 import type { AliasEntry } from './aliases.js';
 import type {
   AliasChange,

@@ -2,9 +2,9 @@
 // product in the place of the engine.
 
 import type { SparseVector } from '../../common/vectors.js';
+import type { SparseIndexes } from '../../inverted/sparse-index.js';
+import { countSparseBefore, matchSparse, rankSparse } from '../../inverted/sparse-search.js';
 import type { WorkerPool } from '../../platform/pool.js';
-import type { SparseIndexes } from '../../sparse/sparse-index.js';
-import { countSparseBefore, matchSparse, rankSparse } from '../../sparse/sparse-search.js';
 import type { SegmentView } from '../collection/snapshot.js';
 import { createInvertedSearch, type InvertedSearch } from './inverted-search.js';
 

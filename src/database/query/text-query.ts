@@ -4,12 +4,12 @@
 import { type FieldPath, field, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { TextSettings } from '../../common/text-settings.js';
+import { termWeight } from '../../inverted/bm25.js';
+import type { TextIndexes } from '../../inverted/text-index.js';
+import type { TextStatistics, TextTerms } from '../../inverted/text-match.js';
+import type { TextScoring } from '../../inverted/text-rank.js';
+import { countTextBefore, matchText, rankText, termsOf } from '../../inverted/text-search.js';
 import type { WorkerPool } from '../../platform/pool.js';
-import { termWeight } from '../../text/bm25.js';
-import type { TextIndexes } from '../../text/text-index.js';
-import type { TextStatistics, TextTerms } from '../../text/text-match.js';
-import type { TextScoring } from '../../text/text-rank.js';
-import { countTextBefore, matchText, rankText, termsOf } from '../../text/text-search.js';
 import type { Collection } from '../collection/collection.js';
 import type { SegmentView } from '../collection/snapshot.js';
 import { createInvertedSearch, type InvertedSearch } from './inverted-search.js';

@@ -7,9 +7,9 @@ import { SagittaError } from '../../common/errors.js';
 import type { TextSettings } from '../../common/text-settings.js';
 import { EMPTY_COLUMN } from '../../filter/column-plans.js';
 import { type FilterNode, filterTests } from '../../filter/filter-node.js';
-import type { TextIndexes } from '../../text/text-index.js';
-import { matchTerms } from '../../text/text-match.js';
-import { termsOf } from '../../text/text-search.js';
+import type { TextIndexes } from '../../inverted/text-index.js';
+import { matchTerms } from '../../inverted/text-match.js';
+import { termsOf } from '../../inverted/text-search.js';
 import type { WordsColumns } from './filter-cache.js';
 
 /** @param settingsOf those of the collection of a segment, which has text; undefined if it was deleted. */

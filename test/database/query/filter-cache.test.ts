@@ -15,10 +15,10 @@ import { createReferenceEngine } from '../../../src/engine/core/reference-engine
 import type { FilterInput } from '../../../src/filter/evaluate-task.js';
 import { matchesDocument } from '../../../src/filter/operators.js';
 import { parseFilter } from '../../../src/filter/parse.js';
+import type { TextIndexes } from '../../../src/inverted/text-index.js';
 import { createInlinePool, type Task, type WorkerPool } from '../../../src/platform/pool.js';
 import { Segment } from '../../../src/segment/segment.js';
 import { createMemoryState, createMemoryStore } from '../../../src/storage/memory-store.js';
-import type { TextIndexes } from '../../../src/text/text-index.js';
 import { utf8Of, viewOf } from '../../filter/view-of.js';
 import { IS_NIGHTLY } from '../../support/nightly.js';
 import { batchOf, createRandom, createTestClock, openDatabase, testSeed } from '../harness.js';

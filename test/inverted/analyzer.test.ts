@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { analyzerOf, splitWords } from '../../src/text/analyzer.js';
+import { analyzerOf, splitWords } from '../../src/inverted/analyzer.js';
 import { createRandom, testSeed } from '../database/harness.js';
 
 const SEED = testSeed();

@@ -4,13 +4,13 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createBitmap, hasBit, setBit } from '../../src/common/bitmap.js';
 import type { SparseVector } from '../../src/common/vectors.js';
+import { buildPart, findIndex, mergeParts } from '../../src/inverted/sparse-part.js';
+import { countSparseBefore, matchSparse, rankSparse } from '../../src/inverted/sparse-search.js';
 import { createInlinePool, type WorkerPool } from '../../src/platform/pool.js';
-import { buildPart, findIndex, mergeParts } from '../../src/sparse/sparse-part.js';
-import { countSparseBefore, matchSparse, rankSparse } from '../../src/sparse/sparse-search.js';
 import { columnOf, createRandom, testSeed } from '../database/harness.js';
-import { createCopyingPool } from '../inverted/copying-pool.js';
 import { IS_NIGHTLY } from '../support/nightly.js';
 import { sparse, columnOf as vectorColumnOf } from '../vector-columns.js';
+import { createCopyingPool } from './copying-pool.js';
 
 const SEED = testSeed();
 

@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createBitmap, setBit } from '../../src/common/bitmap.js';
+import { buildPart } from '../../src/inverted/text-part.js';
+import { matchText, rankText, type SearchedView, termsOf } from '../../src/inverted/text-search.js';
 import type { WorkerPool } from '../../src/platform/pool.js';
-import { buildPart } from '../../src/text/text-part.js';
-import { matchText, rankText, type SearchedView, termsOf } from '../../src/text/text-search.js';
 import { columnOf, createRandom, testSeed } from '../database/harness.js';
-import { createCopyingPool } from '../inverted/copying-pool.js';
+import { createCopyingPool } from './copying-pool.js';
 
 const SEED = testSeed();
 const SETTINGS = { fields: ['a'], language: null, stopWords: [], k1: 1.2, b: 0.75 };

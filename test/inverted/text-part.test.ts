@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { buildPart, findTerm, mergeParts } from '../../src/text/text-part.js';
+import { buildPart, findTerm, mergeParts } from '../../src/inverted/text-part.js';
 import { columnOf, createRandom, testSeed } from '../database/harness.js';
 
 const SEED = testSeed();

@@ -2,9 +2,9 @@
 // than reading it from a file.
 
 import type { SparseColumn } from '../common/vectors.js';
-import { arrayBytes } from '../inverted/posting-lists.js';
-import { type IndexSource, type PartInput, SegmentIndexes } from '../inverted/segment-indexes.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
+import { arrayBytes } from './posting-lists.js';
+import { type IndexSource, type PartInput, SegmentIndexes } from './segment-indexes.js';
 import { buildPart, mergeParts, type SparsePart } from './sparse-part.js';
 
 interface SparseSource extends IndexSource, SparseColumn {}

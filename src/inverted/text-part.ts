@@ -6,6 +6,7 @@ import { isJsonObject, resolvePath } from '../common/metadata-path.js';
 import { sharedBytes, sharedInt32 } from '../common/shared-array.js';
 import type { TextSettings } from '../common/text-settings.js';
 import type { Json, JsonObject, Utf8Column } from '../common/types.js';
+import { analyzerOf } from './analyzer.js';
 import {
   arrayBytes,
   joinPostings,
@@ -13,8 +14,7 @@ import {
   type Postings,
   type RowRange,
   sortPostings,
-} from '../inverted/posting-lists.js';
-import { analyzerOf } from './analyzer.js';
+} from './posting-lists.js';
 
 /** Its lists are those of the terms, in their order. */
 export interface TextPart extends PostingLists {

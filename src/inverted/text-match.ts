@@ -2,7 +2,7 @@
 // the segment: of all rows that are visible, whether or not they pass a filter.
 
 import { type Bitmap, createBitmap, hasBit, intersectInto } from '../common/bitmap.js';
-import { addRows } from '../inverted/containing-rows.js';
+import { addRows } from './containing-rows.js';
 import { findTerm, type TextPart } from './text-part.js';
 
 /** The terms of a query. */

@@ -10,7 +10,7 @@ import {
   type Postings,
   type RowRange,
   sortPostings,
-} from '../inverted/posting-lists.js';
+} from './posting-lists.js';
 
 /** Its lists are those of the indices, in their order. */
 export interface SparsePart extends PostingLists {

@@ -5,14 +5,11 @@
 import { type Bitmap, createBitmap } from '../common/bitmap.js';
 import type { RowPosition, SortedPositions } from '../common/row-positions.js';
 import type { SparseVector } from '../common/vectors.js';
-import { addRows, type MatchedRows, narrowTo } from '../inverted/containing-rows.js';
-import { countPostings, WINDOW_ROWS } from '../inverted/posting-lists.js';
-import {
-  countInGroups,
-  rankInGroups,
-  runInGroups,
-  type ViewsInput,
-} from '../inverted/view-groups.js';
+import type { Task, WorkerPool } from '../platform/pool.js';
+import { addRows, type MatchedRows, narrowTo } from './containing-rows.js';
+import { countPostings, WINDOW_ROWS } from './posting-lists.js';
+import { findIndex, type SparsePart } from './sparse-part.js';
+import { countInGroups, rankInGroups, runInGroups, type ViewsInput } from './view-groups.js';
 import {
   countAtPlaces,
   type PartScores,
@@ -20,9 +17,7 @@ import {
   type RankedRange,
   type RankedView,
   searchWindows,
-} from '../inverted/window-search.js';
-import type { Task, WorkerPool } from '../platform/pool.js';
-import { findIndex, type SparsePart } from './sparse-part.js';
+} from './window-search.js';
 
 /** A segment at a sequence, its index, and the rows of it that pass the filter of a query. */
 export interface SearchedSparse {

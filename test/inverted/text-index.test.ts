@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { MetadataView } from '../../src/common/columns.js';
+import { TextIndexes } from '../../src/inverted/text-index.js';
+import { buildPart, mergeParts } from '../../src/inverted/text-part.js';
 import { createInlinePool, type WorkerPool } from '../../src/platform/pool.js';
-import { TextIndexes } from '../../src/text/text-index.js';
-import { buildPart, mergeParts } from '../../src/text/text-part.js';
 import { columnOf } from '../database/harness.js';
 
 const SETTINGS = { fields: ['a'], language: null, stopWords: [], k1: 1.2, b: 0.75 };

@@ -2,7 +2,9 @@
 
 import type { SortedPositions } from '../common/row-positions.js';
 import type { TextSettings } from '../common/text-settings.js';
-import { WINDOW_ROWS } from '../inverted/posting-lists.js';
+import { lengthNorms, termScore } from './bm25.js';
+import { WINDOW_ROWS } from './posting-lists.js';
+import { findTerm, type TextPart } from './text-part.js';
 import {
   countAtPlaces,
   type PartScores,
@@ -10,9 +12,7 @@ import {
   type RankedRange,
   type RankedView,
   searchWindows,
-} from '../inverted/window-search.js';
-import { lengthNorms, termScore } from './bm25.js';
-import { findTerm, type TextPart } from './text-part.js';
+} from './window-search.js';
 
 /** How rows are scored, in every segment. */
 export interface TextScoring extends Pick<TextSettings, 'k1' | 'b'> {

@@ -4,8 +4,8 @@
 import type { MetadataView } from '../common/columns.js';
 import type { TextSettings } from '../common/text-settings.js';
 import type { Utf8Column } from '../common/types.js';
-import { type IndexSource, type PartInput, SegmentIndexes } from '../inverted/segment-indexes.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
+import { type IndexSource, type PartInput, SegmentIndexes } from './segment-indexes.js';
 import { buildPart, mergeParts, partBytes, type TextPart } from './text-part.js';
 
 interface TextSource extends IndexSource {

@@ -3,17 +3,10 @@
 import type { Bitmap } from '../common/bitmap.js';
 import type { RowPosition, SortedPositions } from '../common/row-positions.js';
 import type { TextSettings } from '../common/text-settings.js';
-import { type MatchedRows, narrowTo } from '../inverted/containing-rows.js';
-import { countPostings } from '../inverted/posting-lists.js';
-import {
-  countInGroups,
-  rankInGroups,
-  runInGroups,
-  type ViewsInput,
-} from '../inverted/view-groups.js';
-import type { RankedHits } from '../inverted/window-search.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
 import { analyzerOf } from './analyzer.js';
+import { type MatchedRows, narrowTo } from './containing-rows.js';
+import { countPostings } from './posting-lists.js';
 import {
   countContaining,
   countDocuments,
@@ -30,6 +23,8 @@ import {
   type TextRanking,
   type TextScoring,
 } from './text-rank.js';
+import { countInGroups, rankInGroups, runInGroups, type ViewsInput } from './view-groups.js';
+import type { RankedHits } from './window-search.js';
 
 /** A segment at a sequence, its index, and the rows of it that pass the filter of a query. */
 export interface SearchedView extends TextView {
