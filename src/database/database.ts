@@ -53,8 +53,14 @@ import { RowOrders } from './order/row-orders.js';
 import { CursorSealer } from './query/cursor.js';
 import { FilterCache } from './query/filter-cache.js';
 import { openToken } from './query/paging.js';
-import type { CountRequest, PartHits, Peers, SearchRequest } from './query/peers.js';
-import { countPart, searchPart } from './query/scattered-search.js';
+import {
+  type CountRequest,
+  NO_PEERS,
+  type PartHits,
+  type Peers,
+  type SearchRequest,
+} from './query/peers.js';
+import { countPart, searchPart } from './query/search-part.js';
 import { SearchScheduler } from './query/search-scheduler.js';
 import { createWordsColumns } from './query/words-columns.js';
 import { storeLayout } from './store-layout.js';
@@ -62,8 +68,6 @@ import { storeLayout } from './store-layout.js';
 /** Records that are written to disk at the same time, each at most a body; usually far less. */
 const RECORD_BUFFERS_KEPT_MAX = 4;
 const RECORD_BYTES_KEPT_MAX = 64_000_000;
-
-const NO_PEERS: Peers = { holding: () => [], valuesMin: Number.POSITIVE_INFINITY };
 
 export interface DatabaseOptions {
   readonly store: Store;

@@ -83,7 +83,7 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   piscina: ['platform/pool.ts', 'platform/task-queue.ts'],
   'prom-client': ['platform/metrics.ts'],
   re2js: ['filter/pattern.ts'],
-  'snowball-stemmers': ['text/analyzer.ts'],
+  'snowball-stemmers': ['inverted/analyzer.ts'],
   ulid: ['server/'],
   zod: ['server/', 'platform/settings.ts'],
   zstddec: ['formats/arrow/'],

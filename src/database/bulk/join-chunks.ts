@@ -4,7 +4,7 @@
 import type { Metric, Utf8Column } from '../../common/types.js';
 import { distanceOf, publicScore } from '../../engine/core/engine.js';
 import type { SegmentView } from '../collection/snapshot.js';
-import { toFloat32 } from '../query/search-target.js';
+import { toFloat32 } from '../query/hits.js';
 
 /** Some rows, in order of arrival, and their matches, best first. */
 export interface JoinChunk {

@@ -6,19 +6,19 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { nextSetBit } from '../../common/bitmap.js';
 import { SagittaError } from '../../common/errors.js';
 import type { Metric } from '../../common/types.js';
-import type { Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
+import type { Position, SearchHits } from '../../engine/core/engine.js';
 import type { SegmentView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
-import { type SharedRows, searchByEngine } from '../query/scattered-search.js';
+import { type EngineSearch, type SharedRows, searchByEngine } from '../query/scattered-search.js';
 import type { ScheduledHits } from '../query/search-scheduler.js';
-import type { SearchTarget } from '../query/search-target.js';
 
 export interface SearchPlan {
   readonly views: readonly SegmentView[];
   /** The named vector of the rows; null for the unnamed one. */
   readonly using: string | null;
-  readonly target: SearchTarget;
-  /** How other nodes find the rows of the target; null for a sample. */
+  /** The rows that are searched. */
+  readonly searched: readonly SegmentView[];
+  /** How other nodes find them; null for a sample. */
   readonly shared: SharedRows | null;
   readonly metric: Metric;
   /** Null for all matches that reach the threshold. */
@@ -101,7 +101,7 @@ export class JoinSearches {
     const rows = takeRows(remainingRows, this.#groupRows);
     if (rows.length === 0) return null;
     const rowIndexes: number[] = [];
-    if (this.#plan.target.segmentViews.length > 0) {
+    if (this.#plan.searched.length > 0) {
       for (let i = 0; i < rows.length; i++) if (this.#hasDirection(rows[i]!)) rowIndexes.push(i);
     }
     const queries = rowIndexes.map((index) => this.#queryOf(rows[index]!, null, this.#k));
@@ -152,7 +152,7 @@ export class JoinSearches {
   }
 
   /** A join under way waits when the queue is full: its reply has begun and cannot be refused any more. */
-  async #submit(queries: readonly SearchQuery[]): Promise<ScheduledHits> {
+  async #submit(queries: readonly EngineSearch['query'][]): Promise<ScheduledHits> {
     const mayFail = !this.#hasBegun;
     this.#hasBegun = true;
     const searches = queries.map((query) => ({ query, rows: this.#plan.shared }));
@@ -169,24 +169,24 @@ export class JoinSearches {
   }
 
   #addHits(group: Group, index: number, hits: SearchHits): void {
-    const { target, topK } = this.#plan;
+    const { searched, topK } = this.#plan;
     const count = hits.rows.length;
     group.found[index]!.push(hits);
     if (topK !== null || count < group.k) {
       group.after[index] = null;
       return;
     }
-    const { segment } = target.segmentViews[hits.viewIndexes[count - 1]!]!;
+    const { segment } = searched[hits.viewIndexes[count - 1]!]!;
     group.after[index] = {
       score: hits.scores[count - 1]!,
       id: segment.idBytes(hits.rows[count - 1]!),
     };
   }
 
-  #queryOf({ view, row }: JoinRow, after: Position | null, k: number): SearchQuery {
-    const { target, metric, scoreMin } = this.#plan;
+  #queryOf({ view, row }: JoinRow, after: Position | null, k: number): EngineSearch['query'] {
+    const { searched: views, metric, scoreMin } = this.#plan;
     const vector = this.#valuesOf({ view, row });
-    return { vector, metric, k, views: target.blockViews, after, scoreMin };
+    return { vector, metric, k, views, after, scoreMin };
   }
 
   #hasDirection({ view, row }: JoinRow): boolean {

@@ -13,7 +13,8 @@ import type { Segment } from '../../segment/segment.js';
 import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView, viewsOfDense } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
-import { searchTarget } from '../query/search-target.js';
+import { withRows } from '../query/hits.js';
+import { sharedRows } from '../query/rankings/scored.js';
 import { findUnknownPaths } from '../unknown-paths.js';
 import type { Warning } from '../warning.js';
 import { CHUNK_BYTES, type JoinChunk, JoinChunkBuilder } from './join-chunks.js';
@@ -142,22 +143,19 @@ export async function runJoin(
   const views = await selectRows(passing, using, sample, pool);
   const withViews = await selectRows(withPassing, withUsing, withSample, pool);
   const metric = request.metric ?? withShape.metric;
-  const target = searchTarget(withViews);
+  const searchedViews = withRows(withViews);
   const plan: JoinPlan = {
     views,
     using,
-    target,
+    searched: searchedViews,
     shared:
       withSample === undefined
-        ? {
-            collection: searched,
-            snapshot: withSnapshot,
-            scoring: { kind: 'vector', using: withUsing },
+        ? sharedRows(searched, withSnapshot, withUsing, {
             filters: request.withFilter === undefined ? [] : [request.withFilter],
-            target,
-          }
+            views: searchedViews,
+          })
         : null,
-    pairs: request.unorderedPairs ? new UnorderedPairs(views, target.segmentViews) : null,
+    pairs: request.unorderedPairs ? new UnorderedPairs(views, searchedViews) : null,
     metric,
     topK: request.topK ?? null,
     scoreMin: request.scoreThreshold ?? null,
@@ -247,7 +245,7 @@ async function* joinChunks(
     controller.abort();
     await next?.searching?.catch(() => {});
     stats.ended();
-    unloadGone(searched, plan.target.segmentViews, services);
+    unloadGone(searched, plan.searched, services);
   }
 }
 
@@ -256,12 +254,12 @@ function* addMatches(
   builder: JoinChunkBuilder,
   { view, row }: JoinRow,
   hits: SearchHits,
-  { target, topK, excludesSelf, pairs }: JoinPlan,
+  { searched, topK, excludesSelf, pairs }: JoinPlan,
 ): Generator<JoinChunk> {
   const excludedId = excludesSelf ? view.segment.idBytes(row) : null;
   for (let i = 0; i < hits.rows.length; i++) {
     if (builder.rank === topK) return;
-    const matchView = target.segmentViews[hits.viewIndexes[i]!]!;
+    const matchView = searched[hits.viewIndexes[i]!]!;
     const matchRow = hits.rows[i]!;
     if (excludedId !== null && matchView.segment.idEquals(matchRow, excludedId)) continue;
     if (pairs?.isOfMatch({ view, row }, matchView, matchRow)) continue;

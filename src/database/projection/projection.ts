@@ -17,7 +17,7 @@ import { type SampleRequest, sampleViews } from '../bulk/sample.js';
 import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView, viewsOfDense } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
-import { type SearchTarget, searchTarget, toFloat32 } from '../query/search-target.js';
+import { toFloat32, withRows } from '../query/hits.js';
 import { findUnknownPaths } from '../unknown-paths.js';
 import type { Warning } from '../warning.js';
 import { findComponentsTask } from './components.js';
@@ -220,13 +220,13 @@ function* takeChunks({ views }: Plan, rowsMax: number): Generator<RowsOfChunk> {
 /** Searched in groups: one group ahead of the reader, as in a join. */
 async function* findNeighbors(plan: Plan, rowsMax: number): AsyncGenerator<RowsOfChunk> {
   const { collection, services, signal, views, using, neighborMetric, neighborCount } = plan;
-  const target = searchTarget(views);
+  const searched = withRows(views);
   const controller = new AbortController();
   const ignoreAbort = whenAborted(signal, () => controller.abort(signal?.reason));
   const search = {
     views,
     using,
-    target,
+    searched,
     metric: neighborMetric,
     topK: neighborCount,
     scoreMin: null,
@@ -258,7 +258,7 @@ async function* findNeighbors(plan: Plan, rowsMax: number): AsyncGenerator<RowsO
     controller.abort();
     await next?.searching?.catch(() => {});
     stats.ended();
-    unloadGone(collection, target.segmentViews, services);
+    unloadGone(collection, searched, services);
   }
 }
 
@@ -273,7 +273,7 @@ function placesOf(views: readonly SegmentView[]): readonly Uint32Array[] {
 }
 
 interface NeighborSearch {
-  readonly target: SearchTarget;
+  readonly searched: readonly SegmentView[];
   readonly topK: number;
   readonly metric: Metric;
 }
@@ -290,7 +290,7 @@ class NeighborsBuilder {
 
   constructor(search: NeighborSearch, rowsMax: number) {
     this.#search = search;
-    this.#places = placesOf(search.target.segmentViews);
+    this.#places = placesOf(search.searched);
     this.#rowsMax = rowsMax;
     this.#clear();
   }
@@ -301,12 +301,12 @@ class NeighborsBuilder {
 
   /** @param found best first; the row itself may be among them. */
   add(row: JoinRow, found: readonly SearchHits[]): void {
-    const { target, topK, metric } = this.#search;
+    const { searched, topK, metric } = this.#search;
     const start = this.#starts[this.#rows.length]!;
     let end = start;
     for (const { viewIndexes, rows, scores } of found) {
       for (let hit = 0; hit < rows.length && end < start + topK; hit++) {
-        const { segment } = target.segmentViews[viewIndexes[hit]!]!;
+        const { segment } = searched[viewIndexes[hit]!]!;
         if (segment === row.view.segment && rows[hit] === row.row) continue;
         this.#neighbors[end] = this.#places[viewIndexes[hit]!]![rows[hit]!]!;
         this.#distances[end++] = toFloat32(distanceIn(metric, scores[hit]!));

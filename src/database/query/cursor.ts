@@ -9,11 +9,8 @@ import { SagittaError } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
 import type { IncludeMetadata } from '../collection/selected-metadata.js';
 import type { ListSortKey } from '../order/order-rows.js';
-import type { Diversity } from './diversify.js';
-import type { GroupingRequest } from './group-stage.js';
-import type { SealedPrefetch } from './prefetch.js';
-import type { SortKey } from './query-api.js';
-import type { SealedRanking } from './ranking.js';
+import type { SealedRanking } from './peers.js';
+import type { SealedOptions } from './query-options.js';
 
 // A token: base64url(version byte, 12-byte nonce, ciphertext, 16-byte tag). Its plain text: length of
 // the header (uint32), header as JSON, compressed, and the vectors of the header as little-endian float32, one after
@@ -32,13 +29,13 @@ interface CursorBase {
    * this snapshot sees are retained from then on.
    */
   readonly openedAtMs: number;
-  readonly filter: JsonObject | null;
-  readonly limit: number;
-  readonly includeMetadata: IncludeMetadata;
 }
 
 export interface ListCursor extends CursorBase {
   readonly kind: 'list';
+  readonly filter: JsonObject | null;
+  readonly limit: number;
+  readonly includeMetadata: IncludeMetadata;
   readonly includeValues: boolean;
   /** Null for the order of arrival. */
   readonly sort: readonly ListSortKey[] | null;
@@ -50,15 +47,8 @@ export interface ListCursor extends CursorBase {
 
 export interface QueryCursor extends CursorBase {
   readonly kind: 'query';
+  readonly options: SealedOptions;
   readonly ranking: SealedRanking;
-  readonly rankingDigest: string | null;
-  readonly prefetch: SealedPrefetch | null;
-  readonly diversity: Diversity | null;
-  readonly topK: number | null;
-  readonly sort: readonly SortKey[] | null;
-  readonly grouping: GroupingRequest | null;
-  readonly scoreThreshold: number | null;
-  readonly includeValues: boolean | 'base64';
   /** Matches on all pages so far, or groups. */
   readonly givenCount: number;
   /**
@@ -73,6 +63,8 @@ export type Cursor = ListCursor | QueryCursor;
 export class CursorSealer {
   readonly #secret: Uint8Array;
   readonly #nonceKey: Uint8Array;
+  /** The route of a request by alias opens its cursor, too, to find its collection. */
+  #lastOpened: { readonly token: string; readonly cursor: Cursor } | null = null;
 
   /** @param secret 32 bytes, the same in every process that accepts these cursors. */
   constructor(secret: Uint8Array) {
@@ -103,6 +95,11 @@ export class CursorSealer {
 
   /** Throws `cursor_invalid` for a token that was not sealed with this secret. */
   open(token: string): Cursor {
+    if (this.#lastOpened?.token !== token) this.#lastOpened = { token, cursor: this.#open(token) };
+    return this.#lastOpened.cursor;
+  }
+
+  #open(token: string): Cursor {
     const bytes = Buffer.from(token, 'base64url');
     if (bytes.length < 1 + NONCE_BYTES + 4 + TAG_BYTES || bytes.toString('base64url') !== token) {
       throw invalid('it was not issued by this service');
@@ -138,14 +135,14 @@ export class CursorSealer {
  * last. A part of the format.
  */
 const DICTIONARY = Buffer.from(
-  '"kind":"list","kind":"multi","kind":"examples","kind":"sparse","using":"indices":["values":"kind":"fusion","method":' +
+  '"kind":"list","kind":"multi","kind":"examples","kind":"sparse","indices":["values":"kind":"fusion","method":' +
     '{"kind":"rrf","constant":60},"parts":[{"ranking":"weight":1"kind":"text","request":{"query":"matchesAll":true' +
-    '"digest":"candidateCount":100"lambda":0.5"path":"size":1"field":"order":"asc""desc"$in":["$gte":"$lt":' +
+    '"kind":"prefetch","first":"candidateCount":100"lambda":0.5"path":"size":1"field":"order":"asc""desc"$in":["$gte":"$lt":' +
     '"filter":{"true,false,"metric":"euclidean"metric":"dot"{"kind":"query","incarnation":"","sequence":1' +
-    '"openedAtMs":17,"filter":null,"limit":100,"limit":10,"includeMetadata":true,"includeValues":false,"includeMetadata":false,' +
-    '"includeValues":false,"ranking":{"kind":"vector","using":null,"metric":"cosine","vector":{"$vector":768},' +
-    '"excludedIds":[]},"rankingDigest":null,"prefetch":null,"topK":null,"sort":null,"grouping":null,"diversity":null,' +
-    '"scoreThreshold":null,"offset":null,"givenCount":100,"after":{"score":0.',
+    '"openedAtMs":17,"options":{"filter":null,"sort":null,"grouping":null,"diversity":null,"scoreThreshold":null,' +
+    '"topK":null,"limit":100,"limit":10,"includeMetadata":true,"includeValues":true,"includeMetadata":false,' +
+    '"includeValues":false},"ranking":{"kind":"vector","using":null,"vector":{"$vector":768},"metric":"cosine",' +
+    '"excludedIds":[],"digest":null},"offset":null,"givenCount":100,"after":{"score":0.',
 );
 
 /** The member of an object that stands for a vector in a header: its length. */

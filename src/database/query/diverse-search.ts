@@ -1,72 +1,52 @@
 // The search for one page of a diversified result: finds the nearest candidates, of which `diversify.ts`
 // chooses. Both are done anew for every page, so that a cursor needs only the number of matches so far.
 
-import type { SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import type { WorkerPool } from '../../platform/pool.js';
+import type { SegmentView } from '../collection/snapshot.js';
 import { chooseDiverse } from './diversify.js';
-import type { PageSteps } from './page-search.js';
-import { planSearch, readHits } from './planned-search.js';
+import type { Hit } from './hits.js';
+import { PageSearch } from './page-search.js';
 import type { DiversePlan } from './query-plan.js';
-import { shownScore } from './ranking.js';
-import type { Hit, SearchTarget } from './search-target.js';
 
-export class DiverseSearch implements PageSteps {
-  readonly #plan: DiversePlan;
-  readonly #target: SearchTarget;
+export class DiverseSearch extends PageSearch<DiversePlan> {
   readonly #pool: WorkerPool;
   readonly #signal: AbortSignal | undefined;
   /** Null before the search. */
   #candidates: readonly Hit[] | null = null;
   hits: readonly Hit[] = [];
   hasMore = false;
-  scannedCount = 0;
-  rescoredCount = 0;
 
   constructor(
     plan: DiversePlan,
-    target: SearchTarget,
+    views: readonly SegmentView[],
     options: { readonly pool: WorkerPool; readonly signal: AbortSignal | undefined },
   ) {
-    this.#plan = plan;
-    this.#target = target;
+    super(plan, views);
     this.#pool = options.pool;
     this.#signal = options.signal;
   }
 
-  async next(): Promise<SearchQuery | null> {
-    if (this.#candidates !== null) {
-      await this.#choose(this.#candidates);
-      return null;
-    }
-    if (this.#target.segmentViews.length === 0) return null;
-    return planSearch(this.#plan, this.#target, {
-      count: this.#plan.diversity.candidateCount,
-      after: null,
-    });
+  protected async wantMore(): Promise<number> {
+    if (this.#candidates === null) return this.plan.diversity.candidateCount;
+    await this.#choose(this.#candidates);
+    return 0;
   }
 
-  accept(found: SearchHits): void {
-    this.scannedCount = found.scannedCount;
-    this.rescoredCount = found.rescoredCount;
-    const count = this.#plan.diversity.candidateCount;
-    this.#candidates = readHits(this.#plan, this.#target, { found, count });
-  }
-
-  get count(): number {
-    return this.hits.length;
+  protected take(hits: readonly Hit[]): void {
+    this.#candidates = hits;
   }
 
   async #choose(candidates: readonly Hit[]): Promise<void> {
-    const { givenCount, offset, limit, topK, diversity, ranking } = this.#plan;
+    const { givenCount, offset, limit, topK, diversity, ranking } = this.plan;
     const total = Math.min(topK, candidates.length);
     const start = Math.min(total, givenCount + offset);
     const end = Math.min(total, start + limit);
     const chosen = await chooseDiverse(
       this.#pool,
       {
-        metric: ranking.metric,
+        metric: ranking.scoring.metric,
         values: valuesOf(candidates),
-        relevances: Float64Array.from(candidates, ({ score }) => shownScore(ranking, score)),
+        relevances: Float64Array.from(candidates, ({ score }) => ranking.shownScore(score)),
       },
       { lambda: diversity.lambda, chosenCount: end },
       this.#signal,

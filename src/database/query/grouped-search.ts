@@ -2,50 +2,40 @@
 // each further one continues behind it among the rows that can still change the groups, and fills at
 // least one group. Groups of earlier pages are found again, so that a cursor needs only their number.
 
-import type { Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import type { WorkerPool } from '../../platform/pool.js';
+import type { SegmentView } from '../collection/snapshot.js';
 import { narrowToWanted, valuesOfRow } from './group-rows.js';
 import { GroupStage } from './group-stage.js';
-import type { PageHit, PageSteps } from './page-search.js';
-import { planSearch, readHits } from './planned-search.js';
+import { type Hit, withRows } from './hits.js';
+import { type PageHit, PageSearch } from './page-search.js';
 import type { GroupedPlan } from './query-plan.js';
-import { type Hit, type SearchTarget, searchTarget } from './search-target.js';
 
 /** A search for a few more matches costs the same. */
 const SEARCH_MATCHES_MIN = 32;
 /** A search for 300 matches takes 1.4 times as long as one for 10; a second search costs more. */
 const UNEVENNESS = 3;
 
-export class GroupedSearch implements PageSteps {
-  readonly #plan: GroupedPlan;
+export class GroupedSearch extends PageSearch<GroupedPlan> {
   readonly #pool: WorkerPool;
   readonly #topKMax: number;
   readonly #signal: AbortSignal | undefined;
   readonly #stage: GroupStage<Hit>;
-  /** Only the rows that can still change the groups. */
-  #target: SearchTarget;
-  #after: Position | null = null;
   #searchCount = 0;
-  /** Hits that the last search asked for. */
-  #requestedCount = 0;
   #isExhausted = false;
-  scannedCount = 0;
-  rescoredCount = 0;
 
   constructor(
     plan: GroupedPlan,
-    target: SearchTarget,
+    views: readonly SegmentView[],
     options: {
       readonly pool: WorkerPool;
       readonly topKMax: number;
       readonly signal: AbortSignal | undefined;
     },
   ) {
-    this.#plan = plan;
+    super(plan, views);
     this.#pool = options.pool;
     this.#topKMax = options.topKMax;
     this.#signal = options.signal;
-    this.#target = target;
     const { topK, limit } = plan;
     const skippedCount = Math.min(plan.givenCount + plan.offset, topK);
     const endCount = Math.min(skippedCount + limit, topK);
@@ -57,32 +47,25 @@ export class GroupedSearch implements PageSteps {
     });
   }
 
-  async next(): Promise<SearchQuery | null> {
-    if (this.#stage.isComplete || this.#isExhausted) return null;
-    if (this.#searchCount > 0) this.#target = await this.#narrowedTarget();
-    if (this.#target.segmentViews.length === 0) return null;
-    this.#requestedCount = this.#nextCount();
-    this.#searchCount++;
-    return planSearch(this.#plan, this.#target, {
-      count: this.#requestedCount,
-      after: this.#after,
-    });
+  protected async wantMore(): Promise<number> {
+    if (this.#stage.isComplete || this.#isExhausted) return 0;
+    if (this.#searchCount > 0) {
+      const { path } = this.plan.grouping;
+      const { wanted } = this.#stage;
+      // Only the rows that can still change the groups.
+      const views = await narrowToWanted(this.#pool, this.views, path, wanted, this.#signal);
+      this.views = withRows(views);
+    }
+    return this.#nextCount();
   }
 
-  accept(found: SearchHits): void {
-    this.scannedCount += found.scannedCount;
-    this.rescoredCount += found.rescoredCount;
-    const count = this.#requestedCount;
-    const hits = readHits(this.#plan, this.#target, { found, count });
+  protected take(hits: readonly Hit[], areLast: boolean): void {
+    this.#searchCount++;
     for (const hit of hits) {
       if (this.#stage.isComplete) return;
-      this.#stage.accept(hit, valuesOfRow(hit.view, hit.row, this.#plan.grouping.path));
+      this.#stage.accept(hit, valuesOfRow(hit.view, hit.row, this.plan.grouping.path));
     }
-    this.#isExhausted = hits.length < this.#requestedCount;
-    const last = hits.at(-1);
-    if (last !== undefined) {
-      this.#after = { score: last.score, id: last.view.segment.idBytes(last.row) };
-    }
+    this.#isExhausted = areLast;
   }
 
   get hits(): readonly PageHit[] {
@@ -91,7 +74,7 @@ export class GroupedSearch implements PageSteps {
       .flatMap(({ value, matches }) => matches.map((hit) => ({ ...hit, group: value })));
   }
 
-  get count(): number {
+  override get count(): number {
     return this.#stage.groups().length;
   }
 
@@ -104,16 +87,8 @@ export class GroupedSearch implements PageSteps {
     const { remainingCount } = this.#stage;
     // Groups fill unevenly, the more so the larger they are; a larger first search is often the only one.
     // Later ones double: a group may have far more of the best matches than it takes.
-    const factor =
-      this.#searchCount === 0 ? this.#plan.grouping.size : 2 ** (this.#searchCount - 1);
+    const factor = this.#searchCount === 0 ? this.plan.grouping.size : 2 ** (this.#searchCount - 1);
     const count = Math.max(SEARCH_MATCHES_MIN, UNEVENNESS * remainingCount * factor);
     return Math.min(this.#topKMax, count);
-  }
-
-  async #narrowedTarget(): Promise<SearchTarget> {
-    const { segmentViews } = this.#target;
-    const { path } = this.#plan.grouping;
-    const { wanted } = this.#stage;
-    return searchTarget(await narrowToWanted(this.#pool, segmentViews, path, wanted, this.#signal));
   }
 }

@@ -16,7 +16,8 @@ import type { ListSortKey } from '../order/order-rows.js';
 import { findUnknownPaths } from '../unknown-paths.js';
 import type { ListCursor } from './cursor.js';
 import type { FilterCache } from './filter-cache.js';
-import { findLimitIssues, mismatch, openCursor, reachCursors, sameJson } from './paging.js';
+import { findLimitIssues, openCursor, reachCursor, requireReadable } from './paging.js';
+import { mismatch, sameJson } from './repeated.js';
 
 interface ListPlan {
   readonly sequence: number;
@@ -52,10 +53,10 @@ export async function runList(
 ): Promise<ListReply> {
   const { observer, sealer } = services;
   try {
-    if (request.cursor !== undefined) {
-      await reachCursors(collection, [request.cursor], sealer, signal);
-    }
-    const reply = await findPage(collection, request, services);
+    const cursor =
+      request.cursor === undefined ? null : openCursor(request.cursor, 'list', collection, sealer);
+    if (cursor !== null) await reachCursor(cursor, collection, signal);
+    const reply = await findPage(collection, request, cursor, services);
     observeCursors(observer, request, reply);
     return reply;
   } catch (error) {
@@ -67,14 +68,15 @@ export async function runList(
 async function findPage(
   collection: Collection,
   request: ListRequest,
+  cursor: ListCursor | null,
   services: DatabaseServices,
 ): Promise<ListReply> {
   const issues = findLimitIssues(request, services.limits, field);
   if (issues.length > 0) throw validationError(issues);
   const plan =
-    request.cursor === undefined
+    cursor === null
       ? planFirstPage(collection, request, services)
-      : planNextPage(collection, request, request.cursor, services);
+      : planNextPage(collection, request, cursor, services);
   const filter = plan.filter === null ? null : collection.parseFilter(plan.filter, services.limits);
   const { views } = collection.snapshot(plan.sequence);
   const { found, total } = await findRows(collection, plan, { views, filter }, services);
@@ -94,7 +96,7 @@ async function findPage(
       : undefined,
     total,
     warnings:
-      request.cursor === undefined
+      cursor === null
         ? findUnknownPaths(collection, views, { filter, sort: plan.sort })
         : undefined,
   };
@@ -163,10 +165,10 @@ function planFirstPage(
 function planNextPage(
   collection: Collection,
   request: ListRequest,
-  token: string,
-  { sealer, limits, clock }: DatabaseServices,
+  cursor: ListCursor,
+  { limits, clock }: DatabaseServices,
 ): ListPlan {
-  const cursor = openCursor(token, 'list', collection, { sealer, limits, now: clock.now() });
+  requireReadable(cursor, collection, { limits, now: clock.now() });
   if (request.filter !== undefined && !sameJson(request.filter, cursor.filter)) {
     throw mismatch('filter');
   }

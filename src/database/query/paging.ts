@@ -2,17 +2,16 @@
 // cursors a collection accepts.
 
 import {
-  type ErrorCode,
   field,
   type IssueLocation,
   SagittaError,
   type ValidationIssue,
   validationError,
 } from '../../common/errors.js';
-import { stringifyExactJson } from '../../common/exact-json.js';
 import type { Limits } from '../../common/limits.js';
 import type { Collection } from '../collection/collection.js';
 import type { Cursor, CursorSealer } from './cursor.js';
+import { cursorError } from './repeated.js';
 
 export interface PageRequest {
   readonly limit?: number | undefined;
@@ -54,15 +53,14 @@ export function findLimitIssues(
 }
 
 /**
- * The content of a cursor. Throws `cursor_invalid` unless it belongs to this collection,
- * `cursor_mismatch` when it was made by another kind of request, and `cursor_expired` when its snapshot
- * can no longer be read.
+ * The content of a cursor. Throws `cursor_invalid` unless it belongs to this collection, and `cursor_mismatch` when it was
+ * made by another kind of request.
  */
 export function openCursor<Kind extends Cursor['kind']>(
   token: string,
   kind: Kind,
   collection: Collection,
-  { sealer, limits, now }: { sealer: CursorSealer; limits: Limits; now: number },
+  sealer: CursorSealer,
 ): Extract<Cursor, { kind: Kind }> {
   const cursor = openToken(token, sealer);
   if (cursor.incarnation !== collection.incarnation) {
@@ -73,12 +71,19 @@ export function openCursor<Kind extends Cursor['kind']>(
     const detail = `The cursor was made by a ${cursor.kind} request; this is a ${kind} request.`;
     throw cursorError('cursor_mismatch', 'cursor', detail);
   }
-  const ageMs = now - cursor.openedAtMs;
-  if (ageMs > limits.retentionMs || cursor.sequence < collection.horizonSequence) {
-    const detail = `The cursor's snapshot was opened ${Math.round(ageMs / 1000)} s ago; snapshots are kept for ${Math.round(limits.retentionMs / 1000)} s. Start again from the first page.`;
-    throw cursorError('cursor_expired', 'cursor', detail);
-  }
   return cursor as Extract<Cursor, { kind: Kind }>;
+}
+
+/** Throws `cursor_expired` when the snapshot of a cursor can no longer be read. */
+export function requireReadable(
+  { sequence, openedAtMs }: Pick<Cursor, 'sequence' | 'openedAtMs'>,
+  collection: Collection,
+  { limits, now }: { readonly limits: Limits; readonly now: number },
+): void {
+  const ageMs = now - openedAtMs;
+  if (ageMs <= limits.retentionMs && sequence >= collection.horizonSequence) return;
+  const detail = `The cursor's snapshot was opened ${Math.round(ageMs / 1000)} s ago; snapshots are kept for ${Math.round(limits.retentionMs / 1000)} s. Start again from the first page.`;
+  throw cursorError('cursor_expired', 'cursor', detail);
 }
 
 /**
@@ -108,31 +113,18 @@ export async function reachSequence(
 }
 
 /**
- * Waits until this process has the snapshots of cursors that another node of a cluster has issued. Those of cursors
- * that are not valid are not waited for. Rejects with the signal's reason.
+ * Waits until this process has the snapshot of a cursor, which another node of a cluster may have issued. Rejects with the
+ * signal's reason.
  */
-export async function reachCursors(
+export async function reachCursor(
+  { sequence }: Pick<Cursor, 'sequence'>,
   collection: Collection,
-  tokens: readonly string[],
-  sealer: CursorSealer,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  for (const token of tokens) {
-    const sequence = sequenceOf(token, collection, sealer);
-    if (sequence <= collection.sequence) continue;
-    // Whoever writes has every sequence, but others may have applied a commit before it has.
-    if (collection.isWritable) await collection.whenVisible();
-    else await collection.waitForSequence(sequence, signal);
-  }
-}
-
-function sequenceOf(token: string, { incarnation }: Collection, sealer: CursorSealer): number {
-  try {
-    const cursor = sealer.open(token);
-    return cursor.incarnation === incarnation ? cursor.sequence : 0;
-  } catch {
-    return 0;
-  }
+  if (sequence <= collection.sequence) return;
+  // Whoever writes has every sequence, but others may have applied a commit before it has.
+  if (collection.isWritable) await collection.whenVisible();
+  else await collection.waitForSequence(sequence, signal);
 }
 
 /** Throws `cursor_invalid`. */
@@ -143,27 +135,4 @@ export function openToken(token: string, sealer: CursorSealer): Cursor {
     if (!(error instanceof SagittaError)) throw error;
     throw cursorError(error.code, 'cursor', error.message);
   }
-}
-
-/** The error for a field that was sent beside a cursor and differs from the cursor's request. */
-export function mismatch(name: string): SagittaError {
-  const detail = `${name} differs from the request that the cursor continues; send the cursor alone or with the same fields.`;
-  return cursorError('cursor_mismatch', name, detail);
-}
-
-function cursorError(code: ErrorCode, name: string, detail: string): SagittaError {
-  return validationError([{ location: field(name), code, detail }]);
-}
-
-/** Whether two values are the same JSON; the order of members does not matter. */
-export function sameJson(a: unknown, b: unknown): boolean {
-  return canonicalJson(a) === canonicalJson(b);
-}
-
-function canonicalJson(value: unknown): string {
-  return stringifyExactJson(value, (member) =>
-    typeof member === 'object' && member !== null && !Array.isArray(member)
-      ? Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1))
-      : member,
-  );
 }

@@ -1,8 +1,8 @@
 // What the nodes of a cluster ask each other for, to search together (scattered-search.ts).
 
-import type { JsonObject } from '../../common/types.js';
+import type { JsonObject, Metric } from '../../common/types.js';
 import type { Position, SearchQuery } from '../../engine/core/engine.js';
-import type { ExampleRanking, MultiRanking, VectorRanking } from './ranking.js';
+import type { Formula } from '../../engine/core/example-search.js';
 
 /** The rows that writes from the sequence `from` to before `to` have inserted. */
 export interface SequenceRange {
@@ -10,21 +10,34 @@ export interface SequenceRange {
   readonly to: number;
 }
 
-/** How rows are scored with the vectors of a query. */
-export type Scoring =
-  | Pick<VectorRanking, 'kind' | 'using'>
-  | Pick<ExampleRanking, 'kind' | 'using' | 'formula'>
-  | Pick<MultiRanking, 'kind' | 'using'>;
+/** A ranking as cursors and other nodes get it: without what is made again of the rest. */
+export interface SealedRanking {
+  readonly kind: string;
+}
+
+/** One that scores every row with vectors. */
+export interface SealedVectors extends SealedRanking {
+  readonly kind: 'vector' | 'examples' | 'multi';
+  readonly vector: Float32Array;
+  readonly metric: Metric;
+  /** The vector that is searched; null for the unnamed one. */
+  readonly using: string | null;
+  /** Where the segments have it, if not under its name. */
+  readonly column?: string | undefined;
+  /** Of `examples`. */
+  readonly formula?: Formula | undefined;
+  readonly excludedIds: readonly string[];
+  /** Of what it was made of, where that cannot be seen in it. */
+  readonly digest: string | null;
+}
 
 /** The rows that pass all filters and have the vector that is searched. */
-export interface RankedRows {
-  readonly scoring: Scoring;
-  /** Where the segments have the vector that is searched; null for the unnamed one. */
-  readonly column: string | null;
+interface RankedRows {
+  readonly ranking: SealedVectors;
   readonly filters: readonly JsonObject[];
 }
 
-export type PartQuery = RankedRows & Omit<SearchQuery, 'views'>;
+export type PartQuery = RankedRows & Pick<SearchQuery, 'k' | 'after' | 'scoreMin'>;
 
 /** A part of the rows of a snapshot. */
 interface Part extends SequenceRange {
@@ -40,7 +53,7 @@ export interface SearchRequest extends Part {
 /** The number of rows that come before each position. */
 export interface CountRequest extends Part {
   readonly kind: 'count';
-  readonly query: RankedRows & Pick<SearchQuery, 'vector' | 'metric'>;
+  readonly query: RankedRows;
   readonly positions: readonly Position[];
 }
 
@@ -78,3 +91,6 @@ export interface Peers {
   /** Searches of fewer values are not worth the requests; infinity for a service that is alone. */
   readonly valuesMin: number;
 }
+
+/** Of a service that is alone, and of a search for another node. */
+export const NO_PEERS: Peers = { holding: () => [], valuesMin: Number.POSITIVE_INFINITY };

@@ -1,10 +1,30 @@
 // The issues of a query that show without its collection and its cursor. Planning finds the others.
 
-import { field, type ValidationIssue } from '../../common/errors.js';
+import { field, type ValidationIssue, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { findPageIssues } from './paging.js';
 import type { QueryRequest } from './query-api.js';
-import { findMisplaced, findRankingIssues, hasRanking, type Locate } from './ranking-issues.js';
+import { groupLimitDefault } from './query-options.js';
+import { findRankingIssues, hasRanking } from './rankings/kinds.js';
+import { findMisplaced, type Locate } from './rankings/ranking.js';
+
+const CHECKED = Symbol('checked');
+
+/** A query that may have been checked. */
+type MarkedQuery = QueryRequest & { readonly [CHECKED]?: true };
+
+/** The query, which is not checked again, as is none that is made of it. Throws its issues. */
+export function checkQuery(request: MarkedQuery, limits: Limits): QueryRequest {
+  if (request[CHECKED] === true) return request;
+  const issues = findQueryIssues(request, limits);
+  if (issues.length > 0) throw validationError(issues);
+  return checkedQuery(request);
+}
+
+/** A query without issues, which is not checked again. */
+export function checkedQuery(request: QueryRequest): QueryRequest {
+  return { ...request, [CHECKED]: true } as MarkedQuery;
+}
 
 /** Each at the location of its field. */
 export function findQueryIssues(
@@ -129,12 +149,4 @@ function groupsPerPage(
   const unset =
     scoreThreshold === undefined ? limits.topKDefault : groupLimitDefault(groupSize, limits);
   return Math.min(limit ?? topK ?? unset, topK ?? Number.POSITIVE_INFINITY);
-}
-
-/** The page size of grouped queries that set neither `limit` nor `top_k`. */
-export function groupLimitDefault(
-  groupSize: number,
-  { pageLimitDefault, topKMax }: Limits,
-): number {
-  return Math.max(1, Math.min(pageLimitDefault, Math.floor(topKMax / groupSize)));
 }

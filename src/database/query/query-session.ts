@@ -17,11 +17,14 @@ import { rowSizesOf } from '../collection/row-sizes.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import { type DatabaseObserver, observeCursorError, observeReplies } from '../observer.js';
+import type { CursorSealer, QueryCursor } from './cursor.js';
 import { matchBytesOf } from './match-bytes.js';
-import { reachCursors, reachSequence } from './paging.js';
+import { openCursor, reachCursor, reachSequence } from './paging.js';
 import { answerPlans } from './query.js';
 import type { PreparedQueries, QueryRequest, QuerySession } from './query-api.js';
-import { createFilterParser, type PlanContext, planQuery, type QueryPlan } from './query-plan.js';
+import { checkQuery } from './query-issues.js';
+import { planQuery, type QueryPlan } from './query-plan.js';
+import { rankingContext } from './rankings/kinds.js';
 
 /** Larger groups fill the engine no better and delay the queries of others. */
 const GROUP_QUERIES_MAX = 256;
@@ -46,7 +49,7 @@ export async function openSession(
 ): Promise<QuerySession> {
   const { collections, observer, limits, sealer, clock } = services;
   await reachSequence(collection, minSequence, signal);
-  await reachCursors(collection, cursors, sealer, signal);
+  const reached = await reachCursors(collection, cursors, sealer, signal);
   const view = new SnapshotView(collection, () => collections.isServing(collection));
   const ignoreAbort = whenAborted(signal, () => view.close());
   const close = () => {
@@ -67,11 +70,15 @@ export async function openSession(
       return collection.multiShapeOf(name) ?? collection.shapeOf(name, field('using'));
     },
     prepare(requests, firstIndex = 0): readonly PreparedQueries[] {
-      const parseFilter = createFilterParser(collection, limits);
-      const plans = planAll(view, requests, firstIndex, {
-        observer,
-        plan: { limits, sealer, now: clock.now(), parseFilter },
-      });
+      const context = { ...rankingContext(view, limits), now: clock.now() };
+      const planOne = (request: QueryRequest) => {
+        const checked = checkQuery(request, limits);
+        const { cursor: token } = checked;
+        if (token === undefined) return planQuery(checked, null, context);
+        const cursor = reached.get(token) ?? openCursor(token, 'query', collection, sealer);
+        return planQuery(checked, cursor, context);
+      };
+      const plans = planAll(view, requests, firstIndex, { observer, planOne });
       const rowSizes = rowSizesOf(collection);
       const queries = plans.map((plan, i) => ({
         plan,
@@ -107,19 +114,45 @@ export async function openSession(
   };
 }
 
+/** The cursors of these tokens, when their snapshots are here. Those that are not valid are left out. */
+async function reachCursors(
+  collection: Collection,
+  tokens: readonly string[],
+  sealer: CursorSealer,
+  signal: AbortSignal | undefined,
+): Promise<ReadonlyMap<string, QueryCursor>> {
+  const reached = new Map<string, QueryCursor>();
+  for (const token of tokens) {
+    try {
+      reached.set(token, openCursor(token, 'query', collection, sealer));
+    } catch (error) {
+      // Planning its query reports it.
+      if (!(error instanceof SagittaError)) throw error;
+    }
+  }
+  for (const cursor of reached.values()) await reachCursor(cursor, collection, signal);
+  return reached;
+}
+
 /** Throws the issues of all requests, as issues of row `firstIndex + i`. */
 function planAll(
   view: SnapshotView,
   requests: readonly QueryRequest[],
   firstIndex: number,
-  { observer, plan: context }: { observer: DatabaseObserver; plan: PlanContext },
+  {
+    observer,
+    planOne,
+  }: {
+    readonly observer: DatabaseObserver;
+    readonly planOne: (request: QueryRequest) => QueryPlan;
+  },
 ): readonly QueryPlan[] {
   const plans: QueryPlan[] = [];
   const errors: SagittaError[] = [];
   const issues: ValidationIssue[] = [];
   for (const [i, request] of requests.entries()) {
     try {
-      const plan = planQuery(view, request, context);
+      const plan = planOne(request);
       // Kept until the group of this query is searched.
       view.pin(plan.sequence);
       plans.push(plan);

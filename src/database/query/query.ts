@@ -1,8 +1,8 @@
 // Nearest-neighbour queries, one or many together: plan, take a snapshot, filter, search, cut the
 // page and seal the cursor of the next one.
 
-import { assert } from '../../common/errors.js';
-import { distanceOf, type SearchHits, type SearchQuery } from '../../engine/core/engine.js';
+import { distanceOf } from '../../engine/core/engine.js';
+import { filterTests } from '../../filter/filter-node.js';
 import { aggregateViews, viewsOfFacets } from '../aggregate/aggregate.js';
 import type { Aggregations } from '../aggregate/aggregate-api.js';
 import { finite } from '../aggregate/row-set.js';
@@ -10,7 +10,7 @@ import type { CallOptions } from '../api.js';
 import type { Collection } from '../collection/collection.js';
 import { rowSizesOf } from '../collection/row-sizes.js';
 import type { RowAddress } from '../collection/rows.js';
-import { isVisible, type SegmentView, withoutRow } from '../collection/snapshot.js';
+import { countVisible, isVisible, type SegmentView, withoutRow } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import { observeCursorError, observeReplies } from '../observer.js';
@@ -18,10 +18,11 @@ import { findUnknownPaths } from '../unknown-paths.js';
 import type { Warning } from '../warning.js';
 import { DiverseSearch } from './diverse-search.js';
 import { GroupedSearch } from './grouped-search.js';
+import { toFloat32 } from './hits.js';
 import { matchBytesOf } from './match-bytes.js';
-import { type OpenPlan, openPlans } from './open-ranking.js';
-import { type PageHit, PageSearch, type PageSteps } from './page-search.js';
-import { reachCursors, reachSequence } from './paging.js';
+import { openRankings, searchRankings } from './open-rankings.js';
+import type { PageHit, PageSearch } from './page-search.js';
+import { openCursor, reachCursor, reachSequence } from './paging.js';
 import type {
   Explain,
   Match,
@@ -30,19 +31,12 @@ import type {
   QueryTimings,
   QueryWork,
 } from './query-api.js';
-import {
-  createFilterParser,
-  isDiverse,
-  isGrouped,
-  nextCursor,
-  planQuery,
-  type QueryPlan,
-} from './query-plan.js';
-import { scoringMetric, shownScore } from './ranking.js';
-import { searchByEngine } from './scattered-search.js';
-import { findScoreStats, type ScoredQuery } from './score-stats.js';
-import type { ScheduledHits } from './search-scheduler.js';
-import { toFloat32 } from './search-target.js';
+import { checkQuery } from './query-issues.js';
+import { isDiverse, isGrouped, nextCursor, planQuery, type QueryPlan } from './query-plan.js';
+import { RankedSearch } from './ranked-search.js';
+import { rankingContext } from './rankings/kinds.js';
+import type { OpenRanking } from './rankings/ranking.js';
+import { findScoreStats } from './score-stats.js';
 
 export interface QueryOptions extends CallOptions {
   /** Called with the memory that the matches will take, before they are searched; a throw ends the query. */
@@ -57,20 +51,16 @@ export async function runQuery(
   { signal, reserve }: QueryOptions,
 ): Promise<QueryReply> {
   const { collections, limits, sealer, clock, observer } = services;
-  if (request.minSequence !== undefined && request.cursor === undefined) {
-    await reachSequence(collection, request.minSequence, signal);
-  }
-  if (request.cursor !== undefined) {
-    await reachCursors(collection, [request.cursor], sealer, signal);
-  }
-  const view = new SnapshotView(collection, () => collections.isServing(collection));
+  let view: SnapshotView | undefined;
   try {
-    const plan = planQuery(view, request, {
-      limits,
-      sealer,
-      now: clock.now(),
-      parseFilter: createFilterParser(collection, limits),
-    });
+    const checked = checkQuery(request, limits);
+    const { cursor: token, minSequence } = checked;
+    const cursor = token === undefined ? null : openCursor(token, 'query', collection, sealer);
+    if (cursor !== null) await reachCursor(cursor, collection, signal);
+    else if (minSequence !== undefined) await reachSequence(collection, minSequence, signal);
+    view = new SnapshotView(collection, () => collections.isServing(collection));
+    const context = { ...rankingContext(view, limits), now: clock.now() };
+    const plan = planQuery(checked, cursor, context);
     view.pin(plan.sequence);
     reserve?.(matchBytesOf(plan, rowSizesOf(collection)));
     const replies = await answerPlans(view, [plan], services, signal);
@@ -80,7 +70,7 @@ export async function runQuery(
     observeCursorError(observer, request.cursor, error);
     throw error;
   } finally {
-    view.close();
+    view?.close();
   }
 }
 
@@ -91,26 +81,26 @@ export async function answerPlans(
   services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<readonly QueryReply[]> {
-  const { limits, sealer, pool } = services;
+  const { limits, sealer, pool, engine } = services;
   const startedAtMs = performance.now();
   // Rows may move while filters and engine are at work; the snapshots stay what they are.
   const excluded = plans.map(({ ranking, isCounted }) =>
     isCounted ? ranking.excludedIds.flatMap((id) => view.find(id) ?? []) : [],
   );
-  const opened = await openPlans(view, plans, services, signal);
+  const opened = await openRankings(view, plans.map(rankedSnapshot), services, signal);
   const filteredAtMs = performance.now();
   signal?.throwIfAborted();
-  const pages = plans.map((plan, i): PageSteps => {
-    const { target } = opened[i]!;
+  const pages = plans.map((plan, i): PageSearch => {
+    const { views } = opened[i]!;
     if (isGrouped(plan)) {
-      return new GroupedSearch(plan, target, { pool, topKMax: limits.topKMax, signal });
+      return new GroupedSearch(plan, views, { pool, topKMax: limits.topKMax, signal });
     }
-    if (isDiverse(plan)) return new DiverseSearch(plan, target, { pool, signal });
-    return new PageSearch(plan, target, limits);
+    if (isDiverse(plan)) return new DiverseSearch(plan, views, { pool, signal });
+    return new RankedSearch(plan, views, limits);
   });
   const [waitMs, aggregations] = await Promise.all([
     searchPages(
-      pages.map((page, i) => ({ page, plan: plans[i]!, opened: opened[i]! })),
+      pages.map((page, i) => ({ page, ranking: opened[i]! })),
       services,
       signal,
     ),
@@ -120,7 +110,9 @@ export async function answerPlans(
   const replies = plans.map((plan, i): Omit<QueryReply, 'timings'> => {
     const page = pages[i]!;
     const { hits, hasMore, scannedCount, rescoredCount } = page;
-    const { snapshot, views, visibleCount, conditionCount } = opened[i]!;
+    const { views } = opened[i]!;
+    const { views: allViews } = view.snapshot(plan.sequence);
+    const visibleCount = countVisible(views);
     const excludedCount = excluded[i]!.filter((address) => isVisible(address, views)).length;
     return {
       matches: hits.map((hit) => toMatch(hit, plan, view.collection)),
@@ -131,10 +123,10 @@ export async function answerPlans(
       total: plan.isCounted ? visibleCount - excludedCount : undefined,
       sequence: plan.sequence,
       ...aggregations[i]!,
-      warnings: plan.isCounted ? warningsOf(plan, view.collection, snapshot.views) : undefined,
+      warnings: plan.isCounted ? warningsOf(plan, view.collection, allViews) : undefined,
       work: {
-        conditionCount,
-        segmentCount: snapshot.views.length,
+        conditionCount: plan.filterNode === null ? 0 : filterTests(plan.filterNode).length,
+        segmentCount: allViews.length,
         rowsScanned: scannedCount,
         rowsPassedFilter: visibleCount,
         candidatesRescored: rescoredCount,
@@ -153,9 +145,15 @@ export async function answerPlans(
     return {
       ...reply,
       timings,
-      explain: explain(reply.work, timings, engineOf(plans[i]!, services)),
+      explain: explain(reply.work, timings, plans[i]!.ranking.searcher(engine)),
     };
   });
+}
+
+/** What a plan ranks, and in which rows. */
+function rankedSnapshot(plan: QueryPlan) {
+  const { sequence, ranking } = plan;
+  return { sequence, ranking, filters: [plan] };
 }
 
 function warningsOf(
@@ -177,7 +175,7 @@ async function aggregateAll(
     opened,
     excluded,
   }: {
-    readonly opened: readonly OpenPlan[];
+    readonly opened: readonly OpenRanking[];
     readonly excluded: readonly (readonly RowAddress[])[];
   },
   services: DatabaseServices,
@@ -186,19 +184,22 @@ async function aggregateAll(
   const { pool, observer, limits } = services;
   return Promise.all(
     plans.map(async (plan, i): Promise<QueryAggregations> => {
-      const { aggregation, scoreStats } = plan;
+      const { aggregation, scoreStats, scoreThreshold } = plan;
       if (aggregation === null && scoreStats === null) return {};
       const startedAtMs = performance.now();
       const views = excluded[i]!.reduce(withoutRow, opened[i]!.views);
       // What the query ranks without conditions on the path of a facet.
       const ownViews = await viewsOfFacets(aggregation?.facets, plan.filter, async (filter) => {
         const filterNode = filter && view.collection.parseFilter(filter, limits);
-        const [own] = await openPlans(view, [{ ...plan, filter, filterNode }], services, signal);
+        const ranked = rankedSnapshot({ ...plan, filter, filterNode });
+        const [own] = await openRankings(view, [ranked], services, signal);
         return excluded[i]!.reduce(withoutRow, own!.views);
       });
+      // Rankings without scores of vectors have no statistics of them.
+      const scored = { ...plan.ranking.scoring!, scoreThreshold };
       const [aggregations, foundScores] = await Promise.all([
         aggregation && aggregateViews(pool, views, aggregation, signal, ownViews),
-        scoreStats && findScoreStats(pool, views, scoredQuery(plan), scoreStats.histogram, signal),
+        scoreStats && findScoreStats(pool, views, scored, scoreStats.histogram, signal),
       ]);
       observer.aggregated(performance.now() - startedAtMs);
       return { ...aggregations, ...(foundScores && { scoreStats: foundScores }) };
@@ -207,14 +208,8 @@ async function aggregateAll(
 }
 
 interface SearchedPage {
-  readonly page: PageSteps;
-  readonly plan: QueryPlan;
-  readonly opened: OpenPlan;
-}
-
-/** One search of a page. */
-interface PageQuery extends SearchedPage {
-  readonly query: SearchQuery;
+  readonly page: PageSearch;
+  readonly ranking: OpenRanking;
 }
 
 /**
@@ -234,48 +229,10 @@ async function searchPages(
       return query === null ? [] : [{ ...page, query }];
     });
     if (searches.length === 0) return waitMs;
-    const found = await searchAll(searches, services, signal);
+    const found = await searchRankings(searches, services, signal);
     waitMs += found.waitMs;
     for (const [i, { page }] of searches.entries()) page.accept(found.hits[i]!);
   }
-}
-
-/** The hits of each search, in order: those of the engine in one batch, the others beside it. */
-async function searchAll(
-  searches: readonly PageQuery[],
-  services: DatabaseServices,
-  signal: AbortSignal | undefined,
-): Promise<ScheduledHits> {
-  const ofEngine = searches.filter(({ opened }) => opened.source === null);
-  const searching = searchByEngine(
-    ofEngine.map(({ query, opened: { shared: rows } }) => ({ query, rows })),
-    services,
-    signal,
-  );
-  if (ofEngine.length === searches.length) return searching;
-  const [scheduled, hits] = await Promise.all([searching, searchSources(searches)]);
-  const engineHits = scheduled.hits.values();
-  return {
-    hits: hits.map((found) => found ?? engineHits.next().value!),
-    waitMs: scheduled.waitMs,
-  };
-}
-
-/** Searches of other sources at once: more would occupy the pool and delay other requests. */
-const SOURCE_SEARCHES = 4;
-
-/** The hits of the searches that are not of the engine; undefined for those that are. */
-async function searchSources(
-  searches: readonly PageQuery[],
-): Promise<readonly (SearchHits | undefined)[]> {
-  const hits: (SearchHits | undefined)[] = [];
-  for (let from = 0; from < searches.length; from += SOURCE_SEARCHES) {
-    const some = searches.slice(from, from + SOURCE_SEARCHES);
-    hits.push(
-      ...(await Promise.all(some.map(({ query, opened: { source } }) => source?.search(query)))),
-    );
-  }
-  return hits;
 }
 
 function explain(work: QueryWork, timings: QueryTimings, engine: string): Explain {
@@ -283,27 +240,13 @@ function explain(work: QueryWork, timings: QueryTimings, engine: string): Explai
   return { engine, ...work, isCertified: true, filterMs, searchMs: waitMs + searchMs, assembleMs };
 }
 
-function engineOf({ ranking }: QueryPlan, { engine }: DatabaseServices): string {
-  if (ranking.kind === 'multi') return 'max_sim';
-  return ranking.kind === 'vector' || ranking.kind === 'examples' ? engine.name : ranking.kind;
-}
-
-/** What rows are scored by; rankings without vectors have no statistics of scores. */
-function scoredQuery({ ranking, scoreThreshold }: QueryPlan): ScoredQuery {
-  assert(ranking.kind === 'vector' || ranking.kind === 'examples', 'a ranking by vectors');
-  const { vector, metric } = ranking;
-  const formula = ranking.kind === 'examples' ? ranking.formula : null;
-  return { vector, metric, formula, scoreThreshold };
-}
-
 function toMatch(hit: PageHit, plan: QueryPlan, collection: Collection): Match {
   const { row, score, group } = hit;
   const { segment } = hit.view;
-  const hasDistance = scoringMetric(plan.ranking) === 'euclidean';
   return {
     id: segment.id(row),
-    score: toFloat32(shownScore(plan.ranking, score)),
-    ...(hasDistance ? { distance: toFloat32(distanceOf(score)) } : {}),
+    score: toFloat32(plan.ranking.shownScore(score)),
+    ...(plan.ranking.hasDistance ? { distance: toFloat32(distanceOf(score)) } : {}),
     ...(group === undefined
       ? {}
       : // JSON has no infinity.

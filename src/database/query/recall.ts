@@ -14,11 +14,12 @@ import type { SegmentView } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import { findUnknownPaths } from '../unknown-paths.js';
+import { type Hit, toHits, withRows } from './hits.js';
 import { reachSequence } from './paging.js';
 import type { RecallReply, RecallRequest } from './query-api.js';
-import { type SharedRows, searchByEngine } from './scattered-search.js';
-import { type Hit, type SearchTarget, searchTarget, toHits } from './search-target.js';
-import { viewsScoredBy } from './vector-search.js';
+import { viewsOfField } from './rankings/passing-rows.js';
+import { sharedRows } from './rankings/scored.js';
+import { searchByEngine } from './scattered-search.js';
 
 /** Bounds the bitmaps of the rows that are compared with the k-th nearest. */
 const GROUP_QUERIES_MAX = 128;
@@ -94,24 +95,17 @@ async function gradeGroup(
   const given = group.map((graded) => findRows(view, graded.given));
   const queries = group.map(({ query }) => query);
   const passing = await filters.filter(snapshot.views, filterNode, signal);
-  const scoring = { kind: 'vector', using } as const;
-  const target = searchTarget(viewsScoredBy(scoring, passing));
-  const rows: SharedRows = {
-    collection: view.collection,
-    snapshot,
-    scoring,
+  const views = withRows(viewsOfField(passing, { using, isMulti: false }));
+  const rows = sharedRows(view.collection, snapshot, using, {
     filters: filter === null ? [] : [filter],
-    target,
-  };
+    views,
+  });
   const filteredAtMs = performance.now();
-  const isEmpty = target.segmentViews.length === 0;
-  const searches = queries.map((query) => ({
-    query: { ...query, views: target.blockViews },
-    rows,
-  }));
+  const isEmpty = views.length === 0;
+  const searches = queries.map((query) => ({ query: { ...query, views }, rows }));
   const nearest = await searchByEngine(isEmpty ? [] : searches, services, signal);
   const grades = queries.map(({ k }, i) =>
-    gradeIds(given[i]!, isEmpty ? [] : toHits(target, nearest.hits[i]!), k, target),
+    gradeIds(given[i]!, isEmpty ? [] : toHits(views, nearest.hits[i]!), k, views),
   );
   const undecided = grades.flatMap((grade, i) =>
     grade.undecided.length === 0 ? [] : [{ grade, query: queries[i]! }],
@@ -120,7 +114,7 @@ async function gradeGroup(
     undecided.map(({ grade, query }) => ({
       ...query,
       k: grade.undecided.length,
-      views: blockViewsOf(grade.undecided, target.segmentViews),
+      views: blockViewsOf(grade.undecided, views),
     })),
     signal,
   );
@@ -160,7 +154,7 @@ interface Grade {
 }
 
 interface IndexedRow {
-  /** Into the segment views of the target. */
+  /** Into the views that are searched. */
   readonly viewIndex: number;
   readonly row: number;
 }
@@ -169,7 +163,7 @@ function gradeIds(
   given: readonly RowAddress[],
   nearest: readonly Hit[],
   k: number,
-  { segmentViews }: SearchTarget,
+  segmentViews: readonly SegmentView[],
 ): Grade {
   const viewIndexes = new Map(segmentViews.map(({ segment }, index) => [segment, index]));
   const nearestRows = new Map<SegmentView, Set<number>>();

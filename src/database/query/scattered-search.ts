@@ -11,32 +11,23 @@ import {
   createFullBitmap,
   hasBit,
 } from '../../common/bitmap.js';
-import { SagittaError } from '../../common/errors.js';
-import { stringifyExactJson } from '../../common/exact-json.js';
+import type { JsonObject } from '../../common/types.js';
 import { countBefore } from '../../engine/core/count-before.js';
-import type { BlockView, Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
-import { allOf } from '../../filter/filter-node.js';
+import type { Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import type { Segment } from '../../segment/segment.js';
 import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView, type Snapshot } from '../collection/snapshot.js';
-import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import {
-  type CountRequest,
   NOT_NEEDED,
   type PartHits,
-  type PartQuery,
   type Peer,
   type Peers,
-  type RankedRows,
-  type Scoring,
-  type SearchRequest,
+  type SealedVectors,
   type SequenceRange,
   TOO_LATE,
 } from './peers.js';
 import type { ScheduledHits } from './search-scheduler.js';
-import { type SearchTarget, searchTarget } from './search-target.js';
-import { type SearchHere, searchHere, viewsScoredBy } from './vector-search.js';
 
 /** To send a hit takes about as long as to score so many values; so many are sent in any case. */
 const VALUES_PER_HIT = 8_192;
@@ -49,18 +40,30 @@ const INDEXED_AFTER = 8;
 /** A part may be smaller or larger by this fraction, to begin with a segment. */
 const UNEVENNESS_MAX = 0.1;
 
+type Views = readonly SegmentView[];
+
 /** Rows of a snapshot that other nodes find, too, and so can search a part of. */
-export interface SharedRows extends Omit<RankedRows, 'column'> {
+export interface SharedRows {
   readonly collection: Collection;
   readonly snapshot: Snapshot;
-  readonly target: SearchTarget;
+  /** How they are ranked, by the vector and the metric of each query. */
+  readonly ranking: Pick<SealedVectors, 'kind' | 'using' | 'column' | 'formula'>;
+  readonly filters: readonly JsonObject[];
+  readonly views: Views;
 }
 
-/** A search of the engine; `rows` is null where its rows were chosen here. */
-interface EngineSearch {
-  readonly query: SearchQuery;
+/** A search by vectors; `rows` is null where its rows were chosen here. */
+export interface EngineSearch {
+  readonly query: VectorQuery;
   readonly rows: SharedRows | null;
 }
+
+interface VectorQuery extends SearchQuery {
+  readonly views: Views;
+}
+
+/** One result a query, in its views, by this node. */
+export type SearchHere = (queries: readonly VectorQuery[]) => Promise<readonly SearchHits[]>;
 
 /** Searches of the engine, by this node or by several together, in order. Rejects as `SearchScheduler.search`. */
 export async function searchByEngine(
@@ -83,7 +86,7 @@ export async function searchByEngine(
  * node.
  */
 export async function searchTogether(
-  searches: readonly { readonly query: SearchQuery; readonly rows: SharedRows }[],
+  searches: readonly { readonly query: VectorQuery; readonly rows: SharedRows }[],
   here: SearchHere,
   services: Pick<DatabaseServices, 'peers'>,
   signal: AbortSignal | undefined,
@@ -93,22 +96,23 @@ export async function searchTogether(
   const { collection, snapshot } = first.rows;
   // What a search has narrowed meanwhile, other nodes do not know.
   const isShared = searches.every(
-    ({ query, rows }) =>
-      query.views === rows.target.blockViews && rows.snapshot.sequence === snapshot.sequence,
+    ({ query, rows }) => query.views === rows.views && rows.snapshot.sequence === snapshot.sequence,
   );
   const hitCount = searches.reduce((sum, { query }) => sum + query.k, 0);
   const nodes = isShared ? chooseNodes(searches, hitCount, services.peers) : [];
   if (nodes.length < 2) return null;
-  const queries = searches.map(({ query, rows }) => ({ ...toPartQuery(query), ...rankedIn(rows) }));
+  const queries = searches.map(({ query, rows }) => {
+    const { k, after, scoreMin } = query;
+    return { ...sealedRows(rows, query), k, after, scoreMin };
+  });
   const part = { kind: 'search', ...placeOf(first.rows), queries } as const;
-  const targets = searches.map(({ rows: { target } }) => target);
   const asked = searches.map(({ query }) => query);
   const rowIndexes = new RowIndexes(collection);
   const found = await shareOut<readonly SearchHits[]>(nodes, snapshot.views, signal, {
-    here: (range) => searchRange(asked, targets, range, here),
+    here: (range) => searchRange(asked, range, here),
     async ask(peer, range, aborted) {
       const hits = await peer.search({ ...part, ...range }, aborted);
-      const located = hits.map((ofQuery, q) => rowIndexes.locate(ofQuery, targets[q]!));
+      const located = hits.map((ofQuery, q) => rowIndexes.locate(ofQuery, asked[q]!.views));
       return located.some((ofQuery) => ofQuery === null) ? null : (located as SearchHits[]);
     },
   });
@@ -123,20 +127,21 @@ export async function searchTogether(
 /** The number of the rows that come before each position; null when this node had better count alone. */
 export async function countTogether(
   rows: SharedRows,
-  query: SearchQuery,
+  query: VectorQuery,
   positions: readonly Position[],
   services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<Float64Array | null> {
-  const isShared = query.views === rows.target.blockViews;
+  const isShared = query.views === rows.views;
   const nodes = isShared ? chooseNodes([{ query, rows }], positions.length, services.peers) : [];
   if (nodes.length < 2) return null;
-  const { target, snapshot } = rows;
-  const { vector, metric } = query;
-  const counted = { vector, metric, ...rankedIn(rows) };
+  const counted = sealedRows(rows, query);
   const part = { kind: 'count', ...placeOf(rows), query: counted, positions } as const;
-  const found = await shareOut<Float64Array>(nodes, snapshot.views, signal, {
-    here: (range) => countRange(query, target, range, positions, services, signal),
+  const found = await shareOut<Float64Array>(nodes, rows.snapshot.views, signal, {
+    here: (range) => {
+      const { views } = narrow(query.views, range);
+      return countBefore(services, { ...query, views }, positions, signal && { signal });
+    },
     ask: (peer, range, aborted) => peer.count({ ...part, ...range }, aborted),
   });
   return Float64Array.from(positions, (_, i) => found.reduce((sum, counts) => sum + counts[i]!, 0));
@@ -146,34 +151,20 @@ function placeOf({ collection: { incarnation }, snapshot: { sequence } }: Shared
   return { incarnation, sequence };
 }
 
-function rankedIn({ collection, scoring, filters }: SharedRows): RankedRows {
-  return { scoring, column: columnIn(collection, scoring), filters };
-}
-
-function columnIn({ rows }: Collection, { using }: Scoring): string | null {
-  return using === null ? null : (rows.columnOf(using) ?? null);
-}
-
-/** For the node that asked, which then searches the part itself. */
-function unknownColumn({ definition: { id } }: Collection, { using }: Scoring): SagittaError {
-  const detail = `This node has not learned yet which vector "${using}" of collection "${id}" is. Retry after 1 s.`;
-  return new SagittaError('starting', detail, { retryAfterSeconds: 1 });
-}
-
-function toPartQuery({ views: _views, ...query }: SearchQuery): Omit<SearchQuery, 'views'> {
-  return query;
+function sealedRows({ ranking, filters }: SharedRows, { vector, metric }: VectorQuery) {
+  return { filters, ranking: { ...ranking, vector, metric, excludedIds: [], digest: null } };
 }
 
 /** None when the searches are too small, or find too much; this node is null. */
 function chooseNodes(
-  searches: readonly { readonly query: SearchQuery; readonly rows: SharedRows }[],
+  searches: readonly { readonly query: VectorQuery; readonly rows: SharedRows }[],
   hitCount: number,
   peers: Peers,
 ): readonly (Peer | null)[] {
   if (peers.valuesMin === Number.POSITIVE_INFINITY) return [];
   let valueCount = 0;
   for (const { query, rows } of searches) {
-    valueCount += countVisible(rows.target.segmentViews) * query.vector.length;
+    valueCount += countVisible(rows.views) * query.vector.length;
   }
   const hitsMax = Math.max(HITS_MIN, valueCount / VALUES_PER_HIT);
   const isWorthIt = valueCount >= peers.valuesMin && hitCount <= hitsMax;
@@ -251,40 +242,30 @@ function cutEvenly(views: readonly SegmentView[], count: number): readonly Seque
   return starts.map((from, i) => ({ from, to: starts[i + 1] ?? Number.MAX_SAFE_INTEGER }));
 }
 
-/** The searches in the rows of a range, by this node. The hits are of the views of the whole targets. */
-async function searchRange(
-  searches: readonly SearchQuery[],
-  targets: readonly SearchTarget[],
+/** The searches in the rows of a range, by this node. The hits are of the whole views. */
+export async function searchRange<Query extends { readonly views: Views }>(
+  searches: readonly Query[],
   range: SequenceRange,
-  here: SearchHere,
+  here: (searches: readonly Query[]) => Promise<readonly SearchHits[]>,
 ): Promise<SearchHits[]> {
-  const narrowed = new Map<SearchTarget, RangeTarget>();
-  for (const target of targets) {
-    if (!narrowed.has(target)) narrowed.set(target, narrow(target, range));
-  }
-  const rangeOf = (i: number) => narrowed.get(targets[i]!)!;
-  const queries = searches.map((query, i) => ({ ...query, views: rangeOf(i).views }));
+  const narrowed = new Map<Views, RangeOfViews>();
+  const rangeOf = ({ views }: Query) => {
+    let found = narrowed.get(views);
+    if (found === undefined) {
+      found = narrow(views, range);
+      narrowed.set(views, found);
+    }
+    return found;
+  };
+  const queries = searches.map((query) => ({ ...query, views: rangeOf(query).views }));
   const hits = await here(queries.filter(({ views }) => views.length > 0));
   const found = hits.values();
   return queries.map(({ views }, i) => {
     if (views.length === 0) return NO_HITS;
     const ofQuery = found.next().value!;
-    const { indexes } = rangeOf(i);
+    const { indexes } = rangeOf(searches[i]!);
     return { ...ofQuery, viewIndexes: ofQuery.viewIndexes.map((index) => indexes[index]!) };
   });
-}
-
-async function countRange(
-  query: SearchQuery,
-  target: SearchTarget,
-  range: SequenceRange,
-  positions: readonly Position[],
-  services: Pick<DatabaseServices, 'engine' | 'pool'>,
-  signal: AbortSignal | undefined,
-): Promise<Float64Array> {
-  const { views } = narrow(target, range);
-  const options = signal === undefined ? {} : { signal };
-  return await countBefore(services, { ...query, views }, positions, options);
 }
 
 const NO_HITS: SearchHits = {
@@ -295,27 +276,24 @@ const NO_HITS: SearchHits = {
   rescoredCount: 0,
 };
 
-interface RangeTarget {
-  readonly views: readonly BlockView[];
-  /** Their indexes in the whole target. */
+interface RangeOfViews {
+  readonly views: Views;
+  /** Their indexes among all views. */
   readonly indexes: readonly number[];
 }
 
 /** The views with only the rows of a range, without those that then have none. */
-function narrow(
-  { segmentViews, blockViews }: SearchTarget,
-  { from, to }: SequenceRange,
-): RangeTarget {
-  const views: BlockView[] = [];
+export function narrow(all: Views, { from, to }: SequenceRange): RangeOfViews {
+  const views: SegmentView[] = [];
   const indexes: number[] = [];
-  for (const [index, view] of segmentViews.entries()) {
+  for (const [index, view] of all.entries()) {
     const first = firstRowSince(view, from);
     const end = firstRowSince(view, to);
     if (first >= end) continue;
-    const { block } = blockViews[index]!;
     const rows = first === 0 ? view.rows : rowsFrom(view, first);
-    if (rows !== null && countBitsBetween(rows, first, end) === 0) continue;
-    views.push({ block, rowCount: end, rows });
+    const visibleCount = rows === null ? end : countBitsBetween(rows, first, end);
+    if (visibleCount === 0) continue;
+    views.push({ ...view, rowCount: end, rows, visibleCount });
     indexes.push(index);
   }
   return { views, indexes };
@@ -345,8 +323,8 @@ function rowsFrom({ rows, rowCount }: SegmentView, first: number): Bitmap {
 /** Finds rows of other nodes among those of this one. */
 class RowIndexes {
   readonly #collection: Collection;
-  readonly #ofTargets = new Map<
-    SearchTarget,
+  readonly #ofViews = new Map<
+    Views,
     { readonly indexes: ReadonlyMap<Segment, number>; readonly inserted: InsertedRows }
   >();
 
@@ -355,10 +333,10 @@ class RowIndexes {
   }
 
   /** Null when one of them is not here, or is not to be found: then the nodes do not mean the same. */
-  locate({ ids, sequences, ...rest }: PartHits, target: SearchTarget): SearchHits | null {
+  locate({ ids, sequences, ...rest }: PartHits, views: Views): SearchHits | null {
     const viewIndexes = new Uint32Array(ids.length);
     const rows = new Uint32Array(ids.length);
-    const { indexes, inserted } = this.#indexesIn(target);
+    const { indexes, inserted } = this.#indexesIn(views);
     for (const [i, id] of ids.entries()) {
       const sequence = sequences[i]!;
       const live = this.#collection.find(id);
@@ -366,18 +344,18 @@ class RowIndexes {
       // A vector that was written again, or moved by a compaction, has another row in the snapshot.
       const isSame = index !== undefined && live!.segment.insertedSequence(live!.row) === sequence;
       const address = isSame ? ([index, live!.row] as const) : inserted.find(sequence, id);
-      if (address === null || !isInView(target, address)) return null;
+      if (address === null || !isInView(views, address)) return null;
       [viewIndexes[i], rows[i]] = address;
     }
     return { ...rest, viewIndexes, rows };
   }
 
-  #indexesIn(target: SearchTarget) {
-    let found = this.#ofTargets.get(target);
+  #indexesIn(views: Views) {
+    let found = this.#ofViews.get(views);
     if (found === undefined) {
-      const indexes = new Map(target.segmentViews.map(({ segment }, index) => [segment, index]));
-      found = { indexes, inserted: new InsertedRows(target) };
-      this.#ofTargets.set(target, found);
+      const indexes = new Map(views.map(({ segment }, index) => [segment, index]));
+      found = { indexes, inserted: new InsertedRows(views) };
+      this.#ofViews.set(views, found);
     }
     return found;
   }
@@ -386,19 +364,19 @@ class RowIndexes {
 /** A view and a row of it. */
 type Address = readonly [viewIndex: number, row: number];
 
-function isInView({ segmentViews }: SearchTarget, [viewIndex, row]: Address): boolean {
-  const { rows, rowCount } = segmentViews[viewIndex]!;
+function isInView(views: Views, [viewIndex, row]: Address): boolean {
+  const { rows, rowCount } = views[viewIndex]!;
   return row < rowCount && (rows === null || hasBit(rows, row));
 }
 
 /** Rows by the writes that inserted them. A write has thousands, of which a long join may look for all. */
 class InsertedRows {
-  readonly #target: SearchTarget;
+  readonly #views: Views;
   readonly #searchCounts = new Map<number, number>();
   readonly #indexed = new Map<number, ReadonlyMap<string, Address>>();
 
-  constructor(target: SearchTarget) {
-    this.#target = target;
+  constructor(views: Views) {
+    this.#views = views;
   }
 
   find(sequence: number, id: string): Address | null {
@@ -426,7 +404,7 @@ class InsertedRows {
   }
 
   *#rowsOf(sequence: number): Generator<readonly [number, number, SegmentView]> {
-    for (const [index, view] of this.#target.segmentViews.entries()) {
+    for (const [index, view] of this.#views.entries()) {
       const end = firstRowSince(view, sequence + 1);
       for (let row = firstRowSince(view, sequence); row < end; row++) yield [index, row, view];
     }
@@ -453,112 +431,4 @@ function merge(parts: readonly SearchHits[], { k, views }: SearchQuery): SearchH
     scannedCount: sum(({ scannedCount }) => scannedCount),
     rescoredCount: sum(({ rescoredCount }) => rescoredCount),
   };
-}
-
-/**
- * Searches a part for another node. Throws `cursor_expired` when the snapshot can no longer be read, and
- * `overloaded`; rejects with the signal's reason when the snapshot is not there in time.
- */
-export async function searchPart(
-  collection: Collection,
-  { sequence, from, to, queries }: SearchRequest,
-  services: DatabaseServices,
-  signal: AbortSignal,
-): Promise<readonly PartHits[]> {
-  return await inSnapshot(collection, sequence, services, signal, async (targetOf) => {
-    const targets = await Promise.all(queries.map(targetOf));
-    const found: PartHits[] = [];
-    for (const indexes of groupForEngine(queries)) {
-      const first = indexes[0]!;
-      const here = searchHere(queries[first]!.scoring, targets[first]!, services, signal);
-      const searches = indexes.map((q) => toSearch(queries[q]!, targets[q]!));
-      const searched = indexes.map((q) => targets[q]!);
-      const hits = await searchRange(searches, searched, { from, to }, here);
-      for (const [i, q] of indexes.entries()) found[q] = toPartHits(hits[i]!, targets[q]!);
-    }
-    return found;
-  });
-}
-
-/** The indexes of queries: of those that the engine searches together, and of each of the others. */
-function groupForEngine(queries: readonly PartQuery[]): readonly (readonly number[])[] {
-  const ofEngine: number[] = [];
-  const others: number[][] = [];
-  for (const [q, { scoring }] of queries.entries()) {
-    if (scoring.kind === 'vector') ofEngine.push(q);
-    else others.push([q]);
-  }
-  return ofEngine.length === 0 ? others : [ofEngine, ...others];
-}
-
-/** The same for the number of rows before positions. */
-export async function countPart(
-  collection: Collection,
-  { sequence, from, to, query, positions }: CountRequest,
-  services: DatabaseServices,
-  signal: AbortSignal,
-): Promise<Float64Array> {
-  return await inSnapshot(collection, sequence, services, signal, async (targetOf) => {
-    const target = await targetOf(query);
-    const search = toSearch({ ...query, k: 1, after: null, scoreMin: null }, target);
-    return await countRange(search, target, { from, to }, positions, services, signal);
-  });
-}
-
-function toSearch(
-  { vector, metric, k, after, scoreMin }: PartQuery,
-  { blockViews }: SearchTarget,
-): SearchQuery {
-  return { vector, metric, k, after, scoreMin, views: blockViews };
-}
-
-function toPartHits(
-  { viewIndexes, rows, ...rest }: SearchHits,
-  { segmentViews }: SearchTarget,
-): PartHits {
-  const segments = Array.from(viewIndexes, (index) => segmentViews[index]!.segment);
-  return {
-    ...rest,
-    ids: segments.map((segment, i) => segment.id(rows[i]!)),
-    sequences: segments.map((segment, i) => segment.insertedSequence(rows[i]!)),
-  };
-}
-
-/** Uses the snapshot of another node, which is kept meanwhile. */
-async function inSnapshot<Result>(
-  collection: Collection,
-  sequence: number,
-  services: DatabaseServices,
-  signal: AbortSignal,
-  use: (targetOf: (rows: RankedRows) => Promise<SearchTarget>) => Promise<Result>,
-): Promise<Result> {
-  await collection.waitForSequence(sequence, signal);
-  if (sequence < collection.horizonSequence) {
-    throw new SagittaError(
-      'cursor_expired',
-      `The snapshot at sequence ${sequence} of "${collection.definition.id}" can no longer be read; the oldest is at ${collection.horizonSequence}.`,
-    );
-  }
-  const view = new SnapshotView(collection, () => services.collections.isServing(collection));
-  try {
-    view.pin(sequence);
-    const { views } = view.snapshot(sequence);
-    const open = async ({ scoring, column, filters }: RankedRows) => {
-      if (columnIn(collection, scoring) !== column) throw unknownColumn(collection, scoring);
-      const children = filters.map((filter) => collection.parseFilter(filter, services.limits));
-      const node = children.length === 0 ? null : allOf(children);
-      const passing = await services.filters.filter(views, node, signal);
-      return searchTarget(viewsScoredBy(scoring, passing));
-    };
-    const targets = new Map<string, Promise<SearchTarget>>();
-    return await use((rows) => {
-      const { kind, using } = rows.scoring;
-      const key = stringifyExactJson([rows.filters, kind === 'multi', using]);
-      const opening = targets.get(key) ?? open(rows);
-      targets.set(key, opening);
-      return opening;
-    });
-  } finally {
-    view.close();
-  }
 }

@@ -14,8 +14,8 @@ import type { PathSource } from '../aggregate/path-columns.js';
 import type { RowSet } from '../aggregate/row-set.js';
 import { defineSegmentsTask, runOverSegments } from '../aggregate/segment-tasks.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
+import { toFloat32 } from './hits.js';
 import type { ScoreStats } from './query-api.js';
-import { toFloat32 } from './search-target.js';
 
 /** The scores that are summarized. */
 export interface ScoredQuery {

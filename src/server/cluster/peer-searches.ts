@@ -31,14 +31,18 @@ interface EncodedPosition {
   readonly id: string;
 }
 
+type Ranking = PartQuery['ranking'];
+
+type EncodedRanking = Omit<Ranking, 'vector'> & { readonly vector: string };
+
 type EncodedCount = Omit<CountRequest, 'query' | 'positions'> & {
-  readonly query: Omit<CountRequest['query'], 'vector'> & { readonly vector: string };
+  readonly query: Omit<CountRequest['query'], 'ranking'> & { readonly ranking: EncodedRanking };
   readonly positions: readonly EncodedPosition[];
 };
 
 type EncodedSearch = Omit<SearchRequest, 'queries'> & {
-  readonly queries: readonly (Omit<PartQuery, 'vector' | 'after'> & {
-    readonly vector: string;
+  readonly queries: readonly (Omit<PartQuery, 'ranking' | 'after'> & {
+    readonly ranking: EncodedRanking;
     readonly after: EncodedPosition | null;
   })[];
 };
@@ -117,13 +121,13 @@ function encodePart(part: PartRequest): string {
     const { query, positions } = part;
     return stringifyExactJson({
       ...part,
-      query: { ...query, vector: toBase64(query.vector) },
+      query: { ...query, ranking: encodeRanking(query.ranking) },
       positions: positions.map(encodePosition),
     });
   }
-  const queries = part.queries.map(({ vector, after, ...query }) => ({
+  const queries = part.queries.map(({ ranking, after, ...query }) => ({
     ...query,
-    vector: toBase64(vector),
+    ranking: encodeRanking(ranking),
     after: after && encodePosition(after),
   }));
   return stringifyExactJson({ ...part, queries });
@@ -135,19 +139,27 @@ export function decodePart(body: Readonly<Record<string, unknown>>): PartRequest
     const { query, positions, ...rest } = body as unknown as EncodedCount;
     return {
       ...rest,
-      query: { ...query, vector: new Float32Array(fromBase64(query.vector)) },
+      query: { ...query, ranking: decodeRanking(query.ranking) },
       positions: positions.map(decodePosition),
     };
   }
   const { queries, ...rest } = body as unknown as EncodedSearch;
   return {
     ...rest,
-    queries: queries.map(({ vector, after, ...query }) => ({
+    queries: queries.map(({ ranking, after, ...query }) => ({
       ...query,
-      vector: new Float32Array(fromBase64(vector)),
+      ranking: decodeRanking(ranking),
       after: after && decodePosition(after),
     })),
   };
+}
+
+function encodeRanking(ranking: Ranking): EncodedRanking {
+  return { ...ranking, vector: toBase64(ranking.vector) };
+}
+
+function decodeRanking(ranking: EncodedRanking): Ranking {
+  return { ...ranking, vector: new Float32Array(fromBase64(ranking.vector)) };
 }
 
 function encodePosition({ score, id }: Position): EncodedPosition {

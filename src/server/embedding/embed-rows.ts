@@ -13,7 +13,7 @@ import { sharedFloat32 } from '../../common/shared-array.js';
 import { type DenseColumn, type Named, UNNAMED } from '../../common/vectors.js';
 import type { CollectionHandle } from '../../database/collection-handle.js';
 import type { QueryRequest } from '../../database/query/query-api.js';
-import { mapRankings } from '../../database/query/ranking.js';
+import { mapRankings } from '../../database/query/rankings/requests.js';
 import { checkDirection } from '../ingest/dense-vectors.js';
 import type { ParsedRows } from '../ingest/parsed-rows.js';
 import type { Embedder } from './embedder.js';

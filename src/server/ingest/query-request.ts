@@ -7,14 +7,14 @@ import type {
   HistogramRequest,
 } from '../../database/aggregate/aggregate-api.js';
 import type { SampleRequest } from '../../database/bulk/sample.js';
-import { countExamples, type ExamplesRequest } from '../../database/query/examples.js';
+import { countExamples, type ExamplesRequest } from '../../database/query/rankings/examples.js';
 import type {
   Example,
   FusionRequest,
   QueryRequest,
   RankingRequest,
 } from '../../database/query/query-api.js';
-import { rankingsOf } from '../../database/query/ranking.js';
+import { rankingsOf } from '../../database/query/rankings/requests.js';
 import type { Schemas } from '../schemas/all.js';
 import { readVector } from './dense-vectors.js';
 import { sparseOf } from './sparse-vectors.js';

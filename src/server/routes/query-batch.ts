@@ -4,14 +4,14 @@
 import type { z } from 'zod';
 import { rowField, type ValidationIssue, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import { isScoredByFormula } from '../../database/query/examples.js';
 import type {
   PreparedQueries,
   QueryReply,
   QueryRequest,
   QuerySession,
 } from '../../database/query/query-api.js';
-import { findQueryIssues } from '../../database/query/query-issues.js';
+import { checkedQuery, findQueryIssues } from '../../database/query/query-issues.js';
+import { isScoredByFormula } from '../../database/query/rankings/examples.js';
 import { chooseQueryColumns } from '../../formats/arrow/query-rows.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { embedQueries } from '../embedding/embed-rows.js';
@@ -121,6 +121,7 @@ async function answerJson(
   );
   if (type === ARROW_STREAM) issues.push(...findArrowIssues(queries));
   if (issues.length > 0) throw validationError(issues);
+  queries = queries.map(checkedQuery);
   if (type === ARROW_STREAM) queries = queries.map((query) => withLargePages(query, limits));
   request.charge(queries.reduce((sum, query) => sum + costOf(query, limits), 0));
   const collection = database.collection(request.params.id!);

@@ -8,7 +8,7 @@ import {
   type ValidationIssue,
   validationError,
 } from '../../common/errors.js';
-import { findQueryIssues } from '../../database/query/query-issues.js';
+import { checkQuery } from '../../database/query/query-issues.js';
 import { chooseCollection, collectionInPath } from '../collection-choice.js';
 import { EMBEDDING_ERRORS, embedQueries } from '../embedding/embed-rows.js';
 import { readJsonBody } from '../ingest/parse-request.js';
@@ -113,9 +113,7 @@ function createAnswer(services: RouteServices): Answer {
       ...BODY_LAYOUT,
       parameters: PAGE_MEMBERS.filter((name) => body[name] === undefined),
     };
-    const query = toQueryRequest(withPage(body, request.query));
-    const issues = findQueryIssues(query, limits);
-    if (issues.length > 0) throw validationError(issues);
+    const query = checkQuery(toQueryRequest(withPage(body, request.query)), limits);
     request.charge(costOf(query, limits));
     const { telemetry, signal } = request;
     const collection = database.collection(collectionId);

@@ -2,11 +2,10 @@
 // ranks of other rows on request.
 
 import { type Bitmap, createBitmap, hasBit, setBit } from '../../../common/bitmap.js';
-import type { Position, SearchHits, SearchQuery } from '../../../engine/core/engine.js';
+import type { Position, SearchHits } from '../../../engine/core/engine.js';
 import type { Segment } from '../../../segment/segment.js';
 import type { SegmentView } from '../../collection/snapshot.js';
-import type { RankedSource } from '../search-source.js';
-import { type SearchTarget, searchTarget } from '../search-target.js';
+import type { OpenRanking, Ranking } from './ranking.js';
 
 /** A row of the snapshot, the same in all rankings. */
 export interface RankedRow {
@@ -14,26 +13,13 @@ export interface RankedRow {
   readonly row: number;
 }
 
-export interface RankedPartOptions {
-  readonly source: RankedSource;
-  /** What is searched for; of it only the vector and the metric are used. */
-  readonly query: Pick<SearchQuery, 'vector' | 'metric'>;
-  /** The rows that it ranks. */
-  readonly target: SearchTarget;
-  readonly weight: number;
-  /** The score that replies show, unrounded. */
-  readonly shownScore: (score: number) => number;
-}
-
 /** Rows of one search. */
 const SEARCH_ROWS_MAX = 10_000;
 
 export class RankedPart {
   readonly weight: number;
-  readonly shownScore: (score: number) => number;
-  readonly #source: RankedSource;
-  readonly #query: Pick<SearchQuery, 'vector' | 'metric'>;
-  readonly #target: SearchTarget;
+  readonly #opened: Omit<OpenRanking, 'engineSearch'>;
+  readonly #ranking: Pick<Ranking, 'shownScore'>;
   readonly #viewOf: ReadonlyMap<Segment, SegmentView>;
   /** The rows that have been read, best first, and their scores. */
   readonly rows: RankedRow[] = [];
@@ -42,14 +28,25 @@ export class RankedPart {
   scannedCount = 0;
   rescoredCount = 0;
 
-  constructor({ source, query, target, weight, shownScore }: RankedPartOptions) {
-    this.#source = source;
-    this.#query = query;
+  constructor(
+    opened: Omit<OpenRanking, 'engineSearch'>,
+    ranking: Pick<Ranking, 'shownScore'>,
+    weight: number,
+  ) {
+    this.#opened = opened;
+    this.#ranking = ranking;
     this.weight = weight;
-    this.shownScore = shownScore;
-    this.#target = target;
-    this.#viewOf = new Map(this.#target.segmentViews.map((view) => [view.segment, view]));
-    this.isExhausted = this.#target.segmentViews.length === 0;
+    this.#viewOf = new Map(opened.views.map((view) => [view.segment, view]));
+    this.isExhausted = opened.views.length === 0;
+  }
+
+  get views(): readonly SegmentView[] {
+    return this.#opened.views;
+  }
+
+  /** The score that replies show, unrounded. */
+  shownScore(score: number): number {
+    return this.#ranking.shownScore(score);
   }
 
   has({ segment, row }: RankedRow): boolean {
@@ -64,9 +61,9 @@ export class RankedPart {
       const k = Math.min(SEARCH_ROWS_MAX, depth - this.rows.length);
       const last = this.rows.at(-1);
       const after = last ? positionOf(last, this.scores.at(-1)!) : null;
-      const found = await this.#search(this.#target, k, after);
+      const found = await this.#search(this.views, k, after);
       for (const [i, score] of found.scores.entries()) {
-        const { segment } = this.#target.segmentViews[found.viewIndexes[i]!]!;
+        const { segment } = this.views[found.viewIndexes[i]!]!;
         this.rows.push({ segment, row: found.rows[i]! });
         this.scores.push(score);
       }
@@ -79,12 +76,12 @@ export class RankedPart {
     const scores = new Float64Array(rows.length);
     for (let from = 0; from < rows.length; from += SEARCH_ROWS_MAX) {
       const some = rows.slice(from, from + SEARCH_ROWS_MAX);
-      const target = searchTarget(this.#viewsOf(some));
-      const found = await this.#search(target, some.length, null);
+      const views = this.#viewsOf(some);
+      const found = await this.#search(views, some.length, null);
       const places = new Map(some.map(({ segment }) => [segment, new Map<number, number>()]));
       for (const [i, { segment, row }] of some.entries()) places.get(segment)!.set(row, from + i);
       for (const [i, score] of found.scores.entries()) {
-        const { segment } = target.segmentViews[found.viewIndexes[i]!]!;
+        const { segment } = views[found.viewIndexes[i]!]!;
         scores[places.get(segment)!.get(found.rows[i]!)!] = score;
       }
     }
@@ -93,18 +90,17 @@ export class RankedPart {
 
   /** The ranks of rows that it has, by their scores; 1 for the best. */
   async ranksOf(rows: readonly RankedRow[], scores: Float64Array): Promise<Float64Array> {
-    const query = { ...this.#query, k: 1, views: this.#target.blockViews };
     const positions = rows.map((row, i) => positionOf(row, scores[i]!));
-    const counts = await this.#source.countBefore(
-      { ...query, after: null, scoreMin: null },
-      positions,
-    );
+    const counts = await this.#opened.countBefore(this.views, positions);
     return counts.map((count) => count + 1);
   }
 
-  async #search(target: SearchTarget, k: number, after: Position | null): Promise<SearchHits> {
-    const views = target.blockViews;
-    const found = await this.#source.search({ ...this.#query, k, views, after, scoreMin: null });
+  async #search(
+    views: readonly SegmentView[],
+    k: number,
+    after: Position | null,
+  ): Promise<SearchHits> {
+    const found = await this.#opened.search({ views, k, after, scoreMin: null });
     this.scannedCount += found.scannedCount;
     this.rescoredCount += found.rescoredCount;
     return found;

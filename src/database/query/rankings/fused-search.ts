@@ -5,11 +5,17 @@
 
 import { hasBit } from '../../../common/bitmap.js';
 import { comparePositions } from '../../../common/row-positions.js';
-import type { SearchHits, SearchQuery } from '../../../engine/core/engine.js';
+import type { SearchHits } from '../../../engine/core/engine.js';
 import type { Segment } from '../../../segment/segment.js';
-import type { SearchSource } from '../search-source.js';
-import { addTerms, createTerm, expectedDepth, type FusionMethod, type Term } from './fusion.js';
+import {
+  addTerms,
+  createTerm,
+  expectedDepth,
+  type FusionMethod,
+  type Term,
+} from './fusion-method.js';
 import { positionOf, type RankedPart, type RankedRow } from './ranked-part.js';
+import type { RowQuery } from './ranking.js';
 
 /** A row that a ranking has shown, and what it gets from each: NaN where that is not known yet. */
 interface Candidate extends RankedRow {
@@ -26,7 +32,7 @@ const DEPTH_GROWTH = 4;
 /** Rows that are ranked one by one, at most, or as many as are searched; for more, rankings are read further. */
 const RESOLVED_MAX = 128;
 
-export class FusedSource implements SearchSource {
+export class FusedSearch {
   readonly #parts: readonly RankedPart[];
   readonly #method: FusionMethod;
   readonly #depthMin: number;
@@ -45,7 +51,7 @@ export class FusedSource implements SearchSource {
     this.#takenCounts = parts.map(() => 0);
   }
 
-  async search(query: SearchQuery): Promise<SearchHits> {
+  async search(query: RowQuery): Promise<SearchHits> {
     const before = this.#workCounts();
     const weights = this.#parts.map(({ weight }) => weight);
     await this.#readTo(Math.max(this.#depthMin, expectedDepth(this.#method, weights, query.k)));
@@ -81,8 +87,8 @@ export class FusedSource implements SearchSource {
       await Promise.all(this.#parts.map((part) => part.readTo(depth)));
       this.#depth = depth;
     }
-    this.#terms ??= this.#parts.map(({ weight, shownScore, scores }) =>
-      createTerm(this.#method, weight, shownScore(scores[0] ?? 0)),
+    this.#terms ??= this.#parts.map((part) =>
+      createTerm(this.#method, part.weight, part.shownScore(part.scores[0] ?? 0)),
     );
     for (const [p, part] of this.#parts.entries()) {
       for (let i = this.#takenCounts[p]!; i < part.rows.length; i++) {
@@ -120,8 +126,9 @@ export class FusedSource implements SearchSource {
 
   /** The most that a row gets from a part that has not shown it yet. */
   #nextTerm(p: number): number {
-    const { scores, rows, shownScore } = this.#parts[p]!;
-    const score = scores.length === 0 ? Number.POSITIVE_INFINITY : shownScore(scores.at(-1)!);
+    const part = this.#parts[p]!;
+    const { scores, rows } = part;
+    const score = scores.length === 0 ? Number.POSITIVE_INFINITY : part.shownScore(scores.at(-1)!);
     return this.#terms![p]!({ rank: rows.length + 1, score });
   }
 
@@ -162,14 +169,14 @@ export class FusedSource implements SearchSource {
 
 /** The candidates that a search asks for: in its views, after its position, and not below its threshold. */
 class EligibleRows {
-  readonly #query: SearchQuery;
-  readonly #viewIndexes: ReadonlyMap<string, number>;
+  readonly #query: RowQuery;
+  readonly #viewIndexes: ReadonlyMap<Segment, number>;
   /** Those that can be after the position and reach the threshold, as far as is known. */
   readonly #rows: readonly Candidate[];
 
-  constructor(query: SearchQuery, rows: readonly Candidate[]) {
+  constructor(query: RowQuery, rows: readonly Candidate[]) {
     this.#query = query;
-    this.#viewIndexes = new Map(query.views.map(({ block }, i) => [block.key, i]));
+    this.#viewIndexes = new Map(query.views.map(({ segment }, i) => [segment, i]));
     this.#rows = rows.filter((row) => this.#isSearched(row) && this.#mayBeHit(row));
   }
 
@@ -206,14 +213,14 @@ class EligibleRows {
       .sort((left, right) => comparePositions(left.position, right.position))
       .slice(0, this.#query.k);
     return {
-      viewIndexes: Uint32Array.from(hits, ({ row }) => this.#viewIndexes.get(row.segment.key)!),
+      viewIndexes: Uint32Array.from(hits, ({ row }) => this.#viewIndexes.get(row.segment)!),
       rows: Uint32Array.from(hits, ({ row }) => row.row),
       scores: Float64Array.from(hits, ({ position }) => position.score),
     };
   }
 
   #isSearched({ segment, row }: RankedRow): boolean {
-    const index = this.#viewIndexes.get(segment.key);
+    const index = this.#viewIndexes.get(segment);
     if (index === undefined) return false;
     const { rowCount, rows } = this.#query.views[index]!;
     return row < rowCount && (rows === null || hasBit(rows, row));

@@ -3,17 +3,17 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { createBitmap, hasBit, setBit } from '../../../../src/common/bitmap.js';
-import { comparePositions } from '../../../../src/common/row-positions.js';
-import type { SegmentView } from '../../../../src/database/collection/snapshot.js';
-import { FusedSource } from '../../../../src/database/query/fusion/fused-source.js';
-import type { FusionMethod } from '../../../../src/database/query/fusion/fusion.js';
-import { RankedPart } from '../../../../src/database/query/fusion/ranked-part.js';
-import type { RankedSource } from '../../../../src/database/query/search-source.js';
-import { searchTarget } from '../../../../src/database/query/search-target.js';
-import type { BlockView, Position, SearchQuery } from '../../../../src/engine/core/engine.js';
-import { IS_NIGHTLY } from '../../../support/nightly.js';
-import { createRandom, testSeed } from '../../harness.js';
+import { createBitmap, hasBit, setBit } from '../../../src/common/bitmap.js';
+import { comparePositions } from '../../../src/common/row-positions.js';
+import type { SegmentView } from '../../../src/database/collection/snapshot.js';
+import { withRows } from '../../../src/database/query/hits.js';
+import { FusedSearch } from '../../../src/database/query/rankings/fused-search.js';
+import type { FusionMethod } from '../../../src/database/query/rankings/fusion-method.js';
+import { RankedPart } from '../../../src/database/query/rankings/ranked-part.js';
+import type { OpenRanking, RowQuery } from '../../../src/database/query/rankings/ranking.js';
+import type { Position } from '../../../src/engine/core/engine.js';
+import { IS_NIGHTLY } from '../../support/nightly.js';
+import { createRandom, testSeed } from '../harness.js';
 
 type Random = () => number;
 
@@ -62,7 +62,7 @@ function createRanking(random: Random, segments: readonly FakeSegment[]): Rankin
   return ranking;
 }
 
-function isIn({ rowCount, rows }: BlockView, row: number): boolean {
+function isIn({ rowCount, rows }: SegmentView, row: number): boolean {
   return row < rowCount && (rows === null || hasBit(rows, row));
 }
 
@@ -73,7 +73,7 @@ interface Found {
 }
 
 /** The rows of a query in order, by sorting all of them. */
-function rank(ranking: Ranking, segments: readonly FakeSegment[], query: SearchQuery): Found[] {
+function rank(ranking: Ranking, segments: readonly FakeSegment[], query: RowQuery): Found[] {
   const found: Found[] = [];
   for (const [view, blockView] of query.views.entries()) {
     const { key, ids } = segments.find((one) => one.key === blockView.block.key)!;
@@ -90,8 +90,9 @@ function rank(ranking: Ranking, segments: readonly FakeSegment[], query: SearchQ
     .sort((left, right) => comparePositions(left.position, right.position));
 }
 
-function sourceOf(ranking: Ranking, segments: readonly FakeSegment[]): RankedSource {
+function openRanking(ranking: Ranking, segments: readonly FakeSegment[]): OpenRanking {
   return {
+    views: withRows(viewsOf(ranking, segments)),
     async search(query) {
       const found = rank(ranking, segments, query).slice(0, query.k);
       return {
@@ -102,8 +103,8 @@ function sourceOf(ranking: Ranking, segments: readonly FakeSegment[]): RankedSou
         rescoredCount: 0,
       };
     },
-    async countBefore(query, positions) {
-      const all = rank(ranking, segments, { ...query, after: null, scoreMin: null });
+    async countBefore(views, positions) {
+      const all = rank(ranking, segments, { k: 1, views, after: null, scoreMin: null });
       return Float64Array.from(
         positions,
         (position) => all.filter((one) => comparePositions(one.position, position) < 0).length,
@@ -132,14 +133,8 @@ function fuse(
   parts: readonly { readonly ranking: Ranking; readonly weight: number }[],
   segments: readonly FakeSegment[],
 ): Ranking {
-  const views = segments.map(({ view: { block, rowCount } }) => ({ block, rowCount, rows: null }));
-  const query = {
-    vector: new Float32Array(0),
-    metric: 'dot',
-    k: 1,
-    after: null,
-    scoreMin: null,
-  } as const;
+  const views = segments.map(({ view }) => ({ ...view, rows: null }));
+  const query = { k: 1, after: null, scoreMin: null };
   const fused = new Map<string, number>();
   for (const { ranking, weight } of parts) {
     const ranked = rank(ranking, segments, { ...query, views });
@@ -174,33 +169,22 @@ describe('a search of a fused ranking', () => {
         ranking: createRanking(random, segments),
         weight: random() < 0.5 ? 1 : 0.01 + random() * 5,
       }));
-      const source = new FusedSource(
+      const source = new FusedSearch(
         parts.map(({ ranking, weight }) => {
-          const target = searchTarget(viewsOf(ranking, segments));
-          const query = { vector: new Float32Array(0), metric: 'dot' } as const;
           const shownScore = (score: number) => score;
-          const ranked = sourceOf(ranking, segments);
-          return new RankedPart({ source: ranked, query, target, weight, shownScore });
+          return new RankedPart(openRanking(ranking, segments), { shownScore }, weight);
         }),
         method,
         1 + Math.floor(random() * 6),
       );
       const fused = fuse(method, parts, segments);
-      const target = searchTarget(viewsOf(fused, segments));
       let after: Position | null = null;
       const scoreMin = random() < 0.2 ? Math.fround(random() * 0.1) : null;
       // As pages and groups do: again and again behind the last row, among ever fewer rows.
-      let views = target.blockViews;
+      let views = withRows(viewsOf(fused, segments));
       for (let page = 0; page < 3; page++) {
         const k = 1 + Math.floor(random() * 25);
-        const query: SearchQuery = {
-          vector: new Float32Array(0),
-          metric: 'dot',
-          k,
-          views,
-          after,
-          scoreMin,
-        };
+        const query: RowQuery = { k, views, after, scoreMin };
         const expected = rank(fused, segments, query).slice(0, k);
         const found = await source.search(query);
         const context = `case ${n}, page ${page}, ${JSON.stringify(method)}`;
@@ -228,7 +212,7 @@ describe('a search of a fused ranking', () => {
   });
 });
 
-function narrow(random: Random, view: BlockView): BlockView {
+function narrow(random: Random, view: SegmentView): SegmentView {
   const rows = createBitmap(view.rowCount);
   for (let row = 0; row < view.rowCount; row++) {
     if (isIn(view, row) && random() < 0.6) setBit(rows, row);

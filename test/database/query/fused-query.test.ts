@@ -3,19 +3,19 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { SagittaError } from '../../../../src/common/errors.js';
-import type { JsonObject, VectorBatch } from '../../../../src/common/types.js';
-import type { MultiVector, SparseVector } from '../../../../src/common/vectors.js';
-import type { CollectionHandle } from '../../../../src/database/collection-handle.js';
+import type { SagittaError } from '../../../src/common/errors.js';
+import type { JsonObject, VectorBatch } from '../../../src/common/types.js';
+import type { MultiVector, SparseVector } from '../../../src/common/vectors.js';
+import type { CollectionHandle } from '../../../src/database/collection-handle.js';
 import type {
   FusionPartRequest,
   FusionRequest,
   Match,
   QueryRequest,
-} from '../../../../src/database/query/query-api.js';
-import { IS_NIGHTLY } from '../../../support/nightly.js';
-import { columnsOf, dense, multi, sparse } from '../../../vector-columns.js';
-import { batchOf, createRandom, openDatabase, testSeed } from '../../harness.js';
+} from '../../../src/database/query/query-api.js';
+import { IS_NIGHTLY } from '../../support/nightly.js';
+import { columnsOf, dense, multi, sparse } from '../../vector-columns.js';
+import { batchOf, createRandom, openDatabase, testSeed } from '../harness.js';
 
 type Random = () => number;
 

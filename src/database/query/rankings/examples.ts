@@ -1,5 +1,5 @@
-// Queries by examples: finds their vectors, and makes of them either one query vector or a formula over
-// the scores of all of them.
+// Rankings by examples: finds their vectors, and makes of them either one query vector or a formula over the scores of
+// all of them.
 
 import {
   type FieldPath,
@@ -7,16 +7,68 @@ import {
   type IssueLocation,
   type ValidationIssue,
   validationError,
-} from '../../common/errors.js';
-import type { Limits } from '../../common/limits.js';
-import type { Metric } from '../../common/types.js';
-import { sumOfSquares } from '../../engine/core/canonical.js';
-import type { Formula } from '../../engine/core/example-search.js';
-import { type SearchedVector, vectorNotFound } from '../collection/collection.js';
-import type { SnapshotView } from '../collection/snapshot-view.js';
-import type { DiscoverRequest, Example, QueryRequest, RecommendRequest } from './query-api.js';
+} from '../../../common/errors.js';
+import type { Metric } from '../../../common/types.js';
+import { sumOfSquares } from '../../../engine/core/canonical.js';
+import { type Formula, searchByExamples } from '../../../engine/core/example-search.js';
+import type { SearchedVector } from '../../collection/collection.js';
+import type { SnapshotView } from '../../collection/snapshot-view.js';
+import type { DatabaseServices } from '../../database-services.js';
+import type { SealedVectors } from '../peers.js';
+import type { DiscoverRequest, Example, QueryRequest, RecommendRequest } from '../query-api.js';
+import type { SearchHere } from '../scattered-search.js';
+import type { CheckContext, RankingKind, Scoring } from './ranking.js';
+import { concatenate, type ScoredBy, ScoredRanking } from './scored.js';
+import { storedVector, unsealVectors, VectorRanking } from './vector.js';
 
-export interface PlannedExamples {
+/** By a formula of the scores with several vectors. */
+class ExampleRanking extends ScoredRanking {
+  readonly kind = 'examples';
+  readonly #formula: Formula;
+
+  constructor(by: ScoredBy, formula: Formula) {
+    super(by);
+    this.#formula = formula;
+  }
+
+  get scoring(): Scoring {
+    const { vector, metric } = this.by;
+    return { vector, metric, formula: this.#formula };
+  }
+
+  protected searchHere({ pool }: DatabaseServices, signal?: AbortSignal): SearchHere {
+    const formula = this.#formula;
+    return (queries) =>
+      Promise.all(
+        queries.map((query) =>
+          searchByExamples(pool, { ...query, formula }, signal ? { signal } : {}),
+        ),
+      );
+  }
+}
+
+export const exampleKind: RankingKind = {
+  kind: 'examples',
+  check: findExampleIssues,
+  plan(request, { view }, path) {
+    const { recommend, discover, using = null } = request;
+    const shape = view.collection.shapeOf(using, field(...path, 'using'));
+    const metric = request.metric ?? shape.metric;
+    const searched = { dimension: shape.dimension, metric, using };
+    const { formula, ...examples } =
+      recommend === undefined
+        ? planDiscover(view, discover!, searched, path)
+        : planRecommend(view, recommend, searched, path);
+    const by = { ...examples, using, metric, origin: recommend ?? discover! };
+    return formula === null ? new VectorRanking(by) : new ExampleRanking(by, formula);
+  },
+  unseal(sealed, { view }) {
+    const { formula, ...by } = sealed as SealedVectors;
+    return new ExampleRanking(unsealVectors(by, view), formula!);
+  },
+};
+
+interface PlannedExamples {
   /** One query vector, or with a formula all examples, row-major. */
   readonly vector: Float32Array;
   readonly formula: Formula | null;
@@ -26,11 +78,9 @@ export interface PlannedExamples {
 
 export type ExamplesRequest = Pick<QueryRequest, 'recommend' | 'discover'>;
 
-/** The issues of examples that show without their collection. */
-export function findExampleIssues(
+function findExampleIssues(
   { recommend, discover }: ExamplesRequest,
-  { examplesMax }: Limits,
-  locate: (name: string) => IssueLocation,
+  { limits: { examplesMax }, locate }: CheckContext,
 ): ValidationIssue[] {
   const issues: ValidationIssue[] = [];
   const check = (name: string, count: number, missing: string | null) => {
@@ -69,11 +119,7 @@ export function isScoredByFormula({ recommend, discover }: ExamplesRequest): boo
   return discover !== undefined || (recommend?.strategy ?? 'average_vector') !== 'average_vector';
 }
 
-/**
- * @param path of the request within the body.
- * Throws `vector_not_found`, `dimension_mismatch` and `invalid_vector`.
- */
-export function planRecommend(
+function planRecommend(
   view: SnapshotView,
   request: RecommendRequest,
   searched: SearchedVector,
@@ -94,8 +140,7 @@ export function planRecommend(
   return { vector: concatenate([...positives, ...negatives]), formula, excludedIds };
 }
 
-/** Throws as `planRecommend` does. */
-export function planDiscover(
+function planDiscover(
   view: SnapshotView,
   request: DiscoverRequest,
   searched: SearchedVector,
@@ -120,28 +165,12 @@ export function planDiscover(
 /** Reads the vector of an example at a path within the member at `base`. */
 function createReader(view: SnapshotView, searched: SearchedVector, base: FieldPath) {
   return (example: Example, ...path: FieldPath): Float32Array => {
-    const location = field(...base, ...path);
+    const at = [...base, ...path];
     const vector =
-      typeof example === 'string'
-        ? storedExample(view, example, searched.using, location)
-        : example;
-    view.collection.checkQueryVector(vector, searched, location);
+      typeof example === 'string' ? storedVector(view, example, searched.using, at) : example;
+    view.collection.checkQueryVector(vector, searched, field(...at));
     return vector;
   };
-}
-
-function storedExample(
-  view: SnapshotView,
-  id: string,
-  using: string | null,
-  location: IssueLocation,
-): Float32Array {
-  const { collection } = view;
-  const address = view.find(id);
-  const values = address && collection.storedValues(address, using);
-  if (values !== undefined) return values;
-  const { code, message } = vectorNotFound(collection.definition.id, id, address && using);
-  throw validationError([{ location, code, detail: message }]);
 }
 
 function idsOf(
@@ -180,12 +209,4 @@ function meanOf(vectors: readonly Float32Array[], metric: Metric): Float64Array 
     for (let i = 0; i < mean.length; i++) mean[i]! += vector[i]! / length;
   }
   return mean.map((sum) => sum / vectors.length);
-}
-
-/** Row-major. */
-export function concatenate(vectors: readonly Float32Array[]): Float32Array {
-  const { length } = vectors[0]!;
-  const all = new Float32Array(vectors.length * length);
-  for (const [i, vector] of vectors.entries()) all.set(vector, i * length);
-  return all;
 }

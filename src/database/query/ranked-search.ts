@@ -1,0 +1,125 @@
+// The search for one page of ranked matches, in the order of scores or sorted by keys.
+
+import { isJsonNumber, parseExactJson } from '../../common/exact-json.js';
+import type { Limits } from '../../common/limits.js';
+import { resolvePath } from '../../common/metadata-path.js';
+import type { Json, JsonNumber, JsonObject } from '../../common/types.js';
+import type { SegmentView } from '../collection/snapshot.js';
+import type { Hit } from './hits.js';
+import { PageSearch } from './page-search.js';
+import type { SortKey } from './query-api.js';
+import type { QueryPlan } from './query-plan.js';
+
+type PageLimits = Pick<Limits, 'topKMax' | 'topKDefault'>;
+
+export class RankedSearch extends PageSearch {
+  readonly #topKMax: number;
+  /** Hits of the page; for a sorted page of all that are sorted. */
+  readonly #hitsMax: number;
+  /** Whether the walk may go on after the page. */
+  readonly #mayHaveMore: boolean;
+  /** Hits before the page. */
+  #toSkip: number;
+  #isDone: boolean;
+  hits: readonly Hit[] = [];
+  hasMore = false;
+
+  constructor(plan: QueryPlan, views: readonly SegmentView[], limits: PageLimits) {
+    super(plan, views);
+    this.#topKMax = limits.topKMax;
+    if (plan.sort === null) {
+      const remaining = (plan.topK ?? Number.POSITIVE_INFINITY) - plan.givenCount - plan.offset;
+      this.#hitsMax = Math.max(0, Math.min(plan.limit, remaining));
+      this.#mayHaveMore = remaining > this.#hitsMax;
+      this.after = plan.after && { score: plan.after.score, id: Buffer.from(plan.after.id) };
+      this.#toSkip = plan.offset;
+    } else {
+      // Found and sorted anew for every page: the walk through it needs no state.
+      this.#hitsMax = plan.topK ?? limits.topKDefault;
+      this.#mayHaveMore = false;
+      this.#toSkip = 0;
+    }
+    this.#isDone = this.#hitsMax === 0;
+  }
+
+  protected wantMore(): number {
+    if (this.#isDone) return 0;
+    // One more than the page tells whether there is a further page.
+    return this.#toSkip > 0
+      ? Math.min(this.#toSkip, this.#topKMax)
+      : this.#hitsMax + (this.#mayHaveMore ? 1 : 0);
+  }
+
+  protected take(hits: readonly Hit[], areLast: boolean): void {
+    if (this.#toSkip > 0) {
+      this.#toSkip -= hits.length;
+      this.#isDone = areLast;
+      return;
+    }
+    this.#isDone = true;
+    const { sort, givenCount, offset, limit } = this.plan;
+    if (sort === null) {
+      this.hits = hits.slice(0, this.#hitsMax);
+      this.hasMore = hits.length > this.#hitsMax;
+    } else {
+      const start = givenCount + offset;
+      this.hits = sortHits(hits, this.plan, sort).slice(start, start + limit);
+      this.hasMore = start + this.hits.length < hits.length;
+    }
+  }
+}
+
+/** Stable: equal keys keep the order of scores. Rows without a comparable value come last in either order. */
+function sortHits(hits: readonly Hit[], plan: QueryPlan, sort: readonly SortKey[]): Hit[] {
+  const needsMetadata = sort.some(({ field }) => field !== 'score' && !isId(field));
+  const rows = hits.map((hit) => {
+    const metadata = needsMetadata
+      ? (parseExactJson(hit.view.segment.metadata(hit.row)) as JsonObject)
+      : {};
+    const values = sort.map(({ field }): Json | undefined => {
+      if (field === 'score') return plan.ranking.shownScore(hit.score);
+      if (isId(field)) return hit.view.segment.id(hit.row);
+      return resolvePath(metadata, field);
+    });
+    return { hit, values };
+  });
+  rows.sort((a, b) => {
+    for (let i = 0; i < sort.length; i++) {
+      const order = compareSortValues(a.values[i], b.values[i], sort[i]!.order);
+      if (order !== 0) return order;
+    }
+    return 0;
+  });
+  return rows.map(({ hit }) => hit);
+}
+
+function isId(field: string): boolean {
+  return field === 'id' || field === '$id';
+}
+
+/** Numbers before strings before booleans before everything else. */
+function sortRank(value: Json | undefined): number {
+  if (isJsonNumber(value)) return 0;
+  if (typeof value === 'string') return 1;
+  if (typeof value === 'boolean') return 2;
+  return 3;
+}
+
+function compareSortValues(
+  a: Json | undefined,
+  b: Json | undefined,
+  order: 'asc' | 'desc',
+): number {
+  const rank = sortRank(a);
+  if (rank !== sortRank(b)) return rank - sortRank(b);
+  if (rank === 3) return 0;
+  const ascending =
+    rank === 1
+      ? Buffer.compare(Buffer.from(a as string), Buffer.from(b as string))
+      : compareScalars(a as JsonNumber | boolean, b as JsonNumber | boolean);
+  return order === 'asc' ? ascending : -ascending;
+}
+
+function compareScalars(a: JsonNumber | boolean, b: JsonNumber | boolean): number {
+  return a < b ? -1 : Number(a > b);
+}

@@ -1,0 +1,42 @@
+// What a request may repeat beside its cursor: the members of the request that the cursor continues.
+
+import { type ErrorCode, field, type SagittaError, validationError } from '../../common/errors.js';
+import { stringifyExactJson } from '../../common/exact-json.js';
+import type { QueryRequest } from './query-api.js';
+
+/** Throws `cursor_mismatch` where a member that is sent does not pass its test. */
+export function requireRepeated(request: QueryRequest, repeats: object, sealed?: unknown): void {
+  for (const [member, isSame] of Object.entries(repeats)) {
+    const sent = request[member as keyof QueryRequest];
+    if (sent !== undefined && !isSame(sent, sealed)) throw mismatch(wireName(member));
+  }
+}
+
+/** As requests spell it. */
+function wireName(member: string): string {
+  if (member === 'diversity') return 'mmr';
+  return member.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** The error for a field that was sent beside a cursor and differs from the cursor's request. */
+export function mismatch(name: string): SagittaError {
+  const detail = `${name} differs from the request that the cursor continues; send the cursor alone or with the same fields.`;
+  return cursorError('cursor_mismatch', name, detail);
+}
+
+export function cursorError(code: ErrorCode, name: string, detail: string): SagittaError {
+  return validationError([{ location: field(name), code, detail }]);
+}
+
+/** Whether two values are the same JSON; the order of members does not matter. */
+export function sameJson(a: unknown, b: unknown): boolean {
+  return canonicalJson(a) === canonicalJson(b);
+}
+
+function canonicalJson(value: unknown): string {
+  return stringifyExactJson(value, (member) =>
+    typeof member === 'object' && member !== null && !Array.isArray(member)
+      ? Object.entries(member).sort(([a], [b]) => (a < b ? -1 : 1))
+      : member,
+  );
+}
