@@ -31,7 +31,6 @@ import { Authenticator } from './server/auth/authenticator.js';
 import { openSecurity, type Security } from './server/auth/security.js';
 import { Forwarding } from './server/cluster/forwarding.js';
 import { PeerSearches } from './server/cluster/peer-searches.js';
-import type { CorsSettings } from './server/cors.js';
 import { ControlSocket } from './server/transport/control-socket.js';
 import { diskBytesOf, diskSpace } from './storage/disk.js';
 import { DiskWatch } from './storage/disk-watch.js';
@@ -399,15 +398,10 @@ async function listen(
     preparation: parts.preparation,
     tls: security.tls,
     trustedProxies: config.trustedProxies,
-    cors: corsOf(config),
+    cors: config.corsOrigins.length === 0 ? null : config,
     hostNames: config.hostNames,
     consoleFolder: config.isConsoleServed ? CONSOLE_FOLDER : null,
-    embedding: {
-      endpoints: config.embedding,
-      timeoutMs: config.embeddingTimeoutMs,
-      attemptsMax: config.embeddingAttempts,
-      batchTextsMax: config.embeddingBatchTexts,
-    },
+    embedding: config,
   });
   closers.push(() => stopApp(app, { deadlineMs: config.shutdownMs }));
   await control.listen((request, response) => {
@@ -424,17 +418,6 @@ async function listen(
     url: urlOf(address, { tls: security.tls, hostNames: config.hostNames }),
     address: address.address,
     isCredentialRequired: authenticator.isRequired,
-  };
-}
-
-function corsOf(config: Config): CorsSettings | null {
-  if (config.corsOrigins.length === 0) return null;
-  return {
-    origins: config.corsOrigins,
-    methods: config.corsMethods,
-    headers: config.corsHeaders,
-    exposedHeaders: config.corsExposedHeaders,
-    maxAgeSeconds: config.corsMaxAgeSeconds,
   };
 }
 

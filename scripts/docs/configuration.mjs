@@ -1,4 +1,4 @@
-// Generates docs/configuration.md from the settings in src/platform/config.ts. Run `npm run build` first.
+// Generates docs/configuration.md from the limits and settings. Run `npm run build` first.
 //
 //   node scripts/docs/configuration.mjs            writes the file
 //   node scripts/docs/configuration.mjs --check    fails if the file is out of date

@@ -4,14 +4,13 @@
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { SagittaError } from '../common/errors.js';
-import type { Limits } from '../common/limits.js';
+import { LIMITS, type Limits } from '../common/limits.js';
 import { nearestName } from '../common/unknown-name.js';
 import { memoryOfProcess } from './memory-limit.js';
 import { isServiceVariable } from './service-variables.js';
 import {
   ALL_SETTINGS,
   type BlobStoreSettings,
-  BOUND_NAMES,
   type Config,
   type EmbeddingEndpoint,
   SETTING_NAMES,
@@ -97,7 +96,7 @@ export function loadConfig({
   const values = readSettings(env, overrides, problems);
   values.cluster = readNatsServers(values, problems);
   const memory = (values.memory as number | null) ?? memoryBytes;
-  const limits = Object.fromEntries(BOUND_NAMES.map((name) => [name, values[name]]));
+  const limits = Object.fromEntries(Object.keys(LIMITS).map((name) => [name, values[name]]));
   for (const [name, share] of Object.entries(MEMORY_SHARES)) {
     const isSet = overrides[name] !== undefined || env[variableOf(name)] !== undefined;
     if (!isSet) limits[name] = Math.min(values[name] as number, Math.floor(memory * share));

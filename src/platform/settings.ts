@@ -3,7 +3,7 @@
 // environment and the command line.
 
 import { z } from 'zod';
-import { DEFAULT_LIMITS, type Limits } from '../common/limits.js';
+import { LIMITS, type Limit, type Limits } from '../common/limits.js';
 import { isOrigin } from '../common/origin.js';
 
 export const ENGINE_CHOICES = ['auto', 'cuda', 'tensorflow', 'simd', 'wasm', 'reference'] as const;
@@ -37,118 +37,6 @@ const CORS_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 const LOG_FORMATS = ['auto', 'text', 'json'] as const;
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
-export interface Config {
-  readonly host: string;
-  readonly port: number;
-  readonly dataDir: string;
-  /** Whether segment files are mapped, or read into memory. */
-  readonly values: (typeof VALUES_CHOICES)[number];
-  readonly engine: (typeof ENGINE_CHOICES)[number];
-  /** The instruction set of the simd engine. */
-  readonly simd: (typeof SIMD_CHOICES)[number];
-  /** Bytes to use on each GPU; null for most of the free memory. */
-  readonly deviceMemory: number | null;
-  readonly logLevel: (typeof LOG_LEVELS)[number];
-  readonly logFormat: (typeof LOG_FORMATS)[number];
-  /** The collection of requests that name none. */
-  readonly defaultCollection: string | null;
-  readonly console: (typeof CONSOLE_CHOICES)[number];
-  /** Whether the console is served, if its files have been built. */
-  readonly isConsoleServed: boolean;
-  /** The number of worker threads; null for one per core. */
-  readonly threads: number | null;
-  readonly shutdownMs: number;
-  /** Paths of PEM files; either both are set or neither. */
-  readonly tlsCert: string | null;
-  readonly tlsKey: string | null;
-  /** Path of a PEM file with the authorities that sign client certificates. */
-  readonly tlsClientCa: string | null;
-  /** Path of a JSON file that maps client certificates to principals. */
-  readonly tlsPrincipals: string | null;
-  /** URL or path of the JSON Web Key Set that verifies access tokens. */
-  readonly jwks: string | null;
-  readonly jwtIssuer: string | null;
-  readonly jwtAudience: string | null;
-  readonly jwtAlgorithms: readonly string[];
-  readonly jwtTypes: JwtTypes;
-  /** Addresses and CIDR blocks of proxies whose X-Forwarded-For is trusted. */
-  readonly trustedProxies: readonly string[];
-  /** Names of the service besides those of its machine, `*.…`, or `*` for all. */
-  readonly hostNames: readonly string[];
-  /** Origins of pages, or `*`; empty for none. */
-  readonly corsOrigins: readonly string[];
-  readonly corsMethods: readonly string[];
-  readonly corsHeaders: readonly string[];
-  readonly corsExposedHeaders: readonly string[];
-  readonly corsMaxAgeSeconds: number;
-  /** Allows clear text, or no credentials, on an address other than loopback. */
-  readonly insecure: boolean;
-  /** Queries that take at least this long are logged. */
-  readonly slowQueryMs: number;
-  /** The directory for backups requested over the API; null disables them. */
-  readonly backupDir: string | null;
-  /** URLs of NATS servers, without credentials; null for a process that is alone. */
-  readonly cluster: readonly string[] | null;
-  /** What all nodes have and nobody else: the first one signs. Null where every process of the machine is trusted. */
-  readonly clusterSecret: readonly string[] | null;
-  /** Who the node is for these servers; at most one of user, token, nkey and credentials is set. */
-  readonly clusterUser: string | null;
-  readonly clusterPassword: string | null;
-  readonly clusterToken: string | null;
-  /** The seed. */
-  readonly clusterNkey: string | null;
-  /** Path of a .creds file. */
-  readonly clusterCredentials: string | null;
-  /** Paths of PEM files. */
-  readonly clusterTlsCa: string | null;
-  readonly clusterTlsCert: string | null;
-  readonly clusterTlsKey: string | null;
-  /** Allows NATS servers that let everybody in on other addresses than loopback. */
-  readonly clusterInsecure: boolean;
-  /** URLs of the monitoring ports of these servers; null when they are not checked. */
-  readonly clusterMonitors: readonly string[] | null;
-  /** Of streams and messages on these servers. */
-  readonly clusterName: string;
-  /** Where the nodes of a cluster share files, as it is set. */
-  readonly blobs: string | null;
-  /** The same with what belongs to it. */
-  readonly blobStore: BlobStoreSettings | null;
-  /** The name of this node in the cluster; null for the name of the machine. */
-  readonly clusterNode: string | null;
-  /** Where this node may fail together with others; null where that is not known. */
-  readonly clusterZone: string | null;
-  /** Where other nodes reach this one; null for the address that it listens on. */
-  readonly clusterUrl: string | null;
-  /** Of every log. */
-  readonly clusterReplicas: number;
-  /** Whether this node may bring the data that it has into an empty cluster. */
-  readonly clusterFound: boolean;
-  /** A node that was not heard of for so long counts as gone. */
-  readonly clusterSilentMs: number;
-  /** A node that was not heard of for so long is replaced as the holder of collections. */
-  readonly clusterReplaceMs: number;
-  /** Bytes in a log after which a checkpoint of it is made. */
-  readonly clusterCheckpointBytes: number;
-  /** Searches of fewer values are not spread over the nodes. */
-  readonly clusterScatterValues: number;
-  /** The OTLP endpoint for traces, from the variables that OpenTelemetry defines; null for none. */
-  readonly tracesUrl: string | null;
-  /** Names and URLs, separated by `=`; null for none. */
-  readonly embeddingEndpoints: readonly string[] | null;
-  /** Names of endpoints and of the variables that have their keys, separated by `=`. */
-  readonly embeddingKeys: readonly string[];
-  readonly embeddingTimeoutMs: number;
-  readonly embeddingAttempts: number;
-  readonly embeddingBatchTexts: number;
-  /** The endpoints with their keys. */
-  readonly embedding: readonly EmbeddingEndpoint[];
-  /** Variables of Kubernetes Services, which look like settings but are none. */
-  readonly ignoredVariables: readonly string[];
-  /** The memory that the process may use, in bytes. */
-  readonly memory: number;
-  readonly limits: Limits;
-}
-
 /** Where files are shared: a folder, or a bucket of S3. */
 export type BlobStoreSettings =
   | { readonly kind: 'folder'; readonly folder: string }
@@ -176,11 +64,6 @@ export interface EmbeddingEndpoint {
 /** Names of embedding endpoints. */
 export const EMBEDDING_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 
-type SettingName = Exclude<
-  keyof Config,
-  'limits' | 'tracesUrl' | 'embedding' | 'blobStore' | 'isConsoleServed' | 'ignoredVariables'
->;
-
 export interface Setting {
   /** Made for settings that are set: those of all of them would take a tenth of the time of a start. */
   readonly schema: () => z.ZodType;
@@ -194,6 +77,11 @@ export interface Setting {
    */
   readonly isSecret?: boolean;
 }
+
+/** A setting without a default is null. */
+type ValueOf<Described extends Setting> =
+  | z.output<ReturnType<Described['schema']>>
+  | (Described['default'] extends null ? null : never);
 
 const text = (what: string) => ({ schema: () => z.string().min(1), expected: what });
 const choice = <const Names extends readonly string[]>(names: Names) => ({
@@ -211,7 +99,7 @@ const integer = (min: number, max: number) => ({
 });
 
 const list = (element: () => z.ZodType<string, string>, expected: string) => ({
-  schema: () =>
+  schema: (): z.ZodType<readonly string[]> =>
     z
       .string()
       .transform((found) => found.split(',').map((part) => part.trim()))
@@ -667,310 +555,34 @@ const SETTINGS = {
     unit: 'texts',
     help: 'The maximum number of texts in one call to an embedding endpoint.',
   },
-} as const satisfies Record<SettingName, Setting>;
+} as const satisfies Record<string, Setting>;
 
-const bound = (unit: string, min: number, max: number, help: string) => ({ unit, min, max, help });
+type SettingName = keyof typeof SETTINGS;
 
-/** The longest id that can be stored; the setting may only lower it. */
-const VECTOR_ID_BYTES_MAX = DEFAULT_LIMITS.vectorIdBytesMax;
-const DAY_MS = 24 * 60 * 60 * 1000;
+export interface Config extends Omit<Settings, 'memory'> {
+  /** The memory that the process may use, in bytes. */
+  readonly memory: number;
+  readonly limits: Limits;
+  /** Whether the console is served, if its files have been built. */
+  readonly isConsoleServed: boolean;
+  /** Where `blobs` says that files are, with what belongs to it. */
+  readonly blobStore: BlobStoreSettings | null;
+  /** The endpoints of `embeddingEndpoints` with their keys. */
+  readonly embedding: readonly EmbeddingEndpoint[];
+  /** The OTLP endpoint for traces, from the variables that OpenTelemetry defines; null for none. */
+  readonly tracesUrl: string | null;
+  /** Variables of Kubernetes Services, which look like settings but are none. */
+  readonly ignoredVariables: readonly string[];
+}
 
-/** Units, ranges and help of the limits; `limits.ts` has the defaults and their reasons. */
-const BOUNDS = {
-  dimensionMax: bound('elements', 1, 16_384, 'The maximum dimension of a vector.'),
-  bodyBytesMax: bound('bytes', 1_024, 512_000_000, 'The maximum size of a JSON body.'),
-  batchRowsMax: bound('vectors', 1, 100_000, 'The maximum number of vectors in one JSON body.'),
-  batchQueriesMax: bound(
-    'queries',
-    1,
-    65_536,
-    'The maximum number of queries in one JSON body, or of lists in one recall request.',
-  ),
-  pageLimitMax: bound('records', 1, 10_000, 'The maximum page size.'),
-  pageLimitDefault: bound('records', 1, 10_000, 'The page size of requests without limit.'),
-  auditEventsMax: bound(
-    'events',
-    0,
-    100_000,
-    'The number of audit events that GET /audit can list; older ones are only in the log.',
-  ),
-  topKMax: bound('matches', 1, 10_000, 'The maximum top_k of a query.'),
-  topKDefault: bound('matches', 1, 10_000, 'The top_k of queries that do not set it.'),
-  embedCharactersMax: bound('characters', 1, 1_000_000, 'The maximum length of a text to embed.'),
-  examplesMax: bound('examples', 1, 1_024, 'The maximum number of examples in a query.'),
-  fusionPartsMax: bound('parts', 2, 64, 'The maximum number of parts of a fused query.'),
-  diversityCandidatesMax: bound(
-    'vectors',
-    1,
-    10_000,
-    'The maximum number of candidates of a diversified query.',
-  ),
-  diversityCandidatesDefault: bound(
-    'vectors',
-    1,
-    10_000,
-    'The number of candidates of diversified queries that do not set it.',
-  ),
-  filterNodesMax: bound('conditions', 1, 10_000, 'The maximum number of conditions in a filter.'),
-  filterDepthMax: bound('levels', 1, 32, 'The maximum nesting depth of $and, $or and $not.'),
-  filterValuesMax: bound(
-    'values',
-    1,
-    1_000_000,
-    'The maximum number of values in one $in, $nin or $contains_*.',
-  ),
-  filterPathCharactersMax: bound(
-    'characters',
-    1,
-    4_096,
-    'The maximum length of a field name in a filter.',
-  ),
-  textFieldsMax: bound(
-    'paths',
-    1,
-    256,
-    'The maximum number of metadata paths in the index of text of a collection.',
-  ),
-  textStopWordsMax: bound('words', 0, 100_000, 'The maximum number of stop words of a collection.'),
-  textStopWordCharactersMax: bound('characters', 1, 1_024, 'The maximum length of a stop word.'),
-  textQueryCharactersMax: bound(
-    'characters',
-    1,
-    1_000_000,
-    'The maximum length of the text of a query.',
-  ),
-  textTermsMax: bound('words', 1, 4_096, 'The maximum number of different words in a query.'),
-  namedVectorsMax: bound('vectors', 1, 256, 'The maximum number of named vectors of a collection.'),
-  recordValuesMax: bound(
-    'values',
-    1,
-    1_048_576,
-    'The maximum number of dimensions of all named vectors of a collection together.',
-  ),
-  sparseVectorsMax: bound(
-    'vectors',
-    1,
-    256,
-    'The maximum number of sparse vectors of a collection.',
-  ),
-  sparseElementsMax: bound(
-    'elements',
-    1,
-    1_048_576,
-    'The maximum number of elements of a sparse vector.',
-  ),
-  multiVectorsMax: bound(
-    'vectors',
-    1,
-    65_536,
-    'The maximum number of vectors of a multi-vector of a record.',
-  ),
-  multiValuesMax: bound(
-    'values',
-    1,
-    16_777_216,
-    'The maximum number of values of a multi-vector of a record.',
-  ),
-  queryVectorsMax: bound(
-    'vectors',
-    1,
-    4_096,
-    'The maximum number of vectors of a query by a multi-vector.',
-  ),
-  facetsMax: bound('paths', 1, 256, 'The maximum number of facets, and of stats, in one request.'),
-  facetValuesMax: bound('values', 1, 100_000, 'The maximum number of values of one facet.'),
-  facetValuesDefault: bound(
-    'values',
-    1,
-    100_000,
-    'The number of values of facets that do not set limit.',
-  ),
-  histogramBucketsMax: bound(
-    'buckets',
-    1,
-    100_000,
-    'The maximum number of buckets in one histogram.',
-  ),
-  filterPatternCharactersMax: bound(
-    'characters',
-    1,
-    10_000,
-    'The maximum length of a pattern of $like or $regex.',
-  ),
-  filterPatternInstructionsMax: bound(
-    'instructions',
-    1,
-    20_000,
-    'The maximum size of a compiled $regex, in which repetitions are written out.',
-  ),
-  filterPatternsMax: bound('patterns', 1, 16, 'The maximum number of $regex in a filter.'),
-  filterPolygonPointsMax: bound(
-    'points',
-    3,
-    100_000,
-    'The maximum number of points of one $geo_polygon, holes included.',
-  ),
-  filterCacheBytesMax: bound(
-    'bytes',
-    0,
-    64 * 1024 * 1024 * 1024,
-    'Memory for cached filter results, over all collections; 0 disables the cache.',
-  ),
-  sortedRowsMax: bound(
-    'vectors',
-    1,
-    1_000_000_000,
-    'The maximum number of vectors of a sorted list, and of all whose order is kept between pages.',
-  ),
-  projectionRowsMax: bound('vectors', 1, 10_000_000, 'The maximum sample of a projection.'),
-  projectionRowsDefault: bound(
-    'vectors',
-    1,
-    10_000_000,
-    'The sample of projections that do not set sample.',
-  ),
-  projectionDimensionMax: bound(
-    'elements',
-    1,
-    16_384,
-    'The maximum dimension of vectors to project; a projection takes eight bytes of memory for every two elements.',
-  ),
-  projectionCoordinatesMax: bound('coordinates', 2, 256, 'The maximum dimensions of a projection.'),
-  projectionNeighborsMax: bound(
-    'vectors',
-    0,
-    1_000,
-    'The maximum number of neighbours of a projected vector.',
-  ),
-  vectorIdBytesMax: bound('bytes', 26, VECTOR_ID_BYTES_MAX, 'The maximum length of a vector id.'),
-  metadataBytesMax: bound(
-    'bytes',
-    2,
-    1_048_576,
-    'The maximum size of the metadata of one vector, as sent.',
-  ),
-  metadataDepthMax: bound('levels', 1, 32, 'The maximum nesting depth of metadata.'),
-  metadataColumnsMax: bound(
-    'columns',
-    0,
-    4_096,
-    'The maximum number of metadata paths that a segment stores as columns.',
-  ),
-  segmentRowsMax: bound('rows', 64, 16_777_216, 'The number of rows at which a segment is sealed.'),
-  segmentValueBytesMax: bound(
-    'bytes',
-    65_536,
-    2_147_483_648,
-    'The size of the vector values at which a segment is sealed.',
-  ),
-  collectionsMax: bound('collections', 1, 100_000, 'The maximum number of collections.'),
-  requestMsMax: bound('milliseconds', 100, 3_600_000, 'The maximum duration of a request.'),
-  retentionMs: bound('milliseconds', 1_000, 30 * DAY_MS, 'How long a cursor is valid.'),
-  idempotencyMs: bound(
-    'milliseconds',
-    1_000,
-    30 * DAY_MS,
-    'How long an idempotency key is remembered.',
-  ),
-  queuedQueriesMax: bound(
-    'queries',
-    1,
-    1_000_000,
-    'The maximum number of queries that wait for the engine.',
-  ),
-  queuedWritesMax: bound(
-    'writes',
-    1,
-    1_000_000,
-    'The maximum number of writes per collection that wait for a commit.',
-  ),
-  queuedTasksMax: bound(
-    'tasks',
-    1,
-    1_000_000,
-    'The maximum number of tasks (filters, large bodies) that wait for a worker thread.',
-  ),
-  idempotencyKeyCharactersMax: bound(
-    'characters',
-    1,
-    1_024,
-    'The maximum length of an idempotency key.',
-  ),
-  descriptionCharactersMax: bound('characters', 0, 100_000, 'The maximum length of a description.'),
-  labelsMax: bound('labels', 0, 1_024, 'The maximum number of labels on a collection.'),
-  labelCharactersMax: bound(
-    'characters',
-    1,
-    4_096,
-    'The maximum length of the name or value of a label.',
-  ),
-  readRateMax: bound(
-    'queries per second',
-    0,
-    1e9,
-    'The read rate limit per principal: queries, or vectors read by id; 0 disables it.',
-  ),
-  readBurstMax: bound('queries', 1, 1e9, 'The read burst limit per principal.'),
-  writeRateMax: bound(
-    'vectors per second',
-    0,
-    1e9,
-    'The write rate limit per principal; 0 disables it.',
-  ),
-  writeBurstMax: bound('vectors', 1, 1e9, 'The write burst limit per principal.'),
-  bodyBytesInFlightMax: bound(
-    'bytes',
-    1_048_576,
-    1e12,
-    'The total size of request bodies that are being received or processed.',
-  ),
-  replyBytesInFlightMax: bound(
-    'bytes',
-    1_048_576,
-    1e12,
-    'The total size of replies that clients have not read yet.',
-  ),
-  eventLoopDelayMsMax: bound(
-    'milliseconds',
-    10,
-    60_000,
-    'The event loop delay above which requests are refused as overload.',
-  ),
-  connectionsMax: bound('connections', 1, 1_000_000, 'The maximum number of open connections.'),
-  connectionsPerAddressMax: bound(
-    'connections',
-    1,
-    1_000_000,
-    'The maximum number of open connections per client address (for IPv6, per /64 network). Loopback addresses and trusted proxies are exempt.',
-  ),
-  headerMsMax: bound(
-    'milliseconds',
-    100,
-    600_000,
-    'The maximum time for receiving the headers of a request.',
-  ),
-  arrivalMsMax: bound(
-    'milliseconds',
-    1_000,
-    3_600_000,
-    'The maximum time for receiving a whole request; streams may take longer.',
-  ),
-  stalledMsMax: bound(
-    'milliseconds',
-    1_000,
-    3_600_000,
-    'How long a client may neither send nor read before its request is aborted.',
-  ),
-  keepAliveMs: bound('milliseconds', 0, 3_600_000, 'How long an idle connection is kept open.'),
-} as const satisfies Record<keyof Limits, ReturnType<typeof bound>>;
+type Settings = { readonly [name in SettingName]: ValueOf<(typeof SETTINGS)[name]> };
 
 export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[];
-export const BOUND_NAMES = Object.keys(BOUNDS) as (keyof Limits)[];
 
 export const ALL_SETTINGS: ReadonlyMap<string, Setting> = new Map([
   ...Object.entries<Setting>(SETTINGS),
-  ...Object.entries(BOUNDS).map(([name, { min, max, unit, help }]): [string, Setting] => [
+  ...Object.entries<Limit>(LIMITS).map(([name, { min, max, ...limit }]): [string, Setting] => [
     name,
-    { ...integer(min, max), unit, help, default: DEFAULT_LIMITS[name as keyof Limits] },
+    { ...integer(min, max), ...limit },
   ]),
 ]);

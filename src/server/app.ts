@@ -98,10 +98,10 @@ export interface AppOptions {
 }
 
 const NO_EMBEDDING: EmbeddingOptions = {
-  endpoints: [],
-  timeoutMs: 10_000,
-  attemptsMax: 3,
-  batchTextsMax: 64,
+  embedding: [],
+  embeddingTimeoutMs: 10_000,
+  embeddingAttempts: 3,
+  embeddingBatchTexts: 64,
 };
 
 /** A percent-encoded id of 512 bytes has 1 536 characters. */

@@ -4,20 +4,15 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { SagittaError } from '../common/errors.js';
+import type { Config } from '../platform/config.js';
 import { SESSION } from './cluster/consistency.js';
 import type { RouteReply } from './route.js';
 
-export interface CorsSettings {
-  /** As browsers send them, or `*` for all; not empty. */
-  readonly origins: readonly string[];
-  readonly methods: readonly string[];
-  /** Of requests, besides those that need no permission. */
-  readonly headers: readonly string[];
-  /** Of replies, besides those that pages may always read. */
-  readonly exposedHeaders: readonly string[];
-  /** How long browsers may keep the answer to a preflight. */
-  readonly maxAgeSeconds: number;
-}
+/** At least one origin, as browsers send them, or `*` for all. */
+export type CorsSettings = Pick<
+  Config,
+  'corsOrigins' | 'corsMethods' | 'corsHeaders' | 'corsExposedHeaders' | 'corsMaxAgeSeconds'
+>;
 
 function isSession(name: string): boolean {
   return name.toLowerCase() === SESSION;
@@ -29,10 +24,10 @@ export class Cors {
 
   constructor(settings: CorsSettings) {
     // A client sends back what it is told in this header, which a page may not that is not allowed to.
-    const maySend = settings.headers.some(isSession);
-    const exposedHeaders = settings.exposedHeaders.filter((name) => maySend || !isSession(name));
-    this.#settings = { ...settings, exposedHeaders };
-    this.#allowsAll = settings.origins.includes('*');
+    const maySend = settings.corsHeaders.some(isSession);
+    const exposed = settings.corsExposedHeaders.filter((name) => maySend || !isSession(name));
+    this.#settings = { ...settings, corsExposedHeaders: exposed };
+    this.#allowsAll = settings.corsOrigins.includes('*');
   }
 
   /** Whether a browser asks with this request if a page may send another one. */
@@ -52,13 +47,13 @@ export class Cors {
         `Pages of ${JSON.stringify(origin)} may not use this service; SAGITTA_CORS_ORIGINS lists the origins that may.`,
       );
     }
-    const { methods, headers, maxAgeSeconds } = this.#settings;
+    const { corsMethods, corsHeaders, corsMaxAgeSeconds } = this.#settings;
     return {
       status: 204,
       headers: {
-        'access-control-allow-methods': methods.join(', '),
-        'access-control-allow-headers': headers.join(', '),
-        'access-control-max-age': String(maxAgeSeconds),
+        'access-control-allow-methods': corsMethods.join(', '),
+        'access-control-allow-headers': corsHeaders.join(', '),
+        'access-control-max-age': String(corsMaxAgeSeconds),
       },
       body: '',
     };
@@ -69,7 +64,7 @@ export class Cors {
     if (origin === undefined || !this.#allows(origin)) return {};
     return {
       'access-control-allow-origin': this.#allowsAll ? '*' : origin,
-      'access-control-expose-headers': this.#settings.exposedHeaders.join(', '),
+      'access-control-expose-headers': this.#settings.corsExposedHeaders.join(', '),
     };
   }
 
@@ -80,6 +75,6 @@ export class Cors {
   }
 
   #allows(origin: string): boolean {
-    return this.#allowsAll || this.#settings.origins.includes(origin);
+    return this.#allowsAll || this.#settings.corsOrigins.includes(origin);
   }
 }

@@ -2354,7 +2354,9 @@ class Limits(TypedDict):
     filter_depth_max: int
     """The maximum nesting depth of $and, $or and $not. In levels."""
     filter_values_max: int
-    """The maximum number of values in one $in, $nin or $contains_*. In values."""
+    """The maximum number of values in one $in, $nin, $contains_any, $contains_all or
+    $contains_only. In values.
+    """
     filter_path_characters_max: int
     """The maximum length of a field name in a filter. In characters."""
     text_fields_max: int

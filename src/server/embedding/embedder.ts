@@ -6,19 +6,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CircuitBreaker } from '../../common/circuit-breaker.js';
 import { SagittaError } from '../../common/errors.js';
 import type { EmbeddingSource } from '../../common/types.js';
-import type { EmbeddingEndpoint } from '../../platform/config.js';
+import type { Config, EmbeddingEndpoint } from '../../platform/config.js';
 import { type Metrics, SECONDS_BUCKETS } from '../../platform/metrics.js';
 import { readVector } from '../ingest/dense-vectors.js';
 
-export interface EmbeddingOptions {
-  readonly endpoints: readonly EmbeddingEndpoint[];
-  /** Milliseconds of one call. */
-  readonly timeoutMs: number;
-  /** Calls for the same texts, the first included. */
-  readonly attemptsMax: number;
-  /** Texts of one call. */
-  readonly batchTextsMax: number;
-}
+export type EmbeddingOptions = Pick<
+  Config,
+  'embedding' | 'embeddingTimeoutMs' | 'embeddingAttempts' | 'embeddingBatchTexts'
+>;
 
 /** Calls of one request that are under way at once: more would take the endpoint from others. */
 const CALLS_MAX = 4;
@@ -58,7 +53,7 @@ export class Embedder {
 
   constructor(options: EmbeddingOptions, metrics: Metrics) {
     this.#options = options;
-    for (const { name } of options.endpoints) {
+    for (const { name } of options.embedding) {
       this.#breakers.set(name, new CircuitBreaker(BREAKER, () => performance.now()));
     }
     this.#countCalls = metrics.addCounter(
@@ -87,7 +82,7 @@ export class Embedder {
     signal: AbortSignal,
   ): Promise<Float32Array> {
     const target = { endpoint: this.#endpointOf(source), source, dimension };
-    const { batchTextsMax } = this.#options;
+    const { embeddingBatchTexts: batchTextsMax } = this.#options;
     const vectors = new Float32Array(texts.length * dimension);
     const starts = Array.from(
       { length: Math.ceil(texts.length / batchTextsMax) },
@@ -113,7 +108,7 @@ export class Embedder {
   }
 
   #endpointOf({ endpoint: name }: EmbeddingSource): EmbeddingEndpoint {
-    const endpoint = this.#options.endpoints.find((one) => one.name === name);
+    const endpoint = this.#options.embedding.find((one) => one.name === name);
     if (endpoint !== undefined) return endpoint;
     throw new SagittaError(
       'embedding_not_configured',
@@ -126,7 +121,7 @@ export class Embedder {
     target: Target,
     signal: AbortSignal,
   ): Promise<Float32Array> {
-    const { attemptsMax } = this.#options;
+    const { embeddingAttempts: attemptsMax } = this.#options;
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#attempt(texts, target, signal);
@@ -174,7 +169,7 @@ export class Embedder {
   /** The JSON of a reply with status 200. */
   async #post(texts: readonly string[], target: Target, signal: AbortSignal): Promise<unknown> {
     const { endpoint, source, dimension } = target;
-    const timeout = AbortSignal.timeout(this.#options.timeoutMs);
+    const timeout = AbortSignal.timeout(this.#options.embeddingTimeoutMs);
     try {
       const response = await fetch(endpoint.url, {
         method: 'POST',
@@ -203,7 +198,7 @@ export class Embedder {
       if (error instanceof SagittaError || error instanceof PassingFailure) throw error;
       signal.throwIfAborted();
       if (timeout.aborted) {
-        throw new PassingFailure(`it did not reply within ${this.#options.timeoutMs} ms`);
+        throw new PassingFailure(`it did not reply within ${this.#options.embeddingTimeoutMs} ms`);
       }
       // The message of undici names addresses, which are no concern of a client.
       throw new PassingFailure('it cannot be reached, or the connection was lost');

@@ -23,10 +23,10 @@ afterEach(async () => {
 async function open(options: Partial<EmbeddingOptions> = {}, collection: object = {}) {
   const service = await createService({
     embedding: {
-      endpoints: [{ name: 'local', url: endpoint.url, key: 'secret' }],
-      timeoutMs: 60_000,
-      attemptsMax: 2,
-      batchTextsMax: 3,
+      embedding: [{ name: 'local', url: endpoint.url, key: 'secret' }],
+      embeddingTimeoutMs: 60_000,
+      embeddingAttempts: 2,
+      embeddingBatchTexts: 3,
       ...options,
     },
   });
@@ -171,7 +171,7 @@ describe('an embedding endpoint', () => {
   const detail = ({ json }: Reply): string => json.detail;
 
   it('is called again after 429 and 500', async () => {
-    const service = await open({ attemptsMax: 3 });
+    const service = await open({ embeddingAttempts: 3 });
     const statuses = [429, 500];
     endpoint.answer = (call, response) => {
       const status = statuses.shift();
@@ -184,7 +184,7 @@ describe('an embedding endpoint', () => {
   });
 
   it('that keeps failing is reported, and left alone for a while', async () => {
-    const service = await open({ attemptsMax: 1 });
+    const service = await open({ embeddingAttempts: 1 });
     endpoint.answer = (_call, response) => sendJson(response, 503, {});
     for (let i = 0; i < 5; i++) {
       const reply = await query(service, { embed: 'x' });
@@ -213,7 +213,7 @@ describe('an embedding endpoint', () => {
   });
 
   it('that does not reply in time is unavailable', async () => {
-    const service = await open({ timeoutMs: 50, attemptsMax: 1 });
+    const service = await open({ embeddingTimeoutMs: 50, embeddingAttempts: 1 });
     endpoint.answer = () => {};
     const hanging = await query(service, { embed: 'x' });
     assert.equal(code(hanging), 'embedding_unavailable');
@@ -221,7 +221,7 @@ describe('an embedding endpoint', () => {
   });
 
   it('that is closed is unavailable, and its address is not told', async () => {
-    const service = await open({ attemptsMax: 1 });
+    const service = await open({ embeddingAttempts: 1 });
     await endpoint.close();
     const closed = await query(service, { embed: 'x' });
     assert.equal(code(closed), 'embedding_unavailable');
@@ -231,7 +231,7 @@ describe('an embedding endpoint', () => {
   });
 
   it('that replies what is no vector for each text is an error without a second call', async () => {
-    const service = await open({ attemptsMax: 3 });
+    const service = await open({ embeddingAttempts: 3 });
     const of = (data: unknown) => ({ data });
     const cases: [number, unknown, RegExp][] = [
       [401, {}, /replied 401/],
@@ -255,7 +255,7 @@ describe('an embedding endpoint', () => {
   });
 
   it('that redirects is not followed', async () => {
-    const service = await open({ attemptsMax: 1 });
+    const service = await open({ embeddingAttempts: 1 });
     endpoint.answer = (_call, response) => {
       response.writeHead(307, { location: endpoint.url });
       response.end();
@@ -266,7 +266,7 @@ describe('an embedding endpoint', () => {
   });
 
   it('that fails for a part of a body leaves nothing written', async () => {
-    const service = await open({ attemptsMax: 1, batchTextsMax: 1 });
+    const service = await open({ embeddingAttempts: 1, embeddingBatchTexts: 1 });
     endpoint.answer = (call, response) => {
       if (call.body.input[0] === 'bad') sendJson(response, 400, {});
       else answerWell(call, response);
