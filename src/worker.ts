@@ -32,7 +32,7 @@ import { decompressBodyTask, parseRecordBatchTask } from './server/ingest/arrow-
 import { parseJsonTask } from './server/ingest/json-body.js';
 import { parseLinesTask, parseVectorsTask } from './server/ingest/json-rows.js';
 import { readQueryRowsTask } from './server/ingest/read-queries.js';
-import { writeLinesTask } from './server/replies/vector-lines.js';
+import { writeLinesTask } from './server/replies/ndjson-table.js';
 
 export default createTaskHandler([
   addProductsTask,

@@ -191,8 +191,8 @@ describe('Parquet', () => {
   function parquet(groups: readonly (readonly string[])[]): File {
     const writer = new ParquetWriter({
       fields: [
-        { kind: 'text', name: 'id' },
-        { kind: 'vector', name: 'values', dimension: 2 },
+        { name: 'id', type: 'utf8' },
+        { name: 'values', type: { vectorOf: 2 } },
       ],
       metadata: new Map(),
       createdBy: 'a test',
@@ -201,7 +201,7 @@ describe('Parquet', () => {
     let row = 0;
     for (const ids of groups) {
       const values = Float32Array.from(ids.flatMap(() => [row++, 0.5]));
-      const columns = [columnOf(ids), values];
+      const columns = [{ text: columnOf(ids), from: 0 }, { vectors: values }];
       chunks.push(...writer.rowGroup([{ count: ids.length, columns }]));
     }
     chunks.push(writer.end());

@@ -3,11 +3,8 @@
 
 import { DataType, type RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
 import { packageVersion } from '../../common/package-files.js';
-import {
-  type ParquetColumn,
-  type ParquetField,
-  ParquetWriter,
-} from '../../formats/parquet/parquet-writer.js';
+import type { ColumnToWrite, FieldToWrite } from '../../formats/arrow/ipc-writer.js';
+import { ParquetWriter } from '../../formats/parquet/parquet-writer.js';
 
 /** Matches have short rows, so that a group takes some megabytes. */
 const GROUP_ROWS_MAX = 122_880;
@@ -25,7 +22,7 @@ export async function* parquetOfArrow(
     createdBy: `sagitta ${packageVersion()}`,
   });
   yield writer.begin();
-  let group: { count: number; columns: ParquetColumn[] }[] = [];
+  let group: { count: number; columns: ColumnToWrite[] }[] = [];
   let rowCount = 0;
   for await (const batch of reader) {
     // Batches without rows only tell how far the server is.
@@ -41,20 +38,25 @@ export async function* parquetOfArrow(
   yield writer.end();
 }
 
-function fieldsOf({ fields }: Schema): ParquetField[] {
-  return fields.map(({ name, type }): ParquetField => {
-    if (DataType.isUtf8(type)) return { kind: 'text', name };
-    if (DataType.isFloat(type)) return { kind: 'float32', name };
-    if (DataType.isInt(type)) return { kind: type.bitWidth === 64 ? 'int64' : 'int32', name };
+function fieldsOf({ fields }: Schema): FieldToWrite[] {
+  return fields.map(({ name, type }): FieldToWrite => {
+    if (DataType.isUtf8(type)) return { name, type: 'utf8' };
+    if (DataType.isFloat(type)) return { name, type: 'float32' };
+    if (DataType.isInt(type)) return { name, type: type.bitWidth === 64 ? 'int64' : 'int32' };
     throw new Error(`matches have no column of the type ${type}`);
   });
 }
 
-function columnsOf(batch: RecordBatch): ParquetColumn[] {
-  return batch.data.children.map(({ values, valueOffsets }, at): ParquetColumn => {
-    const isText = DataType.isUtf8(batch.schema.fields[at]!.type);
-    if (isText) return { offsets: valueOffsets as Int32Array, bytes: values as Uint8Array };
-    const leaf = (values as Int32Array | BigInt64Array | Float32Array).subarray(0, batch.numRows);
-    return { leaf: leaf as Int32Array | BigInt64Array | Float32Array, presence: null };
+function columnsOf(batch: RecordBatch): ColumnToWrite[] {
+  return batch.data.children.map(({ values, valueOffsets }, at): ColumnToWrite => {
+    if (DataType.isUtf8(batch.schema.fields[at]!.type)) {
+      const text = { offsets: valueOffsets as Int32Array, bytes: values as Uint8Array };
+      return { text, from: 0 };
+    }
+    const numbers = (values as Int32Array | BigInt64Array | Float32Array).subarray(
+      0,
+      batch.numRows,
+    );
+    return { numbers: numbers as Int32Array | BigInt64Array | Float32Array };
   });
 }

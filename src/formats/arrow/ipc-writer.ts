@@ -319,7 +319,8 @@ function addMessage(layout: Layout, message: Message, alignment: number): void {
   layout.align(alignment);
 }
 
-type LeafType = 'utf8' | 'boolean' | keyof typeof NUMBERS;
+/** `json` is text with a JSON value. */
+export type LeafType = 'utf8' | 'json' | 'boolean' | keyof typeof NUMBERS;
 
 export interface FieldToWrite {
   readonly name: string;
@@ -436,7 +437,7 @@ export function toField({ name, type, isNullable = false }: FieldToWrite): Field
 }
 
 function toLeafType(type: LeafType): DataType {
-  if (type === 'utf8') return new Utf8();
+  if (type === 'utf8' || type === 'json') return new Utf8();
   return type === 'boolean' ? new Bool() : new NUMBERS[type]();
 }
 

@@ -1,8 +1,7 @@
 // Sparse vectors as Arrow columns: `sparse_vectors.<name>.indices` and `sparse_vectors.<name>.values`, lists of equal
 // lengths, empty in rows without the vector.
 
-import type { SparseColumn } from '../../common/vectors.js';
-import type { ColumnToWrite, FieldToWrite } from './ipc-writer.js';
+import type { FieldToWrite } from './ipc-writer.js';
 
 /** Of every column of sparse vectors. */
 export const SPARSE_PREFIX = 'sparse_vectors.';
@@ -16,12 +15,4 @@ export function sparseFields(names: readonly string[]): FieldToWrite[] {
     { name: indicesName(name), type: { listOf: 'uint32' } },
     { name: valuesName(name), type: { listOf: 'float32' } },
   ]);
-}
-
-/** The columns of one vector. */
-export function sparseColumns({ starts, indices, values }: SparseColumn): ColumnToWrite[] {
-  return [
-    { starts, elements: indices },
-    { starts, elements: values },
-  ];
 }

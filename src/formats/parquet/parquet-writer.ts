@@ -6,52 +6,27 @@
 
 import { type Bitmap, countBits, createFullBitmap, hasBit } from '../../common/bitmap.js';
 import type { LeafColumn, ListColumn } from '../../common/columns.js';
+import { assert } from '../../common/errors.js';
 import type { Utf8Column } from '../../common/types.js';
+import type { ColumnToWrite, FieldToWrite, LeafType } from '../arrow/ipc-writer.js';
 import { pushVarint, ThriftStruct } from './thrift.js';
 
-/** The types of columns with one value per row, and their numbers in the format. */
-const LEAF_TYPES = {
+/** The numbers that the format has for the types of columns with one value per row. */
+const LEAF_TYPES: { readonly [Type in LeafType]?: number } = {
   boolean: 0,
   int32: 1,
   int64: 2,
   float32: 4,
   float64: 5,
-  text: 6,
-} as const;
-type LeafKind = keyof typeof LEAF_TYPES;
-
-interface LeafField {
-  readonly kind: LeafKind;
-  readonly name: string;
-  /** Whether values may be null; absent: no. */
-  readonly isNullable?: boolean;
-}
-
-export type ParquetField =
-  | LeafField
-  /** Lists of values, both of which may be null. */
-  | { readonly kind: 'list'; readonly name: string; readonly of: LeafKind }
-  | {
-      readonly kind: 'vector';
-      readonly name: string;
-      readonly dimension: number;
-      /** Whether vectors may be null; absent: no. */
-      readonly isNullable?: boolean;
-    };
-
-/** Vectors of which those without a bit are null, whatever their values are. */
-interface NullableVectors {
-  readonly vectors: Float32Array;
-  readonly presence: Bitmap;
-}
+  utf8: 6,
+  json: 6,
+};
 
 type NumberArray = Exclude<LeafColumn['leaf'], Utf8Column | Bitmap>;
 
-/** Row-major [count, dimension] float32, or as many strings, lists or other values. */
-export type ParquetColumn = Float32Array | NullableVectors | Utf8Column | LeafColumn | ListColumn;
-
 export interface ParquetOptions {
-  readonly fields: readonly ParquetField[];
+  /** Of values, lists of values that may be null, and vectors. */
+  readonly fields: readonly FieldToWrite[];
   /** The encapsulated schema message of Arrow IPC; absent for readers that know Parquet only. */
   readonly arrowSchema?: Uint8Array;
   /** Key-value metadata of the file. */
@@ -60,7 +35,7 @@ export interface ParquetOptions {
 }
 
 interface Chunk {
-  readonly field: ParquetField;
+  readonly field: FieldToWrite;
   readonly offset: number;
   readonly byteCount: number;
   readonly valueCount: number;
@@ -108,7 +83,7 @@ export class ParquetWriter {
    * batch is a page.
    */
   *rowGroup(
-    batches: readonly { readonly count: number; readonly columns: readonly ParquetColumn[] }[],
+    batches: readonly { readonly count: number; readonly columns: readonly ColumnToWrite[] }[],
   ): Generator<Uint8Array> {
     const chunks: Chunk[] = [];
     for (const [i, field] of this.#options.fields.entries()) {
@@ -157,24 +132,13 @@ export class ParquetWriter {
 }
 
 /** The schema as a tree of elements, depth first. */
-function schemaElements(fields: readonly ParquetField[]): ((struct: ThriftStruct) => void)[] {
+function schemaElements(fields: readonly FieldToWrite[]): ((struct: ThriftStruct) => void)[] {
   return [
     (struct) => struct.text(4, 'schema').i32(5, fields.length),
-    ...fields.flatMap((field): ((struct: ThriftStruct) => void)[] => {
-      switch (field.kind) {
-        case 'list':
-          return [
-            ...listElements(field.name, true),
-            leafElement({ kind: field.of, name: 'element', isNullable: true }),
-          ];
-        case 'vector':
-          return [
-            ...listElements(field.name, field.isNullable === true),
-            leafElement({ kind: 'float32', name: 'element' }),
-          ];
-        default:
-          return [leafElement(field)];
-      }
+    ...fields.flatMap(({ name, type, isNullable = false }) => {
+      if (typeof type === 'string') return [leafElement(name, type, isNullable)];
+      const element = leafElement('element', leafTypeOf(type), 'listOfNullable' in type);
+      return [...listElements(name, isNullable), element];
     }),
   ];
 }
@@ -193,14 +157,19 @@ function listElements(name: string, isNullable: boolean): ((struct: ThriftStruct
   ];
 }
 
-function leafElement({ kind, name, isNullable }: LeafField): (struct: ThriftStruct) => void {
+function leafElement(
+  name: string,
+  type: LeafType,
+  isNullable: boolean,
+): (struct: ThriftStruct) => void {
   return (struct) => {
+    const number = LEAF_TYPES[type]!;
     struct
-      .i32(1, LEAF_TYPES[kind])
-      .i32(3, isNullable === true ? OPTIONAL : REQUIRED)
+      .i32(1, number)
+      .i32(3, isNullable ? OPTIONAL : REQUIRED)
       .text(4, name);
-    if (kind !== 'text') return;
-    struct.i32(6, CONVERTED_UTF8).struct(10, (type) => type.struct(LOGICAL_STRING, () => {}));
+    if (number !== LEAF_TYPES.utf8) return;
+    struct.i32(6, CONVERTED_UTF8).struct(10, (text) => text.struct(LOGICAL_STRING, () => {}));
   };
 }
 
@@ -217,10 +186,10 @@ function writeRowGroup(struct: ThriftStruct, { chunks, rowCount }: RowGroup): vo
 }
 
 function writeChunk(meta: ThriftStruct, { field, offset, byteCount, valueCount }: Chunk): void {
-  const isList = field.kind === 'vector' || field.kind === 'list';
+  const isList = typeof field.type === 'object';
   const hasLevels = isList || field.isNullable === true;
   meta
-    .i32(1, LEAF_TYPES[leafKindOf(field)])
+    .i32(1, LEAF_TYPES[leafTypeOf(field.type)]!)
     .i32List(2, hasLevels ? [PLAIN, RLE] : [PLAIN])
     .textList(3, isList ? [field.name, 'list', 'element'] : [field.name])
     .i32(4, UNCOMPRESSED)
@@ -230,15 +199,17 @@ function writeChunk(meta: ThriftStruct, { field, offset, byteCount, valueCount }
     .i64(9, offset);
 }
 
-function leafKindOf(field: ParquetField): LeafKind {
-  if (field.kind === 'vector') return 'float32';
-  return field.kind === 'list' ? field.of : field.kind;
+/** The type of the values. */
+function leafTypeOf(type: FieldToWrite['type']): LeafType {
+  if (typeof type === 'string') return type;
+  assert('listOfNullable' in type || 'vectorOf' in type, 'a Parquet file has no such lists');
+  return 'listOfNullable' in type ? type.listOfNullable : 'float32';
 }
 
 /** A data page, header, levels and values, and the number of its values, nulls included. */
 function pageOf(
-  field: ParquetField,
-  column: ParquetColumn,
+  field: FieldToWrite,
+  column: ColumnToWrite,
   count: number,
 ): { readonly parts: Uint8Array[]; readonly valueCount: number } {
   const { body, valueCount } = bodyOf(field, column, count);
@@ -254,24 +225,28 @@ function pageOf(
 }
 
 function bodyOf(
-  field: ParquetField,
-  column: ParquetColumn,
+  field: FieldToWrite,
+  column: ColumnToWrite,
   count: number,
 ): { readonly body: Uint8Array[]; readonly valueCount: number } {
-  if ('offsets' in column) return { body: [plainText(column, count)], valueCount: count };
-  if ('leaf' in column) {
-    const isNullable = field.kind !== 'list' && field.isNullable === true;
-    return { body: leafBody(column, isNullable, count), valueCount: count };
+  const { type, isNullable = false } = field;
+  if ('text' in column) {
+    return { body: [plainText(column.text, column.from, count)], valueCount: count };
   }
+  if ('leaf' in column) return { body: leafBody(column, isNullable, count), valueCount: count };
+  if ('numbers' in column) return { body: [bytesOf(column.numbers)], valueCount: count };
   if ('items' in column) return listBody(column, count);
-  const dimension = field.kind === 'vector' ? field.dimension : 1;
-  if (column instanceof Float32Array) {
-    return { body: [levelsOf(count, dimension), bytesOf(column)], valueCount: count * dimension };
+  assert('vectors' in column, 'a Parquet file has no such lists');
+  const { vectors, presence } = column;
+  const { vectorOf: dimension } = type as { readonly vectorOf: number };
+  if (!isNullable) {
+    return { body: [levelsOf(count, dimension), bytesOf(vectors)], valueCount: count * dimension };
   }
-  const present = presentVectors(column, count, dimension);
+  const rows = presence ?? createFullBitmap(count);
+  const present = presentVectors(vectors, rows, dimension);
   const presentCount = present.length / dimension;
   return {
-    body: [nullableLevelsOf(column.presence, count, dimension), bytesOf(present)],
+    body: [nullableLevelsOf(rows, count, dimension), bytesOf(present)],
     // A null counts as one value.
     valueCount: present.length + count - presentCount,
   };
@@ -289,7 +264,7 @@ function plainLeaf({ leaf, presence }: LeafColumn, count: number): Uint8Array {
   const rows = presence ?? createFullBitmap(count);
   if ('words' in leaf) return plainBits(leaf, rows);
   if ('offsets' in leaf) {
-    return plainText(presence === null ? leaf : presentText(leaf, rows), countBits(rows));
+    return plainText(presence === null ? leaf : presentText(leaf, rows), 0, countBits(rows));
   }
   return bytesOf(presence === null ? leaf : presentNumbers(leaf, rows));
 }
@@ -374,14 +349,10 @@ function presentText({ offsets, bytes }: Utf8Column, presence: Bitmap): Utf8Colu
 }
 
 /** The vectors that are not null. */
-function presentVectors(
-  { vectors, presence }: NullableVectors,
-  count: number,
-  dimension: number,
-): Float32Array {
+function presentVectors(vectors: Float32Array, presence: Bitmap, dimension: number): Float32Array {
   const present = new Float32Array(countBits(presence) * dimension);
   let at = 0;
-  for (let row = 0; row < count; row++) {
+  for (let row = 0; row < presence.length; row++) {
     if (!hasBit(presence, row)) continue;
     present.set(vectors.subarray(row * dimension, (row + 1) * dimension), at);
     at += dimension;
@@ -445,16 +416,16 @@ function lengthOf({ length }: { readonly length: number }): Uint8Array {
 const LOOPED_BYTES_MAX = 48;
 
 /** PLAIN text: each string after its length. */
-function plainText({ offsets, bytes }: Utf8Column, count: number): Uint8Array {
-  const first = offsets[0]!;
-  const target = Buffer.allocUnsafeSlow(offsets[count]! - first + count * 4);
+function plainText({ offsets, bytes }: Utf8Column, from: number, count: number): Uint8Array {
+  const byteCount = offsets[from + count]! - offsets[from]!;
+  const target = Buffer.allocUnsafeSlow(byteCount + count * 4);
   let at = 0;
-  for (let i = 0; i < count; i++) {
+  for (let i = from; i < from + count; i++) {
     const start = offsets[i]!;
     const end = offsets[i + 1]!;
     at = target.writeUInt32LE(end - start, at);
     if (end - start <= LOOPED_BYTES_MAX) {
-      for (let from = start; from < end; from++) target[at++] = bytes[from]!;
+      for (let byte = start; byte < end; byte++) target[at++] = bytes[byte]!;
     } else {
       target.set(bytes.subarray(start, end), at);
       at += end - start;

@@ -1,20 +1,20 @@
 // The replies to a batch of queries as chunks of one body: a JSON object, lines of NDJSON, or Arrow. They
 // are made group by group, in chunks short enough to hold in memory and to yield between them.
 
-import { createBitmap, setBit } from '../../common/bitmap.js';
-import { stringifyExactJson } from '../../common/exact-json.js';
+import type { z } from 'zod';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
-import { columnOfVectors, type MultiVector, type SparseVector } from '../../common/vectors.js';
 import type { Match, MatchVectors, QueryReply } from '../../database/query/query-api.js';
+import { arrowStream } from './arrow-table.js';
 import {
-  type ColumnToWrite,
-  encodeBatch,
-  encodeEnd,
-  encodeSchema,
-  type FieldToWrite,
-} from '../../formats/arrow/ipc-writer.js';
-import { sparseColumns, sparseFields } from '../../formats/arrow/sparse-fields.js';
+  type MatchFields,
+  type MatchRows,
+  matchColumns,
+  matchVectorFields,
+  vectorsOfMatches,
+} from './match-columns.js';
 import type { ReplyChunks } from './reply-stream.js';
+import { type TableColumn, tableOf } from './table.js';
+import type { VectorField } from './vector-columns.js';
 import { yieldToEventLoop } from './yield.js';
 
 /** Replies to consecutive queries. */
@@ -81,14 +81,13 @@ async function* textChunks(
   yield chunk + tail;
 }
 
-/** The columns of an Arrow reply, besides those that every reply has. */
 export interface ArrowReplyOptions {
+  /** Of a match. */
+  readonly schema: z.ZodObject;
   readonly sequence: number;
   /** The names of queries by their index, which are removed when they were used; null for none. */
   readonly queryIds: Map<number, string> | null;
-  readonly hasDistance: boolean;
-  readonly hasGroup: boolean;
-  readonly hasMetadata: boolean;
+  readonly fields: MatchFields;
   /** The vectors of matches; null without them. */
   readonly vectors: MatchVectors | null;
   /**
@@ -98,187 +97,90 @@ export interface ArrowReplyOptions {
   readonly next: (cursor: string, queryIndex: number) => Promise<QueryReply | null>;
 }
 
+interface RankedRows extends MatchRows {
+  readonly queries: readonly QueryName[];
+  readonly ranks: readonly number[];
+}
+
+interface QueryName {
+  readonly index: number;
+  /** Empty for queries without names. */
+  readonly id: string;
+}
+
 /** One row per match, ordered by query and rank. */
-export async function* arrowChunks(
+export function arrowChunks(
   groups: AsyncIterable<ReplyGroup>,
-  answers: ArrowReplyOptions,
+  options: ArrowReplyOptions,
 ): AsyncGenerator<Uint8Array> {
-  const rows = new MatchRows(answers);
-  // Sent with the first replies: until then an error can still become a problem reply.
-  let head: Uint8Array | null = encodeSchema(
-    fieldsOf(answers),
-    new Map([['sequence', String(answers.sequence)]]),
-  );
+  const vectors = matchVectorFields(options.vectors);
+  const columns: TableColumn<RankedRows>[] = [
+    {
+      name: 'query_index',
+      type: 'int64',
+      of: ({ queries }) => ({
+        numbers: BigInt64Array.from(queries, ({ index }) => BigInt(index)),
+      }),
+    },
+    ...(options.queryIds === null ? [] : [QUERY_ID]),
+    { name: 'rank', type: 'int32', of: ({ ranks }) => ({ numbers: Int32Array.from(ranks) }) },
+    ...matchColumns(options.schema, options.fields, vectors),
+  ];
+  const rows = rankedRows(groups, vectors, options);
+  const metadata = new Map([['sequence', String(options.sequence)]]);
+  return arrowStream(tableOf(columns, rows, { metadata }));
+}
+
+const QUERY_ID: TableColumn<RankedRows> = {
+  name: 'query_id',
+  type: 'utf8',
+  of: ({ queries }) => ({ text: utf8ColumnOf(queries.map(({ id }) => id)), from: 0 }),
+};
+
+/** The rows of each group, in batches; also of a group without any, with which the reply begins. */
+async function* rankedRows(
+  groups: AsyncIterable<ReplyGroup>,
+  vectors: readonly VectorField[],
+  { queryIds, next }: ArrowReplyOptions,
+): AsyncGenerator<RankedRows> {
+  let [queries, ranks, matches]: [QueryName[], number[], Match[]] = [[], [], []];
+  let byteCount = 0;
+  const take = (): RankedRows => {
+    const rows = { queries, ranks, matches, count: matches.length };
+    [queries, ranks, matches] = [[], [], []];
+    byteCount = 0;
+    return { ...rows, vectors: vectorsOfMatches(rows.matches, vectors) };
+  };
   for await (const { firstIndex, replies } of groups) {
-    if (head !== null) yield head;
-    head = null;
     for (const [i, reply] of replies.entries()) {
+      const query = { index: firstIndex + i, id: queryIds?.get(firstIndex + i) ?? '' };
+      queryIds?.delete(query.index);
       let rank = 1;
-      const queryId = answers.queryIds?.get(firstIndex + i) ?? '';
-      answers.queryIds?.delete(firstIndex + i);
       for (let page: QueryReply | null = reply; page !== null; ) {
         for (const match of page.matches) {
-          rows.add({ index: firstIndex + i, id: queryId }, rank++, match);
-          if (rows.byteCount < CHUNK_BYTES) continue;
-          yield* rows.take();
+          queries.push(query);
+          ranks.push(rank++);
+          matches.push(match);
+          byteCount += ROW_BYTES + query.id.length + sizeOf(match);
+          if (byteCount < CHUNK_BYTES) continue;
+          yield take();
           await yieldToEventLoop();
         }
         const { nextCursor }: QueryReply = page;
-        page = nextCursor === undefined ? null : await answers.next(nextCursor, firstIndex + i);
+        page = nextCursor === undefined ? null : await next(nextCursor, query.index);
       }
     }
-    yield* rows.take();
-  }
-  if (head !== null) yield head;
-  yield encodeEnd();
-}
-
-function fieldsOf({
-  queryIds,
-  hasDistance,
-  hasGroup,
-  hasMetadata,
-  vectors,
-}: ArrowReplyOptions): FieldToWrite[] {
-  return [
-    { name: 'query_index', type: 'int64' },
-    ...(queryIds === null ? [] : [{ name: 'query_id', type: 'utf8' } as const]),
-    { name: 'rank', type: 'int32' },
-    { name: 'id', type: 'utf8' },
-    { name: 'score', type: 'float32' },
-    ...(hasDistance ? [{ name: 'distance', type: 'float32' } as const] : []),
-    ...(hasGroup ? [{ name: 'group', type: 'utf8' } as const] : []),
-    ...(hasMetadata ? [{ name: 'metadata', type: 'utf8' } as const] : []),
-    ...(vectors === null ? [] : vectorFields(vectors)),
-  ];
-}
-
-function bytesOf(vector: Float32Array | MultiVector): number {
-  return vector instanceof Float32Array ? vector.byteLength : vector.values.byteLength;
-}
-
-function vectorFields({ unnamed, named, multi, sparse }: MatchVectors): FieldToWrite[] {
-  const fields = Object.entries(named).map(([name, { dimension }]): FieldToWrite => {
-    return { name: `vectors.${name}`, type: { vectorOf: dimension }, isNullable: true };
-  });
-  for (const [name, { dimension }] of Object.entries(multi)) {
-    fields.push({ name: `vectors.${name}`, type: { vectorsOf: dimension }, isNullable: true });
-  }
-  fields.push(...sparseFields(sparse));
-  if (unnamed === null) return fields;
-  return [{ name: 'values', type: { vectorOf: unnamed.dimension } }, ...fields];
-}
-
-/** Collects matches for a record batch. */
-class MatchRows {
-  readonly #answers: ArrowReplyOptions;
-  #queries: { readonly index: number; readonly id: string }[] = [];
-  #ranks: number[] = [];
-  #matches: Match[] = [];
-  /** The approximate size of the batch. */
-  byteCount = 0;
-
-  constructor(answers: ArrowReplyOptions) {
-    this.#answers = answers;
-  }
-
-  /** The id of the query is written only if the queries have names. */
-  add(query: { readonly index: number; readonly id: string }, rank: number, match: Match): void {
-    this.#queries.push(query);
-    this.#ranks.push(rank);
-    this.#matches.push(match);
-    this.byteCount += 24 + query.id.length + match.id.length + (match.metadata?.length ?? 0);
-    if (typeof match.group === 'string') this.byteCount += match.group.length;
-    if (match.values !== undefined) this.byteCount += match.values.byteLength;
-    for (const vector of Object.values(match.vectors ?? {})) this.byteCount += bytesOf(vector);
-    for (const { indices, values } of Object.values(match.sparseVectors ?? {})) {
-      this.byteCount += indices.byteLength + values.byteLength;
-    }
-  }
-
-  /** Returns the batch and starts the next one; empty when there are no rows. */
-  take(): Uint8Array[] {
-    const matches = this.#matches;
-    const count = matches.length;
-    if (count === 0) return [];
-    const { queryIds, hasDistance, hasGroup, hasMetadata, vectors } = this.#answers;
-    const batch = encodeBatch(count, [
-      { numbers: BigInt64Array.from(this.#queries, ({ index }) => BigInt(index)) },
-      ...(queryIds === null
-        ? []
-        : [{ text: utf8ColumnOf(this.#queries.map(({ id }) => id)), from: 0 }]),
-      { numbers: Int32Array.from(this.#ranks) },
-      { text: utf8ColumnOf(matches.map(({ id }) => id)), from: 0 },
-      { numbers: Float32Array.from(matches, ({ score }) => score) },
-      ...(hasDistance ? [{ numbers: Float32Array.from(matches, (match) => match.distance!) }] : []),
-      ...(hasGroup
-        ? [{ text: utf8ColumnOf(matches.map(({ group }) => stringifyExactJson(group))), from: 0 }]
-        : []),
-      ...(hasMetadata
-        ? [{ text: utf8ColumnOf(matches.map((match) => match.metadata!)), from: 0 }]
-        : []),
-      ...(vectors === null ? [] : vectorColumns(matches, vectors)),
-    ]);
-    this.#queries = [];
-    this.#ranks = [];
-    this.#matches = [];
-    this.byteCount = 0;
-    return batch;
+    yield take();
   }
 }
 
-function vectorColumns(
-  matches: readonly Match[],
-  { unnamed, named, multi, sparse }: MatchVectors,
-): ColumnToWrite[] {
-  const columns = Object.entries(named).map(([name, { dimension }]) => {
-    return vectorColumn(dimension, matches, (match) => {
-      const vector = namedVector(match, name);
-      return vector instanceof Float32Array ? vector : undefined;
-    });
-  });
-  for (const [name, { dimension }] of Object.entries(multi)) {
-    const vectors = matches.map((match) => {
-      const vector = namedVector(match, name);
-      return vector instanceof Float32Array ? undefined : vector;
-    });
-    const column = columnOfVectors({ kind: 'multi', dimension }, vectors);
-    columns.push({ multi: column });
-  }
-  for (const name of sparse) {
-    const vectors = matches.map((match) => sparseVector(match, name));
-    columns.push(...sparseColumns(columnOfVectors({ kind: 'sparse' }, vectors)));
-  }
-  if (unnamed === null) return columns;
-  return [vectorColumn(unnamed.dimension, matches, ({ values }) => values), ...columns];
-}
+/** The numbers of a row. */
+const ROW_BYTES = 24;
 
-/** Not a member of every object that has the name of the vector. */
-function namedVector(
-  { vectors = {} }: Match,
-  name: string,
-): Float32Array | MultiVector | undefined {
-  return Object.hasOwn(vectors, name) ? vectors[name] : undefined;
-}
-
-/** The same for a sparse vector. */
-function sparseVector({ sparseVectors = {} }: Match, name: string): SparseVector | undefined {
-  return Object.hasOwn(sparseVectors, name) ? sparseVectors[name] : undefined;
-}
-
-/** Null in matches without the vector. */
-function vectorColumn(
-  dimension: number,
-  matches: readonly Match[],
-  vectorOf: (match: Match) => Float32Array | undefined,
-): ColumnToWrite {
-  const vectors = new Float32Array(matches.length * dimension);
-  const presence = createBitmap(matches.length);
-  for (const [i, match] of matches.entries()) {
-    const vector = vectorOf(match);
-    if (vector === undefined) continue;
-    vectors.set(vector, i * dimension);
-    setBit(presence, i);
-  }
-  return { vectors, presence };
+/** About the bytes of texts and vectors. */
+function sizeOf(value: unknown): number {
+  if (typeof value === 'string') return value.length;
+  if (ArrayBuffer.isView(value)) return value.byteLength;
+  if (typeof value !== 'object' || value === null) return 0;
+  return Object.values(value).reduce((sum, member) => sum + sizeOf(member), 0);
 }

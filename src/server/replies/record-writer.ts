@@ -11,17 +11,14 @@ import type { NamedValues, SparseVectors } from '../../common/types.js';
 import type { MultiVector } from '../../common/vectors.js';
 import type { QueryReply } from '../../database/query/query-api.js';
 import { type WireFormat, wireFormats } from '../schemas/basics.js';
+import { type PropertyName, propertyName } from '../wire-names.js';
 import { joinTexts, type OnGrown } from './yield.js';
 
 export type ValuesEncoding = QueryReply['valuesEncoding'];
 
-type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
-  ? `${Head}${Capitalize<CamelCase<Tail>>}`
-  : Name;
-
 /** The properties that a record needs to be written by the schema. */
 type RecordOf<Schema extends z.ZodObject> = {
-  readonly [Name in keyof z.output<Schema> as CamelCase<Name & string>]: unknown;
+  readonly [Name in keyof z.output<Schema> as PropertyName<Name>]: unknown;
 };
 
 type Write = (value: unknown, encoding: ValuesEncoding) => string;
@@ -90,8 +87,7 @@ function compileMembers(
   assert(isContinued || !isFirstOptional, 'the first field of a record is always there');
   const writers = fields.map(([, schema]) => writerOf(schema as z.ZodType));
   const statements = fields.map(([name, schema], i) => {
-    const property = name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
-    const value = `record[${JSON.stringify(property)}]`;
+    const value = `record[${JSON.stringify(propertyName(name))}]`;
     const comma = i > 0 || isContinued ? ',' : '';
     const append = `text += ${JSON.stringify(`${comma}"${name}":`)} + write${i}(${value}, encoding);`;
     return schema instanceof z.ZodOptional ? `if (${value} !== undefined) ${append}` : append;

@@ -1,46 +1,16 @@
 // Exports a collection, or the rows that pass a filter, as Arrow, Parquet or NDJSON.
 
 import { parameter, validationError } from '../../common/errors.js';
-import { packageVersion } from '../../common/package-files.js';
 import type { FieldShapes } from '../../database/api.js';
-import type { Scan } from '../../database/bulk/scan.js';
 import { toSample } from '../ingest/query-request.js';
-import { ARROW_STREAM, NDJSON, PARQUET } from '../media-types.js';
+import { recordTable } from '../replies/record-columns.js';
 import { NO_STORE, warningsHeader } from '../replies/reply.js';
 import { sendRows } from '../replies/sent-rows.js';
-import { splitFields } from '../replies/split-vectors.js';
-import {
-  arrowStream,
-  type FileOptions,
-  GROUP_BYTES_MAX,
-  parquetFile,
-} from '../replies/vector-chunks.js';
-import { vectorLines } from '../replies/vector-lines.js';
+import type { TableFormat } from '../replies/table.js';
+import { FORMAT_NAMES, type FormatName, TABLE_FORMATS } from '../replies/table-formats.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
-import type { EXPORT_FORMATS } from '../schemas/scans.js';
 
-type Format = (typeof EXPORT_FORMATS)[number];
-
-const FORMATS = {
-  arrow: { type: ARROW_STREAM, extension: 'arrows' },
-  ndjson: { type: NDJSON, extension: 'ndjson' },
-  parquet: { type: PARQUET, extension: 'parquet' },
-} as const satisfies Record<Format, { readonly type: string; readonly extension: string }>;
-
-const TYPES = Object.values(FORMATS).map(({ type }) => type);
-
-/**
- * What an export holds at once: a few chunks of 4 MiB, chunks of text, or a row group of a Parquet file and
- * its encoded pages.
- */
-const WORK_BYTES = {
-  arrow: 12 * 1024 * 1024,
-  ndjson: 12 * 1024 * 1024,
-  parquet: 2 * GROUP_BYTES_MAX,
-} as const satisfies Record<Format, number>;
-
-/** Values take three times as many bytes as text, and a chunk of text is made at once. */
-const LINES_CHUNK_BYTES = 1024 * 1024;
+const TYPES = FORMAT_NAMES.map((name) => TABLE_FORMATS[name].type);
 
 /** Reading rows in sequence costs this much less than a query. */
 const ROWS_PER_QUERY = 100;
@@ -68,14 +38,15 @@ export function exportRoutes(services: RouteServices): Route[] {
     errors: ['collection_not_found', 'collection_unavailable', 'invalid_filter', 'limit_exceeded'],
     async handle(request) {
       const { query, params, signal } = request;
-      const format = query.format ?? formatOf(request.chooseReplyType(TYPES));
-      const { type, extension } = FORMATS[format];
+      const name = query.format ?? nameOf(request.chooseReplyType(TYPES));
+      const format: TableFormat = TABLE_FORMATS[name];
+      const { type, extension, chunkBytesMax } = format;
       request.chooseReplyType([type]);
       const includeValues = query.include_values;
       const hasTypedMetadata = query.metadata === 'columns';
-      if (format === 'ndjson' && hasTypedMetadata) throw noColumns();
+      if (!format.hasColumns && hasTypedMetadata) throw noColumns();
       const collection = database.collection(params.id);
-      if (format === 'parquet' && includeValues) requireNoLists(collection.vectors);
+      if (!format.hasVectorLists && includeValues) requireNoLists(collection.vectors);
       const scan = await collection.scan(
         {
           includeValues,
@@ -83,11 +54,11 @@ export function exportRoutes(services: RouteServices): Route[] {
           hasTypedMetadata,
           filter: query.filter,
           sample: toSample(query.sample, query.seed),
-          ...(format === 'ndjson' ? { chunkBytesMax: LINES_CHUNK_BYTES } : {}),
+          chunkBytesMax,
         },
         { signal },
       );
-      request.reserveWork(Math.min(scan.byteCount, WORK_BYTES[format]), { isStreamed: true });
+      request.reserveWork(Math.min(scan.byteCount, format.workBytes), { isStreamed: true });
       const options = {
         includeValues,
         hasMetadataText: query.include_metadata && !hasTypedMetadata,
@@ -102,24 +73,12 @@ export function exportRoutes(services: RouteServices): Route[] {
           'sagitta-sequence': String(scan.sequence),
           ...warningsHeader(scan.warnings),
         },
-        body: sendRows(request, costOf, (admit) => bodyOf(format, scan, { ...options, admit })),
+        body: sendRows(request, costOf, (admit) =>
+          format.write(recordTable(scan, { ...options, admit }), pool),
+        ),
       };
     },
   });
-
-  function bodyOf(format: Format, scan: Scan, options: FileOptions): AsyncIterable<Uint8Array> {
-    switch (format) {
-      case 'arrow':
-        return arrowStream(scan, options);
-      case 'parquet':
-        return parquetFile(scan, { ...options, createdBy: `sagitta ${packageVersion()}` });
-      case 'ndjson':
-        return vectorLines(scan.chunks(), splitFields(scan).dimension, {
-          pool,
-          admit: options.admit,
-        });
-    }
-  }
 
   return [exportVectors];
 }
@@ -140,6 +99,6 @@ function noColumns() {
   return validationError([{ location: parameter('metadata'), code: 'invalid_request', detail }]);
 }
 
-function formatOf(type: string): Format {
-  return (Object.keys(FORMATS) as Format[]).find((format) => FORMATS[format].type === type)!;
+function nameOf(type: string): FormatName {
+  return FORMAT_NAMES.find((name) => TABLE_FORMATS[name].type === type)!;
 }

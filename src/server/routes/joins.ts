@@ -3,7 +3,7 @@
 import { readJsonBody } from '../ingest/parse-request.js';
 import { toSample, toThreshold } from '../ingest/query-request.js';
 import { ARROW_STREAM, NDJSON } from '../media-types.js';
-import { joinArrowStream, joinLines } from '../replies/join-chunks.js';
+import { joinArrowStream, joinLines } from '../replies/join-table.js';
 import { NO_STORE, warningsHeader } from '../replies/reply.js';
 import { sendRows } from '../replies/sent-rows.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
@@ -78,11 +78,10 @@ export function joinRoutes(services: RouteServices): Route[] {
           'sagitta-row-count': String(found.rowCount),
           ...warningsHeader(found.warnings),
         },
-        body: sendRows(request, costOfRows, (admit) =>
-          type === NDJSON
-            ? joinLines(found, admit)
-            : joinArrowStream(found, { includeMetadata, admit }),
-        ),
+        body: sendRows(request, costOfRows, (admit) => {
+          const write = type === NDJSON ? joinLines : joinArrowStream;
+          return write(found, { includeMetadata, admit });
+        }),
       };
     },
   });

@@ -2,7 +2,7 @@
 
 import { readJsonBody } from '../ingest/parse-request.js';
 import { ARROW_STREAM, NDJSON } from '../media-types.js';
-import { projectionArrowStream, projectionLines } from '../replies/projection-chunks.js';
+import { projectionArrowStream, projectionLines } from '../replies/projection-table.js';
 import { NO_STORE, warningsHeader } from '../replies/reply.js';
 import { sendRows } from '../replies/sent-rows.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';

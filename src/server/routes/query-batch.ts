@@ -322,9 +322,12 @@ function chunksOf(
   return arrowChunks(groups, {
     sequence: session.sequence,
     queryIds,
-    hasDistance,
-    hasGroup: sample.groupBy !== undefined,
-    hasMetadata: (sample.includeMetadata ?? false) !== false,
+    schema: context.schemas.query.match,
+    fields: {
+      distance: hasDistance,
+      group: sample.groupBy !== undefined,
+      metadata: (sample.includeMetadata ?? false) !== false,
+    },
     vectors: (sample.includeValues ?? false) === false ? null : session.vectors,
     next: async (cursor, index) => {
       if (isPaged(index)) return null;

@@ -104,41 +104,38 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
     },
   ];
   const query = z.strictObject(members).meta({ id: 'Query', description, examples });
+  const match = z
+    .object({
+      id: vectorId,
+      score: z
+        .number()
+        .meta({
+          description: 'A higher score is better, for every metric.',
+          format: 'float',
+        })
+        .register(wireFormats, { format: 'float32' }),
+      distance: z
+        .number()
+        .meta({ format: 'float' })
+        .register(wireFormats, { format: 'float32' })
+        .optional()
+        .meta({ description: 'The L2 distance; `euclidean` only.' }),
+      group: aggregate.value.optional().meta({
+        description: 'The value of the group that it belongs to; with `group_by` only.',
+      }),
+      metadata: metadata.optional(),
+      values: values.optional(),
+      vectors: namedValues.optional(),
+      sparse_vectors: sparseVectors.optional(),
+    })
+    .meta({
+      id: 'Match',
+      description: 'A vector that was found.',
+      examples: [{ id: 'article-17', score: 0.9731, metadata: { year: 2024 } }],
+    });
   const reply = z
     .object({
-      matches: z
-        .array(
-          z
-            .object({
-              id: vectorId,
-              score: z
-                .number()
-                .meta({
-                  description: 'A higher score is better, for every metric.',
-                  format: 'float',
-                })
-                .register(wireFormats, { format: 'float32' }),
-              distance: z
-                .number()
-                .meta({ format: 'float' })
-                .register(wireFormats, { format: 'float32' })
-                .optional()
-                .meta({ description: 'The L2 distance; `euclidean` only.' }),
-              group: aggregate.value.optional().meta({
-                description: 'The value of the group that it belongs to; with `group_by` only.',
-              }),
-              metadata: metadata.optional(),
-              values: values.optional(),
-              vectors: namedValues.optional(),
-              sparse_vectors: sparseVectors.optional(),
-            })
-            .meta({
-              id: 'Match',
-              description: 'A vector that was found.',
-              examples: [{ id: 'article-17', score: 0.9731, metadata: { year: 2024 } }],
-            }),
-        )
-        .meta({ description: 'The nearest first, or as `sort` says.' }),
+      matches: z.array(match).meta({ description: 'The nearest first, or as `sort` says.' }),
       ...page,
       total: count(
         'The exact number of vectors that pass the filter and that the query ranks: with `text` or `sparse` those that match it, with `fusion` those that any part ranks. On the first page and on pages with an `offset`.',
@@ -271,6 +268,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       offset: basics.offset,
       cursor: basics.cursor,
     }),
+    match,
     reply,
     batch: z
       .strictObject({

@@ -2,10 +2,10 @@
 
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
+import { FORMAT_NAMES } from '../replies/table-formats.js';
 import type { BasicSchemas } from './basics.js';
 
 const METADATA_FORMS = ['text', 'columns'] as const;
-export const EXPORT_FORMATS = ['arrow', 'ndjson', 'parquet'] as const;
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function scanSchemas(limits: Limits, basics: BasicSchemas) {
@@ -13,7 +13,7 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
   return {
     exportQuery: z
       .strictObject({
-        format: z.enum(EXPORT_FORMATS).optional().meta({
+        format: z.enum(FORMAT_NAMES).optional().meta({
           description: 'When absent, the Accept header decides; by default `arrow`.',
         }),
         filter: filter.optional().meta({ description: 'Only the vectors that pass.' }),

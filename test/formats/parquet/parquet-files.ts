@@ -1,7 +1,7 @@
 // Parquet files with rows of every type.
 
 import { encodeSchema, type FieldToWrite } from '../../../src/formats/arrow/ipc-writer.js';
-import { type ParquetField, ParquetWriter } from '../../../src/formats/parquet/parquet-writer.js';
+import { ParquetWriter } from '../../../src/formats/parquet/parquet-writer.js';
 import { columnOf } from '../../database/harness.js';
 
 export type Columns = Record<string, string[]>;
@@ -16,22 +16,19 @@ export function fileOf({
   groups: readonly (readonly (readonly string[])[])[];
   isPlain?: boolean;
 }): { bytes: Buffer; columns: Columns } {
-  const fields: ParquetField[] = [{ kind: 'text', name: 'id' }];
-  const arrow: FieldToWrite[] = [{ name: 'id', type: 'utf8' }];
+  const fields: FieldToWrite[] = [{ name: 'id', type: 'utf8' }];
   const columns: Columns = { id: [] };
   if (dimension !== null) {
-    fields.push({ kind: 'vector', name: 'values', dimension });
-    arrow.push({ name: 'values', type: { vectorOf: dimension } });
+    fields.push({ name: 'values', type: { vectorOf: dimension } });
     columns.values = [];
   }
-  fields.push({ kind: 'text', name: 'metadata' });
-  arrow.push({ name: 'metadata', type: 'utf8' });
+  fields.push({ name: 'metadata', type: 'utf8' });
   columns.metadata = [];
   const writer = new ParquetWriter({
     fields,
     metadata: new Map([['sequence', '7']]),
     createdBy: 'a test',
-    ...(isPlain ? {} : { arrowSchema: encodeSchema(arrow, new Map([['sequence', '7']])) }),
+    ...(isPlain ? {} : { arrowSchema: encodeSchema(fields, new Map([['sequence', '7']])) }),
   });
   const chunks = [writer.begin()];
   let next = 1;
@@ -52,9 +49,10 @@ export function fileOf({
           columns.values!.push(bytes.subarray(at, at + dimension * 4).toString('hex'));
         }
       }
+      const text = { text: column, from: 0 };
       return {
         count: texts.length,
-        columns: dimension === null ? [column, column] : [column, values, column],
+        columns: dimension === null ? [text, text] : [text, { vectors: values }, text],
       };
     });
     chunks.push(...writer.rowGroup(pieces));

@@ -56,7 +56,7 @@ values = {
     "float32": [row / 4 for row in rows],
     "float64": [row / 3 for row in rows],
     "boolean": [row % 2 == 0 for row in rows],
-    "text": [f"t{row}" if row % 3 != 1 else "" for row in rows],
+    "utf8": [f"t{row}" if row % 3 != 1 else "" for row in rows],
 }
 expected = {}
 for name, column in values.items():
@@ -140,13 +140,13 @@ describe('a Parquet file', () => {
       float32: Float32Array.from(rows, (row) => row / 4),
       float64: Float64Array.from(rows, (row) => row / 3),
       boolean: bitsOf(rows.map((row) => row % 2 === 0)),
-      text: columnOf(rows.map((row) => (isPresent(row) ? `t${row}` : ''))),
+      utf8: columnOf(rows.map((row) => (isPresent(row) ? `t${row}` : ''))),
     };
     const kinds = Object.keys(leaves) as (keyof typeof leaves)[];
     const writer = new ParquetWriter({
       fields: kinds.flatMap((kind) => [
-        { kind, name: kind },
-        { kind, name: `${kind}?`, isNullable: true },
+        { name: kind, type: kind },
+        { name: `${kind}?`, type: kind, isNullable: true },
       ]),
       metadata: new Map(),
       createdBy: 'a test',

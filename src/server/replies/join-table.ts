@@ -3,52 +3,79 @@
 import type { Utf8Column } from '../../common/types.js';
 import type { Join } from '../../database/bulk/join.js';
 import type { JoinChunk } from '../../database/bulk/join-chunks.js';
-import {
-  type ColumnToWrite,
-  encodeBatch,
-  encodeEnd,
-  encodeSchema,
-  type FieldToWrite,
-} from '../../formats/arrow/ipc-writer.js';
 import { JsonWriter } from '../../formats/json/json-writer.js';
+import { arrowStream } from './arrow-table.js';
+import { estimateBytes, rowWriter } from './row-json.js';
 import type { Admit } from './sent-rows.js';
+import { type TableColumn, tableOf } from './table.js';
 
-export async function* joinLines(join: Join, admit: Admit): AsyncGenerator<Uint8Array> {
+export interface JoinOptions {
+  readonly includeMetadata: boolean;
+  readonly admit: Admit;
+}
+
+type MatchColumn = TableColumn<JoinChunk>;
+
+/** The columns of a match, after its id. */
+function matchColumns({ metric }: Join, { includeMetadata }: JoinOptions): MatchColumn[] {
+  const columns: MatchColumn[] = [
+    { name: 'score', type: 'float32', of: ({ scores }) => ({ numbers: scores }) },
+  ];
+  if (metric === 'euclidean') {
+    const of: MatchColumn['of'] = ({ distances }) => ({ numbers: distances! });
+    columns.push({ name: 'distance', type: 'float32', of });
+  }
+  if (includeMetadata) {
+    const of: MatchColumn['of'] = ({ metadata }) => ({ text: metadata!, from: 0 });
+    columns.push({ name: 'metadata', type: 'json', of });
+  }
+  return columns;
+}
+
+const idColumn = (name: string): MatchColumn => ({
+  name,
+  type: 'utf8',
+  of: ({ matchIds }) => ({ text: matchIds, from: 0 }),
+});
+
+export async function* joinLines(join: Join, options: JoinOptions): AsyncGenerator<Uint8Array> {
+  const columns = [idColumn('id'), ...matchColumns(join, options)];
   for await (const chunk of join.chunks()) {
-    await admit(newRows(chunk));
-    yield linesOf(chunk);
+    await options.admit(newRows(chunk));
+    yield linesOf(chunk, columns);
   }
 }
 
 export async function* joinArrowStream(
   join: Join,
-  { includeMetadata, admit }: { readonly includeMetadata: boolean; readonly admit: Admit },
+  options: JoinOptions,
 ): AsyncGenerator<Uint8Array> {
-  const fields: FieldToWrite[] = [
-    { name: 'id', type: 'utf8' },
-    { name: 'rank', type: 'int32' },
-    { name: 'match_id', type: 'utf8' },
-    { name: 'score', type: 'float32' },
+  const columns: MatchColumn[] = [
+    { name: 'id', type: 'utf8', of: (chunk) => ({ text: idsOfMatches(chunk), from: 0 }) },
+    { name: 'rank', type: 'int32', of: (chunk) => ({ numbers: ranksOf(chunk) }) },
+    idColumn('match_id'),
+    ...matchColumns(join, options),
   ];
-  if (join.metric === 'euclidean') fields.push({ name: 'distance', type: 'float32' });
-  if (includeMetadata) fields.push({ name: 'metadata', type: 'utf8' });
-  yield encodeSchema(
-    fields,
-    new Map([
+  async function* matches() {
+    for await (const chunk of join.chunks()) {
+      await options.admit(newRows(chunk));
+      yield { ...chunk, count: chunk.matchCount };
+    }
+  }
+  let rowsDone = 0;
+  const table = tableOf(columns, matches(), {
+    metadata: new Map([
       ['sequence', String(join.sequence)],
       ['with_sequence', String(join.withSequence)],
       ['row_count', String(join.rowCount)],
     ]),
-  );
-  let rowsDone = 0;
-  for await (const chunk of join.chunks()) {
-    await admit(newRows(chunk));
-    rowsDone += chunk.isOpen ? newRows(chunk) - 1 : newRows(chunk);
     // Also without matches, so that a reader sees how far the join is.
-    const progress = new Map([['rows_done', String(rowsDone)]]);
-    yield* encodeBatch(chunk.matchCount, arrowColumns(chunk), progress);
-  }
-  yield encodeEnd();
+    metadataOf(chunk) {
+      rowsDone += chunk.isOpen ? newRows(chunk) - 1 : newRows(chunk);
+      return new Map([['rows_done', String(rowsDone)]]);
+    },
+  });
+  yield* arrowStream(table);
 }
 
 /** A row that continues from the previous chunk was charged with that chunk. */
@@ -56,18 +83,12 @@ function newRows({ rowCount, isContinued }: JoinChunk): number {
   return isContinued ? rowCount - 1 : rowCount;
 }
 
-function linesOf(chunk: JoinChunk): Uint8Array {
-  const {
-    rowCount,
-    offsets,
-    matchIds,
-    scores,
-    distances,
-    metadata,
-    precedingMatchCount: givenCount,
-  } = chunk;
-  const textBytes = chunk.ids.bytes.length + matchIds.bytes.length + (metadata?.bytes.length ?? 0);
-  const json = new JsonWriter(textBytes + rowCount * 32 + chunk.matchCount * 64);
+function linesOf(chunk: JoinChunk, fields: readonly MatchColumn[]): Uint8Array {
+  const { rowCount, offsets, matchCount, precedingMatchCount } = chunk;
+  const columns = fields.map((field) => field.of(chunk));
+  const writeMatch = rowWriter(fields, columns);
+  const textBytes = chunk.ids.bytes.length + estimateBytes(columns, matchCount);
+  const json = new JsonWriter(textBytes + rowCount * 32 + matchCount * 64);
   for (let row = 0; row < rowCount; row++) {
     const isContinued = row === 0 && chunk.isContinued;
     if (!isContinued) {
@@ -75,39 +96,16 @@ function linesOf(chunk: JoinChunk): Uint8Array {
       json.text(chunk.ids, row);
       json.ascii(',"matches":[');
     }
-    let isFirst = !isContinued || givenCount === 0;
+    let isFirst = !isContinued || precedingMatchCount === 0;
     for (let match = offsets[row]!; match < offsets[row + 1]!; match++) {
-      json.ascii(isFirst ? '{"id":' : ',{"id":');
+      json.ascii(isFirst ? '{' : ',{');
       isFirst = false;
-      json.text(matchIds, match);
-      json.ascii(',"score":');
-      json.float(scores[match]!);
-      if (distances !== null) {
-        json.ascii(',"distance":');
-        json.float(distances[match]!);
-      }
-      if (metadata !== null) {
-        json.ascii(',"metadata":');
-        json.document(metadata, match);
-      }
+      writeMatch(json, match);
       json.ascii('}');
     }
     if (row < rowCount - 1 || !chunk.isOpen) json.ascii(']}\n');
   }
   return json.written();
-}
-
-function arrowColumns(chunk: JoinChunk): ColumnToWrite[] {
-  const { matchIds, scores, distances, metadata } = chunk;
-  const columns: ColumnToWrite[] = [
-    { text: idsOfMatches(chunk), from: 0 },
-    { numbers: ranksOf(chunk) },
-    { text: matchIds, from: 0 },
-    { numbers: scores },
-  ];
-  if (distances !== null) columns.push({ numbers: distances });
-  if (metadata !== null) columns.push({ text: metadata, from: 0 });
-  return columns;
 }
 
 /** The rank of each match, from 1 for each row. */

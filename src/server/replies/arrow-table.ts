@@ -1,0 +1,34 @@
+// A table as an Arrow IPC stream. Columns are sent as they are in memory.
+
+import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/ipc-writer.js';
+import { ARROW_STREAM } from '../media-types.js';
+import type { Table, TableFormat } from './table.js';
+
+export const ARROW_TABLE: TableFormat = {
+  type: ARROW_STREAM,
+  extension: 'arrows',
+  /** A few chunks of 4 MiB. */
+  workBytes: 12 * 1024 * 1024,
+  hasColumns: true,
+  hasVectorLists: true,
+  write: arrowStream,
+};
+
+/** The schema is sent with the first batch: until then an error can still become a problem reply. */
+export async function* arrowStream({
+  fields,
+  metadata,
+  batches,
+}: Table): AsyncGenerator<Uint8Array> {
+  const schema = encodeSchema(fields, metadata);
+  let isBegun = false;
+  for await (const batch of batches) {
+    if (!isBegun) yield schema;
+    isBegun = true;
+    // A batch without rows tells how far the reply is.
+    if (batch.count === 0 && batch.metadata === undefined) continue;
+    yield* encodeBatch(batch.count, batch.columns, batch.metadata);
+  }
+  if (!isBegun) yield schema;
+  yield encodeEnd();
+}

@@ -1,0 +1,52 @@
+// A table as a Parquet file, whose footer has the Arrow schema beside that of Parquet.
+
+import { packageVersion } from '../../common/package-files.js';
+import { encodeSchema } from '../../formats/arrow/ipc-writer.js';
+import { ParquetWriter } from '../../formats/parquet/parquet-writer.js';
+import { PARQUET } from '../media-types.js';
+import { type Batch, batchBytes, type Table, type TableField, type TableFormat } from './table.js';
+
+/** Readers hold at least one column of a group in memory, and read groups in parallel. */
+const GROUP_BYTES_MAX = 64 * 1024 * 1024;
+const GROUP_ROWS_MAX = 122_880;
+
+export const PARQUET_TABLE: TableFormat = {
+  type: PARQUET,
+  extension: 'parquet',
+  /** A row group and its encoded pages. */
+  workBytes: 2 * GROUP_BYTES_MAX,
+  hasColumns: true,
+  hasVectorLists: false,
+  write: parquetFile,
+};
+
+async function* parquetFile({ fields, metadata, batches }: Table): AsyncGenerator<Uint8Array> {
+  const writer = new ParquetWriter({
+    fields,
+    arrowSchema: encodeSchema(fields.map(withLists), metadata),
+    metadata,
+    createdBy: `sagitta ${packageVersion()}`,
+  });
+  yield writer.begin();
+  let group: Batch[] = [];
+  let rowCount = 0;
+  let byteCount = 0;
+  for await (const batch of batches) {
+    group.push(batch);
+    rowCount += batch.count;
+    byteCount += batchBytes(batch);
+    if (byteCount < GROUP_BYTES_MAX && rowCount < GROUP_ROWS_MAX) continue;
+    yield* writer.rowGroup(group);
+    group = [];
+    rowCount = 0;
+    byteCount = 0;
+  }
+  if (group.length > 0) yield* writer.rowGroup(group);
+  yield writer.end();
+}
+
+/** Nulls of fixed-size lists cannot be read by pyarrow from Parquet, those of other lists can. */
+function withLists(field: TableField): TableField {
+  const isVector = typeof field.type === 'object' && 'vectorOf' in field.type;
+  return isVector && field.isNullable === true ? { ...field, type: { listOf: 'float32' } } : field;
+}

@@ -1,0 +1,81 @@
+// A projection as NDJSON, with a first line about all rows and then one line per row, or as an Arrow stream
+// with the same in the metadata of its schema.
+
+import type {
+  ProjectedRows,
+  Projection,
+  ProjectionChunk,
+} from '../../database/projection/projection.js';
+import { arrowStream } from './arrow-table.js';
+import { ndjsonLines } from './ndjson-table.js';
+import type { Admit } from './sent-rows.js';
+import { type TableColumn, tableOf } from './table.js';
+
+export interface ProjectionOptions {
+  readonly dimensions: number;
+  readonly hasNeighbors: boolean;
+  readonly admit: Admit;
+}
+
+export async function* projectionLines(
+  projection: Projection,
+  options: ProjectionOptions,
+): AsyncGenerator<Uint8Array> {
+  const projected = await projection.project();
+  const head = headOf(projection, projected, options.hasNeighbors);
+  yield Buffer.from(`${JSON.stringify(head)}\n`);
+  const { admit } = options;
+  // On this thread, since a pool could refuse a reply that has begun.
+  yield* ndjsonLines(tableOf(columnsOf(options), projected.chunks(), { admit }), null);
+}
+
+export async function* projectionArrowStream(
+  projection: Projection,
+  options: ProjectionOptions,
+): AsyncGenerator<Uint8Array> {
+  const projected = await projection.project();
+  const head = Object.entries(headOf(projection, projected, options.hasNeighbors));
+  const metadata = new Map(
+    head.map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]),
+  );
+  const { admit } = options;
+  yield* arrowStream(tableOf(columnsOf(options), projected.chunks(), { metadata, admit }));
+}
+
+function headOf(
+  { sequence, rowCount, neighborMetric }: Projection,
+  { varianceRatios }: ProjectedRows,
+  hasNeighbors: boolean,
+) {
+  return {
+    sequence,
+    row_count: rowCount,
+    variance_ratios: varianceRatios,
+    ...(hasNeighbors ? { neighbor_metric: neighborMetric } : {}),
+  };
+}
+
+function columnsOf({ dimensions, hasNeighbors }: ProjectionOptions) {
+  const columns: TableColumn<ProjectionChunk>[] = [
+    { name: 'id', type: 'utf8', of: ({ ids }) => ({ text: ids, from: 0 }) },
+    {
+      name: 'coordinates',
+      type: { vectorOf: dimensions },
+      of: ({ coordinates }) => ({ vectors: coordinates }),
+    },
+  ];
+  if (!hasNeighbors) return columns;
+  columns.push(
+    {
+      name: 'neighbors',
+      type: { listOf: 'uint32' },
+      of: ({ neighbors }) => ({ starts: neighbors!.starts, elements: neighbors!.rows }),
+    },
+    {
+      name: 'distances',
+      type: { listOf: 'float32' },
+      of: ({ neighbors }) => ({ starts: neighbors!.starts, elements: neighbors!.distances }),
+    },
+  );
+  return columns;
+}
