@@ -31,7 +31,7 @@ class ExampleRanking extends ScoredRanking {
     this.#formula = formula;
   }
 
-  get scoring(): Scoring {
+  override get scoring(): Scoring {
     const { vector, metric } = this.by;
     return { vector, metric, formula: this.#formula };
   }

@@ -16,7 +16,7 @@ import {
   type OpenRanking,
   type Origin,
   partFilter,
-  type Ranking,
+  Ranking,
   type RankingKind,
   type Repeats,
 } from './ranking.js';
@@ -28,31 +28,25 @@ interface FusedPart extends Filter {
   readonly weight: number;
 }
 
-class FusedRanking implements Ranking {
-  readonly excludedIds: readonly string[];
-  readonly scoring = null;
-  readonly hasDistance = false;
+class FusedRanking extends Ranking {
+  readonly kind = 'fusion';
   readonly #method: FusionMethod;
   readonly #parts: readonly FusedPart[];
   readonly #origin: Origin;
 
   constructor(method: FusionMethod, parts: readonly FusedPart[], origin: Origin) {
+    super();
     this.#method = method;
     this.#parts = parts;
     this.#origin = origin;
-    this.excludedIds = [...new Set(parts.flatMap(({ ranking }) => ranking.excludedIds))];
+  }
+
+  override get excludedIds(): readonly string[] {
+    return [...new Set(this.#parts.flatMap(({ ranking }) => ranking.excludedIds))];
   }
 
   get repeats(): Repeats {
     return { fusion: (sent) => digestOf(sent) === this.#origin };
-  }
-
-  searcher(): string {
-    return 'fusion';
-  }
-
-  shownScore(score: number): number {
-    return score;
   }
 
   seal(collection: Collection): SealedFusion {

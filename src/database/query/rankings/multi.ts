@@ -12,7 +12,6 @@ import { missingVector, unsealVectors } from './vector.js';
 
 class MultiRanking extends ScoredRanking {
   readonly kind = 'multi';
-  readonly scoring = null;
 
   override searcher(): string {
     return 'max_sim';

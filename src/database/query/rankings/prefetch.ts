@@ -13,7 +13,7 @@ import {
   type OpenRanking,
   type Origin,
   partFilter,
-  type Ranking,
+  Ranking,
   type RankingContext,
   type Repeats,
   type Scoring,
@@ -25,24 +25,26 @@ interface FirstStage extends Filter {
   readonly origin: Origin;
 }
 
-class PrefetchedRanking implements Ranking {
+class PrefetchedRanking extends Ranking {
+  readonly kind = 'prefetch';
   readonly #first: FirstStage;
   readonly #ranking: Ranking;
 
   constructor(first: FirstStage, ranking: Ranking) {
+    super();
     this.#first = first;
     this.#ranking = ranking;
   }
 
-  get excludedIds(): readonly string[] {
+  override get excludedIds(): readonly string[] {
     return this.#ranking.excludedIds;
   }
 
-  get scoring(): Scoring | null {
+  override get scoring(): Scoring | null {
     return this.#ranking.scoring;
   }
 
-  get hasDistance(): boolean {
+  override get hasDistance(): boolean {
     return this.#ranking.hasDistance;
   }
 
@@ -51,11 +53,11 @@ class PrefetchedRanking implements Ranking {
     return { ...this.#ranking.repeats, prefetch: (sent) => digestOf(sent) === origin };
   }
 
-  searcher(engine: Pick<Engine, 'name'>): string {
+  override searcher(engine: Pick<Engine, 'name'>): string {
     return this.#ranking.searcher(engine);
   }
 
-  shownScore(score: number): number {
+  override shownScore(score: number): number {
     return this.#ranking.shownScore(score);
   }
 

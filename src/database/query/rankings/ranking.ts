@@ -37,22 +37,40 @@ export interface RankingKind {
 }
 
 /** Has everything that decides the order of rows. */
-export interface Ranking {
+export abstract class Ranking {
+  abstract readonly kind: string;
+  abstract readonly repeats: Repeats;
+
   /** Stored vectors that the request names, which are left out of the result. */
-  readonly excludedIds: readonly string[];
+  get excludedIds(): readonly string[] {
+    return [];
+  }
+
   /** The single vectors that it compares, of whose scores there are statistics and diversity; null for other rankings. */
-  readonly scoring: Scoring | null;
+  get scoring(): Scoring | null {
+    return null;
+  }
+
   /** Whether its scores are made of distances. */
-  readonly hasDistance: boolean;
-  readonly repeats: Repeats;
+  get hasDistance(): boolean {
+    return false;
+  }
+
   /** What searches for it, as `explain` tells. */
-  searcher(engine: Pick<Engine, 'name'>): string;
+  searcher(_engine: Pick<Engine, 'name'>): string {
+    return this.kind;
+  }
+
   /** The score as users see it, before it is rounded. */
-  shownScore(score: number): number;
+  shownScore(score: number): number {
+    return score;
+  }
+
   /** What a cursor and other nodes of a cluster get of it: without what is made again of the rest. */
-  seal(collection: Collection): SealedRanking;
+  abstract seal(collection: Collection): SealedRanking;
+
   /** Rejects with `overloaded` and with the signal's reason. */
-  open(rows: PassingRows): Promise<OpenRanking>;
+  abstract open(rows: PassingRows): Promise<OpenRanking>;
 }
 
 /** Whether a member that is sent with a cursor is what the ranking was made of; a member without a test never is. */

@@ -21,10 +21,9 @@ import {
   digestOf,
   type OpenRanking,
   type Origin,
-  type Ranking,
+  Ranking,
   type Repeats,
   type RowQuery,
-  type Scoring,
 } from './ranking.js';
 
 export interface ScoredBy {
@@ -38,21 +37,17 @@ export interface ScoredBy {
   readonly origin: Origin;
 }
 
-export abstract class ScoredRanking implements Ranking {
-  abstract readonly kind: SealedVectors['kind'];
-  abstract readonly scoring: Scoring | null;
+export abstract class ScoredRanking extends Ranking {
+  abstract override readonly kind: SealedVectors['kind'];
   readonly by: ScoredBy;
 
   constructor(by: ScoredBy) {
+    super();
     this.by = by;
   }
 
-  get excludedIds(): readonly string[] {
+  override get excludedIds(): readonly string[] {
     return this.by.excludedIds;
-  }
-
-  get hasDistance(): boolean {
-    return false;
   }
 
   get repeats(): Repeats {
@@ -71,12 +66,8 @@ export abstract class ScoredRanking implements Ranking {
     };
   }
 
-  searcher({ name }: Pick<Engine, 'name'>): string {
+  override searcher({ name }: Pick<Engine, 'name'>): string {
     return name;
-  }
-
-  shownScore(score: number): number {
-    return score;
   }
 
   seal(collection: Collection): SealedVectors {

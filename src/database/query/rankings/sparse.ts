@@ -9,20 +9,19 @@ import type { PassingRows } from './passing-rows.js';
 import {
   findMisplaced,
   type OpenRanking,
-  type Ranking,
+  Ranking,
   type RankingKind,
   type Repeats,
 } from './ranking.js';
 import { columnOf, requireColumn, sameElements } from './scored.js';
 
-class SparseRanking implements Ranking {
-  readonly excludedIds = [];
-  readonly scoring = null;
-  readonly hasDistance = false;
+class SparseRanking extends Ranking {
+  readonly kind = 'sparse';
   readonly #using: string;
   readonly #vector: SparseVector;
 
   constructor(using: string, vector: SparseVector) {
+    super();
     this.#using = using;
     this.#vector = vector;
   }
@@ -35,18 +34,10 @@ class SparseRanking implements Ranking {
     };
   }
 
-  searcher(): string {
-    return 'sparse';
-  }
-
-  shownScore(score: number): number {
-    return score;
-  }
-
   seal(collection: Collection): SealedSparse {
     const { indices, values } = this.#vector;
     const column = columnOf(collection, this.#using);
-    return { kind: 'sparse', using: this.#using, column, indices: [...indices], values };
+    return { kind: this.kind, using: this.#using, column, indices: [...indices], values };
   }
 
   async open(rows: PassingRows): Promise<OpenRanking> {

@@ -13,7 +13,7 @@ import type { PassingRows } from './passing-rows.js';
 import {
   findMisplaced,
   type OpenRanking,
-  type Ranking,
+  Ranking,
   type RankingContext,
   type RankingKind,
   type Repeats,
@@ -26,13 +26,12 @@ interface TextQuery {
   readonly settings: TextSettings;
 }
 
-class TextRanking implements Ranking {
-  readonly excludedIds = [];
-  readonly scoring = null;
-  readonly hasDistance = false;
+class TextRanking extends Ranking {
+  readonly kind = 'text';
   readonly #text: TextQuery;
 
   constructor(text: TextQuery) {
+    super();
     this.#text = text;
   }
 
@@ -40,16 +39,8 @@ class TextRanking implements Ranking {
     return { text: (sent) => sameJson(sent, this.#text.request) };
   }
 
-  searcher(): string {
-    return 'text';
-  }
-
-  shownScore(score: number): number {
-    return score;
-  }
-
   seal(): SealedText {
-    return { kind: 'text', request: this.#text.request };
+    return { kind: this.kind, request: this.#text.request };
   }
 
   async open(rows: PassingRows): Promise<OpenRanking> {

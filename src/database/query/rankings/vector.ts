@@ -21,7 +21,7 @@ import { requireColumn, ScoredRanking } from './scored.js';
 export class VectorRanking extends ScoredRanking {
   readonly kind = 'vector';
 
-  get scoring(): Scoring {
+  override get scoring(): Scoring {
     const { vector, metric } = this.by;
     return { vector, metric, formula: null };
   }
