@@ -196,7 +196,7 @@ async function openDatabase(
   const keys = new NodeKeys(config.clusterSecret ?? [], config.clusterName);
   const node =
     blobs === null ? null : await joinCluster(config, { store, blobs, keys, logger, closers });
-  const { engine, reason, gauges } = await choosing;
+  const { engine, reason, readings } = await choosing;
   logger.info({ engine: engine.name, reason }, 'engine chosen');
   const forwarding = node && new Forwarding({ cluster: node, keys, metrics, logger });
   closers.push(() => forwarding?.close());
@@ -224,17 +224,13 @@ async function openDatabase(
     const { addClusterGauges } = await import('./cluster/nodes/cluster-metrics.js');
     addClusterGauges(metrics, node);
   }
-  metrics.addInfo('sagitta_build_info', 'Versions and engine, as labels.', {
+  metrics.addInfo('sagitta_build_info', {
     version: packageVersion(),
     node: process.version,
     engine: engine.name,
   });
-  metrics.addGauge(
-    'sagitta_pool_tasks_waiting',
-    'Tasks that wait for a worker thread.',
-    () => pool.waitingCount,
-  );
-  for (const { name, help, read } of gauges) metrics.addGauge(name, help, read);
+  metrics.addReading('sagitta_pool_tasks_waiting', () => pool.waitingCount);
+  for (const { name, read } of readings) metrics.addReading(name, read);
   addStorageGauges(metrics, database);
   addDiskGauges(metrics, config.dataDir);
   const diskWatch = new DiskWatch(config.dataDir, { logger });
@@ -343,21 +339,9 @@ async function joinThrough(
 const LEAVE_MS_MAX = 5_000;
 
 function addDiskGauges(metrics: Metrics, directory: string): void {
-  metrics.addGauge(
-    'sagitta_disk_free_bytes',
-    'Free space of the disk with the data directory.',
-    () => diskSpace(directory).freeBytes,
-  );
-  metrics.addGauge(
-    'sagitta_disk_total_bytes',
-    'Size of the disk with the data directory.',
-    () => diskSpace(directory).totalBytes,
-  );
-  metrics.addGauge(
-    'sagitta_store_bytes',
-    'Disk space of the store file, which has the catalogue and the logs.',
-    () => diskBytesOf(join(directory, STORE_FILE)),
-  );
+  metrics.addReading('sagitta_disk_free_bytes', () => diskSpace(directory).freeBytes);
+  metrics.addReading('sagitta_disk_total_bytes', () => diskSpace(directory).totalBytes);
+  metrics.addReading('sagitta_store_bytes', () => diskBytesOf(join(directory, STORE_FILE)));
 }
 
 /** Builds the application and listens, on the control socket and on the configured address. */

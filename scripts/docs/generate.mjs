@@ -11,3 +11,4 @@ await import('./client-methods.mjs');
 await import('./configuration.mjs');
 await import('./access.mjs');
 await import('./filters.mjs');
+await import('./metrics.mjs');

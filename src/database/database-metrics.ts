@@ -1,15 +1,10 @@
 // The metrics of a database: counters and histograms that its observer updates, and gauges that are
 // read when metrics are scraped.
 
-import { type Metrics, PHASE_SECONDS_BUCKETS, SECONDS_BUCKETS } from '../platform/metrics.js';
+import type { Metrics } from '../platform/metrics.js';
 import type { ScanStats } from './bulk/scan-stats.js';
 import type { Database } from './database.js';
 import type { DatabaseObserver } from './observer.js';
-
-/** A batch has up to 1 024 queries; on an idle server it has one. */
-const BATCH_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024];
-/** Checkpoints and compactions write files of 64 MiB and more. */
-const MAINTENANCE_SECONDS_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 
 export function createDatabaseMetrics(metrics: Metrics): DatabaseObserver {
   return { ...queryMetrics(metrics), ...writeMetrics(metrics), ...cursorMetrics(metrics) };
@@ -18,35 +13,13 @@ export function createDatabaseMetrics(metrics: Metrics): DatabaseObserver {
 function queryMetrics(
   metrics: Metrics,
 ): Pick<DatabaseObserver, 'queriesAnswered' | 'aggregated' | 'batchSearched'> {
-  const countQueries = metrics.addCounter('sagitta_queries_total', 'Queries answered.');
-  const countScanned = metrics.addCounter(
-    'sagitta_rows_scanned_total',
-    'Rows that queries scanned after filtering.',
-  );
-  const countRescored = metrics.addCounter(
-    'sagitta_rows_rescored_total',
-    'Rows whose exact score was computed.',
-  );
-  const observePhase = metrics.addHistogram(
-    'sagitta_query_phase_seconds',
-    'Duration of the phases of a query or of a group of queries: filter, wait (for the engine), search, assemble.',
-    { buckets: PHASE_SECONDS_BUCKETS, labels: ['phase'] },
-  );
-  const observeBatch = metrics.addHistogram(
-    'sagitta_engine_batch_queries',
-    'Queries per engine batch.',
-    { buckets: BATCH_BUCKETS },
-  );
-  const observeEngine = metrics.addHistogram(
-    'sagitta_engine_batch_seconds',
-    'Duration of engine batches.',
-    { buckets: PHASE_SECONDS_BUCKETS },
-  );
-  const observeAggregation = metrics.addHistogram(
-    'sagitta_aggregation_seconds',
-    'Duration of aggregations: facets and stats of a request.',
-    { buckets: PHASE_SECONDS_BUCKETS },
-  );
+  const countQueries = metrics.addCounter('sagitta_queries_total');
+  const countScanned = metrics.addCounter('sagitta_rows_scanned_total');
+  const countRescored = metrics.addCounter('sagitta_rows_rescored_total');
+  const observePhase = metrics.addHistogram('sagitta_query_phase_seconds');
+  const observeBatch = metrics.addHistogram('sagitta_engine_batch_queries');
+  const observeEngine = metrics.addHistogram('sagitta_engine_batch_seconds');
+  const observeAggregation = metrics.addHistogram('sagitta_aggregation_seconds');
   const phases = {
     filter: { phase: 'filter' },
     wait: { phase: 'wait' },
@@ -72,46 +45,16 @@ function queryMetrics(
 }
 
 function writeMetrics(metrics: Metrics) {
-  const countWritten = metrics.addCounter('sagitta_vectors_written_total', 'Vectors written.', {
-    name: 'kind',
-    values: ['inserted', 'updated'],
-  });
-  const countDeleted = metrics.addCounter('sagitta_vectors_deleted_total', 'Vectors deleted.');
-  const countExpired = metrics.addCounter(
-    'sagitta_vectors_expired_total',
-    'Vectors deleted because they had expired.',
-  );
-  const observeCommit = metrics.addHistogram(
-    'sagitta_commit_seconds',
-    "Seconds from the hand-over of a collection's writes to the store until they are on disk.",
-    { buckets: SECONDS_BUCKETS },
-  );
-  const countCommitted = metrics.addCounter(
-    'sagitta_writes_committed_total',
-    'Requests whose writes were committed; several may share a commit.',
-  );
-  const countFailures = metrics.addCounter(
-    'sagitta_commit_failures_total',
-    'Commits that failed, for example because the disk was full.',
-  );
-  const observeCheckpoint = metrics.addHistogram(
-    'sagitta_checkpoint_seconds',
-    'Duration of checkpoints, which write full segments as files and trim the log.',
-    { buckets: MAINTENANCE_SECONDS_BUCKETS },
-  );
-  const observeCompaction = metrics.addHistogram(
-    'sagitta_compaction_seconds',
-    'Duration of compactions, which merge small segments and drop removed rows.',
-    { buckets: MAINTENANCE_SECONDS_BUCKETS },
-  );
-  const countGone = metrics.addCounter(
-    'sagitta_rows_compacted_total',
-    'Deleted and replaced rows that compactions have removed.',
-  );
-  const countMaintenanceFailures = metrics.addCounter(
-    'sagitta_maintenance_failures_total',
-    'Checkpoints and compactions that failed; they are retried.',
-  );
+  const countWritten = metrics.addCounter('sagitta_vectors_written_total');
+  const countDeleted = metrics.addCounter('sagitta_vectors_deleted_total');
+  const countExpired = metrics.addCounter('sagitta_vectors_expired_total');
+  const observeCommit = metrics.addHistogram('sagitta_commit_seconds');
+  const countCommitted = metrics.addCounter('sagitta_writes_committed_total');
+  const countFailures = metrics.addCounter('sagitta_commit_failures_total');
+  const observeCheckpoint = metrics.addHistogram('sagitta_checkpoint_seconds');
+  const observeCompaction = metrics.addHistogram('sagitta_compaction_seconds');
+  const countGone = metrics.addCounter('sagitta_rows_compacted_total');
+  const countMaintenanceFailures = metrics.addCounter('sagitta_maintenance_failures_total');
   return {
     vectorsWritten(insertedCount, updatedCount) {
       countWritten(insertedCount, { kind: 'inserted' });
@@ -135,24 +78,10 @@ function writeMetrics(metrics: Metrics) {
 
 /** Cursors and idempotency keys. */
 function cursorMetrics(metrics: Metrics) {
-  const countIssued = metrics.addCounter('sagitta_cursors_issued_total', 'Cursors issued.');
-  const countResumed = metrics.addCounter(
-    'sagitta_cursors_resumed_total',
-    'Pages that were read with a cursor.',
-  );
-  const countRefused = metrics.addCounter(
-    'sagitta_cursors_refused_total',
-    'Cursors that were rejected, by error code.',
-    { name: 'code', values: ['cursor_invalid', 'cursor_mismatch', 'cursor_expired'] },
-  );
-  const countDecided = metrics.addCounter(
-    'sagitta_idempotent_requests_total',
-    'Requests with an idempotency key: kept (they ran), replayed, or rejected with an error code.',
-    {
-      name: 'outcome',
-      values: ['kept', 'replayed', 'idempotency_in_flight', 'idempotency_key_reused'],
-    },
-  );
+  const countIssued = metrics.addCounter('sagitta_cursors_issued_total');
+  const countResumed = metrics.addCounter('sagitta_cursors_resumed_total');
+  const countRefused = metrics.addCounter('sagitta_cursors_refused_total');
+  const countDecided = metrics.addCounter('sagitta_idempotent_requests_total');
   return {
     cursorIssued: () => countIssued(1),
     cursorResumed: () => countResumed(1),
@@ -163,11 +92,7 @@ function cursorMetrics(metrics: Metrics) {
 
 /** Gauges of storage, the filter cache and the queue. Those of collections are in `server/telemetry/database-gauges.ts`. */
 export function addStorageGauges(metrics: Metrics, database: Database): void {
-  metrics.addGauge(
-    'sagitta_engine_queue_queries',
-    'Searches waiting for the engine.',
-    () => database.queuedQueryCount,
-  );
+  metrics.addReading('sagitta_engine_queue_queries', () => database.queuedQueryCount);
   addScanGauges(metrics, database.scanStats);
   let use: ReturnType<Database['storageUse']> | undefined;
   // A scrape reads all gauges in one iteration of the event loop, so that one sum serves them.
@@ -180,56 +105,24 @@ export function addStorageGauges(metrics: Metrics, database: Database): void {
     }
     return use[name];
   };
-  metrics.addGauge('sagitta_segments', 'Segments of all collections.', read('segmentCount'));
-  metrics.addGauge(
-    'sagitta_rows',
-    'Rows in all segments, including deleted and replaced rows that only snapshots see.',
-    read('rowCount'),
-  );
-  metrics.addGauge(
-    'sagitta_file_bytes',
-    'Size of the segment files; clones count files that they share.',
-    read('fileBytes'),
-  );
-  metrics.addGauge(
-    'sagitta_log_bytes',
-    'Size of the logs that no checkpoint has trimmed; a start replays them.',
-    read('logBytes'),
-  );
+  metrics.addReading('sagitta_segments', read('segmentCount'));
+  metrics.addReading('sagitta_rows', read('rowCount'));
+  metrics.addReading('sagitta_file_bytes', read('fileBytes'));
+  metrics.addReading('sagitta_log_bytes', read('logBytes'));
   const { filterCacheUse } = database;
   const readCache = (name: keyof typeof filterCacheUse) => () => database.filterCacheUse[name];
-  metrics.addGauge(
-    'sagitta_filter_cache_bytes',
-    'Size of cached filter results.',
-    readCache('bytesUsed'),
-  );
-  metrics.addGauge(
-    'sagitta_filter_cache_hits_total',
-    'Segments whose filter result was in the cache.',
-    readCache('hitCount'),
-  );
-  metrics.addGauge(
-    'sagitta_filter_cache_misses_total',
-    'Segments for which a filter was evaluated, in full or for new rows.',
-    readCache('missCount'),
-  );
+  metrics.addReading('sagitta_filter_cache_bytes', readCache('bytesUsed'));
+  metrics.addReading('sagitta_filter_cache_hits_total', readCache('hitCount'));
+  metrics.addReading('sagitta_filter_cache_misses_total', readCache('missCount'));
 }
 
 /** Exports and joins. */
 function addScanGauges(metrics: Metrics, stats: ScanStats): void {
   const read = (name: keyof ScanStats & `${string}${'Count' | 'Left'}`) => () => stats[name];
-  metrics.addGauge('sagitta_exports_in_progress', 'Exports in progress.', read('scanCount'));
-  metrics.addGauge('sagitta_joins_in_progress', 'Joins in progress.', read('joinCount'));
-  metrics.addGauge(
-    'sagitta_export_rows_remaining',
-    'Rows that the exports in progress have not sent yet.',
-    read('scanRowsLeft'),
-  );
-  metrics.addGauge(
-    'sagitta_join_rows_remaining',
-    'Rows that the joins in progress have not joined yet.',
-    read('joinRowsLeft'),
-  );
-  metrics.addGauge('sagitta_export_rows_total', 'Rows exported.', read('scannedRowCount'));
-  metrics.addGauge('sagitta_join_rows_total', 'Rows joined.', read('joinedRowCount'));
+  metrics.addReading('sagitta_exports_in_progress', read('scanCount'));
+  metrics.addReading('sagitta_joins_in_progress', read('joinCount'));
+  metrics.addReading('sagitta_export_rows_remaining', read('scanRowsLeft'));
+  metrics.addReading('sagitta_join_rows_remaining', read('joinRowsLeft'));
+  metrics.addReading('sagitta_export_rows_total', read('scannedRowCount'));
+  metrics.addReading('sagitta_join_rows_total', read('joinedRowCount'));
 }

@@ -2,6 +2,7 @@
 
 import { type Logger, silentLogger } from '../common/logger.js';
 import { withoutPaths } from '../common/without-paths.js';
+import type { CounterName } from '../platform/metric-table.js';
 import { createInlinePool, type WorkerPool } from '../platform/pool.js';
 import { type Engine, type EngineName, EngineUnavailable } from './core/engine.js';
 import { createReferenceEngine, createReferenceSearch } from './core/reference-engine.js';
@@ -27,13 +28,11 @@ interface ChosenEngine {
   /** Why this engine was chosen, for whoever asks the service: it names no path. */
   readonly reason: string;
   /** Counters of the engine, for metrics. */
-  readonly gauges: readonly EngineGauge[];
+  readonly readings: readonly EngineReading[];
 }
 
-interface EngineGauge {
-  /** A Prometheus metric name. */
-  readonly name: string;
-  readonly help: string;
+interface EngineReading {
+  readonly name: CounterName;
   read(): number;
 }
 
@@ -52,7 +51,7 @@ export interface EngineOptions extends Pick<TensorEngineOptions, 'residentBytesM
 /** Fastest first. */
 const CANDIDATES: readonly {
   readonly name: EngineName;
-  create(options: EngineOptions): Promise<Omit<ChosenEngine, 'gauges'> & Partial<ChosenEngine>>;
+  create(options: EngineOptions): Promise<Omit<ChosenEngine, 'readings'> & Partial<ChosenEngine>>;
 }[] = [
   { name: 'cuda', create: createCuda },
   { name: 'tensorflow', create: createTensorflow },
@@ -67,9 +66,9 @@ export async function createEngine(options: EngineOptions): Promise<ChosenEngine
   for (const { name, create } of CANDIDATES) {
     if (requested !== 'auto' && requested !== name) continue;
     try {
-      const { engine, reason, gauges = [] } = await create(options);
-      if (requested === name) return { engine, reason: `requested by name: ${reason}`, gauges };
-      return { engine, reason: [reason, ...failures].join('; '), gauges };
+      const { engine, reason, readings = [] } = await create(options);
+      if (requested === name) return { engine, reason: `requested by name: ${reason}`, readings };
+      return { engine, reason: [reason, ...failures].join('; '), readings };
     } catch (error) {
       if (requested === name) throw error;
       const cause = error instanceof Error ? error.message : String(error);
@@ -83,7 +82,7 @@ export async function createEngine(options: EngineOptions): Promise<ChosenEngine
     }
   }
   const reason = requested === 'reference' ? 'requested by name' : failures.join('; ');
-  return { engine: createReferenceEngine({ pool }), reason, gauges: [] };
+  return { engine: createReferenceEngine({ pool }), reason, readings: [] };
 }
 
 /** What is wrong, without what to do about it on this machine: clients read it, and the log has all of it. */
@@ -117,41 +116,23 @@ async function createCuda(options: EngineOptions) {
   return {
     engine,
     reason: `${engine.describe()}; the ${fallback.name} engine searches what does not fit there`,
-    gauges: gaugesOf(engine),
+    readings: readingsOf(engine),
   };
 }
 
-function gaugesOf(engine: CudaEngine): EngineGauge[] {
-  const gauge = (name: string, what: keyof CudaStats, help: string): EngineGauge => ({
-    name: `sagitta_device_${name}_total`,
-    help,
-    read: () => engine.stats()[what],
-  });
-  return [
-    gauge(
-      'fallback_queries',
-      'fallbackQueryCount',
-      'Queries that the CPU answered at least in part.',
-    ),
-    gauge(
-      'undecided_queries',
-      'undecidedQueryCount',
-      'Queries that a GPU searched but could not decide.',
-    ),
-    gauge(
-      'repeated_queries',
-      'repeatedQueryCount',
-      'Queries that a GPU scanned again, because many rows are close together.',
-    ),
-    gauge('coarse_queries', 'coarseQueryCount', 'Queries that a GPU answered by coarse codes.'),
-    gauge(
-      'coarse_abandoned_queries',
-      'coarseAbandonedQueryCount',
-      'Queries for which coarse codes would have excluded too few rows.',
-    ),
-    gauge('uploaded_bytes', 'uploadedBytes', 'Bytes of rows uploaded to GPUs.'),
-    gauge('losses', 'lossCount', 'Times that a GPU was lost.'),
-  ];
+const DEVICE_METRICS = {
+  sagitta_device_fallback_queries_total: 'fallbackQueryCount',
+  sagitta_device_undecided_queries_total: 'undecidedQueryCount',
+  sagitta_device_repeated_queries_total: 'repeatedQueryCount',
+  sagitta_device_coarse_queries_total: 'coarseQueryCount',
+  sagitta_device_coarse_abandoned_queries_total: 'coarseAbandonedQueryCount',
+  sagitta_device_uploaded_bytes_total: 'uploadedBytes',
+  sagitta_device_losses_total: 'lossCount',
+} as const satisfies Partial<Record<CounterName, keyof CudaStats>>;
+
+function readingsOf(engine: CudaEngine): EngineReading[] {
+  const names = Object.keys(DEVICE_METRICS) as (keyof typeof DEVICE_METRICS)[];
+  return names.map((name) => ({ name, read: () => engine.stats()[DEVICE_METRICS[name]] }));
 }
 
 /** The simd engine, which also makes the codes, or else the reference engine. */
@@ -214,7 +195,7 @@ async function createSimd({ pool, simdTarget = null }: EngineOptions) {
 async function createWasm(options: EngineOptions) {
   const engine = await createTensor('wasm', options);
   const reason = `${engine.device!.name} works on this machine`;
-  return { engine, reason, gauges: [fallbackGauge(engine)] };
+  return { engine, reason, readings: [fallbackReading(engine)] };
 }
 
 /** It runs without a GPU only when it was requested by name. */
@@ -228,13 +209,12 @@ async function createTensorflow(options: EngineOptions) {
     await engine.close();
     throw new EngineUnavailable(`${name}: no GPU was found`);
   }
-  return { engine, reason: `${name} works on this machine`, gauges: [fallbackGauge(engine)] };
+  return { engine, reason: `${name} works on this machine`, readings: [fallbackReading(engine)] };
 }
 
-function fallbackGauge(engine: TensorEngine): EngineGauge {
+function fallbackReading(engine: TensorEngine): EngineReading {
   return {
     name: 'sagitta_engine_fallbacks_total',
-    help: 'Searches of a segment that the reference engine answered instead of the tensor engine.',
     read: () => engine.fallbackCount,
   };
 }

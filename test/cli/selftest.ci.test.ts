@@ -325,7 +325,7 @@ describe('a selftest of every engine', () => {
       onResult() {},
       async create(options) {
         const engine = start(options) ?? { ...createTruthful(), name: options.requested };
-        return { engine: engine as Engine, reason: 'requested by name: as it likes', gauges: [] };
+        return { engine: engine as Engine, reason: 'requested by name: as it likes', readings: [] };
       },
     });
   const statusOf = ({ engines }: SelftestReport, name: string) =>

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { METRICS } from '../../src/platform/metric-table.js';
 import { createMetrics } from '../../src/platform/metrics.js';
 
 /** The lines of one metric, without help and type. */
@@ -11,57 +12,73 @@ async function linesOf(metrics: ReturnType<typeof createMetrics>, name: string):
 describe('metrics', () => {
   it('start counters at zero, for every known label value', async () => {
     const metrics = createMetrics();
-    const countPlain = metrics.addCounter('a_total', 'A.');
-    const countLabelled = metrics.addCounter('b_total', 'B.', { name: 'kind', values: ['x', 'y'] });
-    assert.deepEqual(await linesOf(metrics, 'a_total'), ['a_total 0']);
+    const countPlain = metrics.addCounter('sagitta_vectors_deleted_total');
+    const countLabelled = metrics.addCounter('sagitta_vectors_written_total');
+    assert.deepEqual(await linesOf(metrics, 'sagitta_vectors_deleted_total'), [
+      'sagitta_vectors_deleted_total 0',
+    ]);
     countPlain(2);
     countPlain(0.5);
-    countLabelled(3, { kind: 'y' });
-    assert.deepEqual(await linesOf(metrics, 'a_total'), ['a_total 2.5']);
-    assert.deepEqual(await linesOf(metrics, 'b_total'), [
-      'b_total{kind="x"} 0',
-      'b_total{kind="y"} 3',
+    countLabelled(3, { kind: 'updated' });
+    assert.deepEqual(await linesOf(metrics, 'sagitta_vectors_deleted_total'), [
+      'sagitta_vectors_deleted_total 2.5',
+    ]);
+    assert.deepEqual(await linesOf(metrics, 'sagitta_vectors_written_total'), [
+      'sagitta_vectors_written_total{kind="inserted"} 0',
+      'sagitta_vectors_written_total{kind="updated"} 3',
     ]);
   });
 
   it('count a value in every bucket whose bound is not below it', async () => {
     const metrics = createMetrics();
-    const observe = metrics.addHistogram('c_seconds', 'C.', { buckets: [0.1, 1], labels: ['to'] });
-    observe(0.1, { to: 'q' });
-    observe(5, { to: 'q' });
-    assert.deepEqual(await linesOf(metrics, 'c_seconds'), [
-      'c_seconds_bucket{le="0.1",to="q"} 1',
-      'c_seconds_bucket{le="1",to="q"} 1',
-      'c_seconds_bucket{le="+Inf",to="q"} 2',
-      'c_seconds_sum{to="q"} 5.1',
-      'c_seconds_count{to="q"} 2',
-    ]);
+    const observe = metrics.addHistogram('sagitta_query_phase_seconds');
+    observe(0.25, { phase: 'filter' });
+    observe(5, { phase: 'filter' });
+    const lines = await linesOf(metrics, 'sagitta_query_phase_seconds');
+    for (const [bound, count] of [
+      ['0.1', 0],
+      ['0.25', 1],
+      ['1', 1],
+      ['5', 2],
+      ['+Inf', 2],
+    ]) {
+      const line = `sagitta_query_phase_seconds_bucket{le="${bound}",phase="filter"} ${count}`;
+      assert.ok(lines.includes(line), line);
+    }
+    assert.ok(lines.includes('sagitta_query_phase_seconds_sum{phase="filter"} 5.25'));
+    assert.ok(lines.includes('sagitta_query_phase_seconds_count{phase="filter"} 2'));
   });
 
-  it('read gauges at each scrape, and make them counters if the name ends in _total', async () => {
+  it('read gauges and counters at each scrape', async () => {
     const metrics = createMetrics();
     let value = 7;
     let readCount = 0;
-    metrics.addGauge('d_bytes', 'D.', () => {
+    metrics.addReading('sagitta_rows', () => {
       readCount++;
       return value;
     });
-    metrics.addGauge('e_total', 'E.', async () => value * 10);
+    metrics.addReading('sagitta_join_rows_total', async () => value * 10);
     assert.equal(readCount, 0);
-    assert.deepEqual(await linesOf(metrics, 'd_bytes'), ['d_bytes 7']);
+    assert.deepEqual(await linesOf(metrics, 'sagitta_rows'), ['sagitta_rows 7']);
     value = 8;
     const text = await metrics.render();
     assert.equal(readCount, 2);
-    assert.match(text, /# TYPE d_bytes gauge\nd_bytes 8\n/);
-    assert.match(text, /# TYPE e_total counter\ne_total 80\n/);
+    assert.match(text, /# TYPE sagitta_rows gauge\nsagitta_rows 8\n/);
+    assert.match(text, /# TYPE sagitta_join_rows_total counter\nsagitta_join_rows_total 80\n/);
+  });
+
+  it('are counters exactly where their names end in _total', () => {
+    for (const [name, { type }] of Object.entries(METRICS)) {
+      assert.equal(type === 'counter', name.endsWith('_total'), name);
+    }
   });
 
   it('report on the process without a timer', async () => {
     const before = process.getActiveResourcesInfo().length;
     const metrics = createMetrics();
-    metrics.addInfo('f_info', 'F.', { version: '1' });
+    metrics.addInfo('sagitta_build_info', { version: '1', node: '2', engine: '3' });
     const text = await metrics.render();
-    assert.match(text, /^f_info\{version="1"\} 1$/m);
+    assert.match(text, /^sagitta_build_info\{version="1",node="2",engine="3"\} 1$/m);
     assert.match(text, /^process_resident_memory_bytes \d{7,}$/m);
     assert.match(text, /# TYPE process_cpu_seconds_total counter\n/);
     assert.match(text, /^nodejs_eventloop_utilization (0|1|0\.\d+)(e-\d+)?$/m);

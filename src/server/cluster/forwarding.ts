@@ -93,11 +93,7 @@ export class Forwarding {
     this.#seen = new SeenPositions((incarnation) => cluster.holds(incarnation));
     this.#nodes = new NodeClient(cluster, keys);
     this.#logger = logger;
-    this.#count = metrics.addCounter(
-      'sagitta_cluster_forwarded_requests_total',
-      'Requests that this node has sent to one that carries them out, by whether that replied.',
-      { name: 'outcome', values: ['replied', 'failed'] },
-    );
+    this.#count = metrics.addCounter('sagitta_cluster_forwarded_requests_total');
   }
 
   /**

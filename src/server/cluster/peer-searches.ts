@@ -63,11 +63,7 @@ export class PeerSearches implements Peers {
   }) {
     this.#forwarding = options.forwarding;
     this.valuesMin = options.valuesMin;
-    this.#count = options.metrics.addCounter(
-      'sagitta_cluster_search_parts_total',
-      'Parts of searches that this node has asked others for, by whether they were found in time.',
-      { name: 'outcome', values: ['found', 'failed'] },
-    );
+    this.#count = options.metrics.addCounter('sagitta_cluster_search_parts_total');
   }
 
   holding(incarnation: string): readonly (Peer | null)[] {

@@ -7,7 +7,7 @@ import { CircuitBreaker } from '../../common/circuit-breaker.js';
 import { SagittaError } from '../../common/errors.js';
 import type { EmbeddingSource } from '../../common/types.js';
 import type { Config, EmbeddingEndpoint } from '../../platform/config.js';
-import { type Metrics, SECONDS_BUCKETS } from '../../platform/metrics.js';
+import type { Metrics } from '../../platform/metrics.js';
 import { readVector } from '../ingest/dense-vectors.js';
 
 export type EmbeddingOptions = Pick<
@@ -56,20 +56,9 @@ export class Embedder {
     for (const { name } of options.embedding) {
       this.#breakers.set(name, new CircuitBreaker(BREAKER, () => performance.now()));
     }
-    this.#countCalls = metrics.addCounter(
-      'sagitta_embedding_calls_total',
-      'Calls to embedding endpoints, by outcome; rejected ones were not made.',
-      { name: 'outcome', values: ['success', 'failure', 'rejected'] },
-    );
-    this.#countTexts = metrics.addCounter(
-      'sagitta_embedding_texts_total',
-      'Texts that embedding endpoints turned into vectors.',
-    );
-    this.#observeSeconds = metrics.addHistogram(
-      'sagitta_embedding_call_seconds',
-      'Duration of calls to embedding endpoints.',
-      { buckets: SECONDS_BUCKETS },
-    );
+    this.#countCalls = metrics.addCounter('sagitta_embedding_calls_total');
+    this.#countTexts = metrics.addCounter('sagitta_embedding_texts_total');
+    this.#observeSeconds = metrics.addHistogram('sagitta_embedding_call_seconds');
   }
 
   /**

@@ -15,18 +15,12 @@ export function addDatabaseGauges(metrics: Metrics, database: Database): void {
     }
     return sums[name];
   };
-  const add = (name: string, help: string, sum: keyof ReturnType<typeof sumCollections>) =>
-    metrics.addGauge(name, help, read(sum));
-  add(
-    'sagitta_collections',
-    'Collections, with those that other nodes of a cluster hold.',
-    'collections',
-  );
-  add('sagitta_collections_failed', 'Collections that could not be loaded.', 'failed');
-  add('sagitta_vectors', 'Vectors in all collections that this process holds.', 'vectors');
-  add('sagitta_host_bytes', 'Host memory of all collections.', 'hostBytes');
-  add('sagitta_mapped_bytes', 'Mapped files of all collections.', 'mappedBytes');
-  add('sagitta_device_bytes', 'Device memory of all collections.', 'deviceBytes');
+  metrics.addReading('sagitta_collections', read('collections'));
+  metrics.addReading('sagitta_collections_failed', read('failed'));
+  metrics.addReading('sagitta_vectors', read('vectors'));
+  metrics.addReading('sagitta_host_bytes', read('hostBytes'));
+  metrics.addReading('sagitta_mapped_bytes', read('mappedBytes'));
+  metrics.addReading('sagitta_device_bytes', read('deviceBytes'));
 }
 
 function sumCollections(database: Database) {

@@ -64,7 +64,7 @@ function testContract(
 function testChoice(): void {
   it('a GPU is chosen first, and its counters are exported', async (t) => {
     const pool = createInlinePool();
-    const { engine, reason, gauges } = await createEngine({
+    const { engine, reason, readings } = await createEngine({
       requested: 'auto',
       pool,
       cudaAddonPath: ADDON,
@@ -75,7 +75,7 @@ function testChoice(): void {
     });
     assert.equal(engine.name, 'cuda');
     assert.match(reason, /^(wgmma|mma) kernels on emulated device 0 .*; the \w+ engine searches/);
-    const read = () => Object.fromEntries(gauges.map(({ name, read }) => [name, read()]));
+    const read = () => Object.fromEntries(readings.map(({ name, read }) => [name, read()]));
     const { sagitta_device_uploaded_bytes_total: uploaded, ...rest } = read();
     // The rows of the probe search.
     assert.ok(uploaded! > 16_500 * 8 * 4, `${uploaded} bytes went up`);

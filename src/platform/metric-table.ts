@@ -1,0 +1,454 @@
+// The table of metrics: type, labels and meaning of each. What registers them takes the rest from here by name, and
+// docs/metrics.md is generated from it.
+
+import { ERROR_TITLES, type ErrorCode } from '../common/errors.js';
+
+export interface MetricEntry {
+  readonly type: 'counter' | 'gauge' | 'histogram';
+  /**
+   * By the names of the labels: their known values, for which a counter starts at 0, so that a rate can be computed from
+   * the first increment on. Labels have few values each: never an id or a principal.
+   */
+  readonly labels?: Readonly<Record<string, readonly string[]>>;
+  /** Upper bounds, in the unit that the name ends in. */
+  readonly buckets?: readonly number[];
+  readonly meaning: string;
+}
+
+/** For requests: from a cached reply to the default deadline. */
+const SECONDS = [
+  0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+] as const;
+/** For phases of a query, which may take tens of microseconds only. */
+const PHASE_SECONDS = [
+  0.000025, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5, 30,
+] as const;
+/** For checkpoints and compactions, which write files of 64 MiB and more. */
+const MAINTENANCE_SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60] as const;
+/** A batch has up to 1 024 queries; on an idle server it has one. */
+const BATCH_QUERIES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024] as const;
+
+/** Errors that only occur before the service listens. */
+const CODES_WITHOUT_REPLY: readonly string[] = [
+  'configuration_invalid',
+  'data_directory_locked',
+  'data_corrupt',
+] satisfies ErrorCode[];
+const CODES_OF_REPLIES = Object.keys(ERROR_TITLES).filter(
+  (code) => !CODES_WITHOUT_REPLY.includes(code),
+);
+
+const HTTP = {
+  sagitta_http_request_duration_seconds: {
+    type: 'histogram',
+    labels: { method: [], route: [], status: [] },
+    buckets: SECONDS,
+    meaning:
+      'From the request head to the end of the reply; `_count` is the number of requests. `route` contains placeholders (`/collections/{id}/query`) and is the same with and without `/v1`; unknown paths and the pages under `/docs` and `/console` are `other`. Status `closed` means that the client disconnected first.',
+  },
+  sagitta_http_requests_in_flight: {
+    type: 'gauge',
+    meaning: 'Requests whose reply has not been sent completely, including the current scrape.',
+  },
+  sagitta_http_refusals_total: {
+    type: 'counter',
+    labels: { code: CODES_OF_REPLIES },
+    meaning:
+      'Requests answered with an error, by error code (`rate_limited`, `overloaded`, `invalid_filter`, …).',
+  },
+  sagitta_streams_in_flight: {
+    type: 'gauge',
+    meaning: 'Streaming request bodies and replies in progress.',
+  },
+  sagitta_stream_rows_total: {
+    type: 'counter',
+    labels: { direction: ['in', 'out'] },
+    meaning:
+      'Rows of streams: `in`, written from request bodies and durable; `out`, sent in replies. Rows skipped on a retry with an idempotency key are not counted.',
+  },
+  sagitta_http_connections: { type: 'gauge', meaning: 'Open connections.' },
+  sagitta_http_body_bytes_in_flight: {
+    type: 'gauge',
+    meaning:
+      'Request bodies being received or processed; limited by `SAGITTA_BODY_BYTES_IN_FLIGHT_MAX`.',
+  },
+  sagitta_http_reply_bytes_in_flight: {
+    type: 'gauge',
+    meaning:
+      'Replies being written or not yet received by their clients; limited by `SAGITTA_REPLY_BYTES_IN_FLIGHT_MAX`.',
+  },
+  sagitta_event_loop_delay_seconds: {
+    type: 'gauge',
+    meaning:
+      'Recent delay of the event loop of the main thread; 0 while the server is idle. Above `SAGITTA_EVENT_LOOP_DELAY_MS_MAX`, requests are rejected with `overloaded`.',
+  },
+  sagitta_tls_certificate_expiry_timestamp_seconds: {
+    type: 'gauge',
+    meaning: "Expiry of the server's certificate, Unix time. Only with TLS.",
+  },
+} as const;
+
+const QUERIES = {
+  sagitta_queries_total: {
+    type: 'counter',
+    meaning: 'Queries answered. Each page counts as one, as does each query of a batch.',
+  },
+  sagitta_query_phase_seconds: {
+    type: 'histogram',
+    labels: { phase: ['filter', 'wait', 'search', 'assemble'] },
+    buckets: PHASE_SECONDS,
+    meaning:
+      'Time per phase of a query, or of a group of queries from a batch that are searched together: `filter`, `wait` (for the engine, while it was busy), `search` (in the engine), `assemble`. The `Server-Timing` header has the same values.',
+  },
+  sagitta_aggregation_seconds: {
+    type: 'histogram',
+    buckets: PHASE_SECONDS,
+    meaning:
+      'Duration of the facets and stats of a request, alone or in a query; `_count` is their number.',
+  },
+  sagitta_engine_batch_queries: {
+    type: 'histogram',
+    buckets: BATCH_QUERIES,
+    meaning: 'Queries per engine batch.',
+  },
+  sagitta_engine_batch_seconds: {
+    type: 'histogram',
+    buckets: PHASE_SECONDS,
+    meaning: 'Duration of engine batches.',
+  },
+  sagitta_engine_queue_queries: {
+    type: 'gauge',
+    meaning: 'Queries waiting for the engine; limited by `SAGITTA_QUEUED_QUERIES_MAX`.',
+  },
+  sagitta_pool_tasks_waiting: {
+    type: 'gauge',
+    meaning: 'Tasks (filters, large bodies, segments) waiting for a worker thread.',
+  },
+  sagitta_rows_scanned_total: {
+    type: 'counter',
+    meaning: 'Rows searched by queries, after filtering.',
+  },
+  sagitta_rows_rescored_total: {
+    type: 'counter',
+    meaning: 'Rows whose exact score was computed because the scan could not exclude them.',
+  },
+  sagitta_exports_in_progress: { type: 'gauge', meaning: 'Exports in progress.' },
+  sagitta_export_rows_total: { type: 'counter', meaning: 'Rows sent by exports.' },
+  sagitta_export_rows_remaining: {
+    type: 'gauge',
+    meaning: 'Rows that running exports have yet to send.',
+  },
+  sagitta_joins_in_progress: { type: 'gauge', meaning: 'Joins in progress.' },
+  sagitta_join_rows_total: {
+    type: 'counter',
+    meaning: 'Rows for which joins have found the matches.',
+  },
+  sagitta_join_rows_remaining: {
+    type: 'gauge',
+    meaning:
+      'Rows that running joins have yet to process; divided by the rate of `sagitta_join_rows_total`, the remaining time.',
+  },
+  sagitta_filter_cache_bytes: {
+    type: 'gauge',
+    meaning: 'Size of cached filter results; limited by `SAGITTA_FILTER_CACHE_BYTES_MAX`.',
+  },
+  sagitta_filter_cache_hits_total: {
+    type: 'counter',
+    meaning: 'Segments whose filter result was cached.',
+  },
+  sagitta_filter_cache_misses_total: {
+    type: 'counter',
+    meaning: 'Segments, or new rows of a segment, for which a filter was evaluated.',
+  },
+  sagitta_engine_fallbacks_total: {
+    type: 'counter',
+    meaning:
+      'Segment searches that the reference engine answered instead of the tensor engine. Only with the engines wasm and tensorflow.',
+  },
+  sagitta_device_fallback_queries_total: {
+    type: 'counter',
+    meaning: 'Queries answered partly by the CPU. Only with the engine cuda.',
+  },
+  sagitta_device_undecided_queries_total: {
+    type: 'counter',
+    meaning: 'Of these, queries that a device could not decide. Only with the engine cuda.',
+  },
+  sagitta_device_repeated_queries_total: {
+    type: 'counter',
+    meaning:
+      'Queries that a device scanned again, because many rows are close together. Only with the engine cuda.',
+  },
+  sagitta_device_coarse_queries_total: {
+    type: 'counter',
+    meaning:
+      'Queries that a device answered by coarse codes, which are a quarter of the bytes. Only with the engine cuda.',
+  },
+  sagitta_device_coarse_abandoned_queries_total: {
+    type: 'counter',
+    meaning:
+      'Queries for which a device tried coarse codes, and went on with int8 codes because too few rows were excluded. Only with the engine cuda.',
+  },
+  sagitta_device_uploaded_bytes_total: {
+    type: 'counter',
+    meaning: 'Bytes of rows uploaded to devices. Only with the engine cuda.',
+  },
+  sagitta_device_losses_total: {
+    type: 'counter',
+    meaning: 'Number of times a device was lost. Only with the engine cuda.',
+  },
+} as const;
+
+const DATA = {
+  sagitta_collections: {
+    type: 'gauge',
+    meaning: 'Collections, with those that other nodes of a cluster hold.',
+  },
+  sagitta_collections_failed: {
+    type: 'gauge',
+    meaning: 'Collections that cannot be served; `/readyz` has the reasons.',
+  },
+  sagitta_vectors: { type: 'gauge', meaning: 'Vectors in all collections that the process holds.' },
+  sagitta_segments: { type: 'gauge', meaning: 'Segments of all collections.' },
+  sagitta_rows: {
+    type: 'gauge',
+    meaning:
+      'Rows in all segments, including deleted and replaced rows that only snapshots see; compaction removes those after the retention.',
+  },
+  sagitta_host_bytes: { type: 'gauge', meaning: 'Host memory used by all collections.' },
+  sagitta_mapped_bytes: {
+    type: 'gauge',
+    meaning:
+      'Mapped files of all collections, whose memory the system can take back; not part of `sagitta_host_bytes`.',
+  },
+  sagitta_device_bytes: { type: 'gauge', meaning: 'Device memory used by all collections.' },
+  sagitta_file_bytes: {
+    type: 'gauge',
+    meaning:
+      'Size of the segment files of all collections; clones count files that they share with their originals.',
+  },
+  sagitta_disk_free_bytes: {
+    type: 'gauge',
+    meaning: 'Free space of the disk with the data directory.',
+  },
+  sagitta_disk_total_bytes: { type: 'gauge', meaning: 'Size of that disk.' },
+  sagitta_store_bytes: {
+    type: 'gauge',
+    meaning:
+      'Disk space of the store file, which has the catalogue and the logs; pages that are free in it count until they are given back or used again.',
+  },
+  sagitta_log_bytes: {
+    type: 'gauge',
+    meaning: 'Bytes of log that no checkpoint has trimmed yet: what a restart has to replay.',
+  },
+  sagitta_vectors_written_total: {
+    type: 'counter',
+    labels: { kind: ['inserted', 'updated'] },
+    meaning: 'Vectors written: `inserted`, `updated`.',
+  },
+  sagitta_vectors_deleted_total: { type: 'counter', meaning: 'Vectors deleted.' },
+  sagitta_vectors_expired_total: {
+    type: 'counter',
+    meaning: 'Vectors deleted because they had expired.',
+  },
+  sagitta_commit_seconds: {
+    type: 'histogram',
+    buckets: SECONDS,
+    meaning:
+      "From the submission of a collection's writes to the store until they are on disk; `_count` is the number of commits.",
+  },
+  sagitta_writes_committed_total: {
+    type: 'counter',
+    meaning: 'Requests whose writes are on disk; several may share a commit.',
+  },
+  sagitta_commit_failures_total: {
+    type: 'counter',
+    meaning: 'Commits that failed, for example because the disk is full.',
+  },
+  sagitta_checkpoint_seconds: {
+    type: 'histogram',
+    buckets: MAINTENANCE_SECONDS,
+    meaning: 'Duration of checkpoints, which write full segments to files and trim the log.',
+  },
+  sagitta_compaction_seconds: {
+    type: 'histogram',
+    buckets: MAINTENANCE_SECONDS,
+    meaning:
+      'Duration of compactions, which merge segments that are small or have many deleted rows.',
+  },
+  sagitta_rows_compacted_total: {
+    type: 'counter',
+    meaning: 'Deleted rows removed by compactions.',
+  },
+  sagitta_maintenance_failures_total: {
+    type: 'counter',
+    meaning: 'Checkpoints and compactions that failed; they are retried.',
+  },
+  sagitta_cursors_issued_total: {
+    type: 'counter',
+    meaning: 'Cursors issued by queries and lists of vectors.',
+  },
+  sagitta_cursors_resumed_total: { type: 'counter', meaning: 'Pages read with a cursor.' },
+  sagitta_cursors_refused_total: {
+    type: 'counter',
+    labels: { code: ['cursor_invalid', 'cursor_mismatch', 'cursor_expired'] },
+    meaning:
+      'Cursors rejected, by error code: `cursor_invalid`, `cursor_mismatch`, `cursor_expired`.',
+  },
+  sagitta_idempotent_requests_total: {
+    type: 'counter',
+    labels: { outcome: ['kept', 'replayed', 'idempotency_in_flight', 'idempotency_key_reused'] },
+    meaning:
+      'Requests with an idempotency key: `kept` (executed, and the reply stored), `replayed`, `idempotency_in_flight`, `idempotency_key_reused`.',
+  },
+} as const;
+
+const EMBEDDING = {
+  sagitta_embedding_calls_total: {
+    type: 'counter',
+    labels: { outcome: ['success', 'failure', 'rejected'] },
+    meaning:
+      'Calls to embedding endpoints: `success`, `failure`, and `rejected` (not made, because the endpoint kept failing).',
+  },
+  sagitta_embedding_texts_total: { type: 'counter', meaning: 'Texts that became vectors.' },
+  sagitta_embedding_call_seconds: {
+    type: 'histogram',
+    buckets: SECONDS,
+    meaning: 'Duration of calls to embedding endpoints.',
+  },
+} as const;
+
+const PROCESS = {
+  sagitta_build_info: {
+    type: 'gauge',
+    labels: { version: [], node: [], engine: [] },
+    meaning: 'Always 1; the labels carry the information.',
+  },
+  process_start_time_seconds: { type: 'gauge', meaning: 'Start time of the process, Unix time.' },
+  process_cpu_seconds_total: {
+    type: 'counter',
+    meaning: 'CPU time of all threads, user and system.',
+  },
+  process_resident_memory_bytes: { type: 'gauge', meaning: 'Resident memory.' },
+  process_memory_limit_bytes: {
+    type: 'gauge',
+    meaning:
+      'Memory that the process may use: the limit of its container, or the memory of the machine.',
+  },
+  process_open_fds: {
+    type: 'gauge',
+    meaning: 'Open file descriptors; 0 where the system does not report them.',
+  },
+  nodejs_heap_used_bytes: { type: 'gauge', meaning: 'Used JavaScript heap of the main thread.' },
+  nodejs_external_memory_bytes: { type: 'gauge', meaning: 'Memory of buffers outside the heap.' },
+  nodejs_eventloop_utilization: {
+    type: 'gauge',
+    meaning:
+      'Share of the time since the last scrape in which the event loop of the main thread was busy, 0 to 1.',
+  },
+} as const;
+
+const CLUSTER = {
+  sagitta_cluster_leader: {
+    type: 'gauge',
+    meaning:
+      '1 if this node carries out the changes of the catalogue (collections, aliases, API keys), else 0. The sum over all nodes is 1, apart from the moments when another one takes over.',
+  },
+  sagitta_cluster_leader_known: {
+    type: 'gauge',
+    meaning:
+      '1 if this node knows which one does, else 0; changes that it gets then wait, and are refused after ten seconds.',
+  },
+  sagitta_cluster_collections_owned: {
+    type: 'gauge',
+    meaning:
+      'Collections whose writes this node carries out. The sum over all nodes is the number of collections, apart from the moments when another node takes over.',
+  },
+  sagitta_cluster_collections_held: {
+    type: 'gauge',
+    meaning: 'Collections whose rows the node has.',
+  },
+  sagitta_cluster_collections_moving: {
+    type: 'gauge',
+    meaning: 'Collections that some node of the cluster is bringing in; the same on all nodes.',
+  },
+  sagitta_cluster_collections_short: {
+    type: 'gauge',
+    meaning:
+      'Collections that fewer nodes hold and serve than they are to be on, as far as this node knows; the same on all nodes.',
+  },
+  sagitta_cluster_nodes: {
+    type: 'gauge',
+    meaning: 'Nodes that this one has heard of lately, itself included.',
+  },
+  sagitta_cluster_search_parts_total: {
+    type: 'counter',
+    labels: { outcome: ['found', 'failed'] },
+    meaning:
+      'Parts of searches that this node has asked others for: `found`, or `failed`, so that this node searched them itself.',
+  },
+  sagitta_cluster_logs_failed: {
+    type: 'gauge',
+    meaning: 'Logs that this node cannot follow at the moment; the log of the process says why.',
+  },
+  sagitta_cluster_lag_seconds: {
+    type: 'gauge',
+    meaning:
+      'For how long this node has not applied something that the owner of its log had; 0 when it has everything. Of owners that a node does not hear of it does not know.',
+  },
+  sagitta_cluster_lag_messages: {
+    type: 'gauge',
+    meaning: 'Messages of logs that their owners have and this node has not applied yet.',
+  },
+  sagitta_cluster_take_overs_total: {
+    type: 'counter',
+    meaning: 'Logs that this node has taken over, of the catalogue and of collections.',
+  },
+  sagitta_cluster_forwarded_requests_total: {
+    type: 'counter',
+    labels: { outcome: ['replied', 'failed'] },
+    meaning:
+      'Requests that this node has sent to the owners of logs, or to nodes that hold what it does not: `replied`, or `failed` when it could not be reached or did not reply.',
+  },
+  sagitta_cluster_checkpoints_total: {
+    type: 'counter',
+    meaning: 'Checkpoints that this node has made of the logs that it owns.',
+  },
+  sagitta_cluster_checkpoint_failures_total: {
+    type: 'counter',
+    meaning: 'Checkpoints of logs that failed on this node; such a log is kept until one succeeds.',
+  },
+  sagitta_cluster_durability_verified: {
+    type: 'gauge',
+    meaning:
+      '1 if the NATS servers were found to sync every message (`SAGITTA_CLUSTER_MONITORS`), else 0.',
+  },
+  sagitta_cluster_archive_lag_seconds: {
+    type: 'gauge',
+    meaning:
+      'For how long what this node has committed to the logs that it owns has not been archived in `SAGITTA_BLOBS`; 0 when all is. A few seconds are usual. While it grows, the logs are not shortened.',
+  },
+  sagitta_cluster_repaired_records_total: {
+    type: 'counter',
+    meaning:
+      'Records that logs did not have any more, damaged or removed, and that this node has read from the archive.',
+  },
+} as const;
+
+/** By the sections of the documentation. */
+export const METRIC_SECTIONS = {
+  HTTP: HTTP,
+  'Queries and the engine': QUERIES,
+  'Data and writes': DATA,
+  Embedding: EMBEDDING,
+  'The process': PROCESS,
+  Cluster: CLUSTER,
+} satisfies Record<string, Record<string, MetricEntry>>;
+
+export const METRICS = { ...HTTP, ...QUERIES, ...DATA, ...EMBEDDING, ...PROCESS, ...CLUSTER };
+
+type NamesOf<Type extends MetricEntry['type']> = {
+  [name in keyof typeof METRICS]: (typeof METRICS)[name]['type'] extends Type ? name : never;
+}[keyof typeof METRICS];
+export type CounterName = NamesOf<'counter'>;
+export type GaugeName = NamesOf<'gauge'>;
+export type HistogramName = NamesOf<'histogram'>;
