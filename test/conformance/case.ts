@@ -3,16 +3,31 @@
 
 import { readdirSync, readFileSync } from 'node:fs';
 import type { Json, JsonObject } from '../../src/common/types.js';
+import { fillIn } from './expand.js';
 import { inRepository } from './repository.js';
 import type { ProfileName } from './servers.js';
 
 export interface CaseFile {
   /** What the cases are about, as a heading. */
   readonly section: string;
-  /** Members that cases without their own have. */
-  readonly defaults?: Partial<Case>;
   readonly cases: readonly Case[];
 }
+
+/** As it is written: `readCaseFiles` applies `defaults` and `kinds`. */
+interface StoredFile {
+  readonly section: string;
+  /** By name, the values of the kinds of something that each case is run for. */
+  readonly kinds?: Readonly<Record<string, JsonObject>>;
+  /** Members that cases without their own have. */
+  readonly defaults?: Partial<Case>;
+  readonly cases: readonly StoredCase[];
+}
+
+type StoredCase = Omit<Case, 'steps'> & {
+  readonly steps: readonly (Step | RefusalStep)[];
+  /** Those of the file by default. */
+  readonly kinds?: readonly string[];
+};
 
 export interface Case {
   /** A sentence of behaviour. */
@@ -24,7 +39,7 @@ export interface Case {
   readonly bothPrefixes?: boolean;
   /** The server of the steps that name none; several: the case runs on each. */
   readonly server?: ProfileName | readonly ProfileName[];
-  /** Created before the steps as {{collection}}, with `vectors` in it; null for none. */
+  /** Created before the steps as {{collection}}, with `vectors` in it; null for none of either. */
   readonly collection?: JsonObject | null;
   readonly vectors?: Json;
   /** Created before the steps as {{other}}. */
@@ -120,11 +135,22 @@ export function readCaseFiles(): { name: string; file: CaseFile }[] {
     .filter((name) => name.endsWith('.json'))
     .sort()
     .map((name) => {
-      const file = JSON.parse(readFileSync(`${directory}/${name}`, 'utf8')) as CaseFile;
+      const file = JSON.parse(readFileSync(`${directory}/${name}`, 'utf8')) as StoredFile;
       checkMembers(file, name);
-      const cases = file.cases.map((own) => ({ ...own, steps: own.steps.flatMap(stepsOf) }));
-      return { name, file: { ...file, cases } };
+      const cases = file.cases
+        .flatMap((own) => casesOf({ ...file.defaults, ...own }, file.kinds))
+        .map(({ steps, ...rest }) => ({ ...rest, steps: steps.flatMap(stepsOf) }));
+      return { name, file: { section: file.section, cases } };
     });
+}
+
+/** A case for each of its kinds; in a file without kinds, the case itself. */
+function casesOf({ kinds, ...own }: StoredCase, known: StoredFile['kinds']): StoredCase[] {
+  if (known === undefined) return [own];
+  return (kinds ?? Object.keys(known)).map((kind) => {
+    const filled = fillIn(own as unknown as JsonObject, known[kind]!) as unknown as StoredCase;
+    return { ...filled, name: `${own.name} (${kind})` };
+  });
 }
 
 /** The steps of a table of refusals; any other step is itself. */
@@ -142,7 +168,7 @@ function stepsOf(step: Step | RefusalStep): Step[] {
   });
 }
 
-const CASE = 'name steps defect bothPrefixes server collection vectors other alone';
+const CASE = 'name steps defect bothPrefixes server collection vectors other alone kinds';
 const STEPS = {
   refuse: 'refuse bodies raws',
   method: 'method path query headers body raw base64 operational server times expect save',
@@ -154,8 +180,8 @@ const STEPS = {
 const EXPECTATION = 'status headers body text problem';
 const PROBLEM = 'code pointer expected actual errors detail';
 
-function checkMembers(file: CaseFile, name: string): void {
-  refuseOthers(file, 'section defaults cases', name);
+function checkMembers(file: StoredFile, name: string): void {
+  refuseOthers(file, 'section kinds defaults cases', name);
   refuseOthers(file.defaults ?? {}, CASE, `${name}, defaults`);
   for (const testCase of file.cases) {
     const place = `${name}, "${testCase.name}"`;

@@ -68,8 +68,7 @@ export function describeCases(
   for (const { name, file } of readCaseFiles()) {
     if (files?.includes(name) === false) continue;
     describe(`${name}: ${file.section}`, () => {
-      for (const own of file.cases) {
-        const testCase: Case = { ...file.defaults, ...own };
+      for (const testCase of file.cases) {
         if (isCluster && testCase.alone === true) continue;
         if (ways === 'quick' && takesSeconds(testCase)) {
           for (const code of expectedCodes(testCase)) codesElsewhere.add(code);

@@ -6,8 +6,16 @@
 //   {"$members": 3, "name": "n{{index}}", "of": 1}  an object
 //   {"$nested": 3, "in": {"$not": "{{inner}}"}, "of": {"a": 1}}  levels around a core
 //   {"$float32": [1, 2.5, "NaN"]}                 base64 of little-endian float32
+//
+// Before that, in files with kinds, whose cases are run for each of them:
+//
+//   "{{kind.name}}"                               a value of the kind; inside longer text, as text
+//   {"id": "a", "...": "{{kind.name}}"}           the members of a value of the kind, beside others
+//   [1, {"...": "{{kind.name}}"}]                 the elements of one, beside others
 
 import type { Json, JsonObject } from '../../src/common/types.js';
+
+const SPREAD = '...';
 
 export type Variables = Readonly<Record<string, Json>>;
 
@@ -22,6 +30,42 @@ export function expand(value: Json, variables: Variables): Json {
 export function expandString(text: string, variables: Variables): string {
   return text.replace(/\{\{([^{}]+)\}\}/g, (_whole, expression: string) => {
     const found = evaluate(expression, variables);
+    return typeof found === 'string' ? found : JSON.stringify(found);
+  });
+}
+
+/** Puts the values of a kind in place; other placeholders stay. */
+export function fillIn(value: Json, kind: JsonObject): Json {
+  if (typeof value === 'string') return fillText(value, kind);
+  if (Array.isArray(value)) {
+    return value.flatMap((element) =>
+      isSpread(element) ? (fillIn(element[SPREAD]!, kind) as Json[]) : [fillIn(element, kind)],
+    );
+  }
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([name, member]): [string, Json][] => {
+      const filled = fillIn(member, kind);
+      return name === SPREAD
+        ? Object.entries(filled as JsonObject)
+        : [[String(fillText(name, kind)), filled]];
+    }),
+  );
+}
+
+function isSpread(value: Json): value is JsonObject {
+  return typeof value === 'object' && value !== null && Object.keys(value).join() === SPREAD;
+}
+
+function fillText(text: string, kind: JsonObject): Json {
+  const valueNamed = (name: string): Json => {
+    if (Object.hasOwn(kind, name)) return kind[name]!;
+    throw new Error(`the kind has no value "${name}"`);
+  };
+  const whole = /^\{\{kind\.(\w+)\}\}$/.exec(text);
+  if (whole !== null) return valueNamed(whole[1]!);
+  return text.replace(/\{\{kind\.(\w+)\}\}/g, (_whole, name: string) => {
+    const found = valueNamed(name);
     return typeof found === 'string' ? found : JSON.stringify(found);
   });
 }

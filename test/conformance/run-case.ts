@@ -60,7 +60,7 @@ class CaseRun {
     };
     if (collection != null) await create('{{collection}}', collection);
     if (other !== undefined) await create('{{other}}', other);
-    if (vectors === undefined) return;
+    if (vectors === undefined || vectors === null) return;
     const path = '/collections/{{collection}}/vectors';
     await this.#request({ method: 'POST', path, body: { vectors }, expect }, 'set-up');
   }
