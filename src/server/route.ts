@@ -20,6 +20,7 @@ import type { ReplyChunks } from './replies/reply-stream.js';
 import type { RequestContext } from './request-context.js';
 import type { Schemas } from './schemas/all.js';
 import type { AuditOperation } from './schemas/audit.js';
+import type { Properties } from './wire-names.js';
 
 /** The services that the handlers of routes use. */
 export interface RouteServices {
@@ -96,7 +97,9 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly isInner?: boolean;
   /** For operators: served without the prefix `/v1` only, and regardless of Accept. */
   readonly isOperational?: boolean;
-  handle(request: RequestContext<z.output<QuerySchema>>): RouteReply | Promise<RouteReply>;
+  handle(
+    request: RequestContext<Properties<z.output<QuerySchema>>>,
+  ): RouteReply | Promise<RouteReply>;
 }
 
 /**

@@ -8,19 +8,27 @@ export type PropertyName<Name> = Name extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<PropertyName<Tail>>}`
   : Name;
 
+/** Of objects with any names, those with any values. */
+type IsJson<Value> = string extends keyof Value ? (JsonObject extends Value ? true : false) : false;
+
 /** What a schema has read, with the names of properties. */
 export type Properties<Value> = Value extends readonly (infer Item)[]
   ? Properties<Item>[]
   : Value extends Float32Array | Uint32Array
     ? Value
     : Value extends object
-      ? JsonObject extends Value
+      ? IsJson<Value> extends true
         ? Value
         : { [Name in keyof Value as PropertyName<Name>]: Properties<Value[Name]> }
       : Value;
 
 export function propertyName(name: string): string {
   return name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** The name of the API for a property. */
+export function wireName(property: string): string {
+  return property.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 type Rename = (value: unknown) => unknown;

@@ -11,7 +11,7 @@ export interface FacetRequest {
   /** How many values are returned. */
   readonly limit: number;
   /** Whether rows are counted that only conditions of the filter on this path exclude. */
-  readonly ignoresOwnFilter?: boolean | undefined;
+  readonly ignoreOwnFilter?: boolean | undefined;
 }
 
 /** Buckets of equal width between two bounds; an absent bound is the least or the greatest number. */

@@ -71,7 +71,7 @@ export async function viewsOfFacets(
   select: (filter: JsonObject | null) => Promise<readonly SegmentView[]>,
 ): Promise<OwnViews> {
   if (filter === null || filter === undefined) return new Map();
-  const paths = new Set(facets.filter((facet) => facet.ignoresOwnFilter).map(({ path }) => path));
+  const paths = new Set(facets.filter((facet) => facet.ignoreOwnFilter).map(({ path }) => path));
   const found = new Map<string, readonly SegmentView[]>();
   for (const path of paths) {
     const rest = withoutPath(filter, path);
@@ -105,8 +105,8 @@ async function findAllFacets(
   ownViews: OwnViews,
   signal: AbortSignal | undefined,
 ): Promise<readonly Facet[]> {
-  const isOwn = ({ path, ignoresOwnFilter = false }: FacetRequest) =>
-    ignoresOwnFilter && ownViews.has(path);
+  const isOwn = ({ path, ignoreOwnFilter = false }: FacetRequest) =>
+    ignoreOwnFilter && ownViews.has(path);
   const common = facets.filter((facet) => !isOwn(facet));
   const counted = common.length === 0 ? [] : await findFacets(pool, views, common, signal);
   const found: Facet[] = [];

@@ -14,14 +14,15 @@ import { jsonReply } from '../replies/reply.js';
 import type { RequestContext } from '../request-context.js';
 import type { RouteServices } from '../route.js';
 import type { BodyStream } from '../transport/body-stream.js';
+import { wireName } from '../wire-names.js';
 import { type BatchOptions, lineBatches, recordBatches } from './ingest-batch.js';
 import { refuseParameters } from './validate.js';
 import { writeBatches } from './write-pipeline.js';
 
 export interface IngestQuery {
   readonly mode?: WriteMode | undefined;
-  readonly id_column?: string | undefined;
-  readonly vector_column?: string | undefined;
+  readonly idColumn?: string | undefined;
+  readonly vectorColumn?: string | undefined;
 }
 
 /** Freed bytes from which on a garbage collection is requested. */
@@ -33,10 +34,10 @@ export async function ingest(
   request: RequestContext<IngestQuery>,
   bodyStream: BodyStream,
 ): Promise<StoredReply> {
-  const { mode = 'upsert', id_column: idColumn, vector_column: vectorColumn } = request.query;
+  const { mode = 'upsert', idColumn, vectorColumn } = request.query;
   const isArrow = request.contentType === ARROW_STREAM;
   if (!isArrow)
-    refuseIfSet(request.query, ['id_column', 'vector_column'], 'This parameter is only for Arrow.');
+    refuseIfSet(request.query, ['idColumn', 'vectorColumn'], 'This parameter is only for Arrow.');
   const collection = services.database.collection(request.params.id!);
   const idempotency = idempotencyOf(services, request);
   const stream = await collection.openWriteStream({ mode, idempotency });
@@ -105,7 +106,7 @@ export function refuseIfSet(
   detail: string,
 ): void {
   const found = names.filter((name) => query[name] !== undefined);
-  refuseParameters(found, detail);
+  refuseParameters(found.map(wireName), detail);
 }
 
 /** The digest covers how the body is read; the stream compares the body itself, batch by batch. */

@@ -7,6 +7,7 @@ import { INLINE_BYTES_MAX, type Task, type WorkerPool } from '../../platform/poo
 import { bodyOf, hasIdempotencyKeyHeader } from '../idempotency.js';
 import type { RequestContext } from '../request-context.js';
 import type { RouteServices } from '../route.js';
+import type { Properties } from '../wire-names.js';
 import { type JsonBody, type ParsedBody, parseJsonTask, type VectorsAt } from './json-body.js';
 import { type ParsedVectors, parseVectorsTask } from './json-rows.js';
 import { validateBody } from './validate.js';
@@ -17,7 +18,7 @@ export async function readJsonBody<Schema extends z.ZodType>(
   request: RequestContext<unknown>,
   schema: Schema,
   vectorsAt: VectorsAt | null = null,
-): Promise<z.output<Schema>> {
+): Promise<Properties<z.output<Schema>>> {
   return validateBody(schema, bodyOf(await parseJsonBody(services, request, vectorsAt)));
 }
 

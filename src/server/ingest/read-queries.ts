@@ -25,7 +25,6 @@ import type { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { INLINE_BYTES_MAX, type Task, type WorkerPool } from '../../platform/pool.js';
 import { describeKind } from './describe-kind.js';
 import { isObject, parseJson } from './json-body.js';
-import { toThreshold } from './query-request.js';
 import { measureId } from './row-rules.js';
 
 /** The queries of consecutive rows of the stream. */
@@ -217,7 +216,7 @@ function requestOf(
     vector: rows.vectors?.subarray(row * dimension, (row + 1) * dimension),
     id: id ?? undefined,
     ...(topK === null ? {} : { topK }),
-    ...(score === null ? {} : { scoreThreshold: toThreshold(score) }),
+    ...(score === null ? {} : { scoreThreshold: Math.fround(score) }),
     ...(metric === null ? {} : { metric: metric as Metric }),
     ...(filter === undefined ? {} : { filter }),
   };

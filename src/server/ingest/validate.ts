@@ -1,5 +1,5 @@
 // Validates bodies and query parameters by their schemas. What a schema rejects becomes issues with our
-// codes and messages. Nothing in a body is coerced; the text of a query parameter is read by the type
+// codes and messages; what it takes has the names of properties. Nothing in a body is coerced; the text of a query parameter is read by the type
 // that its schema declares.
 
 import { z } from 'zod';
@@ -17,6 +17,7 @@ import {
 import { parseExactJson } from '../../common/exact-json.js';
 import { cutName, describeUnknownName } from '../../common/unknown-name.js';
 import { yieldToEventLoop } from '../replies/yield.js';
+import { type Properties, toProperties } from '../wire-names.js';
 import { describeKind } from './describe-kind.js';
 
 type Issue = z.core.$ZodIssue;
@@ -25,7 +26,7 @@ type Issue = z.core.$ZodIssue;
 export function validateBody<Schema extends z.ZodType>(
   schema: Schema,
   body: unknown,
-): z.output<Schema> {
+): Properties<z.output<Schema>> {
   return validate(schema, body, (path) => field(...path));
 }
 
@@ -40,7 +41,7 @@ export async function validateLongBody<Schema extends z.ZodType<Record<string, u
   schema: Schema,
   body: Record<string, unknown>,
   { name, countMax }: { readonly name: string; readonly countMax: number },
-): Promise<z.output<Schema>> {
+): Promise<Properties<z.output<Schema>>> {
   const elements = body[name];
   if (!Array.isArray(elements) || elements.length > countMax) return validateBody(schema, body);
   const valid: unknown[] = [];
@@ -52,14 +53,16 @@ export async function validateLongBody<Schema extends z.ZodType<Record<string, u
     if (!result.success) return validateBody(schema, body);
     valid.push(...(result.data[name] as unknown[]));
   }
-  return result?.success ? { ...result.data, [name]: valid } : validateBody(schema, body);
+  return result?.success
+    ? toProperties(schema, { ...result.data, [name]: valid })
+    : validateBody(schema, body);
 }
 
 /** @param query values as text; a parameter that was repeated is an array. */
 export function validateQuery<Schema extends z.ZodObject>(
   schema: Schema,
   query: Readonly<Record<string, unknown>>,
-): z.output<Schema> {
+): Properties<z.output<Schema>> {
   // Without a prototype: parameters may have any name.
   const values: Record<string, unknown> = Object.create(null);
   for (const [name, text] of Object.entries(query)) {
@@ -82,9 +85,9 @@ function validate<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,
   locate: (path: FieldPath) => IssueLocation,
-): z.output<Schema> {
+): Properties<z.output<Schema>> {
   const result = schema.safeParse(value, { error: knownNames });
-  if (result.success) return result.data;
+  if (result.success) return toProperties(schema, result.data);
   const issues: ValidationIssue[] = [];
   for (const issue of result.error.issues) {
     const room = ISSUES_MAX - issues.length;

@@ -2,7 +2,7 @@
 // and the paths that there are.
 
 import { readJsonBody } from '../ingest/parse-request.js';
-import { aggregationCost, toAggregation } from '../ingest/query-request.js';
+import { aggregationCost } from '../ingest/query-request.js';
 import { createPageWriter, createRecordWriter } from '../replies/record-writer.js';
 import { jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
@@ -29,14 +29,10 @@ function aggregateCollection(services: RouteServices): Route {
     errors: ['collection_not_found', 'collection_unavailable', 'invalid_filter', 'limit_exceeded'],
     async handle(request) {
       const body = await readJsonBody(services, request, schemas.request);
-      const aggregation = toAggregation(body);
-      request.charge(Math.max(1, aggregationCost(aggregation)));
+      request.charge(Math.max(1, aggregationCost(body)));
       const reply = await database
         .collection(request.params.id!)
-        .aggregate(
-          { filter: body.filter, ...aggregation, minSequence: body.min_sequence },
-          { signal: request.signal },
-        );
+        .aggregate(body, { signal: request.signal });
       const text = writeReply(reply);
       request.reserveReply(text.length);
       return jsonReply(text);

@@ -4,8 +4,6 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { holdsScopeOn } from '../../common/access.js';
 import { field, SagittaError, validationError } from '../../common/errors.js';
-import type { TextSettings } from '../../common/text-settings.js';
-import type { EmbeddingSource } from '../../common/types.js';
 import type { CollectionRecord } from '../../database/api.js';
 import { consistencyOf } from '../cluster/consistency.js';
 import {
@@ -24,7 +22,6 @@ import type { StoredReply } from '../replies/reply.js';
 import { CACHE_RECORD, jsonReply } from '../replies/reply.js';
 import type { RequestContext } from '../request-context.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
-import type { Schemas } from '../schemas/all.js';
 import { toFieldChanges, toFieldShapes, toSparseChanges } from '../schemas/vector-fields.js';
 import { requireNode } from './cluster.js';
 
@@ -76,21 +73,17 @@ function createCollection(services: RouteServices): Route {
         const body = validateBody(collections.create, json);
         checkVectorNames('vectors', json.vectors);
         checkVectorNames('sparse_vectors', json.sparse_vectors);
+        const { dimension, metric, vectors, sparseVectors, ...settings } = body;
         const id = named ?? randomUUID();
         if (named === undefined) request.authorize(id, { isNew: true });
         const { record, created } = await database.createCollection(
           {
+            ...settings,
             id,
-            vectors: toFieldShapes(body),
-            description: body.description,
-            labels: body.labels ?? {},
-            text: toTextSettings(body.text),
-            ttlSeconds: body.ttl_seconds,
-            schema: body.schema,
-            embedding: body.embedding && toSource(body.embedding),
-            replicationFactor: body.replication_factor,
+            labels: settings.labels ?? {},
+            vectors: toFieldShapes({ dimension, metric, vectors, sparseVectors }),
           },
-          { ifNotExists: request.query.if_not_exists, attachedReply: attach?.(createdReply) },
+          { ifNotExists: request.query.ifNotExists, attachedReply: attach?.(createdReply) },
         );
         if (created) return createdReply(record);
         return jsonReply(writeRecord(await completeRecord(services, record)));
@@ -105,11 +98,6 @@ function checkVectorNames(member: string, vectors: unknown): void {
   const detail = 'The name of a vector begins with a letter; found "__proto__".';
   const location = field(member, '__proto__');
   throw validationError([{ location, code: 'invalid_request', detail }]);
-}
-
-function toSource(body: z.output<Schemas['collections']['embedding']>): EmbeddingSource {
-  const { endpoint, model, sends_dimension: sendsDimension } = body;
-  return { endpoint, model, sendsDimension };
 }
 
 function listCollections(services: RouteServices): Route {
@@ -219,14 +207,10 @@ function updateCollection(services: RouteServices): Route {
       const body = validateBody(collections.update, json);
       checkVectorNames('vectors', json.vectors);
       checkVectorNames('sparse_vectors', json.sparse_vectors);
-      const { ttl_seconds, embedding, replication_factor, vectors, sparse_vectors, ...rest } = body;
       const change = {
-        ...rest,
-        vectors: toFieldChanges(vectors),
-        sparseVectors: toSparseChanges(sparse_vectors),
-        ttlSeconds: ttl_seconds,
-        embedding: embedding && toSource(embedding),
-        replicationFactor: replication_factor,
+        ...body,
+        vectors: toFieldChanges(body.vectors),
+        sparseVectors: toSparseChanges(body.sparseVectors),
       };
       const record = await database.collection(request.params.id).update(change);
       return jsonReply(writeRecord(await completeRecord(services, record)));
@@ -368,14 +352,6 @@ function deleteCollection(services: RouteServices): Route {
       return jsonReply(JSON.stringify({ id, deleted: true, vector_count: count }));
     },
   });
-}
-
-function toTextSettings(
-  text: z.output<Schemas['collections']['create']>['text'],
-): TextSettings | undefined {
-  if (text === undefined) return undefined;
-  const { fields, language, stop_words: stopWords, k1, b } = text;
-  return { fields, language, stopWords, k1, b };
 }
 
 /** The id in a body that has not been validated yet; validation rejects invalid ids later. */

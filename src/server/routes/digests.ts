@@ -53,7 +53,7 @@ export function digestRoutes(services: RouteServices): Route[] {
       mayTakeLong: true,
       async handle(request) {
         const id = request.params.id!;
-        const { sequence, all_nodes: areAllAsked } = request.query;
+        const { sequence, allNodes: areAllAsked } = request.query;
         const problem =
           areAllAsked && sequence === undefined ? await catchUp(services, id) : undefined;
         const collection = database.collection(id);

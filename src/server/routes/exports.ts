@@ -42,7 +42,7 @@ export function exportRoutes(services: RouteServices): Route[] {
       const format: TableFormat = TABLE_FORMATS[name];
       const { type, extension, chunkBytesMax } = format;
       request.chooseReplyType([type]);
-      const includeValues = query.include_values;
+      const { includeValues, includeMetadata } = query;
       const hasTypedMetadata = query.metadata === 'columns';
       if (!format.hasColumns && hasTypedMetadata) throw noColumns();
       const collection = database.collection(params.id);
@@ -50,7 +50,7 @@ export function exportRoutes(services: RouteServices): Route[] {
       const scan = await collection.scan(
         {
           includeValues,
-          includeMetadata: query.include_metadata,
+          includeMetadata,
           hasTypedMetadata,
           filter: query.filter,
           sample: toSample(query.sample, query.seed),
@@ -61,7 +61,7 @@ export function exportRoutes(services: RouteServices): Route[] {
       request.reserveWork(Math.min(scan.byteCount, format.workBytes), { isStreamed: true });
       const options = {
         includeValues,
-        hasMetadataText: query.include_metadata && !hasTypedMetadata,
+        hasMetadataText: includeMetadata && !hasTypedMetadata,
       };
       const costOf = (rowCount: number) => Math.ceil(rowCount / ROWS_PER_QUERY);
       return {

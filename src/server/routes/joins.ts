@@ -1,7 +1,7 @@
 // Joins: the nearest vectors in one collection of every vector of another, or of the same one.
 
 import { readJsonBody } from '../ingest/parse-request.js';
-import { toSample, toThreshold } from '../ingest/query-request.js';
+import { toSample } from '../ingest/query-request.js';
 import { ARROW_STREAM, NDJSON } from '../media-types.js';
 import { joinArrowStream, joinLines } from '../replies/join-table.js';
 import { NO_STORE, warningsHeader } from '../replies/reply.js';
@@ -49,25 +49,15 @@ export function joinRoutes(services: RouteServices): Route[] {
       request.requireHeld([params.id!, ...searched]);
       const found = await database.collection(params.id).join(
         {
-          with: body.with,
-          using: body.using,
-          withUsing: body.with_using,
-          topK: body.top_k,
-          scoreThreshold: toThreshold(body.score_threshold),
-          filter: body.filter,
-          withFilter: body.with_filter,
+          ...body,
           sample: toSample(body.sample, body.seed),
-          withSample: toSample(body.with_sample, body.seed),
-          excludeSelf: body.exclude_self,
-          unorderedPairs: body.unordered_pairs,
-          metric: body.metric,
-          includeMetadata: body.include_metadata,
+          withSample: toSample(body.withSample, body.seed),
         },
         { signal },
       );
       request.reserveWork(found.workBytes, { isStreamed: true });
       const type = request.chooseReplyType(TYPES);
-      const includeMetadata = body.include_metadata;
+      const { includeMetadata } = body;
       return {
         status: 200,
         headers: {

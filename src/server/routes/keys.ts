@@ -5,7 +5,7 @@
 import { EVERYBODY, OPERATOR, type Principal } from '../../common/access.js';
 import type { ApiKeyRecord } from '../../database/api-keys.js';
 import { readJsonBody } from '../ingest/parse-request.js';
-import { apiKeyInput, apiKeyMembers } from '../key-members.js';
+import { apiKeyMembers } from '../key-members.js';
 import type { StoredReply } from '../replies/reply.js';
 import { jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
@@ -32,7 +32,7 @@ function createRoute(services: RouteServices): Route {
     audit: 'key.create',
     errors: ['limit_exceeded', 'would_lock_out', 'storage_full'],
     async handle(request) {
-      const input = apiKeyInput(await readJsonBody(services, request, schemas.create));
+      const input = await readJsonBody(services, request, schemas.create);
       const byAnyone = request.principal === EVERYBODY;
       const made = await database.apiKeys.create(input, { byAnyone });
       request.telemetry.setAuditTarget(made.record.id);
@@ -90,10 +90,10 @@ function changeRoutes(services: RouteServices): Route[] {
     audit: 'key.rotate',
     errors: ['key_not_found', 'limit_exceeded', 'would_lock_out', 'storage_full'],
     async handle(request) {
-      const { grace_seconds } = await readJsonBody(services, request, schemas.rotate);
+      const { graceSeconds } = await readJsonBody(services, request, schemas.rotate);
       const { params, principal } = request;
       const rotated = await database.apiKeys.rotate(params.key_id, {
-        graceMs: grace_seconds * 1000,
+        graceMs: graceSeconds * 1000,
         keepsAdministrator: keepsAdministrator(principal),
       });
       return secretReply(rotated);

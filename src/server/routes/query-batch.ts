@@ -17,7 +17,7 @@ import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { embedQueries } from '../embedding/embed-rows.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/parse-request.js';
-import { costOf, toQueryRequest, toThreshold } from '../ingest/query-request.js';
+import { costOf, toQueryRequest } from '../ingest/query-request.js';
 import { readQueries } from '../ingest/read-queries.js';
 import { refuseParameters, validateLongBody } from '../ingest/validate.js';
 import { ARROW_STREAM, JSON_TYPE, NDJSON } from '../media-types.js';
@@ -38,9 +38,10 @@ import { defineRoute, type Route, type RouteReply, type RouteServices } from '..
 import type { Schemas } from '../schemas/all.js';
 import { SlowQueryLog, serverTiming } from '../telemetry/query-telemetry.js';
 import type { BodyStream } from '../transport/body-stream.js';
+import type { Properties } from '../wire-names.js';
 import { QUERY_ERRORS } from './query.js';
 
-type RowOptions = z.output<Schemas['query']['queryRows']>;
+type RowOptions = Properties<z.output<Schemas['query']['queryRows']>>;
 
 const DESCRIPTION = [
   'JSON: queries as for `POST /collections/{id}/query`, each with its own filter and page. If one is invalid, none is run. The reply, by `Accept`: JSON `{"results": […]}` (default), NDJSON with one line per query, or Arrow.',
@@ -186,27 +187,17 @@ async function answerArrow(
     onBuffered: (byteCount) => bodyStream.reserve(byteCount),
   });
   const { fields } = await reader.readSchema();
-  const rules = { vectorColumn: query.vector_column, ignoreColumns: query.ignore_columns };
+  const { vectorColumn, ignoreColumns, minSequence, ...row } = query;
+  const rules = { vectorColumn, ignoreColumns };
   const columns = chooseQueryColumns(fields, rules);
   // From a row to its reply: the groups between them have the index of a query only.
   const queryIds = columns.queryId === null ? null : new Map<number, string>();
   const session = await database.collection(params.id!).openQuerySession({
-    minSequence: query.min_sequence,
+    minSequence,
     signal,
   });
   return answerIn(session, async () => {
     const shape = session.shapeOf(query.using);
-    const row: QueryRequest = {
-      using: query.using,
-      topK: query.top_k,
-      filter: query.filter,
-      metric: query.metric,
-      scoreThreshold: toThreshold(query.score_threshold),
-      groupBy: query.group_by,
-      groupSize: query.group_size,
-      includeMetadata: query.include_metadata,
-      includeValues: query.include_values,
-    };
     const requests = readQueries({
       reader,
       pool,

@@ -21,11 +21,12 @@ import type { RequestContext } from '../request-context.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 import type { Schemas } from '../schemas/all.js';
 import { phasesOf, SlowQueryLog, serverTiming } from '../telemetry/query-telemetry.js';
+import type { Properties } from '../wire-names.js';
 
 /** The members that may be in the query string instead of the body. */
 const PAGE_MEMBERS = ['limit', 'offset', 'cursor'] as const;
 
-type QueryPage = z.output<Schemas['query']['queryPage']>;
+type QueryPage = Properties<z.output<Schemas['query']['queryPage']>>;
 
 export const QUERY_ERRORS: readonly ErrorCode[] = [
   'collection_not_found',
@@ -91,10 +92,15 @@ function queryAnywhere(services: RouteServices, answer: Answer): Route {
     sendsServerTiming: true,
     errors: [...QUERY_ERRORS, 'collection_required'],
     async handle(request) {
-      const body = await readJsonBody(services, request, schemas.queryAnywhere, 'vector');
+      const { collection: inBody, ...body } = await readJsonBody(
+        services,
+        request,
+        schemas.queryAnywhere,
+        'vector',
+      );
       const { query } = request;
       const id = chooseCollection(services, request, {
-        inBody: body.collection,
+        inBody,
         inQuery: query.collection,
         cursor: body.cursor ?? query.cursor,
       });

@@ -30,7 +30,7 @@ export function recallRoutes(services: RouteServices): Route[] {
       ],
       async handle(request) {
         const body = await readJsonBody(services, request, schemas.recall, 'vectors');
-        const { vectors, ids, using, filter, metric, min_sequence } = body;
+        const { vectors, ids } = body;
         if (vectors.length !== ids.length) {
           const detail = `Expected as many lists as vectors, ${vectors.length}; found ${ids.length}.`;
           const bound = { expected: vectors.length, actual: ids.length };
@@ -41,10 +41,7 @@ export function recallRoutes(services: RouteServices): Route[] {
         request.charge(vectors.length);
         const { recalls, sequence, warnings } = await database
           .collection(request.params.id!)
-          .recall(
-            { vectors, ids, using, filter, metric, minSequence: min_sequence },
-            { signal: request.signal },
-          );
+          .recall(body, { signal: request.signal });
         const k = ids[0]!.length;
         return jsonReply(
           JSON.stringify({

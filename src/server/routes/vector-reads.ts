@@ -11,6 +11,7 @@ import { CACHE_VECTOR, jsonReply } from '../replies/reply.js';
 import type { RequestContext } from '../request-context.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 import type { Schemas } from '../schemas/all.js';
+import type { Properties } from '../wire-names.js';
 
 const LIST_ERRORS: readonly ErrorCode[] = [
   'collection_not_found',
@@ -37,28 +38,17 @@ const LIST_DESCRIPTION =
 type ListPage = (
   request: RequestContext<unknown>,
   collectionId: string,
-  query: z.output<Schemas['vectors']['listQuery']>,
+  query: Properties<z.output<Schemas['vectors']['listQuery']>>,
 ) => Promise<StoredReply>;
 
 function pageLister({ database, limits, schemas }: RouteServices): ListPage {
   const writePage = createPageWriter(schemas.vectors.list);
   return async (request, collectionId, query) => {
     // With values, a page costs as much as its vectors.
-    if (query.include_values) request.charge(query.limit ?? limits.pageLimitDefault);
+    if (query.includeValues) request.charge(query.limit ?? limits.pageLimitDefault);
     // The first page sorts by a column of all vectors for each key.
     if (query.sort !== undefined && query.cursor === undefined) request.charge(query.sort.length);
-    const reply = await database.collection(collectionId).list(
-      {
-        limit: query.limit,
-        offset: query.offset,
-        cursor: query.cursor,
-        filter: query.filter,
-        sort: query.sort,
-        includeValues: query.include_values,
-        includeMetadata: query.include_metadata,
-      },
-      { signal: request.signal },
-    );
+    const reply = await database.collection(collectionId).list(query, { signal: request.signal });
     return jsonReply(await writePage(reply, (count) => request.reserveReply(count)));
   };
 }
@@ -162,9 +152,9 @@ function getVector(services: RouteServices): Route {
     errors: ['collection_not_found', 'collection_unavailable', 'vector_not_found'],
     async handle({ params, query, headers }) {
       const record = await database.collection(params.id).get(params.vector_id, {
-        values: query.include_values,
-        metadata: query.include_metadata,
-        sequence: query.include_sequence,
+        values: query.includeValues,
+        metadata: query.includeMetadata,
+        sequence: query.includeSequence,
         expiry: true,
       });
       const reply = jsonReply(writeRecord(record), {
@@ -194,9 +184,9 @@ function fetchVectors(services: RouteServices): Route {
       const body = await readJsonBody(services, request, vectors.fetch);
       request.charge(body.ids.length);
       const found = await database.collection(request.params.id).fetch([...new Set(body.ids)], {
-        values: body.include_values,
-        metadata: body.include_metadata,
-        sequence: body.include_sequence,
+        values: body.includeValues,
+        metadata: body.includeMetadata,
+        sequence: body.includeSequence,
         expiry: true,
       });
       return jsonReply(await writeFetched(found, (count) => request.reserveReply(count)));

@@ -87,7 +87,7 @@ function writeVectors(services: RouteServices): Route {
       request.issueLayout = { ...BODY_LAYOUT, rows: 'vectors' };
       const { query } = request;
       refuseIfSet(query, ['mode'], 'This is for streams; a JSON body has its own member "mode".');
-      refuseIfSet(query, ['id_column', 'vector_column'], 'This parameter is only for Arrow.');
+      refuseIfSet(query, ['idColumn', 'vectorColumn'], 'This parameter is only for Arrow.');
       const id = request.params.id!;
       const collection = database.collection(id);
       const shapes = collection.exists ? collection.vectors : null;
@@ -220,7 +220,8 @@ function patchVector(services: RouteServices): Route {
       // The database checks the length of the merged metadata.
       const violation = metadata && checkMetadata(metadata, 0, limits);
       if (violation) throw validationError([{ location: field('metadata'), ...violation }]);
-      const sent = { ...body, embed: undefined, values };
+      const { vectors: named, sparseVectors } = body;
+      const sent = { values, vectors: named, sparse_vectors: sparseVectors };
       const options = { shapes: collection.vectors, limits, isPatch: true };
       const changes = changesOf(readVectorsOfOne(sent, options));
       const ifVersion = await checkIfMatch(request.headers['if-match'], async () => {
@@ -231,8 +232,8 @@ function patchVector(services: RouteServices): Route {
         metadata: metadata && memberText(request.body, 'metadata'),
         vectors: changes,
         ifVersion,
-        ifSequence: body.if_sequence,
-        expiresAtMs: body.expires_at === undefined ? undefined : expiryOf(body.expires_at),
+        ifSequence: body.ifSequence,
+        expiresAtMs: body.expiresAt === undefined ? undefined : expiryOf(body.expiresAt),
         onCommitted: committed(request),
       });
       return jsonReply(JSON.stringify({ id: vectorId, sequence }), {
@@ -278,7 +279,7 @@ function deleteVector(services: RouteServices): Route {
     async handle(request) {
       const { id: collectionId, vector_id: id } = request.params;
       const { sequence } = await database.collection(collectionId!).deleteVector(id!, {
-        ifSequence: request.query.if_sequence,
+        ifSequence: request.query.ifSequence,
         onCommitted: committed(request),
       });
       return jsonReply(JSON.stringify({ id, deleted: true, sequence }));
@@ -312,7 +313,7 @@ function deleteVectors(services: RouteServices): Route {
         const body = validateBody(vectors.delete, json);
         if (body.ids !== undefined) request.charge(body.ids.length);
         const result = await database.collection(request.params.id).delete(selectionOf(body), {
-          dryRun: body.dry_run,
+          dryRun: body.dryRun,
           attachedReply: attach?.(deletedReply),
           onCommitted: committed(request),
         });

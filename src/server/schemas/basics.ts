@@ -14,7 +14,8 @@ import {
 } from '../../common/types.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { measureId } from '../ingest/row-rules.js';
-import { readSparse, type SparseBody } from '../ingest/sparse-vectors.js';
+import { readSparse } from '../ingest/sparse-vectors.js';
+import { readBy } from './read-by.js';
 
 /** How a reply writes a value that JSON.stringify would write otherwise. */
 export type WireFormat =
@@ -120,39 +121,31 @@ export function basicSchemas(limits: Limits) {
       examples: [{ title: [0.7, -0.2] }],
     })
     .register(wireFormats, { format: 'vectors' });
-  const sparseVector = z
-    .custom<SparseBody>()
-    .superRefine((source: unknown, context) => {
-      const vector = readSparse(source, limits.sparseElementsMax);
-      if (!('code' in vector)) return;
-      const { path = [], ...params } = vector;
-      context.addIssue({ code: 'custom', path: [...path], message: params.detail, params });
-    })
-    .meta({
-      id: 'SparseVector',
-      type: 'object',
-      required: ['indices', 'values'],
-      additionalProperties: false,
-      properties: {
-        indices: {
-          description: 'The indices of the elements that are not 0.',
-          type: 'array',
-          items: { type: 'integer', minimum: 0, maximum: 4_294_967_295 },
-          minItems: 1,
-          maxItems: limits.sparseElementsMax,
-        },
-        values: {
-          description: 'The value of each index, in the same order.',
-          type: 'array',
-          items: FLOAT32,
-          minItems: 1,
-          maxItems: limits.sparseElementsMax,
-        },
+  const sparseVector = readBy((source) => readSparse(source, limits.sparseElementsMax)).meta({
+    id: 'SparseVector',
+    type: 'object',
+    required: ['indices', 'values'],
+    additionalProperties: false,
+    properties: {
+      indices: {
+        description: 'The indices of the elements that are not 0.',
+        type: 'array',
+        items: { type: 'integer', minimum: 0, maximum: 4_294_967_295 },
+        minItems: 1,
+        maxItems: limits.sparseElementsMax,
       },
-      description:
-        'A sparse vector: distinct indices in any order, and the value of each. Stored as float32, in the order of the indices; values that are 0 or not finite as float32 are rejected.',
-      examples: [{ indices: [17, 4_031], values: [0.8, 1.5] }],
-    });
+      values: {
+        description: 'The value of each index, in the same order.',
+        type: 'array',
+        items: FLOAT32,
+        minItems: 1,
+        maxItems: limits.sparseElementsMax,
+      },
+    },
+    description:
+      'A sparse vector: distinct indices in any order, and the value of each. Stored as float32, in the order of the indices; values that are 0 or not finite as float32 are rejected.',
+    examples: [{ indices: [17, 4_031], values: [0.8, 1.5] }],
+  });
   const sparseVectors = z
     .custom<SparseVectors>(isObject, { error: wantObject })
     .meta({
@@ -259,6 +252,8 @@ export function basicSchemas(limits: Limits) {
       .max(limits.pageLimitMax)
       .optional()
       .meta({ description: 'Page size.', default: limits.pageLimitDefault, examples: [100] }),
+    /** As scores of replies are, so that a match passes with its own score. */
+    scoreThreshold: z.number().overwrite(Math.fround).optional(),
     offset: z
       .int()
       .min(0)

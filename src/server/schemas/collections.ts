@@ -134,7 +134,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
   const sparseVectors = z
     .record(basics.vectorName, sparseSettings)
     .superRefine((value, context) => {
-      const shapes = toFieldShapes({ sparse_vectors: value });
+      const shapes = toFieldShapes({ sparseVectors: value });
       for (const { violation } of findVectorsViolations(shapes, limits))
         context.addIssue({ code: 'custom', message: violation.detail, params: { ...violation } });
     })

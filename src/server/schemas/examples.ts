@@ -3,25 +3,19 @@
 import { z } from 'zod';
 import type { Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import { RECOMMEND_STRATEGIES } from '../../database/query/query-api.js';
+import { type Example, RECOMMEND_STRATEGIES } from '../../database/query/query-api.js';
 import { readVector } from '../ingest/dense-vectors.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { measureId } from '../ingest/row-rules.js';
+import { readBy } from './read-by.js';
 
 export function exampleSchemas(limits: Limits) {
-  const example = z
-    .custom<string | readonly number[]>()
-    .superRefine((value: unknown, context) => {
-      const violation = findExampleViolation(value, limits);
-      if (violation === null) return;
-      context.addIssue({ code: 'custom', message: violation.detail, params: { ...violation } });
-    })
-    .meta({
-      id: 'Example',
-      description: 'A stored vector by its id, or the values of a vector as an array of numbers.',
-      oneOf: [{ $ref: '#/$defs/VectorId' }, { $ref: '#/$defs/Numbers' }],
-      examples: ['article-17'],
-    });
+  const example = readBy((value) => readExample(value, limits)).meta({
+    id: 'Example',
+    description: 'A stored vector by its id, or the values of a vector as an array of numbers.',
+    oneOf: [{ $ref: '#/$defs/VectorId' }, { $ref: '#/$defs/Numbers' }],
+    examples: ['article-17'],
+  });
   const includeExamples = z.boolean().default(false).meta({
     description: 'Whether examples that are given by their ids may be in the result.',
   });
@@ -88,35 +82,27 @@ export function exampleSchemas(limits: Limits) {
 }
 
 function multiVectorSchema(limits: Limits) {
-  return z
-    .custom<readonly (readonly number[] | string)[]>()
-    .superRefine((value: unknown, context) => {
-      const violation = findMultiViolation(value, limits);
-      if (violation === null) return;
-      const { path, ...params } = violation;
-      context.addIssue({ code: 'custom', path, message: params.detail, params });
-    })
-    .meta({
-      id: 'MultiVector',
-      type: 'array',
-      items: { $ref: '#/$defs/Values' },
-      minItems: 1,
-      maxItems: limits.queryVectorsMax,
-      description:
-        'Vectors that are compared with those that records have under the name `using`, a multi-vector. The score is MaxSim: the sum over these vectors of the highest score (cosine or dot product) with any vector of the record.',
-      examples: [
-        [
-          [0.12, -0.5],
-          [0.33, 0.1],
-        ],
+  return readBy((value) => readVectors(value, limits)).meta({
+    id: 'MultiVector',
+    type: 'array',
+    items: { $ref: '#/$defs/Values' },
+    minItems: 1,
+    maxItems: limits.queryVectorsMax,
+    description:
+      'Vectors that are compared with those that records have under the name `using`, a multi-vector. The score is MaxSim: the sum over these vectors of the highest score (cosine or dot product) with any vector of the record.',
+    examples: [
+      [
+        [0.12, -0.5],
+        [0.33, 0.1],
       ],
-    });
+    ],
+  });
 }
 
-function findMultiViolation(
+function readVectors(
   value: unknown,
   { queryVectorsMax, dimensionMax }: Limits,
-): (Violation & { readonly path: number[] }) | null {
+): readonly Float32Array[] | (Violation & { readonly path: number[] }) {
   if (!Array.isArray(value) || value.length === 0) {
     const detail = `Expected a list of 1 to ${queryVectorsMax} vectors; found ${describeKind(value)}.`;
     return { code: 'invalid_vector', detail, path: [] };
@@ -126,22 +112,21 @@ function findMultiViolation(
     const bound = { expected: queryVectorsMax, actual: value.length };
     return { code: 'limit_exceeded', detail, ...bound, path: [] };
   }
+  const vectors: Float32Array[] = [];
   for (const [index, source] of value.entries()) {
     const vector = readVector(source, dimensionMax);
     if (!(vector instanceof Float32Array)) return { ...vector, path: [index] };
+    vectors.push(vector);
   }
-  return null;
+  return vectors;
 }
 
-function findExampleViolation(value: unknown, limits: Limits): Violation | null {
+function readExample(value: unknown, limits: Limits): Example | Violation {
   if (typeof value === 'string') {
     const measured = measureId(value, limits.vectorIdBytesMax);
-    return typeof measured === 'number' ? null : measured;
+    return typeof measured === 'number' ? value : measured;
   }
-  if (!Array.isArray(value)) {
-    const detail = `An example is an id or an array of numbers; found ${describeKind(value)}.`;
-    return { code: 'invalid_request', detail };
-  }
-  const vector = readVector(value, limits.dimensionMax);
-  return vector instanceof Float32Array ? null : vector;
+  if (Array.isArray(value)) return readVector(value, limits.dimensionMax);
+  const detail = `An example is an id or an array of numbers; found ${describeKind(value)}.`;
+  return { code: 'invalid_request', detail };
 }

@@ -79,12 +79,9 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
         default: 1,
         description: `The number of matches per group; with 1, all matches have distinct values unless these are arrays. A page has at most ${limits.topKMax} matches.`,
       }),
-    score_threshold: z
-      .number()
-      .optional()
-      .meta({
-        description: `Return only matches with at least this score, compared with scores as replies show them. Without \`top_k\` all such matches are returned, in pages of \`limit\` (default ${limits.pageLimitDefault}). With \`sort\` only the \`top_k\` nearest are considered.`,
-      }),
+    score_threshold: basics.scoreThreshold.meta({
+      description: `Return only matches with at least this score, compared with scores as replies show them. Without \`top_k\` all such matches are returned, in pages of \`limit\` (default ${limits.pageLimitDefault}). With \`sort\` only the \`top_k\` nearest are considered.`,
+    }),
     min_sequence: basics.minSequence,
     facets: aggregate.members.facets,
     stats: aggregate.members.stats,
@@ -198,10 +195,10 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       .meta({ description: 'The number of nearest vectors to return per query.', examples: [10] }),
     filter: filter.optional().meta({ description: 'Only vectors that pass are matches.' }),
     metric: metric.optional().meta({ description: "Used instead of the collection's metric." }),
-    score_threshold: z
-      .number()
-      .optional()
-      .meta({ description: 'Return only matches with at least this score.', examples: [0.75] }),
+    score_threshold: basics.scoreThreshold.meta({
+      description: 'Return only matches with at least this score.',
+      examples: [0.75],
+    }),
     group_by: basics.path.optional().meta({
       description: 'Return the best matches of each distinct value of this metadata path.',
     }),

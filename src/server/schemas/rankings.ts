@@ -6,6 +6,7 @@ import { FUSION_KINDS, NORMALIZATIONS } from '../../database/query/query-api.js'
 import { readVector } from '../ingest/dense-vectors.js';
 import type { BasicSchemas } from './basics.js';
 import { exampleSchemas } from './examples.js';
+import { readBy } from './read-by.js';
 import { textQuerySchema } from './text.js';
 
 /** Greater constants make ranks count alike; searches read about as many rows of each part. */
@@ -111,14 +112,7 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
 
 /** A vector as numbers or base64. */
 function innerVector({ dimensionMax }: Limits) {
-  return z
-    .custom<readonly number[] | string>()
-    .superRefine((value: unknown, context) => {
-      const vector = readVector(value, dimensionMax);
-      if (vector instanceof Float32Array) return;
-      context.addIssue({ code: 'custom', message: vector.detail, params: { ...vector } });
-    })
-    .meta({ $ref: '#/$defs/Values' });
+  return readBy((value) => readVector(value, dimensionMax)).meta({ $ref: '#/$defs/Values' });
 }
 
 /** The names of what to rank by. */

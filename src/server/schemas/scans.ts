@@ -45,7 +45,7 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
         top_k: z.int().min(1).max(limits.topKMax).optional().meta({
           description: 'The maximum number of matches per vector.',
         }),
-        score_threshold: z.number().optional().meta({
+        score_threshold: basics.scoreThreshold.meta({
           description: 'Return only matches with at least this score; without `top_k` all of them.',
         }),
         using: vectorName.optional().meta({

@@ -16,14 +16,14 @@ interface VectorsInput {
   readonly dimension?: number | undefined;
   readonly metric?: Metric | undefined;
   readonly vectors?: Readonly<Record<string, NamedVectorInput>> | undefined;
-  readonly sparse_vectors?: Readonly<Record<string, object>> | undefined;
+  readonly sparseVectors?: Readonly<Record<string, object>> | undefined;
 }
 
 export function toFieldShapes({
   dimension,
   metric = 'cosine',
   vectors = {},
-  sparse_vectors: sparse = {},
+  sparseVectors: sparse = {},
 }: VectorsInput): FieldShapes {
   return {
     ...(dimension === undefined ? {} : { [UNNAMED]: { kind: 'dense', dimension, metric } }),

@@ -4,8 +4,9 @@ import fc from 'fast-check';
 import { z } from 'zod';
 import { field, SagittaError } from '../../../src/common/errors.js';
 import { float32Text } from '../../../src/common/float-text.js';
-import { toThreshold } from '../../../src/server/ingest/query-request.js';
+import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { validateBody, validateLongBody } from '../../../src/server/ingest/validate.js';
+import { basicSchemas } from '../../../src/server/schemas/basics.js';
 
 const schema = z.strictObject({
   queries: z
@@ -140,14 +141,15 @@ describe('a member that is not known', () => {
 
 describe('a threshold', () => {
   it('is passed by the score that it was, from a reply in JSON or in Arrow', () => {
+    const { scoreThreshold } = basicSchemas(DEFAULT_LIMITS);
     fc.assert(
       fc.property(fc.float({ noNaN: true, noDefaultInfinity: true }), (score) => {
         const shown = score === 0 ? 0 : score;
-        assert.equal(toThreshold(shown), shown);
-        assert.equal(toThreshold(Number(float32Text(shown))), shown);
+        assert.equal(scoreThreshold.parse(shown), shown);
+        assert.equal(scoreThreshold.parse(Number(float32Text(shown))), shown);
       }),
     );
-    assert.equal(toThreshold(undefined), undefined);
+    assert.equal(scoreThreshold.parse(undefined), undefined);
   });
 });
 

@@ -1,0 +1,23 @@
+// Schemas of values that have rules of their own, such as vectors: what a rule reads takes the place of the value.
+
+import { z } from 'zod';
+import type { FieldPath, Violation } from '../../common/errors.js';
+
+/** A violation, and the members that lead to what it is about; absent for the value itself. */
+type Found = Violation & { readonly path?: FieldPath };
+
+export function readBy<Result extends object | string>(read: (value: unknown) => Result) {
+  return z.custom<Exclude<Result, Violation>>().superRefine((value: unknown, context) => {
+    const result: object | string = read(value);
+    if (!isViolation(result)) {
+      context.value = result as Exclude<Result, Violation>;
+      return;
+    }
+    const { path = [], ...params } = result;
+    context.addIssue({ code: 'custom', path: [...path], message: params.detail, params });
+  });
+}
+
+function isViolation(result: object | string): result is Found {
+  return typeof result === 'object' && 'code' in result;
+}
