@@ -1,7 +1,6 @@
 // Sparse vectors on their way in: as JSON `{"indices": […], "values": […]}`, of distinct indices in any order and
 // values that are not 0, and the same as two columns of Arrow.
 
-import { assert } from '../../common/errors.js';
 import { columnOfVectors, type SparseColumn, type SparseVector } from '../../common/vectors.js';
 import type { SparseCells } from '../../formats/arrow/sparse-cells.js';
 import { describeKind } from './describe-kind.js';
@@ -58,13 +57,6 @@ export function readSparse(source: unknown, elementsMax: number): SparseVector |
     return { path: [wrong], code: 'invalid_vector', detail };
   }
   return readElements(source.indices as unknown[], source.values as unknown[], elementsMax);
-}
-
-/** A vector that `readSparse` has taken before. */
-export function sparseOf(body: SparseBody): SparseVector {
-  const vector = readSparse(body, body.indices.length);
-  assert(!('code' in vector), 'the vector has been checked');
-  return vector;
 }
 
 function readElements(

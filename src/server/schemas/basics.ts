@@ -14,7 +14,7 @@ import {
 } from '../../common/types.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { measureId } from '../ingest/row-rules.js';
-import { readSparse } from '../ingest/sparse-vectors.js';
+import { readSparse, type SparseBody } from '../ingest/sparse-vectors.js';
 import { readBy } from './read-by.js';
 
 /** How a reply writes a value that JSON.stringify would write otherwise. */
@@ -121,7 +121,9 @@ export function basicSchemas(limits: Limits) {
       examples: [{ title: [0.7, -0.2] }],
     })
     .register(wireFormats, { format: 'vectors' });
-  const sparseVector = readBy((source) => readSparse(source, limits.sparseElementsMax)).meta({
+  const sparseVector = readBy((source: SparseBody) =>
+    readSparse(source, limits.sparseElementsMax),
+  ).meta({
     id: 'SparseVector',
     type: 'object',
     required: ['indices', 'values'],

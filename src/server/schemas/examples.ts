@@ -10,7 +10,7 @@ import { measureId } from '../ingest/row-rules.js';
 import { readBy } from './read-by.js';
 
 export function exampleSchemas(limits: Limits) {
-  const example = readBy((value) => readExample(value, limits)).meta({
+  const example = readBy((value: string | readonly number[]) => readExample(value, limits)).meta({
     id: 'Example',
     description: 'A stored vector by its id, or the values of a vector as an array of numbers.',
     oneOf: [{ $ref: '#/$defs/VectorId' }, { $ref: '#/$defs/Numbers' }],
@@ -82,7 +82,9 @@ export function exampleSchemas(limits: Limits) {
 }
 
 function multiVectorSchema(limits: Limits) {
-  return readBy((value) => readVectors(value, limits)).meta({
+  return readBy((value: readonly (readonly number[] | string)[]) =>
+    readVectors(value, limits),
+  ).meta({
     id: 'MultiVector',
     type: 'array',
     items: { $ref: '#/$defs/Values' },

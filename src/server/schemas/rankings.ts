@@ -112,7 +112,9 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
 
 /** A vector as numbers or base64. */
 function innerVector({ dimensionMax }: Limits) {
-  return readBy((value) => readVector(value, dimensionMax)).meta({ $ref: '#/$defs/Values' });
+  return readBy((value: readonly number[] | string) => readVector(value, dimensionMax)).meta({
+    $ref: '#/$defs/Values',
+  });
 }
 
 /** The names of what to rank by. */

@@ -6,9 +6,12 @@ import type { FieldPath, Violation } from '../../common/errors.js';
 /** A violation, and the members that lead to what it is about; absent for the value itself. */
 type Found = Violation & { readonly path?: FieldPath };
 
-export function readBy<Result extends object | string>(read: (value: unknown) => Result) {
-  return z.custom<Exclude<Result, Violation>>().superRefine((value: unknown, context) => {
-    const result: object | string = read(value);
+/** @param read takes any value; its parameter has the type that clients send. */
+export function readBy<Sent, Result extends object | string>(
+  read: (value: Sent) => Result,
+): z.ZodType<Exclude<Result, Violation>, Sent> {
+  const schema = z.custom<Exclude<Result, Violation>>().superRefine((value: unknown, context) => {
+    const result: object | string = read(value as Sent);
     if (!isViolation(result)) {
       context.value = result as Exclude<Result, Violation>;
       return;
@@ -16,6 +19,10 @@ export function readBy<Result extends object | string>(read: (value: unknown) =>
     const { path = [], ...params } = result;
     context.addIssue({ code: 'custom', path: [...path], message: params.detail, params });
   });
+  return schema as z.ZodType<Exclude<Result, Violation>, unknown> as z.ZodType<
+    Exclude<Result, Violation>,
+    Sent
+  >;
 }
 
 function isViolation(result: object | string): result is Found {
