@@ -9,6 +9,4 @@ await import('./openapi.mjs');
 await import('./client-types.mjs');
 await import('./client-methods.mjs');
 await import('./configuration.mjs');
-await import('./access.mjs');
-await import('./filters.mjs');
-await import('./metrics.mjs');
+await import('./tables.mjs');

@@ -23,25 +23,6 @@ export function writeGenerated(path, text) {
   process.exitCode = 1;
 }
 
-/** Replaces the marked sections of a document, by their names; the text outside of them is written by hand. */
-export function writeSections(path, sections) {
-  const text = readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
-  const put = (found, [name, section]) => {
-    const begin = `<!-- generated: ${name} -->\n`;
-    const from = found.indexOf(begin);
-    const to = found.indexOf('<!-- /generated -->', from);
-    if (from === -1 || to === -1) throw new Error(`${path} has no section ${begin.trim()}`);
-    return `${found.slice(0, from + begin.length)}\n${section}\n\n${found.slice(to)}`;
-  };
-  writeGenerated(path, Object.entries(sections).reduce(put, text));
-}
-
-/** A table in Markdown. */
-export function table(titles, rows) {
-  const line = (cells) => `|${cells.map((cell) => (cell === '' ? ' ' : ` ${cell} `)).join('|')}|`;
-  return [line(titles), line(titles.map(() => '---')), ...rows.map(line)].join('\n');
-}
-
 function readIfExists(file) {
   try {
     return readFileSync(file, 'utf8');
