@@ -50,9 +50,9 @@ const OPTIONS: { readonly [Name in keyof PlannedOptions]: Option<PlannedOptions[
   }),
   diversity: fixed(planDiversity, { diversity: isSameDiversity }),
   scoreThreshold: fixed(({ scoreThreshold = null }) => scoreThreshold, {
-    scoreThreshold: Object.is,
+    scoreThreshold: isEqual,
   }),
-  topK: fixed(planTopK, { topK: Object.is }),
+  topK: fixed(planTopK, { topK: isEqual }),
   limit: changeable('limit', planLimit),
   includeMetadata: changeable('includeMetadata', () => false),
   includeValues: changeable('includeValues', () => false),
@@ -125,6 +125,11 @@ function ofEachPage<Value>(read: (request: QueryRequest) => Value): Option<Value
 
 function ofFirstPage<Value>(read: (request: QueryRequest) => Value | null): Option<Value | null> {
   return { isSealed: false, first: read, next: () => null };
+}
+
+/** Unlike `Object.is`, of 0 and -0, too: cursors do not tell them apart. */
+function isEqual<Value>(sent: Value, sealed: Value | null): boolean {
+  return sent === sealed;
 }
 
 function planGrouping({ groupBy, groupSize = 1 }: QueryRequest): GroupingRequest | null {
