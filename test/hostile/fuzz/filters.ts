@@ -91,7 +91,12 @@ const CONDITIONS: Readonly<Record<string, (random: Random) => readonly [string, 
   contains: (random) => ['tags', { $contains: random.pick(KINDS) }],
   containsSome: (random) => [
     'tags',
-    { [random.pick(['$contains_any', '$contains_all', '$contains_only'])]: [random.pick(KINDS), 'x'] },
+    {
+      [random.pick(['$contains_any', '$contains_all', '$contains_only'])]: [
+        random.pick(KINDS),
+        'x',
+      ],
+    },
   ],
   size: (random) => [
     random.pick(['tags', 'talks']),
