@@ -57,10 +57,10 @@ export type FieldShape = ColumnSpec & { readonly metric?: Metric | undefined };
 export type FieldShapes = Readonly<Record<string, FieldShape>>;
 
 /** Named vectors, which each record may have or lack, by name. */
-export type NamedShapes = Readonly<Record<string, VectorShape>>;
+type NamedShapes = Readonly<Record<string, VectorShape>>;
 
 /** Sparse vectors, which each record may have or lack, by name. They have no settings. */
-export type SparseShapes = Readonly<Record<string, Readonly<Record<string, never>>>>;
+type SparseShapes = Readonly<Record<string, Readonly<Record<string, never>>>>;
 
 /** What a clone has in place of what its source has; absent members are those of the source. */
 export interface CloneInput {

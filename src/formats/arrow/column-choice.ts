@@ -28,7 +28,7 @@ export interface VectorColumns {
   readonly members: readonly number[];
 }
 
-export interface ChosenVectors {
+interface ChosenVectors {
   readonly name: string;
   readonly indexes: readonly number[];
 }
