@@ -21,14 +21,6 @@ export function createFullBitmap(length: number): Bitmap {
   return bitmap;
 }
 
-/** One bit for each flag that is not 0; null where all have one. */
-export function bitmapOfFlags(flags: Uint8Array): Bitmap | null {
-  if (!flags.includes(0)) return null;
-  const bitmap = createBitmap(flags.length);
-  for (let row = 0; row < flags.length; row++) if (flags[row] !== 0) setBit(bitmap, row);
-  return bitmap;
-}
-
 /** A copy of the first `length` bits. */
 export function firstBits({ words }: Bitmap, length: number): Bitmap {
   const cut = createBitmap(length);

@@ -42,9 +42,11 @@ export type VectorKind = VectorColumn['kind'];
 /** A column with the name of its vectors; '' for the unnamed one. */
 export type Named<Column = VectorColumn> = Column & { readonly name: string };
 
+export type DenseSpec = Pick<DenseColumn, 'kind' | 'dimension'>;
+
 /** What the columns of the same vectors have in common. */
 export type ColumnSpec =
-  | Pick<DenseColumn, 'kind' | 'dimension'>
+  | DenseSpec
   | Pick<MultiColumn, 'kind' | 'dimension'>
   | Pick<SparseColumn, 'kind'>;
 
@@ -90,6 +92,9 @@ export interface RowsOfColumn<Column extends VectorColumn = VectorColumn> {
 }
 
 /** The spec alone, of a column or of something that has one. */
+export function specOf<Spec extends ColumnSpec>(
+  spec: Spec,
+): Extract<ColumnSpec, { readonly kind: Spec['kind'] }>;
 export function specOf(spec: ColumnSpec): ColumnSpec {
   return spec.kind === 'sparse'
     ? { kind: spec.kind }

@@ -196,11 +196,6 @@ export function unnamedShape({ dimension, metric }: CollectionShape): VectorShap
   return dimension === undefined || metric === undefined ? null : { dimension, metric };
 }
 
-/** Values of a row with its vectors of fixed lengths: without sparse vectors and multi-vectors. */
-export function valuesPerRow({ dimension = 0, vectors = {} }: CollectionShape): number {
-  return Object.values(vectors).reduce((sum, named) => sum + named.dimension, dimension);
-}
-
 /** `patch`: existing vectors get what the rows have, and keep the rest. */
 export type WriteMode = 'upsert' | 'insert' | 'update' | 'patch';
 

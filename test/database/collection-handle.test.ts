@@ -12,7 +12,7 @@ const INCLUDE = { values: false, metadata: false };
 /** Every operation of a handle. */
 const OPERATIONS: readonly (readonly [string, (handle: CollectionHandle) => unknown])[] = [
   ['requireExists', (handle) => handle.requireExists()],
-  ['shape', (handle) => handle.shape],
+  ['vectors', (handle) => handle.vectors],
   ['record', (handle) => handle.record()],
   ['update', (handle) => handle.update({ description: 'changed' })],
   ['write', (handle) => handle.write(oneVector(), { mode: 'upsert' })],
@@ -95,7 +95,7 @@ describe('the handle of a collection', () => {
     await create(database);
     const handle = database.collection('c');
     assert.equal(handle.exists, true);
-    assert.equal(handle.shape.dimension, 2);
+    assert.deepEqual(handle.vectors, { '': { kind: 'dense', dimension: 2, metric: 'cosine' } });
     await database.collection('c').drop();
     await assertRefused(handle, /"c"/);
     await create(database);

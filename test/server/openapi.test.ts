@@ -265,15 +265,16 @@ describe('the OpenAPI document', () => {
     fc.assert(
       fc.property(body, (sent) => {
         const text = JSON.stringify(sent);
-        const outcomes = [{ dimension: 2, metric: 'dot' } as const, {}].map((shape) =>
-          parseVectorsTask.run({
-            body: Buffer.from(text),
-            isKeyed: false,
-            room: null,
-            pathId: null,
-            shape,
-            limits: DEFAULT_LIMITS,
-          }),
+        const outcomes = [{ '': { kind: 'dense', dimension: 2, metric: 'dot' } } as const, {}].map(
+          (shapes) =>
+            parseVectorsTask.run({
+              body: Buffer.from(text),
+              isKeyed: false,
+              room: null,
+              pathId: null,
+              shapes,
+              limits: DEFAULT_LIMITS,
+            }),
         );
         const result = described.safeParse(JSON.parse(text));
         const isAccepted = outcomes.some(({ outcome }) => outcome.ok);

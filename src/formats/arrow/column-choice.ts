@@ -7,7 +7,7 @@ import { isIdField } from './ids.js';
 import { jsonViolation } from './json-fields.js';
 import { type ArrowField, describeType, quoted } from './schema.js';
 import { isTextField } from './strings.js';
-import { ARROW_KINDS, type ArrowKind, columnNames } from './vector-kinds.js';
+import { ARROW_KINDS, columnNames } from './vector-kinds.js';
 
 export interface ColumnNames {
   readonly idColumn?: string | undefined;
@@ -109,7 +109,7 @@ function chooseNamed(
 function requireKnown(
   fields: readonly ArrowField[],
   vectors: ColumnNames['vectors'],
-  { prefix, what }: Pick<ArrowKind, 'prefix' | 'what'>,
+  { prefix, what }: { readonly prefix: string; readonly what: string },
 ): void {
   const ofPrefix = Object.entries(vectors).filter(
     ([, { kind }]) => ARROW_KINDS[kind].prefix === prefix,

@@ -1,11 +1,11 @@
 // Reads columns of multi-vectors: a list of vectors in each row, empty or null in rows without it.
 
 import type { MultiColumn } from '../../common/vectors.js';
+import type { ArrowKind, NamedToRead } from './arrow-kind.js';
 import { type Column, isValid } from './columns.js';
 import { readSpans } from './offsets.js';
 import { RowIssues } from './row-issues.js';
 import { type ArrowField, isListOfAnyLength } from './schema.js';
-import type { ArrowKind, NamedToRead } from './vector-kinds.js';
 import { isVectorField, readVectors } from './vectors.js';
 
 /** Columns of lists of vectors, `vectors.<name>`. */

@@ -217,7 +217,6 @@ export function readKeyValues(table: FlatTable, index: number): Map<string, stri
   return values;
 }
 
-/** The type in words: `fixed_size_list<float32>[3]`, `dictionary<utf8>`, `uint8`. */
 /** Whether its values are lists whose lengths differ, and not in a dictionary. */
 export function isListOfAnyLength({ type, dictionary }: ArrowField): boolean {
   return dictionary === null && LISTS.includes(type.kind);
@@ -225,6 +224,7 @@ export function isListOfAnyLength({ type, dictionary }: ArrowField): boolean {
 
 const LISTS: readonly TypeKind[] = ['list', 'large_list', 'list_view', 'large_list_view'];
 
+/** The type in words: `fixed_size_list<float32>[3]`, `dictionary<utf8>`, `uint8`. */
 export function describeType({ type, children, dictionary }: ArrowField): string {
   let text: string = type.kind;
   if (type.kind === 'int') text = `${type.isSigned ? '' : 'u'}int${type.bitWidth}`;

@@ -3,12 +3,12 @@
 
 import type { ColumnSpec } from '../../common/vectors.js';
 import { invalidArrow } from './arrow-errors.js';
+import type { ArrowKind } from './arrow-kind.js';
 import { type Column, isValid } from './columns.js';
 import { numberReader } from './numbers.js';
 import { readSpans } from './offsets.js';
 import { type ArrowField, type FloatType, type IntType, isListOfAnyLength } from './schema.js';
 import { SPARSE_PREFIX } from './sparse-fields.js';
-import type { ArrowKind } from './vector-kinds.js';
 
 /** Sparse vectors as they were sent. */
 export interface SparseCells {

@@ -2,14 +2,14 @@
 // any other list of numbers. A row that is not a valid vector becomes an issue.
 
 import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
-import { type DenseColumn, UNNAMED } from '../../common/vectors.js';
+import { type DenseColumn, type DenseSpec, specOf, UNNAMED } from '../../common/vectors.js';
 import { invalidArrow } from './arrow-errors.js';
+import type { ArrowKind } from './arrow-kind.js';
 import { type Column, isValid } from './columns.js';
 import { float16Table, type NarrowIntegers, narrowIntegers } from './numbers.js';
 import { readSpans } from './offsets.js';
 import type { RowIssue, RowIssues } from './row-issues.js';
 import { type ArrowField, describeType, type IntType, isListOfAnyLength } from './schema.js';
-import type { ArrowKind } from './vector-kinds.js';
 
 type Elements = Float32Array | Float64Array | NarrowIntegers;
 
@@ -26,15 +26,14 @@ export function isVectorField(field: ArrowField): boolean {
 }
 
 /** Columns of lists of numbers, `vectors.<name>`. */
-export const denseVectors: ArrowKind<Pick<DenseColumn, 'kind' | 'dimension'>, DenseColumn> = {
+export const denseVectors: ArrowKind<DenseSpec, DenseColumn> = {
   prefix: 'vectors.',
   suffixes: [''],
   what: 'a named vector',
   expected: 'lists of numbers',
   isField: isVectorField,
   read: ([column], toRead) => ({
-    kind: 'dense',
-    dimension: toRead.dimension,
+    ...specOf(toRead),
     values: readVectors(column!, toRead),
     presence: toRead.mayBeNull ? presenceOf(column!) : null,
   }),

@@ -8,6 +8,7 @@ import {
   type DenseColumn,
   hasVector,
   type MultiColumn,
+  specOf,
   UNNAMED,
   valuesOfRows,
 } from '../../common/vectors.js';
@@ -32,48 +33,43 @@ export const denseRules: VectorRules<DenseShape, DenseColumn> = {
 };
 
 class DenseReader implements ColumnReader {
-  readonly #options: ColumnOptions<DenseShape>;
-  /** Row-major [rowCount, dimension], zeros for rows without the vector. */
+  readonly #shape: DenseShape & { readonly name: string };
+  /** Row-major [rowCount, dimension]. */
   readonly #values: Float32Array;
   readonly #presence: Bitmap;
 
-  constructor(options: ColumnOptions<DenseShape>) {
-    const { rowCount, shape, allocate } = options;
-    this.#options = options;
+  constructor({ name, rowCount, shape, allocate }: ColumnOptions<DenseShape>) {
+    this.#shape = { ...shape, name };
     this.#values = allocate(rowCount * shape.dimension);
     this.#presence = createBitmap(rowCount);
   }
 
   read(row: number, source: unknown): Violation | null {
     setBit(this.#presence, row);
-    const { shape, name } = this.#options;
-    const start = row * shape.dimension;
-    const target = { ...shape, name };
+    const start = row * this.#shape.dimension;
     return source instanceof Float32Array
-      ? placeVector(this.#values, start, source, target)
-      : readVectorInto(this.#values, start, source, target);
+      ? placeVector(this.#values, start, source, this.#shape)
+      : readVectorInto(this.#values, start, source, this.#shape);
   }
 
   build(): DenseColumn {
-    const { rowCount, shape } = this.#options;
-    const isComplete = countBits(this.#presence) === rowCount;
+    const isComplete = countBits(this.#presence) === this.#presence.length;
     const presence = isComplete ? null : this.#presence;
-    return { kind: 'dense', dimension: shape.dimension, values: this.#values, presence };
+    return { ...specOf(this.#shape), values: this.#values, presence };
   }
 }
 
 /** Reports the vectors of the rows that have no direction. */
 export function checkDirections(
   column: DenseColumn | MultiColumn,
-  { name, shape, rowCount, isFull, report }: ArrowRules<ShapeOf<'dense' | 'multi'>>,
+  { shape, rowCount, isFull, report }: ArrowRules<ShapeOf<'dense' | 'multi'>>,
 ): void {
   if (shape.metric !== 'cosine') return;
-  const target = { ...shape, name };
   for (let row = 0; row < rowCount && !isFull(); row++) {
     if (!hasVector(column, row)) continue;
     const values = valuesOfRows(column, row, row + 1);
     for (let start = 0; start < values.length; start += shape.dimension) {
-      const violation = checkDirection(values, start, target);
+      const violation = checkDirection(values, start, shape);
       if (violation !== null) report(row, violation);
     }
   }
@@ -84,10 +80,7 @@ assert(
   'vectors are read and written as the little-endian host lays them out',
 );
 
-/** What vectors of one name have in common. */
-interface ShapeToCheck extends Omit<DenseShape, 'kind'> {
-  readonly name: string;
-}
+type ShapeToCheck = ShapeOf<'dense' | 'multi'> & { readonly name: string };
 
 /** A vector of 1 to `dimensionMax` elements, or what is wrong with it. */
 export function readVector(source: unknown, dimensionMax: number): Float32Array | Violation {
@@ -117,7 +110,10 @@ export function readVectorInto(
 ): Violation | null {
   const elements = decodeElements(source);
   if ('code' in elements) return elements;
-  if (elements.length !== shape.dimension) return wrongLength(elements.length, shape);
+  const { length } = elements;
+  if (length !== shape.dimension) {
+    return narrowInto(new Float32Array(length), 0, elements) ?? wrongLength(length, shape);
+  }
   const violation = narrowInto(target, start, elements);
   if (violation !== null) return violation;
   return checkDirection(target, start, shape);
@@ -204,7 +200,7 @@ function narrowInto(
 export function checkDirection(
   values: Float32Array,
   start: number,
-  shape: Omit<DenseShape, 'kind'>,
+  shape: ShapeOf<'dense' | 'multi'>,
 ): Violation | null {
   if (shape.metric !== 'cosine') return null;
   const end = start + shape.dimension;

@@ -86,7 +86,8 @@ export const parseVectorsTask: Task<VectorsInput, ParsedBody<ParsedVectors>> = {
 /** `cut`: see `BodyOptions`. */
 export function parseVectorsInput(input: VectorsInput, cut: CutVectors): ParsedBody<ParsedVectors> {
   return parseBody(input, (json, text) => readVectors(json, text, input), {
-    places: BODY_PLACES,
+    // Without a collection the caller reads the vectors as they were sent.
+    places: input.shapes === null ? null : BODY_PLACES,
     dimensionMax: input.limits.dimensionMax,
     bracketsUnchecked: BODY_BRACKETS_UNCHECKED,
     room: input.room,
@@ -391,10 +392,11 @@ class RowReader {
   }
 
   #allocateValues(valueCount: number): Float32Array {
-    const { room, text } = this.#input;
+    const { room, text, isPatch } = this.#input;
     // Vectors that were all cut out are in their places, or have wrong lengths, which is an issue.
     if (text.vectors?.values.length === valueCount) return text.vectors.values;
-    return floatsIn(text.vectors === null ? room : null, valueCount);
+    // The room may hold values of an earlier request.
+    return floatsIn(text.vectors === null && !isPatch ? room : null, valueCount);
   }
 
   /** Called for every row, in order; `span` is where its metadata stands in the body. */

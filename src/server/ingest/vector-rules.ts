@@ -44,7 +44,7 @@ export interface ColumnOptions<Shape extends FieldShape = FieldShape> {
   readonly shape: Shape;
   readonly rowCount: number;
   readonly limits: VectorLimits;
-  /** Makes room for values, all of them zero. */
+  /** Makes room for values, all of them zero unless every row has the vector. */
   readonly allocate: (length: number) => Float32Array;
 }
 

@@ -35,7 +35,7 @@ export interface VectorsOptions {
   readonly limits: VectorLimits;
   /** Whether rows change others: they may lack the unnamed vector then, and remove those that are null. */
   readonly isPatch: boolean;
-  /** Makes room for the values of the unnamed vector, all of them zero. */
+  /** Makes room for the values of the unnamed vector, all of them zero unless every row has it. */
   readonly allocate: (length: number) => Float32Array;
 }
 
@@ -52,12 +52,13 @@ export interface ReadVectors {
 export class VectorsReader {
   readonly #options: VectorsOptions;
   /** The names that each member may have. */
-  readonly #names = new Map<VectorMember, readonly string[]>();
+  readonly #names: ReadonlyMap<VectorMember, readonly string[]>;
   readonly #columns = new Map<string, ColumnReader>();
   readonly #removed = new Map<string, Uint8Array>();
 
   constructor(options: VectorsOptions) {
     this.#options = options;
+    this.#names = new Map(MEMBERS.map((member) => [member, namesOf(options.shapes, member)]));
   }
 
   read(row: number, sent: SentVectors, report: Report): void {
@@ -87,11 +88,7 @@ export class VectorsReader {
       report([member], { code: 'invalid_request', detail });
       return;
     }
-    let known = this.#names.get(member);
-    if (known === undefined) {
-      known = namesOf(shapes, member);
-      this.#names.set(member, known);
-    }
+    const known = this.#names.get(member)!;
     for (const [name, vector] of Object.entries(source)) {
       if (vector === null && !isPatch) continue;
       if (!known.includes(name)) {
@@ -121,17 +118,14 @@ export class VectorsReader {
   }
 
   #columnOf(name: string, shape: FieldShape): ColumnReader {
-    let column = this.#columns.get(name);
-    if (column === undefined) {
-      const { rowCount, limits, allocate } = this.#options;
-      // The pool encodes large writes of named vectors from shared memory.
-      const options = { name, shape, rowCount, limits };
-      column = VECTOR_KINDS[shape.kind].openColumn({
-        ...options,
-        allocate: name === UNNAMED ? allocate : sharedFloat32,
-      });
-      this.#columns.set(name, column);
-    }
+    const known = this.#columns.get(name);
+    if (known !== undefined) return known;
+    const { rowCount, limits } = this.#options;
+    // The pool encodes large writes from shared memory.
+    const allocate = name === UNNAMED ? this.#options.allocate : sharedFloat32;
+    const options = { name, shape, rowCount, limits, allocate };
+    const column = VECTOR_KINDS[shape.kind].openColumn(options);
+    this.#columns.set(name, column);
     return column;
   }
 

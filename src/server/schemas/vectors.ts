@@ -203,12 +203,8 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
       ],
     });
   const putMembers = {
+    ...rowMembers,
     id: vectorId.optional().meta({ description: 'If present, equal to the id in the path.' }),
-    vectors: namedValues.optional(),
-    sparse_vectors: sparseVectors.optional(),
-    metadata: metadata.optional(),
-    if_sequence: ifSequence,
-    expires_at: expiresAt,
   };
   const putExample = { values: [0.12, -0.5, 0.33], metadata: { year: 2024 } };
   /** What replaces a vector: its values, a text or neither. */

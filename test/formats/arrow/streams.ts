@@ -1,6 +1,8 @@
 // What the tests of Arrow streams share: chunks, rows as objects, and streams of a few columns.
 
+import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import type { Utf8Column } from '../../../src/common/types.js';
+import { type DenseColumn, UNNAMED } from '../../../src/common/vectors.js';
 import type { EncodedBatch } from '../../../src/formats/arrow/encoded-batch.js';
 import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/ipc-writer.js';
 import { ArrowStreamReader } from '../../../src/formats/arrow/stream-reader.js';
@@ -35,14 +37,18 @@ export interface ReadOptions {
   readonly metadataBytesMax?: number;
 }
 
-export function readBatch(batch: EncodedBatch, options: ReadOptions = {}): VectorRows {
-  return readVectorRows(batch, {
-    dimension: 2,
-    batchBytesMax: BATCH_BYTES_MAX,
-    idBytesMax: 512,
-    metadataBytesMax: 4_096,
+export function readBatch(
+  batch: EncodedBatch,
+  { dimension = 2, metadataBytesMax = 4_096, ...options }: ReadOptions = {},
+): VectorRows & { readonly values: Float32Array } {
+  const bounds = { bodyBytesMax: BATCH_BYTES_MAX, vectorIdBytesMax: 512, metadataBytesMax };
+  const rows = readVectorRows(batch, {
+    vectors: { [UNNAMED]: { kind: 'dense', dimension } },
+    limits: { ...DEFAULT_LIMITS, ...bounds },
     ...options,
   });
+  const unnamed = rows.vectors.get(UNNAMED) as DenseColumn;
+  return { ...rows, values: unnamed.values };
 }
 
 /** Every row; a issue is an error. */
@@ -55,7 +61,13 @@ export async function rowsOf(
   return batches.flatMap((batch) => rowsOfBatch(readBatch(batch, options)));
 }
 
-export function rowsOfBatch({ count, ids, values, metadata, issues }: VectorRows): Row[] {
+export function rowsOfBatch({
+  count,
+  ids,
+  values,
+  metadata,
+  issues,
+}: ReturnType<typeof readBatch>): Row[] {
   if (issues.length > 0) throw new Error(JSON.stringify(issues));
   const dimension = values.length / count;
   return Array.from({ length: count }, (_, i) => ({

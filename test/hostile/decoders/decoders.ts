@@ -146,10 +146,13 @@ function attempt<Value>(run: () => Value): { readonly value: Value } | null {
 }
 
 const LIMITS = { ...DEFAULT_LIMITS, dimensionMax: 64, batchRowsMax: 64 };
-const SHAPE = { dimension: DIMENSION, metric: 'cosine', sparseVectors: { t: {} } } as const;
+const SHAPES = {
+  '': { kind: 'dense', dimension: DIMENSION, metric: 'cosine' },
+  t: { kind: 'sparse' },
+} as const;
 
 async function decodeBody(bytes: Buffer): Promise<Outcome> {
-  const input = { body: bytes, isKeyed: false, pathId: null, shape: SHAPE, limits: LIMITS };
+  const input = { body: bytes, isKeyed: false, pathId: null, shapes: SHAPES, limits: LIMITS };
   const { outcome } = parseBothWays(
     (cut) => parseVectorsInput({ ...input, room: null }, cut),
     withoutGeneratedIds,

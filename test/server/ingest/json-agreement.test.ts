@@ -17,7 +17,10 @@ console.log(`SAGITTA_TEST_SEED=${seed}`);
 
 const RUNS = IS_NIGHTLY ? 10_000 : 2_000;
 const LIMITS = { ...DEFAULT_LIMITS, dimensionMax: 3, batchRowsMax: 3 };
-const SHAPE = { dimension: 2, metric: 'cosine', sparseVectors: { words: {} } } as const;
+const SHAPES = {
+  '': { kind: 'dense', dimension: 2, metric: 'cosine' },
+  words: { kind: 'sparse' },
+} as const;
 
 const space = fc.constantFrom('', '', '', ' ', '\t', '\r', '\n');
 const number = fc.oneof(
@@ -114,18 +117,16 @@ describe('a JSON body whose vectors are cut out', () => {
     let validCount = 0;
     const pathId = fc.constantFrom(null, null, 'a');
     fc.assert(
-      fc.property(body, damages, pathId, fc.boolean(), (text, all, path, hasShape) => {
+      fc.property(body, damages, pathId, fc.boolean(), (text, all, path, hasRoom) => {
         const input = {
           body: bytesOf(text, all),
           isKeyed: false,
           // For two vectors.
-          room: hasShape ? new Uint8Array(16) : null,
+          room: hasRoom ? new Uint8Array(16) : null,
           pathId: path,
-          shape: hasShape ? SHAPE : null,
+          shapes: SHAPES,
           limits: LIMITS,
         };
-        // Without a collection only one row is read.
-        if (!hasShape && path === null) return;
         const { outcome } = parseBothWays(
           (cut) => parseVectorsInput(input, cut),
           withoutGeneratedIds,
@@ -169,7 +170,7 @@ describe('a JSON body whose vectors are cut out', () => {
           rowCount,
           isKeyed: true,
           isPatch: false,
-          shape: SHAPE,
+          shapes: SHAPES,
         };
         try {
           readBothWays((cut) => parseLinesInput({ ...input, limits: LIMITS }, cut), withoutIds);
