@@ -96,13 +96,18 @@ export function specOf<Spec extends ColumnSpec>(
   spec: Spec,
 ): Extract<ColumnSpec, { readonly kind: Spec['kind'] }>;
 export function specOf(spec: ColumnSpec): ColumnSpec {
-  return spec.kind === 'sparse'
-    ? { kind: spec.kind }
-    : { kind: spec.kind, dimension: spec.dimension };
+  if (spec.kind === 'sparse') return { kind: spec.kind };
+  return { kind: spec.kind, dimension: spec.dimension };
+}
+
+/** The same text for the same spec. */
+export function describeSpec(spec: ColumnSpec): string {
+  if (spec.kind === 'sparse') return 'sparse';
+  return `${spec.kind} of ${spec.dimension} dimensions`;
 }
 
 export function isSameSpec(left: ColumnSpec, right: ColumnSpec): boolean {
-  return JSON.stringify(specOf(left)) === JSON.stringify(specOf(right));
+  return describeSpec(left) === describeSpec(right);
 }
 
 /** Whether it is a spec, of which it may have any part. */
@@ -239,12 +244,7 @@ export function gatherRows(
   const rowCount = parts.reduce((sum, { from, to }) => sum + to - from, 0);
   if (spec.kind === 'dense') {
     const values = gatherValues(memory.float32(rowCount * spec.dimension), parts, spec.dimension);
-    return {
-      kind: 'dense',
-      dimension: spec.dimension,
-      values,
-      presence: gatherPresence(parts, rowCount),
-    };
+    return { ...specOf(spec), values, presence: gatherPresence(parts, rowCount) };
   }
   const starts = gatherStarts(memory.int32(rowCount + 1), parts);
   const itemCount = starts[rowCount]!;
@@ -333,4 +333,9 @@ export function gatherBits(
     at += to - from;
   }
   return gathered;
+}
+
+/** Bytes that each row takes, whether it has the vector or not: only dense columns have a place for every row. */
+export function rowBytesOf(spec: ColumnSpec): number {
+  return spec.kind === 'dense' ? itemBytes(spec) : 0;
 }

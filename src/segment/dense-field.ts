@@ -15,7 +15,13 @@ import {
 import { assert } from '../common/errors.js';
 import { sharedFloat32 } from '../common/shared-array.js';
 import { CODE_NAMES, type RowCodes, type RowEncoder, type VectorBlock } from '../common/types.js';
-import { type DenseColumn, itemBytes, type VectorColumn } from '../common/vectors.js';
+import {
+  type DenseColumn,
+  type DenseSpec,
+  itemBytes,
+  specOf,
+  type VectorColumn,
+} from '../common/vectors.js';
 import { whenAllEnded } from '../common/when-all-ended.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
 import { GrowingCodes } from './growing-codes.js';
@@ -24,7 +30,7 @@ import type { NewRows, StagedRows, VectorField } from './vector-field.js';
 import type { VisibleRows } from './visibility.js';
 
 export class DenseField implements VectorField {
-  readonly spec: Pick<DenseColumn, 'kind' | 'dimension'>;
+  readonly spec: DenseSpec;
   #values: Float32Array;
   #codes: RowCodes | null;
   /** Null without codes, and when the segment is sealed. */
@@ -39,11 +45,11 @@ export class DenseField implements VectorField {
   #encodedRowCount = 0;
 
   /** One that the first `rowCount` rows lack. */
-  static create(dimension: number, rowCount: number, encoder: RowEncoder | null): DenseField {
+  static create(spec: DenseSpec, rowCount: number, encoder: RowEncoder | null): DenseField {
     const presence = rowCount === 0 ? null : createBitmap(rowCount);
-    const column = { dimension, values: sharedFloat32(0), presence, codes: null };
+    const column = { ...spec, values: sharedFloat32(0), presence, codes: null };
     const field = new DenseField(column, rowCount);
-    if (encoder !== null) field.#growingCodes = new GrowingCodes(encoder, dimension);
+    if (encoder !== null) field.#growingCodes = new GrowingCodes(encoder, spec.dimension);
     return field;
   }
 
@@ -55,16 +61,9 @@ export class DenseField implements VectorField {
     return new DenseField(column, rowCount);
   }
 
-  private constructor(
-    {
-      dimension,
-      values,
-      presence,
-      codes,
-    }: Omit<DenseColumn, 'kind'> & { readonly codes: RowCodes | null },
-    rowCount: number,
-  ) {
-    this.spec = { kind: 'dense', dimension };
+  private constructor(column: DenseColumn & { readonly codes: RowCodes | null }, rowCount: number) {
+    const { values, presence, codes } = column;
+    this.spec = specOf(column);
     this.#values = values;
     this.#codes = codes;
     this.#presence = presence;

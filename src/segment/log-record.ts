@@ -3,7 +3,14 @@
 
 import type { Schema } from 'apache-arrow';
 import type { Utf8Column, VectorBatch } from '../common/types.js';
-import { bytesOfRows, type ColumnSpec, isSpec, type Named, specOf } from '../common/vectors.js';
+import {
+  bytesOfRows,
+  type ColumnSpec,
+  describeSpec,
+  isSpec,
+  type Named,
+  specOf,
+} from '../common/vectors.js';
 import { corrupt, readingStored } from '../formats/arrow/arrow-errors.js';
 import {
   BodyWriter,
@@ -164,7 +171,7 @@ function specsIn({ metadata }: ArrowSchema): readonly Named<ColumnSpec>[] {
 }
 
 function writeFormat(vectors: readonly Named<ColumnSpec>[]): WriteFormat {
-  const key = vectors.map(keyOf).join();
+  const key = vectors.map((vector) => vector.name + describeSpec(vector)).join();
   let format = writeFormats.get(key);
   if (format === undefined) {
     const columns = new RowColumns(vectors, { hasSequences: false });
@@ -178,10 +185,6 @@ function writeFormat(vectors: readonly Named<ColumnSpec>[]): WriteFormat {
     writeFormats.set(key, format);
   }
   return format;
-}
-
-function keyOf(spec: Named<ColumnSpec>): string {
-  return `${spec.name}:${spec.kind}${spec.kind === 'sparse' ? '' : spec.dimension}`;
 }
 
 function schemaOf(kind: LogRecord['kind'], fields: readonly FieldToWrite[]): Schema {

@@ -2,16 +2,18 @@
 // the unnamed vector has the name ''.
 
 import type { RowEncoder, VectorBatch } from '../common/types.js';
-import { bytesOfRows, type ColumnSpec, type Named, type VectorColumn } from '../common/vectors.js';
+import {
+  bytesOfRows,
+  type ColumnSpec,
+  type Named,
+  rowBytesOf,
+  type VectorColumn,
+} from '../common/vectors.js';
 import { whenAllEnded } from '../common/when-all-ended.js';
 import type { WorkerPool } from '../platform/pool.js';
-import {
-  createField,
-  fieldOfColumn,
-  rowBytesOf,
-  type StoredVectors,
-  type VectorField,
-} from './vector-field.js';
+import { DenseField } from './dense-field.js';
+import { ListField } from './list-field.js';
+import type { StoredVectors, VectorField } from './vector-field.js';
 
 /** The rows `from..from + count` of a batch. */
 export interface RowsToAppend {
@@ -163,4 +165,18 @@ function isList({ kind }: ColumnSpec): boolean {
 /** Undefined where none of the batch has the vector. */
 function columnIn({ vectors }: VectorBatch, name: string): VectorColumn | undefined {
   return vectors.find((column) => column.name === name);
+}
+
+/** A field that the first `rowCount` rows lack. */
+function createField(spec: ColumnSpec, rowCount: number, encoder: RowEncoder | null): VectorField {
+  return spec.kind === 'dense'
+    ? DenseField.create(spec, rowCount, encoder)
+    : ListField.create(spec, rowCount);
+}
+
+/** A sealed field over the arrays of a column of `rowCount` rows. */
+function fieldOfColumn(column: StoredVectors, rowCount: number): VectorField {
+  return column.kind === 'dense'
+    ? DenseField.fromColumn(column, rowCount)
+    : new ListField(column, rowCount);
 }

@@ -1,17 +1,9 @@
 // The vectors of one name of the rows of a segment: a column that grows while the segment takes rows. What was
-// handed out does not change. A field of each kind is made here and nowhere else.
+// handed out does not change.
 
 import type { RowCodes, RowEncoder } from '../common/types.js';
-import {
-  type ColumnSpec,
-  itemBytes,
-  type Named,
-  type Vector,
-  type VectorColumn,
-} from '../common/vectors.js';
+import type { ColumnSpec, Named, Vector, VectorColumn } from '../common/vectors.js';
 import type { WorkerPool } from '../platform/pool.js';
-import { DenseField } from './dense-field.js';
-import { ListField } from './list-field.js';
 import type { VisibleRows } from './visibility.js';
 
 /** A column of a segment. Columns that have no codes, because of their kind or without an encoder, have null. */
@@ -62,27 +54,4 @@ export interface VectorField {
   column(): VectorColumn & { readonly codes: RowCodes | null };
   /** Bytes that `file`, the buffer of the other columns if they are from a file, does not have. */
   hostBytes(file: ArrayBufferLike): number;
-}
-
-/** A field that the first `rowCount` rows lack. */
-export function createField(
-  spec: ColumnSpec,
-  rowCount: number,
-  encoder: RowEncoder | null,
-): VectorField {
-  return spec.kind === 'dense'
-    ? DenseField.create(spec.dimension, rowCount, encoder)
-    : ListField.create(spec, rowCount);
-}
-
-/** A sealed field over the arrays of a column of `rowCount` rows. */
-export function fieldOfColumn(column: StoredVectors, rowCount: number): VectorField {
-  return column.kind === 'dense'
-    ? DenseField.fromColumn(column, rowCount)
-    : new ListField(column, rowCount);
-}
-
-/** Bytes that each row takes, whether it has the vector or not: only dense columns have a place for every row. */
-export function rowBytesOf(spec: ColumnSpec): number {
-  return spec.kind === 'dense' ? itemBytes(spec) : 0;
 }

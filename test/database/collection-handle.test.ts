@@ -95,7 +95,7 @@ describe('the handle of a collection', () => {
     await create(database);
     const handle = database.collection('c');
     assert.equal(handle.exists, true);
-    assert.deepEqual(handle.vectors, { '': { kind: 'dense', dimension: 2, metric: 'cosine' } });
+    assert.deepEqual(handle.vectors, { '': { kind: 'dense', dimension: 2, metric: 'dot' } });
     await database.collection('c').drop();
     await assertRefused(handle, /"c"/);
     await create(database);

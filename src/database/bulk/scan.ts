@@ -10,12 +10,12 @@ import {
   gatherRows,
   type Named,
   OWN_MEMORY,
+  rowBytesOf,
   rowsOfColumn,
   specOf,
   type VectorColumn,
 } from '../../common/vectors.js';
 import type { WorkerPool } from '../../platform/pool.js';
-import { rowBytesOf } from '../../segment/vector-field.js';
 import type { Collection } from '../collection/collection.js';
 import { rowSizesOf } from '../collection/row-sizes.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';

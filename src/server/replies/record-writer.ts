@@ -59,6 +59,15 @@ function writerOf(schema: z.ZodType): Write {
     return (value, encoding) =>
       `[${(value as readonly unknown[]).map((record) => write(record, encoding)).join(',')}]`;
   }
+  if (schema instanceof z.ZodRecord && schema.valueType instanceof z.ZodObject) {
+    const write = writerOfObject(schema.valueType);
+    return (value, encoding) => {
+      const members = Object.entries(value as object).map(
+        ([name, member]) => `${JSON.stringify(name)}:${write(member, encoding)}`,
+      );
+      return `{${members.join(',')}}`;
+    };
+  }
   return (value) => (isJsonNumber(value) ? numberText(value) : JSON.stringify(value));
 }
 

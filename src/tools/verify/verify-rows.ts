@@ -4,7 +4,7 @@ import { isUtf8 } from 'node:buffer';
 import { DEFAULT_LIMITS } from '../../common/limits.js';
 import type { Metric, Utf8Column } from '../../common/types.js';
 import {
-  type ColumnSpec,
+  describeSpec,
   isSameSpec,
   type Named,
   type SparseVector,
@@ -80,10 +80,6 @@ function checkVectors(
       checkVector(vector, known.field, (found) => report(`${what} of row ${row}, ${found}`));
     }
   }
-}
-
-function describeSpec(spec: ColumnSpec): string {
-  return spec.kind === 'sparse' ? 'sparse' : `${spec.kind} of ${spec.dimension} dimensions`;
 }
 
 function checkVector(
