@@ -1,5 +1,6 @@
 // Columns of vectors made of the rows of a test, in memory of their own, as parsers make them.
 
+import type { ElementType } from '../src/common/elements.js';
 import {
   type ColumnOf,
   type ColumnSpec,
@@ -15,8 +16,8 @@ export type RowValues = readonly number[] | ReadonlyMap<number, number>;
 
 type RowVector = RowValues | Vector | null | undefined;
 
-export function dense<Dimension extends number>(dimension: Dimension) {
-  return { kind: 'dense', dimension } as const;
+export function dense<Dimension extends number>(dimension: Dimension, element?: ElementType) {
+  return { kind: 'dense', dimension, ...(element && { element }) } as const;
 }
 
 export function multi<Dimension extends number>(dimension: Dimension) {

@@ -1,5 +1,6 @@
 // Types that all folders share: metrics, columnar rows and JSON.
 
+import type { ElementType } from './elements.js';
 import type {
   DenseColumn,
   MultiColumn,
@@ -16,6 +17,8 @@ export type Metric = (typeof METRICS)[number];
 export interface VectorShape {
   readonly dimension: number;
   readonly metric: Metric;
+  /** Absent for float32. */
+  readonly element?: ElementType | undefined;
 }
 
 /**

@@ -3,12 +3,15 @@
 // Cutting, gathering and counting bytes follow from that and are the same for every kind.
 
 import { type Bitmap, countBits, createBitmap, hasBit, setBit } from './bitmap.js';
+import { ELEMENT_TYPES, type ElementType } from './elements.js';
 import { sharedFloat32, sharedInt32, sharedUint32 } from './shared-array.js';
 
 /** One vector a row. */
 export interface DenseColumn {
   readonly kind: 'dense';
   readonly dimension: number;
+  /** Absent for float32. */
+  readonly element?: ElementType | undefined;
   /** Row-major [rowCount, dimension] float32, all finite; zeros for rows without the vector. */
   readonly values: Float32Array;
   /** [rowCount], the rows that have the vector; null for all. */
@@ -42,7 +45,7 @@ export type VectorKind = VectorColumn['kind'];
 /** A column with the name of its vectors; '' for the unnamed one. */
 export type Named<Column = VectorColumn> = Column & { readonly name: string };
 
-export type DenseSpec = Pick<DenseColumn, 'kind' | 'dimension'>;
+export type DenseSpec = Pick<DenseColumn, 'kind' | 'dimension' | 'element'>;
 
 /** What the columns of the same vectors have in common. */
 export type ColumnSpec =
@@ -97,13 +100,18 @@ export function specOf<Spec extends ColumnSpec>(
 ): Extract<ColumnSpec, { readonly kind: Spec['kind'] }>;
 export function specOf(spec: ColumnSpec): ColumnSpec {
   if (spec.kind === 'sparse') return { kind: spec.kind };
-  return { kind: spec.kind, dimension: spec.dimension };
+  const { kind, dimension } = spec;
+  const element = spec.kind === 'dense' ? spec.element : undefined;
+  return element === undefined || element === 'float32'
+    ? { kind, dimension }
+    : { kind: 'dense', dimension, element };
 }
 
 /** The same text for the same spec. */
 export function describeSpec(spec: ColumnSpec): string {
   if (spec.kind === 'sparse') return 'sparse';
-  return `${spec.kind} of ${spec.dimension} dimensions`;
+  const element = spec.kind === 'dense' ? (spec.element ?? 'float32') : 'float32';
+  return `${spec.kind} ${element} of ${spec.dimension} dimensions`;
 }
 
 export function isSameSpec(left: ColumnSpec, right: ColumnSpec): boolean {
@@ -114,9 +122,11 @@ export function isSameSpec(left: ColumnSpec, right: ColumnSpec): boolean {
 export function isSpec(found: {
   readonly kind?: string;
   readonly dimension?: number;
+  readonly element?: ElementType | undefined;
 }): found is ColumnSpec {
-  const { kind, dimension = Number.NaN } = found;
+  const { kind, dimension = Number.NaN, element = 'float32' } = found;
   if (kind === 'sparse') return true;
+  if (!ELEMENT_TYPES.includes(element)) return false;
   return (kind === 'dense' || kind === 'multi') && Number.isInteger(dimension) && dimension > 0;
 }
 

@@ -2,6 +2,7 @@
 // Float32Arrays, metadata is the JSON text as sent, and every failure that a caller can cause is a
 // SagittaError.
 
+import type { ElementType } from '../common/elements.js';
 import type { TextSettings } from '../common/text-settings.js';
 import type {
   DeclaredTypes,
@@ -97,10 +98,17 @@ export interface CollectionRecord {
   /** Of the unnamed vector; both are absent for a collection without it. */
   readonly dimension?: number | undefined;
   readonly metric?: Metric | undefined;
+  /** Absent for float32. */
+  readonly elementType?: ElementType;
   /** Absent for none. */
   /** Named dense vectors and multi-vectors. */
   readonly vectors?:
-    | Readonly<Record<string, VectorShape & { readonly multi?: boolean }>>
+    | Readonly<
+        Record<
+          string,
+          VectorShape & { readonly elementType?: ElementType; readonly multi?: boolean }
+        >
+      >
     | undefined;
   readonly sparseVectors?: SparseShapes | undefined;
   readonly description: string | null;

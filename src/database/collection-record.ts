@@ -3,7 +3,7 @@
 
 import { field, validationError } from '../common/errors.js';
 import type { VectorShape } from '../common/types.js';
-import { UNNAMED } from '../common/vectors.js';
+import { type DenseSpec, UNNAMED } from '../common/vectors.js';
 import type { Engine } from '../engine/core/engine.js';
 import type { SparseIndexes } from '../inverted/sparse-index.js';
 import type { TextIndexes } from '../inverted/text-index.js';
@@ -13,6 +13,7 @@ import type { AliasEntry } from './aliases.js';
 import type {
   AliasRecord,
   CollectionRecord,
+  FieldShape,
   FieldShapes,
   SegmentRecord,
   SegmentsPage,
@@ -140,19 +141,29 @@ function describeVectors({ [UNNAMED]: unnamed, ...named }: FieldShapes): ShownVe
   for (const [name, shape] of Object.entries(named)) {
     if (shape.kind === 'sparse') sparseVectors[name] = {};
     else {
-      const { kind, dimension, metric } = shape;
-      vectors[name] = { dimension, metric: metric!, ...(kind === 'multi' ? { multi: true } : {}) };
+      vectors[name] = {
+        ...shownShape(shape),
+        ...(shape.kind === 'multi' ? { multi: true } : {}),
+      };
     }
   }
   const isAny = (shapes: object) => Object.keys(shapes).length > 0;
   return {
-    ...(unnamed?.kind === 'dense' ? { dimension: unnamed.dimension, metric: unnamed.metric } : {}),
+    ...(unnamed && shownShape(unnamed)),
     ...(isAny(vectors) ? { vectors } : {}),
     ...(isAny(sparseVectors) ? { sparseVectors } : {}),
   };
 }
 
-type ShownVectors = Pick<CollectionRecord, 'dimension' | 'metric' | 'vectors' | 'sparseVectors'>;
+type ShownVectors = Pick<
+  CollectionRecord,
+  'dimension' | 'metric' | 'elementType' | 'vectors' | 'sparseVectors'
+>;
+
+function shownShape(shape: FieldShape) {
+  const { metric, dimension, element } = shape as DenseSpec & VectorShape;
+  return { dimension, metric, ...(element && { elementType: element }) };
+}
 
 function reasonOf(
   state: Exclude<CollectionEntry['state'], { kind: 'ready' }>,

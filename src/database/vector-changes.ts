@@ -136,7 +136,9 @@ class ChangingVectors {
 
 export function describeShape(shape: FieldShape): string {
   if (shape.kind === 'sparse') return '';
-  return ` of dimension ${shape.dimension} and metric ${shape.metric}`;
+  const element = shape.kind === 'dense' ? shape.element : undefined;
+  const elements = element === undefined ? '' : `, with elements of ${element},`;
+  return ` of dimension ${shape.dimension}${elements} and metric ${shape.metric}`;
 }
 
 /** Throws `invalid_request` where nothing would be left to search by. */

@@ -3,9 +3,11 @@
 // lengths for the indices and values of sparse vectors, which are empty there.
 
 import { type Bitmap, clearTail, createBitmap } from '../common/bitmap.js';
+import { unpackElements } from '../common/elements.js';
 import {
   type ColumnSpec,
   type Named,
+  specOf,
   UNNAMED,
   type VectorColumn,
   type VectorKind,
@@ -28,14 +30,21 @@ interface StoredKind<Kind extends VectorKind> {
 }
 
 const dense: StoredKind<'dense'> = {
-  fields: ({ name, dimension }) => [
-    { name: columnName(name), type: { vectorOf: dimension }, isNullable: name !== UNNAMED },
+  fields: ({ name, dimension, element }) => [
+    {
+      name: columnName(name),
+      type: { vectorOf: dimension, element },
+      isNullable: name !== UNNAMED,
+    },
   ],
-  write: (body, { values, presence }, rowCount) => body.vectors(values, rowCount, presence),
-  read({ dimension }, [column]) {
+  write: (body, { values, presence, element }, rowCount) =>
+    body.vectors(values, rowCount, presence, element),
+  read(spec, [column]) {
     const { length, validity, children } = column!;
-    const values = children[0]!.buffer(0, Float32Array, length * dimension);
-    return { kind: 'dense', dimension, values, presence: bitmapOfValidity(validity, length) };
+    const values = unpackElements(spec.element, length * spec.dimension, (StoredArray, count) =>
+      children[0]!.buffer(0, StoredArray, count),
+    );
+    return { ...specOf(spec), values, presence: bitmapOfValidity(validity, length) };
   },
 };
 

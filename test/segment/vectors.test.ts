@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { tableFromIPC } from 'apache-arrow';
 import { hasBit } from '../../src/common/bitmap.js';
+import { ELEMENTS } from '../../src/common/elements.js';
 import type { RowEncoder, VectorBatch } from '../../src/common/types.js';
 import {
   bytesOfRows,
@@ -53,6 +54,26 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
     arrow: {
       'vectors.title': { type: 'FixedSizeList[3]<Float32>', cells: [[1, 2, 3], null, [6, 7, 8]] },
       'vectors.image': { type: 'FixedSizeList[2]<Float32>', cells: [null, [4, 5], [9, 0]] },
+    },
+  },
+  'dense vectors of other elements': {
+    specs: { half: dense(2, 'float16'), brain: dense(2, 'bfloat16'), bits: dense(3, 'bit') },
+    rows: [
+      { half: [0.5, -65_504], brain: [2 ** 100, 3] },
+      { bits: [1, 0, 1] },
+      { half: [1, 0], bits: [0, 1, 1] },
+    ],
+    rowBytes: [28, 28, 28],
+    arrow: {
+      'vectors.half': {
+        type: 'FixedSizeList[2]<Float16>',
+        cells: [[0.5, -65_504], null, [1, 0]],
+      },
+      'vectors.brain': { type: 'FixedSizeList[2]<Uint16>', cells: [[0x7180, 0x4040], null, null] },
+      'vectors.bits': {
+        type: 'FixedSizeList[3]<Bool>',
+        cells: [null, [true, false, true], [false, true, true]],
+      },
     },
   },
   'multi-vectors': {
@@ -137,7 +158,11 @@ function randomRow(random: Random, specs: Specs): Row {
 }
 
 function randomValues(random: Random, spec: ColumnSpec): RowValues {
-  const value = () => Math.fround(random.next() - 0.5) || 0.5;
+  const element = (spec.kind === 'dense' && spec.element) || 'float32';
+  const value = () =>
+    element === 'bit'
+      ? random.below(2)
+      : ELEMENTS[element].nearest(Math.fround(random.next() - 0.5) || 0.5);
   if (spec.kind === 'sparse') {
     const indices = new Set(Array.from({ length: 1 + random.below(5) }, () => random.below(30)));
     const ascending = [...indices, 0xffff_ffff].sort((a, b) => a - b);

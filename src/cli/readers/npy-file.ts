@@ -19,6 +19,8 @@ const VERSION_AT = 6;
 const LENGTH_AT = 8;
 
 const TYPES: Readonly<Record<string, ElementType>> = {
+  // A byte of 0 or 1.
+  b1: 'uint8',
   f2: 'float16',
   f4: 'float32',
   f8: 'float64',

@@ -1,7 +1,14 @@
 // Files of plain vectors (npy, fvecs, fbin), with ids and metadata in separate text files, one line per
 // row, and files of result ids (ivecs). The header's row count is filled in at the end.
 
-import { type Data, type FixedSizeList, type Float32, RecordBatchReader } from 'apache-arrow';
+import {
+  type Data,
+  DataType,
+  type FixedSizeList,
+  Precision,
+  RecordBatchReader,
+} from 'apache-arrow';
+import { unpackElements } from '../../common/elements.js';
 import { CliError } from '../failure.js';
 import { checkFree, type Output, openOutput, publishAll } from './output.js';
 
@@ -45,13 +52,21 @@ export async function writeVectorFiles(
     for (const each of paths) outputs.push(await openOutput(each, options.isForced));
     const [values, ids, metadata] = outputs as [Output, Output, Output | undefined];
     const { dimension } = options;
-    await values.write(headerOf(format, 0, dimension));
     const reader = await RecordBatchReader.from(stream);
+    await reader.open();
+    const vectors = reader.schema.fields.find(({ name }) => name === 'values')!;
+    const type = (vectors.type as FixedSizeList).children[0]!.type;
+    await values.write(headerOf(format, { rowCount: 0, dimension, type }));
     let rowCount = 0;
     for await (const batch of reader) {
-      const list = batch.getChild('values')!.data[0] as Data<FixedSizeList<Float32>>;
-      const floats = list.children[0]!.values.subarray(0, batch.numRows * dimension);
-      await values.write(format === 'fvecs' ? withPrefixes(floats, dimension) : bytesOf(floats));
+      const list = batch.getChild('values')!.data[0] as Data<FixedSizeList>;
+      const elements = list.children[0]!;
+      const count = batch.numRows * dimension;
+      if (format === 'npy') await values.write(npyElements(elements, count));
+      else {
+        const floats = floatsOf(elements, count);
+        await values.write(format === 'fvecs' ? withPrefixes(floats, dimension) : bytesOf(floats));
+      }
       await ids.write(linesOf(batch.getChild('id')!));
       await metadata?.write(linesOf(batch.getChild('metadata')!));
       rowCount += batch.numRows;
@@ -60,7 +75,9 @@ export async function writeVectorFiles(
     if (format === 'fbin' && rowCount > 0x7fffffff) {
       throw new CliError(`fbin is limited to 2147483647 vectors, found ${rowCount}`);
     }
-    if (format !== 'fvecs') await values.patch(0, headerOf(format, rowCount, dimension));
+    if (format !== 'fvecs') {
+      await values.patch(0, headerOf(format, { rowCount, dimension, type }));
+    }
     await publishAll(outputs);
     return rowCount;
   } catch (error) {
@@ -69,11 +86,40 @@ export async function writeVectorFiles(
   }
 }
 
-function headerOf(format: VectorFileFormat, rowCount: number, dimension: number): Uint8Array {
+/** The types that elements of vectors have in Arrow, as NumPy calls them. */
+const NPY_TYPES = { float32: '<f4', float16: '<f2', int8: '|i1', bit: '|b1' } as const;
+
+function elementTypeOf(type: DataType): keyof typeof NPY_TYPES {
+  if (DataType.isBool(type)) return 'bit';
+  if (DataType.isInt(type)) return 'int8';
+  return DataType.isFloat(type) && type.precision === Precision.HALF ? 'float16' : 'float32';
+}
+
+/** The first `count` elements as NumPy has them: a boolean is a byte. */
+function npyElements(elements: Data, count: number): Uint8Array {
+  if (DataType.isBool(elements.type)) return Uint8Array.from(floatsOf(elements, count));
+  return bytesOf((elements.values as Float32Array | Uint16Array | Int8Array).subarray(0, count));
+}
+
+function floatsOf(elements: Data, count: number): Float32Array {
+  return unpackElements(elementTypeOf(elements.type), count, (_, length) =>
+    (elements.values as Float32Array).subarray(0, length),
+  );
+}
+
+function headerOf(
+  format: VectorFileFormat,
+  {
+    rowCount,
+    dimension,
+    type,
+  }: { readonly rowCount: number; readonly dimension: number; readonly type: DataType },
+): Uint8Array {
   if (format === 'fvecs') return new Uint8Array(0);
   if (format === 'fbin') return bytesOf(Int32Array.of(rowCount, dimension));
   const shape = `(${rowCount}, ${dimension})`;
-  const text = `{'descr': '<f4', 'fortran_order': False, 'shape': ${shape}, }`;
+  const descr = NPY_TYPES[elementTypeOf(type)];
+  const text = `{'descr': '${descr}', 'fortran_order': False, 'shape': ${shape}, }`;
   const magic = Buffer.from('\x93NUMPY\x01\x00', 'latin1');
   const length = Buffer.alloc(2);
   length.writeUInt16LE(NPY_HEADER_BYTES - magic.length - length.length);
@@ -99,7 +145,7 @@ function linesOf(texts: Iterable<string>): Uint8Array {
   return Buffer.from(lines);
 }
 
-function bytesOf({ buffer, byteOffset, byteLength }: Float32Array | Int32Array): Uint8Array {
+function bytesOf({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 

@@ -8,13 +8,16 @@ import {
   type DataType,
   Field,
   FixedSizeList,
+  Float16,
   Float32,
   Float64,
+  Int8,
   Int32,
   Int64,
   List,
   MetadataVersion,
   Schema,
+  Uint16,
   Uint32,
   Utf8,
 } from 'apache-arrow';
@@ -28,6 +31,7 @@ import {
 } from 'apache-arrow/ipc/metadata/message';
 import { type Bitmap, countBits, createBitmap, setBit } from '../../common/bitmap.js';
 import type { LeafColumn, ListColumn } from '../../common/columns.js';
+import { ELEMENTS, type ElementType } from '../../common/elements.js';
 import type { Utf8Column } from '../../common/types.js';
 import { type MultiColumn, valuesOfRows } from '../../common/vectors.js';
 
@@ -125,11 +129,16 @@ export class BodyWriter {
   }
 
   /** Adds a column of vectors; `presence` has a bit for each row that is not null, and null has all. */
-  vectors(values: Float32Array, rowCount: number, presence: Bitmap | null = null): void {
+  vectors(
+    values: Float32Array,
+    rowCount: number,
+    presence: Bitmap | null = null,
+    element: ElementType = 'float32',
+  ): void {
     this.nullable(rowCount, presence);
     this.node(values.length);
     this.noNulls();
-    this.buffer(values);
+    this.buffer(ELEMENTS[element].pack(values));
   }
 
   /** Adds a column with one value per row. */
@@ -328,10 +337,10 @@ export interface FieldToWrite {
   readonly isNullable?: boolean;
   readonly type:
     | LeafType
-    | { readonly vectorOf: number }
+    | { readonly vectorOf: number; readonly element?: ElementType | undefined }
     /** Lists of vectors of this dimension. */
     | { readonly vectorsOf: number }
-    | { readonly listOf: 'float32' | 'uint32' }
+    | { readonly listOf: keyof typeof ELEMENT_CLASSES }
     /** Lists of values that may be null. */
     | { readonly listOfNullable: LeafType };
 }
@@ -342,12 +351,26 @@ export type ColumnToWrite =
   | LeafColumn
   | ListColumn
   /** Row-major [rowCount, dimension]. `presence`: the rows that are not null; absent for all. */
-  | { readonly vectors: Float32Array; readonly presence?: Bitmap | null }
+  | {
+      readonly vectors: Float32Array;
+      readonly presence?: Bitmap | null;
+      /** Of the field. */
+      readonly element?: ElementType | undefined;
+    }
   /** Of the rows from 0; see `SparseColumn`. */
   | { readonly starts: Int32Array; readonly elements: Uint32Array | Float32Array }
   /** Lists of vectors, of the rows from 0. */
   | { readonly multi: MultiColumn }
   | { readonly numbers: Int32Array | BigInt64Array | Float32Array };
+
+const ELEMENT_CLASSES = {
+  float32: Float32,
+  float16: Float16,
+  uint16: Uint16,
+  uint32: Uint32,
+  int8: Int8,
+  bool: Bool,
+} as const;
 
 const NUMBERS = {
   int32: Int32,
@@ -388,7 +411,7 @@ export function encodeBatch(
       continue;
     }
     if ('vectors' in column) {
-      body.vectors(column.vectors, rowCount, column.presence);
+      body.vectors(column.vectors, rowCount, column.presence, column.element);
       continue;
     }
     if ('starts' in column) {
@@ -429,7 +452,8 @@ export function toField({ name, type, isNullable = false }: FieldToWrite): Field
     return new Field(name, new List(item), isNullable);
   }
   if ('vectorOf' in type) {
-    return new Field(name, new FixedSizeList(type.vectorOf, elementOf('float32')), isNullable);
+    const element = elementOf(ELEMENTS[type.element ?? 'float32'].arrow);
+    return new Field(name, new FixedSizeList(type.vectorOf, element), isNullable);
   }
   if ('listOf' in type) return new Field(name, new List(elementOf(type.listOf)), isNullable);
   const vectors = new FixedSizeList(type.vectorsOf, elementOf('float32'));
@@ -441,6 +465,6 @@ function toLeafType(type: LeafType): DataType {
   return type === 'boolean' ? new Bool() : new NUMBERS[type]();
 }
 
-function elementOf(type: 'float32' | 'uint32'): Field<Float32 | Uint32> {
-  return new Field('item', new NUMBERS[type](), false);
+function elementOf(type: keyof typeof ELEMENT_CLASSES): Field {
+  return new Field('item', new ELEMENT_CLASSES[type](), false);
 }

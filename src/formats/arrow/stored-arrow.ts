@@ -1,6 +1,7 @@
 // Reads the Arrow data that we stored: segment files and log records, each one record batch, whole in
 // memory, without copies. The checks are the same as for data of clients; a failure is `data_corrupt`.
 
+import { ELEMENTS } from '../../common/elements.js';
 import { corrupt, readingStored } from './arrow-errors.js';
 import { type Column, openColumns } from './columns.js';
 import type { EncodedBody } from './encoded-batch.js';
@@ -123,7 +124,9 @@ export function expectFields(
 /** The same text as `describeType` gives. */
 function typeText(type: FieldToWrite['type']): string {
   if (typeof type === 'string') return type;
-  if ('vectorOf' in type) return `fixed_size_list<float32>[${type.vectorOf}]`;
+  if ('vectorOf' in type) {
+    return `fixed_size_list<${ELEMENTS[type.element ?? 'float32'].arrow}>[${type.vectorOf}]`;
+  }
   if ('listOf' in type) return `list<${type.listOf}>`;
   if ('listOfNullable' in type) return `list<${type.listOfNullable}>`;
   return `list<fixed_size_list<float32>[${type.vectorsOf}]>`;

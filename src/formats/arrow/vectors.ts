@@ -2,6 +2,7 @@
 // any other list of numbers. A row that is not a valid vector becomes an issue.
 
 import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
+import { unpackElements } from '../../common/elements.js';
 import { type DenseColumn, type DenseSpec, specOf, UNNAMED } from '../../common/vectors.js';
 import { invalidArrow } from './arrow-errors.js';
 import type { ArrowKind } from './arrow-kind.js';
@@ -13,7 +14,7 @@ import { type ArrowField, describeType, type IntType, isListOfAnyLength } from '
 
 type Elements = Float32Array | Float64Array | NarrowIntegers;
 
-/** Whether a field can be a column of vectors: lists of floats, or of integers up to 32 bits. */
+/** Whether a field can be a column of vectors: lists of floats, of integers up to 32 bits, or of booleans. */
 export function isVectorField(field: ArrowField): boolean {
   const { type, children, dictionary } = field;
   const element = children[0];
@@ -21,7 +22,9 @@ export function isVectorField(field: ArrowField): boolean {
     (isListOfAnyLength(field) || (dictionary === null && type.kind === 'fixed_size_list')) &&
     element !== undefined &&
     element.dictionary === null &&
-    (element.type.kind === 'float' || (element.type.kind === 'int' && element.type.bitWidth < 64))
+    (element.type.kind === 'float' ||
+      element.type.kind === 'bool' ||
+      (element.type.kind === 'int' && element.type.bitWidth < 64))
   );
 }
 
@@ -168,6 +171,9 @@ function elementsOf(column: Column): Elements {
     if (type.bitWidth === 32) return column.buffer(0, Float32Array, length);
     if (type.bitWidth === 64) return column.buffer(0, Float64Array, length);
     return column.buffer(0, Uint16Array, length);
+  }
+  if (type.kind === 'bool') {
+    return unpackElements('bit', length, (_, count) => column.buffer(0, Uint8Array, count));
   }
   return narrowIntegers(column, type as IntType);
 }

@@ -6,13 +6,17 @@
 
 import { type Bitmap, countBits, createFullBitmap, hasBit } from '../../common/bitmap.js';
 import type { LeafColumn, ListColumn } from '../../common/columns.js';
+import { ELEMENTS, type ElementType } from '../../common/elements.js';
 import { assert } from '../../common/errors.js';
 import type { Utf8Column } from '../../common/types.js';
 import type { ColumnToWrite, FieldToWrite, LeafType } from '../arrow/ipc-writer.js';
 import { pushVarint, ThriftStruct } from './thrift.js';
 
+/** The types of values: of columns, and of the elements of vectors. */
+type ValueType = LeafType | 'float16' | 'int8';
+
 /** The numbers that the format has for the types of columns with one value per row. */
-const LEAF_TYPES: { readonly [Type in LeafType]?: number } = {
+const LEAF_TYPES: { readonly [Type in ValueType]?: number } = {
   boolean: 0,
   int32: 1,
   int64: 2,
@@ -20,6 +24,8 @@ const LEAF_TYPES: { readonly [Type in LeafType]?: number } = {
   float64: 5,
   utf8: 6,
   json: 6,
+  int8: 1,
+  float16: 7,
 };
 
 type NumberArray = Exclude<LeafColumn['leaf'], Utf8Column | Bitmap>;
@@ -55,8 +61,10 @@ const OPTIONAL = 1;
 const REPEATED = 2;
 const CONVERTED_UTF8 = 0;
 const CONVERTED_LIST = 3;
+const CONVERTED_INT8 = 15;
 const LOGICAL_STRING = 1;
 const LOGICAL_LIST = 3;
+const LOGICAL_FLOAT16 = 15;
 const PLAIN = 0;
 const RLE = 3;
 const UNCOMPRESSED = 0;
@@ -159,15 +167,16 @@ function listElements(name: string, isNullable: boolean): ((struct: ThriftStruct
 
 function leafElement(
   name: string,
-  type: LeafType,
+  type: ValueType,
   isNullable: boolean,
 ): (struct: ThriftStruct) => void {
   return (struct) => {
     const number = LEAF_TYPES[type]!;
-    struct
-      .i32(1, number)
-      .i32(3, isNullable ? OPTIONAL : REQUIRED)
-      .text(4, name);
+    struct.i32(1, number);
+    if (type === 'float16') struct.i32(2, Uint16Array.BYTES_PER_ELEMENT);
+    struct.i32(3, isNullable ? OPTIONAL : REQUIRED).text(4, name);
+    if (type === 'int8') struct.i32(6, CONVERTED_INT8);
+    if (type === 'float16') struct.struct(10, (half) => half.struct(LOGICAL_FLOAT16, () => {}));
     if (number !== LEAF_TYPES.utf8) return;
     struct.i32(6, CONVERTED_UTF8).struct(10, (text) => text.struct(LOGICAL_STRING, () => {}));
   };
@@ -200,10 +209,13 @@ function writeChunk(meta: ThriftStruct, { field, offset, byteCount, valueCount }
 }
 
 /** The type of the values. */
-function leafTypeOf(type: FieldToWrite['type']): LeafType {
+function leafTypeOf(type: FieldToWrite['type']): ValueType {
   if (typeof type === 'string') return type;
   assert('listOfNullable' in type || 'vectorOf' in type, 'a Parquet file has no such lists');
-  return 'listOfNullable' in type ? type.listOfNullable : 'float32';
+  if ('listOfNullable' in type) return type.listOfNullable;
+  const { arrow } = ELEMENTS[type.element ?? 'float32'];
+  assert(arrow !== 'uint16', 'vectors of bfloat16 are sent as float32');
+  return arrow === 'bool' ? 'boolean' : arrow;
 }
 
 /** A data page, header, levels and values, and the number of its values, nulls included. */
@@ -237,19 +249,25 @@ function bodyOf(
   if ('numbers' in column) return { body: [bytesOf(column.numbers)], valueCount: count };
   if ('items' in column) return listBody(column, count);
   assert('vectors' in column, 'a Parquet file has no such lists');
-  const { vectors, presence } = column;
+  const { vectors, presence, element = 'float32' } = column;
   const { vectorOf: dimension } = type as { readonly vectorOf: number };
   if (!isNullable) {
-    return { body: [levelsOf(count, dimension), bytesOf(vectors)], valueCount: count * dimension };
+    const body = [levelsOf(count, dimension), plainElements(vectors, element)];
+    return { body, valueCount: count * dimension };
   }
   const rows = presence ?? createFullBitmap(count);
   const present = presentVectors(vectors, rows, dimension);
   const presentCount = present.length / dimension;
   return {
-    body: [nullableLevelsOf(rows, count, dimension), bytesOf(present)],
+    body: [nullableLevelsOf(rows, count, dimension), plainElements(present, element)],
     // A null counts as one value.
     valueCount: present.length + count - presentCount,
   };
+}
+
+/** Parquet has no integers of less than 32 bits in values, only in its types. */
+function plainElements(values: Float32Array, element: ElementType): Uint8Array {
+  return bytesOf(element === 'int8' ? Int32Array.from(values) : ELEMENTS[element].pack(values));
 }
 
 function leafBody(column: LeafColumn, isNullable: boolean, count: number): Uint8Array[] {
@@ -360,7 +378,7 @@ function presentVectors(vectors: Float32Array, presence: Bitmap, dimension: numb
   return present;
 }
 
-function bytesOf({ buffer, byteOffset, byteLength }: NumberArray): Uint8Array {
+function bytesOf({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 

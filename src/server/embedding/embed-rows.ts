@@ -10,11 +10,17 @@ import {
   validationError,
 } from '../../common/errors.js';
 import { sharedFloat32 } from '../../common/shared-array.js';
-import { type DenseColumn, type Named, UNNAMED } from '../../common/vectors.js';
+import {
+  type DenseColumn,
+  type DenseSpec,
+  type Named,
+  specOf,
+  UNNAMED,
+} from '../../common/vectors.js';
 import type { CollectionHandle } from '../../database/collection-handle.js';
 import type { QueryRequest } from '../../database/query/query-api.js';
 import { mapRankings } from '../../database/query/rankings/requests.js';
-import { checkDirection } from '../ingest/dense-vectors.js';
+import { finishVector } from '../ingest/dense-vectors.js';
 import type { ParsedRows } from '../ingest/parsed-rows.js';
 import type { Embedder } from './embedder.js';
 
@@ -34,11 +40,14 @@ export async function embedRows<Rows extends ParsedRows>(
   if (texts === undefined) return rows;
   const found = await embedTexts(
     texts.map(({ text, row }) => ({ text, location: locate(row) })),
-    context,
+    { ...context, isStored: true },
   );
   const dimension = found.length / texts.length;
   const unnamed = batch.vectors.find(({ name }) => name === UNNAMED);
-  const column = unnamed?.kind === 'dense' ? unnamed : emptyColumn(batch.count, dimension);
+  const column =
+    unnamed?.kind === 'dense'
+      ? unnamed
+      : emptyColumn(batch.count, context.collection.vectors[UNNAMED] as DenseSpec);
   for (const [i, { row }] of texts.entries()) {
     column.values.set(found.subarray(i * dimension, (i + 1) * dimension), row * dimension);
     if (column.presence !== null) setBit(column.presence, row);
@@ -48,14 +57,14 @@ export async function embedRows<Rows extends ParsedRows>(
 }
 
 /** Of the unnamed vector, which no row has. */
-function emptyColumn(rowCount: number, dimension: number): Named<DenseColumn> {
-  const values = sharedFloat32(rowCount * dimension);
-  return { kind: 'dense', name: UNNAMED, dimension, values, presence: createBitmap(rowCount) };
+function emptyColumn(rowCount: number, spec: DenseSpec): Named<DenseColumn> {
+  const values = sharedFloat32(rowCount * spec.dimension);
+  return { ...specOf(spec), name: UNNAMED, values, presence: createBitmap(rowCount) };
 }
 
 /** The vector of the text of a body. Throws what `embedTexts` throws. */
 export function embedText(text: string, context: EmbedContext): Promise<Float32Array> {
-  return embedTexts([{ text, location: EMBED_FIELD }], context);
+  return embedTexts([{ text, location: EMBED_FIELD }], { ...context, isStored: true });
 }
 
 /**
@@ -89,12 +98,12 @@ export async function embedQueries(
 }
 
 /**
- * The vectors of texts, row-major. Throws `invalid_vector` for a text without a direction under cosine,
+ * The vectors of texts, row-major; `isStored`: with the elements that the collection stores. Throws `invalid_vector` for a text without a direction under cosine,
  * and what `Embedder.embed` throws, as issues of the first text where they are about the request.
  */
 async function embedTexts(
   texts: readonly { readonly text: string; readonly location: IssueLocation }[],
-  { embedder, collection, signal }: EmbedContext,
+  { embedder, collection, signal, isStored = false }: EmbedContext & { isStored?: boolean },
 ): Promise<Float32Array> {
   const { embedding: source } = collection;
   const shape = collection.vectors[UNNAMED];
@@ -113,7 +122,8 @@ async function embedTexts(
       throw isAboutText ? notConfigured(texts[0]!.location, error.message) : error;
     });
   for (const [i, { location }] of texts.entries()) {
-    const violation = checkDirection(vectors, i * dimension, shape);
+    const element = isStored ? shape.element : undefined;
+    const violation = finishVector(vectors, i * dimension, { ...shape, element });
     if (violation !== null) throw validationError([{ location, ...violation }]);
   }
   return vectors;

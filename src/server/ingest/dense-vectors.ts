@@ -3,7 +3,9 @@
 
 import { endianness } from 'node:os';
 import { type Bitmap, countBits, createBitmap, setBit } from '../../common/bitmap.js';
+import { ELEMENTS, roundElements } from '../../common/elements.js';
 import { assert, type Violation } from '../../common/errors.js';
+import { float32Text } from '../../common/float-text.js';
 import {
   type DenseColumn,
   hasVector,
@@ -27,8 +29,9 @@ export const denseRules: VectorRules<DenseShape, DenseColumn> = {
   member: 'vectors',
   openColumn: (options) => new DenseReader(options),
   ofArrow(column, rules) {
-    checkDirections(column, rules);
-    return column;
+    const { shape } = rules;
+    finishVectors(column, rules);
+    return { ...column, ...specOf(shape) };
   },
 };
 
@@ -59,17 +62,17 @@ class DenseReader implements ColumnReader {
   }
 }
 
-/** Reports the vectors of the rows that have no direction. */
-export function checkDirections(
+/** Finishes the vectors of the rows, and reports what is wrong with them. */
+export function finishVectors(
   column: DenseColumn | MultiColumn,
   { shape, rowCount, isFull, report }: ArrowRules<ShapeOf<'dense' | 'multi'>>,
 ): void {
-  if (shape.metric !== 'cosine') return;
+  if (!needsFinish(shape)) return;
   for (let row = 0; row < rowCount && !isFull(); row++) {
     if (!hasVector(column, row)) continue;
     const values = valuesOfRows(column, row, row + 1);
     for (let start = 0; start < values.length; start += shape.dimension) {
-      const violation = checkDirection(values, start, shape);
+      const violation = finishVector(values, start, shape);
       if (violation !== null) report(row, violation);
     }
   }
@@ -116,7 +119,7 @@ export function readVectorInto(
   }
   const violation = narrowInto(target, start, elements);
   if (violation !== null) return violation;
-  return checkDirection(target, start, shape);
+  return finishVector(target, start, shape);
 }
 
 /** The same for a vector whose elements are known to be finite; it may be in its place already. */
@@ -128,7 +131,7 @@ function placeVector(
 ): Violation | null {
   if (vector.length !== shape.dimension) return wrongLength(vector.length, shape);
   if (vector.buffer !== target.buffer) target.set(vector, start);
-  return checkDirection(target, start, shape);
+  return finishVector(target, start, shape);
 }
 
 function wrongLength(actual: number, { dimension: expected, name }: ShapeToCheck): Violation {
@@ -196,19 +199,33 @@ function narrowInto(
   return { code: 'invalid_vector', detail: `Element ${index} is ${what}.` };
 }
 
-/** Cosine compares directions, and zero has none. */
-export function checkDirection(
-  values: Float32Array,
-  start: number,
-  shape: ShapeOf<'dense' | 'multi'>,
-): Violation | null {
-  if (shape.metric !== 'cosine') return null;
-  const end = start + shape.dimension;
+/** What the vectors of a shape must be, beside finite. */
+type Finish = Pick<DenseShape, 'dimension' | 'metric'> & Partial<Pick<DenseShape, 'element'>>;
+
+function needsFinish({ metric, element }: Finish): boolean {
+  return metric === 'cosine' || element !== undefined;
+}
+
+/**
+ * Gives the elements the type of the shape, in their places, and says which has no value of it. Cosine compares
+ * directions, and zero has none.
+ */
+export function finishVector(values: Float32Array, start: number, shape: Finish): Violation | null {
+  const { dimension, metric, element } = shape;
+  const end = start + dimension;
+  if (element !== undefined) {
+    const wrong = roundElements(element, values, start, end);
+    if (wrong >= 0) {
+      const detail = `Element ${wrong - start} is ${float32Text(values[wrong]!)}; ${element} has ${ELEMENTS[element].values}.`;
+      return { code: 'invalid_vector', detail };
+    }
+  }
+  if (metric !== 'cosine') return null;
   for (let i = start; i < end; i++) {
     if (values[i] !== 0) return null;
   }
   return {
     code: 'invalid_vector',
-    detail: 'Every element is zero as float32, and a zero vector has no cosine.',
+    detail: `Every element is zero as ${element ?? 'float32'}, and a zero vector has no cosine.`,
   };
 }

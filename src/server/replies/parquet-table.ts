@@ -1,5 +1,6 @@
 // A table as a Parquet file, whose footer has the Arrow schema beside that of Parquet.
 
+import { ELEMENTS } from '../../common/elements.js';
 import { packageVersion } from '../../common/package-files.js';
 import { encodeSchema } from '../../formats/arrow/ipc-writer.js';
 import { ParquetWriter } from '../../formats/parquet/parquet-writer.js';
@@ -47,6 +48,7 @@ async function* parquetFile({ fields, metadata, batches }: Table): AsyncGenerato
 
 /** Nulls of fixed-size lists cannot be read by pyarrow from Parquet, those of other lists can. */
 function withLists(field: TableField): TableField {
-  const isVector = typeof field.type === 'object' && 'vectorOf' in field.type;
-  return isVector && field.isNullable === true ? { ...field, type: { listOf: 'float32' } } : field;
+  const { type, isNullable = false } = field;
+  if (!isNullable || typeof type !== 'object' || !('vectorOf' in type)) return field;
+  return { ...field, type: { listOf: ELEMENTS[type.element ?? 'float32'].arrow } };
 }

@@ -1,6 +1,7 @@
 // The vectors of rows as columns of a table, by their kinds: `values` for the unnamed one, `vectors.<name>` and
 // `sparse_vectors.<name>.…` for the others.
 
+import { ELEMENTS } from '../../common/elements.js';
 import {
   type ColumnOf,
   type ColumnSpec,
@@ -20,13 +21,16 @@ type Spec<Kind extends VectorKind> = Named<Extract<ColumnSpec, { readonly kind: 
 const COLUMNS: {
   readonly [Kind in VectorKind]: (spec: Spec<Kind>) => TableColumn<ColumnOf<Spec<Kind>>>[];
 } = {
-  dense: ({ name, dimension }) => [
-    {
-      ...namesOf(name),
-      type: { vectorOf: dimension },
-      of: ({ values, presence }) => ({ vectors: values, presence }),
-    },
-  ],
+  dense({ name, dimension, element: stored = 'float32' }) {
+    const element = ELEMENTS[stored].sent;
+    return [
+      {
+        ...namesOf(name),
+        type: { vectorOf: dimension, element },
+        of: ({ values, presence }) => ({ vectors: values, presence, element }),
+      },
+    ];
+  },
   multi: ({ name, dimension }) => [
     { ...namesOf(name), type: { vectorsOf: dimension }, of: (multi) => ({ multi }) },
   ],

@@ -73,7 +73,7 @@ function createCollection(services: RouteServices): Route {
         const body = validateBody(collections.create, json);
         checkVectorNames('vectors', json.vectors);
         checkVectorNames('sparse_vectors', json.sparse_vectors);
-        const { dimension, metric, vectors, sparseVectors, ...settings } = body;
+        const { dimension, metric, elementType, vectors, sparseVectors, ...settings } = body;
         const id = named ?? randomUUID();
         if (named === undefined) request.authorize(id, { isNew: true });
         const { record, created } = await database.createCollection(
@@ -81,7 +81,7 @@ function createCollection(services: RouteServices): Route {
             ...settings,
             id,
             labels: settings.labels ?? {},
-            vectors: toFieldShapes({ dimension, metric, vectors, sparseVectors }),
+            vectors: toFieldShapes({ dimension, metric, elementType, vectors, sparseVectors }),
           },
           { ifNotExists: request.query.ifNotExists, attachedReply: attach?.(createdReply) },
         );

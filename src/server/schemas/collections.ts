@@ -1,6 +1,7 @@
 // Requests and replies about collections.
 
 import { z } from 'zod';
+import { ELEMENT_TYPES, ELEMENTS } from '../../common/elements.js';
 import type { Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
@@ -10,7 +11,7 @@ import { EMBEDDING_NAME } from '../../platform/config.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { type BasicSchemas, count, deleted, page } from './basics.js';
 import { textSchemas } from './text.js';
-import { toFieldShapes } from './vector-fields.js';
+import { findVectorViolations, toFieldShapes } from './vector-fields.js';
 
 /** More nodes than a cluster has. */
 const REPLICATION_FACTOR_MAX = 1_000;
@@ -41,6 +42,10 @@ const COLLECTION_EXAMPLE = {
   memory: { host_bytes: 3100000, mapped_bytes: 49000000, device_bytes: 0 },
   disk_bytes: 51000000,
 };
+
+const DEFAULT_METRIC = {
+  description: '`cosine` by default.',
+} as const;
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits
 export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
@@ -100,19 +105,22 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     .min(1)
     .max(limits.dimensionMax)
     .meta({ description: 'The length of the vector.', examples: [384] });
+  const elementType = z.enum(ELEMENT_TYPES).meta({
+    id: 'ElementType',
+    description: `The type of the elements of a vector, \`float32\` where it is absent. Vectors are stored and compared as values of the type: \`float16\` and \`bfloat16\` round to the nearest, \`int8\` takes ${ELEMENTS.int8.values}, \`bit\` ${ELEMENTS.bit.values}.`,
+    examples: ['float16'],
+  });
   const namedVector = z
     .strictObject({
       dimension,
-      metric: basics.metric.default('cosine'),
+      metric: basics.metric.optional().meta(DEFAULT_METRIC),
+      element_type: elementType.optional(),
       multi: z.boolean().optional().meta({
         description:
           'Whether a record has a list of vectors under this name, which `multi_vector` compares by MaxSim. For `cosine` and `dot`.',
       }),
     })
-    .refine(({ metric, multi }) => multi !== true || metric !== 'euclidean', {
-      error: 'Multi-vectors are compared by cosine or dot; found euclidean.',
-      path: ['metric'],
-    })
+    .superRefine((vector, context) => addIssues(context, findVectorViolations(vector)))
     .meta({
       id: 'NamedVectorInput',
       description: 'What a named vector is to be.',
@@ -173,8 +181,11 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         examples: [768],
       }),
       metric: basics.metric.optional().meta({
-        default: 'cosine',
-        description: 'Of the unnamed vector; with `dimension` only.',
+        ...DEFAULT_METRIC,
+        description: `Of the unnamed vector; with \`dimension\` only. ${DEFAULT_METRIC.description}`,
+      }),
+      element_type: elementType.optional().meta({
+        description: 'Of the unnamed vector; with `dimension` only. `float32` by default.',
       }),
       vectors: vectors.optional(),
       sparse_vectors: sparseVectors.optional(),
@@ -196,12 +207,11 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       idempotency_key: basics.idempotencyKey,
     })
     .superRefine((body, context) => {
-      for (const { path, ...params } of [
+      addIssues(context, [
         ...findUnnamedViolations(body),
+        ...findVectorViolations(body),
         ...findRepeatedNames(body),
-      ]) {
-        context.addIssue({ code: 'custom', path, message: params.detail, params });
-      }
+      ]);
     })
     .meta({
       id: 'CollectionCreate',
@@ -311,6 +321,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       id: basics.collectionId,
       dimension: count('Of the unnamed vector; it and `metric` are absent without one.').optional(),
       metric: basics.metric.optional(),
+      element_type: elementType.optional(),
       vectors: z
         .record(
           z.string(),
@@ -318,6 +329,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
             .object({
               dimension: count('The length of the vector.'),
               metric: basics.metric,
+              element_type: elementType.optional(),
               multi: z.literal(true).optional().meta({
                 description: 'Records have a list of vectors under this name.',
               }),
@@ -451,6 +463,12 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
   };
 }
 
+function addIssues(context: z.RefinementCtx, violations: readonly LocatedViolation[]): void {
+  for (const { path, ...params } of violations) {
+    context.addIssue({ code: 'custom', path: [...path], message: params.detail, params });
+  }
+}
+
 /** Not a zod record, which would drop a path named `__proto__`. */
 function findTypesViolation(
   value: unknown,
@@ -508,6 +526,7 @@ type LocatedViolation = Violation & { readonly path: string[] };
 
 interface UnnamedMembers {
   readonly dimension?: unknown;
+  readonly element_type?: unknown;
   readonly metric?: unknown;
   readonly embedding?: unknown;
   readonly vectors?: object | undefined;
@@ -526,6 +545,9 @@ function findUnnamedViolations(body: UnnamedMembers): readonly LocatedViolation[
     report('dimension', 'It is required without vectors, sparse_vectors and text: an integer.');
   }
   if (body.metric !== undefined) report('metric', 'Expected dimension with metric; found none.');
+  if (body.element_type !== undefined) {
+    report('element_type', 'Expected dimension with element_type; found none.');
+  }
   if (body.embedding != null) {
     report('embedding', 'Texts become unnamed vectors; expected dimension, found none.');
   }

@@ -1,32 +1,37 @@
 // The vectors of a collection as requests describe them, and as the database does.
 
+import type { ElementType } from '../../common/elements.js';
+import type { Violation } from '../../common/errors.js';
 import type { Metric } from '../../common/types.js';
 import { UNNAMED } from '../../common/vectors.js';
 import type { FieldShape, FieldShapes } from '../../database/api.js';
 
 /** A dense vector or, with `multi`, a multi-vector. */
-interface NamedVectorInput {
+interface NamedVectorInput extends VectorInput {
   readonly dimension: number;
-  readonly metric: Metric;
+}
+
+interface VectorInput {
+  readonly dimension?: number | undefined;
+  readonly metric?: Metric | undefined;
+  readonly elementType?: ElementType | undefined;
   readonly multi?: boolean | undefined;
 }
 
-interface VectorsInput {
-  /** Of the unnamed vector; absent for a collection without it. */
-  readonly dimension?: number | undefined;
-  readonly metric?: Metric | undefined;
+/** The members of the unnamed vector are absent for a collection without it. */
+interface VectorsInput extends VectorInput {
   readonly vectors?: Readonly<Record<string, NamedVectorInput>> | undefined;
   readonly sparseVectors?: Readonly<Record<string, object>> | undefined;
 }
 
 export function toFieldShapes({
-  dimension,
-  metric = 'cosine',
   vectors = {},
   sparseVectors: sparse = {},
+  dimension,
+  ...unnamed
 }: VectorsInput): FieldShapes {
   return {
-    ...(dimension === undefined ? {} : { [UNNAMED]: { kind: 'dense', dimension, metric } }),
+    ...(dimension === undefined ? {} : { [UNNAMED]: toFieldShape({ dimension, ...unnamed }) }),
     ...mapValues(vectors, toFieldShape),
     ...mapValues(sparse, () => SPARSE),
   };
@@ -47,8 +52,30 @@ export function toSparseChanges(
 
 const SPARSE: FieldShape = { kind: 'sparse' };
 
-function toFieldShape({ multi = false, dimension, metric }: NamedVectorInput): FieldShape {
-  return { kind: multi ? 'multi' : 'dense', dimension, metric };
+function toFieldShape({ multi, dimension, ...input }: NamedVectorInput): FieldShape {
+  const { elementType: element, metric = 'cosine' } = input;
+  if (multi === true) return { kind: 'multi', dimension, metric };
+  return { kind: 'dense', dimension, metric, ...(element !== 'float32' && { element }) };
+}
+
+/** Metrics and element types that do not go together. */
+export function findVectorViolations({
+  metric,
+  element_type: element = 'float32',
+  multi,
+}: Pick<VectorInput, 'metric' | 'multi'> & {
+  readonly element_type?: ElementType | undefined;
+}): readonly (Violation & { readonly path: string[] })[] {
+  const violation = (name: string, detail: string) => [
+    { code: 'invalid_request' as const, detail, path: [name] },
+  ];
+  if (multi === true && element !== 'float32') {
+    return violation('element_type', `Multi-vectors have elements of float32; found ${element}.`);
+  }
+  if (multi === true && metric !== undefined && !['cosine', 'dot'].includes(metric)) {
+    return violation('metric', `Multi-vectors are compared by cosine or dot; found ${metric}.`);
+  }
+  return [];
 }
 
 function mapValues<Value, Result>(

@@ -112,7 +112,7 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
     ],
     'another dimension': [
       (data) => data.putUnnamed({ dimension: 4 }),
-      /1\.arrow: values are dense of 3 dimensions, expected dense of 4 dimensions/,
+      /1\.arrow: values are dense float32 of 3 dimensions, expected dense float32 of 4 dimensions/,
     ],
     'two collections that share data': [
       (data) =>
@@ -270,7 +270,7 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
     ],
     'a record of another dimension': [
       (data) => data.appendWrite(batchOf([{ id: 'a', values: [1, 2], metadata: '{}' }])),
-      /log: record 100: values are dense of 2 dimensions, expected dense of 3 dimensions/,
+      /log: record 100: values are dense float32 of 2 dimensions, expected dense float32 of 3 dimensions/,
     ],
     'a record with a repeated id': [
       (data) => {
