@@ -35,7 +35,8 @@ typedef enum sagitta_status {
 typedef enum sagitta_metric {
   SAGITTA_COSINE = 0,
   SAGITTA_DOT = 1,
-  SAGITTA_EUCLIDEAN = 2
+  SAGITTA_EUCLIDEAN = 2,
+  SAGITTA_JACCARD = 3
 } sagitta_metric;
 
 /** The largest dimension: integer sums of products of codes stay below 2^30. */

@@ -133,7 +133,10 @@ function scoreOf(metric: Metric, product: number, querySquare: number, rowSquare
     case 'cosine':
       return Math.max(-1, Math.min(1, product / (Math.sqrt(querySquare) * Math.sqrt(rowSquare))));
     case 'euclidean':
+    case 'hamming':
       return 0 - Math.max(0, querySquare - 2 * product + rowSquare);
+    case 'jaccard':
+      return product / (querySquare - product + rowSquare) || 0;
   }
 }
 

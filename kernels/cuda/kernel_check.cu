@@ -54,7 +54,7 @@ class check_data {
       sagitta_query query{};
       query.vector = values_.data() + size_t{q} * dimension;
       query.floor = -unbounded;
-      query.metric = static_cast<sagitta_metric>(q % 3);
+      query.metric = static_cast<sagitta_metric>(q % 4);
       query.k = 7;
       query.first_view = q % 3 == 2 ? 1 : 0;
       query.view_count = 1;

@@ -172,7 +172,7 @@ void score_rows(const Napi::CallbackInfo& info) {
   require(env, scores.ElementLength() >= count * vector_count,
           "scoreRows: the scores do not fit their array");
   const uint32_t metric = number_of(from, "metricNumber");
-  require(env, metric <= SAGITTA_EUCLIDEAN, "scoreRows: unknown metric");
+  require(env, metric <= SAGITTA_JACCARD, "scoreRows: unknown metric");
   scoring.values = values.Data();
   scoring.vectors = vectors.Data();
   scoring.vector_count = static_cast<uint32_t>(vector_count);

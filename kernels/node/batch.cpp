@@ -116,7 +116,7 @@ std::vector<sagitta_query> read_queries(const Napi::Object& batch, uint32_t dime
     sagitta_query& query = queries[i];
     const uint32_t* const id = after_offsets.Data() + i;
     require(env, id[0] <= id[1] && id[1] <= after_ids.ElementLength(), "queries: ids of positions are out of bounds");
-    require(env, metrics.Data()[i] <= SAGITTA_EUCLIDEAN, "queries: unknown metric");
+    require(env, metrics.Data()[i] <= SAGITTA_JACCARD, "queries: unknown metric");
     query.vector = vectors.Data() + i * dimension;
     query.metric = static_cast<sagitta_metric>(metrics.Data()[i]);
     query.k = ks.Data()[i];

@@ -23,9 +23,14 @@
 //   dot        q·x / t < L / t
 //   cosine     q·x / t − (L·|q| / t)·|x| < 0; |L| <= 1, so the term is within the slack's reach
 //   euclidean  −(qq − 2 q·x + xx) < L, that is q·x / t − xx / (2t) < (L + qq) / (2t)
+//   jaccard    q·x / (qq − q·x + xx) < L, that is q·x / t − λ·xx / t < λ·qq / t with λ = L / (1 + L), for L >= 0
 // The euclidean test has xx, which may be much larger than w·n: the stored square is within u of it,
 // the float32 steps add at most 8·u·xx, the canonical score (D + 16)·2v of qq + xx: its weight is
 // widened by 2^-18, and what concerns qq and L by 2^-36 before the bound is rounded down to float32.
+// Jaccard has q·x <= (qq + xx) / 2 = S / 2, so its divisor S − q·x is at least S / 2, and the canonical score is
+// within 8·(D + 16)·v < 2^-36 of the exact one; a change of the score by that much is one of q·x by at most
+// 2^-36·(3/2 S)² / S < 2^-34·S, for which the weights of xx and of qq have the same slacks, the latter four times.
+// Below 0 the test would need the largest xx of a panel in place of the least, so a negative L drops no row.
 //
 // Coarse codes are codes of y ≈ R·x, with R orthogonal (rotation.h), and b, t, w and d then belong to
 // p ≈ R·q. (R·q)·(R·x) = q·x, so only the rounding of R·x matters. A round of R multiplies by signs and
@@ -108,6 +113,12 @@ SAGITTA_HOST_DEVICE inline double bounded_cosine(double bound) {
   return bound > 2 ? 2 : bound < -2 ? -2 : bound;
 }
 
+/** λ of the proof, of a score that is not negative. */
+SAGITTA_HOST_DEVICE inline double jaccard_share(double score) {
+  const double bounded = score > 2 ? 2 : score;
+  return bounded / (1 + bounded);
+}
+
 /** The largest distance of q·x / t from s·I per unit of the row's norm; see the proof. */
 SAGITTA_HOST_DEVICE inline double norm_error(const bounded_query& query) {
   return query.residual + norm_slack * query.code_length;
@@ -151,6 +162,16 @@ SAGITTA_HOST_DEVICE inline score_bounds bounds_of(const bounded_query& query, do
       const double width = 2 * error + square_slack * square + constant_slack * query.square;
       return {middle - width, middle + width};
     }
+    case SAGITTA_JACCARD: {
+      const double square = static_cast<double>(facts.square);
+      const double sum_min = (query.square + square) * (1 - square_slack);
+      const double sum_max = (query.square + square) * (1 + square_slack);
+      if (sum_max == 0) return {0, 0};
+      const double least = center - error < -sum_max / 2 ? -sum_max / 2 : center - error;
+      const double most = center + error > sum_min / 2 ? sum_min / 2 : center + error;
+      return {least / ((least < 0 ? sum_min : sum_max) - least) - norm_slack,
+              most / ((most < 0 ? sum_max : sum_min) - most) + norm_slack};
+    }
   }
   return {-unbounded, unbounded};
 }
@@ -185,6 +206,15 @@ SAGITTA_HOST_DEVICE inline void tighten(const bounded_query& query, double thres
       scan.upper_min = round_down(constant / (2 * query.scale));
       break;
     }
+    case SAGITTA_JACCARD: {
+      if (threshold < 0) break;
+      const double share = jaccard_share(threshold);
+      // Never positive, since panels are tested with their least square.
+      const double weight = share > square_slack ? share - square_slack : 0;
+      scan.upper_square = round_up(-weight / query.scale);
+      scan.upper_min = round_down((share - 4 * constant_slack) * query.square / query.scale);
+      break;
+    }
   }
 }
 
@@ -210,6 +240,15 @@ SAGITTA_HOST_DEVICE inline scan_weights create_weights(const bounded_query& quer
       scan.lower_square = round_down(-(1 + square_slack) / (2 * query.scale));
       const double constant = after + query.square + constant_slack * (query.square - after);
       scan.lower_max = round_up(constant / (2 * query.scale));
+      break;
+    }
+    case SAGITTA_JACCARD: {
+      scan.lower_norm = round_down(-error);
+      scan.lower_max = __builtin_huge_valf();
+      if (after < 0) break;
+      const double share = jaccard_share(after);
+      scan.lower_square = round_down(-(share + square_slack) / query.scale);
+      scan.lower_max = round_up((share + 4 * constant_slack) * query.square / query.scale);
       break;
     }
   }

@@ -10,6 +10,7 @@
 //   dot        p
 //   cosine     p / (√qq·√xx), clamped to [−1, 1]; 0 where qq or xx is 0
 //   euclidean  0 − max(0, (qq − 2p) + xx)
+//   jaccard    p / ((qq − p) + xx); 0 where qq and xx are 0
 // Every product that is added to something is exact, so a compiler may fuse multiply-adds freely.
 #pragma once
 
@@ -33,6 +34,10 @@ SAGITTA_HOST_DEVICE inline double canonical_score(sagitta_metric metric, double 
     case SAGITTA_EUCLIDEAN: {
       const double squared_distance = query_square - 2 * product + row_square;
       return squared_distance > 0 ? 0 - squared_distance : 0;
+    }
+    case SAGITTA_JACCARD: {
+      const double either = query_square - product + row_square;
+      return either > 0 ? product / either : 0;
     }
   }
   return 0;

@@ -10,7 +10,7 @@ bool is_dimension(uint32_t dimension) {
 
 bool is_valid(const sagitta_scoring& scoring) {
   if (!is_dimension(scoring.dimension)) return false;
-  if (scoring.metric < SAGITTA_COSINE || scoring.metric > SAGITTA_EUCLIDEAN) return false;
+  if (scoring.metric < SAGITTA_COSINE || scoring.metric > SAGITTA_JACCARD) return false;
   if (scoring.vector_count > 0 && scoring.vectors == nullptr) return false;
   return scoring.row_count == 0 || (scoring.values != nullptr && scoring.rows != nullptr);
 }
@@ -30,7 +30,7 @@ bool is_valid(const sagitta_batch& batch) {
     if (query.vector == nullptr || query.k == 0) return false;
     if (query.view_count > batch.view_count) return false;
     if (query.first_view > batch.view_count - query.view_count) return false;
-    if (query.metric < SAGITTA_COSINE || query.metric > SAGITTA_EUCLIDEAN) return false;
+    if (query.metric < SAGITTA_COSINE || query.metric > SAGITTA_JACCARD) return false;
     if (std::isnan(query.floor) || std::isnan(query.after_score)) return false;
   }
   return true;

@@ -191,6 +191,10 @@ double canonical(sagitta_metric metric, const float* query, const float* row, ui
     const double squared_distance = query_square - 2 * product + row_square;
     return squared_distance > 0 ? 0 - squared_distance : 0;
   }
+  if (metric == SAGITTA_JACCARD) {
+    const double either = query_square - product + row_square;
+    return either > 0 ? product / either : 0;
+  }
   if (query_square == 0 || row_square == 0) return 0;
   const double cosine = product / (std::sqrt(query_square) * std::sqrt(row_square));
   return std::min(1.0, std::max(-1.0, cosine));

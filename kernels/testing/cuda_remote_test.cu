@@ -90,7 +90,7 @@ class workload {
     batch_.add_block(data_);
     batch_.bitmaps.push_back(random_bitmap(random_, data_.row_count, 0.6));
     for (uint32_t q = 0; q < 9; q++) {
-      batch_.add_query(query_like(random_, data_), static_cast<sagitta_metric>(q % 3), 5);
+      batch_.add_query(query_like(random_, data_), static_cast<sagitta_metric>(q % 4), 5);
       batch_.add_view(0, data_.row_count, q % 4 == 0 ? &batch_.bitmaps.front() : nullptr);
     }
     sagitta_query& query = batch_.queries.back();

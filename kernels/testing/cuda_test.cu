@@ -38,7 +38,8 @@ using check::require;
 using check::rows;
 using check::test_batch;
 
-constexpr sagitta_metric metrics[] = {SAGITTA_COSINE, SAGITTA_DOT, SAGITTA_EUCLIDEAN};
+constexpr sagitta_metric metrics[] = {SAGITTA_COSINE, SAGITTA_DOT, SAGITTA_EUCLIDEAN,
+                                      SAGITTA_JACCARD};
 
 void require_ok(sagitta_status status, const std::string& what) {
   require(status == SAGITTA_OK, what + ": status " + std::to_string(status) + ", " +
@@ -127,7 +128,7 @@ void test_pruning(sagitta_device* device, random_source& random, uint32_t query_
   test_batch batch;
   batch.add_block(data);
   for (uint32_t q = 0; q < query_count; q++) {
-    batch.add_query(check::query_like(random, data), metrics[q % 3], 5);
+    batch.add_query(check::query_like(random, data), metrics[q % 4], 5);
     batch.add_view(0, data.row_count);
   }
   const std::string what = "pruning, queries " + std::to_string(query_count);
@@ -193,7 +194,7 @@ void test_coarse(sagitta_device* device, random_source& random) {
           batch.queries.back().k = 1 + random.below(one.k_max);
           continue;
         }
-        batch.add_query(check::query_like(random, first), metrics[q % 3], one.k_max);
+        batch.add_query(check::query_like(random, first), metrics[q % 4], one.k_max);
         batch.add_view(0, first.row_count, q % 3 == 1 ? &batch.bitmaps.front() : nullptr);
         batch.add_view(1, second.row_count);
       }
@@ -246,7 +247,7 @@ void test_coarse_choice(sagitta_device* device, random_source& random) {
     batch.add_block(data);
     for (uint32_t q = 0; q < query_count; q++) {
       const float* const row = data.row(100 + q);
-      batch.add_query({row, row + data.dimension}, metrics[q % 3], k);
+      batch.add_query({row, row + data.dimension}, metrics[q % 4], k);
       batch.add_view(0, data.row_count);
     }
     const outcome seen = require_search(device, batch, {on_device.get()}, "choice of coarse codes");
@@ -281,7 +282,7 @@ void add_varied_queries(random_source& random, test_batch& batch, const rows& da
   constexpr uint32_t ks[] = {1, 10, 100};
   batch.bitmaps.push_back(check::random_bitmap(random, data.row_count, 0.3));
   for (uint32_t q = 0; q < count; q++) {
-    batch.add_query(check::query_like(random, data), metrics[q % 3], ks[(q + count) % 3]);
+    batch.add_query(check::query_like(random, data), metrics[q % 4], ks[(q + count) % 3]);
     batch.add_view(0, data.row_count, q % 4 == 2 ? &batch.bitmaps.front() : nullptr);
     sagitta_query& query = batch.queries.back();
     const uint32_t row = random.below(data.row_count);
@@ -341,7 +342,7 @@ void test_gathering(sagitta_device* device, random_source& random) {
     // A zero vector cannot be scanned.
     std::vector<float> vector = check::query_like(random, data);
     if (q % 3 == 0) vector.assign(vector.size(), 0);
-    batch.add_query(vector, metrics[q % 3], 1 + 7 * q);
+    batch.add_query(vector, metrics[q % 4], 1 + 7 * q);
     const bool is_few = q % 3 == 0 || q % 2 == 0;
     batch.add_view(0, data.row_count, is_few ? &batch.bitmaps.front() : nullptr);
   }
@@ -368,7 +369,7 @@ void test_tiles(sagitta_device* device, random_source& random) {
       // No query searches these tiles.
       std::fill_n(batch.bitmaps.back().begin() + 20, 4, 0u);
       for (uint32_t q = 0; q < query_count; q++) {
-        batch.add_query(check::query_like(random, data), metrics[q % 3], 40);
+        batch.add_query(check::query_like(random, data), metrics[q % 4], 40);
         batch.add_view(0, data.row_count, query_count > 30 ? nullptr : &batch.bitmaps.front());
       }
       require_search(device, batch, {on_device.get()}, "tiles");
@@ -393,7 +394,7 @@ void test_scopes(sagitta_device* device, random_source& random) {
   }
   const uint32_t few = first.row_count - 100;
   for (uint32_t q = 0; q < 70; q++) {
-    batch.add_query(check::query_like(random, first), metrics[q % 3], 1 + q % 9);
+    batch.add_query(check::query_like(random, first), metrics[q % 4], 1 + q % 9);
     // All rows; one filter; another one; fewer rows; the same blocks in another order; no rows at all.
     const uint32_t which = q % 7;
     if (which == 5) batch.add_view(1, second.row_count);
@@ -437,7 +438,7 @@ void test_overflow(sagitta_device* device, random_source& random) {
   batch.add_block(mixed);
   for (uint32_t q = 0; q < 12; q++) {
     const bool is_equal = q % 2 == 0;
-    batch.add_query(check::query_like(random, is_equal ? equal : mixed), metrics[q % 3], 10);
+    batch.add_query(check::query_like(random, is_equal ? equal : mixed), metrics[q % 4], 10);
     if (q == 11) batch.vectors.back().assign(33, 0);
     const uint32_t row_count = is_equal ? equal.row_count : mixed.row_count;
     batch.bitmaps.push_back(check::random_bitmap(random, row_count, 0.9));
@@ -475,7 +476,7 @@ void test_repeats(sagitta_device* device, random_source& random) {
     batch.add_block(data);
     batch.bitmaps.push_back(check::random_bitmap(random, data.row_count, 0.9));
     for (uint32_t q = 0; q < 12; q++) {
-      batch.add_query(check::query_like(random, data), metrics[q % 3], 25);
+      batch.add_query(check::query_like(random, data), metrics[q % 4], 25);
       batch.add_view(0, data.row_count, q % 4 == 0 ? &batch.bitmaps.front() : nullptr);
     }
     const outcome seen = require_search(device, batch, {on_device.get()}, "repeats");
@@ -499,7 +500,7 @@ void test_widths(sagitta_device* device, random_source& random) {
       batch.add_block(data);
       batch.bitmaps.push_back(check::random_bitmap(random, data.row_count, 0.7));
       for (uint32_t q = 0; q < (dimension < 4000 ? 70u : 10u); q++) {
-        batch.add_query(check::query_like(random, data), metrics[q % 3], 3);
+        batch.add_query(check::query_like(random, data), metrics[q % 4], 3);
         const bool is_all = !is_mixed || q % 5 != 1;
         batch.add_view(0, data.row_count, is_all ? nullptr : &batch.bitmaps.front());
       }
@@ -530,7 +531,7 @@ void test_growth(sagitta_device* device, random_source& random) {
     test_batch batch;
     batch.add_block(data);
     for (uint32_t q = 0; q < 4; q++) {
-      batch.add_query(check::query_like(random, data), metrics[q % 3], 20);
+      batch.add_query(check::query_like(random, data), metrics[q % 4], 20);
       batch.add_view(0, q == 0 ? to / 2 : to);
     }
     require_search(device, batch, {block}, "growth to " + std::to_string(to));
@@ -571,7 +572,7 @@ void test_unpinned_memory(sagitta_device* device, random_source& random) {
   test_batch batch;
   batch.add_block(data);
   for (uint32_t q = 0; q < 5; q++) {
-    batch.add_query(check::query_like(random, data), metrics[q % 3], 5);
+    batch.add_query(check::query_like(random, data), metrics[q % 4], 5);
     batch.add_view(0, data.row_count);
   }
   for (const bool may_pin : {false, true}) {
@@ -608,7 +609,7 @@ void test_needs(random_source& random) {
     const float norm = scale * static_cast<float>(127 * (1 + random.uniform() * (spread - 1)));
     const float residual = scale * static_cast<float>(random.uniform() * spread / 2);
     bounded_query query{};
-    query.metric = metrics[round % 3];
+    query.metric = metrics[round % 4];
     query.scale = any_length();
     query.code_length = 127 * (1 + random.uniform() * (spread - 1));
     query.residual = random.uniform() * spread / 2;
@@ -618,9 +619,10 @@ void test_needs(random_source& random) {
     const double cosine = 2 * random.uniform() - 1;
     const double product = cosine * query.length * double{norm};
     const double square = double{norm} * double{norm};
-    const double score = query.metric == SAGITTA_COSINE ? cosine
-                         : query.metric == SAGITTA_DOT  ? product
-                                                        : 2 * product - square - query.square;
+    const double score = query.metric == SAGITTA_COSINE      ? cosine
+                         : query.metric == SAGITTA_DOT       ? product
+                         : query.metric == SAGITTA_EUCLIDEAN ? 2 * product - square - query.square
+                                                             : product / (query.square - product + square);
     scan_weights weights = create_weights(query);
     tighten(query, score, weights);
     const float4 upper = make_float4(weights.upper_min, weights.upper_residual, weights.upper_norm,
@@ -662,7 +664,7 @@ void test_launch_counts(sagitta_device* device, random_source& random) {
   batch.add_block(data);
   batch.bitmaps.push_back(check::random_bitmap(random, data.row_count, 0.005));
   for (uint32_t q = 0; q < 12; q++) {
-    batch.add_query(check::query_like(random, data), metrics[q % 3], 5);
+    batch.add_query(check::query_like(random, data), metrics[q % 4], 5);
     batch.add_view(0, data.row_count);
   }
   const auto count = [&](const char* what) {
@@ -714,7 +716,7 @@ void test_failed_launches(sagitta_device* device, random_source& random) {
     test_batch batch;
     batch.add_block(data);
     for (uint32_t q = 0; q < 70; q++) {
-      batch.add_query(check::query_like(random, data), metrics[q % 3], 5);
+      batch.add_query(check::query_like(random, data), metrics[q % 4], 5);
       batch.add_view(0, data.row_count);
     }
     const sagitta_batch view = batch.view(1);

@@ -25,7 +25,8 @@ using check::require;
 using check::test_batch;
 
 constexpr uint32_t dimensions[] = {1, 3, 7, 8, 9, 64, 100, 256, 768, 1536, 4096};
-constexpr sagitta_metric metrics[] = {SAGITTA_COSINE, SAGITTA_DOT, SAGITTA_EUCLIDEAN};
+constexpr sagitta_metric metrics[] = {SAGITTA_COSINE, SAGITTA_DOT, SAGITTA_EUCLIDEAN,
+                                      SAGITTA_JACCARD};
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /** Codes represent their rows within the stored residuals. */

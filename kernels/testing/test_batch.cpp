@@ -32,10 +32,11 @@ void test_batch::add_view(uint32_t block, uint32_t row_count, const std::vector<
 }
 
 void test_batch::add_random_query(random_source& random) {
-  constexpr sagitta_metric metrics[] = {SAGITTA_COSINE, SAGITTA_DOT, SAGITTA_EUCLIDEAN};
+  constexpr sagitta_metric metrics[] = {SAGITTA_COSINE, SAGITTA_DOT, SAGITTA_EUCLIDEAN,
+                                      SAGITTA_JACCARD};
   constexpr uint32_t ks[] = {1, 2, 10, 33, 100, 10000};
   constexpr double probabilities[] = {0, 0.002, 0.1, 0.5, 0.9, 1};
-  add_query(query_like(random, *blocks.front()), metrics[random.below(3)], ks[random.below(6)]);
+  add_query(query_like(random, *blocks.front()), metrics[random.below(4)], ks[random.below(6)]);
   for (uint32_t b = 0; b < block_table.size(); b++) {
     if (random.below(8) == 0) continue;
     const uint32_t row_count = block_table[b].row_count;

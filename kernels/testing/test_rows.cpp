@@ -13,7 +13,8 @@
 namespace check {
 namespace {
 
-constexpr sagitta_metric metrics[] = {SAGITTA_COSINE, SAGITTA_DOT, SAGITTA_EUCLIDEAN};
+constexpr sagitta_metric metrics[] = {SAGITTA_COSINE, SAGITTA_DOT, SAGITTA_EUCLIDEAN,
+                                      SAGITTA_JACCARD};
 
 bool is_same(double left, double right) { return std::memcmp(&left, &right, sizeof left) == 0; }
 
@@ -64,7 +65,8 @@ void check_arguments() {
   require(sagitta_score_rows(&scoring, nullptr) == SAGITTA_OK, "no rows");
   scoring.row_count = 1;
   require(sagitta_score_rows(&scoring, &score) == SAGITTA_INVALID_ARGUMENT, "no values");
-  scoring.metric = static_cast<sagitta_metric>(3);
+  const int unknown_metric = 4;
+  std::memcpy(&scoring.metric, &unknown_metric, sizeof scoring.metric);
   scoring.row_count = 0;
   require(sagitta_score_rows(&scoring, &score) == SAGITTA_INVALID_ARGUMENT, "no such metric");
 }

@@ -9,8 +9,9 @@ import type { DeclaredTypes, JsonObject, Metric } from '../common/types.js';
 export interface NamedVectorInput {
   /** The length of the vector. */
   readonly dimension: number;
-  /** By default `cosine`. */
+  /** `cosine` by default; `hamming` for elements of `bit`. */
   readonly metric?: Metric;
+  readonly element_type?: 'float32' | 'float16' | 'bfloat16' | 'int8' | 'bit';
   /**
    * Whether a record has a list of vectors under this name, which `multi_vector` compares by
    * MaxSim. For `cosine` and `dot`.
@@ -23,6 +24,7 @@ export interface NamedVectorSettings {
   /** The length of the vector. */
   readonly dimension: number;
   readonly metric: Metric;
+  readonly element_type?: 'float32' | 'float16' | 'bfloat16' | 'int8' | 'bit';
   /** Records have a list of vectors under this name. */
   readonly multi?: true;
 }
@@ -36,8 +38,13 @@ export interface CollectionInput {
    * named and sparse vectors and the text that the collection defines, of which it needs one.
    */
   readonly dimension?: number;
-  /** Of the unnamed vector; with `dimension` only. By default `cosine`. */
+  /**
+   * Of the unnamed vector; with `dimension` only. `cosine` by default; `hamming` for elements
+   * of `bit`.
+   */
   readonly metric?: Metric;
+  /** Of the unnamed vector; with `dimension` only. `float32` by default. */
+  readonly element_type?: 'float32' | 'float16' | 'bfloat16' | 'int8' | 'bit';
   /**
    * Named vectors, beside or in place of the unnamed one: each record may have or lack each of
    * them. At most 32, with at most 65536 dimensions in all. Others can be added later.
@@ -97,6 +104,7 @@ export interface CollectionRecord {
   /** Of the unnamed vector; it and `metric` are absent without one. */
   readonly dimension?: number;
   readonly metric?: Metric;
+  readonly element_type?: 'float32' | 'float16' | 'bfloat16' | 'int8' | 'bit';
   /** The named vectors; absent without any. */
   readonly vectors?: Readonly<Record<string, NamedVectorSettings>>;
   /** The sparse vectors; absent without any. */

@@ -10,8 +10,17 @@ import type {
   SparseVector,
 } from './vectors.js';
 
-export const METRICS = ['cosine', 'dot', 'euclidean'] as const;
+/** `jaccard` and `hamming` compare vectors of bits. */
+export const METRICS = ['cosine', 'dot', 'euclidean', 'jaccard', 'hamming'] as const;
 export type Metric = (typeof METRICS)[number];
+
+/** Those that compare vectors of bits only. */
+export const BIT_METRICS: ReadonlySet<Metric> = new Set(['jaccard', 'hamming']);
+
+/** Whether scores come from a distance. */
+export function isDistance(metric: Metric): boolean {
+  return metric === 'euclidean' || metric === 'hamming';
+}
 
 /** What all vectors of one name, or all unnamed ones, of a collection have in common. */
 export interface VectorShape {

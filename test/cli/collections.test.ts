@@ -100,7 +100,10 @@ it('adds named vectors to a collection and drops them', async () => {
   for (const [args, message] of [
     [[], /expected an option that says what to change/],
     [['--add-vector', 'x'], /expected name:dimension\[:metric\[:multi\]\] such as .*; found "x"/],
-    [['--add-vector', 'x:2:l2'], /with a metric of cosine, dot, euclidean; found "x:2:l2"/],
+    [
+      ['--add-vector', 'x:2:l2'],
+      /with a metric of cosine, dot, euclidean, jaccard, hamming; found "x:2:l2"/,
+    ],
     [
       ['--add-vector', 'tokens:3', '--drop-vector', 'tokens'],
       /tokens: found in an option that adds/,

@@ -65,7 +65,7 @@ it('fish has a line for every command and option', async () => {
   assert.match(stdout, /^complete -c sagitta -n '__fish_use_subcommand' -f -a export -d '/m);
   assert.match(
     stdout,
-    /^complete -c sagitta -n '__fish_seen_subcommand_from import' -l metric -x -a 'cosine dot euclidean' /m,
+    /^complete -c sagitta -n '__fish_seen_subcommand_from import' -l metric -x -a 'cosine dot euclidean jaccard hamming' /m,
   );
   assert.match(
     stdout,

@@ -3,7 +3,7 @@
 
 import { DEFAULT_LIMITS, type Limits } from '../../src/common/limits.js';
 import { silentLogger } from '../../src/common/logger.js';
-import type { VectorBatch } from '../../src/common/types.js';
+import { BIT_METRICS, METRICS, type VectorBatch } from '../../src/common/types.js';
 import { type Named, UNNAMED } from '../../src/common/vectors.js';
 import { Database } from '../../src/database/database.js';
 import type { DatabaseObserver } from '../../src/database/observer.js';
@@ -20,6 +20,9 @@ import {
 } from '../../src/storage/memory-store.js';
 import type { Store } from '../../src/storage/store.js';
 import { dense, columnOf as vectorColumnOf } from '../vector-columns.js';
+
+/** The metrics of vectors with any elements. */
+export const VALUE_METRICS = METRICS.filter((metric) => !BIT_METRICS.has(metric));
 
 export interface TestClock {
   nowMs: number;

@@ -129,9 +129,18 @@ CollectionId: TypeAlias = str
 """The identifier of a collection, unique on the server."""
 
 
-Metric: TypeAlias = Literal["cosine", "dot", "euclidean"]
+Metric: TypeAlias = Literal["cosine", "dot", "euclidean", "jaccard", "hamming"]
 """How vectors are compared. A higher score is always better. `cosine`: in [-1, 1]. `dot`: the dot
-product as it is. `euclidean`: 1 / (1 + d) with d the L2 distance.
+product as it is. `euclidean`: 1 / (1 + d) with d the L2 distance. For elements of `bit` also
+`jaccard`: the share of common bits among those that either vector has, 0 where neither has any;
+and `hamming`: 1 / (1 + d) with d the number of bits that differ.
+"""
+
+
+ElementType: TypeAlias = Literal["float32", "float16", "bfloat16", "int8", "bit"]
+"""The type of the elements of a vector, `float32` where it is absent. Vectors are stored and
+compared as values of the type: `float16` and `bfloat16` round to the nearest, `int8` takes
+integers from -128 to 127, `bit` 0 and 1.
 """
 
 
@@ -140,7 +149,8 @@ class NamedVectorInput(TypedDict):
     dimension: int
     """The length of the vector."""
     metric: NotRequired[Metric]
-    """By default `cosine`."""
+    """`cosine` by default; `hamming` for elements of `bit`."""
+    element_type: NotRequired[ElementType]
     multi: NotRequired[bool]
     """Whether a record has a list of vectors under this name, which `multi_vector` compares by
     MaxSim. For `cosine` and `dot`.
@@ -237,7 +247,11 @@ class CollectionCreate(TypedDict):
     named and sparse vectors and the text that the collection defines, of which it needs one.
     """
     metric: NotRequired[Metric]
-    """Of the unnamed vector; with `dimension` only. By default `cosine`."""
+    """Of the unnamed vector; with `dimension` only. `cosine` by default; `hamming` for elements of
+    `bit`.
+    """
+    element_type: NotRequired[ElementType]
+    """Of the unnamed vector; with `dimension` only. `float32` by default."""
     vectors: NotRequired[Mapping[str, NamedVectorInput]]
     """Named vectors, beside or in place of the unnamed one: each record may have or lack each of
     them. At most 32, with at most 65536 dimensions in all. Others can be added later.
@@ -276,6 +290,7 @@ class NamedVectorSettings(TypedDict):
     dimension: int
     """The length of the vector."""
     metric: Metric
+    element_type: NotRequired[ElementType]
     multi: NotRequired[Literal[True]]
     """Records have a list of vectors under this name."""
 
@@ -338,6 +353,7 @@ class Collection(TypedDict):
     dimension: NotRequired[int]
     """Of the unnamed vector; it and `metric` are absent without one."""
     metric: NotRequired[Metric]
+    element_type: NotRequired[ElementType]
     vectors: NotRequired[Mapping[str, NamedVectorSettings]]
     """The named vectors; absent without any."""
     sparse_vectors: NotRequired[Mapping[str, SparseVectorSettings]]

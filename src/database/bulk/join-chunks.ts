@@ -1,7 +1,7 @@
 // The matches of a join as columns, in chunks of some megabytes. A row with many matches may continue
 // from one chunk to the next.
 
-import type { Metric, Utf8Column } from '../../common/types.js';
+import { isDistance, type Metric, type Utf8Column } from '../../common/types.js';
 import { distanceOf, publicScore } from '../../engine/core/engine.js';
 import type { SegmentView } from '../collection/snapshot.js';
 import { toFloat32 } from '../query/hits.js';
@@ -83,6 +83,7 @@ export class JoinChunkBuilder {
     if (rowCount === 0) return null;
     const ids = this.#ids.take();
     const scores = this.#numbers.take();
+    const metric = this.#metric;
     const chunk: JoinChunk = {
       rowCount,
       ids,
@@ -92,11 +93,10 @@ export class JoinChunkBuilder {
       isOpen,
       matchCount: scores.length,
       matchIds: this.#matchIds.take(),
-      scores: Float32Array.from(scores, (score) => toFloat32(publicScore(this.#metric, score))),
-      distances:
-        this.#metric === 'euclidean'
-          ? Float32Array.from(scores, (score) => toFloat32(distanceOf(score)))
-          : null,
+      scores: Float32Array.from(scores, (score) => toFloat32(publicScore(metric, score))),
+      distances: isDistance(metric)
+        ? Float32Array.from(scores, (score) => toFloat32(distanceOf(metric, score)))
+        : null,
       metadata: this.#metadata?.take() ?? null,
     };
     const rank = this.#rank;

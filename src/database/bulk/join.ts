@@ -10,7 +10,7 @@ import type { SearchHits } from '../../engine/core/engine.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import type { Segment } from '../../segment/segment.js';
-import type { Collection } from '../collection/collection.js';
+import { type Collection, requireComparable } from '../collection/collection.js';
 import { countVisible, type SegmentView, viewsOfDense } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { withRows } from '../query/hits.js';
@@ -131,6 +131,8 @@ export async function runJoin(
   checkRequest(request, limits);
   if (request.unorderedPairs) checkUnordered(request, searched === collection);
   checkDimensions(shape, withShape, searched.definition.id);
+  const metric = request.metric ?? withShape.metric;
+  for (const one of [shape, withShape]) requireComparable(one, metric, field('metric'));
   const filter = parseOptional(collection, request.filter, limits, ['filter']);
   const withFilter = parseOptional(searched, request.withFilter, limits, ['with_filter']);
   const snapshot = collection.snapshot();
@@ -142,7 +144,6 @@ export async function runJoin(
   const { sample, withSample } = request;
   const views = await selectRows(passing, using, sample, pool);
   const withViews = await selectRows(withPassing, withUsing, withSample, pool);
-  const metric = request.metric ?? withShape.metric;
   const searchedViews = withRows(withViews);
   const plan: JoinPlan = {
     views,

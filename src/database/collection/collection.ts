@@ -5,13 +5,14 @@
 import type { Clock } from '../../common/clock.js';
 import {
   type FieldPath,
+  field,
   type IssueLocation,
   SagittaError,
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { Milestones } from '../../common/milestones.js';
-import type { JsonObject, VectorShape } from '../../common/types.js';
+import { BIT_METRICS, type JsonObject, type Metric, type VectorShape } from '../../common/types.js';
 import {
   type MultiVector,
   type SparseVector,
@@ -327,6 +328,26 @@ export class Collection {
     throw validationError([{ location, code: 'invalid_request', detail }]);
   }
 
+  /**
+   * What a request compares: the dense vector `using` by the metric, by default that of the vector. Throws
+   * `invalid_request`.
+   */
+  searchedVector(
+    {
+      using = null,
+      metric,
+    }: {
+      readonly using?: string | null | undefined;
+      readonly metric?: Metric | undefined;
+    },
+    path: FieldPath,
+  ): SearchedVector {
+    const shape = this.shapeOf(using, field(...path, 'using'));
+    const searched = { ...shape, metric: metric ?? shape.metric, using };
+    requireComparable(shape, searched.metric, field(...path, 'metric'));
+    return searched;
+  }
+
   /** The name. Throws `invalid_request` where there is no sparse vector of this name. */
   requireSparse(name: string | undefined, location: IssueLocation): string {
     if (name !== undefined && this.#fieldOf(name)?.kind === 'sparse') return name;
@@ -371,7 +392,7 @@ export class Collection {
     return `${this.incarnation.slice(-8)}-${sequence}`;
   }
 
-  /** Throws `dimension_mismatch`, and `invalid_vector` for a zero vector under cosine. */
+  /** Throws `dimension_mismatch`, and `invalid_vector` for a vector that the metric does not compare. */
   checkQueryVector(
     vector: Float32Array,
     { dimension, metric, using }: SearchedVector,
@@ -387,6 +408,13 @@ export class Collection {
       const detail = 'The cosine of a zero vector is not defined.';
       throw validationError([{ location, code: 'invalid_vector', detail }]);
     }
+    const wrong = BIT_METRICS.has(metric)
+      ? vector.findIndex((value) => value !== 0 && value !== 1)
+      : -1;
+    if (wrong >= 0) {
+      const detail = `Element ${wrong} is ${vector[wrong]}; ${metric} compares elements of 0 and 1.`;
+      throw validationError([{ location, code: 'invalid_vector', detail }]);
+    }
   }
 
   #advance({ sequence, timeMs }: RecordMark): void {
@@ -397,6 +425,17 @@ export class Collection {
     this.#visible.reach(sequence);
     this.#onCommitted();
   }
+}
+
+/** Throws `invalid_request` for a metric of bits where the vectors have other elements. */
+export function requireComparable(
+  { element = 'float32' }: VectorShape,
+  metric: Metric,
+  location: IssueLocation,
+): void {
+  if (!BIT_METRICS.has(metric) || element === 'bit') return;
+  const detail = `${metric} compares elements of bit; those of the vectors are ${element}.`;
+  throw validationError([{ location, code: 'invalid_request', detail }]);
 }
 
 const NO_WRITE: Write<void> = {

@@ -2,7 +2,7 @@
 // within the sample: what a picture of a collection is drawn from. One snapshot, rows in order of arrival.
 
 import { field, validationError } from '../../common/errors.js';
-import type { JsonObject, Metric, Utf8Column } from '../../common/types.js';
+import { isDistance, type JsonObject, type Metric, type Utf8Column } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import { distanceOf, type SearchHits } from '../../engine/core/engine.js';
 import { unloadGone } from '../bulk/join.js';
@@ -339,7 +339,7 @@ class NeighborsBuilder {
 
 /** @param score as the engine gives it. */
 function distanceIn(metric: Metric, score: number): number {
-  return metric === 'cosine' ? Math.max(0, 1 - score) : distanceOf(score);
+  return isDistance(metric) ? distanceOf(metric, score) : Math.max(0, 1 - score);
 }
 
 function idsOf(rows: readonly JoinRow[]): Utf8Column {

@@ -243,10 +243,13 @@ function explain(work: QueryWork, timings: QueryTimings, engine: string): Explai
 function toMatch(hit: PageHit, plan: QueryPlan, collection: Collection): Match {
   const { row, score, group } = hit;
   const { segment } = hit.view;
+  const { ranking } = plan;
   return {
     id: segment.id(row),
-    score: toFloat32(plan.ranking.shownScore(score)),
-    ...(plan.ranking.hasDistance ? { distance: toFloat32(distanceOf(score)) } : {}),
+    score: toFloat32(ranking.shownScore(score)),
+    ...(ranking.hasDistance
+      ? { distance: toFloat32(distanceOf(ranking.scoring!.metric, score)) }
+      : {}),
     ...(group === undefined
       ? {}
       : // JSON has no infinity.

@@ -37,10 +37,10 @@ export async function runRecall(
   const view = new SnapshotView(collection, () => services.collections.isServing(collection));
   try {
     const { using = null } = request;
-    const shape = collection.shapeOf(using, field('using'));
-    const metric = request.metric ?? shape.metric;
+    const searched = collection.searchedVector(request, []);
+    const { metric } = searched;
     for (const [i, vector] of vectors.entries()) {
-      collection.checkQueryVector(vector, { ...shape, metric, using }, field('vectors', i));
+      collection.checkQueryVector(vector, searched, field('vectors', i));
     }
     const { filter = null } = request;
     const filterNode = filter && collection.parseFilter(filter, services.limits);

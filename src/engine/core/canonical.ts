@@ -13,7 +13,8 @@
 // With p = q·x, qq = q·q, xx = x·x, each such a sum, and one rounding for each operation:
 //   dot        p
 //   cosine     p / (√qq * √xx), then clamped to [−1, 1]; 0 where qq or xx is 0
-//   euclidean  0 − max(0, (qq − 2p) + xx), which is exactly 0 for q = x
+//   euclidean  0 − max(0, (qq − 2p) + xx), which is exactly 0 for q = x; the same for hamming
+//   jaccard    p / ((qq − p) + xx); 0 where qq and xx are 0
 // No step overflows or underflows: |p| is at most 16 384 * 2^256, and at least 2^-298 unless it is 0.
 
 import type { Metric } from '../../common/types.js';
@@ -142,9 +143,14 @@ export function canonicalScore(
       const cosine = product / (Math.sqrt(querySquare) * Math.sqrt(rowSquare));
       return cosine > 1 ? 1 : cosine < -1 ? -1 : cosine;
     }
-    case 'euclidean': {
+    case 'euclidean':
+    case 'hamming': {
       const squaredDistance = querySquare - 2 * product + rowSquare;
       return squaredDistance > 0 ? 0 - squaredDistance : 0;
+    }
+    case 'jaccard': {
+      const either = querySquare - product + rowSquare;
+      return either > 0 ? product / either : 0;
     }
   }
 }

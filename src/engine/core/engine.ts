@@ -3,7 +3,7 @@
 
 import type { Bitmap } from '../../common/bitmap.js';
 import type { RowPosition } from '../../common/row-positions.js';
-import type { Metric, RowEncoder, VectorBlock } from '../../common/types.js';
+import { isDistance, type Metric, type RowEncoder, type VectorBlock } from '../../common/types.js';
 
 export const ENGINE_NAMES = ['reference', 'wasm', 'simd', 'tensorflow', 'cuda'] as const;
 export type EngineName = (typeof ENGINE_NAMES)[number];
@@ -86,14 +86,14 @@ export interface Engine {
 export class EngineUnavailable extends Error {}
 
 /**
- * Converts an engine's score to the score that users see: higher is better; euclidean is 1 / (1 + d)
- * with the L2 distance d. Monotone. Not rounded: replies round to float32.
+ * Converts an engine's score to the score that users see: higher is better; a distance d, L2 or the number of
+ * bits that differ, becomes 1 / (1 + d). Monotone. Not rounded: replies round to float32.
  */
 export function publicScore(metric: Metric, score: number): number {
-  return metric === 'euclidean' ? 1 / (1 + distanceOf(score)) : score;
+  return isDistance(metric) ? 1 / (1 + distanceOf(metric, score)) : score;
 }
 
-/** The L2 distance of a euclidean engine score, which is never positive. Never −0. */
-export function distanceOf(score: number): number {
-  return Math.sqrt(Math.abs(score));
+/** The distance of an engine score, where `isDistance`. Never −0. */
+export function distanceOf(metric: Metric, score: number): number {
+  return metric === 'hamming' ? Math.abs(score) : Math.sqrt(Math.abs(score));
 }

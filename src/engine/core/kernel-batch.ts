@@ -3,7 +3,7 @@
 
 import { cutByWeight } from '../../common/cut-by-weight.js';
 import { assert } from '../../common/errors.js';
-import { METRICS, type VectorBlock } from '../../common/types.js';
+import type { Metric, VectorBlock } from '../../common/types.js';
 import type { BlockView, SearchHits, SearchQuery } from './engine.js';
 import { scoreFloor } from './order.js';
 
@@ -33,7 +33,7 @@ export interface KernelBatch {
   readonly views: Uint32Array;
   /** Row-major [queries, dimension]. */
   readonly vectors: Float32Array;
-  /** 0 cosine, 1 dot, 2 euclidean. */
+  /** See METRIC_NUMBERS. */
   readonly metrics: Uint8Array;
   readonly ks: Uint32Array;
   /** The least score; −Infinity for no limit. */
@@ -198,9 +198,14 @@ export function packColumns(queries: readonly SearchQuery[], dimension: number):
   return { columns: { ...columns, views: table.slice(0, tableAt) }, blocks };
 }
 
-const METRIC_NUMBERS = Object.fromEntries(
-  METRICS.map((metric, index) => [metric, index]),
-) as Record<(typeof METRICS)[number], number>;
+/** As kernels.h has them. Bits differ in as many places as the square of their distance is. */
+export const METRIC_NUMBERS: Readonly<Record<Metric, number>> = {
+  cosine: 0,
+  dot: 1,
+  euclidean: 2,
+  jaccard: 3,
+  hamming: 2,
+};
 
 /** The index of the key; a new key gets the next index, and `add` is called. */
 function indexOf<Key>(indexes: Map<Key, number>, key: Key, add: () => void): number {

@@ -1,7 +1,7 @@
 // The order of answers: score descending, then id bytes ascending. Has the bounded selection of the
 // best rows in that order, and the rules of positions and score limits. canonical.ts defines scores.
 
-import type { Metric, Utf8Column } from '../../common/types.js';
+import { isDistance, type Metric, type Utf8Column } from '../../common/types.js';
 import { type Position, publicScore } from './engine.js';
 
 /** Limits of the rows that may be in the answer of a query. */
@@ -48,7 +48,7 @@ export function compareIdWith(ids: Utf8Column, row: number, id: Uint8Array): num
 export function scoreFloor(metric: Metric, scoreMin: number | null): number {
   if (scoreMin === null) return Number.NEGATIVE_INFINITY;
   const passes = (score: number) => Math.fround(publicScore(metric, score)) >= scoreMin;
-  const highest = metric === 'euclidean' ? 0 : Number.MAX_VALUE;
+  const highest = isDistance(metric) ? 0 : Number.MAX_VALUE;
   if (!passes(highest)) return Number.POSITIVE_INFINITY;
   if (passes(-Number.MAX_VALUE)) return Number.NEGATIVE_INFINITY;
   let failing = orderKey(-Number.MAX_VALUE);

@@ -2,9 +2,10 @@
 // in TypeScript, with the same bits. x·x of a row is computed once for all vectors.
 
 import { type Bitmap, nextSetBit } from '../../common/bitmap.js';
-import { METRICS, type Metric } from '../../common/types.js';
+import type { Metric } from '../../common/types.js';
 import { addonPath, loadAddon } from '../../platform/native-addon.js';
 import { canonicalScore, createCanonicalQuery, sumOfProducts, sumOfSquares } from './canonical.js';
+import { METRIC_NUMBERS } from './kernel-batch.js';
 
 /** Rows, and the vectors that they are scored with. */
 export interface ScoredRows {
@@ -44,7 +45,7 @@ export function createRowScorer(
   addon: ScoringAddon | null = scoringAddon,
 ): RowScorer {
   if (addon === null) return createPortableScorer(rows);
-  const input = { ...rows, metricNumber: METRICS.indexOf(rows.metric) };
+  const input = { ...rows, metricNumber: METRIC_NUMBERS[rows.metric] };
   return (numbers, scores, squares) => addon.scoreRows(input, numbers, squares ?? null, scores);
 }
 

@@ -40,9 +40,10 @@
 // length of the longest row for |x|, that bounds its score from above.
 
 import { hasBit } from '../../common/bitmap.js';
-import type { VectorBlock } from '../../common/types.js';
+import { isDistance, type VectorBlock } from '../../common/types.js';
 import type { CanonicalQuery } from '../core/canonical.js';
 import { createTopRows, scanRows, scoreRow, unpackQuery } from '../core/canonical-scan.js';
+
 import type { TopRows } from '../core/order.js';
 import type { PackedQueries, PackedQuery } from '../core/packed-queries.js';
 import type { BlockHits } from '../core/per-block.js';
@@ -161,7 +162,8 @@ export class ExactTopKSelector {
           }
         }
         break;
-      case 'euclidean': {
+      case 'euclidean':
+      case 'hamming': {
         const squareWeight = (1 - this.#squareError) * this.scale;
         for (let i = 0; i < rowCount; i++) {
           const row = firstRow + i;
@@ -175,12 +177,18 @@ export class ExactTopKSelector {
         }
         break;
       }
+      case 'jaccard':
+        // There is no bound of it: all rows are scored.
+        this.score(firstRow, firstRow + rowCount);
+        break;
     }
   }
 
   /** Whether keys can be used: whether those of the proof neither overflow nor underflow. */
   get hasKeys(): boolean {
-    return this.query.metric !== 'euclidean' || (this.scale >= 2 ** -80 && this.scale <= 2 ** 80);
+    const { metric } = this.query;
+    if (metric === 'jaccard') return false;
+    return !isDistance(metric) || (this.scale >= 2 ** -80 && this.scale <= 2 ** 80);
   }
 
   /**
@@ -237,7 +245,10 @@ export class ExactTopKSelector {
       case 'dot':
         return this.#threshold * this.scale;
       case 'euclidean':
+      case 'hamming':
         return (this.#threshold + this.#canonical.square * (1 - this.#squareError)) * this.scale;
+      case 'jaccard':
+        return Number.NEGATIVE_INFINITY;
     }
   }
 

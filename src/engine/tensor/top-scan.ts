@@ -3,7 +3,8 @@
 // While a row that was not returned may still be in an answer, more rows of its chunk are requested.
 
 import { countBitsBetween } from '../../common/bitmap.js';
-import type { VectorBlock } from '../../common/types.js';
+import { isDistance, type VectorBlock } from '../../common/types.js';
+
 import type { BlockCache, CachedBlock } from './block-cache.js';
 import type { ExactTopKSelector } from './exact-top-k-selector.js';
 import type { DeviceMatrix, TopColumns, TopDevice, TopKeys } from './matrix-device.js';
@@ -163,13 +164,13 @@ export class TopScan implements TensorScan {
     const group = this.#groupOf(selections);
     const left = group.operands.asRows(selections);
     if (left === null) return false;
-    if (metric === 'euclidean') group.scales ??= this.#loadColumn(selections.map((s) => s.scale));
-    if (metric === 'euclidean' && group.scales === null) return false;
+    if (isDistance(metric)) group.scales ??= this.#loadColumn(selections.map((s) => s.scale));
+    if (isDistance(metric) && group.scales === null) return false;
     const isPaged = selections.some(({ query }) => query.after !== null);
     const caps = isPaged ? this.#loadColumn(selections.map((s) => capOf(s, terms))) : null;
     if (isPaged && caps === null) return false;
     const weights = metric === 'cosine' ? terms.weights : null;
-    const biases = metric === 'euclidean' ? terms.biases : null;
+    const biases = isDistance(metric) ? terms.biases : null;
     const keyTerms = { weights, biases, biasScales: biases && group.scales, mask, caps };
     const top = this.#device.topColumns(left, matrix, keyTerms, count);
     caps?.dispose();

@@ -4,6 +4,7 @@
 import type { z } from 'zod';
 import { rowField, type ValidationIssue, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
+import { isDistance } from '../../common/types.js';
 import type {
   PreparedQueries,
   QueryReply,
@@ -156,7 +157,7 @@ async function answerJson(
         query.text === undefined &&
         query.sparse === undefined &&
         query.fusion === undefined &&
-        metricOf(query) === 'euclidean',
+        isDistance(metricOf(query)),
     );
     const pieces = chunksOf(
       groups.all,
@@ -220,7 +221,7 @@ async function answerArrow(
       }
     }
     const { metric = shape.metric } = query;
-    const hasDistance = metric === 'euclidean' && !columns.options.has('metric');
+    const hasDistance = isDistance(metric) && !columns.options.has('metric');
     const groups = await beginGroups(
       runGroups(prepare(), type, { request, session, context }, row),
     );

@@ -68,7 +68,7 @@ export function basicSchemas(limits: Limits) {
     id: 'Metric',
     examples: ['cosine'],
     description:
-      'How vectors are compared. A higher score is always better. `cosine`: in [-1, 1]. `dot`: the dot product as it is. `euclidean`: 1 / (1 + d) with d the L2 distance.',
+      'How vectors are compared. A higher score is always better. `cosine`: in [-1, 1]. `dot`: the dot product as it is. `euclidean`: 1 / (1 + d) with d the L2 distance. For elements of `bit` also `jaccard`: the share of common bits among those that either vector has, 0 where neither has any; and `hamming`: 1 / (1 + d) with d the number of bits that differ.',
   });
   const numbers = z
     .custom<Float32Array>((value) => value instanceof Float32Array)

@@ -44,7 +44,7 @@ const COLLECTION_EXAMPLE = {
 };
 
 const DEFAULT_METRIC = {
-  description: '`cosine` by default.',
+  description: '`cosine` by default; `hamming` for elements of `bit`.',
 } as const;
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: a list of schemas that share the limits

@@ -2,7 +2,7 @@
 
 import type { ElementType } from '../../common/elements.js';
 import type { Violation } from '../../common/errors.js';
-import type { Metric } from '../../common/types.js';
+import { BIT_METRICS, type Metric } from '../../common/types.js';
 import { UNNAMED } from '../../common/vectors.js';
 import type { FieldShape, FieldShapes } from '../../database/api.js';
 
@@ -53,7 +53,7 @@ export function toSparseChanges(
 const SPARSE: FieldShape = { kind: 'sparse' };
 
 function toFieldShape({ multi, dimension, ...input }: NamedVectorInput): FieldShape {
-  const { elementType: element, metric = 'cosine' } = input;
+  const { elementType: element, metric = element === 'bit' ? 'hamming' : 'cosine' } = input;
   if (multi === true) return { kind: 'multi', dimension, metric };
   return { kind: 'dense', dimension, metric, ...(element !== 'float32' && { element }) };
 }
@@ -74,6 +74,9 @@ export function findVectorViolations({
   }
   if (multi === true && metric !== undefined && !['cosine', 'dot'].includes(metric)) {
     return violation('metric', `Multi-vectors are compared by cosine or dot; found ${metric}.`);
+  }
+  if (metric !== undefined && BIT_METRICS.has(metric) && element !== 'bit') {
+    return violation('metric', `${metric} compares elements of bit; found ${element}.`);
   }
   return [];
 }

@@ -2,7 +2,7 @@
 // sort.
 
 import assert from 'node:assert/strict';
-import type { Metric } from '../../common/types.js';
+import { isDistance, type Metric } from '../../common/types.js';
 import {
   type CountedQuery,
   type Position,
@@ -31,7 +31,8 @@ export function trueScore(
   const product = laneSum(query, row);
   if (metric === 'dot') return product;
   const rowSquare = laneSum(row, row);
-  if (metric === 'euclidean') {
+  if (metric === 'jaccard') return product / (querySquare - product + rowSquare) || 0;
+  if (isDistance(metric)) {
     const squaredDistance = Math.max(0, querySquare - 2 * product + rowSquare);
     return squaredDistance === 0 ? 0 : -squaredDistance;
   }

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { SagittaError } from '../../../src/common/errors.js';
-import { METRICS, type Metric, type Utf8Column } from '../../../src/common/types.js';
+import type { Metric, Utf8Column } from '../../../src/common/types.js';
 import type { JoinRequest } from '../../../src/database/bulk/join.js';
 import type { JoinChunk } from '../../../src/database/bulk/join-chunks.js';
 import type { Database } from '../../../src/database/database.js';
@@ -14,7 +14,14 @@ import { laneSum, trueScore } from '../../../src/tools/selftest/truth.js';
 import { placeOf } from '../../support/issues.js';
 import { eventually } from '../../support/waiting.js';
 import { dense } from '../../vector-columns.js';
-import { batchOf, createRandom, openDatabase, type TestVector, testSeed } from '../harness.js';
+import {
+  batchOf,
+  createRandom,
+  openDatabase,
+  type TestVector,
+  testSeed,
+  VALUE_METRICS,
+} from '../harness.js';
 
 const DIMENSION = 5;
 
@@ -30,7 +37,7 @@ describe('a join', () => {
     const database = await openDatabase({});
     const rows = await fill(database, 'a', 50, random);
     const others = await fill(database, 'b', 80, random);
-    for (const metric of METRICS) {
+    for (const metric of VALUE_METRICS) {
       for (const other of ['a', 'b']) {
         const requests: JoinRequest[] = [
           { topK: 3 },

@@ -3,11 +3,11 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { METRICS, type Metric } from '../../../src/common/types.js';
+import type { Metric } from '../../../src/common/types.js';
 import type { Database } from '../../../src/database/database.js';
 import type { ProjectionRequest } from '../../../src/database/projection/projection.js';
 import { dense } from '../../vector-columns.js';
-import { batchOf, createRandom, openDatabase, testSeed } from '../harness.js';
+import { batchOf, createRandom, openDatabase, testSeed, VALUE_METRICS } from '../harness.js';
 
 interface Found {
   readonly varianceRatios: readonly number[];
@@ -130,7 +130,7 @@ function spreadVectors(random: () => number, count: number, dimension: number): 
 }
 
 describe('a projection', () => {
-  for (const metric of METRICS) {
+  for (const metric of VALUE_METRICS) {
     it(`equals principal components by power iterations (${metric})`, async () => {
       const seed = testSeed();
       const random = createRandom(seed);

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { SagittaError } from '../../../src/common/errors.js';
-import { METRICS, type Metric } from '../../../src/common/types.js';
+import type { Metric } from '../../../src/common/types.js';
 import type { CollectionHandle } from '../../../src/database/collection-handle.js';
 import type {
   DiscoverRequest,
@@ -14,7 +14,7 @@ import type {
   RecommendRequest,
 } from '../../../src/database/query/query-api.js';
 import { IS_NIGHTLY } from '../../support/nightly.js';
-import { batchOf, createRandom, openDatabase, testSeed } from '../harness.js';
+import { batchOf, createRandom, openDatabase, testSeed, VALUE_METRICS } from '../harness.js';
 
 const COUNT = 400;
 const DIMENSION = 4;
@@ -178,7 +178,7 @@ describe('a query by examples', () => {
     const seed = testSeed();
     console.log(`seed ${seed}`);
     const random = createRandom(seed);
-    for (const metric of METRICS) {
+    for (const metric of VALUE_METRICS) {
       const limits = random() < 0.5 ? { segmentRowsMax: 1_000 } : {};
       const { database, collection, rows } = await fill(random, metric, limits);
       for (let round = 0; round < (IS_NIGHTLY ? 40 : 8); round++) {
@@ -343,7 +343,7 @@ describe('a diversified query', () => {
     const seed = testSeed();
     console.log(`seed ${seed}`);
     const random = createRandom(seed);
-    for (const metric of METRICS) {
+    for (const metric of VALUE_METRICS) {
       const { database, collection, rows } = await fill(random, metric, {});
       const valuesOf = new Map(rows.map(({ id, values }) => [id, values]));
       for (let round = 0; round < 12; round++) {

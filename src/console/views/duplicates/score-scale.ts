@@ -28,6 +28,20 @@ const SCORE_SCALES = {
         ? `1 / (1 + distance): 1 for equal vectors. The distance is at most ${round(1 / threshold - 1)}.`
         : '1 / (1 + distance): 1 for equal vectors. Every pair has a score above 0.',
   },
+  jaccard: {
+    range: { min: 0.5, max: 1, step: 0.001 },
+    initial: 0.9,
+    explain: (threshold) =>
+      `Jaccard similarity: at least ${round(100 * threshold)} % of the bits that either has are in both.`,
+  },
+  hamming: {
+    range: { min: 0, max: 1, step: 0.001 },
+    initial: 0.5,
+    explain: (threshold) =>
+      threshold > 0
+        ? `1 / (1 + distance): 1 for equal bits. At most ${Math.floor(1 / threshold - 1)} bits differ.`
+        : '1 / (1 + distance): 1 for equal bits. Every pair has a score above 0.',
+  },
   dot: {
     initial: 1,
     explain: () =>

@@ -52,9 +52,8 @@ export const exampleKind: RankingKind = {
   check: findExampleIssues,
   plan(request, { view }, path) {
     const { recommend, discover, using = null } = request;
-    const shape = view.collection.shapeOf(using, field(...path, 'using'));
-    const metric = request.metric ?? shape.metric;
-    const searched = { dimension: shape.dimension, metric, using };
+    const searched = view.collection.searchedVector(request, path);
+    const { metric } = searched;
     const { formula, ...examples } =
       recommend === undefined
         ? planDiscover(view, discover!, searched, path)

@@ -43,8 +43,8 @@ export const multiKind: RankingKind = {
       throw validationError([{ location, code: 'invalid_request', detail }]);
     }
     const metric = requested ?? shape.metric;
-    if (metric === 'euclidean') {
-      const detail = 'Multi-vectors are compared by cosine or dot; found euclidean.';
+    if (metric !== 'cosine' && metric !== 'dot') {
+      const detail = `Multi-vectors are compared by cosine or dot; found ${metric}.`;
       const location = field(...path, 'metric');
       throw validationError([{ location, code: 'invalid_request', detail }]);
     }

@@ -1,6 +1,7 @@
 // The ranking by the score with one vector, which the engine searches for.
 
 import { type FieldPath, field, validationError } from '../../../common/errors.js';
+import { isDistance } from '../../../common/types.js';
 import { countBefore } from '../../../engine/core/count-before.js';
 import { publicScore } from '../../../engine/core/engine.js';
 import { vectorNotFound } from '../../collection/collection.js';
@@ -27,7 +28,7 @@ export class VectorRanking extends ScoredRanking {
   }
 
   override get hasDistance(): boolean {
-    return this.by.metric === 'euclidean';
+    return isDistance(this.by.metric);
   }
 
   override shownScore(score: number): number {
@@ -70,11 +71,11 @@ export const vectorKind: RankingKind = {
   plan(request, { view }, path) {
     const { collection } = view;
     const { id, using = null } = request;
-    const shape = collection.shapeOf(using, field(...path, 'using'));
-    const metric = request.metric ?? shape.metric;
+    const searched = collection.searchedVector(request, path);
+    const { metric } = searched;
     const vector = request.vector ?? storedVector(view, id!, using, [...path, 'id']);
     const location = field(...path, id === undefined ? 'vector' : 'id');
-    collection.checkQueryVector(vector, { dimension: shape.dimension, metric, using }, location);
+    collection.checkQueryVector(vector, searched, location);
     const excludedIds = id === undefined ? [] : [id];
     return new VectorRanking({ vector, using, metric, excludedIds, origin: null });
   },
