@@ -26,7 +26,7 @@ export function multi<Dimension extends number>(dimension: Dimension) {
 
 export const sparse = { kind: 'sparse' } as const;
 
-export function vectorOf(spec: ColumnSpec, values: RowValues): Vector {
+function vectorOf(spec: ColumnSpec, values: RowValues): Vector {
   if (values instanceof Map) {
     return {
       indices: Uint32Array.from(values.keys()),

@@ -1,14 +1,7 @@
 // Types that all folders share: metrics, columnar rows and JSON.
 
 import type { ElementType } from './elements.js';
-import type {
-  DenseColumn,
-  MultiColumn,
-  MultiVector,
-  Named,
-  SparseColumn,
-  SparseVector,
-} from './vectors.js';
+import type { MultiVector, Named, SparseVector } from './vectors.js';
 
 /** `jaccard` and `hamming` compare vectors of bits. */
 export const METRICS = ['cosine', 'dot', 'euclidean', 'jaccard', 'hamming'] as const;
@@ -179,13 +172,6 @@ export type JsonNumber = number | bigint;
 export type Json = null | boolean | JsonNumber | string | Json[] | { [key: string]: Json };
 export type JsonObject = { [key: string]: Json };
 
-/** A dense vector of rows that were read, with a flag per row: 1 for those that have it. */
-export interface NamedVectors extends Pick<DenseColumn, 'dimension' | 'values'> {
-  readonly name: string;
-  readonly presence: Uint8Array;
-}
-export type NamedMulti = Named<MultiColumn>;
-export type NamedSparse = Named<SparseColumn>;
 /** The values of named vectors, by name. */
 export type NamedValues = Readonly<Record<string, Float32Array | MultiVector>>;
 /** Sparse vectors by name. */

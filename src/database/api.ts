@@ -13,7 +13,7 @@ import type {
   SparseVectors,
   VectorShape,
 } from '../common/types.js';
-import { type ColumnSpec, UNNAMED, type Vector, type VectorKind } from '../common/vectors.js';
+import type { ColumnSpec, Vector } from '../common/vectors.js';
 import type { IncludeMetadata } from './collection/selected-metadata.js';
 import type { ListSortKey } from './order/order-rows.js';
 import type { Page } from './query/query-api.js';
@@ -57,10 +57,7 @@ export type FieldShape = ColumnSpec & { readonly metric?: Metric | undefined };
 /** The vectors of a collection by name, '' for the unnamed one. Records may lack any but that. */
 export type FieldShapes = Readonly<Record<string, FieldShape>>;
 
-/** Named vectors, which each record may have or lack, by name. */
-type NamedShapes = Readonly<Record<string, VectorShape>>;
-
-/** Sparse vectors, which each record may have or lack, by name. They have no settings. */
+/** Sparse vectors by name. They have no settings. */
 type SparseShapes = Readonly<Record<string, Readonly<Record<string, never>>>>;
 
 /** What a clone has in place of what its source has; absent members are those of the source. */
@@ -173,35 +170,6 @@ export interface SegmentsPage extends Page {
   /** Of all segments of the collection. */
   readonly fileBytes: number;
   readonly logBytes: number;
-}
-
-/** What a collection expects of its vectors, by their kinds. */
-export interface CollectionShape extends Pick<CollectionRecord, 'dimension' | 'metric'> {
-  readonly vectors?: NamedShapes | undefined;
-  readonly sparseVectors?: SparseShapes | undefined;
-  readonly multiVectors?: NamedShapes | undefined;
-}
-
-export function shapeOf(vectors: FieldShapes): CollectionShape {
-  const named = (kind: VectorKind) => {
-    const entries = Object.entries(vectors).filter(
-      ([name, shape]) => name !== UNNAMED && shape.kind === kind,
-    );
-    if (entries.length === 0) return undefined;
-    return Object.fromEntries(entries.map(([name, { kind: _, ...shape }]) => [name, shape]));
-  };
-  const { [UNNAMED]: unnamed } = vectors;
-  return {
-    ...(unnamed?.kind === 'dense' ? { dimension: unnamed.dimension, metric: unnamed.metric } : {}),
-    vectors: named('dense') as NamedShapes | undefined,
-    multiVectors: named('multi') as NamedShapes | undefined,
-    sparseVectors: named('sparse') as SparseShapes | undefined,
-  };
-}
-
-/** The shape of the unnamed vector; null for a collection without it. */
-export function unnamedShape({ dimension, metric }: CollectionShape): VectorShape | null {
-  return dimension === undefined || metric === undefined ? null : { dimension, metric };
 }
 
 /** `patch`: existing vectors get what the rows have, and keep the rest. */

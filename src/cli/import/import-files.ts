@@ -8,7 +8,7 @@ import {
   type CollectionRecord,
   SagittaClientError,
 } from '../../client/client.js';
-import type { Metric, NamedVectors } from '../../common/types.js';
+import type { Metric } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import { CliError, isUnreachable, usageError } from '../failure.js';
 import type { Progress } from '../progress.js';
@@ -16,6 +16,7 @@ import { checkOptions, FORMATS, type FormatName, formatOf, openRows } from '../r
 import {
   checkBatchDimension,
   type DecimalPoint,
+  type NamedVectors,
   type RowBatch,
   type RowReader,
   rowError,

@@ -1,9 +1,17 @@
 // The common output of all readers: batches of some thousands of rows, independent of the file format;
 // and what the readers share: checks of numbers and the form of error messages.
 
-import type { NamedVectors } from '../../common/types.js';
 import { findNotFinite } from '../../formats/arrow/vectors.js';
 import { CliError } from '../failure.js';
+
+/** A dense vector of rows, with a flag per row: 1 for those that have it, while the others have zeros. */
+export interface NamedVectors {
+  readonly name: string;
+  readonly dimension: number;
+  /** Row-major [rowCount, dimension]. */
+  readonly values: Float32Array;
+  readonly presence: Uint8Array;
+}
 
 export interface RowBatch {
   readonly rowCount: number;

@@ -15,6 +15,7 @@ import type {
   HistogramRequest,
   Stats,
 } from '../aggregate/aggregate-api.js';
+import type { FieldShapes } from '../api.js';
 import type { IncludeMetadata } from '../collection/selected-metadata.js';
 import type { Warning } from '../warning.js';
 
@@ -211,16 +212,6 @@ export interface QueryReply extends Page, Aggregations {
   readonly work: QueryWork;
 }
 
-/** The vectors that the matches of a collection may have. */
-export interface MatchVectors {
-  /** Null for a collection without the unnamed vector. */
-  readonly unnamed: VectorShape | null;
-  readonly named: Readonly<Record<string, VectorShape>>;
-  readonly multi: Readonly<Record<string, VectorShape>>;
-  /** The names of the sparse vectors. */
-  readonly sparse: readonly string[];
-}
-
 /** Queries that have been checked and are searched together. */
 export interface PreparedQueries {
   /** The index of the first one among all queries of the session. */
@@ -235,7 +226,8 @@ export interface PreparedQueries {
 /** Any number of queries that one snapshot answers; a query with a cursor uses the cursor's snapshot. */
 export interface QuerySession {
   readonly sequence: number;
-  readonly vectors: MatchVectors;
+  /** Those that matches may have. */
+  readonly vectors: FieldShapes;
   /** The shape of a vector, or of each of a multi-vector: the unnamed one for undefined. Throws `invalid_request` at `using`. */
   shapeOf(using: string | undefined): VectorShape;
   /**

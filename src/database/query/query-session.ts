@@ -11,7 +11,7 @@ import {
   type ValidationIssue,
 } from '../../common/errors.js';
 import { whenAborted } from '../../common/when-aborted.js';
-import { type CallOptions, shapeOf, unnamedShape } from '../api.js';
+import type { CallOptions } from '../api.js';
 import type { Collection } from '../collection/collection.js';
 import { rowSizesOf } from '../collection/row-sizes.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
@@ -56,15 +56,9 @@ export async function openSession(
     ignoreAbort();
     view.close();
   };
-  const shape = shapeOf(collection.definition.vectors);
   return {
     sequence: view.sequence,
-    vectors: {
-      unnamed: unnamedShape(shape),
-      named: shape.vectors ?? {},
-      multi: shape.multiVectors ?? {},
-      sparse: Object.keys(shape.sparseVectors ?? {}),
-    },
+    vectors: collection.definition.vectors,
     shapeOf(using) {
       const name = using ?? null;
       return collection.multiShapeOf(name) ?? collection.shapeOf(name, field('using'));

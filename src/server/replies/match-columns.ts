@@ -6,8 +6,15 @@ import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
 import type { LeafColumn } from '../../common/columns.js';
 import { stringifyExactJson } from '../../common/exact-json.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
-import { columnOfVectors, UNNAMED, type Vector, type VectorColumn } from '../../common/vectors.js';
-import type { Match, MatchVectors } from '../../database/query/query-api.js';
+import {
+  columnOfVectors,
+  specOf,
+  UNNAMED,
+  type Vector,
+  type VectorColumn,
+} from '../../common/vectors.js';
+import type { FieldShapes } from '../../database/api.js';
+import type { Match } from '../../database/query/query-api.js';
 import { wireFormats } from '../schemas/basics.js';
 import { propertyName } from '../wire-names.js';
 import type { TableColumn } from './table.js';
@@ -79,17 +86,8 @@ function presenceOf(values: readonly unknown[]): Bitmap {
 }
 
 /** The vectors that matches have; null for none. */
-export function matchVectorFields(vectors: MatchVectors | null): VectorField[] {
-  if (vectors === null) return [];
-  const { unnamed, named, multi, sparse } = vectors;
-  const fields = (kind: 'dense' | 'multi', shapes: MatchVectors['named']): VectorField[] =>
-    Object.entries(shapes).map(([name, { dimension }]) => ({ kind, name, dimension }));
-  return [
-    ...(unnamed === null ? [] : fields('dense', { [UNNAMED]: unnamed })),
-    ...fields('dense', named),
-    ...fields('multi', multi),
-    ...sparse.map((name) => ({ kind: 'sparse', name }) as const),
-  ];
+export function matchVectorFields(vectors: FieldShapes | null): VectorField[] {
+  return Object.entries(vectors ?? {}).map(([name, shape]) => ({ name, ...specOf(shape) }));
 }
 
 export function vectorsOfMatches(

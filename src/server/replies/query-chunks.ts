@@ -3,7 +3,8 @@
 
 import type { z } from 'zod';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
-import type { Match, MatchVectors, QueryReply } from '../../database/query/query-api.js';
+import type { FieldShapes } from '../../database/api.js';
+import type { Match, QueryReply } from '../../database/query/query-api.js';
 import { arrowStream } from './arrow-table.js';
 import {
   type MatchFields,
@@ -89,7 +90,7 @@ export interface ArrowReplyOptions {
   readonly queryIds: Map<number, string> | null;
   readonly fields: MatchFields;
   /** The vectors of matches; null without them. */
-  readonly vectors: MatchVectors | null;
+  readonly vectors: FieldShapes | null;
   /**
    * Reads the page after a reply, since Arrow cannot return a cursor; null when the query requests one
    * page only.
