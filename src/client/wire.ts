@@ -578,6 +578,11 @@ export interface Query<Values = readonly number[], Filter = JsonObject> {
   readonly include_metadata?: boolean | readonly string[];
   /** `base64` returns vectors as base64 of little-endian float32. By default `false`. */
   readonly include_values?: boolean | 'base64';
+  /**
+   * Whether matches have `sequence`, which `if_sequence` of a write takes as a condition. By
+   * default `false`.
+   */
+  readonly include_sequence?: boolean;
   /** Sorts the `top_k` nearest vectors, at most 10000, in another order. */
   readonly sort?: readonly SortKey[];
   /**
@@ -795,6 +800,8 @@ export interface Match<Values = readonly number[], Metadata = JsonObject> {
   readonly distance?: number;
   /** The value of the group that it belongs to; with `group_by` only. */
   readonly group?: string | number | boolean;
+  /** Of the write that made it as it is; with `include_sequence` only. */
+  readonly sequence?: number;
   readonly metadata?: Metadata;
   readonly values?: Values;
   readonly vectors?: Readonly<Record<string, Values | readonly Values[]>>;

@@ -1448,6 +1448,10 @@ class Query(TypedDict):
     """
     include_values: NotRequired[IncludeValues]
     """`base64` returns vectors as base64 of little-endian float32. By default `false`."""
+    include_sequence: NotRequired[bool]
+    """Whether matches have `sequence`, which `if_sequence` of a write takes as a condition. By
+    default `false`.
+    """
     sort: NotRequired[Sequence[SortKey]]
     """Sorts the `top_k` nearest vectors, at most 10000, in another order."""
     group_by: NotRequired[str]
@@ -1492,6 +1496,8 @@ class Match(TypedDict):
     """The L2 distance; `euclidean` only."""
     group: NotRequired[str | float | bool]
     """The value of the group that it belongs to; with `group_by` only."""
+    sequence: NotRequired[int]
+    """Of the write that made it as it is; with `include_sequence` only."""
     metadata: NotRequired[JsonObject]
     values: NotRequired[Values]
     vectors: NotRequired[NamedValues]
@@ -1688,6 +1694,10 @@ class QueryAnywhere(TypedDict):
     """
     include_values: NotRequired[IncludeValues]
     """`base64` returns vectors as base64 of little-endian float32. By default `false`."""
+    include_sequence: NotRequired[bool]
+    """Whether matches have `sequence`, which `if_sequence` of a write takes as a condition. By
+    default `false`.
+    """
     sort: NotRequired[Sequence[SortKey]]
     """Sorts the `top_k` nearest vectors, at most 10000, in another order."""
     group_by: NotRequired[str]

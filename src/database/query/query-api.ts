@@ -121,6 +121,8 @@ export interface QueryRequest extends TargetRequest, AggregationRequest {
   readonly filter?: JsonObject | undefined;
   readonly includeMetadata?: IncludeMetadata | undefined;
   readonly includeValues?: boolean | 'base64' | undefined;
+  /** Whether matches have the sequence of the write that made them as they are. */
+  readonly includeSequence?: boolean | undefined;
   readonly sort?: readonly SortKey[] | undefined;
   /** A metadata path: `topK`, `limit` and `offset` then count groups of equal values. */
   readonly groupBy?: string | undefined;
@@ -155,6 +157,8 @@ export interface Match {
   readonly distance?: number;
   /** The value that it is grouped by. */
   readonly group?: FacetValue;
+  /** Of the write that made it as it is. */
+  readonly sequence?: number;
   readonly metadata?: string;
   readonly values?: Float32Array;
   /** The named vectors that it has; with values, where the collection has any. */

@@ -22,6 +22,7 @@ export interface PlannedOptions {
   readonly limit: number;
   readonly includeMetadata: IncludeMetadata;
   readonly includeValues: boolean | 'base64';
+  readonly includeSequence: boolean;
   readonly isExplained: boolean;
   /** Null for pages that a cursor continues: the first page has it. */
   readonly aggregation: AggregationRequest | null;
@@ -56,6 +57,7 @@ const OPTIONS: { readonly [Name in keyof PlannedOptions]: Option<PlannedOptions[
   limit: changeable('limit', planLimit),
   includeMetadata: changeable('includeMetadata', () => false),
   includeValues: changeable('includeValues', () => false),
+  includeSequence: changeable('includeSequence', () => false),
   isExplained: ofEachPage(({ explain = false }) => explain),
   aggregation: ofFirstPage(({ facets, stats }) =>
     facets === undefined && stats === undefined ? null : { facets, stats },
@@ -107,7 +109,7 @@ function fixed<Value>(
 }
 
 /** One that each page may change, and else has from the page before. */
-function changeable<Name extends 'limit' | 'includeMetadata' | 'includeValues'>(
+function changeable<Name extends keyof PlannedOptions & keyof QueryRequest>(
   name: Name,
   unset: (request: QueryRequest, limits: Limits) => PlannedOptions[Name],
 ): Option<PlannedOptions[Name]> {

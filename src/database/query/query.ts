@@ -254,6 +254,7 @@ function toMatch(hit: PageHit, plan: QueryPlan, collection: Collection): Match {
       ? {}
       : // JSON has no infinity.
         { group: typeof group === 'number' ? finite(group) : group }),
+    ...(plan.includeSequence ? { sequence: segment.insertedSequence(row) } : {}),
     ...collection.metadataOf({ segment, row }, plan.includeMetadata),
     ...(plan.includeValues === false ? {} : collection.valuesOf({ segment, row })),
   };

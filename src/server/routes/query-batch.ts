@@ -318,6 +318,7 @@ function chunksOf(
     fields: {
       distance: hasDistance,
       group: sample.groupBy !== undefined,
+      sequence: sample.includeSequence ?? false,
       metadata: (sample.includeMetadata ?? false) !== false,
     },
     vectors: (sample.includeValues ?? false) === false ? null : session.vectors,
@@ -384,6 +385,7 @@ function findArrowIssues(queries: readonly QueryRequest[]): ValidationIssue[] {
   const [first] = queries;
   const hasValues = ({ includeValues = false }: QueryRequest) => includeValues !== false;
   const hasMetadata = ({ includeMetadata = false }: QueryRequest) => includeMetadata !== false;
+  const hasSequence = ({ includeSequence = false }: QueryRequest) => includeSequence;
   for (const [i, query] of queries.entries()) {
     if (query.explain === true) report(i, 'explain', 'An Arrow reply cannot contain it.');
     if ((query.groupBy === undefined) !== (first!.groupBy === undefined)) {
@@ -399,6 +401,9 @@ function findArrowIssues(queries: readonly QueryRequest[]): ValidationIssue[] {
     }
     if (hasValues(query) !== hasValues(first!)) {
       report(i, 'include_values', 'For an Arrow reply it must be the same in all queries.');
+    }
+    if (hasSequence(query) !== hasSequence(first!)) {
+      report(i, 'include_sequence', 'For an Arrow reply it must be the same in all queries.');
     }
   }
   return issues;

@@ -64,6 +64,11 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
         default: false,
         description: '`base64` returns vectors as base64 of little-endian float32.',
       }),
+    include_sequence: z.boolean().optional().meta({
+      default: false,
+      description:
+        'Whether matches have `sequence`, which `if_sequence` of a write takes as a condition.',
+    }),
     sort: basics.sortKeys.optional().meta({
       description: `Sorts the \`top_k\` nearest vectors, at most ${limits.topKMax}, in another order.`,
     }),
@@ -120,6 +125,9 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       group: aggregate.value.optional().meta({
         description: 'The value of the group that it belongs to; with `group_by` only.',
       }),
+      sequence: sequence
+        .optional()
+        .meta({ description: 'Of the write that made it as it is; with `include_sequence` only.' }),
       metadata: metadata.optional(),
       values: values.optional(),
       vectors: namedValues.optional(),

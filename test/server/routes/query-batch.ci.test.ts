@@ -343,6 +343,21 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
     assert.equal(all.length, COUNT);
   });
 
+  it('returns the sequence of each match in Arrow, where it is asked for', async () => {
+    const query = { vector: valuesOf(1), top_k: 3, include_sequence: true };
+    const { matches } = (await post('/query', query)).json;
+    const found = rowsOf(await post('/query/batch', { queries: [query] }, { accept: ARROW }));
+    assert.deepEqual(
+      found.map(({ id, sequence }) => ({ id, sequence })),
+      matches.map(({ id, sequence }: { id: string; sequence: number }) => ({ id, sequence })),
+    );
+    const without = { vector: valuesOf(1), top_k: 3 };
+    const plain = rowsOf(await post('/query/batch', { queries: [without] }, { accept: ARROW }));
+    assert.ok(plain.every((row) => !('sequence' in row)));
+    const mixed = post('/query/batch', { queries: [query, without] }, { accept: ARROW });
+    await refused(mixed, 'invalid_request', '/queries/1/include_sequence');
+  });
+
   it('names the invalid row and unknown columns', async () => {
     const zero = encodeBatch(1, [{ vectors: new Float32Array(DIMENSION) }]);
     const notFinite = encodeBatch(1, [{ vectors: new Float32Array(DIMENSION).fill(Infinity) }]);
