@@ -1,7 +1,7 @@
 // Types that all folders share: metrics, columnar rows and JSON.
 
 import type { ElementType } from './elements.js';
-import type { MultiVector, Named, SparseVector } from './vectors.js';
+import type { ColumnSpec, MultiVector, Named, SparseVector } from './vectors.js';
 
 /** `jaccard` and `hamming` compare vectors of bits. */
 export const METRICS = ['cosine', 'dot', 'euclidean', 'jaccard', 'hamming'] as const;
@@ -22,6 +22,12 @@ export interface VectorShape {
   /** Absent for float32. */
   readonly element?: ElementType | undefined;
 }
+
+/** What all vectors of one name have in common. Sparse vectors have no metric: they are compared by the dot product. */
+export type FieldShape = ColumnSpec & { readonly metric?: Metric | undefined };
+
+/** The vectors of a collection by name, '' for the unnamed one. Records may lack any but that. */
+export type FieldShapes = Readonly<Record<string, FieldShape>>;
 
 /**
  * Strings as in Arrow's utf8: string i is `bytes[offsets[i]..offsets[i + 1])`. Offsets never decrease and

@@ -7,13 +7,15 @@ import type { TextSettings } from '../common/text-settings.js';
 import type {
   DeclaredTypes,
   EmbeddingSource,
+  FieldShape,
+  FieldShapes,
   JsonObject,
   Metric,
   NamedValues,
   SparseVectors,
   VectorShape,
 } from '../common/types.js';
-import type { ColumnSpec, Vector } from '../common/vectors.js';
+import type { Vector } from '../common/vectors.js';
 import type { IncludeMetadata } from './collection/selected-metadata.js';
 import type { ListSortKey } from './order/order-rows.js';
 import type { Page } from './query/query-api.js';
@@ -50,12 +52,6 @@ export interface VectorsChange {
   /** Sparse vectors. */
   readonly sparseVectors?: Readonly<Record<string, FieldShape | null>> | undefined;
 }
-
-/** What all vectors of one name have in common. Sparse vectors have no metric: they are compared by the dot product. */
-export type FieldShape = ColumnSpec & { readonly metric?: Metric | undefined };
-
-/** The vectors of a collection by name, '' for the unnamed one. Records may lack any but that. */
-export type FieldShapes = Readonly<Record<string, FieldShape>>;
 
 /** Sparse vectors by name. They have no settings. */
 type SparseShapes = Readonly<Record<string, Readonly<Record<string, never>>>>;

@@ -10,17 +10,12 @@ import {
   SagittaError,
   validationError,
 } from '../common/errors.js';
+import type { FieldShapes } from '../common/types.js';
 import { UNNAMED } from '../common/vectors.js';
 import { type CommitLog, MaybeCommittedError } from '../storage/commit-log.js';
 import type { StoreOperation } from '../storage/store.js';
 import { type AliasEntry, aliasOperations } from './aliases.js';
-import type {
-  AliasChange,
-  CloneInput,
-  CollectionChange,
-  CollectionInput,
-  FieldShapes,
-} from './api.js';
+import type { AliasChange, CloneInput, CollectionChange, CollectionInput } from './api.js';
 import { declareTypes } from './collection/declared-types.js';
 import {
   type CollectionDefinition,

@@ -2,7 +2,7 @@
 // collection itself. This is the only list of their signatures.
 
 import { assert } from '../common/errors.js';
-import type { EmbeddingSource, JsonObject, VectorBatch } from '../common/types.js';
+import type { EmbeddingSource, FieldShapes, JsonObject, VectorBatch } from '../common/types.js';
 import type { FilterNode } from '../filter/filter-node.js';
 import type { StoreOperation } from '../storage/store.js';
 import { runAggregate } from './aggregate/aggregate.js';
@@ -19,7 +19,6 @@ import type {
   CollectionChange,
   CollectionRecord,
   DeleteResult,
-  FieldShapes,
   Include,
   ListReply,
   ListRequest,

@@ -2,7 +2,7 @@
 // entries, and the pages of their lists.
 
 import { field, validationError } from '../common/errors.js';
-import type { VectorShape } from '../common/types.js';
+import type { FieldShape, FieldShapes, VectorShape } from '../common/types.js';
 import { type DenseSpec, UNNAMED } from '../common/vectors.js';
 import type { Engine } from '../engine/core/engine.js';
 import type { SparseIndexes } from '../inverted/sparse-index.js';
@@ -10,14 +10,7 @@ import type { TextIndexes } from '../inverted/text-index.js';
 import type { Segment } from '../segment/segment.js';
 import type { CollectionPlacement, CommitLogs } from '../storage/commit-log.js';
 import type { AliasEntry } from './aliases.js';
-import type {
-  AliasRecord,
-  CollectionRecord,
-  FieldShape,
-  FieldShapes,
-  SegmentRecord,
-  SegmentsPage,
-} from './api.js';
+import type { AliasRecord, CollectionRecord, SegmentRecord, SegmentsPage } from './api.js';
 import type { Maintenance } from './collection/maintenance.js';
 import { type CollectionEntry, type Collections, reasonForClients } from './collections.js';
 import type { Page } from './query/query-api.js';

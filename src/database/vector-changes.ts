@@ -4,9 +4,10 @@
 
 import { field, type Violation, validationError } from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
+import type { FieldShape, FieldShapes } from '../common/types.js';
 import { UNNAMED, type VectorKind } from '../common/vectors.js';
 import { addedColumn, type NamesOfColumns } from '../segment/vector-names.js';
-import type { FieldShape, FieldShapes, VectorsChange } from './api.js';
+import type { VectorsChange } from './api.js';
 import type { CollectionDefinition } from './collection/manifest.js';
 
 type VectorLimits = Pick<Limits, 'namedVectorsMax' | 'recordValuesMax' | 'sparseVectorsMax'>;

@@ -12,7 +12,13 @@ import {
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { Milestones } from '../../common/milestones.js';
-import { BIT_METRICS, type JsonObject, type Metric, type VectorShape } from '../../common/types.js';
+import {
+  BIT_METRICS,
+  type FieldShape,
+  type JsonObject,
+  type Metric,
+  type VectorShape,
+} from '../../common/types.js';
 import {
   type MultiVector,
   type SparseVector,
@@ -25,7 +31,7 @@ import { parseFilter } from '../../filter/parse.js';
 import type { Segment } from '../../segment/segment.js';
 import type { CommitLog } from '../../storage/commit-log.js';
 import type { Store } from '../../storage/store.js';
-import type { CommitTimings, FieldShape, Include, VectorRecord } from '../api.js';
+import type { CommitTimings, Include, VectorRecord } from '../api.js';
 import type { DatabaseObserver } from '../observer.js';
 import { namesOfColumns } from '../vector-changes.js';
 import { type Expiries, NEVER } from './expiries.js';

@@ -3,9 +3,8 @@
 
 import { SagittaError } from '../../common/errors.js';
 import type { TextSettings } from '../../common/text-settings.js';
-import type { DeclaredTypes, EmbeddingSource } from '../../common/types.js';
+import type { DeclaredTypes, EmbeddingSource, FieldShapes } from '../../common/types.js';
 import type { Store } from '../../storage/store.js';
-import type { FieldShapes } from '../api.js';
 import { blobsOf, segmentBlobName } from '../keys.js';
 
 export const FORMAT_VERSION = 1;

@@ -1,6 +1,7 @@
 // Requests and replies of queries.
 
 import type {
+  FieldShapes,
   JsonObject,
   Metric,
   NamedValues,
@@ -15,7 +16,6 @@ import type {
   HistogramRequest,
   Stats,
 } from '../aggregate/aggregate-api.js';
-import type { FieldShapes } from '../api.js';
 import type { IncludeMetadata } from '../collection/selected-metadata.js';
 import type { Warning } from '../warning.js';
 

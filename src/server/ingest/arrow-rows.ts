@@ -14,10 +14,9 @@ import {
 } from '../../common/errors.js';
 import { parseExactJson } from '../../common/exact-json.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject, Utf8Column } from '../../common/types.js';
+import type { FieldShapes, JsonObject, Utf8Column } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
 import type { Named } from '../../common/vectors.js';
-import type { FieldShapes } from '../../database/api.js';
 import { decompressed } from '../../formats/arrow/compression.js';
 import type { EncodedBatch, EncodedBody } from '../../formats/arrow/encoded-batch.js';
 import { readVectorRows } from '../../formats/arrow/vector-rows.js';

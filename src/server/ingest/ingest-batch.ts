@@ -2,8 +2,8 @@
 // Where a stream is cut depends on its bytes alone, so a stream that is sent again has the same batches.
 
 import { BufferPool } from '../../common/buffer-pool.js';
+import type { FieldShapes } from '../../common/types.js';
 import { itemWidth, UNNAMED } from '../../common/vectors.js';
-import type { FieldShapes } from '../../database/api.js';
 import { chooseVectorColumns } from '../../formats/arrow/column-choice.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import type { RouteServices } from '../route.js';

@@ -17,10 +17,10 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { JsonObject, Utf8Column } from '../../common/types.js';
+import type { FieldShapes, JsonObject, Utf8Column } from '../../common/types.js';
 import { cutName, describeUnknownName } from '../../common/unknown-name.js';
 import { UNNAMED } from '../../common/vectors.js';
-import type { FieldShapes, WriteMode } from '../../database/api.js';
+import type { WriteMode } from '../../database/api.js';
 import {
   CUT,
   type CutVectors,

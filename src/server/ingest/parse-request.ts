@@ -2,7 +2,7 @@
 // loop goes on serving other requests. Workers load the tasks, not this file, which loads zod.
 
 import type { z } from 'zod';
-import type { FieldShapes } from '../../database/api.js';
+import type { FieldShapes } from '../../common/types.js';
 import { INLINE_BYTES_MAX, type Task, type WorkerPool } from '../../platform/pool.js';
 import { bodyOf, hasIdempotencyKeyHeader } from '../idempotency.js';
 import type { RequestContext } from '../request-context.js';

@@ -2,9 +2,8 @@
 // for the log and fields for the segment.
 
 import type { Limits } from '../../common/limits.js';
-import type { Utf8Column, VectorBatch } from '../../common/types.js';
+import type { FieldShapes, Utf8Column, VectorBatch } from '../../common/types.js';
 import { hasAnyVector, itemWidth, type Named, rowsOfColumn } from '../../common/vectors.js';
-import type { FieldShapes } from '../../database/api.js';
 import { arraysOf, fieldsOf, type ParsedMetadata } from './parsed-metadata.js';
 
 export interface ParsedRows {

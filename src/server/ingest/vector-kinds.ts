@@ -1,8 +1,8 @@
 // The kinds of vectors on their way in. A further kind is a further entry, here and in `formats/arrow/vector-kinds.ts`.
 
 import type { FieldPath } from '../../common/errors.js';
+import type { FieldShape } from '../../common/types.js';
 import { UNNAMED, type VectorKind } from '../../common/vectors.js';
-import type { FieldShape } from '../../database/api.js';
 import { denseRules } from './dense-vectors.js';
 import { multiRules } from './multi-vectors.js';
 import { sparseRules } from './sparse-vectors.js';

@@ -3,6 +3,7 @@
 
 import type { FieldPath, Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
+import type { FieldShape } from '../../common/types.js';
 import {
   type ColumnSpec,
   columnOfVectors,
@@ -10,7 +11,6 @@ import {
   type VectorColumn,
   type VectorKind,
 } from '../../common/vectors.js';
-import type { FieldShape } from '../../database/api.js';
 import type { FoundVectors } from '../../formats/arrow/vector-kinds.js';
 
 /** The members of a row that are vectors by name, and what these are called. */

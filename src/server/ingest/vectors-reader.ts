@@ -9,8 +9,8 @@ import {
   validationError,
 } from '../../common/errors.js';
 import { sharedFloat32 } from '../../common/shared-array.js';
+import type { FieldShape, FieldShapes } from '../../common/types.js';
 import { type Named, UNNAMED } from '../../common/vectors.js';
-import type { FieldShape, FieldShapes } from '../../database/api.js';
 import { describeKind } from './describe-kind.js';
 import { isObject } from './json-body.js';
 import { pathOf, VECTOR_KINDS } from './vector-kinds.js';

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
 import type { LeafColumn } from '../../common/columns.js';
 import { stringifyExactJson } from '../../common/exact-json.js';
+import type { FieldShapes } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
 import {
   columnOfVectors,
@@ -13,7 +14,6 @@ import {
   type Vector,
   type VectorColumn,
 } from '../../common/vectors.js';
-import type { FieldShapes } from '../../database/api.js';
 import type { Match } from '../../database/query/query-api.js';
 import { wireFormats } from '../schemas/basics.js';
 import { propertyName } from '../wire-names.js';

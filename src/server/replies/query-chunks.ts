@@ -2,8 +2,8 @@
 // are made group by group, in chunks short enough to hold in memory and to yield between them.
 
 import type { z } from 'zod';
+import type { FieldShapes } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
-import type { FieldShapes } from '../../database/api.js';
 import type { Match, QueryReply } from '../../database/query/query-api.js';
 import { arrowStream } from './arrow-table.js';
 import {

@@ -1,7 +1,7 @@
 // Exports a collection, or the rows that pass a filter, as Arrow, Parquet or NDJSON.
 
 import { parameter, validationError } from '../../common/errors.js';
-import type { FieldShapes } from '../../database/api.js';
+import type { FieldShapes } from '../../common/types.js';
 import { toSample } from '../ingest/query-request.js';
 import { recordTable } from '../replies/record-columns.js';
 import { NO_STORE, warningsHeader } from '../replies/reply.js';

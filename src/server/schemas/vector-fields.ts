@@ -2,9 +2,8 @@
 
 import type { ElementType } from '../../common/elements.js';
 import type { Violation } from '../../common/errors.js';
-import { BIT_METRICS, type Metric } from '../../common/types.js';
+import { BIT_METRICS, type FieldShape, type FieldShapes, type Metric } from '../../common/types.js';
 import { UNNAMED } from '../../common/vectors.js';
-import type { FieldShape, FieldShapes } from '../../database/api.js';
 
 /** A dense vector or, with `multi`, a multi-vector. */
 interface NamedVectorInput extends VectorInput {

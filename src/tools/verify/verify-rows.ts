@@ -2,7 +2,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import { DEFAULT_LIMITS } from '../../common/limits.js';
-import type { Metric, Utf8Column } from '../../common/types.js';
+import type { FieldShape, Metric, Utf8Column } from '../../common/types.js';
 import {
   describeSpec,
   isSameSpec,
@@ -13,7 +13,6 @@ import {
   type VectorColumn,
   vectorAt,
 } from '../../common/vectors.js';
-import type { FieldShape } from '../../database/api.js';
 import type { CollectionDefinition } from '../../database/collection/manifest.js';
 import { namesOfColumns } from '../../database/vector-changes.js';
 import { VectorNames } from '../../segment/vector-names.js';

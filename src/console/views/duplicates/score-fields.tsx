@@ -35,6 +35,8 @@ const METRIC_LABELS: Record<Metric, string> = {
   cosine: 'Cosine',
   dot: 'Dot product',
   euclidean: 'Euclidean',
+  jaccard: 'Jaccard',
+  hamming: 'Hamming',
 };
 
 interface MetricFieldProps {
