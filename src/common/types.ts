@@ -10,6 +10,11 @@ export type Metric = (typeof METRICS)[number];
 /** Those that compare vectors of bits only. */
 export const BIT_METRICS: ReadonlySet<Metric> = new Set(['jaccard', 'hamming']);
 
+/** Those that compare vectors of any elements. */
+export const VALUE_METRICS: readonly Metric[] = METRICS.filter(
+  (metric) => !BIT_METRICS.has(metric),
+);
+
 /** Whether scores come from a distance. */
 export function isDistance(metric: Metric): boolean {
   return metric === 'euclidean' || metric === 'hamming';

@@ -8,6 +8,7 @@ import type {
   NamedVectorInput,
   TypeCounts,
 } from '../../client/client.js';
+import { ELEMENT_TYPES, type ElementType } from '../../common/elements.js';
 import { TEXT_LANGUAGES, type TextLanguage } from '../../common/text-settings.js';
 import { type DeclaredTypes, METRICS, type Metric } from '../../common/types.js';
 import { ask, isInteractive } from '../confirmation.js';
@@ -43,6 +44,7 @@ interface CommonOptions extends ConnectionOptions {
 interface CreateOptions extends CommonOptions {
   readonly dimension?: number;
   readonly metric?: Metric;
+  readonly elementType?: ElementType;
   readonly vectors?: string;
   readonly sparseVectors?: string;
   readonly description?: string;
@@ -80,6 +82,12 @@ export function defineCollections(command: Command): void {
     )
     .addOption(
       new Option('--metric <name>', 'similarity metric (default: cosine)').choices(METRICS),
+    )
+    .addOption(
+      new Option(
+        '--element-type <name>',
+        'type of the elements of vectors (default: float32)',
+      ).choices(ELEMENT_TYPES),
     )
     .option('--vectors <json|@file>', 'named vectors: {"title": {"dimension": 384}}')
     .option('--sparse-vectors <json|@file>', 'sparse vectors: {"words": {}}')
@@ -229,7 +237,7 @@ async function listCollections(options: CommonOptions): Promise<void> {
 }
 
 async function createCollection(id: string, options: CreateOptions): Promise<void> {
-  const { dimension, metric, vectors, description, label, ttl, schema } = options;
+  const { dimension, metric, elementType, vectors, description, label, ttl, schema } = options;
   const { sparseVectors, textFields, textLanguage } = options;
   if (textLanguage !== undefined && textFields === undefined) {
     throw usageError('--text-language requires --text-fields');
@@ -238,6 +246,7 @@ async function createCollection(id: string, options: CreateOptions): Promise<voi
     id,
     ...(dimension !== undefined && { dimension }),
     ...(metric !== undefined && { metric }),
+    ...(elementType !== undefined && { element_type: elementType }),
     ...(vectors !== undefined && {
       vectors: readFilter('--vectors', vectors) as unknown as NamedShapes,
     }),

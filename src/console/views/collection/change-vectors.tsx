@@ -1,7 +1,7 @@
 // Adds a named or sparse vector to a collection, and drops one after its name was typed.
 
 import { useState } from 'react';
-import { METRICS } from '../../../common/types.js';
+import { VALUE_METRICS } from '../../../common/types.js';
 import { queryClient } from '../../api/queries.js';
 import { session } from '../../api/session.js';
 import { ConfirmByName, Dialog, DialogForm } from '../../ui/dialog.js';
@@ -73,7 +73,7 @@ function AddVectorForm({ collection: { id }, onClose }: CollectionDialogProps) {
             {(control) => (
               <Select
                 {...control}
-                options={METRICS.map((value) => ({ value, label: value }))}
+                options={VALUE_METRICS.map((value) => ({ value, label: value }))}
                 value={draft.metric}
                 onChange={(metric) => change({ metric })}
               />

@@ -115,7 +115,11 @@ function JoinForm({ collection, using, others, other }: JoinFormProps) {
               using={settings.withUsing.name}
               onChange={(withUsing) => change({ withUsing })}
             />
-            <MetricField metric={settings.metric} onChange={(metric) => change({ metric })} />
+            <MetricField
+              own={settings.withUsing.metric}
+              metric={settings.metric}
+              onChange={(metric) => change({ metric })}
+            />
             <TopKField text={draft.topKText ?? '1'} {...settings} onChange={change} />
             <ThresholdField
               metric={settings.metric}

@@ -1,9 +1,8 @@
 // The fields of a search by score: which vectors, the metric, and the least score with its meaning.
 
 import type { Metric } from '../../../client/client.js';
-import { METRICS } from '../../../common/types.js';
 import { Field, Select, TextInput } from '../../ui/field.js';
-import { type DenseVector, labelOf } from '../dense-vectors.js';
+import { type DenseVector, labelOf, metricsBeside } from '../dense-vectors.js';
 import styles from './duplicates.module.css';
 import { scoreScale } from './score-scale.js';
 
@@ -40,18 +39,20 @@ const METRIC_LABELS: Record<Metric, string> = {
 };
 
 interface MetricFieldProps {
+  /** That of the vectors. */
+  readonly own: Metric | undefined;
   readonly metric: Metric;
   readonly onChange: (metric: Metric) => void;
 }
 
-export function MetricField({ metric, onChange }: MetricFieldProps) {
+export function MetricField({ own, metric, onChange }: MetricFieldProps) {
   return (
     <Field label="Metric">
       {(control) => (
         <Select
           {...control}
           value={metric}
-          options={METRICS.map((value) => ({ value, label: METRIC_LABELS[value] }))}
+          options={metricsBeside(own).map((value) => ({ value, label: METRIC_LABELS[value] }))}
           onChange={onChange}
         />
       )}

@@ -48,6 +48,7 @@ export function SearchForm({ collection }: { readonly collection: CollectionReco
             onChange={(using) => change({ using })}
           />
           <MetricField
+            own={settings.vectors.find(({ name }) => name === settings.using)?.metric}
             metric={settings.metric}
             // A threshold of one metric means nothing in another.
             onChange={(metric) => store.set({ ...withoutThreshold(draft), metric })}

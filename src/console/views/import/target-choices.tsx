@@ -1,7 +1,7 @@
 // The collection that gets the rows: a new one, or one that exists.
 
 import type { CollectionRecord } from '../../../client/client.js';
-import { METRICS } from '../../../common/types.js';
+import { VALUE_METRICS } from '../../../common/types.js';
 import { Field, Select, TextInput } from '../../ui/field.js';
 import styles from './import.module.css';
 import type { ImportDraft } from './import-draft.js';
@@ -12,7 +12,7 @@ interface TargetChoicesProps {
   readonly collections: readonly CollectionRecord[];
 }
 
-const METRIC_OPTIONS = METRICS.map((value) => ({ value, label: value }));
+const METRIC_OPTIONS = VALUE_METRICS.map((value) => ({ value, label: value }));
 const KINDS = [
   { value: 'new', label: 'a new collection' },
   { value: 'existing', label: 'a collection that exists' },

@@ -3,7 +3,7 @@
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
-import { METRICS } from '../../../common/types.js';
+import { VALUE_METRICS } from '../../../common/types.js';
 import { queryClient, useLimits } from '../../api/queries.js';
 import { session } from '../../api/session.js';
 import { createStore, useStore } from '../../api/store.js';
@@ -22,7 +22,7 @@ import { LabelEditor } from '../collection/label-editor.js';
 import styles from './overview.module.css';
 
 const draftStore = createStore<CollectionDraft>(EMPTY_DRAFT);
-const METRIC_OPTIONS = METRICS.map((value) => ({ value, label: value }));
+const METRIC_OPTIONS = VALUE_METRICS.map((value) => ({ value, label: value }));
 const ADVANCED_EXAMPLE = `{
   "vectors": { "title": { "dimension": 384 } },
   "text": { "fields": ["title"], "language": "english" },

@@ -3,6 +3,7 @@
 
 import type { JsonObject, Metric } from '../../../client/client.js';
 import { parseExactJson, stringifyExactJson } from '../../../common/exact-json.js';
+import { METRICS } from '../../../common/types.js';
 
 /** What the query ranks by. */
 export type QueryBy = 'id' | 'vector' | 'text' | 'examples';
@@ -72,7 +73,6 @@ export function decodeDraft(segment: string): QueryDraft | undefined {
 
 const BYS: readonly QueryBy[] = ['id', 'vector', 'text', 'examples'];
 const STRATEGIES = ['average_vector', 'best_score', 'sum_scores'] as const;
-const METRICS: readonly Metric[] = ['cosine', 'dot', 'euclidean'];
 
 /** Only members of a draft with values of their types: an address may hold anything. */
 function readDraft(found: Readonly<Record<string, unknown>>): QueryDraft {

@@ -1,8 +1,8 @@
 // The form of one query. Ctrl+Enter in any of its fields runs it.
 
 import type { CollectionRecord } from '../../../client/client.js';
-import { METRICS } from '../../../common/types.js';
 import { Field, Select, TextInput } from '../../ui/field.js';
+import { metricsBeside } from '../dense-vectors.js';
 import { FilterEditor } from '../filter/filter-editor.js';
 import styles from './query.module.css';
 import { changedDraft, type DraftChange, type QueryDraft, rankingOf } from './query-draft.js';
@@ -69,7 +69,7 @@ function Options({ collection, draft, onChange }: OptionsProps) {
             <Select
               {...control}
               value={draft.metric ?? ownMetric ?? 'cosine'}
-              options={METRICS.map((value) => ({ value, label: value }))}
+              options={metricsBeside(ownMetric).map((value) => ({ value, label: value }))}
               onChange={(metric) => onChange({ metric: metric === ownMetric ? undefined : metric })}
             />
           )}
