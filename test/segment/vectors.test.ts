@@ -146,7 +146,7 @@ const EXAMPLES: Readonly<Record<string, Example>> = {
   },
 };
 
-const ROUNDS = 40;
+const ROUNDS = 8;
 const DELETED_AT = 7;
 
 function randomRow(random: Random, specs: Specs): Row {
