@@ -800,7 +800,7 @@ export interface Match<Values = readonly number[], Metadata = JsonObject> {
   readonly distance?: number;
   /** The value of the group that it belongs to; with `group_by` only. */
   readonly group?: string | number | boolean;
-  /** Of the write that made it as it is; with `include_sequence` only. */
+  /** The sequence of the write that made it as it is; with `include_sequence` only. */
   readonly sequence?: number;
   readonly metadata?: Metadata;
   readonly values?: Values;

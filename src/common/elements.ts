@@ -26,7 +26,7 @@ interface ElementKind {
   readonly StoredArray: StoredArrayType;
   /** Elements in one of the stored array. */
   readonly perStored: number;
-  /** Of values that the type has. */
+  /** The stored form of values, all of which the type has. */
   pack(values: Float32Array): StoredArray;
   unpack(stored: StoredArray, values: Float32Array): void;
 }

@@ -438,7 +438,7 @@ export class Segment {
     return column === undefined ? undefined : this.#vectors.fields.get(column);
   }
 
-  /** Of the visible rows those that have the vector. */
+  /** The visible rows that have the vector. */
   withVector(name: string, visible: VisibleRows): VisibleRows {
     return this.#field(name)?.among(visible) ?? noneOf(visible);
   }

@@ -19,7 +19,7 @@ import { readOffsets } from '../formats/arrow/offsets.js';
 import { sparseFields } from '../formats/arrow/sparse-fields.js';
 
 interface StoredKind<Kind extends VectorKind> {
-  /** Of the columns, in their order. */
+  /** The fields of the columns, in their order. */
   fields(spec: Named<Extract<ColumnSpec, { kind: Kind }>>): readonly FieldToWrite[];
   write(body: BodyWriter, column: Extract<VectorColumn, { kind: Kind }>, rowCount: number): void;
   /** Throws `data_corrupt`. */

@@ -8,7 +8,7 @@ export type PropertyName<Name> = Name extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<PropertyName<Tail>>}`
   : Name;
 
-/** Of objects with any names, those with any values. */
+/** Whether a type is that of objects with any names and any values. */
 type IsJson<Value> = string extends keyof Value ? (JsonObject extends Value ? true : false) : false;
 
 /** What a schema has read, with the names of properties. */

@@ -22,7 +22,7 @@ export interface BackupMarker {
 
 interface SealedMarker extends BackupMarker {
   readonly format_version: number;
-  /** Of the other members. */
+  /** The checksum of the other members. */
   readonly checksum: string;
 }
 

@@ -44,7 +44,7 @@ interface CheckedLog extends StoredLog {
 /** `where` is a place in the file; empty for the file as a whole. */
 export type ReportDamage = (where: string, what: string) => void;
 
-/** Of a log whose entry is missing. */
+/** What stands for the entry of a log that has none. */
 const UNKNOWN_LOG: StoredLog = { last: CHAIN_START, trimmedThrough: 0 };
 
 /** What is wrong is reported; never throws for it. */
@@ -130,7 +130,7 @@ class TableCheck {
     };
   }
 
-  /** Of another format, only what lmdb follows is checked. */
+  /** Whether the format is ours; of another one, only what lmdb follows is checked. */
   get #isKnownFormat(): boolean {
     return Number(this.#formatVersion) === FORMAT_VERSION;
   }

@@ -1497,7 +1497,7 @@ class Match(TypedDict):
     group: NotRequired[str | float | bool]
     """The value of the group that it belongs to; with `group_by` only."""
     sequence: NotRequired[int]
-    """Of the write that made it as it is; with `include_sequence` only."""
+    """The sequence of the write that made it as it is; with `include_sequence` only."""
     metadata: NotRequired[JsonObject]
     values: NotRequired[Values]
     vectors: NotRequired[NamedValues]

@@ -67,7 +67,7 @@ export function decodeChainRecord(bytes: Uint8Array, where: string): ChainRecord
 
 interface StoredFormat {
   readonly format: number;
-  /** Of the program that wrote the record. */
+  /** The version of the program that wrote the record. */
   readonly version: string;
 }
 

@@ -31,7 +31,7 @@ export interface Member {
   readonly positions: Readonly<Record<string, number>>;
   /** The moves of collections to this node for which it has brought them in. */
   readonly joined: readonly string[];
-  /** Of what it holds, a moment old. */
+  /** The sizes of what the node holds, a moment old. */
   readonly sizes: AnnouncedSizes;
   /** What its monotonic clock showed when it announced itself: greater than in each announcement before. */
   readonly clockMs: number;

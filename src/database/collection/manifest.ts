@@ -20,9 +20,9 @@ export interface CollectionDefinition {
   readonly additionCount?: number | undefined;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
-  /** Of vectors that state no expiry; null for ever. */
+  /** When vectors expire that state no expiry, counted from their write; null for never. */
   readonly ttlSeconds: number | null;
-  /** Of metadata; null for none. */
+  /** The declared types of metadata; null for none. */
   readonly schema: DeclaredTypes | null;
   /** Absent for a collection without an index of text. */
   readonly text?: TextSettings | undefined;

@@ -24,10 +24,10 @@ export interface SealedVectors extends SealedRanking {
   readonly using: string | null;
   /** Where the segments have it, if not under its name. */
   readonly column?: string | undefined;
-  /** Of `examples`. */
+  /** The formula of a ranking by examples. */
   readonly formula?: Formula | undefined;
   readonly excludedIds: readonly string[];
-  /** Of what it was made of, where that cannot be seen in it. */
+  /** A digest of what the ranking was made of, where that cannot be seen in it. */
   readonly digest: string | null;
 }
 
@@ -92,5 +92,5 @@ export interface Peers {
   readonly valuesMin: number;
 }
 
-/** Of a service that is alone, and of a search for another node. */
+/** The peers of a service that is alone, and of a search on behalf of another node. */
 export const NO_PEERS: Peers = { holding: () => [], valuesMin: Number.POSITIVE_INFINITY };

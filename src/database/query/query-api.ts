@@ -157,7 +157,7 @@ export interface Match {
   readonly distance?: number;
   /** The value that it is grouped by. */
   readonly group?: FacetValue;
-  /** Of the write that made it as it is. */
+  /** The sequence of the write that made it as it is. */
   readonly sequence?: number;
   readonly metadata?: string;
   readonly values?: Float32Array;

@@ -354,7 +354,7 @@ export type ColumnToWrite =
   | {
       readonly vectors: Float32Array;
       readonly presence?: Bitmap | null;
-      /** Of the field. */
+      /** The element type that the field has. */
       readonly element?: ElementType | undefined;
     }
   /** Of the rows from 0; see `SparseColumn`. */

@@ -31,7 +31,7 @@ const LEAF_TYPES: { readonly [Type in ValueType]?: number } = {
 type NumberArray = Exclude<LeafColumn['leaf'], Utf8Column | Bitmap>;
 
 export interface ParquetOptions {
-  /** Of values, lists of values that may be null, and vectors. */
+  /** Fields of values, of lists of values that may be null, and of vectors. */
   readonly fields: readonly FieldToWrite[];
   /** The encapsulated schema message of Arrow IPC; absent for readers that know Parquet only. */
   readonly arrowSchema?: Uint8Array;

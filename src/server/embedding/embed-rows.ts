@@ -56,7 +56,7 @@ export async function embedRows<Rows extends ParsedRows>(
   return { ...rows, batch: { ...batch, vectors: [column, ...others] }, texts: undefined };
 }
 
-/** Of the unnamed vector, which no row has. */
+/** A column of the unnamed vector that no row has. */
 function emptyColumn(rowCount: number, spec: DenseSpec): Named<DenseColumn> {
   const values = sharedFloat32(rowCount * spec.dimension);
   return { ...specOf(spec), name: UNNAMED, values, presence: createBitmap(rowCount) };

@@ -83,7 +83,7 @@ async function* textChunks(
 }
 
 export interface ArrowReplyOptions {
-  /** Of a match. */
+  /** The schema of a match. */
   readonly schema: z.ZodObject;
   readonly sequence: number;
   /** The names of queries by their index, which are removed when they were used; null for none. */

@@ -127,7 +127,10 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       }),
       sequence: sequence
         .optional()
-        .meta({ description: 'Of the write that made it as it is; with `include_sequence` only.' }),
+        .meta({
+          description:
+            'The sequence of the write that made it as it is; with `include_sequence` only.',
+        }),
       metadata: metadata.optional(),
       values: values.optional(),
       vectors: namedValues.optional(),

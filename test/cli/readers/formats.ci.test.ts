@@ -314,7 +314,7 @@ describe('files of other programs', { skip }, () => {
     [
       'an array of complex numbers',
       () => 'complex.npy',
-      /unsupported type '<c8', expected one of f2/,
+      /unsupported type '<c8', expected one of b1, f2/,
     ],
     ['an array with NaN', () => 'nan.npy', /row 3: values\[1\] is NaN, expected a finite/],
     [

@@ -31,7 +31,7 @@ export interface SearchedField {
   readonly isMulti: boolean;
 }
 
-/** Of these rows, those that have a vector. */
+/** The views with those of their rows that have the vector. */
 export function viewsOfField(views: Views, { using, isMulti }: SearchedField): Views {
   if (using === null) return views;
   return isMulti ? viewsOfMulti(views, using) : viewsOfDense(views, using);
