@@ -125,12 +125,10 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
       group: aggregate.value.optional().meta({
         description: 'The value of the group that it belongs to; with `group_by` only.',
       }),
-      sequence: sequence
-        .optional()
-        .meta({
-          description:
-            'The sequence of the write that made it as it is; with `include_sequence` only.',
-        }),
+      sequence: sequence.optional().meta({
+        description:
+          'The sequence of the write that made it as it is; with `include_sequence` only.',
+      }),
       metadata: metadata.optional(),
       values: values.optional(),
       vectors: namedValues.optional(),
