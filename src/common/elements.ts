@@ -76,12 +76,23 @@ function toHalf(value: number): number {
   return sign | (((bits >>> 13) & 0x3ffff) - (112 << 10));
 }
 
-function fromHalf(half: number): number {
-  const sign = half & 0x8000 ? -1 : 1;
-  const exponent = (half >>> 10) & 0x1f;
-  const fraction = half & 0x3ff;
-  if (exponent === 0) return sign * fraction * HALF_STEP;
-  return sign * 2 ** (exponent - 15) * (1 + fraction / 1024);
+/** All 65 536 values, built at the first use. */
+let halves: Float32Array | undefined;
+
+/** The value of every bit pattern of a float16. */
+export function float16Table(): Float32Array {
+  halves ??= Float32Array.from({ length: 65_536 }, (_, bits) => float16Value(bits));
+  return halves;
+}
+
+/** A sign, 5 bits of exponent and 10 of fraction; exponent 0 is for zero and subnormals. */
+function float16Value(bits: number): number {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 0x1f;
+  const fraction = bits & 0x3ff;
+  if (exponent === 0) return sign * fraction * 2 ** -24;
+  if (exponent === 31) return fraction === 0 ? sign * Infinity : Number.NaN;
+  return sign * (1024 + fraction) * 2 ** (exponent - 25);
 }
 
 function each(convert: (element: number) => number, StoredArray: StoredArrayType) {
@@ -119,7 +130,10 @@ export const ELEMENTS: Readonly<Record<ElementType, ElementKind>> = {
     StoredArray: Uint16Array,
     perStored: 1,
     pack: each(toHalf, Uint16Array),
-    unpack: unpackEach(fromHalf),
+    unpack(stored, values) {
+      const table = float16Table();
+      for (let i = 0; i < values.length; i++) values[i] = table[stored[i]!]!;
+    },
   },
   bfloat16: {
     nearest(value) {

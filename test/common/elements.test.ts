@@ -4,10 +4,10 @@ import {
   ELEMENT_TYPES,
   ELEMENTS,
   type ElementType,
+  float16Table,
   roundElements,
   unpackElements,
 } from '../../src/common/elements.js';
-import { float16Table } from '../../src/formats/arrow/numbers.js';
 import { Random, seedOf } from '../segment/sample.js';
 
 /** The values as they are read again after they were stored. */

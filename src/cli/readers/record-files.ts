@@ -2,7 +2,7 @@
 // its dimension, and fbin, u8bin and i8bin, where the file begins with count and dimension. A record's
 // offset is known, so a resumed import seeks to it.
 
-import { float16Table } from '../../formats/arrow/numbers.js';
+import { float16Table } from '../../common/elements.js';
 import { CliError } from '../failure.js';
 import { ByteReader } from './byte-stream.js';
 import {

@@ -1,6 +1,7 @@
 // Columns of integers and floats of every width: as numbers, and as text that is exact where a number
 // would round.
 
+import { float16Table } from '../../common/elements.js';
 import type { Column } from './columns.js';
 import type { FloatType, IntType } from './schema.js';
 import type { Utf8Builder } from './utf8-builder.js';
@@ -92,23 +93,4 @@ export function floatReader(
       ? column.buffer(0, Float32Array, length)
       : column.buffer(0, Float64Array, length);
   return (row) => values[row]!;
-}
-
-/** All 65 536 values, built at the first use. */
-let table: Float32Array | undefined;
-
-/** The value of every bit pattern of a float16. */
-export function float16Table(): Float32Array {
-  table ??= Float32Array.from({ length: 65_536 }, (_, bits) => float16Value(bits));
-  return table;
-}
-
-/** A sign, 5 bits of exponent and 10 of fraction; exponent 0 is for zero and subnormals. */
-function float16Value(bits: number): number {
-  const sign = bits & 0x8000 ? -1 : 1;
-  const exponent = (bits >> 10) & 0x1f;
-  const fraction = bits & 0x3ff;
-  if (exponent === 0) return sign * fraction * 2 ** -24;
-  if (exponent === 31) return fraction === 0 ? sign * Infinity : Number.NaN;
-  return sign * (1024 + fraction) * 2 ** (exponent - 25);
 }

@@ -2,12 +2,12 @@
 // any other list of numbers. A row that is not a valid vector becomes an issue.
 
 import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
-import { unpackElements } from '../../common/elements.js';
+import { float16Table, unpackElements } from '../../common/elements.js';
 import { type DenseColumn, type DenseSpec, specOf, UNNAMED } from '../../common/vectors.js';
 import { invalidArrow } from './arrow-errors.js';
 import type { ArrowKind } from './arrow-kind.js';
 import { type Column, isValid } from './columns.js';
-import { float16Table, type NarrowIntegers, narrowIntegers } from './numbers.js';
+import { type NarrowIntegers, narrowIntegers } from './numbers.js';
 import { readSpans } from './offsets.js';
 import type { RowIssue, RowIssues } from './row-issues.js';
 import { type ArrowField, describeType, type IntType, isListOfAnyLength } from './schema.js';

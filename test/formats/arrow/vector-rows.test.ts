@@ -15,6 +15,7 @@ import {
   Uint64,
   vectorFromArray,
 } from 'apache-arrow';
+import { float16Table } from '../../../src/common/elements.js';
 import {
   type ColumnToWrite,
   encodeBatch,
@@ -22,7 +23,6 @@ import {
   encodeSchema,
   type FieldToWrite,
 } from '../../../src/formats/arrow/ipc-writer.js';
-import { float16Table } from '../../../src/formats/arrow/numbers.js';
 import { findNotFinite } from '../../../src/formats/arrow/vectors.js';
 import { VIEWS_STREAM } from './fixtures.js';
 import { batchesOf, type ReadOptions, readBatch, rowsOf, textColumn } from './streams.js';
