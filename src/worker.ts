@@ -32,6 +32,7 @@ import { decompressBodyTask, parseRecordBatchTask } from './server/ingest/arrow-
 import { parseJsonTask } from './server/ingest/json-body.js';
 import { parseLinesTask, parseVectorsTask } from './server/ingest/json-rows.js';
 import { readQueryRowsTask } from './server/ingest/read-queries.js';
+import { writeCsvTask } from './server/replies/csv-table.js';
 import { writeLinesTask } from './server/replies/ndjson-table.js';
 
 export default createTaskHandler([
@@ -80,5 +81,6 @@ export default createTaskHandler([
   typePathsTask,
   verifySegmentTask,
   workSimdTask,
+  writeCsvTask,
   writeLinesTask,
 ]);

@@ -8,7 +8,10 @@ export const MEDIA_TYPES = {
   arrow: 'application/vnd.apache.arrow.stream',
   ndjson: 'application/x-ndjson',
   parquet: 'application/vnd.apache.parquet',
+  csv: 'text/csv',
 } as const;
+
+export type StreamFormat = keyof typeof MEDIA_TYPES;
 
 export interface StreamReply {
   /** To be read once; leaving the loop, or `cancel()`, aborts the request. */

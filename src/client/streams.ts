@@ -9,7 +9,13 @@ import type { Filter } from './filter.js';
 import { requireKnown } from './known-options.js';
 import { type CallOptions, callOptions, type Requests } from './requests.js';
 import { isServerFailure } from './retry.js';
-import { decodeLines, MEDIA_TYPES, type StreamReply, sequenceOf } from './stream-reply.js';
+import {
+  decodeLines,
+  MEDIA_TYPES,
+  type StreamFormat,
+  type StreamReply,
+  sequenceOf,
+} from './stream-reply.js';
 import type {
   IncludeMetadata,
   JoinRow,
@@ -42,7 +48,7 @@ export interface WriteBytesOptions extends WriteStreamOptions<WriteMode | 'patch
 
 export interface QueryStreamOptions<Metadata extends object = JsonObject> extends CallOptions {
   /** Format of the reply; `arrow` when absent. */
-  readonly format?: 'arrow' | 'ndjson';
+  readonly format?: StreamFormat;
   /** For rows without their own `top_k`; 10 when absent. */
   readonly topK?: number;
   readonly filter?: Filter<Metadata>;
@@ -150,13 +156,13 @@ export interface Streams<Metadata extends object = JsonObject> {
   /** The nearest neighbours of every row, as bytes. */
   joinStream(
     request: JoinRequest<Metadata>,
-    options: CallOptions & { readonly format: 'arrow' | 'ndjson' },
+    options: CallOptions & { readonly format: StreamFormat },
   ): Promise<JoinReply>;
   /** The nearest neighbours of every row, one row at a time in insertion order. */
   join(request: JoinRequest<Metadata>, options?: CallOptions): AsyncIterable<JoinRow>;
   /** Every row of one snapshot as bytes, in insertion order. */
   exportStream(
-    options: ColumnExportOptions<Metadata> & { readonly format: 'arrow' | 'ndjson' | 'parquet' },
+    options: ColumnExportOptions<Metadata> & { readonly format: StreamFormat },
   ): Promise<StreamReply & { readonly sequence: number }>;
   /** Every row of one snapshot, one at a time in insertion order. */
   exportAll(options?: ExportOptions<Metadata>): AsyncIterable<StoredVector<Metadata>>;

@@ -7,6 +7,7 @@ export const HTML_TYPE = 'text/html';
 export const NDJSON = 'application/x-ndjson';
 export const ARROW_STREAM = 'application/vnd.apache.arrow.stream';
 export const PARQUET = 'application/vnd.apache.parquet';
+export const CSV = 'text/csv';
 
 /** Content types of streamed bodies, whose length is not limited. */
 export const STREAM_TYPES = [ARROW_STREAM, NDJSON] as const;

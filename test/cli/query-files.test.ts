@@ -196,7 +196,7 @@ describe('query --file', () => {
     await writeFile(path('named.csv'), 'key,values\nq1,"1,0"\nq2,"-1,0"\n');
     const table = await ask('named.csv', '--id-field', 'key', '--format', 'csv');
     const [title, ...rows] = table.stdout.trimEnd().split('\n');
-    assert.equal(title, '"query_index","query_id","rank","id","score"');
+    assert.equal(title, 'query_index,query_id,rank,id,score');
     assert.deepEqual(
       rows.map((row) => row.split(',').slice(0, 4).join()),
       ['0,"q1",1,"p11"', '1,"q2",1,"p0"'],
@@ -207,7 +207,7 @@ describe('query --file', () => {
     assert.match(stderr, /some\.ndjson:2: the query has no id, but the first query .* has one/);
     await writeFile(path('asked.csv'), 'values\n"1,0"\n"-1,0"\n');
     const without = await ask('asked.csv', '--format', 'csv');
-    assert.match(without.stdout, /^"query_index","rank","id","score"$/m);
+    assert.match(without.stdout, /^query_index,rank,id,score$/m);
     await writeFile(path('none.ndjson'), '\n');
     assert.match((await ask('none.ndjson')).stderr, /none\.ndjson: the file contains no vectors/);
   });

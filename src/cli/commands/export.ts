@@ -1,13 +1,12 @@
-// `sagitta export`: writes a collection, or the vectors that match a filter, to a file. Arrow, Parquet
-// and NDJSON come from the server as they are; the other formats are converted from them.
+// `sagitta export`: writes a collection, or the vectors that match a filter, to a file. Most formats come
+// from the server as they are; the file of Arrow and the files of vectors alone are made from its stream.
 
 import { type Command, Option } from 'commander';
-import type { CollectionRecord } from '../../client/client.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../failure.js';
 import { readFilter, wholeNumber } from '../options.js';
 import { pluralize } from '../units.js';
-import { encodeMatches, WRITE_FORMATS, writeFormatOf } from '../writers/formats.js';
+import { fileOf, WRITE_FORMATS, writeFormatOf } from '../writers/formats.js';
 import {
   addOutputFileOptions,
   checkOutput,
@@ -86,6 +85,7 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
   const start = performance.now();
   const format = writeFormatOf(FORMATS, options.format, options.output);
   checkOutput(options);
+  const { wire } = WRITE_FORMATS[format];
   const isVectorFile = isVectorFormat(format);
   if (isVectorFile && !options.values) {
     throw usageError(`--format ${format} cannot be combined with --no-values`);
@@ -93,8 +93,7 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
   const isTyped = options.columns === 'typed';
   if (isTyped) checkTyped(format, options);
   const client = connect(options);
-  const record = await client.collections.get(id);
-  const { dimension, vector_count } = record;
+  const { dimension, vector_count } = await client.collections.get(id);
   if (isVectorFile && dimension === undefined) {
     throw usageError(
       `--format ${format} has unnamed vectors, which collection ${id} does not have`,
@@ -103,7 +102,7 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
   const filter = options.filter === undefined ? undefined : readFilter('--filter', options.filter);
   const progress = progressOf(`${id}:`, options);
   const { body, sequence } = await client.collection(id).exportStream({
-    format: wireFormatOf(format, isTyped),
+    format: wire,
     ...(isTyped && { metadata: 'columns' as const }),
     includeValues: options.values,
     includeMetadata: options.metadata,
@@ -113,7 +112,7 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
   });
   let rowCount: number | undefined;
   let byteCount = 0;
-  const whole = requireWhole(wireFormatOf(format, isTyped), body);
+  const whole = requireWhole(wire, body);
   const stream = countBytes(whole, (count) => {
     byteCount = count;
     const share =
@@ -135,8 +134,7 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
         },
       });
     } else if (!isVectorFile) {
-      const names = isTyped ? null : columnNames(options, record);
-      await writeFile(await encode(stream, format, names), options);
+      await writeFile(await fileOf(stream, format), options);
     }
     // Rows are counted only after the bytes that contain them.
     if (rowCount !== undefined) progress?.update(rowCount, 1, byteCount);
@@ -148,23 +146,6 @@ async function runExport(id: string, options: ExportOptions): Promise<void> {
   const rows = rowCount === undefined ? '' : `${pluralize(rowCount, 'row')} of `;
   const summary = { collection: id, format, file: options.output ?? null, sequence };
   printResult(`${rows}${id}`, summary, options, start);
-}
-
-/** CSV without typed columns is converted from NDJSON, whose numbers are text already. */
-function wireFormatOf(format: ExportFormat, isTyped: boolean) {
-  return format === 'csv' && !isTyped ? 'ndjson' : WRITE_FORMATS[format].wire;
-}
-
-/** @param names the columns of CSV; null for those of an Arrow stream. */
-async function encode(
-  stream: AsyncIterable<Uint8Array>,
-  format: Exclude<ExportFormat, VectorFormat>,
-  names: readonly string[] | null,
-): Promise<AsyncIterable<Uint8Array>> {
-  if (format === 'csv' && names !== null) {
-    return (await import('../writers/csv.js')).csvOfVectors(stream, names);
-  }
-  return format === 'parquet' ? stream : await encodeMatches(stream, format);
 }
 
 const TYPED_FORMATS = ['csv', 'arrow', 'arrow-stream', 'parquet'] as const;
@@ -180,18 +161,6 @@ function checkTyped(format: ExportFormat, { metadata }: ExportOptions): void {
     );
   }
   if (!metadata) throw usageError('--columns typed cannot be combined with --no-metadata');
-}
-
-function columnNames(
-  { values, metadata }: ExportOptions,
-  { dimension, vectors = {}, sparse_vectors: sparse = {} }: CollectionRecord,
-): string[] {
-  const ofVectors = [
-    ...(dimension === undefined ? [] : ['values']),
-    ...Object.keys(vectors).map((name) => `vectors.${name}`),
-    ...Object.keys(sparse).map((name) => `sparse_vectors.${name}`),
-  ];
-  return ['id', ...(values ? ofVectors : []), ...(metadata ? ['metadata'] : [])];
 }
 
 function isVectorFormat(format: ExportFormat): format is VectorFormat {

@@ -2,19 +2,22 @@
 // in the same one.
 
 import { type Command, Option } from 'commander';
+import type { StreamFormat } from '../../client/stream-reply.js';
 import { METRICS, type Metric } from '../../common/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../failure.js';
 import { anyNumber, readFilter, wholeNumber } from '../options.js';
 import {
-  encodeMatches,
+  fileOf,
   MATCH_FORMATS,
   type MatchFormat,
+  WRITE_FORMATS,
   writeFormatOf,
 } from '../writers/formats.js';
 import {
   addOutputFileOptions,
   checkOutput,
+  countBytes,
   type OutputFileOptions,
   printResult,
   progressOf,
@@ -97,16 +100,21 @@ async function runJoin(id: string, options: JoinOptions): Promise<void> {
     ...(options.metadata && { includeMetadata: true }),
   };
   const progress = progressOf(`${id}:`, options);
-  const wire = format === 'ndjson' ? 'ndjson' : 'arrow';
+  const { wire } = WRITE_FORMATS[format];
   const { body, rowCount } = await connect(options)
     .collection(id)
     .joinStream(request, { format: wire });
   let isDone = false;
-  const stream = await countRows(requireWhole(wire, body), format, (rowsDone) =>
-    progress?.update(rowsDone, rowCount ? rowsDone / rowCount : undefined),
-  );
+  const onRows = (count: number | undefined) =>
+    progress?.update(count, count && rowCount ? count / rowCount : undefined);
+  const watch = {
+    onRows,
+    onBytes: (count: number) => progress?.update(undefined, undefined, count),
+  };
+  const stream = await watchRows(requireWhole(wire, body), wire, watch);
   try {
-    await writeFile(await encodeMatches(stream, format), options);
+    await writeFile(await fileOf(stream, format), options);
+    onRows(rowCount);
     isDone = true;
   } finally {
     progress?.end(isDone);
@@ -124,13 +132,21 @@ async function runJoin(id: string, options: JoinOptions): Promise<void> {
   printResult(`the join of ${id} with ${other}`, summary, options, start);
 }
 
-/** The same bytes; `onRows` receives how many rows are joined so far. */
-async function countRows(
+interface Watch {
+  /** Receives how many rows are joined so far. */
+  readonly onRows: (rowsDone: number) => void;
+  /** Receives how many bytes came so far, in formats that do not tell rows. */
+  readonly onBytes: (byteCount: number) => void;
+}
+
+/** The same bytes. */
+async function watchRows(
   body: AsyncIterable<Uint8Array>,
-  format: MatchFormat,
-  onRows: (rowsDone: number) => void,
+  wire: StreamFormat,
+  { onRows, onBytes }: Watch,
 ): Promise<AsyncIterable<Uint8Array>> {
-  if (format === 'ndjson') return countLines(body, onRows);
+  if (wire === 'ndjson') return countLines(body, onRows);
+  if (wire !== 'arrow') return countBytes(body, onBytes);
   const { watchBatches } = await import('../writers/arrow-file.js');
   return watchBatches(body, (metadata) => onRows(Number(metadata.get('rows_done') ?? 0)));
 }

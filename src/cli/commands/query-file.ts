@@ -9,9 +9,10 @@ import { checkBatchDimension, type RowBatch, rowError } from '../readers/row-bat
 import { textColumn } from '../text-column.js';
 import { pluralize } from '../units.js';
 import {
-  encodeMatches,
+  fileOf,
   RESULT_FORMATS,
   type ResultFormat,
+  WRITE_FORMATS,
   writeFormatOf,
 } from '../writers/formats.js';
 import { checkOutput, printResult, progressOf, writeFile } from '../writers/output-file.js';
@@ -53,7 +54,7 @@ export async function queryFile(
     checkOutput(options);
     const { body, queryCount } = await streamQueries(client, collection, options, format, progress);
     const chunks =
-      format === 'ivecs' ? ivecsOfMatches(body, k, queryCount) : await encodeMatches(body, format);
+      format === 'ivecs' ? ivecsOfMatches(body, k, queryCount) : await fileOf(body, format);
     await writeFile(chunks, options);
     progress?.end(true);
     const summary = { collection, queries: queryCount(), format, file: options.output ?? null };
@@ -122,12 +123,12 @@ async function streamQueries(
   }
   const { topK = TOP_K_DEFAULT, scoreThreshold } = options;
   const request = {
-    format: format === 'ndjson' ? 'ndjson' : 'arrow',
+    format: WRITE_FORMATS[format].wire,
     topK,
     includeMetadata: options.metadata && format !== 'ivecs',
     ...searchOf(options),
     ...(scoreThreshold !== undefined && { scoreThreshold }),
-  } as const;
+  };
   async function* results(): AsyncGenerator<Uint8Array> {
     try {
       const reply = await client.collection(collection).queryStream(queries(), request);

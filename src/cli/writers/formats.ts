@@ -1,15 +1,14 @@
 // The table of output formats: file extensions, the format requested from the server, and the
-// conversion. Packages are loaded on demand.
+// conversion of the one that the server does not write.
 
+import type { StreamFormat } from '../../client/stream-reply.js';
 import { usageError } from '../failure.js';
 import { isStdout } from './output.js';
-
-export type WireFormat = 'arrow' | 'ndjson' | 'parquet';
 
 interface WriteFormat {
   readonly extensions: readonly string[];
   /** The format requested from the server. */
-  readonly wire: WireFormat;
+  readonly wire: StreamFormat;
   /** Binary output is not written to a terminal. */
   readonly isBinary: boolean;
   /** Whether it can be written sequentially, and so to stdout. */
@@ -23,7 +22,7 @@ export const WRITE_FORMATS = {
     isBinary: false,
     isStream: true,
   },
-  csv: { extensions: ['csv'], wire: 'arrow', isBinary: false, isStream: true },
+  csv: { extensions: ['csv'], wire: 'csv', isBinary: false, isStream: true },
   arrow: { extensions: ['arrow', 'feather', 'ipc'], wire: 'arrow', isBinary: true, isStream: true },
   'arrow-stream': { extensions: ['arrows'], wire: 'arrow', isBinary: true, isStream: true },
   parquet: { extensions: ['parquet', 'pq'], wire: 'parquet', isBinary: true, isStream: true },
@@ -71,22 +70,12 @@ function formatOfName<Name extends WriteFormatName>(choices: readonly Name[], pa
 export const MATCH_FORMATS = ['ndjson', 'csv', 'arrow', 'arrow-stream', 'parquet'] as const;
 export type MatchFormat = (typeof MATCH_FORMATS)[number];
 
-/** Converts a reply in Arrow or NDJSON, whose rows are matches, to the output format. */
-export async function encodeMatches(
+/** The file of a reply: the server has all formats but the file of Arrow, whose footer it cannot know. */
+export async function fileOf(
   body: AsyncIterable<Uint8Array>,
   format: MatchFormat,
 ): Promise<AsyncIterable<Uint8Array>> {
-  switch (format) {
-    case 'csv':
-      return (await import('./csv.js')).csvOfArrow(body);
-    case 'arrow':
-      return (await import('./arrow-file.js')).arrowFileOf(body);
-    case 'parquet':
-      return (await import('./parquet-file.js')).parquetOfArrow(body);
-    case 'ndjson':
-    case 'arrow-stream':
-      return body;
-  }
+  return format === 'arrow' ? (await import('./arrow-file.js')).arrowFileOf(body) : body;
 }
 
 /** The output formats of `sagitta query --file`. */

@@ -1,19 +1,20 @@
 // Whether the reply of a stream is whole. A connection that breaks is an error of the client, but a proxy
 // may end a reply early as if it were complete.
 
+import type { StreamFormat } from '../../client/stream-reply.js';
 import { CliError, EXIT_CODES } from '../failure.js';
-import type { WireFormat } from './formats.js';
 
 /** What the last bytes are: the end of an Arrow stream, of a Parquet file, and of a line. */
 const ENDS = {
   arrow: Buffer.from([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]),
   parquet: Buffer.from('PAR1'),
   ndjson: Buffer.from('\n'),
-} as const satisfies Readonly<Record<WireFormat, Uint8Array>>;
+  csv: Buffer.from('\n'),
+} as const satisfies Readonly<Record<StreamFormat, Uint8Array>>;
 
-/** The same chunks. Throws CliError at their end if they are cut; lines may be missing from NDJSON. */
+/** The same chunks. Throws CliError at their end if they are cut; lines may be missing from text. */
 export async function* requireWhole(
-  format: WireFormat,
+  format: StreamFormat,
   chunks: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array> {
   const end = ENDS[format];

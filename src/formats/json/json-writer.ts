@@ -146,6 +146,22 @@ export class JsonWriter {
     }
   }
 
+  /** Doubles the quotes that were written from `from` on, as within a quoted cell of CSV. */
+  doubleQuotes(from: number): void {
+    const written = this.bytes.subarray(from, this.end);
+    let count = 0;
+    for (let at = written.indexOf(QUOTE); at >= 0; at = written.indexOf(QUOTE, at + 1)) count++;
+    if (count === 0) return;
+    if (this.end + count > this.limit) this.grow(count);
+    const { bytes } = this;
+    const end = this.end + count;
+    for (let at = this.end - 1; count > 0; at--) {
+      bytes[at + count] = bytes[at]!;
+      if (bytes[at] === QUOTE) bytes[at + --count] = QUOTE;
+    }
+    this.end = end;
+  }
+
   /** @param value an integer below 2^53. */
   integer(value: number): void {
     if (value >= 2 ** 31 || value <= -(2 ** 31)) {

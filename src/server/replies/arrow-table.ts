@@ -7,19 +7,13 @@ import type { Table, TableFormat } from './table.js';
 export const ARROW_TABLE: TableFormat = {
   type: ARROW_STREAM,
   extension: 'arrows',
-  /** A few chunks of 4 MiB. */
-  workBytes: 12 * 1024 * 1024,
   hasColumns: true,
   hasVectorLists: true,
   write: arrowStream,
 };
 
 /** The schema is sent with the first batch: until then an error can still become a problem reply. */
-export async function* arrowStream({
-  fields,
-  metadata,
-  batches,
-}: Table): AsyncGenerator<Uint8Array> {
+async function* arrowStream({ fields, metadata, batches }: Table): AsyncGenerator<Uint8Array> {
   const schema = encodeSchema(fields, metadata);
   let isBegun = false;
   for await (const batch of batches) {

@@ -1,13 +1,12 @@
-// A join as NDJSON with one line per row, or as an Arrow stream with one row per match.
+// A join as NDJSON with one line per row, or as a table with one row per match.
 
 import type { Utf8Column } from '../../common/types.js';
 import type { Join } from '../../database/bulk/join.js';
 import type { JoinChunk } from '../../database/bulk/join-chunks.js';
 import { JsonWriter } from '../../formats/json/json-writer.js';
-import { arrowStream } from './arrow-table.js';
 import { estimateBytes, rowWriter } from './row-json.js';
 import type { Admit } from './sent-rows.js';
-import { type TableColumn, tableOf } from './table.js';
+import { type Table, type TableColumn, tableOf } from './table.js';
 
 export interface JoinOptions {
   readonly includeMetadata: boolean;
@@ -46,10 +45,7 @@ export async function* joinLines(join: Join, options: JoinOptions): AsyncGenerat
   }
 }
 
-export async function* joinArrowStream(
-  join: Join,
-  options: JoinOptions,
-): AsyncGenerator<Uint8Array> {
+export function joinTable(join: Join, options: JoinOptions): Table {
   const columns: MatchColumn[] = [
     { name: 'id', type: 'utf8', of: (chunk) => ({ text: idsOfMatches(chunk), from: 0 }) },
     { name: 'rank', type: 'int32', of: (chunk) => ({ numbers: ranksOf(chunk) }) },
@@ -63,7 +59,7 @@ export async function* joinArrowStream(
     }
   }
   let rowsDone = 0;
-  const table = tableOf(columns, matches(), {
+  return tableOf(columns, matches(), {
     metadata: new Map([
       ['sequence', String(join.sequence)],
       ['with_sequence', String(join.withSequence)],
@@ -75,7 +71,6 @@ export async function* joinArrowStream(
       return new Map([['rows_done', String(rowsDone)]]);
     },
   });
-  yield* arrowStream(table);
 }
 
 /** A row that continues from the previous chunk was charged with that chunk. */

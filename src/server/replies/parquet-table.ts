@@ -15,7 +15,7 @@ export const PARQUET_TABLE: TableFormat = {
   type: PARQUET,
   extension: 'parquet',
   /** A row group and its encoded pages. */
-  workBytes: 2 * GROUP_BYTES_MAX,
+  gatheredBytes: 2 * GROUP_BYTES_MAX,
   hasColumns: true,
   hasVectorLists: false,
   write: parquetFile,
@@ -28,11 +28,15 @@ async function* parquetFile({ fields, metadata, batches }: Table): AsyncGenerato
     metadata,
     createdBy: `sagitta ${packageVersion()}`,
   });
-  yield writer.begin();
+  // With the first batch: until then an error can still become a problem reply.
+  let isBegun = false;
   let group: Batch[] = [];
   let rowCount = 0;
   let byteCount = 0;
   for await (const batch of batches) {
+    if (!isBegun) yield writer.begin();
+    isBegun = true;
+    if (batch.count === 0) continue;
     group.push(batch);
     rowCount += batch.count;
     byteCount += batchBytes(batch);
@@ -42,6 +46,7 @@ async function* parquetFile({ fields, metadata, batches }: Table): AsyncGenerato
     rowCount = 0;
     byteCount = 0;
   }
+  if (!isBegun) yield writer.begin();
   if (group.length > 0) yield* writer.rowGroup(group);
   yield writer.end();
 }

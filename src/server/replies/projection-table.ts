@@ -1,15 +1,14 @@
-// A projection as NDJSON, with a first line about all rows and then one line per row, or as an Arrow stream
-// with the same in the metadata of its schema.
+// A projection as NDJSON, with a first line about all rows and then one line per row, or as a table with the
+// same in the metadata of its schema.
 
 import type {
   ProjectedRows,
   Projection,
   ProjectionChunk,
 } from '../../database/projection/projection.js';
-import { arrowStream } from './arrow-table.js';
-import { ndjsonLines } from './ndjson-table.js';
+import { NDJSON_TABLE } from './ndjson-table.js';
 import type { Admit } from './sent-rows.js';
-import { type TableColumn, tableOf } from './table.js';
+import { type Table, type TableColumn, tableOf } from './table.js';
 
 export interface ProjectionOptions {
   readonly dimensions: number;
@@ -26,20 +25,20 @@ export async function* projectionLines(
   yield Buffer.from(`${JSON.stringify(head)}\n`);
   const { admit } = options;
   // On this thread, since a pool could refuse a reply that has begun.
-  yield* ndjsonLines(tableOf(columnsOf(options), projected.chunks(), { admit }), null);
+  yield* NDJSON_TABLE.write(tableOf(columnsOf(options), projected.chunks(), { admit }), null);
 }
 
-export async function* projectionArrowStream(
+export async function projectionTable(
   projection: Projection,
   options: ProjectionOptions,
-): AsyncGenerator<Uint8Array> {
+): Promise<Table> {
   const projected = await projection.project();
   const head = Object.entries(headOf(projection, projected, options.hasNeighbors));
   const metadata = new Map(
     head.map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]),
   );
   const { admit } = options;
-  yield* arrowStream(tableOf(columnsOf(options), projected.chunks(), { metadata, admit }));
+  return tableOf(columnsOf(options), projected.chunks(), { metadata, admit });
 }
 
 function headOf(

@@ -1,11 +1,10 @@
-// The replies to a batch of queries as chunks of one body: a JSON object, lines of NDJSON, or Arrow. They
+// The replies to a batch of queries as chunks of one body: a JSON object, lines of NDJSON, or a table. They
 // are made group by group, in chunks short enough to hold in memory and to yield between them.
 
 import type { z } from 'zod';
 import type { FieldShapes } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
 import type { Match, QueryReply } from '../../database/query/query-api.js';
-import { arrowStream } from './arrow-table.js';
 import {
   type MatchFields,
   type MatchRows,
@@ -14,7 +13,7 @@ import {
   vectorsOfMatches,
 } from './match-columns.js';
 import type { ReplyChunks } from './reply-stream.js';
-import { type TableColumn, tableOf } from './table.js';
+import { type Table, type TableColumn, tableOf } from './table.js';
 import type { VectorField } from './vector-columns.js';
 import { yieldToEventLoop } from './yield.js';
 
@@ -82,7 +81,7 @@ async function* textChunks(
   yield chunk + tail;
 }
 
-export interface ArrowReplyOptions {
+export interface MatchTableOptions {
   /** The schema of a match. */
   readonly schema: z.ZodObject;
   readonly sequence: number;
@@ -92,7 +91,7 @@ export interface ArrowReplyOptions {
   /** The vectors of matches; null without them. */
   readonly vectors: FieldShapes | null;
   /**
-   * Reads the page after a reply, since Arrow cannot return a cursor; null when the query requests one
+   * Reads the page after a reply, since a table cannot return a cursor; null when the query requests one
    * page only.
    */
   readonly next: (cursor: string, queryIndex: number) => Promise<QueryReply | null>;
@@ -110,10 +109,7 @@ interface QueryName {
 }
 
 /** One row per match, ordered by query and rank. */
-export function arrowChunks(
-  groups: AsyncIterable<ReplyGroup>,
-  options: ArrowReplyOptions,
-): AsyncGenerator<Uint8Array> {
+export function matchTable(groups: AsyncIterable<ReplyGroup>, options: MatchTableOptions): Table {
   const vectors = matchVectorFields(options.vectors);
   const columns: TableColumn<RankedRows>[] = [
     {
@@ -129,7 +125,7 @@ export function arrowChunks(
   ];
   const rows = rankedRows(groups, vectors, options);
   const metadata = new Map([['sequence', String(options.sequence)]]);
-  return arrowStream(tableOf(columns, rows, { metadata }));
+  return tableOf(columns, rows, { metadata });
 }
 
 const QUERY_ID: TableColumn<RankedRows> = {
@@ -142,7 +138,7 @@ const QUERY_ID: TableColumn<RankedRows> = {
 async function* rankedRows(
   groups: AsyncIterable<ReplyGroup>,
   vectors: readonly VectorField[],
-  { queryIds, next }: ArrowReplyOptions,
+  { queryIds, next }: MatchTableOptions,
 ): AsyncGenerator<RankedRows> {
   let [queries, ranks, matches]: [QueryName[], number[], Match[]] = [[], [], []];
   let byteCount = 0;

@@ -7,14 +7,18 @@ import type { ColumnToWrite, FieldToWrite } from '../../formats/arrow/ipc-writer
 import type { JsonWriter } from '../../formats/json/json-writer.js';
 import { columnBytes, type TableField } from './table.js';
 
-/** Writes the members of a row without their braces. */
+/** Writes what a row has: a value, or members without their braces. */
 export type WriteRow = (json: JsonWriter, row: number) => void;
 
-interface Member {
-  /** Its name, with what is before the value. */
-  readonly head: Buffer;
+/** The values of a column; those that are not present are null, and not to be written. */
+export interface CellWriter {
   readonly isPresent: (row: number) => boolean;
   readonly write: WriteRow;
+}
+
+interface Member extends CellWriter {
+  /** Its name, with what is before the value. */
+  readonly head: Buffer;
 }
 
 const COMMA = 0x2c;
@@ -66,7 +70,7 @@ function membersOf(
     const name = path[depth]!;
     let to = from + 1;
     if (path.length === depth + 1) {
-      members.push({ head: headOf(name), ...cellOf(fields[from]!, columns[from]!) });
+      members.push({ head: headOf(name), ...jsonCell(fields[from]!, columns[from]!) });
     } else {
       while (to < fields.length && pathOf(fields[to]!)[depth] === name) to++;
       const inner = columns.slice(from, to);
@@ -94,7 +98,7 @@ function hasItems(column: ColumnToWrite, row: number): boolean {
   return !('starts' in column) || column.starts[row + 1]! > column.starts[row]!;
 }
 
-function cellOf({ type }: FieldToWrite, column: ColumnToWrite): Omit<Member, 'head'> {
+export function jsonCell({ type }: FieldToWrite, column: ColumnToWrite): CellWriter {
   if ('multi' in column) return multiCell(column.multi);
   if ('elements' in column) return { isPresent: always, write: listWriter(column) };
   if ('vectors' in column) {
@@ -154,7 +158,8 @@ function leafWriter({ leaf }: LeafColumn, isDocument: boolean): WriteRow {
   }
   if (leaf instanceof Float32Array) return (json, row) => json.float(leaf[row]!);
   if (leaf instanceof Int32Array) return (json, row) => json.integer(leaf[row]!);
-  return (json, row) => json.ascii(String(leaf[row]!));
+  // String() loses the sign of zero.
+  return (json, row) => json.ascii(Object.is(leaf[row], -0) ? '-0' : String(leaf[row]!));
 }
 
 function listWriter({
@@ -172,7 +177,7 @@ function multiCell({
   dimension,
   starts,
   values,
-}: Extract<ColumnToWrite, { readonly multi: unknown }>['multi']): Omit<Member, 'head'> {
+}: Extract<ColumnToWrite, { readonly multi: unknown }>['multi']): CellWriter {
   return {
     isPresent: (row) => starts[row + 1]! > starts[row]!,
     write(json, row) {

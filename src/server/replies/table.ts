@@ -34,8 +34,8 @@ export interface TableFormat {
   readonly type: string;
   /** What the name of a file ends with. */
   readonly extension: string;
-  /** What a reply holds at once. */
-  readonly workBytes: number;
+  /** Bytes that are gathered from batches before they are sent; absent: batches are sent as they come. */
+  readonly gatheredBytes?: number;
   /** Bytes of the columns of a chunk; absent: as many as the source likes. */
   readonly chunkBytesMax?: number;
   /** Whether it has columns, so that metadata may be in several. */

@@ -1,16 +1,23 @@
-// Exports a collection, or the rows that pass a filter, as Arrow, Parquet or NDJSON.
+// Exports a collection, or the rows that pass a filter, as one file of any format of tables.
 
 import { parameter, validationError } from '../../common/errors.js';
-import type { FieldShapes } from '../../common/types.js';
 import { toSample } from '../ingest/query-request.js';
 import { recordTable } from '../replies/record-columns.js';
 import { NO_STORE, warningsHeader } from '../replies/reply.js';
 import { sendRows } from '../replies/sent-rows.js';
 import type { TableFormat } from '../replies/table.js';
-import { FORMAT_NAMES, type FormatName, TABLE_FORMATS } from '../replies/table-formats.js';
+import {
+  FORMAT_NAMES,
+  type FormatName,
+  requirePlaceFor,
+  TABLE_FORMATS,
+} from '../replies/table-formats.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 
 const TYPES = FORMAT_NAMES.map((name) => TABLE_FORMATS[name].type);
+
+/** A few chunks of 4 MiB are being read, written and sent. */
+const CHUNKS_BYTES = 12 * 1024 * 1024;
 
 /** Reading rows in sequence costs this much less than a query. */
 const ROWS_PER_QUERY = 100;
@@ -27,7 +34,7 @@ export function exportRoutes(services: RouteServices): Route[] {
     summary: 'Read all vectors as one file',
     access: { scope: 'vectors:read', on: 'path' },
     description:
-      'All vectors, those that pass the filter or a `sample` of these, from one snapshot, in insertion order. The reply is streamed. An Arrow IPC stream or a Parquet file has the columns `id` utf8, `values` fixed_size_list<float32> (in Parquet a list of floats, with the Arrow schema beside it) and `metadata` utf8, the JSON as it was sent (or a column for each metadata path with `metadata=columns`), and for each named vector a column `vectors.<name>` like `values`, null where a vector does not have it, and for each sparse vector lists `sparse_vectors.<name>.indices` and `sparse_vectors.<name>.values`, empty where a vector does not have it (not in Parquet, which is refused with them); the schema\'s metadata has the `sequence`. NDJSON has one vector per line, in the form that writing vectors accepts, with the metadata on one line. If an error occurs after the reply has started, the connection is closed before the end of the body: an Arrow stream then has no end-of-stream marker, a Parquet file no footer, and NDJSON may have a last line `{"error": …}` with the problem.',
+      'All vectors, those that pass the filter or a `sample` of these, from one snapshot, in insertion order. The reply is streamed. An Arrow IPC stream, a Parquet file or a CSV file has the columns `id` utf8, `values` fixed_size_list<float32> (in Parquet a list of floats, with the Arrow schema beside it) and `metadata` utf8, the JSON as it was sent (or a column for each metadata path with `metadata=columns`), and for each named vector a column `vectors.<name>` like `values`, null where a vector does not have it, and for each sparse vector lists `sparse_vectors.<name>.indices` and `sparse_vectors.<name>.values`, empty where a vector does not have it (not in Parquet, which is refused with them); the schema\'s metadata has the `sequence`. In CSV text is quoted and numbers are not, lists and metadata are JSON in a quoted cell, and nulls are empty cells. NDJSON has one vector per line, in the form that writing vectors accepts, with the metadata on one line. If an error occurs after the reply has started, the connection is closed before the end of the body: an Arrow stream then has no end-of-stream marker, a Parquet file no footer, and NDJSON may have a last line `{"error": …}` with the problem.',
     query: scans.exportQuery,
     body: null,
     reply: scans.bytes,
@@ -40,13 +47,13 @@ export function exportRoutes(services: RouteServices): Route[] {
       const { query, params, signal } = request;
       const name = query.format ?? nameOf(request.chooseReplyType(TYPES));
       const format: TableFormat = TABLE_FORMATS[name];
-      const { type, extension, chunkBytesMax } = format;
+      const { type, extension, chunkBytesMax, gatheredBytes = 0 } = format;
       request.chooseReplyType([type]);
       const { includeValues, includeMetadata } = query;
       const hasTypedMetadata = query.metadata === 'columns';
       if (!format.hasColumns && hasTypedMetadata) throw noColumns();
       const collection = database.collection(params.id);
-      if (!format.hasVectorLists && includeValues) requireNoLists(collection.vectors);
+      if (includeValues) requirePlaceFor(collection.vectors, format, parameter('format'));
       const scan = await collection.scan(
         {
           includeValues,
@@ -58,7 +65,8 @@ export function exportRoutes(services: RouteServices): Route[] {
         },
         { signal },
       );
-      request.reserveWork(Math.min(scan.byteCount, format.workBytes), { isStreamed: true });
+      const workBytes = Math.min(scan.byteCount, CHUNKS_BYTES + gatheredBytes);
+      request.reserveWork(workBytes, { isStreamed: true });
       const options = {
         includeValues,
         hasMetadataText: includeMetadata && !hasTypedMetadata,
@@ -83,19 +91,9 @@ export function exportRoutes(services: RouteServices): Route[] {
   return [exportVectors];
 }
 
-/** Throws `invalid_request` for multi-vectors and sparse ones, which files of Parquet do not have. */
-function requireNoLists(vectors: FieldShapes): void {
-  const lists = Object.entries(vectors).find(([, { kind }]) => kind !== 'dense');
-  if (lists === undefined) return;
-  const [name, { kind: found }] = lists;
-  const kind = found === 'multi' ? 'multi-vectors' : 'sparse vectors';
-  const detail = `Parquet files have no ${kind} such as "${name}". Use arrow or ndjson, or leave the values out.`;
-  throw validationError([{ location: parameter('format'), code: 'invalid_request', detail }]);
-}
-
 function noColumns() {
   const detail =
-    'Found metadata=columns with NDJSON, which has no columns. Use the format arrow or parquet.';
+    'Found metadata=columns with NDJSON, which has no columns. Use the format arrow, parquet or csv.';
   return validationError([{ location: parameter('metadata'), code: 'invalid_request', detail }]);
 }
 

@@ -2,7 +2,7 @@
 // and replies are sent while later queries are still being searched.
 
 import type { z } from 'zod';
-import { rowField, type ValidationIssue, validationError } from '../../common/errors.js';
+import { parameter, rowField, type ValidationIssue, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { isDistance } from '../../common/types.js';
 import type {
@@ -25,8 +25,8 @@ import { ARROW_STREAM, JSON_TYPE, NDJSON } from '../media-types.js';
 import { BODY_LAYOUT, STREAM_LAYOUT } from '../problem.js';
 import { PREFETCHED_COUNT, prefetch } from '../replies/prefetch.js';
 import {
-  arrowChunks,
   jsonChunks,
+  matchTable,
   ndjsonChunks,
   type ReplyGroup,
   type WriteReply,
@@ -34,6 +34,7 @@ import {
 import { createPageWriter } from '../replies/record-writer.js';
 import { NO_STORE, warningsHeader } from '../replies/reply.js';
 import type { ReplyChunks } from '../replies/reply-stream.js';
+import { COLUMN_TYPES, columnFormat, requirePlaceFor } from '../replies/table-formats.js';
 import type { RequestContext } from '../request-context.js';
 import { defineRoute, type Route, type RouteReply, type RouteServices } from '../route.js';
 import type { Schemas } from '../schemas/all.js';
@@ -45,9 +46,9 @@ import { QUERY_ERRORS } from './query.js';
 type RowOptions = Properties<z.output<Schemas['query']['queryRows']>>;
 
 const DESCRIPTION = [
-  'JSON: queries as for `POST /collections/{id}/query`, each with its own filter and page. If one is invalid, none is run. The reply, by `Accept`: JSON `{"results": […]}` (default), NDJSON with one line per query, or Arrow.',
-  'Arrow (IPC stream): each row is a query, with a column `vector` (or `values`, `embedding`, `?vector_column=`) or `id`. Columns `top_k`, `filter` (JSON text), `score_threshold` and `metric` apply to their row; where they are absent or null, the query string applies. A column `query_id`, or `id` beside a vector, names the queries: replies repeat it. Other columns are an error, unless `ignore_columns` leaves them out. Any number of rows. The reply: Arrow (default) or NDJSON.',
-  'NDJSON: one reply per line, with `query_index`, and `query_id` if the queries have names. Arrow: one row per match: `query_index`, `query_id` (utf8, if the queries have names), `rank` (from 1), `id`, `score`, `distance` (if all queries are euclidean), `group` (its value as JSON text, with `group_by`), `metadata`, and `values` with a column `vectors.<name>` for each named vector, null in matches without it, and lists `sparse_vectors.<name>.indices` and `sparse_vectors.<name>.values` for each sparse one (if requested); the sequence is in the metadata of the schema. A query without matches has no row. With `score_threshold` and neither `top_k` nor `limit`, all matches are returned.',
+  'JSON: queries as for `POST /collections/{id}/query`, each with its own filter and page. If one is invalid, none is run. The reply, by `Accept`: JSON `{"results": […]}` (default), NDJSON with one line per query, or Arrow, Parquet or CSV.',
+  'Arrow (IPC stream): each row is a query, with a column `vector` (or `values`, `embedding`, `?vector_column=`) or `id`. Columns `top_k`, `filter` (JSON text), `score_threshold` and `metric` apply to their row; where they are absent or null, the query string applies. A column `query_id`, or `id` beside a vector, names the queries: replies repeat it. Other columns are an error, unless `ignore_columns` leaves them out. Any number of rows. The reply: Arrow (default), Parquet, CSV or NDJSON.',
+  'NDJSON: one reply per line, with `query_index`, and `query_id` if the queries have names. Arrow, Parquet and CSV: one row per match: `query_index`, `query_id` (utf8, if the queries have names), `rank` (from 1), `id`, `score`, `distance` (if all queries are euclidean), `group` (its value as JSON text, with `group_by`), `metadata`, and `values` with a column `vectors.<name>` for each named vector, null in matches without it, and lists `sparse_vectors.<name>.indices` and `sparse_vectors.<name>.values` for each sparse one (if requested); the sequence is in the metadata of the schema of Arrow and Parquet. A query without matches has no row. With `score_threshold` and neither `top_k` nor `limit`, all matches are returned.',
   'One snapshot answers all queries; a `cursor` continues in its own. An error before the first result is a problem reply. A later error closes the connection before the end of the reply (in NDJSON after a line `{"error": …}`), so that an incomplete reply is recognizable.',
 ].join('\n\n');
 
@@ -79,7 +80,7 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
     body: schemas.batch,
     streamTypes: [ARROW_STREAM],
     reply: schemas.batchReply,
-    replyTypes: [JSON_TYPE, NDJSON, ARROW_STREAM],
+    replyTypes: [JSON_TYPE, NDJSON, ...COLUMN_TYPES],
     sendsServerTiming: true,
     sendsWarnings: true,
     errors: QUERY_ERRORS,
@@ -111,7 +112,7 @@ async function answerJson(
     'Parameters are for Arrow bodies; set them in each query of a JSON body.',
   );
   request.issueLayout = { ...BODY_LAYOUT, rows: 'queries' };
-  const type = request.chooseReplyType([JSON_TYPE, NDJSON, ARROW_STREAM]);
+  const type = request.chooseReplyType([JSON_TYPE, NDJSON, ...COLUMN_TYPES]);
   const json = bodyOf(await parseJsonBody(context, request, 'queries'));
   const body = await validateLongBody(context.schemas.query.batch, json, {
     name: 'queries',
@@ -121,10 +122,11 @@ async function answerJson(
   const issues = queries.flatMap((query, i) =>
     findQueryIssues(query, limits, (...path) => rowField(i, ...path)),
   );
-  if (type === ARROW_STREAM) issues.push(...findArrowIssues(queries));
+  const isTable = columnFormat(type) !== null;
+  if (isTable) issues.push(...findTableIssues(queries));
   if (issues.length > 0) throw validationError(issues);
   queries = queries.map(checkedQuery);
-  if (type === ARROW_STREAM) queries = queries.map((query) => withLargePages(query, limits));
+  if (isTable) queries = queries.map((query) => withLargePages(query, limits));
   request.charge(queries.reduce((sum, query) => sum + costOf(query, limits), 0));
   const collection = database.collection(request.params.id!);
   const { signal } = request;
@@ -139,6 +141,8 @@ async function answerJson(
     signal,
   });
   return answerIn(session, async () => {
+    const valuesAt = rowField(0, 'include_values');
+    requirePlaceFor(vectorsOf(session, queries[0]!) ?? {}, columnFormat(type), valuesAt);
     const prepared = session.prepare(queries);
     const groups = await beginGroups(
       runGroups(prepared, type, { request, session, context }, queries[0]!),
@@ -181,7 +185,7 @@ async function answerArrow(
 ): Promise<RouteReply> {
   const { database, limits, pool } = context;
   request.issueLayout = STREAM_LAYOUT;
-  const type = request.chooseReplyType([ARROW_STREAM, NDJSON]);
+  const type = request.chooseReplyType([...COLUMN_TYPES, NDJSON]);
   const { query, signal, params } = request;
   const reader = new ArrowStreamReader(bodyStream, {
     batchBytesMax: limits.bodyBytesMax,
@@ -198,6 +202,8 @@ async function answerArrow(
     signal,
   });
   return answerIn(session, async () => {
+    const valuesAt = parameter('include_values');
+    requirePlaceFor(vectorsOf(session, row) ?? {}, columnFormat(type), valuesAt);
     const shape = session.shapeOf(query.using);
     const requests = readQueries({
       reader,
@@ -210,7 +216,7 @@ async function answerArrow(
     async function* prepare() {
       for await (const group of requests) {
         const queries =
-          type === ARROW_STREAM
+          columnFormat(type) !== null
             ? group.requests.map((query) => withLargePages(query, limits))
             : group.requests;
         await request.chargeOrWait(queries.reduce((sum, next) => sum + costOf(next, limits), 0));
@@ -264,7 +270,9 @@ async function* runGroups(
   const work = async (group: PreparedQueries, signal: AbortSignal) => {
     // Once, for as many groups as are in memory together: afterwards the reply has begun. Groups are of
     // similar sizes, but the last.
-    if (!isReserved) request.reserveWork(group.matchBytes * heldCount, { isStreamed: true });
+    const { gatheredBytes = 0 } = columnFormat(type) ?? {};
+    const workBytes = group.matchBytes * heldCount + gatheredBytes;
+    if (!isReserved) request.reserveWork(workBytes, { isStreamed: true });
     isReserved = true;
     return { firstIndex: group.firstIndex, replies: await group.answer({ signal }) };
   };
@@ -311,7 +319,8 @@ function chunksOf(
     context.writePage(reply, (count) => request.reserveReply(count), reply.valuesEncoding);
   if (type === JSON_TYPE) return jsonChunks(groups, writeReply);
   if (type === NDJSON) return ndjsonChunks(groups, writeReply, queryIds);
-  return arrowChunks(groups, {
+  const format = columnFormat(type)!;
+  const table = matchTable(groups, {
     sequence: session.sequence,
     queryIds,
     schema: context.schemas.query.match,
@@ -321,7 +330,7 @@ function chunksOf(
       sequence: sample.includeSequence ?? false,
       metadata: (sample.includeMetadata ?? false) !== false,
     },
-    vectors: (sample.includeValues ?? false) === false ? null : session.vectors,
+    vectors: vectorsOf(session, sample),
     next: async (cursor, index) => {
       if (isPaged(index)) return null;
       const [group] = session.prepare([{ cursor }], index);
@@ -329,6 +338,13 @@ function chunksOf(
       return reply!;
     },
   });
+  // On this thread: the pool would hold batches back that a client may wait for before it sends more queries.
+  return format.write(table, null);
+}
+
+/** The vectors of matches; null without them. */
+function vectorsOf(session: QuerySession, { includeValues = false }: QueryRequest) {
+  return includeValues === false ? null : session.vectors;
 }
 
 /** Closes the session when there is no reply; otherwise the end of the reply closes it. */
@@ -377,8 +393,10 @@ function leastSequence(queries: readonly QueryRequest[]): number {
   );
 }
 
-/** Issues of queries whose replies Arrow cannot represent. */
-function findArrowIssues(queries: readonly QueryRequest[]): ValidationIssue[] {
+const NOT_IN_TABLES = 'A reply in Arrow, Parquet or CSV cannot contain it. Use JSON or NDJSON.';
+
+/** Issues of queries whose replies a table cannot represent. */
+function findTableIssues(queries: readonly QueryRequest[]): ValidationIssue[] {
   const issues: ValidationIssue[] = [];
   const report = (index: number, member: string, detail: string) =>
     issues.push({ location: rowField(index, member), code: 'invalid_request', detail });
@@ -387,23 +405,39 @@ function findArrowIssues(queries: readonly QueryRequest[]): ValidationIssue[] {
   const hasMetadata = ({ includeMetadata = false }: QueryRequest) => includeMetadata !== false;
   const hasSequence = ({ includeSequence = false }: QueryRequest) => includeSequence;
   for (const [i, query] of queries.entries()) {
-    if (query.explain === true) report(i, 'explain', 'An Arrow reply cannot contain it.');
+    if (query.explain === true) report(i, 'explain', NOT_IN_TABLES);
     if ((query.groupBy === undefined) !== (first!.groupBy === undefined)) {
-      report(i, 'group_by', 'For an Arrow reply it must be in all queries or in none.');
+      report(
+        i,
+        'group_by',
+        'For a reply in Arrow, Parquet or CSV it must be in all queries or in none.',
+      );
     }
-    if (query.facets !== undefined) report(i, 'facets', 'An Arrow reply cannot contain them.');
-    if (query.stats !== undefined) report(i, 'stats', 'An Arrow reply cannot contain them.');
+    if (query.facets !== undefined) report(i, 'facets', NOT_IN_TABLES);
+    if (query.stats !== undefined) report(i, 'stats', NOT_IN_TABLES);
     if (query.scoreStats !== undefined) {
-      report(i, 'score_stats', 'An Arrow reply cannot contain them.');
+      report(i, 'score_stats', NOT_IN_TABLES);
     }
     if (hasMetadata(query) !== hasMetadata(first!)) {
-      report(i, 'include_metadata', 'For an Arrow reply all queries must have metadata, or none.');
+      report(
+        i,
+        'include_metadata',
+        'For a reply in Arrow, Parquet or CSV all queries must have metadata, or none.',
+      );
     }
     if (hasValues(query) !== hasValues(first!)) {
-      report(i, 'include_values', 'For an Arrow reply it must be the same in all queries.');
+      report(
+        i,
+        'include_values',
+        'For a reply in Arrow, Parquet or CSV it must be the same in all queries.',
+      );
     }
     if (hasSequence(query) !== hasSequence(first!)) {
-      report(i, 'include_sequence', 'For an Arrow reply it must be the same in all queries.');
+      report(
+        i,
+        'include_sequence',
+        'For a reply in Arrow, Parquet or CSV it must be the same in all queries.',
+      );
     }
   }
   return issues;

@@ -29,7 +29,7 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
           .meta({ description: 'Whether to include `metadata`.' }),
         metadata: z.enum(METADATA_FORMS).optional().meta({
           description:
-            'With `columns`, an Arrow stream or a Parquet file has a nullable column for each metadata path of the exported vectors instead of `metadata`, in the order of the paths: int64 where all numbers are integers that fit, float64 for other numbers, utf8, boolean, lists of these for arrays, and JSON text as it was sent where values are of several types or nested. Values that are missing or null are null. A path that is named like another column (`id`, `values`, `metadata`, or beginning with `vectors.`, `sparse_vectors.` or `metadata.`) gets the prefix `metadata.`. By default `text`.',
+            'With `columns`, an Arrow stream, a Parquet file or a CSV file has a nullable column for each metadata path of the exported vectors instead of `metadata`, in the order of the paths: int64 where all numbers are integers that fit, float64 for other numbers, utf8, boolean, lists of these for arrays, and JSON text as it was sent where values are of several types or nested. Values that are missing or null are null. A path that is named like another column (`id`, `values`, `metadata`, or beginning with `vectors.`, `sparse_vectors.` or `metadata.`) gets the prefix `metadata.`. By default `text`.',
         }),
       })
       .refine(isSeedOfSample, SEED_ALONE)

@@ -167,7 +167,8 @@ describe('an export', () => {
     assert.equal(await typeOf('format=ndjson', 'application/*'), lines);
     assert.match(await typeOf('format=ndjson', 'application/vnd.apache.parquet'), /^406 /);
     assert.match(await typeOf('', 'application/json'), /^406 /);
-    assert.match(await typeOf('format=csv'), /^400 /);
+    assert.equal(await typeOf('', 'text/*'), '200 text/csv attachment; filename="c.csv"');
+    assert.match(await typeOf('format=xlsx'), /^400 /);
     assert.match(await typeOf('columns=id'), /^400 /);
     assert.match(await typeOf(`filter=${encodeURIComponent('{"n":{"$x":1}}')}`), /^400 /);
   });
