@@ -493,7 +493,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
     const { execFile } = await import('node:child_process');
     const script = `
 import io, json, sys
-import numpy as np, polars as pl, pyarrow as pa, requests
+import numpy as np, polars as pl, pyarrow as pa, pyarrow.parquet, requests
 url = sys.argv[1] + "/collections/c/query/batch"
 D = ${DIMENSION}
 def values(i): return [((i * (j + 3)) % 7) + 1 for j in range(D)]
@@ -545,6 +545,17 @@ for name, body in forms.items():
     got = list(zip(*(found[c].to_pylist() for c in ["query_index", "rank", "id"]), found["score"].to_numpy()))
     assert got == want, (name, len(got), len(want), got[:3], want[:3])
 assert pl.read_ipc_stream(io.BytesIO(requests.post(url, data=forms["plain"], headers={"content-type": "${ARROW}"}).content)).height > 0
+def asked(accept):
+    headers = {"content-type": "${ARROW}", "accept": accept}
+    return requests.post(url, data=forms["plain"], params={"top_k": 7}, headers=headers).content
+parquet, csv = asked("application/vnd.apache.parquet"), asked("text/csv")
+for name, found in {
+    "pyarrow, Parquet": pl.from_arrow(pa.parquet.read_table(io.BytesIO(parquet))),
+    "Polars, Parquet": pl.read_parquet(io.BytesIO(parquet)),
+    "Polars, CSV": pl.read_csv(io.BytesIO(csv), schema_overrides={"score": pl.Float32}),
+}.items():
+    got = list(zip(*(found[c].to_list() for c in ["query_index", "rank", "id"]), found["score"].to_numpy()))
+    assert got == want, (name, len(got), len(want), got[:3], want[:3])
 def refused(table, pointer):
     reply = requests.post(url, data=stream(table), headers={"content-type": "${ARROW}"}).json()
     assert reply["errors"][0]["pointer"] == pointer, reply
