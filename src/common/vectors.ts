@@ -324,8 +324,8 @@ function gatherPresence(parts: readonly RowsOfColumn[], rowCount: number): Bitma
   return countBits(presence) === rowCount ? null : presence;
 }
 
-/** Says of no row that it has something, however many there are. */
-const NO_ROWS: Bitmap = { length: 0, words: new Uint32Array(0) };
+/** The presence of a vector that no row has, however many rows there are. */
+export const NO_ROWS: Bitmap = { length: 0, words: new Uint32Array(0) };
 
 /** The bits from..to of the parts, one after another; null has all. */
 export function gatherBits(

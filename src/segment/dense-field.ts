@@ -19,6 +19,7 @@ import {
   type DenseColumn,
   type DenseSpec,
   itemBytes,
+  NO_ROWS,
   specOf,
   type VectorColumn,
 } from '../common/vectors.js';
@@ -145,7 +146,7 @@ export class DenseField implements VectorField {
 
   /** Notes which of the new rows have the vector. */
   #note(column: VectorColumn | undefined, { from, count, first }: NewRows): void {
-    const added = column?.kind === 'dense' ? column.presence : NONE;
+    const added = column?.kind === 'dense' ? column.presence : NO_ROWS;
     if (added === null && this.#presence === null && first === this.#rowCount) {
       this.#presentCount += count;
       return;
@@ -154,7 +155,7 @@ export class DenseField implements VectorField {
     // Rows between those that it knows of and the new ones were appended before a row had the vector.
     const before = this.#presence ?? createFullBitmap(this.#rowCount);
     const presence = { length, words: withRoom(before.words, (length + 31) >>> 5) };
-    for (let i = 0; added !== NONE && i < count; i++) {
+    for (let i = 0; added !== NO_ROWS && i < count; i++) {
       if (added !== null && !hasBit(added, from + i)) continue;
       setBit(presence, first + i);
       this.#presentCount++;
@@ -202,7 +203,6 @@ export class DenseField implements VectorField {
     return { rowCount: visible.rowCount, rows, visibleCount: countBits(rows) };
   }
 
-  /** The vectors as engines search them. */
   block(rest: Pick<VectorBlock, 'key' | 'ids'>): VectorBlock {
     const { dimension } = this.spec;
     const rowCount = this.#rowCount;
@@ -240,9 +240,6 @@ export class DenseField implements VectorField {
     return CODE_NAMES.reduce((sum, name) => sum + (codes[name]?.length ?? 0), bytes);
   }
 }
-
-/** The presence of a vector that no row of a batch has. */
-const NONE: Bitmap = { length: 0, words: new Uint32Array(0) };
 
 interface ValueCopy {
   readonly source: Float32Array;
