@@ -92,6 +92,11 @@ export interface VectorBlock {
   readonly rowCount: number;
   /** Row-major, at least [rowCount, dimension] float32, over a SharedArrayBuffer; all finite. */
   readonly values: Float32Array;
+  /**
+   * In blocks of multi-vectors, whose rows have lists of vectors in `values`: row i has the vectors
+   * `starts[i]..starts[i + 1]`.
+   */
+  readonly starts?: Int32Array;
   /** The id of each row, over SharedArrayBuffers. Ids break ties of scores. */
   readonly ids: Utf8Column;
   /** Made by the engine's row encoder; null without one. */

@@ -10,6 +10,7 @@ import {
   setBit,
 } from '../common/bitmap.js';
 import { sharedFloat32, sharedInt32, sharedUint32 } from '../common/shared-array.js';
+import type { VectorBlock } from '../common/types.js';
 import {
   type ColumnSpec,
   hasVector,
@@ -134,6 +135,13 @@ export class ListField implements VectorField {
     for (let row = 0; row < this.#rowCount; row++) if (hasVector(column, row)) setBit(rows, row);
     this.#presence = rows;
     return rows;
+  }
+
+  block(rest: Pick<VectorBlock, 'key' | 'ids'>): VectorBlock | undefined {
+    const column = this.column();
+    if (column.kind === 'sparse') return undefined;
+    const { dimension, values, starts, codes } = column;
+    return { ...rest, rowCount: this.#rowCount, dimension, values, starts, codes };
   }
 
   vectorAt(row: number): MultiVector | SparseVector | undefined {

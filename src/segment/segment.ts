@@ -21,7 +21,6 @@ import {
   type VectorColumn,
 } from '../common/vectors.js';
 import type { WorkerPool } from '../platform/pool.js';
-import { DenseField } from './dense-field.js';
 import { MetadataColumns } from './metadata-columns.js';
 import { type SegmentData, textBuffers } from './segment-data.js';
 import { type PlacedRows, type RowsToAppend, SegmentVectors } from './segment-vectors.js';
@@ -76,7 +75,7 @@ export class Segment {
   #isComplete: boolean;
   #mapping: FileMapping | null = null;
   readonly #visibility: RowVisibility;
-  /** The blocks of the dense vectors by column. */
+  /** The blocks of vectors by column. */
   #lastBlocks = new Map<string, VectorBlock>();
   /** The bytes of a sealed segment in memory, without visibility, counted once; null before. */
   #sealedBytes: number | null = null;
@@ -460,42 +459,28 @@ export class Segment {
   }
 
   /**
-   * The dense vectors of a name of all rows, with zeros for rows without one; undefined where no row has one. The same
-   * object until the next `append` or `seal`.
+   * The dense vectors or multi-vectors of a name of all rows, with zeros for rows without a dense one; undefined where
+   * no row has one. The same object until the next `append` or `seal`.
    */
   block(name: string): VectorBlock | undefined {
     const column = this.#names.columnOf(name);
-    const field = column === undefined ? undefined : this.#vectors.fields.get(column);
-    if (!(field instanceof DenseField)) return undefined;
-    let block = this.#lastBlocks.get(column!);
-    if (block === undefined) {
-      block = field.block({ key: this.#blockKey(column!), ids: this.#ids });
-      this.#lastBlocks.set(column!, block);
-    }
+    if (column === undefined) return undefined;
+    const known = this.#lastBlocks.get(column);
+    if (known !== undefined) return known;
+    const rest = { key: this.#blockKey(column), ids: this.#ids };
+    const block = this.#vectors.fields.get(column)?.block(rest);
+    if (block !== undefined) this.#lastBlocks.set(column, block);
     return block;
   }
 
-  /** The ids of all rows, as a block of vectors without elements. */
-  blockOfIds(): VectorBlock {
-    const { key, rowCount } = this;
-    return {
-      key,
-      rowCount,
-      ids: this.#ids,
-      dimension: 0,
-      values: new Float32Array(0),
-      codes: null,
-    };
-  }
-
-  /** The keys of all blocks: engines keep what they load of each of them. */
+  /** The keys of the blocks of dense vectors: engines keep what they load of each of them. */
   get blockKeys(): readonly string[] {
     return this.#blockKeysOf(this.#vectors.fields);
   }
 
   #blockKeysOf(fields: ReadonlyMap<string, VectorField>): readonly string[] {
     return [...fields].flatMap(([column, field]) =>
-      field instanceof DenseField ? this.#blockKey(column) : [],
+      field.spec.kind === 'dense' ? this.#blockKey(column) : [],
     );
   }
 

@@ -1,7 +1,7 @@
 // The vectors of one name of the rows of a segment: a column that grows while the segment takes rows. What was
 // handed out does not change.
 
-import type { RowCodes, RowEncoder } from '../common/types.js';
+import type { RowCodes, RowEncoder, VectorBlock } from '../common/types.js';
 import type { ColumnSpec, Named, Vector, VectorColumn } from '../common/vectors.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { VisibleRows } from './visibility.js';
@@ -47,6 +47,8 @@ export interface VectorField {
   encode(encoder: RowEncoder | null): Promise<void>;
   /** The visible rows that have the vector. */
   among(visible: VisibleRows): VisibleRows;
+  /** The vectors of all rows as searches read them; undefined for sparse vectors, which have an index. */
+  block(rest: Pick<VectorBlock, 'key' | 'ids'>): VectorBlock | undefined;
   bytesOfRows(from: number, to: number): number;
   /** Views; undefined for a row without the vector. */
   vectorAt(row: number): Vector | undefined;

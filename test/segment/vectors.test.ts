@@ -225,14 +225,19 @@ class Case {
   #assertBlock(segment: Segment, name: string, rows: readonly Row[]): void {
     const spec = this.specs[name]!;
     const block = segment.block(name);
-    const isThere = spec.kind === 'dense' && segment.vectorColumn(name) !== undefined;
+    const isThere = spec.kind !== 'sparse' && segment.vectorColumn(name) !== undefined;
     assert.equal(block !== undefined, isThere);
-    if (block === undefined || spec.kind !== 'dense') return;
+    if (block === undefined || spec.kind === 'sparse') return;
     assert.equal(block.dimension, spec.dimension);
     assert.equal(block.rowCount, rows.length);
-    const absent = new Array<number>(spec.dimension).fill(0);
-    const expected = rows.flatMap((row) => [...((row[name] as number[]) ?? absent)]);
-    assert.deepEqual([...block.values], expected);
+    const absent = new Array<number>(spec.kind === 'dense' ? spec.dimension : 0).fill(0);
+    const expected = rows.map((row) => (row[name] as number[]) ?? absent);
+    assert.deepEqual([...block.values], expected.flat());
+    const ends = expected.map((_, i) => expected.slice(0, i + 1).flat().length / spec.dimension);
+    assert.deepEqual(
+      block.starts && [...block.starts],
+      spec.kind === 'multi' ? [0, ...ends] : undefined,
+    );
   }
 }
 
@@ -423,12 +428,12 @@ function testCase(of: Case, { rows, rowBytes, arrow }: Example): void {
     }
   });
 
-  it('have blocks with keys of their own where they are dense', () => {
+  it('have blocks with keys of their own, which engines keep where they are dense', () => {
     const segment = of.segmentOf(rows);
-    const blocks = [UNNAMED, ...names].map((name) => segment.block(name));
-    const keys = blocks.flatMap((block) => block?.key ?? []);
-    assert.equal(new Set(keys).size, keys.length);
-    assert.deepEqual([...segment.blockKeys].sort(), keys.sort());
+    const blocks = [UNNAMED, ...names].flatMap((name) => segment.block(name) ?? []);
+    assert.equal(new Set(blocks.map(({ key }) => key)).size, blocks.length);
+    const kept = blocks.filter(({ starts }) => starts === undefined).map(({ key }) => key);
+    assert.deepEqual([...segment.blockKeys].sort(), kept.sort());
     assert.equal(segment.block(UNNAMED)?.key ?? segment.key, segment.key);
   });
 

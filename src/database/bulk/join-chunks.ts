@@ -62,14 +62,14 @@ export class JoinChunkBuilder {
     return this.#rank;
   }
 
-  beginRow({ block: { ids } }: SegmentView, row: number): void {
+  beginRow({ metadata: { ids } }: SegmentView, row: number): void {
     this.#ids.add(ids, row);
     this.#offsets.push(this.#numbers.length);
     this.#rank = 0;
   }
 
   /** @param score as the engine gives it. */
-  addMatch({ block: { ids }, metadata: { json } }: SegmentView, row: number, score: number): void {
+  addMatch({ metadata: { ids, json } }: SegmentView, row: number, score: number): void {
     this.#matchIds.add(ids, row);
     this.#metadata?.add(json, row);
     this.#numbers.add(score);

@@ -7,17 +7,16 @@ import { nextSetBit } from '../../common/bitmap.js';
 import { SagittaError } from '../../common/errors.js';
 import type { Metric } from '../../common/types.js';
 import type { Position, SearchHits } from '../../engine/core/engine.js';
-import type { SegmentView } from '../collection/snapshot.js';
+import type { FieldView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { type EngineSearch, type SharedRows, searchByEngine } from '../query/scattered-search.js';
 import type { ScheduledHits } from '../query/search-scheduler.js';
 
 export interface SearchPlan {
-  readonly views: readonly SegmentView[];
-  /** The named vector of the rows; null for the unnamed one. */
-  readonly using: string | null;
+  /** The rows, with their vectors. */
+  readonly views: readonly FieldView[];
   /** The rows that are searched. */
-  readonly searched: readonly SegmentView[];
+  readonly searched: readonly FieldView[];
   /** How other nodes find them; null for a sample. */
   readonly shared: SharedRows | null;
   readonly metric: Metric;
@@ -58,7 +57,7 @@ const GROUP_MS_MAX = 200;
 const RETRY_MS = 50;
 
 export interface JoinRow {
-  readonly view: SegmentView;
+  readonly view: FieldView;
   readonly row: number;
 }
 
@@ -226,7 +225,7 @@ export function takeRows(remaining: Iterator<JoinRow>, countMax: number): JoinRo
 }
 
 /** All visible rows, in order of arrival. */
-export function* walkRows(views: readonly SegmentView[]): Generator<JoinRow> {
+export function* walkRows(views: readonly FieldView[]): Generator<JoinRow> {
   for (const view of views) {
     const { rows, rowCount } = view;
     let row = rows === null ? 0 : nextSetBit(rows, 0);

@@ -5,15 +5,21 @@ import { hasBit } from '../../common/bitmap.js';
 import { type FieldPath, field, type SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, Metric, VectorShape } from '../../common/types.js';
+import { UNNAMED } from '../../common/vectors.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import type { SearchHits } from '../../engine/core/engine.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import type { Segment } from '../../segment/segment.js';
 import { type Collection, requireComparable } from '../collection/collection.js';
-import { countVisible, type SegmentView, viewsOfDense } from '../collection/snapshot.js';
+import {
+  countVisible,
+  type FieldView,
+  type SegmentView,
+  viewsOfField,
+  withRows,
+} from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
-import { withRows } from '../query/hits.js';
 import { sharedRows } from '../query/rankings/scored.js';
 import { findUnknownPaths } from '../unknown-paths.js';
 import type { Warning } from '../warning.js';
@@ -125,7 +131,7 @@ export async function runJoin(
   const { collections, filters, limits, pool } = services;
   const searched = request.with === undefined ? collection : collections.require(request.with);
   await searched.whenVerified();
-  const { using = null, withUsing = null } = request;
+  const { using = UNNAMED, withUsing = UNNAMED } = request;
   const shape = collection.shapeOf(using, field('using'));
   const withShape = searched.shapeOf(withUsing, field('with_using'));
   checkRequest(request, limits);
@@ -147,14 +153,18 @@ export async function runJoin(
   const searchedViews = withRows(withViews);
   const plan: JoinPlan = {
     views,
-    using,
     searched: searchedViews,
     shared:
       withSample === undefined
-        ? sharedRows(searched, withSnapshot, withUsing, {
-            filters: request.withFilter === undefined ? [] : [request.withFilter],
-            views: searchedViews,
-          })
+        ? sharedRows(
+            searched,
+            withSnapshot,
+            { kind: 'vector', using: withUsing },
+            {
+              filters: request.withFilter === undefined ? [] : [request.withFilter],
+              views: searchedViews,
+            },
+          )
         : null,
     pairs: request.unorderedPairs ? new UnorderedPairs(views, searchedViews) : null,
     metric,
@@ -185,11 +195,11 @@ export async function runJoin(
 /** The rows that have the vector, or a sample of them. */
 async function selectRows(
   passing: readonly SegmentView[],
-  using: string | null,
+  using: string,
   sample: SampleRequest | undefined,
   pool: WorkerPool,
-): Promise<readonly SegmentView[]> {
-  const views = using === null ? passing : viewsOfDense(passing, using);
+): Promise<readonly FieldView[]> {
+  const views = viewsOfField(passing, using);
   return sample === undefined ? views : sampleViews(views, sample, pool);
 }
 

@@ -25,13 +25,17 @@ interface SampleInput extends SampleRequest {
 }
 
 /** The views with only the rows of the sample. Rejects with `overloaded`. */
-export async function sampleViews(
-  views: readonly SegmentView[],
+export async function sampleViews<View extends SegmentView>(
+  views: readonly View[],
   { count, seed }: SampleRequest,
   pool: WorkerPool,
-): Promise<readonly SegmentView[]> {
+): Promise<readonly View[]> {
   if (countVisible(views) <= count) return views;
-  const segments = views.map(({ block: { ids }, rowCount, rows }) => ({ ids, rowCount, rows }));
+  const segments = views.map(({ metadata: { ids }, rowCount, rows }) => ({
+    ids,
+    rowCount,
+    rows,
+  }));
   const sampled = await pool.run(sampleRowsTask, { segments, count, seed }, { mayBeRefused: true });
   return views.map((view, i) => ({ ...view, ...sampled[i]! }));
 }

@@ -45,9 +45,9 @@ import { type Followed, type RecordMark, type Write, Writer } from './writer.js'
 /** The vectors of a row. */
 type VectorsOfRow = Pick<VectorRecord, 'values' | 'vectors' | 'sparseVectors'>;
 
-/** What a query compares: the named vector `using`, or with null the unnamed one. */
+/** The vector that a query compares, by its name; '' for the unnamed one. */
 export interface SearchedVector extends VectorShape {
-  readonly using: string | null;
+  readonly using: string;
 }
 
 export class Collection {
@@ -310,17 +310,17 @@ export class Collection {
   }
 
   /** The unnamed or a named dense vector of a row; undefined where the row lacks it. */
-  storedValues({ segment, row }: RowAddress, name: string | null): Float32Array | undefined {
-    const vector = segment.vectorAt(row, name ?? UNNAMED);
+  storedValues({ segment, row }: RowAddress, name: string): Float32Array | undefined {
+    const vector = segment.vectorAt(row, name);
     return vector instanceof Float32Array ? vector : undefined;
   }
 
   /**
-   * The shape of the unnamed vector, or with a name of the one that has it. Throws `invalid_request` where
-   * there is none.
+   * The shape of the dense vector of the name, '' for the unnamed one. Throws `invalid_request` where there is
+   * none.
    */
-  shapeOf(name: string | null, location: IssueLocation): VectorShape {
-    const shape = this.#fieldOf(name ?? UNNAMED);
+  shapeOf(name: string, location: IssueLocation): VectorShape {
+    const shape = this.#fieldOf(name);
     if (shape?.kind === 'dense') return shape as VectorShape;
     if (shape?.kind === 'multi') {
       const detail = `"${name}" is a multi-vector, which is for queries by multi_vector or id.`;
@@ -328,7 +328,7 @@ export class Collection {
     }
     const known = this.#describeNames('dense');
     const detail =
-      name === null
+      name === UNNAMED
         ? `The collection has no unnamed vector. Name the vector to use; ${known}.`
         : `The collection has no named vector ${JSON.stringify(name)}; ${known}.`;
     throw validationError([{ location, code: 'invalid_request', detail }]);
@@ -340,10 +340,10 @@ export class Collection {
    */
   searchedVector(
     {
-      using = null,
+      using = UNNAMED,
       metric,
     }: {
-      readonly using?: string | null | undefined;
+      readonly using?: string | undefined;
       readonly metric?: Metric | undefined;
     },
     path: FieldPath,
@@ -366,8 +366,8 @@ export class Collection {
   }
 
   /** The shape of each vector of the multi-vector that has the name; undefined where there is none. */
-  multiShapeOf(name: string | null): VectorShape | undefined {
-    const shape = name === null ? undefined : this.#fieldOf(name);
+  multiShapeOf(name: string): VectorShape | undefined {
+    const shape = this.#fieldOf(name);
     return shape?.kind === 'multi' ? (shape as VectorShape) : undefined;
   }
 
@@ -405,7 +405,7 @@ export class Collection {
     location: IssueLocation,
   ): void {
     if (vector.length !== dimension) {
-      const what = using === null ? "the collection's dimension" : `the dimension of "${using}"`;
+      const what = using === UNNAMED ? "the collection's dimension" : `the dimension of "${using}"`;
       const detail = `The query vector has ${vector.length} elements; ${what} is ${dimension}.`;
       const bound = { expected: dimension, actual: vector.length };
       throw validationError([{ location, code: 'dimension_mismatch', detail, ...bound }]);

@@ -14,22 +14,25 @@ import {
 } from '../../common/bitmap.js';
 import type { MetadataView } from '../../common/columns.js';
 import type { VectorBlock } from '../../common/types.js';
-import { type MultiColumn, UNNAMED } from '../../common/vectors.js';
 import type { Segment } from '../../segment/segment.js';
 import type { RowAddress } from './rows.js';
 
 /** A segment at a sequence. */
 export interface SegmentView {
   readonly segment: Segment;
-  readonly block: VectorBlock;
   readonly metadata: MetadataView;
   /** Rows that had been inserted by then: 0..rowCount. */
   readonly rowCount: number;
   /** Those of them that are visible; null for all. Shared, so it is never written to. */
   readonly rows: Bitmap | null;
   readonly visibleCount: number;
-  /** Of views of a multi-vector. */
-  readonly multi?: MultiColumn;
+  /** The vectors that are searched; absent where none were chosen. */
+  readonly block?: VectorBlock;
+}
+
+/** A segment with the rows that have a dense vector or a multi-vector. */
+export interface FieldView extends SegmentView {
+  readonly block: VectorBlock;
 }
 
 export interface Snapshot {
@@ -43,31 +46,24 @@ export function takeSnapshot(segments: readonly Segment[], sequence: number): Sn
   for (const segment of segments) {
     const visible = segment.visibleAt(sequence);
     if (visible.visibleCount === 0) continue;
-    views.push({
-      segment,
-      block: segment.block(UNNAMED) ?? segment.blockOfIds(),
-      metadata: segment.metadataView(),
-      ...visible,
-    });
+    views.push({ segment, metadata: segment.metadataView(), ...visible });
   }
   return { sequence, views };
 }
 
-/** The views of a dense vector: of the rows that have it. */
-export function viewsOfDense(views: readonly SegmentView[], name: string): readonly SegmentView[] {
+/** The views with those of their rows that have the dense vector or multi-vector of the name. */
+export function viewsOfField(views: readonly SegmentView[], name: string): readonly FieldView[] {
   return views.flatMap((view) => {
     const block = view.segment.block(name);
     return block === undefined ? [] : { ...view, ...view.segment.withVector(name, view), block };
   });
 }
 
-/** The views of a multi-vector: of the rows that have it. Their blocks have the ids of rows only. */
-export function viewsOfMulti(views: readonly SegmentView[], name: string): readonly SegmentView[] {
-  return views.flatMap((view) => {
-    const multi = view.segment.vectorColumn(name);
-    if (multi?.kind !== 'multi') return [];
-    return { ...view, ...view.segment.withVector(name, view), multi };
-  });
+/** The views that show any row. */
+export function withRows<View extends Pick<SegmentView, 'visibleCount'>>(
+  views: readonly View[],
+): readonly View[] {
+  return views.filter(({ visibleCount }) => visibleCount > 0);
 }
 
 /** The visible rows, in order of arrival. */

@@ -26,8 +26,7 @@ export interface ListSortKey {
 
 /** The rows of a segment to be ordered. */
 export interface OrderTarget extends RowSet {
-  readonly metadata: PathSource;
-  readonly block: { readonly ids: Utf8Column };
+  readonly metadata: PathSource & { readonly ids: Utf8Column };
 }
 
 interface OrderInput {
@@ -68,7 +67,7 @@ export function orderInput(
   const needsIds = paths.length < keys.length;
   const segments = targets.map((target) => ({
     ...selectPaths(target, target.metadata, [...new Set(paths)]),
-    ids: needsIds ? target.block.ids : null,
+    ids: needsIds ? target.metadata.ids : null,
   }));
   return { keys, segments };
 }

@@ -3,6 +3,7 @@
 
 import { field, validationError } from '../../common/errors.js';
 import { isDistance, type JsonObject, type Metric, type Utf8Column } from '../../common/types.js';
+import { UNNAMED } from '../../common/vectors.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import { distanceOf, type SearchHits } from '../../engine/core/engine.js';
 import { unloadGone } from '../bulk/join.js';
@@ -15,9 +16,9 @@ import {
 } from '../bulk/join-searches.js';
 import { type SampleRequest, sampleViews } from '../bulk/sample.js';
 import type { Collection } from '../collection/collection.js';
-import { countVisible, type SegmentView, viewsOfDense } from '../collection/snapshot.js';
+import { countVisible, type FieldView, viewsOfField, withRows } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
-import { toFloat32, withRows } from '../query/hits.js';
+import { toFloat32 } from '../query/hits.js';
 import { findUnknownPaths } from '../unknown-paths.js';
 import type { Warning } from '../warning.js';
 import { findComponentsTask } from './components.js';
@@ -86,8 +87,7 @@ interface Plan {
   readonly collection: Collection;
   readonly services: DatabaseServices;
   readonly signal: AbortSignal | undefined;
-  readonly views: readonly SegmentView[];
-  readonly using: string | null;
+  readonly views: readonly FieldView[];
   readonly shape: Omit<RowValues, 'blocks'>;
   readonly neighborMetric: Projection['neighborMetric'];
   readonly neighborCount: number;
@@ -102,15 +102,14 @@ export async function runProjection(
   signal: AbortSignal | undefined,
 ): Promise<Projection> {
   const { filters, limits, pool } = services;
-  const { using = null, dimensions, neighborCount } = request;
+  const { using = UNNAMED, dimensions, neighborCount } = request;
   const { dimension, metric } = collection.shapeOf(using, field('using'));
   checkDimension(dimension, limits.projectionDimensionMax);
   const filter =
     request.filter === undefined ? null : collection.parseFilter(request.filter, limits);
   const snapshot = collection.snapshot();
   const passing = await filters.filter(snapshot.views, filter, signal);
-  const having = using === null ? passing : viewsOfDense(passing, using);
-  const views = await sampleViews(having, request.sample, pool);
+  const views = await sampleViews(viewsOfField(passing, using), request.sample, pool);
   const rowCount = countVisible(views);
   const neighborMetric = neighborMetricOf(metric);
   const shape = { dimension, isNormalized: metric === 'cosine' };
@@ -119,7 +118,6 @@ export async function runProjection(
     services,
     signal,
     views,
-    using,
     shape,
     neighborMetric,
     neighborCount,
@@ -169,7 +167,7 @@ function countCovarianceRows(rowCount: number, dimension: number): number {
 }
 
 /** `count` rows at equal distances in the order of arrival. */
-function chooseEvenly(views: readonly SegmentView[], rowCount: number, count: number): JoinRow[] {
+function chooseEvenly(views: readonly FieldView[], rowCount: number, count: number): JoinRow[] {
   const chosen: JoinRow[] = [];
   let place = 0;
   for (const row of walkRows(views)) {
@@ -219,13 +217,12 @@ function* takeChunks({ views }: Plan, rowsMax: number): Generator<RowsOfChunk> {
 
 /** Searched in groups: one group ahead of the reader, as in a join. */
 async function* findNeighbors(plan: Plan, rowsMax: number): AsyncGenerator<RowsOfChunk> {
-  const { collection, services, signal, views, using, neighborMetric, neighborCount } = plan;
+  const { collection, services, signal, views, neighborMetric, neighborCount } = plan;
   const searched = withRows(views);
   const controller = new AbortController();
   const ignoreAbort = whenAborted(signal, () => controller.abort(signal?.reason));
   const search = {
     views,
-    using,
     searched,
     metric: neighborMetric,
     topK: neighborCount,
@@ -263,7 +260,7 @@ async function* findNeighbors(plan: Plan, rowsMax: number): AsyncGenerator<RowsO
 }
 
 /** For each view the place of each row among the visible rows of all views. */
-function placesOf(views: readonly SegmentView[]): readonly Uint32Array[] {
+function placesOf(views: readonly FieldView[]): readonly Uint32Array[] {
   let place = 0;
   return views.map((view) => {
     const places = new Uint32Array(view.rowCount);
@@ -273,7 +270,7 @@ function placesOf(views: readonly SegmentView[]): readonly Uint32Array[] {
 }
 
 interface NeighborSearch {
-  readonly searched: readonly SegmentView[];
+  readonly searched: readonly FieldView[];
   readonly topK: number;
   readonly metric: Metric;
 }
@@ -345,8 +342,7 @@ function distanceIn(metric: Metric, score: number): number {
 function idsOf(rows: readonly JoinRow[]): Utf8Column {
   const offsets = new Int32Array(rows.length + 1);
   const ids = rows.map(({ view, row }, i) => {
-    const { offsets: at, bytes } = view.block.ids;
-    const id = bytes.subarray(at[row]!, at[row + 1]!);
+    const id = view.segment.idBytes(row);
     offsets[i + 1] = offsets[i]! + id.length;
     return id;
   });

@@ -58,11 +58,11 @@ export class DiverseSearch extends PageSearch<DiversePlan> {
 
 /** Row-major, in shared memory. */
 function valuesOf(hits: readonly Hit[]): Float32Array {
-  const dimension = hits[0]?.view.block.dimension ?? 0;
+  const dimension = hits[0]?.view.block?.dimension ?? 0;
   const values = new Float32Array(new SharedArrayBuffer(4 * hits.length * dimension));
   for (const [i, { view, row }] of hits.entries()) {
     const start = row * dimension;
-    values.set(view.block.values.subarray(start, start + dimension), i * dimension);
+    values.set(view.block!.values.subarray(start, start + dimension), i * dimension);
   }
   return values;
 }

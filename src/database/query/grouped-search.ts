@@ -3,10 +3,10 @@
 // least one group. Groups of earlier pages are found again, so that a cursor needs only their number.
 
 import type { WorkerPool } from '../../platform/pool.js';
-import type { SegmentView } from '../collection/snapshot.js';
+import { type SegmentView, withRows } from '../collection/snapshot.js';
 import { narrowToWanted, valuesOfRow } from './group-rows.js';
 import { GroupStage } from './group-stage.js';
-import { type Hit, withRows } from './hits.js';
+import type { Hit } from './hits.js';
 import { type PageHit, PageSearch } from './page-search.js';
 import type { GroupedPlan } from './query-plan.js';
 

@@ -12,11 +12,6 @@ export interface Hit {
   readonly score: number;
 }
 
-/** The views that show any row. */
-export function withRows(views: readonly SegmentView[]): readonly SegmentView[] {
-  return views.filter(({ visibleCount }) => visibleCount > 0);
-}
-
 /** Best first. */
 export function toHits(views: readonly SegmentView[], found: SearchHits): readonly Hit[] {
   return Array.from(found.viewIndexes, (viewIndex, i) => ({

@@ -20,8 +20,8 @@ export interface SealedVectors extends SealedRanking {
   readonly kind: 'vector' | 'examples' | 'multi';
   readonly vector: Float32Array;
   readonly metric: Metric;
-  /** The vector that is searched; null for the unnamed one. */
-  readonly using: string | null;
+  /** The name of the vector that is searched; '' for the unnamed one. */
+  readonly using: string;
   /** Where the segments have it, if not under its name. */
   readonly column?: string | undefined;
   /** The formula of a ranking by examples. */

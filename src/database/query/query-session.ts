@@ -10,6 +10,7 @@ import {
   SagittaError,
   type ValidationIssue,
 } from '../../common/errors.js';
+import { UNNAMED } from '../../common/vectors.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import type { CallOptions } from '../api.js';
 import type { Collection } from '../collection/collection.js';
@@ -59,8 +60,7 @@ export async function openSession(
   return {
     sequence: view.sequence,
     vectors: collection.definition.vectors,
-    shapeOf(using) {
-      const name = using ?? null;
+    shapeOf(name = UNNAMED) {
       return collection.multiShapeOf(name) ?? collection.shapeOf(name, field('using'));
     },
     prepare(requests, firstIndex = 0): readonly PreparedQueries[] {

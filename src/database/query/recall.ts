@@ -10,14 +10,18 @@ import type { BlockView, SearchQuery } from '../../engine/core/engine.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import type { Collection } from '../collection/collection.js';
 import type { RowAddress } from '../collection/rows.js';
-import type { SegmentView } from '../collection/snapshot.js';
+import {
+  type FieldView,
+  type SegmentView,
+  viewsOfField,
+  withRows,
+} from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import { findUnknownPaths } from '../unknown-paths.js';
-import { type Hit, toHits, withRows } from './hits.js';
+import { type Hit, toHits } from './hits.js';
 import { reachSequence } from './paging.js';
 import type { RecallReply, RecallRequest } from './query-api.js';
-import { viewsOfField } from './rankings/passing-rows.js';
 import { sharedRows } from './rankings/scored.js';
 import { searchByEngine } from './scattered-search.js';
 
@@ -36,9 +40,8 @@ export async function runRecall(
   await reachSequence(collection, minSequence, signal);
   const view = new SnapshotView(collection, () => services.collections.isServing(collection));
   try {
-    const { using = null } = request;
     const searched = collection.searchedVector(request, []);
-    const { metric } = searched;
+    const { metric, using } = searched;
     for (const [i, vector] of vectors.entries()) {
       collection.checkQueryVector(vector, searched, field('vectors', i));
     }
@@ -77,7 +80,7 @@ interface GradedQuery {
 interface ChosenRows {
   readonly filter: JsonObject | null;
   readonly filterNode: FilterNode | null;
-  readonly using: string | null;
+  readonly using: string;
 }
 
 /** Grades queries that are searched together. */
@@ -95,11 +98,16 @@ async function gradeGroup(
   const given = group.map((graded) => findRows(view, graded.given));
   const queries = group.map(({ query }) => query);
   const passing = await filters.filter(snapshot.views, filterNode, signal);
-  const views = withRows(viewsOfField(passing, { using, isMulti: false }));
-  const rows = sharedRows(view.collection, snapshot, using, {
-    filters: filter === null ? [] : [filter],
-    views,
-  });
+  const views = withRows(viewsOfField(passing, using));
+  const rows = sharedRows(
+    view.collection,
+    snapshot,
+    { kind: 'vector', using },
+    {
+      filters: filter === null ? [] : [filter],
+      views,
+    },
+  );
   const filteredAtMs = performance.now();
   const isEmpty = views.length === 0;
   const searches = queries.map((query) => ({ query: { ...query, views }, rows }));
@@ -163,7 +171,7 @@ function gradeIds(
   given: readonly RowAddress[],
   nearest: readonly Hit[],
   k: number,
-  segmentViews: readonly SegmentView[],
+  segmentViews: readonly FieldView[],
 ): Grade {
   const viewIndexes = new Map(segmentViews.map(({ segment }, index) => [segment, index]));
   const nearestRows = new Map<SegmentView, Set<number>>();
@@ -190,7 +198,7 @@ function gradeIds(
 /** Views of exactly these rows. */
 function blockViewsOf(
   rows: readonly IndexedRow[],
-  segmentViews: readonly SegmentView[],
+  segmentViews: readonly FieldView[],
 ): BlockView[] {
   const blockViews = new Map<number, BlockView & { readonly rows: Bitmap }>();
   for (const { viewIndex, row } of rows) {

@@ -16,7 +16,12 @@ import { countBefore } from '../../engine/core/count-before.js';
 import type { Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import type { Segment } from '../../segment/segment.js';
 import type { Collection } from '../collection/collection.js';
-import { countVisible, type SegmentView, type Snapshot } from '../collection/snapshot.js';
+import {
+  countVisible,
+  type FieldView,
+  type SegmentView,
+  type Snapshot,
+} from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import {
   NOT_NEEDED,
@@ -49,7 +54,7 @@ export interface SharedRows {
   /** How they are ranked, by the vector and the metric of each query. */
   readonly ranking: Pick<SealedVectors, 'kind' | 'using' | 'column' | 'formula'>;
   readonly filters: readonly JsonObject[];
-  readonly views: Views;
+  readonly views: readonly FieldView[];
 }
 
 /** A search by vectors; `rows` is null where its rows were chosen here. */
@@ -59,7 +64,7 @@ export interface EngineSearch {
 }
 
 interface VectorQuery extends SearchQuery {
-  readonly views: Views;
+  readonly views: readonly FieldView[];
 }
 
 /** One result a query, in its views, by this node. */
@@ -243,12 +248,15 @@ function cutEvenly(views: readonly SegmentView[], count: number): readonly Seque
 }
 
 /** The searches in the rows of a range, by this node. The hits are of the whole views. */
-export async function searchRange<Query extends { readonly views: Views }>(
+export async function searchRange<
+  View extends SegmentView,
+  Query extends { readonly views: readonly View[] },
+>(
   searches: readonly Query[],
   range: SequenceRange,
   here: (searches: readonly Query[]) => Promise<readonly SearchHits[]>,
 ): Promise<SearchHits[]> {
-  const narrowed = new Map<Views, RangeOfViews>();
+  const narrowed = new Map<readonly View[], RangeOfViews<View>>();
   const rangeOf = ({ views }: Query) => {
     let found = narrowed.get(views);
     if (found === undefined) {
@@ -276,15 +284,18 @@ const NO_HITS: SearchHits = {
   rescoredCount: 0,
 };
 
-interface RangeOfViews {
-  readonly views: Views;
+interface RangeOfViews<View> {
+  readonly views: readonly View[];
   /** Their indexes among all views. */
   readonly indexes: readonly number[];
 }
 
 /** The views with only the rows of a range, without those that then have none. */
-export function narrow(all: Views, { from, to }: SequenceRange): RangeOfViews {
-  const views: SegmentView[] = [];
+export function narrow<View extends SegmentView>(
+  all: readonly View[],
+  { from, to }: SequenceRange,
+): RangeOfViews<View> {
+  const views: View[] = [];
   const indexes: number[] = [];
   for (const [index, view] of all.entries()) {
     const first = firstRowSince(view, from);
@@ -412,14 +423,12 @@ class InsertedRows {
 }
 
 /** The best rows of all parts, in the order of answers. */
-function merge(parts: readonly SearchHits[], { k, views }: SearchQuery): SearchHits {
+function merge(parts: readonly SearchHits[], { k, views }: VectorQuery): SearchHits {
   const rows = parts.flatMap(({ viewIndexes, rows: rowNumbers, scores }) =>
     Array.from(scores, (score, i) => ({ score, view: viewIndexes[i]!, row: rowNumbers[i]! })),
   );
-  const idOf = ({ view, row }: { readonly view: number; readonly row: number }) => {
-    const { offsets, bytes } = views[view]!.block.ids;
-    return bytes.subarray(offsets[row]!, offsets[row + 1]!);
-  };
+  const idOf = ({ view, row }: { readonly view: number; readonly row: number }) =>
+    views[view]!.segment.idBytes(row);
   rows.sort((a, b) => b.score - a.score || Buffer.compare(idOf(a), idOf(b)));
   const best = rows.slice(0, k);
   const sum = (countOf: (part: SearchHits) => number) =>

@@ -13,7 +13,7 @@ import type { HistogramRequest } from '../aggregate/aggregate-api.js';
 import type { PathSource } from '../aggregate/path-columns.js';
 import type { RowSet } from '../aggregate/row-set.js';
 import { defineSegmentsTask, runOverSegments } from '../aggregate/segment-tasks.js';
-import { countVisible, type SegmentView } from '../collection/snapshot.js';
+import { countVisible, type SegmentView, withRows } from '../collection/snapshot.js';
 import { toFloat32 } from './hits.js';
 import type { ScoreStats } from './query-api.js';
 
@@ -55,8 +55,9 @@ export async function findScoreStats(
   histogram: HistogramRequest | undefined,
   signal: AbortSignal | undefined,
 ): Promise<ScoreStats> {
-  const visible = views.filter(({ visibleCount }) => visibleCount > 0);
-  const segments = visible.map(({ rowCount, rows, block: { dimension, values } }) => {
+  const visible = withRows(views);
+  const segments = visible.map(({ rowCount, rows, block }) => {
+    const { dimension, values } = block!;
     return { rowCount, rows, dimension, values: values.subarray(0, rowCount * dimension) };
   });
   const columns = await runOverSegments(pool, scoreRowsTask, segments, query, signal);

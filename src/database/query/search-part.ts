@@ -105,7 +105,7 @@ async function inSnapshot<Result>(
 }
 
 /** For the node that asked, which then searches the part itself. */
-function unknownColumn({ definition: { id } }: Collection, using: string | null): SagittaError {
+function unknownColumn({ definition: { id } }: Collection, using: string): SagittaError {
   const detail = `This node has not learned yet which vector "${using}" of collection "${id}" is. Retry after 1 s.`;
   return new SagittaError('starting', detail, { retryAfterSeconds: 1 });
 }

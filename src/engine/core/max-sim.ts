@@ -4,7 +4,6 @@
 
 import { nextSetBit } from '../../common/bitmap.js';
 import type { Utf8Column, VectorBlock } from '../../common/types.js';
-import type { MultiColumn } from '../../common/vectors.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
 import { sumOfSquares } from './canonical.js';
 import type { SearchHits, SearchOptions, SearchQuery } from './engine.js';
@@ -14,15 +13,12 @@ import { type BlockHits, type BlockQuery, searchPerBlock } from './per-block.js'
 import { countHits, mergeHits, runRanges, sharedCopy } from './row-ranges.js';
 import { createRowScorer, type RowScorer } from './row-scores.js';
 
-/** `vector` has all vectors, row-major [vectorCount, dimension]. Scores are public as they are. */
-export interface MaxSimQuery extends SearchQuery {
-  /** The multi-vectors of the blocks of the views, by their keys. Every row that is searched has one. */
-  readonly columns: ReadonlyMap<string, MultiColumn>;
-}
+/** What is read of a block of multi-vectors. */
+type MultiVectors = Required<Pick<VectorBlock, 'dimension' | 'starts' | 'values'>>;
 
 interface MaxSimRange {
   readonly ids: Utf8Column;
-  readonly column: MultiColumn;
+  readonly column: MultiVectors;
   readonly query: PackedQuery;
   /** Row-major [vectorCount, dimension] float32, over a SharedArrayBuffer. */
   readonly vectors: Float32Array;
@@ -55,10 +51,14 @@ const STEP_VECTORS = 8;
  */
 const BOUND_SLACK = 1 + 2 ** -20;
 
-/** Rejects with `overloaded`, and with the signal's reason. */
+/**
+ * @param query whose `vector` has all vectors, row-major [vectorCount, dimension], and whose blocks have multi-vectors; every
+ * row that is searched has one. Scores are public as they are.
+ * Rejects with `overloaded`, and with the signal's reason.
+ */
 export async function searchByMaxSim(
   pool: WorkerPool,
-  { columns, ...query }: MaxSimQuery,
+  query: SearchQuery,
   options: SearchOptions,
 ): Promise<SearchHits> {
   const best = new BestScores(query.k, scoreFloor('dot', query.scoreMin));
@@ -67,11 +67,12 @@ export async function searchByMaxSim(
   // the others fail likewise.
   let previous: Promise<unknown> = Promise.resolve();
   const searchBlock = (block: VectorBlock, queries: readonly BlockQuery[]) => {
-    const column = columns.get(block.key)!;
+    const { ids, dimension, starts, values } = block;
+    const column = { dimension, starts: starts!, values };
     const found = previous.then(() =>
       Promise.all(
         queries.map((one) => {
-          const input = { ids: block.ids, column, query: packQuery(one), vectors };
+          const input = { ids, column, query: packQuery(one), vectors };
           return searchBlockRanges(pool, input, best, options);
         }),
       ),
@@ -229,7 +230,7 @@ function boundsOf(vectors: Float32Array, dimension: number): Float64Array {
 }
 
 /** Gives max |x| of vectors: their euclidean scores with the zero vector are −x·x. */
-function createLongest({ dimension, values }: MultiColumn): (numbers: Uint32Array) => number {
+function createLongest({ dimension, values }: MultiVectors): (numbers: Uint32Array) => number {
   const vectors = new Float32Array(dimension);
   const score = createRowScorer({ metric: 'euclidean', dimension, values, vectors });
   let scores = new Float64Array(0);

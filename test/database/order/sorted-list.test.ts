@@ -248,8 +248,10 @@ describe('the orders that are kept', () => {
   const targetOf = (rowCount: number) => ({
     rowCount,
     rows: null,
-    metadata: EMPTY,
-    block: { ids: { offsets: new Int32Array(rowCount + 1), bytes: new Uint8Array() } },
+    metadata: {
+      ...EMPTY,
+      ids: { offsets: new Int32Array(rowCount + 1), bytes: new Uint8Array() },
+    },
   });
   const keyOf = (sequence: number) => {
     return { incarnation: 'i', sequence, filter: null, sort: ORDERS[0]! };

@@ -5,8 +5,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createBitmap, hasBit, setBit } from '../../../src/common/bitmap.js';
 import { comparePositions } from '../../../src/common/row-positions.js';
-import type { SegmentView } from '../../../src/database/collection/snapshot.js';
-import { withRows } from '../../../src/database/query/hits.js';
+import { type SegmentView, withRows } from '../../../src/database/collection/snapshot.js';
 import { FusedSearch } from '../../../src/database/query/rankings/fused-search.js';
 import type { FusionMethod } from '../../../src/database/query/rankings/fusion-method.js';
 import { RankedPart } from '../../../src/database/query/rankings/ranked-part.js';
@@ -38,8 +37,8 @@ function createSegments(random: Random): FakeSegment[] {
     for (const [row, id] of ids.entries()) offsets[row + 1] = offsets[row]! + id.length;
     const key = `segment-${s}`;
     const segment = { key, idBytes: (row: number) => Buffer.from(ids[row]!) };
-    const block = { key, ids: { offsets, bytes } };
-    const view = { segment, block, rowCount, rows: null, visibleCount: rowCount };
+    const metadata = { ids: { offsets, bytes } };
+    const view = { segment, metadata, rowCount, rows: null, visibleCount: rowCount };
     return { key, ids, view: view as unknown as SegmentView };
   });
 }
@@ -75,11 +74,11 @@ interface Found {
 /** The rows of a query in order, by sorting all of them. */
 function rank(ranking: Ranking, segments: readonly FakeSegment[], query: RowQuery): Found[] {
   const found: Found[] = [];
-  for (const [view, blockView] of query.views.entries()) {
-    const { key, ids } = segments.find((one) => one.key === blockView.block.key)!;
+  for (const [view, segmentView] of query.views.entries()) {
+    const { key, ids } = segments.find((one) => one.key === segmentView.segment.key)!;
     for (const [row, id] of ids.entries()) {
       const score = ranking.get(keyOf(key, row));
-      if (score === undefined || !isIn(blockView, row)) continue;
+      if (score === undefined || !isIn(segmentView, row)) continue;
       found.push({ view, row, position: { score, id: Buffer.from(id) } });
     }
   }

@@ -6,7 +6,6 @@ import { describe, it } from 'node:test';
 import { createBitmap, hasBit, setBit } from '../../../src/common/bitmap.js';
 import type { VectorBlock } from '../../../src/common/types.js';
 import { utf8ColumnOf } from '../../../src/common/utf8-column.js';
-import type { MultiColumn } from '../../../src/common/vectors.js';
 import {
   canonicalScore,
   createCanonicalQuery,
@@ -40,12 +39,11 @@ const KINDS: readonly RowKind[] = [
 const seed = Number(process.env.SAGITTA_TEST_SEED ?? Date.now() % 2 ** 31);
 console.log(`SAGITTA_TEST_SEED=${seed}`);
 
-interface Block {
-  readonly view: BlockView;
-  readonly column: MultiColumn;
+interface MultiView extends BlockView {
+  readonly block: VectorBlock & { readonly starts: Int32Array };
 }
 
-function randomBlock(random: Random, kind: RowKind, key: string, dimension: number): Block {
+function randomView(random: Random, kind: RowKind, key: string, dimension: number): MultiView {
   const rowCount = 1 + randomInt(random, 60);
   const starts = new Int32Array(rowCount + 1);
   for (let row = 0; row < rowCount; row++)
@@ -54,15 +52,11 @@ function randomBlock(random: Random, kind: RowKind, key: string, dimension: numb
   const ids = utf8ColumnOf(
     Array.from({ length: rowCount }, (_, row) => `${row % 7}-${key}-${row}`),
   );
-  const empty = { dimension: 0, values: new Float32Array(0), codes: null };
-  const block: VectorBlock = { key, rowCount, ids, ...empty };
+  const block = { key, rowCount, ids, dimension, starts, values, codes: null };
   const rows = createBitmap(rowCount);
   for (let row = 0; row < rowCount; row++) if (random() < 0.8) setBit(rows, row);
   const isFiltered = random() < 0.5;
-  return {
-    view: { block, rowCount, rows: isFiltered ? rows : null },
-    column: { kind: 'multi', dimension, starts, values },
-  };
+  return { block, rowCount, rows: isFiltered ? rows : null };
 }
 
 interface Ranked {
@@ -73,9 +67,13 @@ interface Ranked {
 }
 
 /** All rows of the views, best first, by the definition. */
-function rank(blocks: readonly Block[], metric: 'cosine' | 'dot', query: Float32Array): Ranked[] {
-  const ranked = blocks.flatMap(({ view: { block, rowCount, rows }, column }, index) => {
-    const { dimension, starts, values } = column;
+function rank(
+  views: readonly MultiView[],
+  metric: 'cosine' | 'dot',
+  query: Float32Array,
+): Ranked[] {
+  const ranked = views.flatMap(({ block, rowCount, rows }, index) => {
+    const { dimension, starts, values } = block;
     return Array.from({ length: rowCount }, (_, row): Ranked | null => {
       if (rows !== null && !hasBit(rows, row)) return null;
       let score = 0;
@@ -98,14 +96,12 @@ function rank(blocks: readonly Block[], metric: 'cosine' | 'dot', query: Float32
 }
 
 async function search(
-  blocks: readonly Block[],
+  views: readonly MultiView[],
   query: Float32Array,
   options: { metric: 'cosine' | 'dot'; k: number; after?: Position; scoreMin?: number },
 ) {
   const { metric, k, after = null, scoreMin = null } = options;
-  const columns = new Map(blocks.map(({ view, column }) => [view.block.key, column]));
-  const views = blocks.map(({ view }) => view);
-  const searched = { vector: query, metric, k, views, after, scoreMin, columns };
+  const searched = { vector: query, metric, k, views, after, scoreMin };
   return searchByMaxSim(createInlinePool(), searched, {});
 }
 
@@ -117,13 +113,13 @@ describe('a search by MaxSim', () => {
         const kind = KINDS[round % KINDS.length]!;
         const dimension = 1 + randomInt(random, 20);
         const count = 1 + randomInt(random, 3);
-        const blocks = Array.from({ length: count }, (_, i) =>
-          randomBlock(random, kind, `b${i}`, dimension),
+        const views = Array.from({ length: count }, (_, i) =>
+          randomView(random, kind, `b${i}`, dimension),
         );
         const vectorCount = 1 + randomInt(random, 40);
         const queryKind = random() < 0.7 ? kind : 'random';
         const query = createValues(random, queryKind, vectorCount, dimension);
-        const all = rank(blocks, metric, query);
+        const all = rank(views, metric, query);
         const k = 1 + randomInt(random, 12);
         const place = randomInt(random, all.length + 1) - 1;
         const after = place < 0 ? undefined : all[place];
@@ -132,7 +128,7 @@ describe('a search by MaxSim', () => {
           .slice(place + 1)
           .filter(({ score }) => scoreMin === undefined || Math.fround(score) >= scoreMin)
           .slice(0, k);
-        const found = await search(blocks, query, {
+        const found = await search(views, query, {
           metric,
           k,
           ...(after && { after }),
@@ -157,16 +153,9 @@ describe('a search by MaxSim', () => {
     // The first row has the vectors of the query.
     values.set(near);
     const ids = utf8ColumnOf(Array.from({ length: rowCount }, (_, row) => `v${row}`));
-    const empty = { dimension: 0, values: new Float32Array(0), codes: null };
-    const view = { block: { key: 'b', rowCount, ids, ...empty }, rowCount, rows: null };
-    const found = await search(
-      [{ view, column: { kind: 'multi', dimension, starts, values } }],
-      near,
-      {
-        metric: 'cosine',
-        k: 1,
-      },
-    );
+    const block = { key: 'b', rowCount, ids, dimension, starts, values, codes: null };
+    const view = { block, rowCount, rows: null };
+    const found = await search([view], near, { metric: 'cosine', k: 1 });
     assert.deepEqual([...found.rows], [0]);
     assert.equal(found.scannedCount, rowCount);
     assert.ok(found.rescoredCount < rowCount / 2, `${found.rescoredCount} of ${rowCount}`);

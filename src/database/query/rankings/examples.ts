@@ -51,9 +51,9 @@ export const exampleKind: RankingKind = {
   kind: 'examples',
   check: findExampleIssues,
   plan(request, { view }, path) {
-    const { recommend, discover, using = null } = request;
+    const { recommend, discover } = request;
     const searched = view.collection.searchedVector(request, path);
-    const { metric } = searched;
+    const { metric, using } = searched;
     const { formula, ...examples } =
       recommend === undefined
         ? planDiscover(view, discover!, searched, path)

@@ -2,8 +2,8 @@
 
 import type { JsonObject } from '../../../common/types.js';
 import type { Collection } from '../../collection/collection.js';
-import { amongRows, uniteViews } from '../../collection/snapshot.js';
-import { hitsWithout, rowsOfHits, withRows } from '../hits.js';
+import { amongRows, uniteViews, withRows } from '../../collection/snapshot.js';
+import { hitsWithout, rowsOfHits } from '../hits.js';
 import type { SealedRanking } from '../peers.js';
 import { FusedSearch } from './fused-search.js';
 import type { FusionMethod } from './fusion-method.js';

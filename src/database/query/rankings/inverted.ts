@@ -4,8 +4,7 @@
 import { type Bitmap, createFullBitmap } from '../../../common/bitmap.js';
 import type { Utf8Column } from '../../../common/types.js';
 import type { Position, SearchHits, SearchQuery } from '../../../engine/core/engine.js';
-import type { SegmentView } from '../../collection/snapshot.js';
-import { withRows } from '../hits.js';
+import { type SegmentView, withRows } from '../../collection/snapshot.js';
 import type { OpenRanking } from './ranking.js';
 
 /** The rows of a segment that are ranked, and the index of it. */
@@ -41,7 +40,7 @@ export function openInverted<Part>(
 ): OpenRanking {
   const partsOf = new Map(views.map(({ segment }, i) => [segment, parts[i]!]));
   const rowsOf = (searched: readonly SegmentView[]) =>
-    searched.map(({ segment, block: { ids }, rowCount, rows }): IndexedRows<Part> => {
+    searched.map(({ segment, metadata: { ids }, rowCount, rows }): IndexedRows<Part> => {
       return { parts: partsOf.get(segment)!, rows: rows ?? createFullBitmap(rowCount), ids };
     });
   return {

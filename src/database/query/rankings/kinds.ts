@@ -3,6 +3,7 @@
 import type { ValidationIssue } from '../../../common/errors.js';
 import { stringifyExactJson } from '../../../common/exact-json.js';
 import type { Limits } from '../../../common/limits.js';
+import { UNNAMED } from '../../../common/vectors.js';
 import type { FilterNode } from '../../../filter/filter-node.js';
 import type { SnapshotView } from '../../collection/snapshot-view.js';
 import type { QueryRequest, TargetRequest } from '../query-api.js';
@@ -104,7 +105,8 @@ const UNSEALED = new Map<string, RankingKind>(
 function kindOf(request: TargetRequest, { collection }: SnapshotView): RankingKind {
   const member = MEMBERS.find((name) => request[name] !== undefined)!;
   // The id of a row stands for the vector that the row has by the name.
-  const isMulti = member === 'id' && collection.multiShapeOf(request.using ?? null) !== undefined;
+  const isMulti =
+    member === 'id' && collection.multiShapeOf(request.using ?? UNNAMED) !== undefined;
   return isMulti ? multiKind : KIND_OF_MEMBER[member];
 }
 

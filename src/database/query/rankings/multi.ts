@@ -1,6 +1,7 @@
 // The ranking by MaxSim with a multi-vector.
 
 import { type FieldPath, field, validationError } from '../../../common/errors.js';
+import { UNNAMED } from '../../../common/vectors.js';
 import { searchByMaxSim } from '../../../engine/core/max-sim.js';
 import type { SnapshotView } from '../../collection/snapshot-view.js';
 import type { DatabaseServices } from '../../database-services.js';
@@ -18,13 +19,8 @@ class MultiRanking extends ScoredRanking {
   }
 
   protected searchHere({ pool }: DatabaseServices, signal?: AbortSignal): SearchHere {
-    return (queries) =>
-      Promise.all(
-        queries.map((query) => {
-          const columns = new Map(query.views.map(({ block, multi }) => [block.key, multi!]));
-          return searchByMaxSim(pool, { ...query, columns }, signal ? { signal } : {});
-        }),
-      );
+    const options = signal ? { signal } : {};
+    return (queries) => Promise.all(queries.map((query) => searchByMaxSim(pool, query, options)));
   }
 }
 
@@ -34,10 +30,10 @@ export const multiKind: RankingKind = {
     if (multiVector.length <= limits.queryVectorsMax) return [];
     return [{ location: locate('multi_vector'), ...tooManyVectors(multiVector.length, limits) }];
   },
-  plan({ id, multiVector, using, metric: requested }, { view, limits }, path) {
+  plan({ id, multiVector, using = UNNAMED, metric: requested }, { view, limits }, path) {
     const { collection } = view;
-    const shape = collection.multiShapeOf(using ?? null);
-    if (using === undefined || shape === undefined) {
+    const shape = collection.multiShapeOf(using);
+    if (shape === undefined) {
       const detail = 'Expected the name of a multi-vector with multi_vector.';
       const location = field(...path, 'using');
       throw validationError([{ location, code: 'invalid_request', detail }]);

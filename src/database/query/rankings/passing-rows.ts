@@ -7,14 +7,14 @@ import { allOf, type FilterNode } from '../../../filter/filter-node.js';
 import type { Segment } from '../../../segment/segment.js';
 import {
   amongRows,
+  type FieldView,
   type SegmentView,
   type Snapshot,
-  viewsOfDense,
-  viewsOfMulti,
+  viewsOfField,
+  withRows,
 } from '../../collection/snapshot.js';
 import type { SnapshotView } from '../../collection/snapshot-view.js';
 import type { DatabaseServices } from '../../database-services.js';
-import { withRows } from '../hits.js';
 
 type Views = readonly SegmentView[];
 
@@ -24,19 +24,6 @@ export interface Filter {
   readonly filterNode: FilterNode | null;
 }
 
-/** The vectors that are searched. */
-export interface SearchedField {
-  /** The name; null for the unnamed vector. */
-  readonly using: string | null;
-  readonly isMulti: boolean;
-}
-
-/** The views with those of their rows that have the vector. */
-export function viewsOfField(views: Views, { using, isMulti }: SearchedField): Views {
-  if (using === null) return views;
-  return isMulti ? viewsOfMulti(views, using) : viewsOfDense(views, using);
-}
-
 /** A snapshot that is searched for a request. */
 export class SearchedSnapshot {
   readonly snapshot: Snapshot;
@@ -44,7 +31,7 @@ export class SearchedSnapshot {
   readonly services: DatabaseServices;
   readonly signal: AbortSignal | undefined;
   readonly #passing = new Map<FilterNode | null, Promise<Views>>();
-  readonly #having = new WeakMap<Views, Map<string, Views>>();
+  readonly #having = new WeakMap<Views, Map<string, readonly FieldView[]>>();
 
   constructor(
     view: SnapshotView,
@@ -70,18 +57,17 @@ export class SearchedSnapshot {
     return passing;
   }
 
-  /** Those of the views that have the vector, with only such rows. */
-  having(passing: Views, field: SearchedField): Views {
+  /** Those of the views that have the dense vector or multi-vector of the name, with only such rows. */
+  having(passing: Views, name: string): readonly FieldView[] {
     let known = this.#having.get(passing);
     if (known === undefined) {
       known = new Map();
       this.#having.set(passing, known);
     }
-    const key = JSON.stringify([field.using, field.isMulti]);
-    let views = known.get(key);
+    let views = known.get(name);
     if (views === undefined) {
-      views = withRows(viewsOfField(passing, field));
-      known.set(key, views);
+      views = withRows(viewsOfField(passing, name));
+      known.set(name, views);
     }
     return views;
   }

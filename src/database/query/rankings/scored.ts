@@ -5,9 +5,8 @@ import { field, validationError } from '../../../common/errors.js';
 import { countsBefore, placeOf, sortPositions } from '../../../common/row-positions.js';
 import type { Metric } from '../../../common/types.js';
 import type { Engine, Position, SearchHits } from '../../../engine/core/engine.js';
-import type { Formula } from '../../../engine/core/example-search.js';
 import type { Collection } from '../../collection/collection.js';
-import type { SegmentView, Snapshot } from '../../collection/snapshot.js';
+import type { FieldView, Snapshot } from '../../collection/snapshot.js';
 import type { DatabaseServices } from '../../database-services.js';
 import type { SealedVectors } from '../peers.js';
 import {
@@ -30,11 +29,16 @@ export interface ScoredBy {
   /** Row-major where there are several. */
   readonly vector: Float32Array;
   readonly metric: Metric;
-  /** The vector of rows that is searched; null for the unnamed one. */
-  readonly using: string | null;
+  /** The name of the vector of rows that is searched; '' for the unnamed one. */
+  readonly using: string;
   readonly excludedIds: readonly string[];
   /** Null where it can be seen in the rest. */
   readonly origin: Origin;
+}
+
+/** The views of a query are among those of the ranking, which have their vectors. */
+export interface FieldQuery extends RowQuery {
+  readonly views: readonly FieldView[];
 }
 
 export abstract class ScoredRanking extends Ranking {
@@ -72,17 +76,16 @@ export abstract class ScoredRanking extends Ranking {
 
   seal(collection: Collection): SealedVectors {
     const { origin, ...by } = this.by;
-    return { ...this.#sealedField(collection), ...by, digest: digestOf(origin) };
+    return { ...sealField(collection, this.#field), ...by, digest: digestOf(origin) };
   }
 
   async open(rows: PassingRows): Promise<OpenRanking> {
     const { searched } = rows;
-    const { view, snapshot } = searched;
-    const field = { using: this.by.using, isMulti: this.kind === 'multi' };
-    const views = searched.having(await rows.views(), field);
+    const { collection } = searched.view;
+    const views = searched.having(await rows.views(), this.by.using);
     const filters = rows.sharedFilters;
-    const ranking = this.#sealedField(view.collection);
-    const shared = filters && { collection: view.collection, snapshot, filters, views, ranking };
+    const shared =
+      filters && sharedRows(collection, searched.snapshot, this.#field, { filters, views });
     return this.openRows(views, shared, searched);
   }
 
@@ -90,12 +93,12 @@ export abstract class ScoredRanking extends Ranking {
   protected abstract searchHere(services: DatabaseServices, signal?: AbortSignal): SearchHere;
 
   protected openRows(
-    views: readonly SegmentView[],
+    views: readonly FieldView[],
     shared: SharedRows | null,
     { services, signal }: PassingRows['searched'],
   ): OpenRanking {
     const here = this.searchHere(services, signal);
-    const search = async (query: RowQuery) => {
+    const search = async (query: FieldQuery) => {
       const asked = this.asked(query);
       const together =
         shared && (await searchTogether([{ query: asked, rows: shared }], here, services, signal));
@@ -104,43 +107,43 @@ export abstract class ScoredRanking extends Ranking {
     return {
       views,
       search,
-      countBefore: (some, positions) => countByRanking(search, some, positions),
+      countBefore: (some: readonly FieldView[], positions) =>
+        countByRanking(search, some, positions),
     };
   }
 
-  protected asked(query: RowQuery): EngineSearch['query'] {
+  protected asked(query: FieldQuery): EngineSearch['query'] {
     const { vector, metric } = this.by;
     return { ...query, vector, metric };
   }
 
-  #sealedField(collection: Collection): SharedRows['ranking'] {
-    return sealField(collection, this.kind, this.by.using, this.scoring?.formula ?? undefined);
+  get #field(): RankedField {
+    const formula = this.scoring?.formula;
+    return { kind: this.kind, using: this.by.using, ...(formula && { formula }) };
   }
 }
+
+/** The vector that a ranking compares, and how. */
+type RankedField = Omit<SharedRows['ranking'], 'column'>;
 
 /** The rows of a snapshot that are scored, as other nodes find them. */
 export function sharedRows(
   collection: Collection,
   snapshot: Snapshot,
-  using: string | null,
+  ranked: RankedField,
   rows: Pick<SharedRows, 'filters' | 'views'>,
 ): SharedRows {
-  return { collection, snapshot, ranking: sealField(collection, 'vector', using), ...rows };
+  return { collection, snapshot, ranking: sealField(collection, ranked), ...rows };
 }
 
-function sealField(
-  collection: Collection,
-  kind: SealedVectors['kind'],
-  using: string | null,
-  formula?: Formula,
-): SharedRows['ranking'] {
-  const column = columnOf(collection, using);
-  return { kind, using, ...(column && { column }), ...(formula && { formula }) };
+function sealField(collection: Collection, ranked: RankedField): SharedRows['ranking'] {
+  const column = columnOf(collection, ranked.using);
+  return { ...ranked, ...(column && { column }) };
 }
 
 /** Where the segments have a vector, if not under its name. */
-export function columnOf({ rows }: Collection, using: string | null): string | undefined {
-  const column = using === null ? undefined : rows.columnOf(using);
+export function columnOf({ rows }: Collection, using: string): string | undefined {
+  const column = rows.columnOf(using);
   return column === using ? undefined : column;
 }
 
@@ -149,7 +152,7 @@ export function hasColumn(
   { rows }: Collection,
   { using, column }: Pick<SealedVectors, 'using' | 'column'>,
 ): boolean {
-  return using === null || rows.columnOf(using) === (column ?? using);
+  return rows.columnOf(using) === (column ?? using);
 }
 
 /** Throws `cursor_expired` unless the vector of a sealed ranking is still there. */
@@ -182,8 +185,8 @@ const RANKED_ROWS = 10_000;
 
 /** Counts by reading the ranking from its beginning, having no better way. */
 async function countByRanking(
-  search: OpenRanking['search'],
-  views: readonly SegmentView[],
+  search: (query: FieldQuery) => Promise<SearchHits>,
+  views: readonly FieldView[],
   positions: readonly Position[],
 ): Promise<Float64Array> {
   const { sorted, origins } = sortPositions(positions);
@@ -193,11 +196,11 @@ async function countByRanking(
     const found: SearchHits = await search({ views, k: RANKED_ROWS, after, scoreMin: null });
     let place = 0;
     for (const [i, score] of found.scores.entries()) {
-      const { ids } = views[found.viewIndexes[i]!]!.block;
+      const { segment, metadata } = views[found.viewIndexes[i]!]!;
       const row = found.rows[i]!;
-      place = placeOf(sorted, score, ids, row);
+      place = placeOf(sorted, score, metadata.ids, row);
       counts[place]!++;
-      after = { score, id: ids.bytes.subarray(ids.offsets[row]!, ids.offsets[row + 1]!) };
+      after = { score, id: segment.idBytes(row) };
     }
     const isBehindAll = place === positions.length;
     if (isBehindAll || found.scores.length < RANKED_ROWS) return countsBefore(counts, origins);

@@ -5,7 +5,7 @@ import { isDistance } from '../../../common/types.js';
 import { countBefore } from '../../../engine/core/count-before.js';
 import { publicScore } from '../../../engine/core/engine.js';
 import { vectorNotFound } from '../../collection/collection.js';
-import type { SegmentView } from '../../collection/snapshot.js';
+import type { FieldView } from '../../collection/snapshot.js';
 import type { SnapshotView } from '../../collection/snapshot-view.js';
 import type { DatabaseServices } from '../../database-services.js';
 import type { SealedVectors } from '../peers.js';
@@ -16,8 +16,8 @@ import {
   searchByEngine,
 } from '../scattered-search.js';
 import type { PassingRows } from './passing-rows.js';
-import type { OpenRanking, RankingContext, RankingKind, RowQuery, Scoring } from './ranking.js';
-import { requireColumn, ScoredRanking } from './scored.js';
+import type { OpenRanking, RankingContext, RankingKind, Scoring } from './ranking.js';
+import { type FieldQuery, requireColumn, ScoredRanking } from './scored.js';
 
 export class VectorRanking extends ScoredRanking {
   readonly kind = 'vector';
@@ -40,19 +40,19 @@ export class VectorRanking extends ScoredRanking {
   }
 
   protected override openRows(
-    views: readonly SegmentView[],
+    views: readonly FieldView[],
     rows: SharedRows | null,
     { services, signal }: PassingRows['searched'],
   ): OpenRanking {
-    const engineSearch = (query: RowQuery) => ({ query: this.asked(query), rows });
+    const engineSearch = (query: FieldQuery) => ({ query: this.asked(query), rows });
     return {
       views,
       engineSearch,
-      async search(query) {
+      async search(query: FieldQuery) {
         const { hits } = await searchByEngine([engineSearch(query)], services, signal);
         return hits[0]!;
       },
-      countBefore: async (some, positions) => {
+      countBefore: async (some: readonly FieldView[], positions) => {
         const counted = this.asked({ views: some, k: 1, after: null, scoreMin: null });
         const counts = rows && (await countTogether(rows, counted, positions, services, signal));
         return counts ?? countBefore(services, counted, positions, signal && { signal });
@@ -70,9 +70,9 @@ export const vectorKind: RankingKind = {
   },
   plan(request, { view }, path) {
     const { collection } = view;
-    const { id, using = null } = request;
+    const { id } = request;
     const searched = collection.searchedVector(request, path);
-    const { metric } = searched;
+    const { metric, using } = searched;
     const vector = request.vector ?? storedVector(view, id!, using, [...path, 'id']);
     const location = field(...path, id === undefined ? 'vector' : 'id');
     collection.checkQueryVector(vector, searched, location);
@@ -95,7 +95,7 @@ export function unsealVectors(sealed: SealedVectors, { collection }: RankingCont
 export function storedVector(
   view: SnapshotView,
   id: string,
-  using: string | null,
+  using: string,
   path: FieldPath,
 ): Float32Array {
   const { collection } = view;
