@@ -52,6 +52,7 @@ import {
 import { toRecord, toSegmentsPage } from './collection-record.js';
 import type { DatabaseServices } from './database-services.js';
 import type { AttachedReply } from './idempotency.js';
+import { observeWritten } from './observer.js';
 import { type Projection, type ProjectionRequest, runProjection } from './projection/projection.js';
 import { runList } from './query/list.js';
 import { type QueryOptions, runQuery } from './query/query.js';
@@ -195,7 +196,7 @@ export class CollectionHandle {
         onCommitted,
       ),
     );
-    this.#services.observer.vectorsWritten(result.insertedCount, result.updatedCount);
+    observeWritten(this.#services.observer, result);
     return result;
   }
 
@@ -221,7 +222,7 @@ export class CollectionHandle {
       );
       return { sequence, version: collection.versionOf(sequence) };
     });
-    this.#services.observer.vectorsWritten(0, 1);
+    observeWritten(this.#services.observer, { insertedCount: 0, updatedCount: 1 });
     return patched;
   }
 
@@ -243,7 +244,7 @@ export class CollectionHandle {
       );
       return collection.write(write, options.onCommitted);
     });
-    observer.vectorsDeleted(result.deletedCount);
+    observer.count('sagitta_vectors_deleted_total', result.deletedCount);
     return result;
   }
 
@@ -269,7 +270,7 @@ export class CollectionHandle {
       );
       return collection.write(write, onCommitted);
     });
-    this.#services.observer.vectorsWritten(0, result.updatedCount);
+    observeWritten(this.#services.observer, { ...result, insertedCount: 0 });
     return result;
   }
 
@@ -290,7 +291,7 @@ export class CollectionHandle {
       ),
     );
     if (deletedCount === 0) throw vectorNotFound(this.id, vectorId);
-    observer.vectorsDeleted(deletedCount);
+    observer.count('sagitta_vectors_deleted_total', deletedCount);
     return { sequence };
   }
 

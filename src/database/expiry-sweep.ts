@@ -72,7 +72,7 @@ export class ExpirySweep {
         // A collection that was deleted meanwhile is no failure.
         if (!this.#collections.isServing(state.collection)) continue;
         this.#notBeforeMs = this.#clock.now() + RETRY_MS;
-        this.#observer.maintenanceFailed();
+        this.#observer.count('sagitta_maintenance_failures_total', 1);
         this.#logger.warn({ collection, err: error }, 'expired vectors could not be deleted');
       }
     }
@@ -83,7 +83,7 @@ export class ExpirySweep {
     // Of several nodes, the one that writes deletes.
     while (collection.isWritable && collection.expiries.isDue(this.#clock.now())) {
       const { deletedCount } = await collection.write(deleteExpired(collection, options));
-      if (deletedCount > 0) this.#observer.vectorsExpired(deletedCount);
+      this.#observer.count('sagitta_vectors_expired_total', deletedCount);
     }
   }
 }

@@ -63,20 +63,19 @@ export async function runIdempotent<Reply extends object>(
   request: IdempotencyRequest,
   perform: (attach: AttachReply<Reply>) => Promise<Reply>,
 ): Promise<{ reply: Reply; isReplay: boolean }> {
+  const note = (outcome: string) =>
+    observer.count('sagitta_idempotent_requests_total', 1, { outcome });
   let claim: Claim;
   try {
     claim = await idempotencyKeys.claim(request);
   } catch (error) {
-    const code = error instanceof SagittaError ? error.code : '';
-    if (code === 'idempotency_in_flight' || code === 'idempotency_key_reused') {
-      observer.idempotencyDecided(code);
-    }
+    if (error instanceof SagittaError && error.code.startsWith('idempotency_')) note(error.code);
     throw error;
   }
   try {
     const stored = claim.stored?.reply;
     if (stored != null) {
-      observer.idempotencyDecided('replayed');
+      note('replayed');
       return { reply: stored as Reply, isReplay: true };
     }
     let isAttached = false;
@@ -88,7 +87,7 @@ export async function runIdempotent<Reply extends object>(
         }),
     );
     if (!isAttached) await idempotencyKeys.commit(claim.storeReply(reply), request.incarnation);
-    observer.idempotencyDecided('kept');
+    note('kept');
     return { reply, isReplay: false };
   } finally {
     claim.release();

@@ -1,57 +1,47 @@
-// What a database reports about its work, for metrics: once for each query, batch, write or
+// What a database reports about its work, by the names of metrics: once for each query, batch, write or
 // maintenance task, never for each row. Nothing here names a collection, a vector or a principal.
 
 import { SagittaError } from '../common/errors.js';
+import type { DatabaseCounter, DatabaseHistogram } from '../platform/metric-table.js';
+import type { Labels } from '../platform/metrics.js';
+import type { WriteResult } from './api.js';
 import type { Page, QueryReply, QueryRequest, QueryTimings, QueryWork } from './query/query-api.js';
 
 export interface DatabaseObserver {
-  /** `count` queries were answered together; timings and work are those of all of them. */
-  queriesAnswered(count: number, timings: QueryTimings, work: SearchWork): void;
-  /** Facets and stats of one request were computed, from the filter to the result. */
-  aggregated(milliseconds: number): void;
-  /** The engine has searched one batch. */
-  batchSearched(queryCount: number, milliseconds: number): void;
-  vectorsWritten(insertedCount: number, updatedCount: number): void;
-  vectorsDeleted(count: number): void;
-  /** Vectors were deleted because they had expired; these are not reported as deleted. */
-  vectorsExpired(count: number): void;
-  /** Writes of one collection, from the call of the store until they are on disk. */
-  writesCommitted(writeCount: number, milliseconds: number): void;
-  commitFailed(): void;
-  checkpointEnded(milliseconds: number): void;
-  /** `goneCount`: rows that were removed. */
-  compactionEnded(milliseconds: number, goneCount: number): void;
-  maintenanceFailed(): void;
-  cursorIssued(): void;
-  cursorResumed(): void;
-  /** `code` is the error code, such as `cursor_expired`. */
-  cursorRejected(code: string): void;
-  /** `kept`: the request ran and its reply was stored; `replayed`: it had run before; else the error code. */
-  idempotencyDecided(outcome: IdempotencyOutcome): void;
+  /** Adds to a counter. */
+  count(name: DatabaseCounter, amount: number, labels?: Labels): void;
+  /** Adds a value to a histogram; durations are in seconds. */
+  observe(name: DatabaseHistogram, value: number, labels?: Labels): void;
 }
+
+export const SILENT_OBSERVER: DatabaseObserver = { count() {}, observe() {} };
 
 /** Work that adds up over queries. */
 type SearchWork = Pick<QueryWork, 'rowsScanned' | 'candidatesRescored'>;
 
-type IdempotencyOutcome = 'kept' | 'replayed' | 'idempotency_in_flight' | 'idempotency_key_reused';
+/** Reports queries that were answered together; timings and work are those of all of them. */
+export function observeQueries(
+  observer: DatabaseObserver,
+  count: number,
+  { filterMs, waitMs, searchMs, assembleMs }: QueryTimings,
+  { rowsScanned, candidatesRescored }: SearchWork,
+): void {
+  observer.count('sagitta_queries_total', count);
+  observer.count('sagitta_rows_scanned_total', rowsScanned);
+  observer.count('sagitta_rows_rescored_total', candidatesRescored);
+  const phases = { filter: filterMs, wait: waitMs, search: searchMs, assemble: assembleMs };
+  for (const [phase, milliseconds] of Object.entries(phases)) {
+    observer.observe('sagitta_query_phase_seconds', milliseconds / 1000, { phase });
+  }
+}
 
-export const SILENT_OBSERVER: DatabaseObserver = {
-  queriesAnswered() {},
-  aggregated() {},
-  batchSearched() {},
-  vectorsWritten() {},
-  vectorsDeleted() {},
-  vectorsExpired() {},
-  writesCommitted() {},
-  commitFailed() {},
-  checkpointEnded() {},
-  compactionEnded() {},
-  maintenanceFailed() {},
-  cursorIssued() {},
-  cursorResumed() {},
-  cursorRejected() {},
-  idempotencyDecided() {},
-};
+export function observeWritten(
+  observer: DatabaseObserver,
+  { insertedCount, updatedCount }: Omit<WriteResult, 'sequence'>,
+): void {
+  observer.count('sagitta_vectors_written_total', insertedCount, { kind: 'inserted' });
+  observer.count('sagitta_vectors_written_total', updatedCount, { kind: 'updated' });
+}
 
 /** Reports the cursors of a page: the one that it continued and the one that it issues. */
 export function observeCursors(
@@ -59,8 +49,8 @@ export function observeCursors(
   request: { readonly cursor?: string | undefined },
   page: Page,
 ): void {
-  if (request.cursor !== undefined) observer.cursorResumed();
-  if (page.nextCursor !== undefined) observer.cursorIssued();
+  if (request.cursor !== undefined) observer.count('sagitta_cursors_resumed_total', 1);
+  if (page.nextCursor !== undefined) observer.count('sagitta_cursors_issued_total', 1);
 }
 
 /** Reports a rejected cursor; ignores other errors. */
@@ -70,7 +60,8 @@ export function observeCursorError(
   error: unknown,
 ): void {
   if (cursor === undefined || !(error instanceof SagittaError)) return;
-  if (error.code.startsWith('cursor_')) observer.cursorRejected(error.code);
+  const { code } = error;
+  if (code.startsWith('cursor_')) observer.count('sagitta_cursors_refused_total', 1, { code });
 }
 
 /** Reports queries that were answered together, one reply per request, and their cursors. */
@@ -89,6 +80,6 @@ export function observeReplies(
   const [first] = replies;
   if (first !== undefined) {
     const work = { rowsScanned, candidatesRescored };
-    observer.queriesAnswered(replies.length, first.timings, work);
+    observeQueries(observer, replies.length, first.timings, work);
   }
 }

@@ -12,6 +12,8 @@ export interface MetricEntry {
   readonly labels?: Readonly<Record<string, readonly string[]>>;
   /** Upper bounds, in the unit that the name ends in. */
   readonly buckets?: readonly number[];
+  /** Whether a counter is read at each scrape, as gauges are, where its total is kept anyway. */
+  readonly isRead?: true;
   readonly meaning: string;
 }
 
@@ -133,7 +135,7 @@ const QUERIES = {
     meaning: 'Rows whose exact score was computed because the scan could not exclude them.',
   },
   sagitta_exports_in_progress: { type: 'gauge', meaning: 'Exports in progress.' },
-  sagitta_export_rows_total: { type: 'counter', meaning: 'Rows sent by exports.' },
+  sagitta_export_rows_total: { type: 'counter', isRead: true, meaning: 'Rows sent by exports.' },
   sagitta_export_rows_remaining: {
     type: 'gauge',
     meaning: 'Rows that running exports have yet to send.',
@@ -141,6 +143,7 @@ const QUERIES = {
   sagitta_joins_in_progress: { type: 'gauge', meaning: 'Joins in progress.' },
   sagitta_join_rows_total: {
     type: 'counter',
+    isRead: true,
     meaning: 'Rows for which joins have found the matches.',
   },
   sagitta_join_rows_remaining: {
@@ -154,46 +157,56 @@ const QUERIES = {
   },
   sagitta_filter_cache_hits_total: {
     type: 'counter',
+    isRead: true,
     meaning: 'Segments whose filter result was cached.',
   },
   sagitta_filter_cache_misses_total: {
     type: 'counter',
+    isRead: true,
     meaning: 'Segments, or new rows of a segment, for which a filter was evaluated.',
   },
   sagitta_engine_fallbacks_total: {
     type: 'counter',
+    isRead: true,
     meaning:
       'Segment searches that the reference engine answered instead of the tensor engine. Only with the engines wasm and tensorflow.',
   },
   sagitta_device_fallback_queries_total: {
     type: 'counter',
+    isRead: true,
     meaning: 'Queries answered partly by the CPU. Only with the engine cuda.',
   },
   sagitta_device_undecided_queries_total: {
     type: 'counter',
+    isRead: true,
     meaning: 'Of these, queries that a device could not decide. Only with the engine cuda.',
   },
   sagitta_device_repeated_queries_total: {
     type: 'counter',
+    isRead: true,
     meaning:
       'Queries that a device scanned again, because many rows are close together. Only with the engine cuda.',
   },
   sagitta_device_coarse_queries_total: {
     type: 'counter',
+    isRead: true,
     meaning:
       'Queries that a device answered by coarse codes, which are a quarter of the bytes. Only with the engine cuda.',
   },
   sagitta_device_coarse_abandoned_queries_total: {
     type: 'counter',
+    isRead: true,
     meaning:
       'Queries for which a device tried coarse codes, and went on with int8 codes because too few rows were excluded. Only with the engine cuda.',
   },
   sagitta_device_uploaded_bytes_total: {
     type: 'counter',
+    isRead: true,
     meaning: 'Bytes of rows uploaded to devices. Only with the engine cuda.',
   },
   sagitta_device_losses_total: {
     type: 'counter',
+    isRead: true,
     meaning: 'Number of times a device was lost. Only with the engine cuda.',
   },
 } as const;
@@ -444,11 +457,24 @@ export const METRIC_SECTIONS = {
   Cluster: CLUSTER,
 } satisfies Record<string, Record<string, MetricEntry>>;
 
+/** What a database reports and is read from. */
+export const DATABASE_METRICS = { ...QUERIES, ...DATA };
+
 export const METRICS = { ...HTTP, ...QUERIES, ...DATA, ...EMBEDDING, ...PROCESS, ...CLUSTER };
 
-type NamesOf<Type extends MetricEntry['type']> = {
-  [name in keyof typeof METRICS]: (typeof METRICS)[name]['type'] extends Type ? name : never;
-}[keyof typeof METRICS];
+type NamesOf<Type extends MetricEntry['type'], Table = typeof METRICS> = {
+  [name in keyof Table]: Table[name] extends { readonly type: Type } ? name : never;
+}[keyof Table];
 export type CounterName = NamesOf<'counter'>;
 export type GaugeName = NamesOf<'gauge'>;
 export type HistogramName = NamesOf<'histogram'>;
+
+type ReadNames<Table> = {
+  [name in keyof Table]: Table[name] extends { readonly isRead: true } ? name : never;
+}[keyof Table];
+/** What a database counts; the other counters about it are read. */
+export type DatabaseCounter = Exclude<
+  NamesOf<'counter', typeof DATABASE_METRICS>,
+  ReadNames<typeof DATABASE_METRICS>
+>;
+export type DatabaseHistogram = NamesOf<'histogram', typeof DATABASE_METRICS>;

@@ -15,7 +15,7 @@ import {
 } from './metric-table.js';
 
 /** Labels have few values each: never an id or a principal. */
-type Labels = Readonly<Record<string, string | number>>;
+export type Labels = Readonly<Record<string, string | number>>;
 
 /** Adds to a counter; the amount is never negative. */
 type Count = (amount: number, labels?: Labels) => void;

@@ -2,29 +2,12 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { CommitTimings } from '../../src/database/api.js';
 import type { Database } from '../../src/database/database.js';
-import { type DatabaseObserver, SILENT_OBSERVER } from '../../src/database/observer.js';
 import type { Engine } from '../../src/engine/core/engine.js';
 import { createReferenceEngine } from '../../src/engine/core/reference-engine.js';
 import { createInlinePool } from '../../src/platform/pool.js';
 import { withResolvers } from '../support/waiting.js';
 import { batchOf, openDatabase } from './harness.js';
-
-type Seen = { readonly [name in keyof DatabaseObserver]: unknown[][] };
-
-function createRecorder(): { observer: DatabaseObserver; seen: Seen; clear(): void } {
-  const names = Object.keys(SILENT_OBSERVER) as (keyof DatabaseObserver)[];
-  const seen = Object.fromEntries(names.map((name) => [name, []])) as unknown as Seen;
-  const observer = Object.fromEntries(
-    names.map((name) => [name, (...values: unknown[]) => seen[name].push(values)]),
-  ) as unknown as DatabaseObserver;
-  return {
-    observer,
-    seen,
-    clear() {
-      for (const name of names) seen[name].length = 0;
-    },
-  };
-}
+import { createRecorder } from './recorder.js';
 
 const vectors = (from: number, to: number) =>
   batchOf(
@@ -43,7 +26,7 @@ const INPUT = {
 } as const;
 
 describe('the observer of a database', () => {
-  const { observer, seen, clear } = createRecorder();
+  const observer = createRecorder();
   let database: Database;
   before(async () => {
     database = await openDatabase({ observer, limits: { retentionMs: 1 } });
@@ -52,7 +35,7 @@ describe('the observer of a database', () => {
   after(() => database.close());
 
   it('receives the results of writes, and their commits', async () => {
-    clear();
+    observer.clear();
     const timings: CommitTimings[] = [];
     await database.collection('c').write(vectors(0, 10), {
       mode: 'upsert',
@@ -64,30 +47,40 @@ describe('the observer of a database', () => {
     await database.collection('c').delete({ kind: 'ids', ids: ['v11', 'no'] }, { dryRun: false });
     await database.collection('c').delete({ kind: 'all' }, { dryRun: true });
     await assert.rejects(database.collection('c').write(vectors(0, 1), { mode: 'insert' }));
-    assert.deepEqual(seen.vectorsWritten, [
-      [10, 0],
-      [3, 2],
-      [0, 1],
+    const inserted = { kind: 'inserted' };
+    const updated = { kind: 'updated' };
+    assert.deepEqual(observer.of('sagitta_vectors_written_total'), [
+      [10, inserted],
+      [0, updated],
+      [3, inserted],
+      [2, updated],
+      [0, inserted],
+      [1, updated],
     ]);
-    assert.deepEqual(seen.vectorsDeleted, [[1], [1]]);
-    assert.deepEqual(
-      seen.writesCommitted.map(([count]) => count),
-      [1, 1, 1, 1, 1],
-    );
+    assert.deepEqual(observer.of('sagitta_vectors_deleted_total'), [1, 1]);
+    assert.deepEqual(observer.of('sagitta_writes_committed_total'), [1, 1, 1, 1, 1]);
+    assert.equal(observer.of('sagitta_commit_seconds').length, 5);
     assert.equal(timings.length, 1);
     assert.ok(timings[0]!.waitMs >= 0 && timings[0]!.commitMs >= 0);
   });
 
   it('receives every query with its phases and its work, and the batch', async () => {
-    clear();
+    observer.clear();
     const filter = { $and: [{ even: true }, { even: { $ne: 3 } }] };
     const request = { vector: Float32Array.of(1, 1), topK: 3, filter };
     const reply = await database.collection('c').query(request);
     const { rowsScanned, candidatesRescored } = reply.work;
-    assert.deepEqual(seen.queriesAnswered, [
-      [1, reply.timings, { rowsScanned, candidatesRescored }],
-    ]);
+    assert.deepEqual(observer.of('sagitta_queries_total'), [1]);
+    assert.deepEqual(observer.of('sagitta_rows_scanned_total'), [rowsScanned]);
+    assert.deepEqual(observer.of('sagitta_rows_rescored_total'), [candidatesRescored]);
     const { startedAtMs, ...phases } = reply.timings;
+    assert.deepEqual(
+      observer.of('sagitta_query_phase_seconds'),
+      Object.entries(phases).map(([name, milliseconds]) => [
+        milliseconds / 1000,
+        { phase: name.replace('Ms', '') },
+      ]),
+    );
     assert.ok(startedAtMs > 0 && Object.values(phases).every((milliseconds) => milliseconds >= 0));
     assert.deepEqual(Object.keys(phases), ['filterMs', 'waitMs', 'searchMs', 'assembleMs']);
     assert.equal(reply.work.conditionCount, 2);
@@ -96,10 +89,7 @@ describe('the observer of a database', () => {
     assert.equal(reply.explain, undefined);
     const explained = await database.collection('c').query({ ...request, explain: true });
     assert.equal(explained.explain?.rowsScanned, explained.work.rowsScanned);
-    assert.deepEqual(
-      seen.batchSearched.map(([count]) => count),
-      [1, 1],
-    );
+    assert.deepEqual(observer.of('sagitta_engine_batch_queries'), [1, 1]);
   });
 
   it('receives one batch for the queries that waited together, and sees the queue', async () => {
@@ -117,7 +107,7 @@ describe('the observer of a database', () => {
       bytesUsed: (key) => inner.bytesUsed(key),
       close: () => inner.close(),
     };
-    const busy = await openDatabase({ observer: recorder.observer, engine });
+    const busy = await openDatabase({ observer: recorder, engine });
     await busy.createCollection(INPUT);
     await busy.collection('c').write(vectors(0, 3), { mode: 'upsert' });
     const query = () => busy.collection('c').query({ vector: Float32Array.of(1, 0) });
@@ -132,10 +122,7 @@ describe('the observer of a database', () => {
     while (performance.now() < until) await settle();
     open();
     const [alone, ...rest] = await Promise.all([first, ...others]);
-    assert.deepEqual(
-      recorder.seen.batchSearched.map(([count]) => count),
-      [1, 3],
-    );
+    assert.deepEqual(recorder.of('sagitta_engine_batch_queries'), [1, 3]);
     assert.equal(busy.queuedQueryCount, 0);
     const least = Math.min(...rest.map(({ timings }) => timings.waitMs));
     assert.ok(least > alone!.timings.waitMs, `${least}`);
@@ -143,7 +130,7 @@ describe('the observer of a database', () => {
   });
 
   it('receives what became of cursors', async () => {
-    clear();
+    observer.clear();
     const vector = Float32Array.of(1, 1);
     const page = await database.collection('c').query({ vector, limit: 2 });
     await database.collection('c').query({ cursor: page.nextCursor, limit: 1_000 });
@@ -151,12 +138,16 @@ describe('the observer of a database', () => {
     await assert.rejects(database.collection('c').query({ cursor: list.nextCursor! }));
     await assert.rejects(database.collection('c').list({ cursor: 'nonsense' }));
     await assert.rejects(database.collection('c').list({ limit: 1_000_000 }));
-    assert.deepEqual([seen.cursorIssued.length, seen.cursorResumed.length], [2, 1]);
-    assert.deepEqual(seen.cursorRejected, [['cursor_mismatch'], ['cursor_invalid']]);
+    assert.deepEqual(observer.of('sagitta_cursors_issued_total'), [1, 1]);
+    assert.deepEqual(observer.of('sagitta_cursors_resumed_total'), [1]);
+    assert.deepEqual(observer.of('sagitta_cursors_refused_total'), [
+      [1, { code: 'cursor_mismatch' }],
+      [1, { code: 'cursor_invalid' }],
+    ]);
   });
 
   it('receives what became of idempotency keys', async () => {
-    clear();
+    observer.clear();
     const reply = { status: 200, headers: {}, body: '{}' };
     const run = (payloadDigest: string, work: () => Promise<typeof reply>) =>
       database.runIdempotent({ scope: 's', key: 'k', payloadDigest }, work);
@@ -173,11 +164,11 @@ describe('the observer of a database', () => {
         throw new Error('no reply');
       }),
     );
-    assert.deepEqual(seen.idempotencyDecided, [
-      ['idempotency_in_flight'],
-      ['kept'],
-      ['replayed'],
-      ['idempotency_key_reused'],
+    assert.deepEqual(observer.of('sagitta_idempotent_requests_total'), [
+      [1, { outcome: 'idempotency_in_flight' }],
+      [1, { outcome: 'kept' }],
+      [1, { outcome: 'replayed' }],
+      [1, { outcome: 'idempotency_key_reused' }],
     ]);
   });
 
@@ -185,7 +176,7 @@ describe('the observer of a database', () => {
     const clock = { nowMs: Date.UTC(2026, 0, 1), now: () => clock.nowMs };
     const recorder = createRecorder();
     const worn = await openDatabase({
-      observer: recorder.observer,
+      observer: recorder,
       clock,
       limits: { retentionMs: 1_000 },
     });
@@ -201,13 +192,11 @@ describe('the observer of a database', () => {
       await worn.collection('c').write(vectors(i * 64, (i + 1) * 64), { mode: 'upsert' });
       await settle();
     }
-    assert.ok(recorder.seen.checkpointEnded.length >= 1);
-    assert.deepEqual(
-      recorder.seen.compactionEnded.map(([, goneCount]) => goneCount),
-      [40],
-    );
+    assert.ok(recorder.of('sagitta_checkpoint_seconds').length >= 1);
+    assert.equal(recorder.of('sagitta_compaction_seconds').length, 1);
+    assert.deepEqual(recorder.of('sagitta_rows_compacted_total'), [40]);
     assert.equal(worn.storageUse().rowCount, 64 * 4 - 40);
-    assert.deepEqual(recorder.seen.maintenanceFailed, []);
+    assert.deepEqual(recorder.of('sagitta_maintenance_failures_total'), []);
     await worn.close();
   });
 });

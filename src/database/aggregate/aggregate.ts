@@ -49,7 +49,7 @@ export async function runAggregate(
       filters.filter(all, filter && collection.parseFilter(filter, limits), signal),
     );
     const aggregations = await aggregateViews(pool, views, request, signal, ownViews);
-    observer.aggregated(performance.now() - startedAtMs);
+    observer.observe('sagitta_aggregation_seconds', (performance.now() - startedAtMs) / 1000);
     return {
       count: countVisible(views),
       ...aggregations,

@@ -190,7 +190,7 @@ export class Maintenance {
       .catch((error: unknown) => {
         const { collection, clock, logger } = this.#options;
         this.#notBeforeMs = clock.now() + RETRY_MS;
-        this.#options.observer.maintenanceFailed();
+        this.#options.observer.count('sagitta_maintenance_failures_total', 1);
         logger.error(
           { collection: collection.definition.id, err: error },
           'maintenance failed; it will be retried, and the log keeps what is not in files',
@@ -273,7 +273,8 @@ export class Maintenance {
     for (const segment of fresh) await this.#moveToFile(segment);
     collectGarbageSoon();
     this.#releaseWaiters();
-    this.#options.observer.checkpointEnded(performance.now() - startedAt);
+    const seconds = (performance.now() - startedAt) / 1000;
+    this.#options.observer.observe('sagitta_checkpoint_seconds', seconds);
   }
 
   async #compact(): Promise<void> {
@@ -341,7 +342,9 @@ export class Maintenance {
     }
     if (segment !== null) await this.#moveToFile(segment);
     const goneCount = rowsIn(old) - (segment?.rowCount ?? 0);
-    this.#options.observer.compactionEnded(performance.now() - startedAt, goneCount);
+    const { observer } = this.#options;
+    observer.observe('sagitta_compaction_seconds', (performance.now() - startedAt) / 1000);
+    observer.count('sagitta_rows_compacted_total', goneCount);
   }
 
   async #writeSegment(segment: Segment): Promise<ManifestSegment> {

@@ -16,6 +16,7 @@ import type {
 } from '../api.js';
 import type { DatabaseServices } from '../database-services.js';
 import { type Claim, keyReused } from '../idempotency.js';
+import { observeWritten } from '../observer.js';
 import type { Collection } from './collection.js';
 import { writeBatch } from './patches.js';
 import type { Write } from './writer.js';
@@ -107,7 +108,7 @@ export class WriteStream {
     }
     const result = await this.#collection.write(this.#toWrite(batch, chain), onCommitted);
     this.#durable = advanced(this.#durable, batch.count, result);
-    this.#services.observer.vectorsWritten(result.insertedCount, result.updatedCount);
+    observeWritten(this.#services.observer, result);
   }
 
   /**

@@ -224,7 +224,7 @@ export class Writer {
     } catch (error) {
       // The caller may use the memory of its batch again when the write has failed.
       await staging;
-      this.#observer.commitFailed();
+      this.#observer.count('sagitta_commit_failures_total', 1);
       for (const { pendingWrite } of accepted) fail(pendingWrite, error);
       // Without the writes before them they may not have been refused.
       for (const { pendingWrite } of refused) pendingWrite.reject(error);
@@ -234,7 +234,10 @@ export class Writer {
     await staging;
     // Again, if a checkpoint has sealed the segment meanwhile: then rows go to the next one.
     if (staging !== undefined) await this.#stage(batches);
-    if (operations.length > 0) this.#observer.writesCommitted(accepted.length, commitMs);
+    if (operations.length > 0) {
+      this.#observer.count('sagitta_writes_committed_total', accepted.length);
+      this.#observer.observe('sagitta_commit_seconds', commitMs / 1000);
+    }
     for (const { prepared } of accepted) prepared.apply();
     if (last !== undefined) {
       this.#sequence = last.sequence;

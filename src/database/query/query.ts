@@ -201,7 +201,7 @@ async function aggregateAll(
         aggregation && aggregateViews(pool, views, aggregation, signal, ownViews),
         scoreStats && findScoreStats(pool, views, scored, scoreStats.histogram, signal),
       ]);
-      observer.aggregated(performance.now() - startedAtMs);
+      observer.observe('sagitta_aggregation_seconds', (performance.now() - startedAtMs) / 1000);
       return { ...aggregations, ...(foundScores && { scoreStats: foundScores }) };
     }),
   );

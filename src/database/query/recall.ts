@@ -18,6 +18,7 @@ import {
 } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
+import { observeQueries } from '../observer.js';
 import { findUnknownPaths } from '../unknown-paths.js';
 import { type Hit, toHits } from './hits.js';
 import { reachSequence } from './paging.js';
@@ -131,7 +132,8 @@ async function gradeGroup(
   }
   const waitMs = nearest.waitMs + scored.waitMs;
   const found = [...nearest.hits, ...scored.hits];
-  observer.queriesAnswered(
+  observeQueries(
+    observer,
     queries.length,
     {
       startedAtMs,

@@ -14,7 +14,7 @@ export interface SearchSchedulerOptions {
   readonly waitingMax: number;
   /** A search with more queries than this is a batch of its own, as is one with many hits. */
   readonly batchQueriesMax?: number;
-  readonly observer: Pick<DatabaseObserver, 'batchSearched'>;
+  readonly observer: Pick<DatabaseObserver, 'observe'>;
 }
 
 export interface ScheduledHits {
@@ -61,7 +61,7 @@ export class SearchScheduler {
   readonly #engine: Pick<Engine, 'search'>;
   readonly #waitingMax: number;
   readonly #batchQueriesMax: number;
-  readonly #observer: Pick<DatabaseObserver, 'batchSearched'>;
+  readonly #observer: Pick<DatabaseObserver, 'observe'>;
   /** In order of arrival, which is the order of service. */
   readonly #waiting = new Set<PendingSearch>();
   /** Large groups that are not in the queue yet, in order of arrival. */
@@ -190,7 +190,9 @@ export class SearchScheduler {
       const queries = searches.flatMap((search) => search.queries);
       const found = await this.#engine.search(queries, { signal, mayBlock });
       assert(found.length === queries.length, 'an engine gives one result a query');
-      this.#observer.batchSearched(queries.length, performance.now() - startedAtMs);
+      const seconds = (performance.now() - startedAtMs) / 1000;
+      this.#observer.observe('sagitta_engine_batch_queries', queries.length);
+      this.#observer.observe('sagitta_engine_batch_seconds', seconds);
       let start = 0;
       for (const search of searches) {
         const end = start + search.queries.length;

@@ -9,10 +9,10 @@ import { resolvePath } from '../../../src/common/metadata-path.js';
 import type { Json, JsonNumber, JsonObject } from '../../../src/common/types.js';
 import type { CollectionHandle } from '../../../src/database/collection-handle.js';
 import type { Database } from '../../../src/database/database.js';
-import { SILENT_OBSERVER } from '../../../src/database/observer.js';
 import type { QueryReply, QueryRequest } from '../../../src/database/query/query-api.js';
 import { IS_NIGHTLY } from '../../support/nightly.js';
 import { batchOf, createRandom, openDatabase, testSeed } from '../harness.js';
+import { createRecorder } from '../recorder.js';
 
 const PATH = 'group.name';
 const COUNT = 500;
@@ -185,10 +185,8 @@ describe('a grouped query', () => {
   });
 
   it('searches at most once more for each group, though few groups have the best matches', async () => {
-    const batchSizes: number[] = [];
-    const database = await openDatabase({
-      observer: { ...SILENT_OBSERVER, batchSearched: (count) => batchSizes.push(count) },
-    });
+    const observer = createRecorder();
+    const database = await openDatabase({ observer });
     await database.createCollection({
       id: 'c',
       vectors: { '': { kind: 'dense', dimension: 1, metric: 'dot' } },
@@ -214,7 +212,8 @@ describe('a grouped query', () => {
       Array.from({ length: 10 }, (_, i) => [`v${i * 100}`, `v${i * 100 + 1}`]).flat(),
     );
     // All but the first skip the groups that are full.
-    assert.ok(batchSizes.length > 1 && batchSizes.length <= 11, `${batchSizes.length} searches`);
+    const { length } = observer.of('sagitta_engine_batch_queries');
+    assert.ok(length > 1 && length <= 11, `${length} searches`);
     await database.close();
   });
 

@@ -6,7 +6,6 @@ import { describe, it } from 'node:test';
 import type { SagittaError } from '../../../src/common/errors.js';
 import type { Metric } from '../../../src/common/types.js';
 import type { Database } from '../../../src/database/database.js';
-import { SILENT_OBSERVER } from '../../../src/database/observer.js';
 import type {
   QueryReply,
   QueryRequest,
@@ -24,6 +23,7 @@ import {
   type TestVector,
   testSeed,
 } from '../harness.js';
+import { createRecorder } from '../recorder.js';
 
 const DIMENSION = 6;
 const COUNT = 400;
@@ -210,13 +210,7 @@ describe('queries of one session', () => {
   });
 
   it('report the issues of all of them before any search', async () => {
-    let searchCount = 0;
-    const observer = {
-      ...SILENT_OBSERVER,
-      batchSearched() {
-        searchCount++;
-      },
-    };
+    const observer = createRecorder();
     const database = await createFilled(createRandom(1), { observer });
     const session = await database.collection('c').openQuerySession();
     const vector = new Float32Array(DIMENSION).fill(1);
@@ -249,23 +243,13 @@ describe('queries of one session', () => {
       code: 'vector_not_found',
       message: /no vector with the id "none"/,
     });
-    assert.equal(searchCount, 0);
+    assert.deepEqual(observer.of('sagitta_engine_batch_queries'), []);
     session.close();
     await database.close();
   });
 
   it('are searched in groups, and each filter is evaluated once', async () => {
-    const batches: number[] = [];
-    const answered: number[] = [];
-    const observer = {
-      ...SILENT_OBSERVER,
-      batchSearched(queryCount: number) {
-        batches.push(queryCount);
-      },
-      queriesAnswered(count: number) {
-        answered.push(count);
-      },
-    };
+    const observer = createRecorder();
     // Groups of 2 MB.
     const limits = { replyBytesInFlightMax: 32_000_000 };
     const database = await createFilled(createRandom(1), { observer, limits });
@@ -277,13 +261,8 @@ describe('queries of one session', () => {
       filter: { group: { $gt: i % 2 } },
     }));
     await answerAll(session, requests);
-    assert.deepEqual(
-      [batches, answered],
-      [
-        [256, 256, 88],
-        [256, 256, 88],
-      ],
-    );
+    assert.deepEqual(observer.of('sagitta_engine_batch_queries'), [256, 256, 88]);
+    assert.deepEqual(observer.of('sagitta_queries_total'), [256, 256, 88]);
     const { segmentCount } = database.storageUse();
     assert.equal(database.filterCacheUse.missCount - missesBefore, 2 * segmentCount);
     // Groups are bounded by the memory of their matches, of which a query has no more than there are rows.

@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { SagittaError } from '../../../src/common/errors.js';
+import { SILENT_OBSERVER } from '../../../src/database/observer.js';
 import { SearchScheduler } from '../../../src/database/query/search-scheduler.js';
 import type { SearchHits, SearchQuery } from '../../../src/engine/core/engine.js';
+import { createRecorder } from '../recorder.js';
 
 /** A call of the engine, which ends when the test says so. */
 interface EngineCall {
@@ -19,7 +21,7 @@ interface EngineCall {
 
 function createFixture(options: { waitingMax?: number; batchQueriesMax?: number } = {}) {
   const calls: EngineCall[] = [];
-  const batchSizes: number[] = [];
+  const observer = createRecorder();
   const scheduler = new SearchScheduler({
     engine: {
       search: (queries, { signal, mayBlock } = {}) =>
@@ -36,7 +38,7 @@ function createFixture(options: { waitingMax?: number; batchQueriesMax?: number 
         }),
     },
     waitingMax: 10,
-    observer: { batchSearched: (queryCount) => batchSizes.push(queryCount) },
+    observer,
     ...options,
   });
   /** Resolves to the numbers that the queries were answered with. */
@@ -45,6 +47,7 @@ function createFixture(options: { waitingMax?: number; batchQueriesMax?: number 
     const { hits } = await scheduler.search(queries, signal);
     return hits.map(({ scannedCount }) => scannedCount);
   };
+  const batchSizes = () => observer.of('sagitta_engine_batch_queries');
   return { calls, batchSizes, scheduler, search };
 }
 
@@ -141,7 +144,7 @@ describe('the search scheduler', () => {
     calls[1]!.finish();
     assert.ok((await first).waitMs < (await second).waitMs);
     assert.ok((await second).waitMs >= 4);
-    assert.deepEqual(batchSizes, [1, 1]);
+    assert.deepEqual(batchSizes(), [1, 1]);
   });
 
   it('collects searches during a batch and runs them together afterwards', async () => {
@@ -218,7 +221,7 @@ describe('the search scheduler', () => {
     await turn();
     calls[0]!.answer([hitsOf(1)]);
     for (const searching of searches) await assert.rejects(searching, /one result a query/);
-    assert.deepEqual(batchSizes, [], 'a failed batch is not reported');
+    assert.deepEqual(batchSizes(), [], 'a failed batch is not reported');
   });
 
   it('rejects the searches of a batch whose engine throws, and goes on', async () => {
@@ -229,7 +232,7 @@ describe('the search scheduler', () => {
         },
       },
       waitingMax: 1,
-      observer: { batchSearched() {} },
+      observer: SILENT_OBSERVER,
     });
     await assert.rejects(scheduler.search([queryOf(1)], undefined), /thrown/);
     await assert.rejects(scheduler.search([queryOf(1)], undefined), /thrown/);
