@@ -213,8 +213,9 @@ export class CollectionHandle {
     vectorId: string,
     change: VectorPatch,
   ): Promise<{ sequence: number; version: string }> {
-    const { metadata: metadataPatch, vectors = new Map(), onCommitted, ...rest } = change;
-    const vectorChange = { metadataPatch, vectors, ...rest };
+    const { metadata: text, onCommitted, ...rest } = change;
+    const metadata = text === undefined ? undefined : ({ kind: 'patch', text } as const);
+    const vectorChange = { metadata, ...rest };
     const patched = await this.#use(async (collection) => {
       const { sequence } = await collection.write(
         patchVector(collection, vectorId, vectorChange, this.#services),

@@ -300,7 +300,7 @@ export class Collection {
   }
 
   /** The vectors of a row by name, '' for the unnamed one. */
-  vectorsOf({ segment, row }: RowAddress): ReadonlyMap<string, Vector> {
+  vectorsOf({ segment, row }: RowAddress): Map<string, Vector> {
     const found = new Map<string, Vector>();
     for (const name of Object.keys(this.#definition.vectors)) {
       const vector = segment.vectorAt(row, name);

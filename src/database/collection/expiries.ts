@@ -53,7 +53,7 @@ export class Expiries {
    */
   companionOf(
     ids: readonly string[],
-    { expiresAtMs }: VectorBatch,
+    { expiresAtMs }: Pick<VectorBatch, 'expiresAtMs'>,
     { sequence, defaultMs }: { readonly sequence: number; readonly defaultMs: number },
   ): Companion | undefined {
     if (expiresAtMs === undefined && defaultMs === NEVER) return undefined;

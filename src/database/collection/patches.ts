@@ -1,17 +1,29 @@
 // Writes that change vectors: they read what is there, and write it again with what is new.
 
 import type { Clock } from '../../common/clock.js';
-import { field, rowField, SagittaError, validationError } from '../../common/errors.js';
+import {
+  field,
+  rowField,
+  SagittaError,
+  type ValidationIssue,
+  validationError,
+} from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { VectorBatch } from '../../common/types.js';
-import { type Vector, type VectorColumn, vectorAt } from '../../common/vectors.js';
+import { utf8ColumnOf } from '../../common/utf8-column.js';
+import {
+  columnOfVectors,
+  hasVector,
+  type Vector,
+  type VectorColumn,
+  vectorAt,
+} from '../../common/vectors.js';
 import { decodeUtf8 } from '../../segment/shared-arrays.js';
-import type { WriteMode, WriteResult } from '../api.js';
+import type { MetadataChange, WriteMode, WriteResult } from '../api.js';
 import type { Collection } from './collection.js';
 import { findTypeViolation } from './declared-types.js';
 import { NEVER } from './expiries.js';
 import { applyMergePatch } from './merge-patch.js';
-import { batchOfRows, type RowToWrite } from './row-batch.js';
 import type { RowAddress } from './rows.js';
 import type { PendingIds, PreparedWrite, Write } from './writer.js';
 import {
@@ -26,10 +38,9 @@ import {
 } from './writes.js';
 
 interface RowChange {
-  /** JSON text of an object. */
-  readonly metadataPatch: string | undefined;
+  readonly metadata?: MetadataChange | undefined;
   /** Vectors to set by name, '' for the unnamed one, or with null to remove. */
-  readonly vectors: ReadonlyMap<string, Vector | null>;
+  readonly vectors?: ReadonlyMap<string, Vector | null> | undefined;
   /** NEVER for no expiry; undefined for the one that the vector has. */
   readonly expiresAtMs?: number | undefined;
 }
@@ -65,7 +76,7 @@ export function patchVector(
         );
       }
       requireSequence(id, address.segment.insertedSequence(address.row), change.ifSequence);
-      const rows = [patchedRow(collection, address, change, services.limits)];
+      const rows = [changedRow(collection, address, change, services.limits)];
       return writtenAnew(collection, rows, { sequence }, { pending, clock: services.clock });
     },
   };
@@ -110,7 +121,7 @@ function patchVectors(
       const rows = ids.map((id, row) => {
         const address = collection.require(id);
         const patched = inRow(row, () =>
-          patchedRow(collection, address, changeIn(batch, row), limits),
+          changedRow(collection, address, changeIn(batch, row), limits),
         );
         byteCount += address.segment.vectorBytes(address.row);
         byteCount += Buffer.byteLength(patched.metadata);
@@ -124,24 +135,29 @@ function patchVectors(
 }
 
 /** A row that was read, with what a change has made of it. */
-interface PatchedRow extends RowToWrite {
+export interface ChangedRow {
+  readonly id: string;
+  /** JSON text. */
+  readonly metadata: string;
+  /** By name, '' for the unnamed one. */
+  readonly vectors: ReadonlyMap<string, Vector>;
   readonly expiresAtMs: number;
 }
 
-/** Throws `invalid_metadata`. */
-function patchedRow(
+/** Throws `invalid_metadata` with an issue about the field `metadata`. */
+export function changedRow(
   collection: Collection,
   address: RowAddress,
-  { metadataPatch, vectors: changed, expiresAtMs }: RowChange,
+  { metadata: change, vectors: changed, expiresAtMs }: RowChange,
   limits: Limits,
-): PatchedRow {
+): ChangedRow {
   const { segment, row } = address;
-  const before = segment.metadata(row);
-  const metadata =
-    metadataPatch === undefined ? before : applyMergePatch(before, metadataPatch, limits);
+  let metadata = segment.metadata(row);
+  if (change?.kind === 'replace') metadata = change.text;
+  if (change?.kind === 'patch') metadata = applyMergePatch(metadata, change.text, limits);
   requireTypes(collection, metadata);
-  const vectors = new Map(collection.vectorsOf(address));
-  for (const [name, vector] of changed) {
+  const vectors = collection.vectorsOf(address);
+  for (const [name, vector] of changed ?? []) {
     if (vector === null) vectors.delete(name);
     else vectors.set(name, vector);
   }
@@ -163,9 +179,10 @@ function requireTypes({ definition }: Collection, metadata: string): void {
   throw validationError([{ location, code: 'invalid_metadata', detail, expected }]);
 }
 
-function writtenAnew<Result extends { readonly sequence: number }>(
+/** The write of rows that were changed, all at once. */
+export function writtenAnew<Result extends { readonly sequence: number }>(
   collection: Collection,
-  rows: readonly PatchedRow[],
+  rows: readonly ChangedRow[],
   result: Result,
   options: {
     readonly pending: PendingIds;
@@ -179,12 +196,25 @@ function writtenAnew<Result extends { readonly sequence: number }>(
   const ids = rows.map(({ id }) => id);
   for (const id of ids) pending.set(id, sequence);
   const expiresAtMs = Float64Array.from(rows, (row) => row.expiresAtMs);
-  const companion = collection.expiries.companionOf(
-    ids,
-    { ...record.batch, expiresAtMs },
-    { sequence, defaultMs: NEVER },
-  );
+  const times = { sequence, defaultMs: NEVER };
+  const companion = collection.expiries.companionOf(ids, { expiresAtMs }, times);
   return logged(collection, result, record, { alsoCommit, companion });
+}
+
+function batchOfRows({ definition }: Collection, rows: readonly ChangedRow[]): VectorBatch {
+  const columns = Object.entries(definition.vectors).map(([name, spec]) => ({
+    name,
+    ...columnOfVectors(
+      spec,
+      rows.map(({ vectors }) => vectors.get(name)),
+    ),
+  }));
+  return {
+    count: rows.length,
+    ids: utf8ColumnOf(rows.map(({ id }) => id)),
+    metadata: utf8ColumnOf(rows.map(({ metadata }) => metadata)),
+    vectors: columns.filter((column) => rows.some((_, row) => hasVector(column, row))),
+  };
 }
 
 const EMPTY_PATCH = '{}';
@@ -203,7 +233,7 @@ function changeIn(
     if (vector !== undefined) changed.set(name, vector);
   }
   return {
-    metadataPatch: text === EMPTY_PATCH ? undefined : text,
+    metadata: text === EMPTY_PATCH ? undefined : { kind: 'patch', text },
     vectors: changed,
     expiresAtMs: Number.isNaN(expiry) ? undefined : expiry,
   };
@@ -211,13 +241,19 @@ function changeIn(
 
 /** The issues of an error are of the row then. */
 function inRow<Result>(row: number, run: () => Result): Result {
+  return withIssues(run, (issue) => ({ ...issue, location: { ...issue.location, row } }));
+}
+
+/** Runs it; the issues of its error become others. */
+export function withIssues<Result>(
+  run: () => Result,
+  toOther: (issue: ValidationIssue) => ValidationIssue,
+): Result {
   try {
     return run();
   } catch (error) {
     if (!(error instanceof SagittaError) || error.issues.length === 0) throw error;
-    throw validationError(
-      error.issues.map((issue) => ({ ...issue, location: { ...issue.location, row } })),
-    );
+    throw validationError(error.issues.map(toOther));
   }
 }
 
