@@ -70,9 +70,20 @@ export interface MetadataView {
   readonly json: Utf8Column;
 }
 
-/** One value per row, of which those without a bit are null; `presence` is null where none is. */
+/**
+ * One value per row, of which those without a bit are null; `presence` is null where none is. Arrays of numbers may be
+ * shorter where the last rows are null.
+ */
 export interface LeafColumn {
-  readonly leaf: Int32Array | BigInt64Array | Float32Array | Float64Array | Utf8Column | Bitmap;
+  readonly leaf:
+    | Uint8Array
+    | Int32Array
+    | Uint32Array
+    | BigInt64Array
+    | Float32Array
+    | Float64Array
+    | Utf8Column
+    | Bitmap;
   readonly presence: Bitmap | null;
 }
 

@@ -15,49 +15,44 @@ import {
   Uint8,
   Utf8,
 } from 'apache-arrow';
-import { KIND, type MetadataColumn } from '../common/columns.js';
+import { type Bitmap, createBitmap, setBit } from '../common/bitmap.js';
+import { KIND, type LeafColumn, type ListColumn, type MetadataColumn } from '../common/columns.js';
 import { sharedInt32 } from '../common/shared-array.js';
-import { BodyWriter, type DictionaryToWrite, FILE_ALIGNMENT } from '../formats/arrow/ipc-writer.js';
+import {
+  BodyWriter,
+  type ColumnToWrite,
+  type DictionaryToWrite,
+  FILE_ALIGNMENT,
+} from '../formats/arrow/ipc-writer.js';
 
-/** The roles of a path's fields. `booleans` repeat the kinds, for other readers. */
+/** The roles of a path's fields and their types. `booleans` repeat the kinds, for other readers. */
 export const ROLE_TYPES = {
   kinds: 'uint8',
   numbers: 'float64',
   residues: 'int32',
   strings: 'dictionary<utf8>',
   booleans: 'bool',
-  itemKinds: 'list<uint8>',
-  itemNumbers: 'list<float64>',
-  itemResidues: 'list<int32>',
-  itemStrings: 'list<dictionary<utf8>>',
-  itemBooleans: 'list<bool>',
 } as const;
 export type Role = keyof typeof ROLE_TYPES;
 
-const ITEM_ROLES = {
-  kinds: 'itemKinds',
-  numbers: 'itemNumbers',
-  residues: 'itemResidues',
-  strings: 'itemStrings',
-  booleans: 'itemBooleans',
-} as const satisfies Partial<Record<Role, Role>>;
-
 export const PATH_KEY = 'sagitta.path';
 export const ROLE_KEY = 'sagitta.role';
+/** After the role of a field that has lists: those of the elements of arrays. */
+export const OF_ITEMS = '[]';
 
-/** A typed column to write: `write` adds its nodes and buffers. */
+/** The values of one kind. */
 interface TypedValues {
-  readonly role: 'numbers' | 'residues' | 'strings' | 'booleans';
+  readonly role: Exclude<Role, 'kinds'>;
   readonly type: DataType;
-  write(body: BodyWriter): void;
+  readonly values: LeafColumn;
 }
 
 interface FieldToWrite {
   readonly field: Field;
-  write(body: BodyWriter): void;
+  readonly column: ColumnToWrite;
 }
 
-/** The fields of all columns and their contents; `write` follows the order of `fields`. */
+/** The fields of all columns and their contents, in the same order. */
 export class MetadataFields {
   readonly dictionaries: DictionaryToWrite[] = [];
   readonly #rowCount: number;
@@ -75,9 +70,9 @@ export class MetadataFields {
     return [...this.#typed, ...this.#kinds].map(({ field }) => field);
   }
 
-  /** Adds the nodes and buffers of all fields. */
+  /** Adds the columns of all fields. */
   write(body: BodyWriter): void {
-    for (const { write } of [...this.#typed, ...this.#kinds]) write(body);
+    for (const { column } of [...this.#typed, ...this.#kinds]) body.column(column, this.#rowCount);
   }
 
   #addColumn(path: string, column: MetadataColumn): void {
@@ -89,35 +84,38 @@ export class MetadataFields {
       items === null ? [] : typedValues(items.elements, itemCount, this.dictionaries);
     const isSingle = values.length + itemValues.length === 1;
 
-    for (const { role, type, write } of values) {
+    for (const { role, type, values: leaf } of values) {
       const name = isSingle ? `metadata.${path}` : `metadata.${path}:${role}`;
-      this.#typed.push({ field: this.#field(name, type, true, path, role), write });
+      this.#typed.push({ field: this.#field(name, type, true, path, role), column: leaf });
     }
     const kindField = this.#field(`kind.${path}`, new Uint8(), false, path, 'kinds');
-    this.#kinds.push({ field: kindField, write: (body) => writePlain(body, kinds, rowCount) });
+    this.#kinds.push({ field: kindField, column: kindsOf(kinds, rowCount) });
     if (items === null) return;
 
-    const offsets = offsetsOf(items.offsets, rowCount);
-    const asList = (write: (body: BodyWriter) => void) => (body: BodyWriter) => {
-      writeValidity(body, kinds, rowCount, KIND.array, KIND.array);
-      body.buffer(offsets);
-      write(body);
-    };
-    for (const { role, type, write } of itemValues) {
+    const starts = startsOf(items.offsets, rowCount);
+    const presence = rowsOfKinds(kinds, rowCount, KIND.array, KIND.array);
+    const listOf = (leaf: LeafColumn): ListColumn => ({ starts, presence, items: leaf });
+    for (const { role, type, values: leaf } of itemValues) {
       const name = isSingle ? `metadata.${path}` : `metadata.${path}[]:${role}`;
       const list = new List(new Field('item', type, true));
-      const field = this.#field(name, list, true, path, ITEM_ROLES[role]);
-      this.#typed.push({ field, write: asList(write) });
+      const field = this.#field(name, list, true, path, `${role}${OF_ITEMS}`);
+      this.#typed.push({ field, column: listOf(leaf) });
     }
     const list = new List(new Field('item', new Uint8(), false));
     this.#kinds.push({
-      field: this.#field(`kind.${path}[]`, list, true, path, ITEM_ROLES.kinds),
-      write: asList((body) => writePlain(body, items.elements.kinds, itemCount)),
+      field: this.#field(`kind.${path}[]`, list, true, path, `kinds${OF_ITEMS}`),
+      column: listOf(kindsOf(items.elements.kinds, itemCount)),
     });
   }
 
   /** Makes a name unique: `a:numbers` may be a path, too, and DuckDB ignores case. */
-  #field(name: string, type: DataType, isNullable: boolean, path: string, role: Role): Field {
+  #field(
+    name: string,
+    type: DataType,
+    isNullable: boolean,
+    path: string,
+    role: Role | `${Role}${typeof OF_ITEMS}`,
+  ): Field {
     let unique = name;
     for (let i = 2; this.#names.has(unique.toLowerCase()); i++) unique = `${name}#${i}`;
     this.#names.add(unique.toLowerCase());
@@ -131,56 +129,35 @@ export class MetadataFields {
 
 /** The typed columns for the kinds that a column has; adds its dictionary to `dictionaries`. */
 function typedValues(
-  column: MetadataColumn,
+  { kinds, numbers, residues, codes, dictionary, dictionaryCount }: MetadataColumn,
   length: number,
   dictionaries: DictionaryToWrite[],
 ): TypedValues[] {
-  const seen = kindsSeen(column.kinds);
-  const { kinds, numbers, residues, codes, dictionary, dictionaryCount } = column;
+  const seen = kindsSeen(kinds);
   const result: TypedValues[] = [];
-  if (seen[KIND.number]) {
-    result.push({
-      role: 'numbers',
-      type: new Float64(),
-      write(body) {
-        writeValidity(body, kinds, length, KIND.number, KIND.number);
-        body.buffer(numbers!.subarray(0, length), length * 8);
-      },
-    });
-  }
-  if (residues !== null) {
-    result.push({
-      role: 'residues',
-      type: new Int32(),
-      write(body) {
-        writeValidity(body, kinds, length, KIND.number, KIND.number);
-        body.buffer(residues.subarray(0, length), length * 4);
-      },
-    });
-  }
+  const add = (
+    role: TypedValues['role'],
+    type: DataType,
+    leaf: LeafColumn['leaf'],
+    [low, high]: readonly [number, number],
+  ) => {
+    const presence = rowsOfKinds(kinds, length, low, high);
+    result.push({ role, type, values: { leaf, presence } });
+  };
+  const numeric = [KIND.number, KIND.number] as const;
+  if (seen[KIND.number]) add('numbers', new Float64(), numbers!.subarray(0, length), numeric);
+  if (residues !== null) add('residues', new Int32(), residues.subarray(0, length), numeric);
   if (seen[KIND.string]) {
     const id = dictionaries.length;
     const body = new BodyWriter(FILE_ALIGNMENT);
     body.utf8(dictionary!, 0, dictionaryCount);
     dictionaries.push({ id, count: dictionaryCount, body });
-    result.push({
-      role: 'strings',
-      type: new Dictionary(new Utf8(), new Int32(), id),
-      write(target) {
-        writeValidity(target, kinds, length, KIND.string, KIND.string);
-        target.buffer(codes!.subarray(0, length), length * 4);
-      },
-    });
+    const type = new Dictionary(new Utf8(), new Int32(), id);
+    add('strings', type, codes!.subarray(0, length), [KIND.string, KIND.string]);
   }
   if (seen[KIND.true] || seen[KIND.false]) {
-    result.push({
-      role: 'booleans',
-      type: new Bool(),
-      write(body) {
-        writeValidity(body, kinds, length, KIND.false, KIND.true);
-        body.buffer(bitsOf(kinds, length, KIND.true, KIND.true).bits);
-      },
-    });
+    const leaf = rowsOfKinds(kinds, length, KIND.true, KIND.true);
+    add('booleans', new Bool(), leaf, [KIND.false, KIND.true]);
   }
   return result;
 }
@@ -192,48 +169,24 @@ export function kindsSeen(kinds: Uint8Array): Uint8Array {
   return seen;
 }
 
-/** Writes one byte per row, without nulls. */
-function writePlain(body: BodyWriter, kinds: Uint8Array, length: number): void {
-  body.node(length);
-  body.noNulls();
-  body.buffer(kinds.subarray(0, length), length);
+/** One byte per row, without nulls. */
+function kindsOf(kinds: Uint8Array, length: number): LeafColumn {
+  return { leaf: kinds.subarray(0, length), presence: null };
 }
 
-/** Writes node and validity of a column that has values where the kind is within low..high. */
-function writeValidity(
-  body: BodyWriter,
-  kinds: Uint8Array,
-  length: number,
-  low: number,
-  high: number,
-): void {
-  const { bits, count } = bitsOf(kinds, length, low, high);
-  body.node(length, length - count);
-  if (count === length) body.noNulls();
-  else body.buffer(bits);
-}
-
-function bitsOf(
-  kinds: Uint8Array,
-  length: number,
-  low: number,
-  high: number,
-): { bits: Uint8Array; count: number } {
-  const bits = new Uint8Array((length + 7) >>> 3);
+/** The rows whose kind is within low..high. */
+function rowsOfKinds(kinds: Uint8Array, length: number, low: number, high: number): Bitmap {
+  const rows = createBitmap(length);
   const end = Math.min(length, kinds.length);
-  let count = 0;
   for (let row = 0; row < end; row++) {
     const kind = kinds[row]!;
-    if (kind >= low && kind <= high) {
-      bits[row >>> 3]! |= 1 << (row & 7);
-      count++;
-    }
+    if (kind >= low && kind <= high) setBit(rows, row);
   }
-  return { bits, count };
+  return rows;
 }
 
 /** Extends offsets to all rows: rows after the last array have no elements. */
-function offsetsOf(offsets: Int32Array, rowCount: number): Int32Array {
+function startsOf(offsets: Int32Array, rowCount: number): Int32Array {
   if (offsets.length > rowCount) return offsets.subarray(0, rowCount + 1);
   const whole = sharedInt32(rowCount + 1).fill(offsets.at(-1)!);
   whole.set(offsets);

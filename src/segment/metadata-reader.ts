@@ -8,7 +8,14 @@ import type { Column } from '../formats/arrow/columns.js';
 import { readOffsets } from '../formats/arrow/offsets.js';
 import { type ArrowField, describeType } from '../formats/arrow/schema.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
-import { kindsSeen, PATH_KEY, ROLE_KEY, ROLE_TYPES, type Role } from './metadata-fields.js';
+import {
+  kindsSeen,
+  OF_ITEMS,
+  PATH_KEY,
+  ROLE_KEY,
+  ROLE_TYPES,
+  type Role,
+} from './metadata-fields.js';
 
 /** A column of which not all fields have been read. */
 interface ColumnParts {
@@ -35,14 +42,14 @@ export function readMetadataColumns(
     return pathAndRole(field, fieldMetadata[index]!, index);
   });
   const paths = new Map<string, PathParts>();
-  for (const [index, { path, role }] of described.entries()) {
+  for (const [index, { path, role, isOfItems }] of described.entries()) {
     const column = fieldColumns[index]!;
     let parts = paths.get(path);
     if (parts === undefined) {
       parts = { ...emptyParts(), offsets: null, elements: emptyParts() };
       paths.set(path, parts);
     }
-    if (!role.startsWith('item')) {
+    if (!isOfItems) {
       readValues(role, column, parts);
       continue;
     }
@@ -58,8 +65,9 @@ export function readMetadataColumns(
   }
   const columns = new Map<string, MetadataColumn>();
   // In the order of the kinds, which is the order of columns in the segment that was written.
-  for (const [index, { path, role }] of described.entries()) {
-    if (role === 'kinds') columns.set(path, columnOf(index, paths.get(path)!, rowCount));
+  for (const [index, { path, role, isOfItems }] of described.entries()) {
+    if (role === 'kinds' && !isOfItems)
+      columns.set(path, columnOf(index, paths.get(path)!, rowCount));
   }
   if (columns.size !== paths.size) throw corrupt(`${paths.size} paths, ${columns.size} with kinds`);
   return columns;
@@ -69,18 +77,21 @@ function pathAndRole(
   field: ArrowField,
   metadata: ReadonlyMap<string, string>,
   index: number,
-): { path: string; role: Role } {
+): { path: string; role: Role; isOfItems: boolean } {
   const path = JSON.parse(metadata.get(PATH_KEY) ?? 'null') as unknown;
-  const role = metadata.get(ROLE_KEY) ?? '';
+  const text = metadata.get(ROLE_KEY) ?? '';
+  const isOfItems = text.endsWith(OF_ITEMS);
+  const role = isOfItems ? text.slice(0, -OF_ITEMS.length) : text;
   if (typeof path !== 'string' || !Object.hasOwn(ROLE_TYPES, role)) {
     throw corrupt(`no path and role of metadata field ${index}`);
   }
-  const expected = ROLE_TYPES[role as Role];
+  const type = ROLE_TYPES[role as Role];
+  const expected = isOfItems ? `list<${type}>` : type;
   const found = describeType(field);
   if (found !== expected) {
     throw corrupt(`the type ${found} of metadata field ${index}, expected ${expected}`);
   }
-  return { path, role: role as Role };
+  return { path, role: role as Role, isOfItems };
 }
 
 function emptyParts(): ColumnParts {
@@ -91,19 +102,15 @@ function readValues(role: Role, column: Column, parts: ColumnParts): void {
   const { length, dictionary } = column;
   switch (role) {
     case 'kinds':
-    case 'itemKinds':
       parts.kinds = column.buffer(0, Uint8Array, length);
       break;
     case 'numbers':
-    case 'itemNumbers':
       parts.numbers = column.buffer(0, Float64Array, length);
       break;
     case 'residues':
-    case 'itemResidues':
       parts.residues = column.buffer(0, Int32Array, length);
       break;
     case 'strings':
-    case 'itemStrings':
       parts.codes = column.buffer(0, Int32Array, length);
       if (dictionary?.length !== 1 || column.field.dictionary?.indexType.bitWidth !== 32) {
         throw corrupt(`no dictionary with 32-bit indexes of ${describeType(column.field)}`);
@@ -111,7 +118,6 @@ function readValues(role: Role, column: Column, parts: ColumnParts): void {
       parts.dictionary = readUtf8(dictionary[0]!);
       break;
     case 'booleans':
-    case 'itemBooleans':
       // The kinds have the same information.
       break;
   }

@@ -7,7 +7,7 @@ import type { Utf8Column } from '../common/types.js';
 import type { ColumnSpec, Named } from '../common/vectors.js';
 import { corrupt } from '../formats/arrow/arrow-errors.js';
 import type { Column } from '../formats/arrow/columns.js';
-import type { BodyWriter, FieldToWrite } from '../formats/arrow/ipc-writer.js';
+import type { BodyWriter, ColumnToWrite, FieldToWrite } from '../formats/arrow/ipc-writer.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
 import { storedKind } from './vector-columns.js';
 
@@ -23,7 +23,8 @@ export interface StoredRows {
 
 interface RowColumn {
   readonly fields: readonly FieldToWrite[];
-  write(body: BodyWriter, rows: StoredRows, rowCount: number): void;
+  /** One for each field. */
+  write(rows: StoredRows): readonly ColumnToWrite[];
   /** @param columns those of the fields. Throws `data_corrupt`. */
   read(columns: readonly Column[]): Partial<StoredRows>;
 }
@@ -49,7 +50,9 @@ export class RowColumns {
 
   /** @param rows their vectors are in the order of this object. */
   write(body: BodyWriter, rows: StoredRows, rowCount: number): void {
-    for (const column of this.#columns) column.write(body, rows, rowCount);
+    for (const { write } of this.#columns) {
+      for (const column of write(rows)) body.column(column, rowCount);
+    }
   }
 
   /** @param columns those of `fields`, at least. Throws `data_corrupt`. */
@@ -67,23 +70,19 @@ export class RowColumns {
 
 const ID: RowColumn = {
   fields: [{ name: 'id', type: 'utf8' }],
-  write: (body, { ids }, rowCount) => body.utf8(ids, 0, rowCount),
+  write: ({ ids }) => [{ text: ids, from: 0 }],
   read: ([column]) => ({ ids: readUtf8(column!) }),
 };
 
 const METADATA: RowColumn = {
   fields: [{ name: 'metadata', type: 'utf8' }],
-  write: (body, { json }, rowCount) => body.utf8(json, 0, rowCount),
+  write: ({ json }) => [{ text: json, from: 0 }],
   read: ([column]) => ({ json: readUtf8(column!) }),
 };
 
 const INSERTED_SEQUENCE: RowColumn = {
   fields: [{ name: 'inserted_sequence', type: 'int64' }],
-  write(body, { insertedSequences }, rowCount) {
-    body.node(rowCount);
-    body.noNulls();
-    body.buffer(int64Of(insertedSequences!));
-  },
+  write: ({ insertedSequences }) => [{ numbers: int64Of(insertedSequences!) }],
   read: ([column]) => ({ insertedSequences: readSequences(column!) }),
 };
 
@@ -91,19 +90,19 @@ function vectorColumn(spec: Named<ColumnSpec>, index: number): RowColumn {
   const kind = storedKind(spec);
   return {
     fields: kind.fields(spec),
-    write: (body, { vectors }, rowCount) => kind.write(body, vectors[index]!, rowCount),
+    write: ({ vectors }) => kind.write(vectors[index]!),
     read: (columns) => ({ vectors: [{ name: spec.name, ...kind.read(spec, columns) }] }),
   };
 }
 
 /** int64 as little-endian pairs of words. A BigInt64Array would create an object per row. */
-function int64Of(sequences: Float64Array): Uint32Array {
+function int64Of(sequences: Float64Array): BigInt64Array {
   const words = new Uint32Array(sequences.length * 2);
   for (let row = 0; row < sequences.length; row++) {
     words[row * 2] = sequences[row]! % 2 ** 32;
     words[row * 2 + 1] = Math.floor(sequences[row]! / 2 ** 32);
   }
-  return words;
+  return new BigInt64Array(words.buffer);
 }
 
 function readSequences(column: Column): Float64Array {

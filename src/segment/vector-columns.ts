@@ -14,14 +14,14 @@ import {
 } from '../common/vectors.js';
 import { corrupt } from '../formats/arrow/arrow-errors.js';
 import type { Column } from '../formats/arrow/columns.js';
-import type { BodyWriter, FieldToWrite } from '../formats/arrow/ipc-writer.js';
+import type { ColumnToWrite, FieldToWrite } from '../formats/arrow/ipc-writer.js';
 import { readOffsets } from '../formats/arrow/offsets.js';
 import { sparseFields } from '../formats/arrow/sparse-fields.js';
 
 interface StoredKind<Kind extends VectorKind> {
   /** The fields of the columns, in their order. */
   fields(spec: Named<Extract<ColumnSpec, { kind: Kind }>>): readonly FieldToWrite[];
-  write(body: BodyWriter, column: Extract<VectorColumn, { kind: Kind }>, rowCount: number): void;
+  write(column: Extract<VectorColumn, { kind: Kind }>): readonly ColumnToWrite[];
   /** Throws `data_corrupt`. */
   read(
     spec: Named<Extract<ColumnSpec, { kind: Kind }>>,
@@ -37,8 +37,7 @@ const dense: StoredKind<'dense'> = {
       isNullable: name !== UNNAMED,
     },
   ],
-  write: (body, { values, presence, element }, rowCount) =>
-    body.vectors(values, rowCount, presence, element),
+  write: ({ values, presence, element }) => [{ vectors: values, presence, element }],
   read(spec, [column]) {
     const { length, validity, children } = column!;
     const values = unpackElements(spec.element, length * spec.dimension, (StoredArray, count) =>
@@ -52,7 +51,7 @@ const multi: StoredKind<'multi'> = {
   fields: ({ name, dimension }) => [
     { name: columnName(name), type: { vectorsOf: dimension }, isNullable: true },
   ],
-  write: (body, column, rowCount) => body.vectorLists(column, rowCount),
+  write: (multi) => [{ multi }],
   read({ name, dimension }, [column]) {
     const vectors = column!.children[0]!;
     const starts = readOffsets(column!, false, vectors.length);
@@ -65,10 +64,10 @@ const multi: StoredKind<'multi'> = {
 
 const sparse: StoredKind<'sparse'> = {
   fields: ({ name }) => sparseFields([name]),
-  write(body, { starts, indices, values }, rowCount) {
-    body.lists(starts, indices, rowCount);
-    body.lists(starts, values, rowCount);
-  },
+  write: ({ starts, indices, values }) => [
+    { starts, elements: indices },
+    { starts, elements: values },
+  ],
   read({ name }, columns) {
     const [starts, valueStarts] = columns.map((column) =>
       readOffsets(column, false, column.children[0]!.length),

@@ -5,9 +5,9 @@ import { SagittaError } from '../../src/common/errors.js';
 import type { VectorBatch } from '../../src/common/types.js';
 import { type Named, rowsOfColumn } from '../../src/common/vectors.js';
 import { BodyWriter } from '../../src/formats/arrow/ipc-writer.js';
-import { decodeDeletions, encodeDeletions } from '../../src/segment/deletions.js';
 import { decodeLogRecord, encodeLogRecord, type LogRecord } from '../../src/segment/log-record.js';
 import { encodeSealedStream } from '../../src/segment/sealed-stream.js';
+import { decodeDeletions, encodeDeletions } from '../../src/segment/stored-tables.js';
 import { batchOf, Random, randomDocument, rowsOf, seedOf, stringAt, utf8Of } from './sample.js';
 
 const TIME_MS = Date.UTC(2026, 10, 21);

@@ -3,7 +3,7 @@
 // that was written again or deleted is no longer one of them. Nothing here deletes vectors.
 
 import type { VectorBatch } from '../../common/types.js';
-import { decodeExpiries, type ExpiryTimes, encodeExpiries } from '../../segment/expiries.js';
+import { decodeExpiries, type ExpiryTimes, encodeExpiries } from '../../segment/stored-tables.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import { changesUnder, keys } from '../keys.js';
 import type { RowAddress, Rows } from './rows.js';

@@ -128,42 +128,55 @@ export class BodyWriter {
     this.regions.push(new BufferRegion(this.layout.length, 0));
   }
 
+  /** Adds a column of `rowCount` rows. */
+  column(column: ColumnToWrite, rowCount: number): void {
+    if ('text' in column) this.utf8(column.text, column.from, rowCount);
+    else if ('leaf' in column) this.#leaves(column, rowCount);
+    else if ('items' in column) this.#nullableLists(column, rowCount);
+    else if ('vectors' in column) {
+      this.#vectors(column.vectors, rowCount, column.presence, column.element);
+    } else if ('starts' in column) this.#lists(column.starts, column.elements, rowCount);
+    else if ('multi' in column) this.#vectorLists(column.multi, rowCount);
+    else this.#leaves({ leaf: column.numbers, presence: null }, rowCount);
+  }
+
   /** Adds a column of vectors; `presence` has a bit for each row that is not null, and null has all. */
-  vectors(
+  #vectors(
     values: Float32Array,
     rowCount: number,
     presence: Bitmap | null = null,
     element: ElementType = 'float32',
   ): void {
-    this.nullable(rowCount, presence);
+    this.#nullable(rowCount, presence);
     this.node(values.length);
     this.noNulls();
     this.buffer(ELEMENTS[element].pack(values));
   }
 
   /** Adds a column with one value per row. */
-  leaves({ leaf, presence }: LeafColumn, count: number): void {
-    this.nullable(count, presence);
+  #leaves({ leaf, presence }: LeafColumn, count: number): void {
+    this.#nullable(count, presence);
     if ('words' in leaf) {
       this.buffer(bytesOf(leaf));
       return;
     }
     if ('offsets' in leaf) {
-      this.text(leaf, 0, count);
+      this.#text(leaf, 0, count);
       return;
     }
-    this.buffer(leaf);
+    // Later rows have no value.
+    this.buffer(leaf, count * leaf.BYTES_PER_ELEMENT);
   }
 
   /** Adds a column of lists, which may be null, of values, which may be null. */
-  nullableLists({ starts, presence, items }: ListColumn, count: number): void {
-    this.nullable(count, presence);
+  #nullableLists({ starts, presence, items }: ListColumn, count: number): void {
+    this.#nullable(count, presence);
     this.buffer(starts);
-    this.leaves(items, starts[count]!);
+    this.#leaves(items, starts[count]!);
   }
 
   /** Adds the node of a column and the validity of its rows; null has all. */
-  nullable(count: number, presence: Bitmap | null): void {
+  #nullable(count: number, presence: Bitmap | null): void {
     const nullCount = presence === null ? 0 : count - countBits(presence);
     this.node(count, nullCount);
     if (presence === null || nullCount === 0) this.noNulls();
@@ -171,7 +184,7 @@ export class BodyWriter {
   }
 
   /** Adds a column of the lists of the rows 0..count, none of them null. */
-  lists(starts: Int32Array, elements: Uint32Array | Float32Array, count: number): void {
+  #lists(starts: Int32Array, elements: Uint32Array | Float32Array, count: number): void {
     const [first, end] = [starts[0]!, starts[count]!];
     this.node(count);
     this.noNulls();
@@ -182,27 +195,27 @@ export class BodyWriter {
   }
 
   /** Adds a column of the multi-vectors of the rows 0..count, null where a row has none. */
-  vectorLists(column: MultiColumn, count: number): void {
+  #vectorLists(column: MultiColumn, count: number): void {
     const { dimension, starts } = column;
     const values = valuesOfRows(column, 0, count);
     const presence = createBitmap(count);
     for (let row = 0; row < count; row++) {
       if (starts[row + 1]! > starts[row]!) setBit(presence, row);
     }
-    this.nullable(count, presence);
+    this.#nullable(count, presence);
     this.buffer(offsetsOf(starts, 0, count));
-    this.vectors(values, values.length / dimension);
+    this.#vectors(values, values.length / dimension);
   }
 
   /** Adds a column of the strings `from..from + count`, none of them null. */
   utf8(column: Utf8Column, from: number, count: number): void {
     this.node(count);
     this.noNulls();
-    this.text(column, from, count);
+    this.#text(column, from, count);
   }
 
   /** Adds the buffers of the strings `from..from + count`. */
-  text({ offsets, bytes }: Utf8Column, from: number, count: number): void {
+  #text({ offsets, bytes }: Utf8Column, from: number, count: number): void {
     this.buffer(offsetsOf(offsets, from, count));
     this.buffer(bytes.subarray(offsets[from]!, offsets[from + count]!));
   }
@@ -361,7 +374,9 @@ export type ColumnToWrite =
   | { readonly starts: Int32Array; readonly elements: Uint32Array | Float32Array }
   /** Lists of vectors, of the rows from 0. */
   | { readonly multi: MultiColumn }
-  | { readonly numbers: Int32Array | BigInt64Array | Float32Array };
+  | { readonly numbers: NumbersToWrite };
+
+type NumbersToWrite = Int32Array | Uint32Array | BigInt64Array | Float32Array | Float64Array;
 
 const ELEMENT_CLASSES = {
   float32: Float32,
@@ -397,35 +412,7 @@ export function encodeBatch(
   metadata?: Map<string, string>,
 ): Uint8Array[] {
   const body = new BodyWriter(STREAM_ALIGNMENT);
-  for (const column of columns) {
-    if ('text' in column) {
-      body.utf8(column.text, column.from, rowCount);
-      continue;
-    }
-    if ('leaf' in column) {
-      body.leaves(column, rowCount);
-      continue;
-    }
-    if ('items' in column) {
-      body.nullableLists(column, rowCount);
-      continue;
-    }
-    if ('vectors' in column) {
-      body.vectors(column.vectors, rowCount, column.presence, column.element);
-      continue;
-    }
-    if ('starts' in column) {
-      body.lists(column.starts, column.elements, rowCount);
-      continue;
-    }
-    if ('multi' in column) {
-      body.vectorLists(column.multi, rowCount);
-      continue;
-    }
-    body.node(rowCount);
-    body.noNulls();
-    body.buffer(column.numbers);
-  }
+  for (const column of columns) body.column(column, rowCount);
   const layout = new Layout();
   const message = Message.from(toRecordBatch(rowCount, body, metadata), body.layout.length);
   addMessage(layout, message, STREAM_ALIGNMENT);

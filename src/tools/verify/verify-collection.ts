@@ -7,10 +7,10 @@ import type {
   ManifestSegment,
 } from '../../database/collection/manifest.js';
 import { keys, logName, segmentBlobName } from '../../database/keys.js';
-import { decodeDeletions } from '../../segment/deletions.js';
 import { decodeLogRecord } from '../../segment/log-record.js';
 import type { Segment } from '../../segment/segment.js';
 import { decodeSegment, verifySegmentTask } from '../../segment/segment-file.js';
+import { decodeDeletions } from '../../segment/stored-tables.js';
 import type { StoreInspection } from '../../storage/store-inspection.js';
 import { DistinctIds } from './distinct-ids.js';
 import { collectionPlace, describeError, Findings } from './verify-report.js';

@@ -14,7 +14,7 @@ import {
 } from '../../database/collection/manifest.js';
 import type { StreamEntry } from '../../database/idempotency.js';
 import { keys, logName, segmentBlobName } from '../../database/keys.js';
-import { decodeExpiries } from '../../segment/expiries.js';
+import { decodeExpiries } from '../../segment/stored-tables.js';
 import type { StoreInspection } from '../../storage/store-inspection.js';
 import { verifyCollection } from './verify-collection.js';
 import { collectionPlace, describeError, type Findings } from './verify-report.js';

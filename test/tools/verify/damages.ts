@@ -8,10 +8,10 @@ import {
   type Manifest,
 } from '../../../src/database/collection/manifest.js';
 import { keys, segmentBlobName } from '../../../src/database/keys.js';
-import { encodeDeletions } from '../../../src/segment/deletions.js';
 import { encodeLogRecord } from '../../../src/segment/log-record.js';
 import type { SegmentData } from '../../../src/segment/segment-data.js';
 import { decodeSegment } from '../../../src/segment/segment-file.js';
+import { encodeDeletions } from '../../../src/segment/stored-tables.js';
 import type { DiskStore } from '../../../src/storage/store.js';
 import { batchOf } from '../../database/harness.js';
 import { encodeSegment } from '../../segment/sample.js';
