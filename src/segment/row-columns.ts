@@ -9,7 +9,8 @@ import { corrupt } from '../formats/arrow/arrow-errors.js';
 import type { Column } from '../formats/arrow/columns.js';
 import type { BodyWriter, ColumnToWrite, FieldToWrite } from '../formats/arrow/ipc-writer.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
-import { storedKind } from './vector-columns.js';
+import { columnsOfVectors, fieldsOfVectors } from '../formats/arrow/vector-kinds.js';
+import { readStoredVectors } from './vector-columns.js';
 
 /** Rows as they are stored. */
 export interface StoredRows {
@@ -87,11 +88,10 @@ const INSERTED_SEQUENCE: RowColumn = {
 };
 
 function vectorColumn(spec: Named<ColumnSpec>, index: number): RowColumn {
-  const kind = storedKind(spec);
   return {
-    fields: kind.fields(spec),
-    write: ({ vectors }) => kind.write(vectors[index]!),
-    read: (columns) => ({ vectors: [{ name: spec.name, ...kind.read(spec, columns) }] }),
+    fields: fieldsOfVectors(spec),
+    write: ({ vectors }) => columnsOfVectors(vectors[index]!),
+    read: (columns) => ({ vectors: [{ name: spec.name, ...readStoredVectors(spec, columns) }] }),
   };
 }
 

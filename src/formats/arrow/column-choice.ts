@@ -79,7 +79,7 @@ function chooseUnnamed(
   );
 }
 
-/** Where no vector has a prefix, columns with that prefix are metadata. */
+/** Where no vector is of a member, columns whose names begin with it are metadata. */
 function chooseNamed(
   fields: readonly ArrowField[],
   { vectors: { [UNNAMED]: _, ...vectors } }: ColumnNames,
@@ -105,14 +105,15 @@ function chooseNamed(
   });
 }
 
-/** Throws `invalid_request` for a column with the prefix that is none of the vectors. */
+/** Throws `invalid_request` for a column of the member that is none of the vectors. */
 function requireKnown(
   fields: readonly ArrowField[],
   vectors: ColumnNames['vectors'],
-  { prefix, what }: { readonly prefix: string; readonly what: string },
+  { member, what }: { readonly member: string; readonly what: string },
 ): void {
+  const prefix = `${member}.`;
   const ofPrefix = Object.entries(vectors).filter(
-    ([, { kind }]) => ARROW_KINDS[kind].prefix === prefix,
+    ([, { kind }]) => ARROW_KINDS[kind].member === member,
   );
   const known = namesOf(Object.fromEntries(ofPrefix));
   const unknown = fields.find(({ name }) => name.startsWith(prefix) && !known.includes(name));

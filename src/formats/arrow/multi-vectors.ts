@@ -9,13 +9,20 @@ import { type ArrowField, isListOfAnyLength } from './schema.js';
 import { isVectorField, readVectors } from './vectors.js';
 
 /** Columns of lists of vectors, `vectors.<name>`. */
-export const multiVectors: ArrowKind<Pick<MultiColumn, 'kind' | 'dimension'>, MultiColumn> = {
-  prefix: 'vectors.',
-  suffixes: [''],
+export const multiVectors: ArrowKind<
+  Pick<MultiColumn, 'kind' | 'dimension'>,
+  MultiColumn,
+  MultiColumn
+> = {
+  member: 'vectors',
+  parts: [''],
   what: 'a named vector',
   expected: 'lists of vectors, which are lists of numbers',
   isField: isMultiField,
   read: ([column], toRead) => readMultiVectors(column!, toRead),
+  isNullable: true,
+  types: ({ dimension }) => [{ vectorsOf: dimension }],
+  write: (multi) => [{ multi }],
 };
 
 function isMultiField(field: ArrowField): boolean {

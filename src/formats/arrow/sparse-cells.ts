@@ -1,14 +1,13 @@
-// Reads the two columns of a sparse vector, lists of indices and of values, as the elements of each row.
-// The caller checks the elements.
+// The two columns of a sparse vector: lists of indices and of values, of equal lengths, empty in rows without it. Those
+// that are read become the elements of each row, which the caller checks.
 
-import type { ColumnSpec } from '../../common/vectors.js';
+import type { ColumnSpec, SparseColumn } from '../../common/vectors.js';
 import { invalidArrow } from './arrow-errors.js';
 import type { ArrowKind } from './arrow-kind.js';
 import { type Column, isValid } from './columns.js';
 import { numberReader } from './numbers.js';
 import { readSpans } from './offsets.js';
 import { type ArrowField, type FloatType, type IntType, isListOfAnyLength } from './schema.js';
-import { SPARSE_PREFIX } from './sparse-fields.js';
 
 /** Sparse vectors as they were sent. */
 export interface SparseCells {
@@ -19,9 +18,9 @@ export interface SparseCells {
 }
 
 /** Columns of lists of numbers, `sparse_vectors.<name>.indices` and `sparse_vectors.<name>.values`. */
-export const sparseVectors: ArrowKind<ColumnSpec, SparseCells> = {
-  prefix: SPARSE_PREFIX,
-  suffixes: ['.indices', '.values'],
+export const sparseVectors: ArrowKind<ColumnSpec, SparseCells, SparseColumn> = {
+  member: 'sparse_vectors',
+  parts: ['indices', 'values'],
   what: 'a sparse vector',
   expected: 'lists of numbers, of any lengths',
   isField: isElementsField,
@@ -30,6 +29,12 @@ export const sparseVectors: ArrowKind<ColumnSpec, SparseCells> = {
     indicesAt: readElements(indices!, bytesMax),
     valuesAt: readElements(values!, bytesMax),
   }),
+  isNullable: false,
+  types: () => [{ listOf: 'uint32' }, { listOf: 'float32' }],
+  write: ({ starts, indices, values }) => [
+    { starts, elements: indices },
+    { starts, elements: values },
+  ],
 };
 
 /** Whether a field can be a column of indices or values: lists of integers or floats of any width. */

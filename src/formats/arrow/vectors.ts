@@ -29,9 +29,9 @@ export function isVectorField(field: ArrowField): boolean {
 }
 
 /** Columns of lists of numbers, `vectors.<name>`. */
-export const denseVectors: ArrowKind<DenseSpec, DenseColumn> = {
-  prefix: 'vectors.',
-  suffixes: [''],
+export const denseVectors: ArrowKind<DenseSpec, DenseColumn, DenseColumn> = {
+  member: 'vectors',
+  parts: [''],
   what: 'a named vector',
   expected: 'lists of numbers',
   isField: isVectorField,
@@ -40,6 +40,9 @@ export const denseVectors: ArrowKind<DenseSpec, DenseColumn> = {
     values: readVectors(column!, toRead),
     presence: toRead.mayBeNull ? presenceOf(column!) : null,
   }),
+  isNullable: true,
+  types: ({ dimension, element }) => [{ vectorOf: dimension, element }],
+  write: ({ values, presence, element }) => [{ vectors: values, presence, element }],
 };
 
 /** The rows that are not null; null for all. */

@@ -2,60 +2,23 @@
 // `sparse_vectors.<name>.…` for the others.
 
 import { ELEMENTS } from '../../common/elements.js';
+import { type ColumnSpec, type Named, UNNAMED, type VectorColumn } from '../../common/vectors.js';
 import {
-  type ColumnOf,
-  type ColumnSpec,
-  type Named,
-  UNNAMED,
-  type VectorColumn,
-  type VectorKind,
-} from '../../common/vectors.js';
-import { indicesName, valuesName } from '../../formats/arrow/sparse-fields.js';
+  ARROW_KINDS,
+  columnsOfVectors,
+  fieldsOfVectors,
+} from '../../formats/arrow/vector-kinds.js';
 import type { TableColumn } from './table.js';
 
 export type VectorField = Named<ColumnSpec>;
 
-type Spec<Kind extends VectorKind> = Named<Extract<ColumnSpec, { readonly kind: Kind }>>;
+/** The order in which tables have the kinds. */
+const KINDS = Object.keys(ARROW_KINDS);
 
-/** The columns of the vectors of a name, in the order in which tables have the kinds. */
-const COLUMNS: {
-  readonly [Kind in VectorKind]: (spec: Spec<Kind>) => TableColumn<ColumnOf<Spec<Kind>>>[];
-} = {
-  dense({ name, dimension, element: stored = 'float32' }) {
-    const element = ELEMENTS[stored].sent;
-    return [
-      {
-        ...namesOf(name),
-        type: { vectorOf: dimension, element },
-        of: ({ values, presence }) => ({ vectors: values, presence, element }),
-      },
-    ];
-  },
-  multi: ({ name, dimension }) => [
-    { ...namesOf(name), type: { vectorsOf: dimension }, of: (multi) => ({ multi }) },
-  ],
-  sparse: ({ name }) => [
-    {
-      name: indicesName(name),
-      path: ['sparse_vectors', name, 'indices'],
-      type: { listOf: 'uint32' },
-      of: ({ starts, indices }) => ({ starts, elements: indices }),
-    },
-    {
-      name: valuesName(name),
-      path: ['sparse_vectors', name, 'values'],
-      type: { listOf: 'float32' },
-      of: ({ starts, values }) => ({ starts, elements: values }),
-    },
-  ],
-};
-
-const KINDS = Object.keys(COLUMNS);
-
-/** Every row has the unnamed vector of its collection, and any of the others. */
-function namesOf(name: string) {
-  const path = name === UNNAMED ? ['values'] : ['vectors', name];
-  return { name: path.join('.'), path, isNullable: name !== UNNAMED };
+/** Vectors as they are sent. */
+function toSent<Vectors extends ColumnSpec>(vectors: Vectors): Vectors {
+  if (vectors.kind !== 'dense') return vectors;
+  return { ...vectors, element: ELEMENTS[vectors.element ?? 'float32'].sent };
 }
 
 /** The columns of chunks that have their vectors in the order of the fields. */
@@ -64,11 +27,10 @@ export function vectorColumns(
 ): TableColumn<{ readonly vectors: readonly VectorColumn[] }>[] {
   const rankOf = ({ name, kind }: VectorField) => (name === UNNAMED ? -1 : KINDS.indexOf(kind));
   const ordered = [...fields.entries()].sort(([, a], [, b]) => rankOf(a) - rankOf(b));
-  return ordered.flatMap(([i, field]) => {
-    const columnsOf = COLUMNS[field.kind] as (field: VectorField) => TableColumn<VectorColumn>[];
-    return columnsOf(field).map((column) => ({
+  return ordered.flatMap(([i, field]) =>
+    fieldsOfVectors(toSent(field)).map((column, part) => ({
       ...column,
-      of: ({ vectors }) => column.of(vectors[i]!),
-    }));
-  });
+      of: ({ vectors }) => columnsOfVectors(toSent(vectors[i]!))[part]!,
+    })),
+  );
 }
