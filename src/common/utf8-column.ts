@@ -1,6 +1,8 @@
-// A column of strings from an array of them.
+// Columns of strings: made of an array of them, read, and cut together from rows of others.
 
+import { assert } from './errors.js';
 import type { Utf8Column } from './types.js';
+import type { Memory } from './vectors.js';
 
 /** The texts have no lone surrogates, of which two from neighbouring texts would become one character. */
 export function utf8ColumnOf(texts: readonly string[]): Utf8Column {
@@ -10,6 +12,43 @@ export function utf8ColumnOf(texts: readonly string[]): Utf8Column {
   for (let i = 0; i < texts.length; i++) {
     end += Buffer.byteLength(texts[i]!);
     offsets[i + 1] = end;
+  }
+  return { offsets, bytes };
+}
+
+/** The text of `bytes[start..end)`. Works on shared memory, unlike TextDecoder. */
+export function decodeUtf8(bytes: Uint8Array, start: number, end: number): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('utf8');
+}
+
+export function stringAt({ offsets, bytes }: Utf8Column, row: number): string {
+  return decodeUtf8(bytes, offsets[row]!, offsets[row + 1]!);
+}
+
+/** The rows from..to of a column. */
+interface RowsOfText {
+  readonly column: Utf8Column;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Copies of the strings of the parts, one after another. */
+export function gatherText(parts: readonly RowsOfText[], memory: Memory): Utf8Column {
+  let count = 0;
+  let byteLength = 0;
+  for (const { column, from, to } of parts) {
+    count += to - from;
+    byteLength += column.offsets[to]! - column.offsets[from]!;
+  }
+  assert(byteLength < 2 ** 31, `${byteLength} bytes of text in a column`);
+  const offsets = memory.int32(count + 1);
+  const bytes = memory.bytes(byteLength);
+  let row = 0;
+  for (const { column, from, to } of parts) {
+    const start = column.offsets[from]!;
+    const shift = offsets[row]! - start;
+    bytes.set(column.bytes.subarray(start, column.offsets[to]!), start + shift);
+    for (let i = from + 1; i <= to; i++) offsets[++row] = column.offsets[i]! + shift;
   }
   return { offsets, bytes };
 }

@@ -4,7 +4,7 @@
 
 import { type Bitmap, countBits, createBitmap, hasBit, setBit } from './bitmap.js';
 import { ELEMENT_TYPES, type ElementType } from './elements.js';
-import { sharedFloat32, sharedInt32, sharedUint32 } from './shared-array.js';
+import { sharedBytes, sharedFloat32, sharedInt32, sharedUint32 } from './shared-array.js';
 
 /** One vector a row. */
 export interface DenseColumn {
@@ -222,6 +222,7 @@ export function rowsOfColumn<Column extends VectorColumn>(
 
 /** Where arrays are made. */
 export interface Memory {
+  bytes(length: number): Uint8Array;
   float32(length: number): Float32Array;
   int32(length: number): Int32Array;
   uint32(length: number): Uint32Array;
@@ -229,12 +230,14 @@ export interface Memory {
 
 /** Other threads read it without a copy. */
 export const SHARED_MEMORY: Memory = {
+  bytes: sharedBytes,
   float32: sharedFloat32,
   int32: sharedInt32,
   uint32: sharedUint32,
 };
 
 export const OWN_MEMORY: Memory = {
+  bytes: (length) => new Uint8Array(length),
   float32: (length) => new Float32Array(length),
   int32: (length) => new Int32Array(length),
   uint32: (length) => new Uint32Array(length),

@@ -5,7 +5,8 @@
 import { KIND, type MetadataColumn, residueOf } from '../common/columns.js';
 import { sharedBytes, sharedFloat64, sharedInt32 } from '../common/shared-array.js';
 import type { Json } from '../common/types.js';
-import { decodeUtf8, trimmed, withRoom } from './shared-arrays.js';
+import { stringAt } from '../common/utf8-column.js';
+import { trimmed, withRoom } from './shared-arrays.js';
 import { StringDictionary } from './string-dictionary.js';
 
 export class ColumnBuilder {
@@ -85,8 +86,7 @@ export class ColumnBuilder {
       const sourceCode = source.codes![sourceRow]!;
       let code = codes[sourceCode]!;
       if (code < 0) {
-        const { offsets, bytes } = source.dictionary!;
-        const text = decodeUtf8(bytes, offsets[sourceCode]!, offsets[sourceCode + 1]!);
+        const text = stringAt(source.dictionary!, sourceCode);
         this.#dictionary ??= new StringDictionary();
         code = this.#dictionary.codeOf(text);
         codes[sourceCode] = code;

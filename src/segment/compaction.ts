@@ -4,8 +4,9 @@
 
 import { assert } from '../common/errors.js';
 import { DEFAULT_LIMITS } from '../common/limits.js';
-import { sharedBytes, sharedFloat64, sharedInt32 } from '../common/shared-array.js';
+import { sharedFloat64, sharedInt32 } from '../common/shared-array.js';
 import type { Utf8Column } from '../common/types.js';
+import { gatherText } from '../common/utf8-column.js';
 import { bytesOfRows, gatherRows, SHARED_MEMORY } from '../common/vectors.js';
 import type { Task } from '../platform/pool.js';
 import { MetadataColumns } from './metadata-columns.js';
@@ -45,9 +46,10 @@ function compactSegments(input: CompactionInput): Compaction {
   }
   if (rowCount === 0) return { data: null, mappings };
   assert(rowCount <= rowsMax, `${rowCount} rows in a segment of ${rowsMax}`);
-  const ids = copyText(inputs, kept, 'ids');
-  const json = copyText(inputs, kept, 'json');
-  const vectors = copyVectors(inputs, kept);
+  const runs = runsOf(inputs, kept);
+  const ids = copyText(runs, 'ids');
+  const json = copyText(runs, 'json');
+  const vectors = copyVectors(inputs, runs);
   const byteCount = vectors.reduce(
     (sum, column) => sum + bytesOfRows(column, 0, rowCount),
     ids.bytes.byteLength + json.bytes.byteLength,
@@ -60,7 +62,7 @@ function compactSegments(input: CompactionInput): Compaction {
     vectors,
     ids,
     json,
-    ...copySequences(inputs, kept, rowCount),
+    ...copySequences(runs, rowCount),
     ...copyColumns(inputs, kept, input.columnsMax ?? DEFAULT_LIMITS.metadataColumnsMax),
   };
   return { data, mappings };
@@ -81,31 +83,28 @@ function keptRows({ rowCount, deletedSequences }: SegmentData, horizonSequence: 
   return rows.subarray(0, count);
 }
 
-/** Calls `copy` for each run of neighbouring rows; `target` is the new row number of the first. */
-function forEachRun(
-  inputs: readonly SegmentData[],
-  kept: readonly Uint32Array[],
-  copy: (segment: SegmentData, from: number, to: number, target: number) => void,
-): void {
-  let target = 0;
-  for (const [i, rows] of kept.entries()) {
+/** Neighbouring rows from..to of a segment, all of which are kept. */
+interface Run {
+  readonly segment: SegmentData;
+  readonly from: number;
+  readonly to: number;
+}
+
+function runsOf(inputs: readonly SegmentData[], kept: readonly Uint32Array[]): Run[] {
+  return kept.flatMap((rows, i) => {
+    const runs: Run[] = [];
     for (let at = 0; at < rows.length; ) {
-      const first = at;
+      const from = rows[at]!;
       do at++;
       while (at < rows.length && rows[at] === rows[at - 1]! + 1);
-      copy(inputs[i]!, rows[first]!, rows[at - 1]! + 1, target);
-      target += at - first;
+      runs.push({ segment: inputs[i]!, from, to: rows[at - 1]! + 1 });
     }
-  }
+    return runs;
+  });
 }
 
 /** The vectors that any of the segments has. */
-function copyVectors(
-  inputs: readonly SegmentData[],
-  kept: readonly Uint32Array[],
-): StoredVectors[] {
-  const runs: { segment: SegmentData; from: number; to: number }[] = [];
-  forEachRun(inputs, kept, (segment, from, to) => runs.push({ segment, from, to }));
+function copyVectors(inputs: readonly SegmentData[], runs: readonly Run[]): StoredVectors[] {
   const byName = new Map(inputs.flatMap(({ vectors }) => vectors).map((one) => [one.name, one]));
   return Array.from(byName.values(), (spec) => {
     const columns = new Map(
@@ -117,46 +116,25 @@ function copyVectors(
   });
 }
 
-function copyText(
-  inputs: readonly SegmentData[],
-  kept: readonly Uint32Array[],
-  name: 'ids' | 'json',
-): Utf8Column {
-  let count = 0;
-  let byteLength = 0;
-  forEachRun(inputs, kept, (segment, from, to) => {
-    const { offsets } = segment[name];
-    count += to - from;
-    byteLength += offsets[to]! - offsets[from]!;
-  });
-  assert(byteLength <= SEGMENT_BYTES_MAX, `${byteLength} bytes of text in a segment`);
-  const offsets = sharedInt32(count + 1);
-  const bytes = sharedBytes(byteLength);
-  forEachRun(inputs, kept, (segment, from, to, target) => {
-    const source = segment[name];
-    const start = source.offsets[from]!;
-    const shift = offsets[target]! - start;
-    bytes.set(source.bytes.subarray(start, source.offsets[to]!), start + shift);
-    for (let row = from; row < to; row++) {
-      offsets[target + row - from + 1] = source.offsets[row + 1]! + shift;
-    }
-  });
-  return { offsets, bytes };
+function copyText(runs: readonly Run[], name: 'ids' | 'json'): Utf8Column {
+  const parts = runs.map(({ segment, from, to }) => ({ column: segment[name], from, to }));
+  return gatherText(parts, SHARED_MEMORY);
 }
 
 function copySequences(
-  inputs: readonly SegmentData[],
-  kept: readonly Uint32Array[],
+  runs: readonly Run[],
   rowCount: number,
 ): Pick<SegmentData, 'insertedSequences' | 'deletedSequences'> {
   const insertedSequences = sharedFloat64(rowCount);
   const deletedSequences = sharedFloat64(rowCount).fill(Number.POSITIVE_INFINITY);
-  forEachRun(inputs, kept, (segment, from, to, target) => {
+  let target = 0;
+  for (const { segment, from, to } of runs) {
     insertedSequences.set(segment.insertedSequences.subarray(from, to), target);
     if (segment.deletedSequences !== null) {
       deletedSequences.set(segment.deletedSequences.subarray(from, to), target);
     }
-  });
+    target += to - from;
+  }
   const hasDeletions = deletedSequences.some((sequence) => sequence !== Number.POSITIVE_INFINITY);
   return { insertedSequences, deletedSequences: hasDeletions ? deletedSequences : null };
 }

@@ -10,8 +10,8 @@ import {
   METADATA_PATH_CHARACTERS_MAX,
 } from '../common/metadata-path.js';
 import type { MetadataFields, Utf8Column } from '../common/types.js';
+import { stringAt } from '../common/utf8-column.js';
 import { ColumnBuilder } from './column-builder.js';
-import { decodeUtf8 } from './shared-arrays.js';
 
 export class MetadataColumns {
   /** False once a path was left out. */
@@ -25,11 +25,9 @@ export class MetadataColumns {
 
   /** Adds the JSON object at `index` as a row. Rows ascend. */
   append(row: number, json: Utf8Column, index: number): void {
-    const start = json.offsets[index]!;
-    const end = json.offsets[index + 1]!;
     // Empty objects are the most common metadata.
-    if (end - start === 2) return;
-    const document = parseExactJson(decodeUtf8(json.bytes, start, end));
+    if (json.offsets[index + 1]! - json.offsets[index]! === 2) return;
+    const document = parseExactJson(stringAt(json, index));
     assert(isJsonObject(document), 'metadata is a JSON object');
     flattenMetadata(document, (path, value) => this.#builderFor(path)?.set(row, value));
   }

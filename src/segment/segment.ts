@@ -13,6 +13,7 @@ import type {
   VectorBatch,
   VectorBlock,
 } from '../common/types.js';
+import { stringAt } from '../common/utf8-column.js';
 import {
   type ColumnSpec,
   type Named,
@@ -24,7 +25,7 @@ import type { WorkerPool } from '../platform/pool.js';
 import { MetadataColumns } from './metadata-columns.js';
 import { type SegmentData, textBuffers } from './segment-data.js';
 import { type PlacedRows, type RowsToAppend, SegmentVectors } from './segment-vectors.js';
-import { decodeUtf8, GrowingUtf8 } from './shared-arrays.js';
+import { GrowingUtf8 } from './shared-arrays.js';
 import type { VectorField } from './vector-field.js';
 import { VectorNames } from './vector-names.js';
 import { type Deletions, RowVisibility, type VisibleRows } from './visibility.js';
@@ -381,8 +382,7 @@ export class Segment {
   }
 
   id(row: number): string {
-    const { offsets, bytes } = this.#ids;
-    return decodeUtf8(bytes, offsets[row]!, offsets[row + 1]!);
+    return stringAt(this.#ids, row);
   }
 
   /** A view, not a copy. */
@@ -454,8 +454,7 @@ export class Segment {
 
   /** The JSON text as sent by the client. */
   metadata(row: number): string {
-    const { offsets, bytes } = this.#json;
-    return decodeUtf8(bytes, offsets[row]!, offsets[row + 1]!);
+    return stringAt(this.#json, row);
   }
 
   /**

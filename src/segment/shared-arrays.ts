@@ -57,11 +57,6 @@ function resized<T extends SharedArray>(array: T, length: number): T {
   return copy;
 }
 
-/** The text of `bytes[start..end)`. Works on shared memory, unlike TextDecoder. */
-export function decodeUtf8(bytes: Uint8Array, start: number, end: number): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString('utf8');
-}
-
 /** An append-only column of strings. */
 export class GrowingUtf8 {
   count = 0;

@@ -1,7 +1,7 @@
 // The small tables that a store has beside the logs and files of collections, as Arrow streams with a checksum: which
 // rows of a segment were deleted, and when the rows of a write expire.
 
-import { utf8ColumnOf } from '../common/utf8-column.js';
+import { stringAt, utf8ColumnOf } from '../common/utf8-column.js';
 import { readingStored } from '../formats/arrow/arrow-errors.js';
 import type { Column } from '../formats/arrow/columns.js';
 import {
@@ -14,7 +14,6 @@ import {
 import { expectFields } from '../formats/arrow/stored-arrow.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
 import { decodeSealedStream, encodeSealedStream } from './sealed-stream.js';
-import { decodeUtf8 } from './shared-arrays.js';
 import type { Deletions } from './visibility.js';
 
 /** Milliseconds since the Unix epoch by id. */
@@ -51,12 +50,10 @@ export function encodeExpiries(times: ExpiryTimes): Uint8Array {
 /** Throws `data_corrupt`. */
 export function decodeExpiries(bytes: Uint8Array): ExpiryTimes {
   return EXPIRIES.decode(bytes, ([ids, times], count) => {
-    const { offsets, bytes: text } = readUtf8(ids!);
+    const text = readUtf8(ids!);
     const timesMs = times!.buffer(0, Float64Array, count);
     const found = new Map<string, number>();
-    for (let i = 0; i < count; i++) {
-      found.set(decodeUtf8(text, offsets[i]!, offsets[i + 1]!), timesMs[i]!);
-    }
+    for (let i = 0; i < count; i++) found.set(stringAt(text, i), timesMs[i]!);
     return found;
   });
 }

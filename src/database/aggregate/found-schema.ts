@@ -5,9 +5,9 @@ import { hasBit } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../../common/columns.js';
 import { flattenMetadata } from '../../common/metadata-path.js';
 import type { JsonNumber, JsonObject, Utf8Column } from '../../common/types.js';
+import { stringAt } from '../../common/utf8-column.js';
 import { EMPTY_COLUMN } from '../../filter/column-plans.js';
 import type { WorkerPool } from '../../platform/pool.js';
-import { decodeUtf8 } from '../../segment/shared-arrays.js';
 import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
@@ -119,7 +119,7 @@ function visitDocuments(
 ): void {
   for (let row = 0; row < rowCount; row++) {
     if (rows !== null && !hasBit(rows, row)) continue;
-    const text = decodeUtf8(json.bytes, json.offsets[row]!, json.offsets[row + 1]!);
+    const text = stringAt(json, row);
     visit(JSON.parse(text) as JsonObject);
   }
 }

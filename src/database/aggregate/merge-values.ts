@@ -4,8 +4,8 @@
 import { randomBytes } from 'node:crypto';
 import { isJsonNumber } from '../../common/exact-json.js';
 import type { JsonNumber } from '../../common/types.js';
+import { decodeUtf8 } from '../../common/utf8-column.js';
 import { type HashKey, hashBytes } from '../../segment/id-hash.js';
-import { decodeUtf8 } from '../../segment/shared-arrays.js';
 import type { Facet, FacetValue } from './aggregate-api.js';
 import { NumberCounts } from './number-counts.js';
 import type { StringCounts, ValueCounts } from './value-counts.js';

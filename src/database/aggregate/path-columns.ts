@@ -6,8 +6,8 @@ import type { MetadataColumn, MetadataView } from '../../common/columns.js';
 import { parseExactJson } from '../../common/exact-json.js';
 import { resolvePath } from '../../common/metadata-path.js';
 import type { JsonObject, Utf8Column } from '../../common/types.js';
+import { decodeUtf8 } from '../../common/utf8-column.js';
 import { ColumnBuilder } from '../../segment/column-builder.js';
-import { decodeUtf8 } from '../../segment/shared-arrays.js';
 import type { RowSet } from './row-set.js';
 
 /** What a task reads of the metadata of a segment. */

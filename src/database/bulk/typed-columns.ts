@@ -10,11 +10,10 @@ import {
   numberAt,
 } from '../../common/columns.js';
 import type { Utf8Column } from '../../common/types.js';
-import { utf8ColumnOf } from '../../common/utf8-column.js';
+import { stringAt, utf8ColumnOf } from '../../common/utf8-column.js';
 import { EMPTY_COLUMN } from '../../filter/column-plans.js';
 import { readMembers } from '../../formats/json/json-scanner.js';
 import type { Task } from '../../platform/pool.js';
-import { decodeUtf8 } from '../../segment/shared-arrays.js';
 import { buildColumns, type PathSource } from '../aggregate/path-columns.js';
 import type { TypedField } from './typed-fields.js';
 
@@ -109,7 +108,7 @@ function visitTexts(
   row: number,
   visit: (path: string, text: string) => void,
 ): void {
-  visitMembers(decodeUtf8(json.bytes, json.offsets[row]!, json.offsets[row + 1]!), visit, '');
+  visitMembers(stringAt(json, row), visit, '');
 }
 
 function visitMembers(

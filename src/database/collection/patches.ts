@@ -10,7 +10,7 @@ import {
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { VectorBatch } from '../../common/types.js';
-import { utf8ColumnOf } from '../../common/utf8-column.js';
+import { stringAt, utf8ColumnOf } from '../../common/utf8-column.js';
 import {
   columnOfVectors,
   hasVector,
@@ -18,7 +18,6 @@ import {
   type VectorColumn,
   vectorAt,
 } from '../../common/vectors.js';
-import { decodeUtf8 } from '../../segment/shared-arrays.js';
 import type { MetadataChange, WriteMode, WriteResult } from '../api.js';
 import type { Collection } from './collection.js';
 import { findTypeViolation } from './declared-types.js';
@@ -107,10 +106,7 @@ function patchVectors(
   { clock, limits }: PatchServices,
   alsoCommit: CommitTogether<WriteResult> | undefined,
 ): Write<WriteResult> {
-  const { offsets, bytes } = batch.ids;
-  const ids = Array.from({ length: batch.count }, (_, row) =>
-    decodeUtf8(bytes, offsets[row]!, offsets[row + 1]!),
-  );
+  const ids = Array.from({ length: batch.count }, (_, row) => stringAt(batch.ids, row));
   return {
     mayFollow: (pending) => !ids.some((id) => pending.has(id)),
     endsCommit: false,
@@ -224,7 +220,7 @@ function changeIn(
   { metadata, expiresAtMs, removed, vectors }: VectorBatch,
   row: number,
 ): RowChange {
-  const text = decodeUtf8(metadata.bytes, metadata.offsets[row]!, metadata.offsets[row + 1]!);
+  const text = stringAt(metadata, row);
   const expiry = expiresAtMs?.[row] ?? Number.NaN;
   const changed = new Map<string, Vector | null>();
   for (const [name, rows] of removed ?? []) if (rows[row] === 1) changed.set(name, null);

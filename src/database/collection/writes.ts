@@ -13,7 +13,7 @@ import {
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { Utf8Column, VectorBatch } from '../../common/types.js';
-import { utf8ColumnOf } from '../../common/utf8-column.js';
+import { decodeUtf8, stringAt, utf8ColumnOf } from '../../common/utf8-column.js';
 import { isSameSpec } from '../../common/vectors.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import type { WorkerPool } from '../../platform/pool.js';
@@ -23,7 +23,6 @@ import {
   type LogRecord,
   recordBytesMax,
 } from '../../segment/log-record.js';
-import { decodeUtf8 } from '../../segment/shared-arrays.js';
 import type { StoreOperation } from '../../storage/store.js';
 import type { DeleteResult, VectorSelection, WriteMode, WriteResult } from '../api.js';
 import { logName } from '../keys.js';
@@ -178,7 +177,7 @@ function checkTypes({ definition }: Collection, { metadata, count }: VectorBatch
   if (schema == null) return;
   const issues: ValidationIssue[] = [];
   for (let i = 0; i < count && issues.length < ISSUES_MAX; i++) {
-    const text = decodeUtf8(metadata.bytes, metadata.offsets[i]!, metadata.offsets[i + 1]!);
+    const text = stringAt(metadata, i);
     const violation = findTypeViolation(schema, text);
     if (violation === null) continue;
     const { members, detail, expected } = violation;

@@ -14,11 +14,11 @@ import { KIND, type MetadataColumn, numberAt } from '../../common/columns.js';
 import { parseExactJson } from '../../common/exact-json.js';
 import { resolvePath } from '../../common/metadata-path.js';
 import type { Json, JsonObject } from '../../common/types.js';
+import { decodeUtf8 } from '../../common/utf8-column.js';
 import { EMPTY_COLUMN } from '../../filter/column-plans.js';
 import { selectRows } from '../../filter/evaluate-task.js';
 import { createEquality, lookUp } from '../../filter/lookup.js';
 import type { WorkerPool } from '../../platform/pool.js';
-import { decodeUtf8 } from '../../segment/shared-arrays.js';
 import type { FacetValue } from '../aggregate/aggregate-api.js';
 import { compareValues } from '../aggregate/merge-values.js';
 import {

@@ -3,6 +3,7 @@
 
 import { numberText } from '../../common/exact-json.js';
 import { float32Text } from '../../common/float-text.js';
+import { decodeUtf8 } from '../../common/utf8-column.js';
 import { invalidArrow } from './arrow-errors.js';
 import { type Column, isValid } from './columns.js';
 import { JSON_EXTENSION } from './json-fields.js';
@@ -161,7 +162,7 @@ function textWriter(column: Column, context: CellContext): WriteCell {
   return (row) => {
     const [from, to] = [offsets[row]!, offsets[row + 1]!];
     try {
-      JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString());
+      JSON.parse(decodeUtf8(bytes, from, to));
     } catch {
       context.problem = 'text that is not JSON';
       return;

@@ -2,6 +2,7 @@
 // further columns as members, or from both.
 
 import type { Utf8Column } from '../../common/types.js';
+import { decodeUtf8 } from '../../common/utf8-column.js';
 import { type Column, isValid } from './columns.js';
 import { type CellContext, cellWriter, membersWriter } from './json-cells.js';
 import type { RowIssues } from './row-issues.js';
@@ -106,7 +107,7 @@ function mergedWriter(
       out.raw(bytes, from, to);
       return;
     }
-    const text = Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString();
+    const text = decodeUtf8(bytes, from, to);
     const object = parseObject(text);
     if (object === null) {
       context.problem = 'text that is not a JSON object';

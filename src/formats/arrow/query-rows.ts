@@ -4,6 +4,7 @@
 
 import { SagittaError } from '../../common/errors.js';
 import type { Utf8Column } from '../../common/types.js';
+import { stringAt } from '../../common/utf8-column.js';
 import { located } from './arrow-errors.js';
 import { chooseId, chooseVectors, noVectors, requireUniqueNames } from './column-choice.js';
 import { type Column, isValid, openColumns } from './columns.js';
@@ -75,18 +76,12 @@ export interface QueryRows {
 
 /** The text of a row; null where the column is absent or null. */
 export function textAt(cells: Strings | null, row: number): string | null {
-  if (cells === null || !isValid(cells.validity, row)) return null;
-  const { offsets, bytes } = cells.text;
-  return decodeText(bytes, offsets[row]!, offsets[row + 1]!);
+  return cells === null || !isValid(cells.validity, row) ? null : stringAt(cells.text, row);
 }
 
 /** The number of a row; null where the column is absent or null. */
 export function numberAt(cells: Numbers | null, row: number): number | null {
   return cells === null || !isValid(cells.validity, row) ? null : cells.values[row]!;
-}
-
-function decodeText(bytes: Uint8Array, start: number, end: number): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString();
 }
 
 /** Throws `invalid_request`, and `unknown_parameter` for a column that no query has. */
