@@ -5,6 +5,7 @@
 
 import { nextSetBit } from '../../common/bitmap.js';
 import type { JsonObject, Utf8Column } from '../../common/types.js';
+import { gatherText } from '../../common/utf8-column.js';
 import {
   type ColumnSpec,
   gatherRows,
@@ -388,28 +389,13 @@ function vectorsOf(
   return gatherRows(spec, parts, OWN_MEMORY);
 }
 
-function textOf({ offsets, bytes }: Utf8Column, run: Run): Utf8Column {
-  if (run.mayBeView) {
-    const { from, to } = run.ranges[0]!;
-    return { offsets: offsets.subarray(from, to + 1), bytes };
+function textOf(column: Utf8Column, { ranges, mayBeView }: Run): Utf8Column {
+  if (mayBeView) {
+    const { from, to } = ranges[0]!;
+    return { offsets: column.offsets.subarray(from, to + 1), bytes: column.bytes };
   }
-  const gatheredOffsets = offsetsOf(offsets, run);
-  const gathered = new Uint8Array(gatheredOffsets[run.count]!);
-  let at = 0;
-  for (const { from, to } of run.ranges) {
-    gathered.set(bytes.subarray(offsets[from]!, offsets[to]!), at);
-    at += offsets[to]! - offsets[from]!;
-  }
-  return { offsets: gatheredOffsets, bytes: gathered };
-}
-
-/** The offsets of the rows of a chunk, from 0 on. */
-function offsetsOf(offsets: Int32Array, { ranges, count }: Run): Int32Array {
-  const gathered = new Int32Array(count + 1);
-  let row = 0;
-  for (const { from, to } of ranges) {
-    const shift = gathered[row]! - offsets[from]!;
-    for (let i = from + 1; i <= to; i++) gathered[++row] = offsets[i]! + shift;
-  }
-  return gathered;
+  return gatherText(
+    ranges.map((range) => ({ column, ...range })),
+    OWN_MEMORY,
+  );
 }
