@@ -3,28 +3,46 @@
 // is read from the collection that the cursor began with.
 
 import { parameter, validationError } from '../common/errors.js';
+import type { NamedCollection } from './auth/authorization.js';
 import type { RequestContext } from './request-context.js';
 import type { RouteServices } from './route.js';
 
 /**
- * The id of the collection that the request names outside its path. Throws `collection_required` if
- * none is named, `cursor_invalid`, and the errors of `authorize`.
+ * The id of the collection that a list or query reads, whose rows are held here. `collection`: its name in the body or
+ * the query string. Throws `cursor_invalid`, and the errors of `nameCollection`.
  */
-export function chooseCollection(
+export function collectionToRead(
   services: RouteServices,
   request: RequestContext<unknown>,
-  named: {
-    readonly inBody: string | undefined;
-    readonly inQuery: string | undefined;
-    /** Of a list or query; undefined for other requests. */
-    readonly cursor?: string | undefined;
-  },
+  {
+    collection,
+    cursor,
+  }: { readonly collection?: string | undefined; readonly cursor?: string | undefined },
 ): string {
-  const name = named.inBody ?? named.inQuery ?? services.defaultCollection;
+  const { id, name } = nameCollection(services, request, collection);
+  const isContinued = cursor !== undefined && id !== name;
+  const began = (isContinued ? services.database.collectionOfCursor(cursor) : undefined) ?? id;
+  if (began !== id) request.authorize(began, { name });
+  request.requireHeld([began]);
+  return began;
+}
+
+/**
+ * The collection in the path or, where the path has none, the one that is named elsewhere, for which it authorizes the
+ * request. Throws `collection_required` if none is named, and the errors of `authorize`.
+ */
+export function nameCollection(
+  { database, defaultCollection }: RouteServices,
+  request: RequestContext<unknown>,
+  collection: string | undefined,
+): NamedCollection {
+  const inPath = request.collectionName;
+  if (inPath !== '') return { id: request.params.id!, name: inPath };
+  const name = collection ?? defaultCollection;
   if (name !== null) {
-    const id = services.database.resolve(name);
+    const id = database.resolve(name);
     request.authorize(id, { name });
-    return continued(services, request, { id, name }, named.cursor);
+    return { id, name };
   }
   throw validationError([
     {
@@ -34,28 +52,4 @@ export function chooseCollection(
         'Name the collection in the body or as ?collection=; no default collection is configured.',
     },
   ]);
-}
-
-/** The id of the collection in the path, for a list or query. Throws as `chooseCollection`. */
-export function collectionInPath(
-  services: RouteServices,
-  request: RequestContext<unknown>,
-  cursor: string | undefined,
-): string {
-  const named = { id: request.params.id!, name: request.collectionName };
-  return continued(services, request, named, cursor);
-}
-
-function continued(
-  { database }: RouteServices,
-  request: RequestContext<unknown>,
-  { id, name }: { readonly id: string; readonly name: string },
-  cursor: string | undefined,
-): string {
-  if (cursor === undefined || id === name) return id;
-  const began = database.collectionOfCursor(cursor);
-  if (began === undefined || began === id) return id;
-  request.authorize(began, { name });
-  request.requireHeld([began]);
-  return began;
 }

@@ -3,14 +3,14 @@
 
 import { rowField, SagittaError } from '../../common/errors.js';
 import { collectGarbageSoon } from '../../common/garbage.js';
-import type { IdempotencyRequest, StreamProgress, WriteMode } from '../../database/api.js';
+import type { IdempotencyRequest, WriteMode } from '../../database/api.js';
 import type { WriteStream } from '../../database/collection/write-stream.js';
 import { embedRows } from '../embedding/embed-rows.js';
 import { asReplay, idempotencyKeyInHeader, idempotencyRequest } from '../idempotency.js';
 import { ARROW_STREAM } from '../media-types.js';
 import { internalError } from '../problem.js';
+import { repliesBy } from '../replies/record-writer.js';
 import type { StoredReply } from '../replies/reply.js';
-import { jsonReply } from '../replies/reply.js';
 import type { RequestContext } from '../request-context.js';
 import type { RouteServices } from '../route.js';
 import type { BodyStream } from '../transport/body-stream.js';
@@ -82,8 +82,14 @@ export async function ingest(
       onCommitted: (timings) => request.telemetry.addCommit(timings),
       onDurable: () => counting.advance(stream.progress.rowCount - stream.resumed.rowCount),
     });
-    const { reply, isReplay } = await stream.end((progress) =>
-      writtenReply(progress, stream.resumed, () => collection.record().sequence),
+    const replyWith = repliesBy(services.schemas.vectors.written);
+    const { reply, isReplay } = await stream.end(({ rowCount, sequence, ...counts }) =>
+      replyWith({
+        ...counts,
+        upsertedCount: rowCount,
+        resumedCount: stream.resumed.rowCount,
+        sequence: sequence ?? collection.record().sequence,
+      }),
     );
     return isReplay ? asReplay(reply) : reply;
   } catch (error) {
@@ -122,23 +128,6 @@ function idempotencyOf(
     query,
     request.contentType,
   ]);
-}
-
-function writtenReply(
-  progress: StreamProgress,
-  resumed: StreamProgress,
-  currentSequence: () => number,
-): StoredReply {
-  return jsonReply(
-    JSON.stringify({
-      upserted_count: progress.rowCount,
-      inserted_count: progress.insertedCount,
-      updated_count: progress.updatedCount,
-      batch_count: progress.batchCount,
-      resumed_count: resumed.rowCount,
-      sequence: progress.sequence ?? currentSequence(),
-    }),
-  );
 }
 
 /** An error about the key gets no count: the key may belong to another stream. */

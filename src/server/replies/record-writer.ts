@@ -12,12 +12,13 @@ import type { MultiVector } from '../../common/vectors.js';
 import type { QueryReply } from '../../database/query/query-api.js';
 import { type WireFormat, wireFormats } from '../schemas/basics.js';
 import { type PropertyName, propertyName } from '../wire-names.js';
+import { jsonReply, type StoredReply } from './reply.js';
 import { joinTexts, type OnGrown } from './yield.js';
 
 export type ValuesEncoding = QueryReply['valuesEncoding'];
 
 /** The properties that a record needs to be written by the schema. */
-type RecordOf<Schema extends z.ZodObject> = {
+export type RecordOf<Schema extends z.ZodObject> = {
   readonly [Name in keyof z.output<Schema> as PropertyName<Name>]: unknown;
 };
 
@@ -31,16 +32,27 @@ export function createRecordWriter<Schema extends z.ZodObject>(
   return (record, encoding = 'numbers') => write(record, encoding);
 }
 
-/**
- * Writes a reply whose first field is an array of records. Throws `limit_exceeded` for what no text
- * can hold, and what `onGrown` throws.
- */
-export function createPageWriter<Schema extends z.ZodObject>(
+/** Makes replies of one record, for handlers that set headers or store the reply. */
+export function repliesBy<Schema extends z.ZodObject>(
   schema: Schema,
-): (page: RecordOf<Schema>, onGrown: OnGrown, encoding?: ValuesEncoding) => Promise<string> {
-  const [[name, array], ...rest] = Object.entries(schema.shape) as [[string, z.ZodType]];
-  assert(array instanceof z.ZodArray, 'the first field of a page is an array');
-  const writeRow = writerOf(array.element as z.ZodType);
+): (record: RecordOf<Schema>, headers?: StoredReply['headers']) => StoredReply {
+  const write = createRecordWriter(schema);
+  return (record, headers) => jsonReply(write(record), headers);
+}
+
+/**
+ * Writes a reply, a page row by row: its first field is an array of records. Throws `limit_exceeded` for what no
+ * text can hold, and what `onGrown` throws.
+ */
+export function createReplyWriter<Schema extends z.ZodObject>(
+  schema: Schema,
+): (reply: RecordOf<Schema>, onGrown: OnGrown, encoding?: ValuesEncoding) => Promise<string> {
+  const [[name, first], ...rest] = Object.entries(schema.shape) as [[string, z.ZodType]];
+  if (!(first instanceof z.ZodArray)) {
+    const write = createRecordWriter(schema);
+    return async (record, _, encoding) => write(record, encoding);
+  }
+  const writeRow = writerOf(first.element as z.ZodType);
   const writeRest = compileMembers(rest, true);
   return async (page, onGrown, encoding = 'numbers') => {
     const records = (page as Readonly<Record<string, readonly unknown[]>>)[name]!;
@@ -51,6 +63,10 @@ export function createPageWriter<Schema extends z.ZodObject>(
 
 function writerOf(schema: z.ZodType): Write {
   if (schema instanceof z.ZodOptional) return writerOf(schema.unwrap() as z.ZodType);
+  if (schema instanceof z.ZodNullable) {
+    const write = writerOf(schema.unwrap() as z.ZodType);
+    return (value, encoding) => (value === null ? 'null' : write(value, encoding));
+  }
   const known = wireFormats.get(schema);
   if (known !== undefined) return WRITERS[known.format];
   if (schema instanceof z.ZodObject) return writerOfObject(schema);

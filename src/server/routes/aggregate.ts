@@ -1,11 +1,9 @@
 // Descriptions of the metadata of the vectors that pass a filter: counts of values, summaries of numbers,
 // and the paths that there are.
 
-import { readJsonBody } from '../ingest/parse-request.js';
 import { aggregationCost } from '../ingest/query-request.js';
-import { createPageWriter, createRecordWriter } from '../replies/record-writer.js';
-import { jsonReply } from '../replies/reply.js';
-import { defineRoute, type Route, type RouteServices } from '../route.js';
+import { defineJsonRoute } from '../json-route.js';
+import type { Route, RouteServices } from '../route.js';
 
 export function aggregateRoutes(services: RouteServices): Route[] {
   return [aggregateCollection(services), getSchema(services)];
@@ -14,8 +12,7 @@ export function aggregateRoutes(services: RouteServices): Route[] {
 function aggregateCollection(services: RouteServices): Route {
   const { database } = services;
   const schemas = services.schemas.aggregate;
-  const writeReply = createRecordWriter(schemas.reply);
-  return defineRoute({
+  return defineJsonRoute(services, {
     method: 'POST',
     path: '/collections/{id}/aggregate',
     operationId: 'aggregateCollection',
@@ -27,15 +24,10 @@ function aggregateCollection(services: RouteServices): Route {
     body: schemas.request,
     reply: schemas.reply,
     errors: ['collection_not_found', 'collection_unavailable', 'invalid_filter', 'limit_exceeded'],
-    async handle(request) {
-      const body = await readJsonBody(services, request, schemas.request);
+    handle(request, body) {
       request.charge(Math.max(1, aggregationCost(body)));
-      const reply = await database
-        .collection(request.params.id!)
-        .aggregate(body, { signal: request.signal });
-      const text = writeReply(reply);
-      request.reserveReply(text.length);
-      return jsonReply(text);
+      const { params, signal } = request;
+      return database.collection(params.id!).aggregate(body, { signal });
     },
   });
 }
@@ -43,8 +35,7 @@ function aggregateCollection(services: RouteServices): Route {
 function getSchema(services: RouteServices): Route {
   const { database } = services;
   const schemas = services.schemas.aggregate;
-  const writeReply = createPageWriter(schemas.foundSchema);
-  return defineRoute({
+  return defineJsonRoute(services, {
     method: 'GET',
     path: '/collections/{id}/schema',
     operationId: 'getCollectionSchema',
@@ -57,11 +48,7 @@ function getSchema(services: RouteServices): Route {
     body: null,
     reply: schemas.foundSchema,
     errors: ['collection_not_found', 'collection_unavailable', 'invalid_filter', 'limit_exceeded'],
-    async handle(request) {
-      const reply = await database
-        .collection(request.params.id!)
-        .schema(request.query, { signal: request.signal });
-      return jsonReply(await writeReply(reply, (count) => request.reserveReply(count)));
-    },
+    handle: ({ params, query, signal }) =>
+      database.collection(params.id!).schema(query, { signal }),
   });
 }

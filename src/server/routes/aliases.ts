@@ -5,11 +5,9 @@ import { z } from 'zod';
 import { holdsScopeOn, seesCollection } from '../../common/access.js';
 import { field, SagittaError, validationError } from '../../common/errors.js';
 import type { AliasChange, AliasRecord } from '../../database/api.js';
-import { readJsonBody } from '../ingest/parse-request.js';
-import { createPageWriter, createRecordWriter } from '../replies/record-writer.js';
-import { jsonReply } from '../replies/reply.js';
+import { defineJsonRoute } from '../json-route.js';
 import type { RequestContext } from '../request-context.js';
-import { defineRoute, type Route, type RouteServices } from '../route.js';
+import type { Route, RouteServices } from '../route.js';
 
 const CHANGE_ERRORS = [
   'collection_not_found',
@@ -31,8 +29,7 @@ export function aliasRoutes(services: RouteServices): Route[] {
 function listAliases(services: RouteServices): Route {
   const { database } = services;
   const { aliases, basics } = services.schemas;
-  const writePage = createPageWriter(aliases.list);
-  return defineRoute({
+  return defineJsonRoute(services, {
     method: 'GET',
     path: '/aliases',
     operationId: 'listAliases',
@@ -44,19 +41,16 @@ function listAliases(services: RouteServices): Route {
     body: null,
     reply: aliases.list,
     errors: ['cursor_invalid', 'limit_exceeded'],
-    async handle(request) {
-      const { principal, query } = request;
+    handle({ principal, query }) {
       const isVisible = (id: string) => holdsScopeOn(principal, 'collections:read', id);
-      const page = database.listAliases({ ...query, isVisible });
-      return jsonReply(await writePage(page, (count) => request.reserveReply(count)));
+      return database.listAliases({ ...query, isVisible });
     },
   });
 }
 
 function getAlias(services: RouteServices): Route {
   const { aliases } = services.schemas;
-  const writeRecord = createRecordWriter(aliases.record);
-  return defineRoute({
+  return defineJsonRoute(services, {
     method: 'GET',
     path: '/aliases/{name}',
     operationId: 'getAlias',
@@ -66,14 +60,13 @@ function getAlias(services: RouteServices): Route {
     body: null,
     reply: aliases.record,
     errors: ['alias_not_found'],
-    handle: (request) => jsonReply(writeRecord(requireAlias(services, request))),
+    handle: (request) => requireAlias(services, request),
   });
 }
 
 function putAlias(services: RouteServices): Route {
   const { aliases } = services.schemas;
-  const writeRecord = createRecordWriter(aliases.record);
-  return defineRoute({
+  return defineJsonRoute(services, {
     method: 'PUT',
     path: '/aliases/{name}',
     operationId: 'putAlias',
@@ -85,20 +78,18 @@ function putAlias(services: RouteServices): Route {
     body: aliases.set,
     reply: aliases.record,
     errors: CHANGE_ERRORS,
-    async handle(request) {
-      const { collection } = await readJsonBody(services, request, aliases.set);
+    async handle(request, { collection }) {
       const name = checkName(services, request.params.name!);
       const changes = [{ name, collection }];
       const [record] = await setAliases(services, request, changes, (_, member) => field(member));
-      return jsonReply(writeRecord(record!));
+      return record!;
     },
   });
 }
 
 function changeAliases(services: RouteServices): Route {
   const { aliases } = services.schemas;
-  const writeChanged = createPageWriter(aliases.changed);
-  return defineRoute({
+  return defineJsonRoute(services, {
     method: 'POST',
     path: '/aliases',
     operationId: 'changeAliases',
@@ -111,21 +102,20 @@ function changeAliases(services: RouteServices): Route {
     body: aliases.change,
     reply: aliases.changed,
     errors: CHANGE_ERRORS,
-    async handle(request) {
-      const body = await readJsonBody(services, request, aliases.change);
-      checkDistinct(body.aliases);
-      request.charge(body.aliases.length);
-      const records = await setAliases(services, request, body.aliases, (index, member) =>
+    async handle(request, { aliases: changes }) {
+      checkDistinct(changes);
+      request.charge(changes.length);
+      const records = await setAliases(services, request, changes, (index, member) =>
         field('aliases', index, member),
       );
-      return jsonReply(await writeChanged({ aliases: records }, () => {}));
+      return { aliases: records };
     },
   });
 }
 
 function deleteAlias(services: RouteServices): Route {
   const { aliases } = services.schemas;
-  return defineRoute({
+  return defineJsonRoute(services, {
     method: 'DELETE',
     path: '/aliases/{name}',
     operationId: 'deleteAlias',
@@ -139,7 +129,7 @@ function deleteAlias(services: RouteServices): Route {
     async handle(request) {
       const { name } = requireAlias(services, request);
       await setAliases(services, request, [{ name, collection: null }], () => field());
-      return jsonReply(JSON.stringify({ name, deleted: true }));
+      return { name, deleted: true };
     },
   });
 }

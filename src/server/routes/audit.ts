@@ -3,21 +3,19 @@
 import { z } from 'zod';
 import { parameter, validationError } from '../../common/errors.js';
 import type { AuditEvent } from '../../database/audit-log.js';
-import { createPageWriter } from '../replies/record-writer.js';
-import { jsonReply } from '../replies/reply.js';
-import { defineRoute, type Route, type RouteServices } from '../route.js';
+import { defineJsonRoute } from '../json-route.js';
+import type { Route, RouteServices } from '../route.js';
 import type { AuditOutcome } from '../schemas/audit.js';
 
 export function auditRoutes(services: RouteServices): Route[] {
   const { database, limits } = services;
   const { filter, cursor, list } = services.schemas.audit;
-  const writePage = createPageWriter(list);
   const query = filter.extend({ cursor });
   /** What the token of a page repeats: it needs no seal, since it tells the client nothing new. */
   const position = z.strictObject({ filter, before: z.int().min(1) });
 
   return [
-    defineRoute({
+    defineJsonRoute(services, {
       method: 'GET',
       path: '/audit',
       operationId: 'listAuditEvents',
@@ -30,8 +28,7 @@ export function auditRoutes(services: RouteServices): Route[] {
       body: null,
       reply: list,
       errors: ['cursor_invalid', 'cursor_mismatch', 'limit_exceeded'],
-      async handle(request) {
-        const { cursor: token, ...asked } = request.query;
+      handle({ query: { cursor: token, ...asked } }) {
         const begun = token === undefined ? null : readToken(token, position);
         if (begun !== null) requireSame(asked, begun.filter);
         const chosen = { ...begun?.filter, ...asked };
@@ -42,7 +39,7 @@ export function auditRoutes(services: RouteServices): Route[] {
         });
         const last = page.events.at(-1);
         const { sinceMs } = database.audit;
-        const body = {
+        return {
           events: page.events.map(toRecord),
           hasMore: page.hasMore,
           nextCursor: page.hasMore
@@ -51,7 +48,6 @@ export function auditRoutes(services: RouteServices): Route[] {
           total: page.total,
           since: sinceMs === null ? null : new Date(sinceMs).toISOString(),
         };
-        return jsonReply(await writePage(body, (count) => request.reserveReply(count)));
       },
     }),
   ];

@@ -5,12 +5,15 @@ import type { BackupRecord } from '../../database/backup.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/parse-request.js';
 import { validateBody } from '../ingest/validate.js';
-import { jsonReply } from '../replies/reply.js';
+import { defineJsonRoute } from '../json-route.js';
+import { repliesBy } from '../replies/record-writer.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 
 export function backupRoutes(services: RouteServices): Route[] {
   const { backups } = services;
   const schemas = services.schemas.backups;
+  const replyWith = repliesBy(schemas.record);
+  const replyAt = repliesBy(schemas.recordAt);
   const common = {
     tag: 'Backups',
     path: '/backups',
@@ -41,17 +44,16 @@ export function backupRoutes(services: RouteServices): Route[] {
       const json = bodyOf(await parseJsonBody(services, request));
       if (request.principal === OPERATOR && namesDirectory(json)) {
         const { directory } = validateBody(schemas.createAt, json);
-        const made = await backups.createAt(directory);
-        return jsonReply(JSON.stringify(toWire(made, { directory })));
+        return replyAt({ directory, ...toReply(await backups.createAt(directory)) });
       }
       const { name } = validateBody(schemas.create, json);
       const record = await backups.create(name);
       request.telemetry.setAuditTarget(record.name);
-      return jsonReply(JSON.stringify(toWireByName(record)));
+      return replyWith(toReply(record));
     },
   });
 
-  const list = defineRoute({
+  const list = defineJsonRoute(services, {
     ...common,
     method: 'GET',
     operationId: 'listBackups',
@@ -60,10 +62,7 @@ export function backupRoutes(services: RouteServices): Route[] {
     body: null,
     reply: schemas.list,
     errors: ['backups_not_configured'],
-    async handle() {
-      const records = await backups.list();
-      return jsonReply(JSON.stringify({ backups: records.map(toWireByName) }));
-    },
+    handle: async () => ({ backups: (await backups.list()).map(toReply) }),
   });
 
   return [create, list];
@@ -74,16 +73,6 @@ function namesDirectory(json: unknown): boolean {
   return typeof json === 'object' && json !== null && 'directory' in json;
 }
 
-const toWireByName = (record: BackupRecord) => toWire(record, { name: record.name });
-
-function toWire(
-  { createdAt, byteLength, collectionCount }: Omit<BackupRecord, 'name'>,
-  place: { readonly name: string } | { readonly directory: string },
-) {
-  return {
-    ...place,
-    created_at: createdAt,
-    byte_length: byteLength,
-    collections: collectionCount,
-  };
+function toReply<Made extends Omit<BackupRecord, 'name'>>(made: Made) {
+  return { ...made, collections: made.collectionCount };
 }

@@ -11,6 +11,7 @@ import {
 import { decodePart, encodeCounts, encodeHits, SEARCH_PATH } from '../cluster/peer-searches.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody, readJsonBody } from '../ingest/parse-request.js';
+import { defineJsonRoute } from '../json-route.js';
 import { jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 
@@ -24,8 +25,9 @@ export function clusterRoutes(services: RouteServices): Route[] {
   ];
 }
 
-function getCluster({ forwarding, schemas }: RouteServices): Route {
-  return defineRoute({
+function getCluster(services: RouteServices): Route {
+  const { forwarding, schemas } = services;
+  return defineJsonRoute(services, {
     method: 'GET',
     path: '/cluster',
     operationId: 'getCluster',
@@ -37,19 +39,17 @@ function getCluster({ forwarding, schemas }: RouteServices): Route {
     errors: [],
     isAlwaysServed: true,
     handle() {
-      if (forwarding === null) {
-        return jsonReply(JSON.stringify({ node: null, leader: null, nodes: [], durability: null }));
-      }
+      if (forwarding === null) return { node: null, leader: null, nodes: [], durability: null };
       const { self, leader, members, durability } = forwarding.cluster.status;
-      const nodes = members.map(toWire);
-      const reply = { node: self.node, leader: leader?.node ?? null, nodes, durability };
-      return jsonReply(JSON.stringify(reply));
+      const nodes = members.map(named);
+      return { node: self.node, leader: leader?.node ?? null, nodes, durability };
     },
   });
 }
 
-function verifyFiles({ forwarding, schemas }: RouteServices): Route {
-  return defineRoute({
+function verifyFiles(services: RouteServices): Route {
+  const { forwarding, schemas } = services;
+  return defineJsonRoute(services, {
     method: 'GET',
     path: '/cluster/files',
     operationId: 'verifyClusterFiles',
@@ -62,14 +62,9 @@ function verifyFiles({ forwarding, schemas }: RouteServices): Route {
     reply: schemas.cluster.files,
     errors: [],
     mayTakeLong: true,
-    async handle({ signal }) {
-      const verified = (await forwarding?.cluster.verifyFiles(signal)) ?? [];
-      const files = verified.map(({ byteCount: byte_count, ...rest }) => ({
-        ...rest,
-        byte_count,
-      }));
-      return jsonReply(JSON.stringify({ files }));
-    },
+    handle: async ({ signal }) => ({
+      files: (await forwarding?.cluster.verifyFiles(signal)) ?? [],
+    }),
   });
 }
 
@@ -81,8 +76,9 @@ const DRAIN = {
   errors: ['node_not_found', 'storage_full'],
 } as const;
 
-function drainNode({ forwarding, schemas }: RouteServices): Route {
-  return defineRoute({
+function drainNode(services: RouteServices): Route {
+  const { forwarding, schemas } = services;
+  return defineJsonRoute(services, {
     ...DRAIN,
     method: 'PUT',
     operationId: 'drainNode',
@@ -95,8 +91,9 @@ function drainNode({ forwarding, schemas }: RouteServices): Route {
   });
 }
 
-function undrainNode({ forwarding, schemas }: RouteServices): Route {
-  return defineRoute({
+function undrainNode(services: RouteServices): Route {
+  const { forwarding, schemas } = services;
+  return defineJsonRoute(services, {
     ...DRAIN,
     method: 'DELETE',
     operationId: 'undrainNode',
@@ -110,7 +107,7 @@ function undrainNode({ forwarding, schemas }: RouteServices): Route {
 async function drain(cluster: Cluster | undefined, node: string, isOn: boolean) {
   const found = await cluster?.drain(node, isOn);
   if (found == null) throw nodeNotFound(cluster, node);
-  return jsonReply(JSON.stringify(toWire(found)));
+  return named(found);
 }
 
 /** Throws `node_not_found`. */
@@ -126,18 +123,9 @@ function nodeNotFound(cluster: Cluster | undefined, node: string): SagittaError 
   return new SagittaError('node_not_found', `No node is named ${JSON.stringify(node)}: ${known}.`);
 }
 
-function toWire({ node: name, collectionCount, heldCount, ...member }: ClusterMemberStatus) {
-  const { url, zone, version, state, drain } = member;
-  return {
-    name,
-    url,
-    zone,
-    version,
-    state,
-    collection_count: collectionCount,
-    held_count: heldCount,
-    drain,
-  };
+/** As replies have it. */
+function named({ node: name, ...member }: ClusterMemberStatus) {
+  return { name, ...member };
 }
 
 /** For the other nodes. */

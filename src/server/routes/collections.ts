@@ -15,11 +15,12 @@ import {
 import { applyIfNoneMatch, etagOf } from '../conditional.js';
 import { bodyOf, runWrite } from '../idempotency.js';
 import { isObject, type JsonBody, type ParsedBody } from '../ingest/json-body.js';
-import { parseJsonBody, readJsonBody } from '../ingest/parse-request.js';
+import { parseJsonBody } from '../ingest/parse-request.js';
 import { validateBody } from '../ingest/validate.js';
-import { createPageWriter, createRecordWriter } from '../replies/record-writer.js';
+import { defineJsonRoute } from '../json-route.js';
+import { repliesBy } from '../replies/record-writer.js';
 import type { StoredReply } from '../replies/reply.js';
-import { CACHE_RECORD, jsonReply } from '../replies/reply.js';
+import { CACHE_RECORD } from '../replies/reply.js';
 import type { RequestContext } from '../request-context.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 import { toFieldChanges, toFieldShapes, toSparseChanges } from '../schemas/vector-fields.js';
@@ -42,8 +43,8 @@ export function collectionRoutes(services: RouteServices): Route[] {
 function createCollection(services: RouteServices): Route {
   const { database } = services;
   const { collections } = services.schemas;
-  const writeRecord = createRecordWriter(collections.record);
-  const createdReply = (record: CollectionRecord) => newCollectionReply(record, writeRecord);
+  const replyWith = repliesBy(collections.record);
+  const createdReply = (record: CollectionRecord) => replyWith(record, locationOf(record));
 
   return defineRoute({
     method: 'POST',
@@ -86,7 +87,7 @@ function createCollection(services: RouteServices): Route {
           { ifNotExists: request.query.ifNotExists, attachedReply: attach?.(createdReply) },
         );
         if (created) return createdReply(record);
-        return jsonReply(writeRecord(await completeRecord(services, record)));
+        return replyWith(await completeRecord(services, record));
       });
     },
   });
@@ -103,7 +104,7 @@ function checkVectorNames(member: string, vectors: unknown): void {
 function listCollections(services: RouteServices): Route {
   const { database } = services;
   const { basics, collections } = services.schemas;
-  const writePage = createRecordWriter(collections.list);
+  const replyWith = repliesBy(collections.list);
   return defineRoute({
     method: 'GET',
     path: '/collections',
@@ -121,8 +122,7 @@ function listCollections(services: RouteServices): Route {
       const isVisible = (id: string) => holdsScopeOn(principal, 'collections:read', id);
       const page = database.listCollections({ ...query, isVisible });
       const collections = await completeRecords(services, page.collections, consistencyOf(headers));
-      const text = writePage({ ...page, collections });
-      return applyIfNoneMatch(taggedReply(text), headers['if-none-match']);
+      return revalidated(replyWith({ ...page, collections }), headers['if-none-match']);
     },
   });
 }
@@ -130,7 +130,7 @@ function listCollections(services: RouteServices): Route {
 function getCollection(services: RouteServices): Route {
   const { database } = services;
   const { collections } = services.schemas;
-  const writeRecord = createRecordWriter(collections.record);
+  const replyWith = repliesBy(collections.record);
   return defineRoute({
     method: 'GET',
     path: '/collections/{id}',
@@ -151,8 +151,7 @@ function getCollection(services: RouteServices): Route {
       if (mustTell && record.status === 'elsewhere') {
         throw services.forwarding!.noHolder([incarnation]);
       }
-      const text = writeRecord(record);
-      return applyIfNoneMatch(taggedReply(text), headers['if-none-match']);
+      return revalidated(replyWith(record), headers['if-none-match']);
     },
   });
 }
@@ -160,8 +159,7 @@ function getCollection(services: RouteServices): Route {
 function listSegments(services: RouteServices): Route {
   const { database } = services;
   const { basics, collections } = services.schemas;
-  const writePage = createPageWriter(collections.segments);
-  return defineRoute({
+  return defineJsonRoute(services, {
     method: 'GET',
     path: '/collections/{id}/segments',
     operationId: 'listSegments',
@@ -172,17 +170,14 @@ function listSegments(services: RouteServices): Route {
     body: null,
     reply: collections.segments,
     errors: ['collection_not_found', 'collection_unavailable', 'cursor_invalid', 'limit_exceeded'],
-    async handle(request) {
-      const page = database.collection(request.params.id).segments(request.query);
-      return jsonReply(await writePage(page, (count) => request.reserveReply(count)));
-    },
+    handle: ({ params, query }) => database.collection(params.id).segments(query),
   });
 }
 
 function updateCollection(services: RouteServices): Route {
   const { database } = services;
   const { collections } = services.schemas;
-  const writeRecord = createRecordWriter(collections.record);
+  const replyWith = repliesBy(collections.record);
   return defineRoute({
     method: 'PATCH',
     path: '/collections/{id}',
@@ -213,7 +208,7 @@ function updateCollection(services: RouteServices): Route {
         sparseVectors: toSparseChanges(body.sparseVectors),
       };
       const record = await database.collection(request.params.id).update(change);
-      return jsonReply(writeRecord(await completeRecord(services, record)));
+      return replyWith(await completeRecord(services, record));
     },
   });
 }
@@ -221,7 +216,7 @@ function updateCollection(services: RouteServices): Route {
 function cloneCollection(services: RouteServices): Route {
   const { database } = services;
   const { collections } = services.schemas;
-  const writeRecord = createRecordWriter(collections.record);
+  const replyWith = repliesBy(collections.record);
   return defineRoute({
     method: 'POST',
     path: '/collections/{id}/clone',
@@ -251,7 +246,7 @@ function cloneCollection(services: RouteServices): Route {
       return runWrite(services, request, parsed, async (json, attach) => {
         const { id = randomUUID(), description, labels } = validateBody(collections.clone, json);
         if (named === undefined) authorizeCopy(request, id);
-        const encode = (record: CollectionRecord) => newCollectionReply(record, writeRecord);
+        const encode = (record: CollectionRecord) => replyWith(record, locationOf(record));
         const record = await database
           .collection(request.params.id)
           .clone({ id, description, labels }, attach?.(encode));
@@ -264,7 +259,7 @@ function cloneCollection(services: RouteServices): Route {
 function renameCollection(services: RouteServices): Route {
   const { database } = services;
   const { collections } = services.schemas;
-  const writeRecord = createRecordWriter(collections.record);
+  const replyWith = repliesBy(collections.record);
   return defineRoute({
     method: 'POST',
     path: '/collections/{id}/rename',
@@ -289,7 +284,7 @@ function renameCollection(services: RouteServices): Route {
         // The reply is stored with the new id, so what only other nodes know is asked for before.
         const known = await recordElsewhere(services, collection.record());
         const encode = (record: CollectionRecord) =>
-          newCollectionReply(known === null ? record : withRowsOf(known, record), writeRecord);
+          replyWith(known === null ? record : withRowsOf(known, record), locationOf(record));
         const record = await collection.rename(id, attach?.(encode));
         return encode(record);
       });
@@ -300,8 +295,7 @@ function renameCollection(services: RouteServices): Route {
 function moveCollection(services: RouteServices): Route {
   const { database, forwarding } = services;
   const { collections } = services.schemas;
-  const writeRecord = createRecordWriter(collections.record);
-  return defineRoute({
+  return defineJsonRoute(services, {
     method: 'POST',
     path: '/collections/{id}/move',
     operationId: 'moveCollection',
@@ -314,14 +308,13 @@ function moveCollection(services: RouteServices): Route {
     body: collections.move,
     reply: collections.record,
     errors: ['collection_not_found', 'node_not_found', 'storage_full'],
-    async handle(request) {
-      const nodes = await readJsonBody(services, request, collections.move);
+    async handle(request, nodes) {
       const collection = database.collection(request.params.id);
       collection.requireExists();
       const { id } = collection;
       for (const node of [nodes.from, nodes.to]) requireNode(forwarding?.cluster, node);
       await forwarding!.cluster.move(database.incarnationOf(id)!, nodes);
-      return jsonReply(writeRecord(await completeRecord(services, collection.record())));
+      return completeRecord(services, collection.record());
     },
   });
 }
@@ -329,7 +322,7 @@ function moveCollection(services: RouteServices): Route {
 function deleteCollection(services: RouteServices): Route {
   const { database } = services;
   const { collections } = services.schemas;
-  return defineRoute({
+  return defineJsonRoute(services, {
     method: 'DELETE',
     path: '/collections/{id}',
     operationId: 'deleteCollection',
@@ -348,8 +341,7 @@ function deleteCollection(services: RouteServices): Route {
       // What only other nodes know is asked for before it is gone.
       const known = await recordElsewhere(services, collection.record());
       const { vectorCount } = await collection.drop();
-      const count = known?.vectorCount ?? vectorCount;
-      return jsonReply(JSON.stringify({ id, deleted: true, vector_count: count }));
+      return { id, deleted: true, vectorCount: known?.vectorCount ?? vectorCount };
     },
   });
 }
@@ -382,13 +374,12 @@ function authorizeCopy(request: RequestContext<unknown>, id: string | undefined)
   if (id !== undefined) request.authorize(id, { isNew: true });
 }
 
-function newCollectionReply(
-  record: CollectionRecord,
-  write: (record: CollectionRecord) => string,
-): StoredReply {
-  return jsonReply(write(record), { location: `/v1/collections/${record.id}` });
+function locationOf({ id }: CollectionRecord): StoredReply['headers'] {
+  return { location: `/v1/collections/${id}` };
 }
 
-function taggedReply(text: string): StoredReply {
-  return jsonReply(text, { etag: etagOf(text), 'cache-control': CACHE_RECORD });
+/** The reply with its tag, or a 304 if the client has it. */
+function revalidated(reply: StoredReply, ifNoneMatch: string | undefined): StoredReply {
+  const tags = { etag: etagOf(reply.body), 'cache-control': CACHE_RECORD };
+  return applyIfNoneMatch({ ...reply, headers: { ...reply.headers, ...tags } }, ifNoneMatch);
 }

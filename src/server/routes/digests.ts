@@ -2,24 +2,24 @@
 
 import { z } from 'zod';
 import type { CollectionDigest } from '../../database/bulk/digest.js';
-import { jsonReply } from '../replies/reply.js';
+import { defineJsonRoute } from '../json-route.js';
 import type { RequestContext } from '../request-context.js';
-import { defineRoute, type Route, type RouteServices } from '../route.js';
+import type { Route, RouteServices } from '../route.js';
 
 /** How long it is waited for what other nodes have committed before the call. */
 const CURRENT_MS_MAX = 10_000;
 
 interface NodeDigest {
   readonly node: string;
-  readonly vector_count?: number;
+  readonly vectorCount?: number;
   readonly digest?: string;
-  readonly problem?: string;
+  readonly problem?: string | undefined;
 }
 
 export function digestRoutes(services: RouteServices): Route[] {
   const { database, forwarding, schemas } = services;
   return [
-    defineRoute({
+    defineJsonRoute(services, {
       method: 'GET',
       path: '/collections/{id}/digest',
       operationId: 'getCollectionDigest',
@@ -58,14 +58,12 @@ export function digestRoutes(services: RouteServices): Route[] {
           areAllAsked && sequence === undefined ? await catchUp(services, id) : undefined;
         const collection = database.collection(id);
         const own = await collection.digest({ sequence }, { signal: request.signal });
-        const reply = { ...toReply(own), sequence: own.sequence };
-        if (!areAllAsked) return jsonReply(JSON.stringify(reply));
+        if (!areAllAsked) return own;
         const nodes = forwarding === null ? [] : await askOthers(services, request, own);
         const self = forwarding?.cluster.self.node;
-        if (self !== undefined)
-          nodes.push({ node: self, ...toReply(own), ...(problem !== undefined && { problem }) });
+        if (self !== undefined) nodes.push({ node: self, ...own, problem });
         nodes.sort((a, b) => (a.node < b.node ? -1 : 1));
-        return jsonReply(JSON.stringify({ ...reply, nodes }));
+        return { ...own, nodes };
       },
     }),
   ];
@@ -103,15 +101,11 @@ async function askOthers(
         const { status, text } = await forwarding!.ask(member, asked, signal);
         const json: unknown = JSON.parse(text);
         if (status !== 200) return { node, problem: (json as { detail: string }).detail };
-        const { vector_count, digest } = json as Required<NodeDigest>;
-        return { node, vector_count, digest };
+        const found = json as { readonly vector_count: number; readonly digest: string };
+        return { node, vectorCount: found.vector_count, digest: found.digest };
       } catch (error) {
         return { node, problem: `It did not answer: ${(error as Error).message}` };
       }
     }),
   );
-}
-
-function toReply({ vectorCount, digest }: CollectionDigest) {
-  return { vector_count: vectorCount, digest };
 }

@@ -3,12 +3,8 @@
 // another.
 
 import { EVERYBODY, OPERATOR, type Principal } from '../../common/access.js';
-import type { ApiKeyRecord } from '../../database/api-keys.js';
-import { readJsonBody } from '../ingest/parse-request.js';
-import { apiKeyMembers } from '../key-members.js';
-import type { StoredReply } from '../replies/reply.js';
-import { jsonReply } from '../replies/reply.js';
-import { defineRoute, type Route, type RouteServices } from '../route.js';
+import { defineJsonRoute } from '../json-route.js';
+import type { Route, RouteServices } from '../route.js';
 
 const COMMON = { tag: 'Keys', access: { scope: 'admin', on: 'service' } } as const;
 
@@ -19,7 +15,7 @@ export function keyRoutes(services: RouteServices): Route[] {
 function createRoute(services: RouteServices): Route {
   const { database } = services;
   const schemas = services.schemas.keys;
-  return defineRoute({
+  return defineJsonRoute(services, {
     ...COMMON,
     method: 'POST',
     path: '/keys',
@@ -31,18 +27,19 @@ function createRoute(services: RouteServices): Route {
     reply: schemas.secretRecord,
     audit: 'key.create',
     errors: ['limit_exceeded', 'would_lock_out', 'storage_full'],
-    async handle(request) {
-      const input = await readJsonBody(services, request, schemas.create);
-      const byAnyone = request.principal === EVERYBODY;
-      const made = await database.apiKeys.create(input, { byAnyone });
-      request.telemetry.setAuditTarget(made.record.id);
-      return secretReply(made);
+    async handle({ principal, telemetry }, input) {
+      const byAnyone = principal === EVERYBODY;
+      const { record, key } = await database.apiKeys.create(input, { byAnyone });
+      telemetry.setAuditTarget(record.id);
+      return { ...record, key };
     },
   });
 }
 
-function readRoutes({ database, schemas: { keys: schemas } }: RouteServices): Route[] {
-  const list = defineRoute({
+function readRoutes(services: RouteServices): Route[] {
+  const { database } = services;
+  const schemas = services.schemas.keys;
+  const list = defineJsonRoute(services, {
     ...COMMON,
     method: 'GET',
     path: '/keys',
@@ -52,10 +49,10 @@ function readRoutes({ database, schemas: { keys: schemas } }: RouteServices): Ro
     body: null,
     reply: schemas.list,
     errors: [],
-    handle: () => jsonReply(JSON.stringify({ keys: database.apiKeys.list().map(apiKeyMembers) })),
+    handle: () => ({ keys: database.apiKeys.list() }),
   });
 
-  const get = defineRoute({
+  const get = defineJsonRoute(services, {
     ...COMMON,
     method: 'GET',
     path: '/keys/{key_id}',
@@ -64,7 +61,7 @@ function readRoutes({ database, schemas: { keys: schemas } }: RouteServices): Ro
     body: null,
     reply: schemas.record,
     errors: ['key_not_found'],
-    handle: ({ params }) => recordReply(database.apiKeys.get(params.key_id)),
+    handle: ({ params }) => database.apiKeys.get(params.key_id),
   });
 
   return [list, get];
@@ -77,7 +74,7 @@ function changeRoutes(services: RouteServices): Route[] {
   const keepsAdministrator = (principal: Principal) =>
     principal !== OPERATOR && !authenticator.acceptsOthers;
 
-  const rotate = defineRoute({
+  const rotate = defineJsonRoute(services, {
     ...COMMON,
     method: 'POST',
     path: '/keys/{key_id}/rotate',
@@ -89,18 +86,16 @@ function changeRoutes(services: RouteServices): Route[] {
     reply: schemas.secretRecord,
     audit: 'key.rotate',
     errors: ['key_not_found', 'limit_exceeded', 'would_lock_out', 'storage_full'],
-    async handle(request) {
-      const { graceSeconds } = await readJsonBody(services, request, schemas.rotate);
-      const { params, principal } = request;
-      const rotated = await database.apiKeys.rotate(params.key_id, {
+    async handle({ params, principal }, { graceSeconds }) {
+      const { record, key } = await database.apiKeys.rotate(params.key_id, {
         graceMs: graceSeconds * 1000,
         keepsAdministrator: keepsAdministrator(principal),
       });
-      return secretReply(rotated);
+      return { ...record, key };
     },
   });
 
-  const revoke = defineRoute({
+  const revoke = defineJsonRoute(services, {
     ...COMMON,
     method: 'DELETE',
     path: '/keys/{key_id}',
@@ -112,21 +107,9 @@ function changeRoutes(services: RouteServices): Route[] {
     reply: schemas.record,
     audit: 'key.revoke',
     errors: ['key_not_found', 'would_lock_out', 'storage_full'],
-    async handle({ params, principal }) {
-      const record = await database.apiKeys.revoke(params.key_id, {
-        keepsAdministrator: keepsAdministrator(principal),
-      });
-      return recordReply(record);
-    },
+    handle: ({ params, principal }) =>
+      database.apiKeys.revoke(params.key_id, { keepsAdministrator: keepsAdministrator(principal) }),
   });
 
   return [rotate, revoke];
-}
-
-function recordReply(record: ApiKeyRecord): StoredReply {
-  return jsonReply(JSON.stringify(apiKeyMembers(record)));
-}
-
-function secretReply({ record, key }: { record: ApiKeyRecord; key: string }): StoredReply {
-  return jsonReply(JSON.stringify({ ...apiKeyMembers(record), key }));
 }

@@ -1,9 +1,8 @@
 // Who the caller is, and what its credential permits, so that a client can offer what will work.
 
 import type { ApiKeyRecord } from '../../database/api-keys.js';
-import { apiKeyMembers } from '../key-members.js';
-import { jsonReply } from '../replies/reply.js';
-import { defineRoute, type Route, type RouteServices } from '../route.js';
+import { defineJsonRoute } from '../json-route.js';
+import type { Route, RouteServices } from '../route.js';
 import type { PrincipalKind } from '../schemas/principal.js';
 
 const KEY_PREFIX = 'key:';
@@ -15,7 +14,7 @@ export function principalRoutes(services: RouteServices): Route[] {
       ? database.apiKeys.get(principalId.slice(KEY_PREFIX.length))
       : null;
   return [
-    defineRoute({
+    defineJsonRoute(services, {
       method: 'GET',
       path: '/principal',
       operationId: 'getPrincipal',
@@ -26,17 +25,13 @@ export function principalRoutes(services: RouteServices): Route[] {
       reply: services.schemas.principal.record,
       errors: [],
       isAlwaysServed: true,
-      handle({ principal }) {
-        const key = keyOf(principal.id);
-        const body = {
-          id: principal.id,
-          kind: kindOf(principal.id),
-          grants: principal.grants,
-          credentials_required: authenticator.isRequired,
-          key: key === null ? null : apiKeyMembers(key),
-        };
-        return jsonReply(JSON.stringify(body));
-      },
+      handle: ({ principal }) => ({
+        id: principal.id,
+        kind: kindOf(principal.id),
+        grants: principal.grants,
+        credentialsRequired: authenticator.isRequired,
+        key: keyOf(principal.id),
+      }),
     }),
   ];
 }

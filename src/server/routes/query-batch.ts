@@ -31,7 +31,7 @@ import {
   type ReplyGroup,
   type WriteReply,
 } from '../replies/query-chunks.js';
-import { createPageWriter } from '../replies/record-writer.js';
+import { createReplyWriter } from '../replies/record-writer.js';
 import { NO_STORE, warningsHeader } from '../replies/reply.js';
 import type { ReplyChunks } from '../replies/reply-stream.js';
 import { COLUMN_TYPES, columnFormat, requirePlaceFor } from '../replies/table-formats.js';
@@ -66,7 +66,7 @@ export function queryBatchRoutes(services: RouteServices): Route[] {
   const context: BatchContext = {
     ...services,
     slowQueries: new SlowQueryLog(services),
-    writePage: createPageWriter(schemas.reply),
+    writePage: createReplyWriter(schemas.reply),
   };
   const route = defineRoute({
     method: 'POST',

@@ -9,12 +9,16 @@ import {
   validationError,
 } from '../../common/errors.js';
 import { checkQuery } from '../../database/query/query-issues.js';
-import { chooseCollection, collectionInPath } from '../collection-choice.js';
+import { collectionToRead } from '../collection-choice.js';
 import { EMBEDDING_ERRORS, embedQueries } from '../embedding/embed-rows.js';
 import { readJsonBody } from '../ingest/parse-request.js';
-import { costOf, type QueryBody, toQueryRequest } from '../ingest/query-request.js';
+import {
+  type QueryBody as CollectionQuery,
+  costOf,
+  toQueryRequest,
+} from '../ingest/query-request.js';
 import { BODY_LAYOUT } from '../problem.js';
-import { createPageWriter } from '../replies/record-writer.js';
+import { createReplyWriter } from '../replies/record-writer.js';
 import type { StoredReply } from '../replies/reply.js';
 import { jsonReply } from '../replies/reply.js';
 import type { RequestContext } from '../request-context.js';
@@ -26,7 +30,8 @@ import type { Properties } from '../wire-names.js';
 /** The members that may be in the query string instead of the body. */
 const PAGE_MEMBERS = ['limit', 'offset', 'cursor'] as const;
 
-type QueryPage = Properties<z.output<Schemas['query']['queryPage']>>;
+type QueryPage = Properties<z.output<Schemas['query']['queryPageAnywhere']>>;
+type QueryBody = Properties<z.output<Schemas['query']['queryAnywhere']>>;
 
 export const QUERY_ERRORS: readonly ErrorCode[] = [
   'collection_not_found',
@@ -42,84 +47,61 @@ export const QUERY_ERRORS: readonly ErrorCode[] = [
   ...EMBEDDING_ERRORS,
 ];
 
-type Answer = (
-  request: RequestContext<QueryPage>,
-  collectionId: string,
-  body: QueryBody,
-) => Promise<StoredReply>;
-
 export function queryRoutes(services: RouteServices): Route[] {
+  const schemas = services.schemas.query;
   const answer = createAnswer(services);
-  return [queryInCollection(services, answer), queryAnywhere(services, answer)];
-}
-
-function queryInCollection(services: RouteServices, answer: Answer): Route {
-  const schemas = services.schemas.query;
-  return defineRoute({
+  const common = {
     method: 'POST',
-    path: '/collections/{id}/query',
-    operationId: 'queryCollection',
     tag: 'Query',
     summary: 'Find the nearest vectors',
-    access: { scope: 'vectors:read', on: 'path' },
-    query: schemas.queryPage,
-    body: schemas.query,
     reply: schemas.reply,
     sendsServerTiming: true,
-    errors: QUERY_ERRORS,
-    async handle(request) {
-      const body = await readJsonBody(services, request, schemas.query, 'vector');
-      const cursor = body.cursor ?? request.query.cursor;
-      return answer(request, collectionInPath(services, request, cursor), body);
-    },
-  });
+  } as const;
+  return [
+    defineRoute({
+      ...common,
+      path: '/collections/{id}/query',
+      operationId: 'queryCollection',
+      access: { scope: 'vectors:read', on: 'path' },
+      query: schemas.queryPage,
+      body: schemas.query,
+      errors: QUERY_ERRORS,
+      handle: async (request) =>
+        answer(request, await readJsonBody(services, request, schemas.query, 'vector')),
+    }),
+    defineRoute({
+      ...common,
+      path: '/query',
+      operationId: 'query',
+      access: { scope: 'vectors:read', on: 'named' },
+      description:
+        "The collection is the body's `collection`, else `?collection=`, else the configured default collection.",
+      query: schemas.queryPageAnywhere,
+      body: schemas.queryAnywhere,
+      errors: [...QUERY_ERRORS, 'collection_required'],
+      handle: async (request) =>
+        answer(request, await readJsonBody(services, request, schemas.queryAnywhere, 'vector')),
+    }),
+  ];
 }
 
-function queryAnywhere(services: RouteServices, answer: Answer): Route {
-  const schemas = services.schemas.query;
-  return defineRoute({
-    method: 'POST',
-    path: '/query',
-    operationId: 'query',
-    tag: 'Query',
-    summary: 'Find the nearest vectors',
-    access: { scope: 'vectors:read', on: 'named' },
-    description:
-      "The collection is the body's `collection`, else `?collection=`, else the configured default collection.",
-    query: schemas.queryPageAnywhere,
-    body: schemas.queryAnywhere,
-    reply: schemas.reply,
-    sendsServerTiming: true,
-    errors: [...QUERY_ERRORS, 'collection_required'],
-    async handle(request) {
-      const { collection: inBody, ...body } = await readJsonBody(
-        services,
-        request,
-        schemas.queryAnywhere,
-        'vector',
-      );
-      const { query } = request;
-      const id = chooseCollection(services, request, {
-        inBody,
-        inQuery: query.collection,
-        cursor: body.cursor ?? query.cursor,
-      });
-      request.requireHeld([id]);
-      return answer(request, id, body);
-    },
-  });
-}
-
-function createAnswer(services: RouteServices): Answer {
+function createAnswer(
+  services: RouteServices,
+): (request: RequestContext<QueryPage>, body: QueryBody) => Promise<StoredReply> {
   const { database, embedder, limits } = services;
   const slowQueries = new SlowQueryLog(services);
-  const writeReply = createPageWriter(services.schemas.query.reply);
-  return async (request, collectionId, body) => {
+  const writeReply = createReplyWriter(services.schemas.query.reply);
+  return async (request, { collection: inBody, ...body }) => {
+    const page = request.query;
+    const collectionId = collectionToRead(services, request, {
+      collection: inBody ?? page.collection,
+      cursor: body.cursor ?? page.cursor,
+    });
     request.issueLayout = {
       ...BODY_LAYOUT,
       parameters: PAGE_MEMBERS.filter((name) => body[name] === undefined),
     };
-    const query = checkQuery(toQueryRequest(withPage(body, request.query)), limits);
+    const query = checkQuery(toQueryRequest(withPage(body, page)), limits);
     request.charge(costOf(query, limits));
     const { telemetry, signal } = request;
     const collection = database.collection(collectionId);
@@ -140,7 +122,7 @@ function createAnswer(services: RouteServices): Answer {
 }
 
 /** The body with the page members of the query string. Throws where the two differ. */
-function withPage(body: QueryBody, page: QueryPage): QueryBody {
+function withPage(body: CollectionQuery, page: QueryPage): CollectionQuery {
   const issues: ValidationIssue[] = [];
   for (const name of PAGE_MEMBERS) {
     const inBody = body[name];

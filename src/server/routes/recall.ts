@@ -1,15 +1,14 @@
 // Grades the results of another system or index against the exact ones.
 
 import { field, validationError } from '../../common/errors.js';
-import { readJsonBody } from '../ingest/parse-request.js';
-import { jsonReply } from '../replies/reply.js';
-import { defineRoute, type Route, type RouteServices } from '../route.js';
+import { defineJsonRoute } from '../json-route.js';
+import type { Route, RouteServices } from '../route.js';
 
 export function recallRoutes(services: RouteServices): Route[] {
   const { database } = services;
   const schemas = services.schemas.query;
   return [
-    defineRoute({
+    defineJsonRoute(services, {
       method: 'POST',
       path: '/collections/{id}/recall',
       operationId: 'measureRecall',
@@ -19,6 +18,7 @@ export function recallRoutes(services: RouteServices): Route[] {
         'For each query, the share of the given ids that are correct: whose exact score is at least that of the exact k-th nearest vector, where k is the length of the list. Ties count as correct. An id that does not exist, or does not pass the filter, is incorrect; a repeated id counts once.',
       access: { scope: 'vectors:read', on: 'path' },
       body: schemas.recall,
+      vectorsAt: 'vectors',
       reply: schemas.recallReply,
       errors: [
         'collection_not_found',
@@ -28,8 +28,7 @@ export function recallRoutes(services: RouteServices): Route[] {
         'invalid_filter',
         'limit_exceeded',
       ],
-      async handle(request) {
-        const body = await readJsonBody(services, request, schemas.recall, 'vectors');
+      async handle(request, body) {
         const { vectors, ids } = body;
         if (vectors.length !== ids.length) {
           const detail = `Expected as many lists as vectors, ${vectors.length}; found ${ids.length}.`;
@@ -43,16 +42,14 @@ export function recallRoutes(services: RouteServices): Route[] {
           .collection(request.params.id!)
           .recall(body, { signal: request.signal });
         const k = ids[0]!.length;
-        return jsonReply(
-          JSON.stringify({
-            recall: recalls.reduce((sum, recall) => sum + recall, 0) / recalls.length,
-            query_count: recalls.length,
-            ...(ids.every((list) => list.length === k) ? { k } : {}),
-            recalls,
-            sequence,
-            warnings,
-          }),
-        );
+        return {
+          recall: recalls.reduce((sum, recall) => sum + recall, 0) / recalls.length,
+          queryCount: recalls.length,
+          k: ids.every((list) => list.length === k) ? k : undefined,
+          recalls,
+          sequence,
+          warnings,
+        };
       },
     }),
   ];

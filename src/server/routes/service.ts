@@ -4,9 +4,9 @@ import { z } from 'zod';
 import { holdsScopeOn, type Principal } from '../../common/access.js';
 import type { Database } from '../../database/database.js';
 import type { Metrics } from '../../platform/metrics.js';
+import { repliesBy } from '../replies/record-writer.js';
 import { CACHE_RECORD, jsonReply } from '../replies/reply.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
-import { limitsReply } from '../schemas/service.js';
 
 /** Readiness probes need not list every failed collection. */
 const COLLECTIONS_LISTED_MAX = 100;
@@ -20,6 +20,8 @@ export function serviceRoutes(
 ): Route[] {
   const { database, limits } = services;
   const schemas = services.schemas.service;
+  const replyLimits = repliesBy(schemas.limits);
+  const replyReady = repliesBy(schemas.ready);
   let openApi: Buffer | undefined;
   const operational = {
     method: 'GET',
@@ -43,8 +45,7 @@ export function serviceRoutes(
       reply: schemas.limits,
       errors: [],
       isAlwaysServed: true,
-      handle: () =>
-        jsonReply(JSON.stringify(limitsReply(limits)), { 'cache-control': CACHE_RECORD }),
+      handle: () => replyLimits({ ...limits }, { 'cache-control': CACHE_RECORD }),
     }),
     defineRoute({
       ...operational,
@@ -69,12 +70,11 @@ export function serviceRoutes(
         const state = services.isStopping() ? 'stopping' : ownState;
         const body = {
           status: state,
-          ...(state === 'ready' ? {} : { reason: reasonOf(state, database) }),
-          collections_not_ready: collectionsNotReady(database, principal),
+          collectionsNotReady: collectionsNotReady(database, principal),
         };
-        const headers = state === 'ready' ? {} : { 'retry-after': '1' };
-        const reply = jsonReply(JSON.stringify(body), headers);
-        return state === 'ready' ? reply : { ...reply, status: 503 };
+        if (state === 'ready') return replyReady(body);
+        const reason = reasonOf(state, database);
+        return { ...replyReady({ ...body, reason }, { 'retry-after': '1' }), status: 503 };
       },
     }),
     defineRoute({

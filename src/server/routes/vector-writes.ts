@@ -4,15 +4,9 @@ import { z } from 'zod';
 import { type ErrorCode, field, rowField, validationError } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
 import { type Vector, type VectorColumn, vectorAt } from '../../common/vectors.js';
-import type {
-  DeleteResult,
-  OnCommitted,
-  UpdateResult,
-  VectorSelection,
-  WriteResult,
-} from '../../database/api.js';
+import type { OnCommitted, VectorSelection, WriteResult } from '../../database/api.js';
 import { JsonScanner } from '../../formats/json/json-scanner.js';
-import { chooseCollection } from '../collection-choice.js';
+import { nameCollection } from '../collection-choice.js';
 import { checkIfMatch, etagOfVersion } from '../conditional.js';
 import { EMBED_FIELD, EMBEDDING_ERRORS, embedRows, embedText } from '../embedding/embed-rows.js';
 import { bodyOf, runWrite } from '../idempotency.js';
@@ -22,10 +16,10 @@ import { toBatch } from '../ingest/parsed-rows.js';
 import { checkMetadata } from '../ingest/row-rules.js';
 import { validateBody } from '../ingest/validate.js';
 import { type ReadVectors, readVectorsOfOne } from '../ingest/vectors-reader.js';
+import { defineJsonRoute } from '../json-route.js';
 import { STREAM_TYPES } from '../media-types.js';
 import { BODY_LAYOUT, STREAM_LAYOUT } from '../problem.js';
-import type { StoredReply } from '../replies/reply.js';
-import { jsonReply } from '../replies/reply.js';
+import { repliesBy } from '../replies/record-writer.js';
 import type { RequestContext } from '../request-context.js';
 import { defineRoute, type Route, type RouteServices } from '../route.js';
 
@@ -53,8 +47,7 @@ Each write of a stream is atomic. A new write begins where an id is repeated. \`
 export function vectorWriteRoutes(services: RouteServices): Route[] {
   return [
     writeVectors(services),
-    putVector(services),
-    putVectorInCollection(services),
+    ...putRoutes(services),
     patchVector(services),
     deleteVector(services),
     deleteVectors(services),
@@ -65,6 +58,7 @@ export function vectorWriteRoutes(services: RouteServices): Route[] {
 function writeVectors(services: RouteServices): Route {
   const { database, schemas } = services;
   const { vectors } = schemas;
+  const replyWith = repliesBy(vectors.written);
   return defineRoute({
     method: 'POST',
     path: '/collections/{id}/vectors',
@@ -102,11 +96,11 @@ function writeVectors(services: RouteServices): Route {
         const batch = toBatch(
           await embedRows(rows, context, (row) => (isArray ? rowField(row, 'embed') : EMBED_FIELD)),
         );
-        const encode = (result: WriteResult) => writtenReply(batch.count, ids, result);
-        const attachedReply = attach?.(encode);
+        const encode = (result: WriteResult) =>
+          replyWith({ ...result, upsertedCount: batch.count, ids: ids ?? undefined });
         const result = await collection.write(batch, {
           mode,
-          attachedReply,
+          attachedReply: attach?.(encode),
           onCommitted: committed(request),
         });
         return encode(result);
@@ -115,54 +109,50 @@ function writeVectors(services: RouteServices): Route {
   });
 }
 
-function putVector(services: RouteServices): Route {
+function putRoutes(services: RouteServices): Route[] {
   const { basics, vectors } = services.schemas;
-  return defineRoute({
+  const replyWith = repliesBy(vectors.replaced);
+  const handle = async (request: PutRequest) => replyWith(await replaceVector(services, request));
+  const common = {
     method: 'PUT',
-    path: '/vectors/{id}',
-    operationId: 'putVector',
     tag: 'Vectors',
     summary: 'Write or replace one vector',
-    access: { scope: 'vectors:write', on: 'named' },
-    description:
-      "Here `{id}` is the vector's id. The collection is the body's `collection`, else `?collection=`, else the configured default collection.",
-    query: z.strictObject({ collection: basics.collection }),
-    body: vectors.put,
     reply: vectors.replaced,
-    errors: [...WRITE_ERRORS, 'collection_required'],
-    handle: (request) => replaceVector(services, request, request.params.id, undefined),
-  });
+  } as const;
+  return [
+    defineRoute({
+      ...common,
+      path: '/vectors/{id}',
+      operationId: 'putVector',
+      access: { scope: 'vectors:write', on: 'named' },
+      description:
+        "Here `{id}` is the vector's id. The collection is the body's `collection`, else `?collection=`, else the configured default collection.",
+      query: z.strictObject({ collection: basics.collection }),
+      body: vectors.put,
+      errors: [...WRITE_ERRORS, 'collection_required'],
+      handle,
+    }),
+    defineRoute({
+      ...common,
+      path: '/collections/{id}/vectors/{vector_id}',
+      operationId: 'putVectorInCollection',
+      access: { scope: 'vectors:write', on: 'path' },
+      body: vectors.putInCollection,
+      errors: WRITE_ERRORS,
+      handle,
+    }),
+  ];
 }
 
-function putVectorInCollection(services: RouteServices): Route {
-  const { vectors } = services.schemas;
-  return defineRoute({
-    method: 'PUT',
-    path: '/collections/{id}/vectors/{vector_id}',
-    operationId: 'putVectorInCollection',
-    tag: 'Vectors',
-    summary: 'Write or replace one vector',
-    access: { scope: 'vectors:write', on: 'path' },
-    body: vectors.putInCollection,
-    reply: vectors.replaced,
-    errors: WRITE_ERRORS,
-    handle: (request) =>
-      replaceVector(services, request, request.params.vector_id!, request.params.id),
-  });
-}
+type PutRequest = RequestContext<{ collection?: string | undefined }>;
 
-/** Replaces one vector; `collectionId` is undefined where the path does not name the collection. */
-async function replaceVector(
-  services: RouteServices,
-  request: RequestContext<{ collection?: string | undefined }>,
-  vectorId: string,
-  collectionId: string | undefined,
-): Promise<StoredReply> {
+async function replaceVector(services: RouteServices, request: PutRequest) {
   const { database, limits } = services;
+  const isInPath = request.collectionName !== '';
+  const vectorId = isInPath ? request.params.vector_id! : request.params.id!;
   const parsed = await parseVectorsBody(services, request, { pathId: vectorId, shapes: null });
   const rows = bodyOf(parsed);
-  const { collection: inBody } = rows;
-  if (collectionId !== undefined && inBody !== undefined) {
+  if (isInPath && rows.collection !== undefined) {
     throw validationError([
       {
         location: field('collection'),
@@ -171,32 +161,25 @@ async function replaceVector(
       },
     ]);
   }
-  const inQuery = request.query.collection;
-  const id = collectionId ?? chooseCollection(services, request, { inBody, inQuery });
-  if (collectionId === undefined) await request.requireOwned(id);
+  const named = rows.collection ?? request.query.collection;
+  const { id } = nameCollection(services, request, named);
+  if (!isInPath) await request.requireOwned(id);
   const collection = database.collection(id);
   const context = { embedder: services.embedder, collection, signal: request.signal };
   const batch = toBatch(await embedRows(rows, context, () => EMBED_FIELD));
   const options = { shapes: collection.vectors, limits, isPatch: false };
   const { vectors } = readVectorsOfOne(rows.sent ?? {}, options);
-  const onCommitted = committed(request);
-  const result = await collection.write(
+  const { insertedCount, sequence } = await collection.write(
     { ...batch, vectors: [...batch.vectors, ...vectors] },
-    { mode: 'upsert', onCommitted },
+    { mode: 'upsert', onCommitted: committed(request) },
   );
-  return jsonReply(
-    JSON.stringify({
-      id: vectorId,
-      collection: id,
-      created: result.insertedCount === 1,
-      sequence: result.sequence,
-    }),
-  );
+  return { id: vectorId, collection: id, created: insertedCount === 1, sequence };
 }
 
 function patchVector(services: RouteServices): Route {
   const { database, limits } = services;
   const { vectors } = services.schemas;
+  const replyWith = repliesBy(vectors.patched);
   return defineRoute({
     method: 'PATCH',
     path: '/collections/{id}/vectors/{vector_id}',
@@ -236,9 +219,7 @@ function patchVector(services: RouteServices): Route {
         expiresAtMs: body.expiresAt === undefined ? undefined : expiryOf(body.expiresAt),
         onCommitted: committed(request),
       });
-      return jsonReply(JSON.stringify({ id: vectorId, sequence }), {
-        etag: etagOfVersion(version),
-      });
+      return replyWith({ id: vectorId, sequence }, { etag: etagOfVersion(version) });
     },
   });
 }
@@ -259,7 +240,7 @@ function changesOf({ vectors, removed = new Map() }: ReadVectors): Map<string, V
 function deleteVector(services: RouteServices): Route {
   const { database } = services;
   const { vectors } = services.schemas;
-  return defineRoute({
+  return defineJsonRoute(services, {
     method: 'DELETE',
     path: '/collections/{id}/vectors/{vector_id}',
     operationId: 'deleteVector',
@@ -282,7 +263,7 @@ function deleteVector(services: RouteServices): Route {
         ifSequence: request.query.ifSequence,
         onCommitted: committed(request),
       });
-      return jsonReply(JSON.stringify({ id, deleted: true, sequence }));
+      return { id, deleted: true, sequence };
     },
   });
 }
@@ -290,6 +271,7 @@ function deleteVector(services: RouteServices): Route {
 function deleteVectors(services: RouteServices): Route {
   const { database } = services;
   const { vectors } = services.schemas;
+  const replyWith = repliesBy(vectors.deletedMany);
   return defineRoute({
     method: 'POST',
     path: '/collections/{id}/vectors/delete',
@@ -314,10 +296,10 @@ function deleteVectors(services: RouteServices): Route {
         if (body.ids !== undefined) request.charge(body.ids.length);
         const result = await database.collection(request.params.id).delete(selectionOf(body), {
           dryRun: body.dryRun,
-          attachedReply: attach?.(deletedReply),
+          attachedReply: attach?.(replyWith),
           onCommitted: committed(request),
         });
-        return deletedReply(result);
+        return replyWith(result);
       });
     },
   });
@@ -326,6 +308,7 @@ function deleteVectors(services: RouteServices): Route {
 function updateVectors(services: RouteServices): Route {
   const { database, limits } = services;
   const { vectors } = services.schemas;
+  const replyWith = repliesBy(vectors.updatedMany);
   return defineRoute({
     method: 'POST',
     path: '/collections/{id}/vectors/update',
@@ -360,10 +343,10 @@ function updateVectors(services: RouteServices): Route {
           .updateMetadata(selectionOf(body), {
             change: { kind: member === 'patch' ? 'patch' : 'replace', text },
             limit: body.limit,
-            attachedReply: attach?.(updatedReply),
+            attachedReply: attach?.(replyWith),
             onCommitted: committed(request),
           });
-        return updatedReply(result);
+        return replyWith(result);
       });
     },
   });
@@ -380,32 +363,6 @@ function memberText(body: Uint8Array, name: 'metadata' | 'patch'): string {
   scanner.findMember(name);
   const { start, end } = scanner;
   return Buffer.from(body.buffer, body.byteOffset, body.length).toString('utf8', start, end);
-}
-
-function writtenReply(
-  count: number,
-  ids: readonly string[] | null,
-  result: WriteResult,
-): StoredReply {
-  return jsonReply(
-    JSON.stringify({
-      upserted_count: count,
-      inserted_count: result.insertedCount,
-      updated_count: result.updatedCount,
-      ...(ids === null ? {} : { ids }),
-      sequence: result.sequence,
-    }),
-  );
-}
-
-function deletedReply({ deletedCount, sequence, warnings }: DeleteResult): StoredReply {
-  const members = { deleted_count: deletedCount, sequence, warnings };
-  return jsonReply(JSON.stringify(members));
-}
-
-function updatedReply({ updatedCount, hasMore, sequence, warnings }: UpdateResult): StoredReply {
-  const members = { updated_count: updatedCount, has_more: hasMore, sequence, warnings };
-  return jsonReply(JSON.stringify(members));
 }
 
 /** The schema lets exactly one of the three through. */

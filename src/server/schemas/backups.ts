@@ -22,6 +22,7 @@ const name = z
     description: 'The name of its folder in the backup directory.',
     examples: [example.name],
   });
+const directory = z.string().min(1);
 const record = z.object({ name, ...members }).meta({
   id: 'Backup',
   description: 'A folder that contains a data directory as of one point in time.',
@@ -39,7 +40,8 @@ export const backupSchemas = {
       examples: [{ name: example.name }, {}],
     }),
   /** For the operator on the control socket, who may write to any folder anyway. */
-  createAt: z.strictObject({ directory: z.string().min(1) }),
+  createAt: z.strictObject({ directory }),
+  recordAt: z.object({ directory, ...members }),
   record,
   list: z
     .object({ backups: z.array(record).meta({ description: 'In the order of their names.' }) })

@@ -2,8 +2,9 @@
 
 import { z } from 'zod';
 import { ERROR_TITLES, type ErrorCode } from '../../common/errors.js';
-import { DEFAULT_LIMITS, type Limits } from '../../common/limits.js';
+import { DEFAULT_LIMITS } from '../../common/limits.js';
 import { ALL_SETTINGS } from '../../platform/settings.js';
+import { wireName } from '../wire-names.js';
 import { count, status } from './basics.js';
 
 const codes = Object.keys(ERROR_TITLES) as ErrorCode[];
@@ -92,8 +93,12 @@ const problem = z
 
 const bounds = Object.keys(DEFAULT_LIMITS).map((name) => {
   const { unit, help } = ALL_SETTINGS.get(name)!;
-  return [toSnakeCase(name), count(`${help} In ${unit}.`)] as const;
+  return [wireName(name), count(`${help} In ${unit}.`)] as const;
 });
+
+const LIMITS_EXAMPLE = Object.fromEntries(
+  Object.entries(DEFAULT_LIMITS).map(([name, value]) => [wireName(name), value]),
+);
 
 const link = (what: string) => z.string().meta({ description: what });
 
@@ -130,7 +135,7 @@ export const serviceSchemas = {
   limits: z.object(Object.fromEntries(bounds)).meta({
     id: 'Limits',
     description: 'The limits of this server.',
-    examples: [limitsReply(DEFAULT_LIMITS)],
+    examples: [LIMITS_EXAMPLE],
   }),
   live: z
     .object({ status: z.literal('live').meta({ description: 'Any reply says the same.' }) })
@@ -174,14 +179,3 @@ export const serviceSchemas = {
     examples: [{ openapi: '3.1.0' }],
   }),
 };
-
-/** The limits as the reply names them. */
-export function limitsReply(limits: Limits): Record<string, number> {
-  return Object.fromEntries(
-    Object.entries(limits).map(([name, value]) => [toSnakeCase(name), value]),
-  );
-}
-
-function toSnakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-}

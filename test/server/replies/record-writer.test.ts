@@ -3,7 +3,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
-import { createPageWriter, createRecordWriter } from '../../../src/server/replies/record-writer.js';
+import {
+  createRecordWriter,
+  createReplyWriter,
+} from '../../../src/server/replies/record-writer.js';
 import { schemasOf } from '../../../src/server/schemas/all.js';
 
 const schemas = schemasOf(DEFAULT_LIMITS);
@@ -11,7 +14,7 @@ const ignore = () => {};
 
 describe('a reply', () => {
   it('has the fields of its schema by their names on the wire, without absent ones', async () => {
-    const write = createPageWriter(schemas.query.reply);
+    const write = createReplyWriter(schemas.query.reply);
     const match = { id: 'a"', score: Math.fround(0.1), metadata: '{ "n" : 1.0 }' };
     const page = { matches: [match], hasMore: false, sequence: 3, total: 1, ignored: 'x' };
     assert.equal(
@@ -33,7 +36,7 @@ describe('a reply', () => {
       assembleMs: 0,
     };
     const page = { matches: [], hasMore: true, nextCursor: 'abc', sequence: 0, explain };
-    const text = await createPageWriter(schemas.query.reply)(page, ignore);
+    const text = await createReplyWriter(schemas.query.reply)(page, ignore);
     assert.equal(
       text,
       '{"matches":[],"next_cursor":"abc","has_more":true,"sequence":0,"explain":{"engine":"simd","segment_count":1,"rows_scanned":2,"rows_passed_filter":2,"candidates_rescored":0,"is_certified":true,"filter_ms":0.5,"search_ms":1,"assemble_ms":0}}',
