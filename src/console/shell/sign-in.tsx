@@ -6,7 +6,7 @@ import { signIn, signInReason } from '../api/session.js';
 import { useStore } from '../api/store.js';
 import { Button } from '../ui/button.js';
 import { Dialog, DialogActions } from '../ui/dialog.js';
-import { Checkbox, Field, TextInput } from '../ui/field.js';
+import { Checkbox, TextField } from '../ui/field.js';
 import styles from './sign-in.module.css';
 
 const TEXTS = {
@@ -51,17 +51,14 @@ function SignInForm({ text }: { readonly text: string }) {
       }}
     >
       <p>{text}</p>
-      <Field label="API key or token" error={error}>
-        {(control) => (
-          <TextInput
-            {...control}
-            type="password"
-            autoComplete="off"
-            value={credential}
-            onChange={(event) => setCredential(event.target.value)}
-          />
-        )}
-      </Field>
+      <TextField
+        label="API key or token"
+        error={error}
+        type="password"
+        autoComplete="off"
+        value={credential}
+        onChange={setCredential}
+      />
       <Checkbox
         label="Remember it until this tab is closed"
         isChecked={remember}

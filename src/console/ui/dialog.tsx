@@ -5,7 +5,7 @@ import { X } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import { Button } from './button.js';
 import styles from './dialog.module.css';
-import { Field, TextInput } from './field.js';
+import { TextField } from './field.js';
 import { Problem } from './states.js';
 
 interface DialogProps {
@@ -133,15 +133,7 @@ function ConfirmForm({ children, name, action, onClose, onConfirm }: ConfirmByNa
       onClose={onClose}
     >
       <div>{children}</div>
-      <Field label={`Type ${name} to confirm`}>
-        {(control) => (
-          <TextInput
-            {...control}
-            value={typed}
-            onChange={(event) => setTyped(event.target.value)}
-          />
-        )}
-      </Field>
+      <TextField label={`Type ${name} to confirm`} value={typed} onChange={setTyped} />
     </DialogForm>
   );
 }

@@ -23,7 +23,7 @@ interface FieldProps {
   /** What was found and what is expected; undefined when the value is fine. */
   readonly error?: string | undefined;
   /** The label is read by screen readers only. */
-  readonly isLabelHidden?: boolean;
+  readonly isLabelHidden?: boolean | undefined;
   readonly children: (control: ControlAttributes) => ReactNode;
 }
 
@@ -76,23 +76,37 @@ export function GroupError({ error }: { readonly error: string | undefined }) {
   );
 }
 
-export function TextInput({ className, ...rest }: InputHTMLAttributes<HTMLInputElement>) {
+interface TextInputProps extends Omit<InputHTMLAttributes<HTMLInputElement>, 'onChange' | 'value'> {
+  /** A number for the type `number`: React leaves the spelling of an equal one as it is typed. */
+  readonly value: string | number;
+  readonly onChange: (text: string) => void;
+}
+
+export function TextInput({ className, onChange, ...rest }: TextInputProps) {
   return (
     <input
       type="text"
       spellCheck={false}
       autoComplete="off"
       className={classNames(styles.control, className)}
+      onChange={(event) => onChange(event.target.value)}
       {...rest}
     />
   );
 }
 
-export function TextArea({ className, ...rest }: TextareaHTMLAttributes<HTMLTextAreaElement>) {
+interface TextAreaProps
+  extends Omit<TextareaHTMLAttributes<HTMLTextAreaElement>, 'onChange' | 'value'> {
+  readonly value: string;
+  readonly onChange: (text: string) => void;
+}
+
+export function TextArea({ className, onChange, ...rest }: TextAreaProps) {
   return (
     <textarea
       spellCheck={false}
       className={classNames(styles.control, styles.area, className)}
+      onChange={(event) => onChange(event.target.value)}
       {...rest}
     />
   );
@@ -125,6 +139,45 @@ export function Select<Value extends string>({
         </option>
       ))}
     </select>
+  );
+}
+
+/** The properties of a control together with those of the field around it. */
+type InField<Props> = Props & Omit<FieldProps, 'children'>;
+
+export function TextField({ label, hint, error, isLabelHidden, ...rest }: InField<TextInputProps>) {
+  return (
+    <Field label={label} hint={hint} error={error} isLabelHidden={isLabelHidden}>
+      {(control) => <TextInput {...control} {...rest} />}
+    </Field>
+  );
+}
+
+export function TextAreaField({
+  label,
+  hint,
+  error,
+  isLabelHidden,
+  ...rest
+}: InField<TextAreaProps>) {
+  return (
+    <Field label={label} hint={hint} error={error} isLabelHidden={isLabelHidden}>
+      {(control) => <TextArea {...control} {...rest} />}
+    </Field>
+  );
+}
+
+export function SelectField<Value extends string>({
+  label,
+  hint,
+  error,
+  isLabelHidden,
+  ...rest
+}: InField<SelectProps<Value>>) {
+  return (
+    <Field label={label} hint={hint} error={error} isLabelHidden={isLabelHidden}>
+      {(control) => <Select {...control} {...rest} />}
+    </Field>
   );
 }
 

@@ -1,6 +1,6 @@
 // The fields that filter the audit events.
 
-import { Field, Select, TextInput } from '../../ui/field.js';
+import { SelectField, TextField } from '../../ui/field.js';
 import styles from './audit.module.css';
 import { type AuditFilter, OPERATIONS, OUTCOMES } from './audit-filter.js';
 
@@ -27,38 +27,27 @@ const TEXTS = [
 export function AuditFilterForm({ filter, onChange }: AuditFilterFormProps) {
   return (
     <div className={styles.filter}>
-      <Field label="Operation">
-        {(control) => (
-          <Select
-            {...control}
-            value={filter.operation}
-            options={OPERATION_OPTIONS}
-            onChange={(operation) => onChange({ ...filter, operation })}
-          />
-        )}
-      </Field>
-      <Field label="Outcome">
-        {(control) => (
-          <Select
-            {...control}
-            value={filter.outcome}
-            options={OUTCOME_OPTIONS}
-            onChange={(outcome) => onChange({ ...filter, outcome })}
-          />
-        )}
-      </Field>
+      <SelectField
+        label="Operation"
+        value={filter.operation}
+        options={OPERATION_OPTIONS}
+        onChange={(operation) => onChange({ ...filter, operation })}
+      />
+      <SelectField
+        label="Outcome"
+        value={filter.outcome}
+        options={OUTCOME_OPTIONS}
+        onChange={(outcome) => onChange({ ...filter, outcome })}
+      />
       {TEXTS.map(({ name, label, type, placeholder }) => (
-        <Field key={name} label={label}>
-          {(control) => (
-            <TextInput
-              {...control}
-              type={type}
-              placeholder={placeholder}
-              value={filter[name]}
-              onChange={(event) => onChange({ ...filter, [name]: event.target.value })}
-            />
-          )}
-        </Field>
+        <TextField
+          key={name}
+          label={label}
+          type={type}
+          placeholder={placeholder}
+          value={filter[name]}
+          onChange={(text) => onChange({ ...filter, [name]: text })}
+        />
       ))}
     </div>
   );

@@ -7,7 +7,7 @@ import { createStore, useStore } from '../../api/store.js';
 import { Button } from '../../ui/button.js';
 import { CopyButton } from '../../ui/copy-button.js';
 import { DataTable, Truncated } from '../../ui/data-table.js';
-import { Field, TextInput } from '../../ui/field.js';
+import { TextField } from '../../ui/field.js';
 import { formatBytes, formatCount, formatDuration, formatTime } from '../../ui/format.js';
 import { Page, Panel } from '../../ui/panel.js';
 import { Empty, Loading, Problem } from '../../ui/states.js';
@@ -83,15 +83,12 @@ function StartPanel() {
           void startBackup(name.trim());
         }}
       >
-        <Field label="Name" hint="Of its folder; empty for one that the server chooses.">
-          {(control) => (
-            <TextInput
-              {...control}
-              value={name}
-              onChange={(event) => nameStore.set(event.target.value)}
-            />
-          )}
-        </Field>
+        <TextField
+          label="Name"
+          hint="Of its folder; empty for one that the server chooses."
+          value={name}
+          onChange={nameStore.set}
+        />
         <Button type="submit" kind="primary" isBusy={run.kind === 'running'}>
           {run.kind === 'running' ? 'Backing up' : 'Start'}
         </Button>

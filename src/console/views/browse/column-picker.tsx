@@ -48,7 +48,7 @@ function Choices({ paths, columns, onChange }: ColumnPickerProps) {
         aria-label="Find a column"
         placeholder="Find a column"
         value={text}
-        onChange={(event) => setText(event.target.value)}
+        onChange={setText}
       />
       <ul className={styles.choices}>
         {choices.map(({ key, label, note }) => (

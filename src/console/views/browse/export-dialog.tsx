@@ -5,7 +5,7 @@ import type { CollectionRecord, JsonObject, Vectors } from '../../../client/clie
 import { session } from '../../api/session.js';
 import { Button } from '../../ui/button.js';
 import { Dialog, DialogActions } from '../../ui/dialog.js';
-import { Checkbox, Field, Select } from '../../ui/field.js';
+import { Checkbox, SelectField } from '../../ui/field.js';
 import { openFileSink } from '../../ui/file-sink.js';
 import { formatBytes, formatCount } from '../../ui/format.js';
 import { notify } from '../../ui/notices.js';
@@ -61,46 +61,36 @@ function ExportForm(props: ExportDialogProps) {
         void run();
       }}
     >
-      <Field label="Vectors">
-        {(control) => (
-          <Select
-            {...control}
-            value={choice.isSelection ? 'selection' : 'shown'}
-            options={[
-              { value: 'shown', label: `All that the table shows (${formatCount(rowCount)})` },
-              ...(selectedIds.length === 0
-                ? []
-                : [
-                    {
-                      value: 'selection' as const,
-                      label: `The selected ones (${formatCount(selectedIds.length)})`,
-                    },
-                  ]),
-            ]}
-            onChange={(value) => change({ isSelection: value === 'selection' })}
-          />
-        )}
-      </Field>
-      <Field
+      <SelectField
+        label="Vectors"
+        value={choice.isSelection ? 'selection' : 'shown'}
+        options={[
+          { value: 'shown', label: `All that the table shows (${formatCount(rowCount)})` },
+          ...(selectedIds.length === 0
+            ? []
+            : [
+                {
+                  value: 'selection' as const,
+                  label: `The selected ones (${formatCount(selectedIds.length)})`,
+                },
+              ]),
+        ]}
+        onChange={(value) => change({ isSelection: value === 'selection' })}
+      />
+      <SelectField
         label="Format"
         error={
           isTooLong
             ? 'So many selected vectors are exported as CSV or JSON lines. For other formats use a filter.'
             : undefined
         }
-      >
-        {(control) => (
-          <Select
-            {...control}
-            value={choice.format}
-            options={(Object.keys(EXPORT_FORMATS) as ExportFormat[]).map((value) => ({
-              value,
-              label: EXPORT_FORMATS[value].label,
-            }))}
-            onChange={(format) => change({ format })}
-          />
-        )}
-      </Field>
+        value={choice.format}
+        options={(Object.keys(EXPORT_FORMATS) as ExportFormat[]).map((value) => ({
+          value,
+          label: EXPORT_FORMATS[value].label,
+        }))}
+        onChange={(format) => change({ format })}
+      />
       <div className={styles.options}>
         <Checkbox
           label="Values"

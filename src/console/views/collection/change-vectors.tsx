@@ -5,7 +5,7 @@ import { VALUE_METRICS } from '../../../common/types.js';
 import { queryClient } from '../../api/queries.js';
 import { session } from '../../api/session.js';
 import { ConfirmByName, Dialog, DialogForm } from '../../ui/dialog.js';
-import { Field, Select, TextInput } from '../../ui/field.js';
+import { SelectField, TextField } from '../../ui/field.js';
 import { pluralize } from '../../ui/format.js';
 import { notify } from '../../ui/notices.js';
 import type { CollectionDialogProps } from './collection-dialog-props.js';
@@ -38,47 +38,32 @@ function AddVectorForm({ collection: { id }, onClose }: CollectionDialogProps) {
   };
   return (
     <DialogForm action="Add" isReady={vectors !== null} onSubmit={add} onClose={onClose}>
-      <Field label="Name" hint="Records lack the vector until a write brings it.">
-        {(control) => (
-          <TextInput
-            {...control}
-            value={draft.name}
-            onChange={(event) => change({ name: event.target.value })}
-          />
-        )}
-      </Field>
-      <Field label="Kind">
-        {(control) => (
-          <Select
-            {...control}
-            options={KINDS}
-            value={draft.kind}
-            onChange={(kind) => change({ kind })}
-          />
-        )}
-      </Field>
+      <TextField
+        label="Name"
+        hint="Records lack the vector until a write brings it."
+        value={draft.name}
+        onChange={(name) => change({ name })}
+      />
+      <SelectField
+        label="Kind"
+        options={KINDS}
+        value={draft.kind}
+        onChange={(kind) => change({ kind })}
+      />
       {draft.kind !== 'sparse' && (
         <>
-          <Field label="Dimension">
-            {(control) => (
-              <TextInput
-                {...control}
-                inputMode="numeric"
-                value={draft.dimension}
-                onChange={(event) => change({ dimension: event.target.value })}
-              />
-            )}
-          </Field>
-          <Field label="Metric">
-            {(control) => (
-              <Select
-                {...control}
-                options={VALUE_METRICS.map((value) => ({ value, label: value }))}
-                value={draft.metric}
-                onChange={(metric) => change({ metric })}
-              />
-            )}
-          </Field>
+          <TextField
+            label="Dimension"
+            inputMode="numeric"
+            value={draft.dimension}
+            onChange={(dimension) => change({ dimension })}
+          />
+          <SelectField
+            label="Metric"
+            options={VALUE_METRICS.map((value) => ({ value, label: value }))}
+            value={draft.metric}
+            onChange={(metric) => change({ metric })}
+          />
         </>
       )}
     </DialogForm>

@@ -6,7 +6,7 @@ import { queryClient } from '../../api/queries.js';
 import { session } from '../../api/session.js';
 import { collectionPath } from '../../routes.js';
 import { Dialog, DialogForm } from '../../ui/dialog.js';
-import { Field, TextInput } from '../../ui/field.js';
+import { TextField } from '../../ui/field.js';
 import { notify } from '../../ui/notices.js';
 import type { CollectionDialogProps } from './collection-dialog-props.js';
 
@@ -63,11 +63,7 @@ function NewIdForm({ first, hint, action, onClose, run }: NewIdFormProps) {
   };
   return (
     <DialogForm action={action} isReady={id !== ''} onSubmit={submit} onClose={onClose}>
-      <Field label="New id" hint={hint}>
-        {(control) => (
-          <TextInput {...control} value={id} onChange={(event) => setId(event.target.value)} />
-        )}
-      </Field>
+      <TextField label="New id" hint={hint} value={id} onChange={setId} />
     </DialogForm>
   );
 }

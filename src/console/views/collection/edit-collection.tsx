@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { queryClient } from '../../api/queries.js';
 import { session } from '../../api/session.js';
 import { Dialog, DialogForm } from '../../ui/dialog.js';
-import { Field, TextArea, TextInput } from '../../ui/field.js';
+import { TextAreaField, TextField } from '../../ui/field.js';
 import { notify } from '../../ui/notices.js';
 import type { CollectionDialogProps } from './collection-dialog-props.js';
 import { parseLabels, parseTtl, rowsOfLabels } from './collection-draft.js';
@@ -40,35 +40,20 @@ function EditForm({ collection, onClose }: CollectionDialogProps) {
   };
   return (
     <DialogForm action="Save" isReady={isValid} onSubmit={save} onClose={onClose}>
-      <Field label="Description">
-        {(control) => (
-          <TextArea
-            {...control}
-            dir="auto"
-            value={description}
-            onChange={(event) => setDescription(event.target.value)}
-          />
-        )}
-      </Field>
+      <TextAreaField label="Description" dir="auto" value={description} onChange={setDescription} />
       <LabelEditor
         rows={rows}
         onChange={setRows}
         error={typeof labels === 'string' ? labels : undefined}
       />
-      <Field
+      <TextField
         label="Vectors expire after (seconds)"
         hint="Empty: never. A change is for later writes."
         error={typeof seconds === 'string' ? seconds : undefined}
-      >
-        {(control) => (
-          <TextInput
-            {...control}
-            inputMode="numeric"
-            value={ttl}
-            onChange={(event) => setTtl(event.target.value)}
-          />
-        )}
-      </Field>
+        inputMode="numeric"
+        value={ttl}
+        onChange={setTtl}
+      />
     </DialogForm>
   );
 }

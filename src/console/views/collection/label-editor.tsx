@@ -17,20 +17,20 @@ export function LabelEditor({ rows, onChange, error }: LabelEditorProps) {
     onChange(rows.map((row, other) => (other === at ? { ...row, ...part } : row)));
   return (
     <FieldGroup label="Labels">
-      {rows.map(({ name, value }, at) => (
+      {rows.map((row, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: rows have nothing else that tells them apart
         <div key={at} className={styles.row}>
           <TextInput
             aria-label={`Name of label ${at + 1}`}
             placeholder="name"
-            value={name}
-            onChange={(event) => change(at, { name: event.target.value })}
+            value={row.name}
+            onChange={(name) => change(at, { name })}
           />
           <TextInput
             aria-label={`Value of label ${at + 1}`}
             placeholder="value"
-            value={value}
-            onChange={(event) => change(at, { value: event.target.value })}
+            value={row.value}
+            onChange={(value) => change(at, { value })}
           />
           <IconButton
             icon={X}

@@ -5,7 +5,7 @@ import type { CollectionRecord } from '../../../client/client.js';
 import { useCollections } from '../../api/queries.js';
 import { useStore } from '../../api/store.js';
 import { Button } from '../../ui/button.js';
-import { Field, Select, TextInput } from '../../ui/field.js';
+import { SelectField, TextField } from '../../ui/field.js';
 import { pluralize } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
 import { Empty, Loading, Problem } from '../../ui/states.js';
@@ -94,19 +94,13 @@ function JoinForm({ collection, using, others, other }: JoinFormProps) {
           using={using.name}
           onChange={(name) => change({ using: name })}
         />
-        <Field
+        <SelectField
           label="Search in"
           error={other === undefined ? `None has ${using.dimension} dimensions.` : undefined}
-        >
-          {(control) => (
-            <Select
-              {...control}
-              value={other?.id ?? ''}
-              options={others.map(({ id }) => ({ value: id, label: id }))}
-              onChange={(id) => change({ with: id })}
-            />
-          )}
-        </Field>
+          value={other?.id ?? ''}
+          options={others.map(({ id }) => ({ value: id, label: id }))}
+          onChange={(id) => change({ with: id })}
+        />
         {other !== undefined && settings !== undefined && (
           <>
             <VectorField
@@ -166,15 +160,13 @@ function TopKField({ text, topK, threshold, onChange }: TopKFieldProps) {
       ? 'Expected a whole number above 0.'
       : undefined;
   return (
-    <Field label="Matches for each vector" error={error} hint="Empty for all with the score.">
-      {(control) => (
-        <TextInput
-          {...control}
-          inputMode="numeric"
-          value={text}
-          onChange={(event) => onChange({ topKText: event.target.value })}
-        />
-      )}
-    </Field>
+    <TextField
+      label="Matches for each vector"
+      error={error}
+      hint="Empty for all with the score."
+      inputMode="numeric"
+      value={text}
+      onChange={(topKText) => onChange({ topKText })}
+    />
   );
 }

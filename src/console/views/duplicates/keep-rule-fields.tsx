@@ -3,7 +3,7 @@
 import type { CollectionRecord } from '../../../client/client.js';
 import { useFoundPaths } from '../../api/queries.js';
 import { useStore } from '../../api/store.js';
-import { Field, Select } from '../../ui/field.js';
+import { SelectField } from '../../ui/field.js';
 import { keepRuleOf } from './duplicate-search.js';
 import styles from './duplicates.module.css';
 import type { KeepRule } from './keep-rules.js';
@@ -29,29 +29,21 @@ export function KeepRuleFields({ collection }: { readonly collection: Collection
   };
   return (
     <div className={styles.rule}>
-      <Field label="Keep of each group">
-        {(control) => (
-          <Select
-            {...control}
-            value={rule.kind}
-            options={RULES.filter(
-              ({ value }) => value === 'first' || value === 'last' || paths.length > 0,
-            )}
-            onChange={(kind) => choose(kind, path)}
-          />
+      <SelectField
+        label="Keep of each group"
+        value={rule.kind}
+        options={RULES.filter(
+          ({ value }) => value === 'first' || value === 'last' || paths.length > 0,
         )}
-      </Field>
+        onChange={(kind) => choose(kind, path)}
+      />
       {'path' in rule && (
-        <Field label="Metadata">
-          {(control) => (
-            <Select
-              {...control}
-              value={rule.path}
-              options={paths.map((value) => ({ value, label: value }))}
-              onChange={(value) => choose(rule.kind, value)}
-            />
-          )}
-        </Field>
+        <SelectField
+          label="Metadata"
+          value={rule.path}
+          options={paths.map((value) => ({ value, label: value }))}
+          onChange={(value) => choose(rule.kind, value)}
+        />
       )}
     </div>
   );

@@ -1,7 +1,7 @@
 // The fields of a search by score: which vectors, the metric, and the least score with its meaning.
 
 import type { Metric } from '../../../client/client.js';
-import { Field, Select, TextInput } from '../../ui/field.js';
+import { Field, SelectField, TextInput } from '../../ui/field.js';
 import { type DenseVector, labelOf, metricsBeside } from '../dense-vectors.js';
 import styles from './duplicates.module.css';
 import { scoreScale } from './score-scale.js';
@@ -17,16 +17,12 @@ interface VectorFieldProps {
 export function VectorField({ label = 'Vector', vectors, using, onChange }: VectorFieldProps) {
   if (vectors.length < 2) return null;
   return (
-    <Field label={label}>
-      {(control) => (
-        <Select
-          {...control}
-          value={using}
-          options={vectors.map((vector) => ({ value: vector.name, label: labelOf(vector) }))}
-          onChange={onChange}
-        />
-      )}
-    </Field>
+    <SelectField
+      label={label}
+      value={using}
+      options={vectors.map((vector) => ({ value: vector.name, label: labelOf(vector) }))}
+      onChange={onChange}
+    />
   );
 }
 
@@ -47,16 +43,12 @@ interface MetricFieldProps {
 
 export function MetricField({ own, metric, onChange }: MetricFieldProps) {
   return (
-    <Field label="Metric">
-      {(control) => (
-        <Select
-          {...control}
-          value={metric}
-          options={metricsBeside(own).map((value) => ({ value, label: METRIC_LABELS[value] }))}
-          onChange={onChange}
-        />
-      )}
-    </Field>
+    <SelectField
+      label="Metric"
+      value={metric}
+      options={metricsBeside(own).map((value) => ({ value, label: METRIC_LABELS[value] }))}
+      onChange={onChange}
+    />
   );
 }
 
@@ -98,7 +90,7 @@ export function ThresholdField(props: ThresholdFieldProps) {
             inputMode="decimal"
             className={styles.number}
             value={text}
-            onChange={(event) => onChange(event.target.value)}
+            onChange={onChange}
           />
         </div>
       )}

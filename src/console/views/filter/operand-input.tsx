@@ -189,9 +189,9 @@ function CheckedInput({
         aria-describedby={problem === undefined ? undefined : noteId}
         placeholder={placeholder}
         value={text}
-        onChange={(event) => {
-          setDraft(event.target.value);
-          onChange(parse(event.target.value));
+        onChange={(typed) => {
+          setDraft(typed);
+          onChange(parse(typed));
         }}
       />
       {problem !== undefined && (
@@ -248,10 +248,10 @@ export function ObjectInput({ label, value, placeholder, rows = 2, onChange }: O
         className={styles.json}
         value={text}
         onBlur={() => problem === undefined && setDraft(undefined)}
-        onChange={(event) => {
-          setDraft(event.target.value);
-          if (event.target.value.trim() === '') onChange(undefined);
-          const { object } = parseObject(event.target.value);
+        onChange={(typed) => {
+          setDraft(typed);
+          if (typed.trim() === '') onChange(undefined);
+          const { object } = parseObject(typed);
           if (object !== undefined) onChange(object);
         }}
       />

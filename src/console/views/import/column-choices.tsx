@@ -1,6 +1,6 @@
 // Which columns are ids, vectors and metadata.
 
-import { Checkbox, Field, FieldGroup, Select } from '../../ui/field.js';
+import { Checkbox, FieldGroup, SelectField } from '../../ui/field.js';
 import { formatCount } from '../../ui/format.js';
 import styles from './import.module.css';
 import { type ImportDraft, withIdColumn, withVector } from './import-draft.js';
@@ -22,39 +22,33 @@ export function ColumnChoices({ draft, preview }: ColumnChoicesProps) {
   return (
     <>
       <div className={styles.choices}>
-        <Field label="Ids" hint="The server generates ids where there is no column for them.">
-          {(control) => (
-            <Select
-              {...control}
-              // A column may have any name; with a prefix none is the one for generated ids.
-              value={idColumn === undefined ? 'generated' : `column ${idColumn}`}
-              options={[
-                { value: 'generated', label: 'generated' },
-                ...columns.map((name) => ({ value: `column ${name}`, label: name })),
-              ]}
-              onChange={(value) => {
-                const name = value === 'generated' ? undefined : value.slice('column '.length);
-                changeDraft(withIdColumn(draft, columns, name));
-              }}
-            />
-          )}
-        </Field>
-        <Field label="Vectors" hint={`${formatCount(draft.dimension)} values each.`}>
-          {(control) => (
-            <Select
-              {...control}
-              value={String(chosen)}
-              options={vectorChoices.map(({ label, dimension }, at) => ({
-                value: String(at),
-                label: `${label} (${formatCount(dimension)} values)`,
-              }))}
-              onChange={(value) => {
-                const { plan, dimension } = vectorChoices[Number(value)]!;
-                changeDraft(withVector(draft, columns, plan, dimension));
-              }}
-            />
-          )}
-        </Field>
+        <SelectField
+          label="Ids"
+          hint="The server generates ids where there is no column for them."
+          // A column may have any name; with a prefix none is the one for generated ids.
+          value={idColumn === undefined ? 'generated' : `column ${idColumn}`}
+          options={[
+            { value: 'generated', label: 'generated' },
+            ...columns.map((name) => ({ value: `column ${name}`, label: name })),
+          ]}
+          onChange={(value) => {
+            const name = value === 'generated' ? undefined : value.slice('column '.length);
+            changeDraft(withIdColumn(draft, columns, name));
+          }}
+        />
+        <SelectField
+          label="Vectors"
+          hint={`${formatCount(draft.dimension)} values each.`}
+          value={String(chosen)}
+          options={vectorChoices.map(({ label, dimension }, at) => ({
+            value: String(at),
+            label: `${label} (${formatCount(dimension)} values)`,
+          }))}
+          onChange={(value) => {
+            const { plan, dimension } = vectorChoices[Number(value)]!;
+            changeDraft(withVector(draft, columns, plan, dimension));
+          }}
+        />
       </div>
       <MetadataChoices draft={draft} columns={columns} />
     </>

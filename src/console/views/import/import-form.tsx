@@ -3,7 +3,7 @@
 import type { CollectionRecord, WriteMode } from '../../../client/client.js';
 import { useCollections } from '../../api/queries.js';
 import { Button } from '../../ui/button.js';
-import { Field, Select } from '../../ui/field.js';
+import { SelectField } from '../../ui/field.js';
 import { formatCount, pluralize } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
 import { Problem } from '../../ui/states.js';
@@ -78,26 +78,18 @@ function GoOn({ saved: { draft, position } }: { readonly saved: SavedImport }) {
 function RowChoices({ draft }: { readonly draft: ImportDraft }) {
   return (
     <div className={styles.choices}>
-      <Field label="Vectors that exist">
-        {(control) => (
-          <Select
-            {...control}
-            value={draft.mode}
-            options={MODES}
-            onChange={(mode) => changeDraft({ ...draft, mode })}
-          />
-        )}
-      </Field>
-      <Field label="When a row is not valid">
-        {(control) => (
-          <Select
-            {...control}
-            value={draft.skipsBadRows ? 'skip' : 'stop'}
-            options={BAD_ROWS}
-            onChange={(chosen) => changeDraft({ ...draft, skipsBadRows: chosen === 'skip' })}
-          />
-        )}
-      </Field>
+      <SelectField
+        label="Vectors that exist"
+        value={draft.mode}
+        options={MODES}
+        onChange={(mode) => changeDraft({ ...draft, mode })}
+      />
+      <SelectField
+        label="When a row is not valid"
+        value={draft.skipsBadRows ? 'skip' : 'stop'}
+        options={BAD_ROWS}
+        onChange={(chosen) => changeDraft({ ...draft, skipsBadRows: chosen === 'skip' })}
+      />
     </div>
   );
 }

@@ -2,7 +2,7 @@
 
 import type { CollectionRecord } from '../../../client/client.js';
 import { VALUE_METRICS } from '../../../common/types.js';
-import { Field, Select, TextInput } from '../../ui/field.js';
+import { SelectField, TextField } from '../../ui/field.js';
 import styles from './import.module.css';
 import type { ImportDraft } from './import-draft.js';
 import { changeDraft } from './import-session.js';
@@ -22,35 +22,25 @@ export function TargetChoices({ draft, collections }: TargetChoicesProps) {
   const fitting = collections.filter(({ dimension }) => dimension === draft.dimension);
   return (
     <div className={styles.choices}>
-      <Field label="Import into">
-        {(control) => (
-          <Select
-            {...control}
-            value={draft.isNew ? 'new' : 'existing'}
-            options={KINDS}
-            onChange={(kind) => changeDraft({ ...draft, isNew: kind === 'new' })}
-          />
-        )}
-      </Field>
+      <SelectField
+        label="Import into"
+        value={draft.isNew ? 'new' : 'existing'}
+        options={KINDS}
+        onChange={(kind) => changeDraft({ ...draft, isNew: kind === 'new' })}
+      />
       {draft.isNew ? (
         <NewCollection draft={draft} />
       ) : (
-        <Field
+        <SelectField
           label="Collection"
           hint={`Those with vectors of ${draft.dimension} values: ${fitting.length}.`}
-        >
-          {(control) => (
-            <Select
-              {...control}
-              value={fitting.some(({ id }) => id === draft.collectionId) ? draft.collectionId : ''}
-              options={[
-                { value: '', label: 'choose one' },
-                ...fitting.map(({ id }) => ({ value: id, label: id })),
-              ]}
-              onChange={(collectionId) => changeDraft({ ...draft, collectionId })}
-            />
-          )}
-        </Field>
+          value={fitting.some(({ id }) => id === draft.collectionId) ? draft.collectionId : ''}
+          options={[
+            { value: '', label: 'choose one' },
+            ...fitting.map(({ id }) => ({ value: id, label: id })),
+          ]}
+          onChange={(collectionId) => changeDraft({ ...draft, collectionId })}
+        />
       )}
     </div>
   );
@@ -59,25 +49,17 @@ export function TargetChoices({ draft, collections }: TargetChoicesProps) {
 function NewCollection({ draft }: { readonly draft: ImportDraft }) {
   return (
     <>
-      <Field label="Name">
-        {(control) => (
-          <TextInput
-            {...control}
-            value={draft.collectionId}
-            onChange={(event) => changeDraft({ ...draft, collectionId: event.target.value })}
-          />
-        )}
-      </Field>
-      <Field label="Metric">
-        {(control) => (
-          <Select
-            {...control}
-            value={draft.metric}
-            options={METRIC_OPTIONS}
-            onChange={(metric) => changeDraft({ ...draft, metric })}
-          />
-        )}
-      </Field>
+      <TextField
+        label="Name"
+        value={draft.collectionId}
+        onChange={(collectionId) => changeDraft({ ...draft, collectionId })}
+      />
+      <SelectField
+        label="Metric"
+        value={draft.metric}
+        options={METRIC_OPTIONS}
+        onChange={(metric) => changeDraft({ ...draft, metric })}
+      />
     </>
   );
 }

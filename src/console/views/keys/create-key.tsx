@@ -6,7 +6,7 @@ import { queryClient } from '../../api/queries.js';
 import { session, signIn } from '../../api/session.js';
 import { createStore, useStore } from '../../api/store.js';
 import { Dialog, DialogForm } from '../../ui/dialog.js';
-import { Field, TextInput } from '../../ui/field.js';
+import { TextField } from '../../ui/field.js';
 import { type KeyDraft, type KeyErrors, parseKey } from './key-draft.js';
 import { ScopePicker } from './scope-picker.js';
 
@@ -54,35 +54,27 @@ function CreateKeyForm({ isFirst, onClose, onCreated }: CreateKeyProps) {
   };
   return (
     <DialogForm action="Create" onSubmit={create} onClose={onClose}>
-      <Field label="Owner" hint="Who or what uses the key." error={errors.owner}>
-        {(control) => (
-          <TextInput
-            {...control}
-            dir="auto"
-            value={draft.owner}
-            onChange={(event) => change({ owner: event.target.value })}
-          />
-        )}
-      </Field>
+      <TextField
+        label="Owner"
+        hint="Who or what uses the key."
+        error={errors.owner}
+        dir="auto"
+        value={draft.owner}
+        onChange={(owner) => change({ owner })}
+      />
       <ScopePicker
         grants={draft.grants}
         onChange={(grants) => change({ grants })}
         error={errors.grants}
       />
-      <Field
+      <TextField
         label="Expires after (days)"
         hint={isFirst ? 'Empty: never, as the first key requires.' : 'Empty: never.'}
         error={errors.days}
-      >
-        {(control) => (
-          <TextInput
-            {...control}
-            inputMode="decimal"
-            value={draft.days}
-            onChange={(event) => change({ days: event.target.value })}
-          />
-        )}
-      </Field>
+        inputMode="decimal"
+        value={draft.days}
+        onChange={(days) => change({ days })}
+      />
       {!isFirst && <RestrictionFields draft={draft} errors={errors} onChange={change} />}
     </DialogForm>
   );
@@ -98,48 +90,30 @@ interface RestrictionFieldsProps {
 function RestrictionFields({ draft, errors, onChange }: RestrictionFieldsProps) {
   return (
     <>
-      <Field
+      <TextField
         label="Web pages (origins)"
         hint="The only pages that may use the key. Empty: no restriction. Programs can pretend to be a page."
         error={errors.origins}
-      >
-        {(control) => (
-          <TextInput
-            {...control}
-            placeholder="https://app.example.org"
-            value={draft.origins}
-            onChange={(event) => onChange({ origins: event.target.value })}
-          />
-        )}
-      </Field>
-      <Field
+        placeholder="https://app.example.org"
+        value={draft.origins}
+        onChange={(origins) => onChange({ origins })}
+      />
+      <TextField
         label="Reads and writes per second"
         hint="Of all who use the key. Empty: the limits of the service."
         error={errors.rate}
-      >
-        {(control) => (
-          <TextInput
-            {...control}
-            inputMode="decimal"
-            value={draft.rate}
-            onChange={(event) => onChange({ rate: event.target.value })}
-          />
-        )}
-      </Field>
-      <Field
+        inputMode="decimal"
+        value={draft.rate}
+        onChange={(rate) => onChange({ rate })}
+      />
+      <TextField
         label="Reads and writes at once"
         hint="Empty: those of one second."
         error={errors.burst}
-      >
-        {(control) => (
-          <TextInput
-            {...control}
-            inputMode="numeric"
-            value={draft.burst}
-            onChange={(event) => onChange({ burst: event.target.value })}
-          />
-        )}
-      </Field>
+        inputMode="numeric"
+        value={draft.burst}
+        onChange={(burst) => onChange({ burst })}
+      />
     </>
   );
 }

@@ -5,7 +5,7 @@ import type { ApiKeyRecord, ApiKeyWithSecret } from '../../../client/client.js';
 import { queryClient } from '../../api/queries.js';
 import { session } from '../../api/session.js';
 import { Dialog, DialogForm } from '../../ui/dialog.js';
-import { Field, Select } from '../../ui/field.js';
+import { SelectField } from '../../ui/field.js';
 
 interface RotateDialogProps {
   /** Undefined while the dialog is closed. */
@@ -49,11 +49,12 @@ function RotateForm({ record, onClose, onRotated }: RotateFormProps) {
         The key of <strong dir="auto">{record.owner}</strong> gets a new secret, and keeps its
         scopes.
       </p>
-      <Field label="The old secret">
-        {(control) => (
-          <Select {...control} value={grace} options={GRACE_OPTIONS} onChange={setGrace} />
-        )}
-      </Field>
+      <SelectField
+        label="The old secret"
+        value={grace}
+        options={GRACE_OPTIONS}
+        onChange={setGrace}
+      />
     </DialogForm>
   );
 }

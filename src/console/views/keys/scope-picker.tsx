@@ -3,7 +3,7 @@
 
 import { SCOPE_MEANINGS, SCOPES } from '../../../common/access.js';
 import { useCollections } from '../../api/queries.js';
-import { Checkbox, Field, FieldGroup, GroupError, TextInput } from '../../ui/field.js';
+import { Checkbox, FieldGroup, GroupError, TextField } from '../../ui/field.js';
 import { canBeLimited, type GrantDraft, matchedBy, toggleScope } from './key-draft.js';
 import styles from './keys.module.css';
 
@@ -55,20 +55,14 @@ function GlobInput({ grant, onChange }: GlobInputProps) {
   const ids = collections.map(({ id }) => id);
   return (
     <div className={styles.globs}>
-      <Field
+      <TextField
         label={`Collections of ${grant.scope}`}
         isLabelHidden
         hint={describeMatches(grant.globs, matchedBy(grant.globs, ids))}
-      >
-        {(control) => (
-          <TextInput
-            {...control}
-            placeholder="all collections, or for example catalog-* docs"
-            value={grant.globs}
-            onChange={(event) => onChange({ ...grant, globs: event.target.value })}
-          />
-        )}
-      </Field>
+        placeholder="all collections, or for example catalog-* docs"
+        value={grant.globs}
+        onChange={(globs) => onChange({ ...grant, globs })}
+      />
     </div>
   );
 }

@@ -4,7 +4,7 @@ import { ChevronDown, Filter, RefreshCw } from 'lucide-react';
 import type { CollectionRecord } from '../../../client/client.js';
 import { useStore } from '../../api/store.js';
 import { Button } from '../../ui/button.js';
-import { Field, Select, TextInput } from '../../ui/field.js';
+import { SelectField, TextField } from '../../ui/field.js';
 import { type DenseVector, labelOf } from '../dense-vectors.js';
 import { FilterEditor } from '../filter/filter-editor.js';
 import styles from './map.module.css';
@@ -43,19 +43,15 @@ export function MapSettings(props: MapSettingsProps) {
       >
         <div className={styles.settingsFields}>
           {vectors.length > 1 && (
-            <Field label="Vector">
-              {(control) => (
-                <Select
-                  {...control}
-                  value={using}
-                  options={vectors.map((vector) => ({
-                    value: vector.name,
-                    label: labelOf(vector),
-                  }))}
-                  onChange={(name) => change({ using: name })}
-                />
-              )}
-            </Field>
+            <SelectField
+              label="Vector"
+              value={using}
+              options={vectors.map((vector) => ({
+                value: vector.name,
+                label: labelOf(vector),
+              }))}
+              onChange={(name) => change({ using: name })}
+            />
           )}
           <NumberField
             label="Vectors at most"
@@ -107,15 +103,6 @@ interface NumberFieldProps {
 
 function NumberField({ label, text, error, onChange }: NumberFieldProps) {
   return (
-    <Field label={label} error={error}>
-      {(control) => (
-        <TextInput
-          {...control}
-          inputMode="numeric"
-          value={text}
-          onChange={(event) => onChange(event.target.value)}
-        />
-      )}
-    </Field>
+    <TextField label={label} error={error} inputMode="numeric" value={text} onChange={onChange} />
   );
 }

@@ -2,7 +2,7 @@
 
 import { Hand, LassoSelect, Maximize, Play, Square, Tags } from 'lucide-react';
 import { Button, IconButton } from '../../ui/button.js';
-import { Field, Select } from '../../ui/field.js';
+import { SelectField } from '../../ui/field.js';
 import { formatCount } from '../../ui/format.js';
 import styles from './map.module.css';
 import type { Layout, MapDraft } from './map-state.js';
@@ -37,27 +37,21 @@ export function MapToolbar(props: MapToolbarProps) {
   ];
   return (
     <>
-      <Field label="Layout" isLabelHidden>
-        {(control) => (
-          <Select
-            {...control}
-            value={draft.layout}
-            options={LAYOUTS}
-            onChange={(layout) => onChange({ layout })}
-          />
-        )}
-      </Field>
+      <SelectField
+        label="Layout"
+        isLabelHidden
+        value={draft.layout}
+        options={LAYOUTS}
+        onChange={(layout) => onChange({ layout })}
+      />
       <div className={styles.colour}>
-        <Field label="Colour by" isLabelHidden>
-          {(control) => (
-            <Select
-              {...control}
-              value={colourPath}
-              options={colourPaths}
-              onChange={props.onColourPath}
-            />
-          )}
-        </Field>
+        <SelectField
+          label="Colour by"
+          isLabelHidden
+          value={colourPath}
+          options={colourPaths}
+          onChange={props.onColourPath}
+        />
       </div>
       <fieldset className={styles.tools} aria-label="Tools of the map">
         <IconButton

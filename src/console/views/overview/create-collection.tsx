@@ -10,7 +10,7 @@ import { createStore, useStore } from '../../api/store.js';
 import { collectionPath } from '../../routes.js';
 import { Button } from '../../ui/button.js';
 import { Dialog, DialogForm } from '../../ui/dialog.js';
-import { Field, Select, TextArea, TextInput } from '../../ui/field.js';
+import { SelectField, TextAreaField, TextField } from '../../ui/field.js';
 import { notify } from '../../ui/notices.js';
 import {
   type CollectionDraft,
@@ -76,51 +76,30 @@ function DraftFields({ draft, errors }: DraftFieldsProps) {
   const change = (part: Partial<CollectionDraft>) => draftStore.set({ ...draft, ...part });
   return (
     <>
-      <Field label="Id" error={errors.id}>
-        {(control) => (
-          <TextInput
-            {...control}
-            value={draft.id}
-            onChange={(event) => change({ id: event.target.value })}
-          />
-        )}
-      </Field>
+      <TextField label="Id" error={errors.id} value={draft.id} onChange={(id) => change({ id })} />
       <div className={styles.pair}>
-        <Field
+        <TextField
           label="Dimension"
           error={errors.dimension}
           hint="The number of values of each vector."
-        >
-          {(control) => (
-            <TextInput
-              {...control}
-              inputMode="numeric"
-              value={draft.dimension}
-              onChange={(event) => change({ dimension: event.target.value })}
-            />
-          )}
-        </Field>
-        <Field label="Metric" hint="Queries may use another one.">
-          {(control) => (
-            <Select
-              {...control}
-              options={METRIC_OPTIONS}
-              value={draft.metric}
-              onChange={(metric) => change({ metric })}
-            />
-          )}
-        </Field>
+          inputMode="numeric"
+          value={draft.dimension}
+          onChange={(dimension) => change({ dimension })}
+        />
+        <SelectField
+          label="Metric"
+          hint="Queries may use another one."
+          options={METRIC_OPTIONS}
+          value={draft.metric}
+          onChange={(metric) => change({ metric })}
+        />
       </div>
-      <Field label="Description">
-        {(control) => (
-          <TextInput
-            {...control}
-            dir="auto"
-            value={draft.description}
-            onChange={(event) => change({ description: event.target.value })}
-          />
-        )}
-      </Field>
+      <TextField
+        label="Description"
+        dir="auto"
+        value={draft.description}
+        onChange={(description) => change({ description })}
+      />
       <LabelEditor
         rows={draft.labels}
         onChange={(labels) => change({ labels })}
@@ -128,21 +107,15 @@ function DraftFields({ draft, errors }: DraftFieldsProps) {
       />
       <details className={styles.advanced} open={draft.advanced !== ''}>
         <summary>Named and sparse vectors, text, expiry, types</summary>
-        <Field
+        <TextAreaField
           label="Further settings as JSON"
           error={errors.advanced}
           hint="Members: vectors, sparse_vectors, text, ttl_seconds, schema, embedding. Without a dimension, at least one of the first three."
-        >
-          {(control) => (
-            <TextArea
-              {...control}
-              rows={6}
-              placeholder={ADVANCED_EXAMPLE}
-              value={draft.advanced}
-              onChange={(event) => change({ advanced: event.target.value })}
-            />
-          )}
-        </Field>
+          rows={6}
+          placeholder={ADVANCED_EXAMPLE}
+          value={draft.advanced}
+          onChange={(advanced) => change({ advanced })}
+        />
       </details>
     </>
   );

@@ -1,7 +1,7 @@
 // The form of one query. Ctrl+Enter in any of its fields runs it.
 
 import type { CollectionRecord } from '../../../client/client.js';
-import { Field, Select, TextInput } from '../../ui/field.js';
+import { SelectField, TextField } from '../../ui/field.js';
 import { metricsBeside } from '../dense-vectors.js';
 import { FilterEditor } from '../filter/filter-editor.js';
 import styles from './query.module.css';
@@ -47,33 +47,25 @@ function Options({ collection, draft, onChange }: OptionsProps) {
   return (
     <div className={styles.options}>
       {names.length > 0 && !isByWords && (
-        <Field label="Vector to search">
-          {(control) => (
-            <Select
-              {...control}
-              value={using ?? ''}
-              options={[
-                ...(collection.dimension === undefined
-                  ? []
-                  : [{ value: '', label: 'the unnamed one' }]),
-                ...names.map((value) => ({ value, label: value })),
-              ]}
-              onChange={(name) => onChange({ using: name === '' ? undefined : name })}
-            />
-          )}
-        </Field>
+        <SelectField
+          label="Vector to search"
+          value={using ?? ''}
+          options={[
+            ...(collection.dimension === undefined
+              ? []
+              : [{ value: '', label: 'the unnamed one' }]),
+            ...names.map((value) => ({ value, label: value })),
+          ]}
+          onChange={(name) => onChange({ using: name === '' ? undefined : name })}
+        />
       )}
       {!isByWords && (
-        <Field label="Metric">
-          {(control) => (
-            <Select
-              {...control}
-              value={draft.metric ?? ownMetric ?? 'cosine'}
-              options={metricsBeside(ownMetric).map((value) => ({ value, label: value }))}
-              onChange={(metric) => onChange({ metric: metric === ownMetric ? undefined : metric })}
-            />
-          )}
-        </Field>
+        <SelectField
+          label="Metric"
+          value={draft.metric ?? ownMetric ?? 'cosine'}
+          options={metricsBeside(ownMetric).map((value) => ({ value, label: value }))}
+          onChange={(metric) => onChange({ metric: metric === ownMetric ? undefined : metric })}
+        />
       )}
       <NumberField
         label="Per page (k)"
@@ -100,19 +92,13 @@ interface NumberFieldProps {
 
 function NumberField({ label, value, placeholder, onChange }: NumberFieldProps) {
   return (
-    <Field label={label}>
-      {(control) => (
-        <TextInput
-          {...control}
-          type="number"
-          step="any"
-          placeholder={placeholder}
-          value={value ?? ''}
-          onChange={({ target }) =>
-            onChange(Number.isNaN(target.valueAsNumber) ? undefined : target.valueAsNumber)
-          }
-        />
-      )}
-    </Field>
+    <TextField
+      label={label}
+      type="number"
+      step="any"
+      placeholder={placeholder}
+      value={value ?? ''}
+      onChange={(text) => onChange(text === '' ? undefined : Number(text))}
+    />
   );
 }

@@ -4,7 +4,7 @@ import { Tab, TabList, TabPanel, TabProvider } from '@ariakit/react';
 import { X } from 'lucide-react';
 import { useState } from 'react';
 import type { CollectionRecord } from '../../../client/client.js';
-import { Field, Select, TextArea } from '../../ui/field.js';
+import { Field, SelectField, TextAreaField } from '../../ui/field.js';
 import { SuggestInput } from '../../ui/suggest-input.js';
 import { useIdSuggestions } from '../filter/use-suggestions.js';
 import { parseVector } from './parse-vector.js';
@@ -60,18 +60,15 @@ function Fields({ collection, draft, onChange }: RankingFieldsProps) {
       return <VectorField collection={collection} draft={draft} onChange={onChange} />;
     case 'text':
       return (
-        <Field label="Words" hint={`Searched in ${collection.text?.fields.join(', ')}.`}>
-          {(control) => (
-            <TextArea
-              {...control}
-              rows={2}
-              dir="auto"
-              className={styles.words}
-              value={draft.words ?? ''}
-              onChange={(event) => onChange({ by: 'text', words: event.target.value })}
-            />
-          )}
-        </Field>
+        <TextAreaField
+          label="Words"
+          hint={`Searched in ${collection.text?.fields.join(', ')}.`}
+          rows={2}
+          dir="auto"
+          className={styles.words}
+          value={draft.words ?? ''}
+          onChange={(words) => onChange({ by: 'text', words })}
+        />
       );
     case 'examples':
       return <ExampleFields collection={collection} draft={draft} onChange={onChange} />;
@@ -109,7 +106,7 @@ function VectorField({ collection, draft, onChange }: RankingFieldsProps) {
   const { problem } = parseVector(text, dimension);
   const isEmpty = text.trim() === '';
   return (
-    <Field
+    <TextAreaField
       label="Numbers"
       error={isEmpty ? undefined : problem}
       hint={
@@ -117,16 +114,10 @@ function VectorField({ collection, draft, onChange }: RankingFieldsProps) {
           ? `${dimension} numbers: a JSON array, base64 of float32, or separated by anything.`
           : `Found all ${dimension} numbers.`
       }
-    >
-      {(control) => (
-        <TextArea
-          {...control}
-          rows={5}
-          value={text}
-          onChange={(event) => onChange({ by: 'vector', vector: event.target.value })}
-        />
-      )}
-    </Field>
+      rows={5}
+      value={text}
+      onChange={(vector) => onChange({ by: 'vector', vector })}
+    />
   );
 }
 
@@ -151,16 +142,12 @@ function ExampleFields({ collection, draft, onChange }: RankingFieldsProps) {
         ids={draft.negative ?? []}
         onChange={(negative) => onChange({ by: 'examples', negative })}
       />
-      <Field label="Compared with">
-        {(control) => (
-          <Select
-            {...control}
-            value={draft.strategy ?? 'average_vector'}
-            options={STRATEGIES}
-            onChange={(strategy) => onChange({ by: 'examples', strategy })}
-          />
-        )}
-      </Field>
+      <SelectField
+        label="Compared with"
+        value={draft.strategy ?? 'average_vector'}
+        options={STRATEGIES}
+        onChange={(strategy) => onChange({ by: 'examples', strategy })}
+      />
     </>
   );
 }

@@ -7,7 +7,7 @@ import { queryClient } from '../../api/queries.js';
 import { session } from '../../api/session.js';
 import { patchByIds } from '../../api/write-in-batches.js';
 import { Dialog, DialogForm } from '../../ui/dialog.js';
-import { Checkbox, Field, TextInput } from '../../ui/field.js';
+import { Checkbox, Field, TextField } from '../../ui/field.js';
 import { pluralize } from '../../ui/format.js';
 import { notify } from '../../ui/notices.js';
 import { SuggestInput } from '../../ui/suggest-input.js';
@@ -70,19 +70,13 @@ function TagForm({ collection, ids, onClose, onTagged }: TagDialogProps) {
           />
         )}
       </Field>
-      <Field
+      <TextField
         label="Value"
         hint="A number, true, false, or text; text that looks like one of them goes into quotes."
-      >
-        {(control) => (
-          <TextInput
-            {...control}
-            value={text}
-            disabled={isRemoving}
-            onChange={(event) => setText(event.target.value)}
-          />
-        )}
-      </Field>
+        value={text}
+        disabled={isRemoving}
+        onChange={setText}
+      />
       <Checkbox label="Remove it instead" isChecked={isRemoving} onChange={setRemoving} />
     </DialogForm>
   );

@@ -6,7 +6,7 @@ import type { CollectionRecord, JsonObject, StoredVector } from '../../../client
 import { stringifyExactJson } from '../../../common/exact-json.js';
 import { session } from '../../api/session.js';
 import { Button } from '../../ui/button.js';
-import { Field, TextArea } from '../../ui/field.js';
+import { TextAreaField } from '../../ui/field.js';
 import { notify } from '../../ui/notices.js';
 import { Problem } from '../../ui/states.js';
 import { parseObject } from '../filter/filter-values.js';
@@ -70,23 +70,20 @@ export function MetadataEditor({ collection, vector, onClose, onSaved }: Metadat
         if (blocker === undefined) void save();
       }}
     >
-      <Field label="Metadata as JSON" error={blocker}>
-        {(control) => (
-          <TextArea
-            {...control}
-            rows={Math.min(24, text.split('\n').length + 1)}
-            value={text}
-            onChange={(event) => {
-              drafts.set(draftKey, event.target.value);
-              setText(event.target.value);
-            }}
-            onKeyDown={(event) => {
-              if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
-              event.currentTarget.form?.requestSubmit();
-            }}
-          />
-        )}
-      </Field>
+      <TextAreaField
+        label="Metadata as JSON"
+        error={blocker}
+        rows={Math.min(24, text.split('\n').length + 1)}
+        value={text}
+        onChange={(typed) => {
+          drafts.set(draftKey, typed);
+          setText(typed);
+        }}
+        onKeyDown={(event) => {
+          if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
+          event.currentTarget.form?.requestSubmit();
+        }}
+      />
       {error !== undefined && <Problem error={error} />}
       <div className={styles.editorActions}>
         <Button onClick={discard}>Discard</Button>
