@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { CollectionRecord } from '../../src/client/client.js';
-import { denseVectors } from '../../src/console/views/dense-vectors.js';
+import { denseVectors } from '../../src/client/collection-vectors.js';
 import {
   type JoinDraft,
   joinableCollections,

@@ -8,7 +8,9 @@ import {
   type CollectionRecord,
   SagittaClientError,
 } from '../../client/client.js';
+import { denseVectors } from '../../client/collection-vectors.js';
 import type { Metric } from '../../common/types.js';
+import { UNNAMED } from '../../common/vectors.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import { CliError, isUnreachable, usageError } from '../failure.js';
 import type { Progress } from '../progress.js';
@@ -390,14 +392,11 @@ function withNamed(batch: RowBatch, { vectors: { named } }: Target): RowBatch {
   return { ...batch, named: all };
 }
 
-function describeVectors({
-  dimension = 0,
-  vectors = {},
-}: CollectionRecord): Pick<Target, 'dimension' | 'vectors'> {
-  const named = Object.entries(vectors).flatMap(([name, shape]) => {
-    return shape.multi === true ? [] : [[name, shape.dimension] as const];
-  });
-  return { dimension, vectors: { hasUnnamed: dimension > 0, named: new Map(named) } };
+function describeVectors(collection: CollectionRecord): Pick<Target, 'dimension' | 'vectors'> {
+  const named = new Map(denseVectors(collection).map(({ name, dimension }) => [name, dimension]));
+  const { dimension = 0 } = collection;
+  named.delete(UNNAMED);
+  return { dimension, vectors: { hasUnnamed: dimension > 0, named } };
 }
 
 /** Ends when the signal aborts, even while the source (a pipe) is waiting for data. */

@@ -1,21 +1,22 @@
 // Adds a named or sparse vector to a collection, and drops one after its name was typed.
 
 import { useState } from 'react';
-import { VALUE_METRICS } from '../../../common/types.js';
+import { type CollectionVector, VECTOR_MEMBERS } from '../../../client/collection-vectors.js';
+import type { VectorKind } from '../../../common/vectors.js';
 import { queryClient } from '../../api/queries.js';
 import { session } from '../../api/session.js';
 import { ConfirmByName, Dialog, DialogForm } from '../../ui/dialog.js';
 import { SelectField, TextField } from '../../ui/field.js';
 import { pluralize } from '../../ui/format.js';
 import { notify } from '../../ui/notices.js';
+import { KIND_LABELS, MetricField } from '../vector-fields.js';
 import type { CollectionDialogProps } from './collection-dialog-props.js';
 import { EMPTY_VECTOR, parseVector, type VectorDraft } from './collection-draft.js';
 
-const KINDS: readonly { readonly value: VectorDraft['kind']; readonly label: string }[] = [
-  { value: 'one', label: 'One vector' },
-  { value: 'multi', label: 'List of vectors' },
-  { value: 'sparse', label: 'Sparse' },
-];
+const KINDS = (Object.keys(KIND_LABELS) as VectorKind[]).map((value) => ({
+  value,
+  label: KIND_LABELS[value],
+}));
 
 export function AddVectorDialog(props: CollectionDialogProps) {
   return (
@@ -58,28 +59,24 @@ function AddVectorForm({ collection: { id }, onClose }: CollectionDialogProps) {
             value={draft.dimension}
             onChange={(dimension) => change({ dimension })}
           />
-          <SelectField
-            label="Metric"
-            options={VALUE_METRICS.map((value) => ({ value, label: value }))}
-            value={draft.metric}
-            onChange={(metric) => change({ metric })}
-          />
+          <MetricField metric={draft.metric} onChange={(metric) => change({ metric })} />
         </>
       )}
     </DialogForm>
   );
 }
 
-interface DropVectorProps extends CollectionDialogProps {
-  readonly name: string;
+interface DropVectorProps extends Omit<CollectionDialogProps, 'isOpen'> {
+  /** Undefined while the dialog is closed. */
+  readonly vector: CollectionVector | undefined;
 }
 
-export function DropVector({ collection, name, isOpen, onClose }: DropVectorProps) {
+export function DropVector({ collection, vector, onClose }: DropVectorProps) {
   const { id, vector_count: count } = collection;
+  const name = vector?.name ?? '';
   const drop = async () => {
-    const isSparse = Object.hasOwn(collection.sparse_vectors ?? {}, name);
-    const dropped = { [name]: null };
-    const change = isSparse ? { sparse_vectors: dropped } : { vectors: dropped };
+    if (vector === undefined) return;
+    const change = { [VECTOR_MEMBERS[vector.kind]]: { [name]: null } };
     await session.get().client.collections.update(id, change);
     refresh(id);
     notify(`Dropped ${name} from ${id}.`);
@@ -89,7 +86,7 @@ export function DropVector({ collection, name, isOpen, onClose }: DropVectorProp
       title="Drop the vector"
       name={name}
       action="Drop"
-      isOpen={isOpen}
+      isOpen={vector !== undefined}
       onClose={onClose}
       onConfirm={drop}
     >

@@ -1,6 +1,8 @@
 // A collection as it is typed into forms: checks what was typed and turns it into requests.
 
 import type { CollectionInput, JsonObject, Metric } from '../../../client/client.js';
+import { VECTOR_MEMBERS } from '../../../client/collection-vectors.js';
+import type { VectorKind } from '../../../common/vectors.js';
 
 /** A label as it is typed; rows without a name are ignored when they have no value either. */
 export interface LabelRow {
@@ -73,13 +75,18 @@ export function parseDraft(draft: CollectionDraft, dimensionMax: number): Parsed
 /** A named or sparse vector to add. */
 export interface VectorDraft {
   readonly name: string;
-  readonly kind: 'one' | 'multi' | 'sparse';
+  readonly kind: VectorKind;
   /** Of no use to a sparse vector; so is the metric. */
   readonly dimension: string;
   readonly metric: Metric;
 }
 
-export const EMPTY_VECTOR: VectorDraft = { name: '', kind: 'one', dimension: '', metric: 'cosine' };
+export const EMPTY_VECTOR: VectorDraft = {
+  name: '',
+  kind: 'dense',
+  dimension: '',
+  metric: 'cosine',
+};
 
 /** The change of the collection; null while something is missing. The server checks the rest. */
 export function parseVector({
@@ -90,11 +97,12 @@ export function parseVector({
 }: VectorDraft): Pick<CollectionInput, 'vectors' | 'sparse_vectors'> | null {
   const typed = name.trim();
   if (typed === '') return null;
-  if (kind === 'sparse') return { sparse_vectors: { [typed]: {} } };
+  const member = VECTOR_MEMBERS[kind];
+  if (kind === 'sparse') return { [member]: { [typed]: {} } };
   const length = parseDimension(dimension, Number.MAX_SAFE_INTEGER);
   if (typeof length !== 'number') return null;
   const multi = kind === 'multi' && { multi: true };
-  return { vectors: { [typed]: { dimension: length, metric, ...multi } } };
+  return { [member]: { [typed]: { dimension: length, metric, ...multi } } };
 }
 
 /** Undefined when nothing was typed; a string is what is wrong. */

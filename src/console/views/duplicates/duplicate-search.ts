@@ -3,9 +3,9 @@
 
 import { useEffect, useRef } from 'react';
 import type { CollectionRecord, JsonObject, Metric } from '../../../client/client.js';
+import { type DenseVector, denseVectors } from '../../../client/collection-vectors.js';
 import { session } from '../../api/session.js';
 import { createStores, useStore } from '../../api/store.js';
-import { type DenseVector, denseVectors } from '../dense-vectors.js';
 import type { KeepChoices, KeepRule } from './keep-rules.js';
 import { scoreScale } from './score-scale.js';
 import { runSelfJoin, type SelfJoinProgress, type SelfJoinResult } from './self-join.js';

@@ -2,11 +2,11 @@
 // one. Which of the two is shown is part of the address.
 
 import { Link, useLocation } from 'wouter';
+import { denseVectors } from '../../../client/collection-vectors.js';
 import { collectionPath } from '../../routes.js';
 import { Page } from '../../ui/panel.js';
 import { Empty } from '../../ui/states.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
-import { denseVectors } from '../dense-vectors.js';
 import { DuplicateGroups } from './duplicate-groups.js';
 import styles from './duplicates.module.css';
 import { JoinPanel } from './join-panel.js';

@@ -2,6 +2,7 @@
 
 import { Search, Square } from 'lucide-react';
 import type { CollectionRecord } from '../../../client/client.js';
+import { type DenseVector, denseVectors } from '../../../client/collection-vectors.js';
 import { useCollections } from '../../api/queries.js';
 import { useStore } from '../../api/store.js';
 import { Button } from '../../ui/button.js';
@@ -9,8 +10,8 @@ import { SelectField, TextField } from '../../ui/field.js';
 import { pluralize } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
 import { Empty, Loading, Problem } from '../../ui/states.js';
-import { type DenseVector, denseVectors } from '../dense-vectors.js';
 import { FilterEditor } from '../filter/filter-editor.js';
+import { MetricField, VectorField } from '../vector-fields.js';
 import styles from './duplicates.module.css';
 import { JoinResults } from './join-results.js';
 import { joinDraftOf, joinStateOf, useJoin } from './join-search.js';
@@ -21,8 +22,8 @@ import {
   joinSettings,
   matching,
 } from './join-settings.js';
-import { MetricField, ThresholdField, VectorField } from './score-fields.js';
 import { SearchProgress } from './search-progress.js';
+import { ThresholdField } from './threshold-field.js';
 
 interface JoinPanelProps {
   readonly collection: CollectionRecord;

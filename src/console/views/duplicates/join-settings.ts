@@ -2,7 +2,7 @@
 // that both make.
 
 import type { CollectionRecord, JoinRequest, JsonObject, Metric } from '../../../client/client.js';
-import { type DenseVector, denseVectors } from '../dense-vectors.js';
+import { type DenseVector, denseVectors } from '../../../client/collection-vectors.js';
 
 export interface JoinDraft {
   readonly with?: string;

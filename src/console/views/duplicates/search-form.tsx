@@ -7,6 +7,7 @@ import { Button } from '../../ui/button.js';
 import { pluralize } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
 import { FilterEditor } from '../filter/filter-editor.js';
+import { MetricField, VectorField } from '../vector-fields.js';
 import {
   type SearchDraft,
   searchDraftOf,
@@ -15,8 +16,8 @@ import {
   useDuplicateSearch,
 } from './duplicate-search.js';
 import styles from './duplicates.module.css';
-import { MetricField, ThresholdField, VectorField } from './score-fields.js';
 import { SearchProgress } from './search-progress.js';
+import { ThresholdField } from './threshold-field.js';
 
 export function SearchForm({ collection }: { readonly collection: CollectionRecord }) {
   const store = searchDraftOf(collection.id);

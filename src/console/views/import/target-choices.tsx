@@ -1,8 +1,8 @@
 // The collection that gets the rows: a new one, or one that exists.
 
 import type { CollectionRecord } from '../../../client/client.js';
-import { VALUE_METRICS } from '../../../common/types.js';
 import { SelectField, TextField } from '../../ui/field.js';
+import { MetricField } from '../vector-fields.js';
 import styles from './import.module.css';
 import type { ImportDraft } from './import-draft.js';
 import { changeDraft } from './import-session.js';
@@ -12,7 +12,6 @@ interface TargetChoicesProps {
   readonly collections: readonly CollectionRecord[];
 }
 
-const METRIC_OPTIONS = VALUE_METRICS.map((value) => ({ value, label: value }));
 const KINDS = [
   { value: 'new', label: 'a new collection' },
   { value: 'existing', label: 'a collection that exists' },
@@ -54,12 +53,7 @@ function NewCollection({ draft }: { readonly draft: ImportDraft }) {
         value={draft.collectionId}
         onChange={(collectionId) => changeDraft({ ...draft, collectionId })}
       />
-      <SelectField
-        label="Metric"
-        value={draft.metric}
-        options={METRIC_OPTIONS}
-        onChange={(metric) => changeDraft({ ...draft, metric })}
-      />
+      <MetricField metric={draft.metric} onChange={(metric) => changeDraft({ ...draft, metric })} />
     </>
   );
 }

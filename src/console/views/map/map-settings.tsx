@@ -2,11 +2,12 @@
 
 import { ChevronDown, Filter, RefreshCw } from 'lucide-react';
 import type { CollectionRecord } from '../../../client/client.js';
+import type { DenseVector } from '../../../client/collection-vectors.js';
 import { useStore } from '../../api/store.js';
 import { Button } from '../../ui/button.js';
-import { SelectField, TextField } from '../../ui/field.js';
-import { type DenseVector, labelOf } from '../dense-vectors.js';
+import { TextField } from '../../ui/field.js';
 import { FilterEditor } from '../filter/filter-editor.js';
+import { VectorField } from '../vector-fields.js';
 import styles from './map.module.css';
 import { draftErrors, type MapDraft, mapDraftOf } from './map-state.js';
 
@@ -42,32 +43,29 @@ export function MapSettings(props: MapSettingsProps) {
         }}
       >
         <div className={styles.settingsFields}>
-          {vectors.length > 1 && (
-            <SelectField
-              label="Vector"
-              value={using}
-              options={vectors.map((vector) => ({
-                value: vector.name,
-                label: labelOf(vector),
-              }))}
-              onChange={(name) => change({ using: name })}
-            />
-          )}
-          <NumberField
+          <VectorField
+            vectors={vectors}
+            using={using}
+            onChange={(name) => change({ using: name })}
+          />
+          <TextField
             label="Vectors at most"
-            text={draft.sampleText}
+            inputMode="numeric"
+            value={draft.sampleText}
             error={errors.sample}
             onChange={(sampleText) => change({ sampleText })}
           />
-          <NumberField
+          <TextField
             label="Seed of the sample"
-            text={draft.seedText}
+            inputMode="numeric"
+            value={draft.seedText}
             error={errors.seed}
             onChange={(seedText) => change({ seedText })}
           />
-          <NumberField
+          <TextField
             label="Neighbours for UMAP"
-            text={draft.neighborsText}
+            inputMode="numeric"
+            value={draft.neighborsText}
             error={errors.neighbors}
             onChange={(neighborsText) => change({ neighborsText })}
           />
@@ -91,18 +89,5 @@ export function MapSettings(props: MapSettingsProps) {
         </div>
       </form>
     </details>
-  );
-}
-
-interface NumberFieldProps {
-  readonly label: string;
-  readonly text: string;
-  readonly error: string | undefined;
-  readonly onChange: (text: string) => void;
-}
-
-function NumberField({ label, text, error, onChange }: NumberFieldProps) {
-  return (
-    <TextField label={label} error={error} inputMode="numeric" value={text} onChange={onChange} />
   );
 }

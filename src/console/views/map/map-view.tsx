@@ -2,11 +2,11 @@
 // once and by UMAP as it converges.
 
 import { useEffect } from 'react';
+import { denseVectors } from '../../../client/collection-vectors.js';
 import { stringifyExactJson } from '../../../common/exact-json.js';
 import { useStore } from '../../api/store.js';
 import { Empty, Loading, Problem } from '../../ui/states.js';
 import type { CollectionViewProps } from '../collection-view-props.js';
-import { denseVectors } from '../dense-vectors.js';
 import styles from './map.module.css';
 import { MapSettings } from './map-settings.js';
 import { mapDraftOf, mapStateOf, requestOf } from './map-state.js';

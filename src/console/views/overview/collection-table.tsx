@@ -4,6 +4,8 @@ import { Tooltip, TooltipAnchor, TooltipProvider } from '@ariakit/react';
 import { useEffect } from 'react';
 import { Link } from 'wouter';
 import type { CollectionRecord } from '../../../client/client.js';
+import { vectorsOf } from '../../../client/collection-vectors.js';
+import { UNNAMED } from '../../../common/vectors.js';
 import { createStore, useStore } from '../../api/store.js';
 import { collectionPath } from '../../routes.js';
 import { Sparkline } from '../../ui/chart.js';
@@ -85,10 +87,15 @@ function Name({ id, description }: CollectionRecord) {
   );
 }
 
-function shapeOf({ dimension, metric, vectors, sparse_vectors: sparse }: CollectionRecord) {
-  const further = Object.keys(vectors ?? {}).length + Object.keys(sparse ?? {}).length;
-  const unnamed = dimension === undefined ? [] : [`${formatCount(dimension)}, ${metric}`];
-  return [...unnamed, ...(further === 0 ? [] : [`${further} named`])].join(' + ') || 'text only';
+function shapeOf(collection: CollectionRecord) {
+  const { dimension, metric } = collection;
+  const named = vectorsOf(collection).filter(({ name }) => name !== UNNAMED);
+  return (
+    [
+      ...(dimension === undefined ? [] : [`${formatCount(dimension)}, ${metric}`]),
+      ...(named.length === 0 ? [] : [`${named.length} named`]),
+    ].join(' + ') || 'text only'
+  );
 }
 
 /** Which engine searches it; why is one hover or focus away. */

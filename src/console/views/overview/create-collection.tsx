@@ -3,14 +3,13 @@
 import { Plus } from 'lucide-react';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
-import { VALUE_METRICS } from '../../../common/types.js';
 import { queryClient, useLimits } from '../../api/queries.js';
 import { session } from '../../api/session.js';
 import { createStore, useStore } from '../../api/store.js';
 import { collectionPath } from '../../routes.js';
 import { Button } from '../../ui/button.js';
 import { Dialog, DialogForm } from '../../ui/dialog.js';
-import { SelectField, TextAreaField, TextField } from '../../ui/field.js';
+import { TextAreaField, TextField } from '../../ui/field.js';
 import { notify } from '../../ui/notices.js';
 import {
   type CollectionDraft,
@@ -19,10 +18,10 @@ import {
   parseDraft,
 } from '../collection/collection-draft.js';
 import { LabelEditor } from '../collection/label-editor.js';
+import { MetricField } from '../vector-fields.js';
 import styles from './overview.module.css';
 
 const draftStore = createStore<CollectionDraft>(EMPTY_DRAFT);
-const METRIC_OPTIONS = VALUE_METRICS.map((value) => ({ value, label: value }));
 const ADVANCED_EXAMPLE = `{
   "vectors": { "title": { "dimension": 384 } },
   "text": { "fields": ["title"], "language": "english" },
@@ -86,11 +85,9 @@ function DraftFields({ draft, errors }: DraftFieldsProps) {
           value={draft.dimension}
           onChange={(dimension) => change({ dimension })}
         />
-        <SelectField
-          label="Metric"
+        <MetricField
           hint="Queries may use another one."
-          options={METRIC_OPTIONS}
-          value={draft.metric}
+          metric={draft.metric}
           onChange={(metric) => change({ metric })}
         />
       </div>

@@ -1,12 +1,13 @@
 // The form of one query. Ctrl+Enter in any of its fields runs it.
 
 import type { CollectionRecord } from '../../../client/client.js';
-import { SelectField, TextField } from '../../ui/field.js';
-import { metricsBeside } from '../dense-vectors.js';
+import { UNNAMED } from '../../../common/vectors.js';
+import { TextField } from '../../ui/field.js';
 import { FilterEditor } from '../filter/filter-editor.js';
+import { MetricField, VectorField } from '../vector-fields.js';
 import styles from './query.module.css';
 import { changedDraft, type DraftChange, type QueryDraft, rankingOf } from './query-draft.js';
-import { K_DEFAULT, searchedVector } from './query-request.js';
+import { K_DEFAULT, searchableVectors, searchedVector } from './query-request.js';
 import { RankingFields } from './ranking-fields.js';
 
 interface QueryFormProps {
@@ -40,32 +41,26 @@ interface OptionsProps {
 }
 
 function Options({ collection, draft, onChange }: OptionsProps) {
-  const names = Object.keys(collection.vectors ?? {});
   const isByWords = rankingOf(draft) === 'text';
-  const using = searchedVector(collection, draft.using);
-  const ownMetric = using === undefined ? collection.metric : collection.vectors?.[using]?.metric;
+  const searched = searchedVector(collection, draft.using);
   return (
     <div className={styles.options}>
-      {names.length > 0 && !isByWords && (
-        <SelectField
-          label="Vector to search"
-          value={using ?? ''}
-          options={[
-            ...(collection.dimension === undefined
-              ? []
-              : [{ value: '', label: 'the unnamed one' }]),
-            ...names.map((value) => ({ value, label: value })),
-          ]}
-          onChange={(name) => onChange({ using: name === '' ? undefined : name })}
-        />
-      )}
       {!isByWords && (
-        <SelectField
-          label="Metric"
-          value={draft.metric ?? ownMetric ?? 'cosine'}
-          options={metricsBeside(ownMetric).map((value) => ({ value, label: value }))}
-          onChange={(metric) => onChange({ metric: metric === ownMetric ? undefined : metric })}
-        />
+        <>
+          <VectorField
+            label="Vector to search"
+            vectors={searchableVectors(collection)}
+            using={searched?.name ?? UNNAMED}
+            onChange={(name) => onChange({ using: name === UNNAMED ? undefined : name })}
+          />
+          <MetricField
+            own={searched?.metric}
+            metric={draft.metric ?? searched?.metric ?? 'cosine'}
+            onChange={(metric) =>
+              onChange({ metric: metric === searched?.metric ? undefined : metric })
+            }
+          />
+        </>
       )}
       <NumberField
         label="Per page (k)"

@@ -1,6 +1,8 @@
 // The request that a draft makes, or what is missing for it.
 
 import type { CollectionRecord, QueryMembers, QueryRequest } from '../../../client/client.js';
+import { type DimensionedVector, vectorsOf } from '../../../client/collection-vectors.js';
+import { UNNAMED } from '../../../common/vectors.js';
 import { parseVector } from './parse-vector.js';
 import { type QueryBy, type QueryDraft, rankingOf } from './query-draft.js';
 
@@ -16,7 +18,7 @@ export function buildRequest(collection: CollectionRecord, draft: QueryDraft): B
   const ranking = rankBy(collection, draft);
   if ('problem' in ranking) return ranking;
   const { k = K_DEFAULT, threshold, filter, metric } = draft;
-  const using = searchedVector(collection, draft.using);
+  const using = draft.using ?? searchedVector(collection, undefined)?.name;
   if (!Number.isInteger(k) || k < 1 || k > K_MAX) {
     return { problem: `Found ${k} matches per page; expected a whole number from 1 to ${K_MAX}.` };
   }
@@ -24,7 +26,7 @@ export function buildRequest(collection: CollectionRecord, draft: QueryDraft): B
   return {
     request: {
       ...ranking,
-      ...(using !== undefined && !isByWords && { using }),
+      ...(using !== undefined && using !== UNNAMED && !isByWords && { using }),
       ...(metric !== undefined && !isByWords && { metric }),
       ...(filter !== undefined && { filter }),
       ...(threshold !== undefined && { score_threshold: threshold }),
@@ -50,7 +52,8 @@ function rankBy(
       return { id: draft.id };
     case 'vector': {
       if (!draft.vector?.trim()) return { problem: 'Paste the numbers of a vector.' };
-      const { values, problem } = parseVector(draft.vector, dimensionOf(collection, draft.using));
+      const dimension = searchedVector(collection, draft.using)?.dimension ?? 0;
+      const { values, problem } = parseVector(draft.vector, dimension);
       return values === undefined ? { problem } : { vector: values };
     }
     case 'text':
@@ -73,24 +76,23 @@ function rankBy(
   }
 }
 
-/** Of the vector that is searched; 0 when there is none. */
-export function dimensionOf(collection: CollectionRecord, using: string | undefined): number {
-  const name = searchedVector(collection, using);
-  if (name === undefined) return collection.dimension ?? 0;
-  return collection.vectors?.[name]?.dimension ?? 0;
+/** Those that queries of the collection can search. */
+export function searchableVectors(collection: CollectionRecord): DimensionedVector[] {
+  return vectorsOf(collection).filter((vector) => vector.kind !== 'sparse');
 }
 
-/** The named vector to search; undefined for the unnamed one. A collection may have only named ones. */
+/** The vector to search, by default the first one; undefined when there is none of the name. */
 export function searchedVector(
-  { dimension, vectors = {} }: CollectionRecord,
+  collection: CollectionRecord,
   using: string | undefined,
-): string | undefined {
-  return using ?? (dimension === undefined ? Object.keys(vectors)[0] : undefined);
+): DimensionedVector | undefined {
+  const vectors = searchableVectors(collection);
+  return using === undefined ? vectors[0] : vectors.find(({ name }) => name === using);
 }
 
 /** What queries of the collection can rank by. */
-export function possibleRankings({ dimension, vectors = {}, text }: CollectionRecord): QueryBy[] {
-  const hasVectors = dimension !== undefined || Object.keys(vectors).length > 0;
+export function possibleRankings(collection: CollectionRecord): QueryBy[] {
+  const hasVectors = searchableVectors(collection).length > 0;
   const byVectors: QueryBy[] = hasVectors ? ['id', 'vector', 'examples'] : [];
-  return text === undefined ? byVectors : [...byVectors, 'text'];
+  return collection.text === undefined ? byVectors : [...byVectors, 'text'];
 }

@@ -10,7 +10,7 @@ import { useIdSuggestions } from '../filter/use-suggestions.js';
 import { parseVector } from './parse-vector.js';
 import styles from './query.module.css';
 import { type DraftChange, type QueryBy, type QueryDraft, rankingOf } from './query-draft.js';
-import { dimensionOf, possibleRankings } from './query-request.js';
+import { possibleRankings, searchedVector } from './query-request.js';
 
 interface RankingFieldsProps {
   readonly collection: CollectionRecord;
@@ -101,7 +101,7 @@ function IdField({ collection, id, onChange }: IdFieldProps) {
 }
 
 function VectorField({ collection, draft, onChange }: RankingFieldsProps) {
-  const dimension = dimensionOf(collection, draft.using);
+  const dimension = searchedVector(collection, draft.using)?.dimension ?? 0;
   const text = draft.vector ?? '';
   const { problem } = parseVector(text, dimension);
   const isEmpty = text.trim() === '';
