@@ -4,7 +4,7 @@ import type { JsonObject } from '../common/types.js';
 import { SagittaClientError } from './error.js';
 import type { Filter } from './filter.js';
 import { type CallOptions, callOptions, type Requests } from './requests.js';
-import { decodeLines, MEDIA_TYPES, type StreamReply, sequenceOf } from './stream-reply.js';
+import { decodeLines, openStream, type StreamReply } from './stream-reply.js';
 
 /** Everything has a default: 20 000 rows, two dimensions, no neighbours. */
 export interface ProjectionRequest<Metadata extends object = JsonObject> {
@@ -57,15 +57,13 @@ export interface Projections<Metadata extends object = JsonObject> {
 export function createProjections({ transport }: Requests, root: string): Projections {
   const projections: Projections = {
     async projectionStream(request, { format, ...options }) {
-      const { body, headers } = await transport.open({
+      const { body, sequence } = await openStream(transport, format, {
         method: 'POST',
         path: `${root}/projection`,
         body: request,
-        headers: { accept: MEDIA_TYPES[format] },
-        isIdempotent: true,
         ...callOptions(options, ['format']),
       });
-      return { body, sequence: sequenceOf(headers) };
+      return { body, sequence };
     },
     async project(request = {}, options) {
       const { body } = await projections.projectionStream(request, {

@@ -3,6 +3,7 @@
 import { asProblem, errorOfProblem, SagittaClientError } from './error.js';
 import type { ReplyBody } from './reply-body.js';
 import type { ParseReply } from './reply-json.js';
+import type { Transport, TransportRequest } from './transport.js';
 
 export const MEDIA_TYPES = {
   arrow: 'application/vnd.apache.arrow.stream',
@@ -18,6 +19,17 @@ export interface StreamReply {
   readonly body: ReplyBody;
   /** Sequence of the snapshot, if the server sends it before the stream. */
   readonly sequence: number | undefined;
+}
+
+/** Sends a request whose reply is read while it arrives. It may be sent again until then. */
+export async function openStream(
+  transport: Transport,
+  format: keyof typeof MEDIA_TYPES,
+  request: Omit<TransportRequest, 'headers' | 'isIdempotent'>,
+): Promise<StreamReply & { readonly headers: Headers }> {
+  const headers = { accept: MEDIA_TYPES[format] };
+  const reply = await transport.open({ ...request, headers, isIdempotent: true });
+  return { ...reply, sequence: sequenceOf(reply.headers) };
 }
 
 export function sequenceOf(headers: Headers, name = 'sagitta-sequence'): number | undefined {

@@ -3,6 +3,7 @@
 // in an error, and so does one whose last NDJSON line is `{"error": …}`.
 
 import type { JsonObject, Metric } from '../common/types.js';
+import { wireNames } from '../common/wire-names.js';
 import { encodeFilter, encodeJson } from './encode-json.js';
 import { noteCommitted, SagittaClientError } from './error.js';
 import type { Filter } from './filter.js';
@@ -12,6 +13,7 @@ import { isServerFailure } from './retry.js';
 import {
   decodeLines,
   MEDIA_TYPES,
+  openStream,
   type StreamFormat,
   type StreamReply,
   sequenceOf,
@@ -172,14 +174,14 @@ export interface Streams<Metadata extends object = JsonObject> {
 export function createStreams({ transport }: Requests, root: string): Streams {
   const streams: Streams = {
     async writeStream(source, options) {
-      const { format, mode, idColumn, vectorColumn, idempotencyKey, ...rest } = options;
+      const { format, mode, idColumn, vectorColumn, idempotencyKey } = options;
       const request = {
         method: 'POST',
         path: `${root}/vectors`,
-        query: { mode, id_column: idColumn, vector_column: vectorColumn },
+        query: wireNames({ mode, idColumn, vectorColumn }),
         // Also for a source that cannot be opened again: what is durable is asked for by the key.
         headers: { 'idempotency-key': idempotencyKey ?? crypto.randomUUID() },
-        ...callOptions(rest, Object.keys(WRITE)),
+        ...callOptions(options, Object.keys(WRITE)),
       } as const;
       const contentType = MEDIA_TYPES[format];
       const isIdempotent = typeof source === 'function';
@@ -204,56 +206,38 @@ export function createStreams({ transport }: Requests, root: string): Streams {
       source: Resendable<Iterable<Row> | AsyncIterable<Row>>,
       options: WriteStreamOptions<WriteMode | 'patch'> = {},
     ) => streams.writeStream(vectorLines(source), { ...options, format: 'ndjson' }),
-    async queryStream(source, options = {}) {
-      const { format, query, call } = cutQueryStream(options);
-      const { body, headers } = await transport.open({
+    async queryStream(source, { format = 'arrow', ...options } = {}) {
+      const { body, sequence } = await openStream(transport, format, {
         method: 'POST',
         path: `${root}/query/batch`,
-        query,
+        query: parametersOf(options),
         stream: { source, contentType: MEDIA_TYPES.arrow },
-        headers: { accept: MEDIA_TYPES[format] },
-        isIdempotent: true,
-        ...call,
+        ...callOptions(options, Object.keys(QUERY)),
       });
-      return { body, sequence: sequenceOf(headers) };
+      return { body, sequence };
     },
     async joinStream(request, { format, ...options }) {
-      const { body, headers } = await transport.open({
+      const { body, sequence, headers } = await openStream(transport, format, {
         method: 'POST',
         path: `${root}/join`,
         body: wireJoin(request),
-        headers: { accept: MEDIA_TYPES[format] },
-        isIdempotent: true,
         ...callOptions(options, ['format']),
       });
       const withSequence = sequenceOf(headers, 'sagitta-with-sequence');
       const rowCount = sequenceOf(headers, 'sagitta-row-count');
-      return { body, sequence: sequenceOf(headers), withSequence, rowCount };
+      return { body, sequence, withSequence, rowCount };
     },
     async *join(request, options) {
       const { body } = await streams.joinStream(request, { ...options, format: 'ndjson' });
       yield* decodeLines<JoinRow>(body, transport.parse);
     },
-    async exportStream(options) {
-      const { format, filter, sample, seed, includeValues, includeMetadata, metadata, ...rest } =
-        options;
-      const { body, headers } = await transport.open({
+    async exportStream({ format, ...options }) {
+      const { body, sequence } = await openStream(transport, format, {
         method: 'GET',
         path: `${root}/export`,
-        query: {
-          format,
-          filter: encodeFilter(filter),
-          sample,
-          seed,
-          include_values: includeValues,
-          include_metadata: includeMetadata,
-          metadata,
-        },
-        headers: { accept: MEDIA_TYPES[format] },
-        isIdempotent: true,
-        ...callOptions(rest, Object.keys(EXPORT)),
+        query: { format, ...parametersOf(options) },
+        ...callOptions(options, Object.keys(EXPORT)),
       });
-      const sequence = sequenceOf(headers);
       if (sequence !== undefined) return { body, sequence };
       await body.cancel();
       const detail = 'the reply has no Sagitta-Sequence header';
@@ -319,34 +303,9 @@ const JOIN: NamesOf<JoinRequest> = {
   includeMetadata: true,
 };
 
-/** The options of a stream of queries, as parameters and as those of the call. */
-function cutQueryStream({
-  format = 'arrow',
-  filter,
-  topK,
-  using,
-  metric,
-  scoreThreshold,
-  includeMetadata,
-  includeValues,
-  minSequence,
-  vectorColumn,
-  ignoreColumns,
-  ...rest
-}: QueryStreamOptions) {
-  const query = {
-    top_k: topK,
-    filter: encodeFilter(filter),
-    using,
-    metric,
-    score_threshold: scoreThreshold,
-    include_metadata: includeMetadata,
-    include_values: includeValues,
-    min_sequence: minSequence,
-    vector_column: vectorColumn,
-    ignore_columns: ignoreColumns,
-  };
-  return { format, query, call: callOptions(rest, Object.keys(QUERY)) };
+/** The options of a stream, but for those of every call, as parameters of its address. */
+function parametersOf({ signal, timeoutMs, ...rest }: QueryStreamOptions | ExportOptions) {
+  return wireNames({ ...rest, filter: encodeFilter(rest.filter) });
 }
 
 type NamesOf<Options> = Readonly<Record<Exclude<keyof Options, keyof CallOptions>, true>>;
@@ -354,22 +313,7 @@ type NamesOf<Options> = Readonly<Record<Exclude<keyof Options, keyof CallOptions
 /** The JSON body of a join. */
 export function wireJoin(request: JoinRequest) {
   requireKnown(request, Object.keys(JOIN));
-  return {
-    with: request.with,
-    using: request.using,
-    with_using: request.withUsing,
-    top_k: request.topK,
-    score_threshold: request.scoreThreshold,
-    filter: request.filter,
-    with_filter: request.withFilter,
-    sample: request.sample,
-    with_sample: request.withSample,
-    seed: request.seed,
-    exclude_self: request.excludeSelf,
-    unordered_pairs: request.unorderedPairs,
-    metric: request.metric,
-    include_metadata: request.includeMetadata,
-  };
+  return wireNames(request);
 }
 
 type Row = VectorInput | PatchInput;

@@ -89,7 +89,7 @@ interface StreamBody {
 
 type Parameter = string | number | boolean;
 
-interface TransportRequest {
+export interface TransportRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Path below `/v1`, already encoded. */
   readonly path: string;

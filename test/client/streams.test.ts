@@ -381,7 +381,7 @@ it('queries are streamed, with their options in the query string', async () => {
   const [, request] = server.requests;
   assert.equal(
     request!.url,
-    '/v1/collections/docs/query/batch?top_k=3&filter=%7B%22a%22%3A1%7D&metric=dot&score_threshold=0.5' +
+    '/v1/collections/docs/query/batch?top_k=3&filter=%7B%22a%22%3A1%7D&score_threshold=0.5&metric=dot' +
       '&include_metadata=true&include_values=false&min_sequence=4&vector_column=v',
   );
   assert.equal(request!.headers.accept, 'application/x-ndjson');

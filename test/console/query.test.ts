@@ -42,6 +42,7 @@ describe('the request of a draft', () => {
   const collection = {
     id: 'c',
     dimension: 2,
+    metric: 'cosine',
     vectors: { title: { dimension: 3, metric: 'dot' } },
   } as unknown as CollectionRecord;
 

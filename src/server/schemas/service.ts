@@ -3,8 +3,8 @@
 import { z } from 'zod';
 import { ERROR_TITLES, type ErrorCode } from '../../common/errors.js';
 import { DEFAULT_LIMITS } from '../../common/limits.js';
+import { wireName } from '../../common/wire-names.js';
 import { ALL_SETTINGS } from '../../platform/settings.js';
-import { wireName } from '../wire-names.js';
 import { count, status } from './basics.js';
 
 const codes = Object.keys(ERROR_TITLES) as ErrorCode[];
