@@ -3,9 +3,10 @@
 
 import type { Command } from 'commander';
 import type { Facet, Stats } from '../../client/client.js';
-import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
+import { connect } from '../connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../failure.js';
 import { readFilter, splitNames, wholeNumber } from '../options.js';
+import { addReplyOptions, print, type ReplyOptions } from '../printing.js';
 import { tableForStdout } from '../table.js';
 
 const EXAMPLES = `
@@ -18,13 +19,12 @@ Examples:
 
 ${EXIT_CODES_TEXT}`;
 
-interface AggregateOptions extends ConnectionOptions {
+interface AggregateOptions extends ReplyOptions {
   readonly facets?: readonly string[];
   readonly stats?: readonly string[];
   readonly limit?: number;
   readonly buckets?: number;
   readonly filter?: string;
-  readonly json?: boolean;
 }
 
 export function defineAggregate(command: Command): void {
@@ -35,9 +35,8 @@ export function defineAggregate(command: Command): void {
     .option('--limit <n>', 'values per facet (default: 10)', wholeNumber(1, 1e6))
     .option('--buckets <n>', 'add a histogram with so many buckets', wholeNumber(1, 1e6))
     .option('--filter <json|@file>', 'only vectors whose metadata matches')
-    .option('--json', 'print the reply as JSON')
     .addHelpText('after', EXAMPLES);
-  addConnectionOptions(command).action(runAggregate);
+  addReplyOptions(command).action(runAggregate);
 }
 
 async function runAggregate(collection: string, options: AggregateOptions): Promise<void> {
@@ -57,16 +56,13 @@ async function runAggregate(collection: string, options: AggregateOptions): Prom
         })),
       }),
     });
-  if (options.json) {
-    process.stdout.write(`${JSON.stringify(reply, null, 2)}\n`);
-    return;
-  }
-  const parts = [
-    ...(reply.facets ?? []).map(facetText),
-    ...(reply.stats ?? []).map(statsText),
-    `${reply.count} vectors`,
-  ];
-  process.stdout.write(`${parts.join('\n\n')}\n`);
+  print(reply, options, () =>
+    [
+      ...(reply.facets ?? []).map(facetText),
+      ...(reply.stats ?? []).map(statsText),
+      `${reply.count} vectors`,
+    ].join('\n\n'),
+  );
 }
 
 function facetText({ path, values, distinct_count, missing_count }: Facet): string {

@@ -2,8 +2,9 @@
 
 import type { Command } from 'commander';
 import type { AliasRecord } from '../../client/client.js';
-import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
+import { connect } from '../connection.js';
 import { usageError } from '../failure.js';
+import { addReplyOptions, print, type ReplyOptions, write } from '../printing.js';
 import { tableForStdout } from '../table.js';
 
 const EXAMPLES = `
@@ -13,41 +14,33 @@ Examples:
   $ sagitta aliases set live=build-8 previous=build-7    at the same moment
   $ sagitta aliases delete articles`;
 
-interface CommonOptions extends ConnectionOptions {
-  readonly json?: boolean;
-}
-
 export function defineAliases(command: Command): void {
   command.addHelpText('after', EXAMPLES);
 
   const list = command.command('list').description('list all aliases in the order of their names');
-  addCommonOptions(list).action(async (options: CommonOptions) => {
+  addReplyOptions(list).action(async (options: ReplyOptions) => {
     const records: AliasRecord[] = [];
     for await (const record of connect(options).aliases.all()) records.push(record);
-    print(records, options);
+    printAll(records, options);
   });
 
   const set = command
     .command('set')
     .description('make aliases, or point them to other collections, all at the same moment')
     .argument('<name=collection...>', 'alias and the id of its collection');
-  addCommonOptions(set).action(async (pairs: readonly string[], options: CommonOptions) => {
+  addReplyOptions(set).action(async (pairs: readonly string[], options: ReplyOptions) => {
     const targets = Object.fromEntries(pairs.map(parsePair));
-    print(await connect(options).aliases.change(targets), options);
+    printAll(await connect(options).aliases.change(targets), options);
   });
 
   const remove = command
     .command('delete')
     .description('delete an alias; the collection remains')
     .argument('<name>', 'alias');
-  addCommonOptions(remove).action(async (name: string, options: CommonOptions) => {
+  addReplyOptions(remove).action(async (name: string, options: ReplyOptions) => {
     const reply = await connect(options).aliases.delete(name);
     write(options.json ? JSON.stringify(reply) : `Deleted alias ${name}.`);
   });
-}
-
-function addCommonOptions(command: Command): Command {
-  return addConnectionOptions(command.option('--json', 'print the result as JSON'));
 }
 
 function parsePair(text: string): [name: string, collection: string] {
@@ -58,20 +51,11 @@ function parsePair(text: string): [name: string, collection: string] {
   return [text.slice(0, at), text.slice(at + 1)];
 }
 
-function print(records: readonly AliasRecord[], options: CommonOptions): void {
-  if (options.json) {
-    write(JSON.stringify(records, null, 2));
-    return;
-  }
-  if (records.length === 0) {
-    write('No aliases.');
-    return;
-  }
-  const columns = [{ title: 'alias' }, { title: 'collection' }, { title: 'updated' }];
-  const rows = records.map((record) => [record.name, record.collection, record.updated_at]);
-  write(tableForStdout(columns, rows));
-}
-
-function write(text: string): void {
-  process.stdout.write(`${text}\n`);
+function printAll(records: readonly AliasRecord[], options: ReplyOptions): void {
+  print(records, options, () => {
+    if (records.length === 0) return 'No aliases.';
+    const columns = [{ title: 'alias' }, { title: 'collection' }, { title: 'updated' }];
+    const rows = records.map((record) => [record.name, record.collection, record.updated_at]);
+    return tableForStdout(columns, rows);
+  });
 }

@@ -4,6 +4,7 @@ import { type Command, Option } from 'commander';
 import type { AuditEvent, AuditRequest } from '../../client/client.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { parsePast, wholeNumber } from '../options.js';
+import { type PrintOptions, write } from '../printing.js';
 import { tableForStdout } from '../table.js';
 
 const EXAMPLES = `
@@ -17,11 +18,11 @@ const LINES_MAX = 1_000_000;
 
 interface AuditOptions
   extends ConnectionOptions,
+    PrintOptions,
     Pick<AuditRequest, 'principal' | 'operation' | 'outcome' | 'target'> {
   readonly since?: string;
   readonly until?: string;
   readonly count: number;
-  readonly json?: boolean;
 }
 
 export function defineAudit(command: Command): void {
@@ -47,7 +48,7 @@ export function defineAudit(command: Command): void {
     .option('--json', 'print one event as JSON per line')
     .addHelpText('after', EXAMPLES);
   addConnectionOptions(command).action(async (options: AuditOptions) => {
-    print(await readEvents(options), options);
+    printEvents(await readEvents(options), options);
   });
 }
 
@@ -70,7 +71,7 @@ async function readEvents(options: AuditOptions): Promise<AuditEvent[]> {
   return events;
 }
 
-function print(events: readonly AuditEvent[], options: AuditOptions): void {
+function printEvents(events: readonly AuditEvent[], options: AuditOptions): void {
   if (options.json) {
     for (const event of events) write(JSON.stringify(event));
     return;
@@ -99,8 +100,4 @@ function print(events: readonly AuditEvent[], options: AuditOptions): void {
     ],
   );
   write(tableForStdout(columns, rows));
-}
-
-function write(text: string): void {
-  process.stdout.write(`${text}\n`);
 }

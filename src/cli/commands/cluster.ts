@@ -12,6 +12,7 @@ import type {
 } from '../../client/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { CliError, EXIT_CODES } from '../failure.js';
+import { addReplyOptions, print, type ReplyOptions, write } from '../printing.js';
 import { tableForStdout } from '../table.js';
 import { formatBytes, formatCount, pluralize } from '../units.js';
 
@@ -38,10 +39,6 @@ Writes may go on meanwhile. Of each log, the replica that answers is read.
 Exit codes: ${EXIT_CODES.success} everything is as it should be, ${EXIT_CODES.failure} something differs or is damaged,
 ${EXIT_CODES.unreachable} the node could not be reached.`;
 
-interface CommonOptions extends ConnectionOptions {
-  readonly json?: boolean;
-}
-
 interface ComparedCollection extends CollectionDigest {
   readonly collection: string;
   /** What differs or could not be compared; empty when nothing does. */
@@ -55,32 +52,27 @@ export function defineCluster(command: Command): void {
   const status = command
     .command('status')
     .description('list the nodes, or those that hold a collection')
-    .argument('[collection]', 'the id or an alias of a collection')
-    .option('--json', 'print the result as JSON');
-  addConnectionOptions(status).action(showStatus);
+    .argument('[collection]', 'the id or an alias of a collection');
+  addReplyOptions(status).action(showStatus);
   const verify = command
     .command('verify')
     .description('compare the nodes, and check the logs and the shared files')
-    .option('--json', 'print the result as JSON')
     .addHelpText('after', VERIFY_HELP);
-  addConnectionOptions(verify).action(verifyCluster);
+  addReplyOptions(verify).action(verifyCluster);
 }
 
-async function showStatus(collection: string | undefined, options: CommonOptions): Promise<void> {
+async function showStatus(collection: string | undefined, options: ReplyOptions): Promise<void> {
   const client = connect(options);
   const cluster = await client.service.cluster();
   if (collection !== undefined && cluster.node !== null) {
-    await showCollection(await client.collections.get(collection), cluster, options);
-    return;
+    const record = await client.collections.get(collection);
+    return print(record, options, () => describeHolders(record, cluster));
   }
-  if (options.json) {
-    write(JSON.stringify(cluster, null, 2));
-    return;
-  }
-  if (cluster.node === null) {
-    write('The service is not a node of a cluster.');
-    return;
-  }
+  print(cluster, options, () => describeNodes(cluster));
+}
+
+function describeNodes({ node, nodes, leader, durability }: Cluster): string {
+  if (node === null) return 'The service is not a node of a cluster.';
   const columns = [
     { title: 'node' },
     { title: 'state' },
@@ -91,7 +83,7 @@ async function showStatus(collection: string | undefined, options: CommonOptions
     { title: 'version' },
     { title: 'url' },
   ];
-  const rows = cluster.nodes.map(
+  const rows = nodes.map(
     ({ name, state, drain, zone, held_count: held, collection_count: owned, version, url }) => [
       name,
       state,
@@ -103,41 +95,27 @@ async function showStatus(collection: string | undefined, options: CommonOptions
       url,
     ],
   );
-  write(tableForStdout(columns, rows));
-  write(
-    cluster.leader === null
-      ? `No node leads, as far as ${cluster.node} knows: changes of collections wait for one.`
-      : `${cluster.leader} leads: it creates, changes and deletes collections, aliases and API keys.`,
-  );
-  if (cluster.durability !== null) {
-    const { state, detail } = cluster.durability;
-    write(`Durability ${state}: ${detail}`);
-  }
+  return [
+    tableForStdout(columns, rows),
+    leader === null
+      ? `No node leads, as far as ${node} knows: changes of collections wait for one.`
+      : `${leader} leads: it creates, changes and deletes collections, aliases and API keys.`,
+    ...(durability === null ? [] : [`Durability ${durability.state}: ${durability.detail}`]),
+  ].join('\n');
 }
 
-async function showCollection(
-  record: CollectionRecord,
-  { nodes: all }: Cluster,
-  options: CommonOptions,
-): Promise<void> {
+function describeHolders(record: CollectionRecord, { nodes: all }: Cluster): string {
   const { id, replication_factor: factor, nodes, move } = record;
-  if (options.json) {
-    write(JSON.stringify(record, null, 2));
-    return;
-  }
-  if (nodes === undefined) {
-    write(`All nodes hold "${id}".`);
-    return;
-  }
+  if (nodes === undefined) return `All nodes hold "${id}".`;
   const stateOf = (name: string) => all.find((node) => node.name === name)?.state ?? 'not there';
   const rows = nodes.map((name) => [name, stateOf(name), name === move?.from ? 'leaves' : 'holds']);
   if (move !== undefined) rows.push([move.to, stateOf(move.to), 'is bringing it in']);
-  write(tableForStdout([{ title: 'node' }, { title: 'state' }, { title: 'collection' }], rows));
-  write(
+  const columns = [{ title: 'node' }, { title: 'state' }, { title: 'collection' }];
+  const wanted =
     factor === undefined
       ? 'All nodes are to hold it.'
-      : `${pluralize(factor, 'node')} ${factor === 1 ? 'is' : 'are'} to hold it.`,
-  );
+      : `${pluralize(factor, 'node')} ${factor === 1 ? 'is' : 'are'} to hold it.`;
+  return `${tableForStdout(columns, rows)}\n${wanted}`;
 }
 
 interface MoveOptions extends ConnectionOptions {
@@ -170,7 +148,7 @@ function addMoveCommand(command: Command): void {
   });
 }
 
-async function verifyCluster(options: CommonOptions): Promise<void> {
+async function verifyCluster(options: ReplyOptions): Promise<void> {
   const client = connect(options);
   const { node, nodes } = await client.service.cluster();
   if (node === null) throw new CliError('the service is not a node of a cluster');
@@ -185,10 +163,8 @@ async function verifyCluster(options: CommonOptions): Promise<void> {
       found.problem === null ? [] : [`${found.kind} ${found.name}: ${found.problem}`],
     ),
   ];
-  write(
-    options.json
-      ? JSON.stringify({ nodes, collections, files, problems }, null, 2)
-      : describe(collections, files, problems),
+  print({ nodes, collections, files, problems }, options, () =>
+    describe(collections, files, problems),
   );
   if (problems.length === 0) return;
   throw new CliError(
@@ -311,8 +287,4 @@ async function waitUntilDrained(client: Client, name: string): Promise<boolean> 
     if (performance.now() > deadlineMs) return false;
     await sleep(WATCH_MS);
   }
-}
-
-function write(text: string): void {
-  process.stdout.write(`${text}\n`);
 }

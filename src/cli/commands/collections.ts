@@ -12,9 +12,10 @@ import { ELEMENT_TYPES, type ElementType } from '../../common/elements.js';
 import { TEXT_LANGUAGES, type TextLanguage } from '../../common/text-settings.js';
 import { type DeclaredTypes, METRICS, type Metric } from '../../common/types.js';
 import { ask, isInteractive } from '../confirmation.js';
-import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
+import { connect } from '../connection.js';
 import { usageError } from '../failure.js';
 import { parseDuration, readFilter, splitNames, wholeNumber } from '../options.js';
+import { addReplyOptions, print, type ReplyOptions, write } from '../printing.js';
 import { printable, tableForStdout } from '../table.js';
 import { formatCount, pluralize } from '../units.js';
 
@@ -37,11 +38,7 @@ Examples:
 type NamedShapes = NonNullable<CollectionInput['vectors']>;
 type SparseShapes = NonNullable<CollectionInput['sparse_vectors']>;
 
-interface CommonOptions extends ConnectionOptions {
-  readonly json?: boolean;
-}
-
-interface CreateOptions extends CommonOptions {
+interface CreateOptions extends ReplyOptions {
   readonly dimension?: number;
   readonly metric?: Metric;
   readonly elementType?: ElementType;
@@ -56,7 +53,7 @@ interface CreateOptions extends CommonOptions {
   readonly schema?: string;
 }
 
-interface UpdateOptions extends CommonOptions {
+interface UpdateOptions extends ReplyOptions {
   readonly description?: string;
   readonly addVector?: Readonly<Record<string, NamedVectorInput>>;
   readonly addSparseVector?: readonly string[];
@@ -69,7 +66,7 @@ export function defineCollections(command: Command): void {
   command.addHelpText('after', EXAMPLES);
 
   const list = command.command('list').description('list all collections in id order');
-  addCommonOptions(list).action(listCollections);
+  addReplyOptions(list).action(listCollections);
 
   const create = command
     .command('create')
@@ -106,7 +103,7 @@ export function defineCollections(command: Command): void {
       ),
     )
     .option('--label <name=value>', 'label; may be repeated', addLabel);
-  addCommonOptions(create).action(createCollection);
+  addReplyOptions(create).action(createCollection);
 
   defineUpdate(command);
 
@@ -114,23 +111,23 @@ export function defineCollections(command: Command): void {
     .command('show')
     .description('show one collection')
     .argument('<id>', 'collection id');
-  addCommonOptions(show).action(async (id: string, options: CommonOptions) => {
-    print(await connect(options).collections.get(id), options);
+  addReplyOptions(show).action(async (id: string, options: ReplyOptions) => {
+    printRecord(await connect(options).collections.get(id), options);
   });
 
   const schema = command
     .command('schema')
     .description('show the metadata fields of the vectors, with types and ranges')
     .argument('<id>', 'collection id or alias');
-  addCommonOptions(schema).action(showSchema);
+  addReplyOptions(schema).action(showSchema);
 
   const clone = command
     .command('clone')
     .description('make another collection with the same vectors')
     .argument('<id>', 'collection id or alias')
     .argument('<new-id>', 'id of the clone');
-  addCommonOptions(clone).action(async (id: string, newId: string, options: CommonOptions) => {
-    print(await connect(options).collections.clone(id, { id: newId }), options);
+  addReplyOptions(clone).action(async (id: string, newId: string, options: ReplyOptions) => {
+    printRecord(await connect(options).collections.clone(id, { id: newId }), options);
   });
 
   const rename = command
@@ -138,8 +135,8 @@ export function defineCollections(command: Command): void {
     .description('give a collection another id')
     .argument('<id>', 'collection id or alias')
     .argument('<new-id>', 'its id from now on');
-  addCommonOptions(rename).action(async (id: string, newId: string, options: CommonOptions) => {
-    print(await connect(options).collections.rename(id, newId), options);
+  addReplyOptions(rename).action(async (id: string, newId: string, options: ReplyOptions) => {
+    printRecord(await connect(options).collections.rename(id, newId), options);
   });
 
   const remove = command
@@ -147,7 +144,7 @@ export function defineCollections(command: Command): void {
     .description('delete a collection and all its vectors')
     .argument('<id>', 'collection id')
     .option('--yes', 'skip the confirmation');
-  addCommonOptions(remove).action(deleteCollection);
+  addReplyOptions(remove).action(deleteCollection);
 }
 
 function defineUpdate(command: Command): void {
@@ -165,10 +162,10 @@ function defineUpdate(command: Command): void {
     .option('--drop-vector <names>', 'named vectors to drop from all vectors', splitNames)
     .option('--drop-sparse-vector <names>', 'sparse vectors to drop', splitNames)
     .option('--yes', 'skip the confirmation of --drop-vector and --drop-sparse-vector');
-  addCommonOptions(update).action(updateCollection);
+  addReplyOptions(update).action(updateCollection);
 }
 
-async function showSchema(id: string, options: CommonOptions): Promise<void> {
+async function showSchema(id: string, options: ReplyOptions): Promise<void> {
   const vectors = connect(options).collection(id);
   let page = await vectors.schema();
   const paths = [...page.paths];
@@ -176,8 +173,11 @@ async function showSchema(id: string, options: CommonOptions): Promise<void> {
     page = await vectors.schema({ after: page.next_after });
     paths.push(...page.paths);
   }
-  if (options.json) return write(JSON.stringify(paths, null, 2));
-  if (paths.length === 0) return write('No metadata.');
+  print(paths, options, () => describePaths(paths));
+}
+
+function describePaths(paths: readonly FoundPath[]): string {
+  if (paths.length === 0) return 'No metadata.';
   const columns = [
     { title: 'path' },
     { title: 'vectors', align: 'right' } as const,
@@ -194,7 +194,7 @@ async function showSchema(id: string, options: CommonOptions): Promise<void> {
     found.min === undefined ? '' : String(found.min),
     found.max === undefined ? '' : String(found.max),
   ]);
-  write(tableForStdout(columns, rows));
+  return tableForStdout(columns, rows);
 }
 
 /** `number, array of string` */
@@ -209,15 +209,14 @@ function typesText({ types, element_types }: FoundPath): string {
     .join(', ');
 }
 
-function addCommonOptions(command: Command): Command {
-  return addConnectionOptions(command.option('--json', 'print the result as JSON'));
-}
-
-async function listCollections(options: CommonOptions): Promise<void> {
+async function listCollections(options: ReplyOptions): Promise<void> {
   const records: CollectionRecord[] = [];
   for await (const page of connect(options).collections.pages()) records.push(...page.collections);
-  if (options.json) return write(JSON.stringify(records, null, 2));
-  if (records.length === 0) return write('No collections.');
+  print(records, options, () => describeAll(records));
+}
+
+function describeAll(records: readonly CollectionRecord[]): string {
+  if (records.length === 0) return 'No collections.';
   const columns = [
     { title: 'id' },
     { title: 'vectors', align: 'right' } as const,
@@ -233,7 +232,7 @@ async function listCollections(options: CommonOptions): Promise<void> {
     record.engine.name,
     record.description ?? '',
   ]);
-  write(tableForStdout(columns, rows));
+  return tableForStdout(columns, rows);
 }
 
 async function createCollection(id: string, options: CreateOptions): Promise<void> {
@@ -266,7 +265,7 @@ async function createCollection(id: string, options: CreateOptions): Promise<voi
       replication_factor: options.replicationFactor,
     }),
   });
-  print(record, options);
+  printRecord(record, options);
 }
 
 async function updateCollection(id: string, options: UpdateOptions): Promise<void> {
@@ -293,64 +292,63 @@ async function updateCollection(id: string, options: UpdateOptions): Promise<voi
   }
   const { collections } = connect(options);
   const lost = [...dropped, ...droppedSparse];
-  if (lost.length > 0 && !options.yes) await confirmDrop(await collections.get(id), lost);
-  print(await collections.update(id, change), options);
+  if (lost.length > 0 && !options.yes) {
+    const record = await collections.get(id);
+    const what = `Drop ${lost.join(', ')} from ${record.id} with ${vectorsText(record)}?`;
+    await confirmById(record, what, { do: 'drop', done: 'dropped' });
+  }
+  printRecord(await collections.update(id, change), options);
 }
 
 function valuesByName<Value>(names: readonly string[], value: Value): Record<string, Value> {
   return Object.fromEntries(names.map((name) => [name, value]));
 }
 
-async function confirmDrop(
-  { id, vector_count }: CollectionRecord,
-  names: readonly string[],
-): Promise<void> {
-  if (!isInteractive()) {
-    throw usageError('stdin is not a terminal: pass --yes to drop without confirmation');
-  }
-  const vectors = pluralize(vector_count, 'vector');
-  const question = `Drop ${names.join(', ')} from ${id} with ${vectors}? Type the id to confirm: `;
-  const answer = await ask(question);
-  if (answer !== id) {
-    throw usageError(`expected "${id}", found "${printable(answer)}"; nothing was dropped`);
-  }
-}
-
 async function deleteCollection(
   id: string,
-  options: CommonOptions & { yes?: boolean },
+  options: ReplyOptions & { yes?: boolean },
 ): Promise<void> {
   const { collections } = connect(options);
   const record = await collections.get(id);
-  if (!options.yes) await confirmDelete(record);
+  if (!options.yes) {
+    const what = `Delete collection ${record.id} with ${vectorsText(record)}?`;
+    await confirmById(record, what, { do: 'delete', done: 'deleted' });
+  }
   const reply = await collections.delete(id);
   if (options.json) return write(JSON.stringify(reply));
-  write(`Deleted collection ${id} with ${pluralize(reply.vector_count, 'vector')}.`);
+  write(`Deleted collection ${id} with ${vectorsText(reply)}.`);
 }
 
-async function confirmDelete({ id, vector_count }: CollectionRecord): Promise<void> {
+/** Throws CliError unless the user types the id. */
+async function confirmById(
+  { id }: CollectionRecord,
+  question: string,
+  verb: { readonly do: string; readonly done: string },
+): Promise<void> {
   if (!isInteractive()) {
-    throw usageError('stdin is not a terminal: pass --yes to delete without confirmation');
+    throw usageError(`stdin is not a terminal: pass --yes to ${verb.do} without confirmation`);
   }
-  const vectors = pluralize(vector_count, 'vector');
-  const answer = await ask(`Delete collection ${id} with ${vectors}? Type its id to confirm: `);
+  const answer = await ask(`${question} Type the id to confirm: `);
   if (answer !== id) {
-    throw usageError(`expected "${id}", found "${printable(answer)}"; nothing was deleted`);
+    throw usageError(`expected "${id}", found "${printable(answer)}"; nothing was ${verb.done}`);
   }
 }
 
-function print(record: CollectionRecord, options: CommonOptions): void {
-  if (options.json) {
-    write(JSON.stringify(record, null, 2));
-    return;
-  }
-  const entries = Object.entries(record);
-  const width = Math.max(...entries.map(([name]) => name.length));
-  const lines = entries.map(([name, value]) => {
-    const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
-    return `${name.padEnd(width)}  ${printable(text)}`;
+function vectorsText({ vector_count: count }: Pick<CollectionRecord, 'vector_count'>): string {
+  return pluralize(count, 'vector');
+}
+
+function printRecord(record: CollectionRecord, options: ReplyOptions): void {
+  print(record, options, () => {
+    const entries = Object.entries(record);
+    const width = Math.max(...entries.map(([name]) => name.length));
+    return entries
+      .map(([name, value]) => {
+        const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
+        return `${name.padEnd(width)}  ${printable(text)}`;
+      })
+      .join('\n');
   });
-  write(lines.join('\n'));
 }
 
 function addLabel(text: string, labels: Record<string, string> = {}): Record<string, string> {
@@ -378,7 +376,3 @@ function addVector(
 }
 
 const VECTOR_TO_ADD = new RegExp(`^([^:]+):(\\d{1,9})(?::(${METRICS.join('|')})(?::(multi))?)?$`);
-
-function write(text: string): void {
-  process.stdout.write(`${text}\n`);
-}

@@ -10,7 +10,7 @@ import type { ApiKeyInput, ApiKeyRecord, ApiKeyWithSecret, Keys } from '../../cl
 import { administrationEndsAtMs, areOfAdministrator } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
 import { ask, isInteractive } from '../confirmation.js';
-import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
+import { addConnectionOptions, connect } from '../connection.js';
 import { type ControlClient, connectControlClient } from '../control-client.js';
 import { CliError, usageError } from '../failure.js';
 import {
@@ -21,6 +21,7 @@ import {
   parseExpiry,
   requireDataDirectory,
 } from '../options.js';
+import { addJsonOption, print, type ReplyOptions, write } from '../printing.js';
 import { printable, tableForStdout } from '../table.js';
 
 const EXAMPLES = `
@@ -45,9 +46,7 @@ Give it the scope admin: only with it can keys be managed over the network.`;
 
 const ID_HELP = 'key id: the part of the key between the underscores';
 
-interface CommonOptions extends ConnectionOptions, DataDirectoryOptions {
-  readonly json?: boolean;
-}
+type CommonOptions = ReplyOptions & DataDirectoryOptions;
 
 interface CreateOptions extends CommonOptions {
   readonly owner: string;
@@ -102,7 +101,7 @@ export function defineKeys(command: Command): void {
 
   const show = command.command('show').description('show one key').argument('<id>', ID_HELP);
   addCommonOptions(show).action(async (given: string, options: CommonOptions) => {
-    print(await withKeys(options, false, (keys) => keys.get(idOf(given))), options);
+    printKey(await withKeys(options, false, (keys) => keys.get(idOf(given))), options);
   });
 
   const rotate = command
@@ -132,8 +131,7 @@ export function defineKeys(command: Command): void {
       if (areOfAdministrator(record.scopes)) {
         warnOfLockOut(records.map((each) => (each.id === record.id ? record : each)));
       }
-      if (options.json) writeJson(record);
-      else write(`Revoked key ${record.id} (owner: ${printable(record.owner)}).`);
+      print(record, options, () => `Revoked key ${record.id} (owner: ${printable(record.owner)}).`);
     });
   });
 }
@@ -192,12 +190,12 @@ function idOf(given: string): string {
 }
 
 function addCommonOptions(command: Command): Command {
-  return addConnectionOptions(
-    addDataDirectoryOption(command),
-    'server address, instead of a data directory',
-  )
-    .option('--json', 'print the result as JSON')
-    .addHelpText('after', '\n--url works on a server over the network; it requires --api-key.');
+  return addJsonOption(
+    addConnectionOptions(
+      addDataDirectoryOption(command),
+      'server address, instead of a data directory',
+    ),
+  ).addHelpText('after', '\n--url works on a server over the network; it requires --api-key.');
 }
 
 /** `mayCreate`: whether a data directory that does not exist is created. */
@@ -236,7 +234,7 @@ function warn(text: string): void {
 
 function printSecret(key: ApiKeyWithSecret, options: CommonOptions): void {
   if (options.json) {
-    writeJson(key);
+    write(JSON.stringify(key, null, 2));
     return;
   }
   const expiry = key.expires_at === null ? 'never expires' : `expires ${key.expires_at}`;
@@ -260,45 +258,37 @@ function validityOf({ rotated_at, expires_at }: ApiKeyRecord, graceSeconds: numb
 }
 
 function printList(records: readonly ApiKeyRecord[], options: CommonOptions): void {
-  if (options.json) {
-    writeJson({ keys: records });
-    return;
-  }
-  if (records.length === 0) {
-    write('No keys.');
-    return;
-  }
-  const titles = ['id', 'owner', 'state', 'scopes', 'origins', 'rate', 'created', 'expires'];
-  const rows = records.map((record) => [
-    record.id,
-    record.owner,
-    stateOf(record),
-    record.scopes.join(' '),
-    record.allowed_origins?.join(' ') ?? 'any',
-    rateText(record),
-    record.created_at,
-    record.expires_at ?? 'never',
-  ]);
-  const columns = titles.map((title) => ({ title, isWhole: title === 'id' }));
-  write(tableForStdout(columns, rows, 160));
+  print({ keys: records }, options, () => {
+    if (records.length === 0) return 'No keys.';
+    const titles = ['id', 'owner', 'state', 'scopes', 'origins', 'rate', 'created', 'expires'];
+    const rows = records.map((record) => [
+      record.id,
+      record.owner,
+      stateOf(record),
+      record.scopes.join(' '),
+      record.allowed_origins?.join(' ') ?? 'any',
+      rateText(record),
+      record.created_at,
+      record.expires_at ?? 'never',
+    ]);
+    const columns = titles.map((title) => ({ title, isWhole: title === 'id' }));
+    return tableForStdout(columns, rows, 160);
+  });
 }
 
-function print(record: ApiKeyRecord, options: CommonOptions): void {
-  if (options.json) {
-    writeJson(record);
-    return;
-  }
-  const members = {
-    ...record,
-    scopes: record.scopes.join(' '),
-    allowed_origins: record.allowed_origins?.join(' ') ?? 'any',
-    rate_limit: rateText(record),
-    state: stateOf(record),
-  };
-  const lines = Object.entries(members).map(
-    ([name, value]) => `${name.padEnd(16)}${printable(value ?? 'never')}`,
-  );
-  write(lines.join('\n'));
+function printKey(record: ApiKeyRecord, options: CommonOptions): void {
+  print(record, options, () => {
+    const members = {
+      ...record,
+      scopes: record.scopes.join(' '),
+      allowed_origins: record.allowed_origins?.join(' ') ?? 'any',
+      rate_limit: rateText(record),
+      state: stateOf(record),
+    };
+    return Object.entries(members)
+      .map(([name, value]) => `${name.padEnd(16)}${printable(value ?? 'never')}`)
+      .join('\n');
+  });
 }
 
 function rateText({ rate_limit: limit }: ApiKeyRecord): string {
@@ -308,14 +298,6 @@ function rateText({ rate_limit: limit }: ApiKeyRecord): string {
 function stateOf({ revoked_at, expires_at }: ApiKeyRecord): string {
   if (revoked_at !== null) return 'revoked';
   return expires_at !== null && Date.parse(expires_at) <= Date.now() ? 'expired' : 'valid';
-}
-
-function writeJson(value: object): void {
-  write(JSON.stringify(value, null, 2));
-}
-
-function write(text: string): void {
-  process.stdout.write(`${text}\n`);
 }
 
 /**

@@ -5,21 +5,17 @@ import type { JsonObject, Metric } from '../../common/types.js';
 import { type CliError, usageError } from '../failure.js';
 import { readFilter } from '../options.js';
 import { checkOptions, type FormatName, formatOf, openRows } from '../readers/formats.js';
-import type { DecimalPoint, ReadOptions, RowReader } from '../readers/row-batch.js';
+import type { ReadChoices, RowReader } from '../readers/row-batch.js';
 import { type InputSource, openSource } from '../readers/source.js';
 import type { ResultFormat } from '../writers/formats.js';
 import type { OutputFileOptions } from '../writers/output-file.js';
 
 /** The options of `sagitta query` that apply to --file. */
-export interface QueryFileOptions extends OutputFileOptions<ResultFormat> {
+export interface QueryFileOptions
+  extends OutputFileOptions<ResultFormat>,
+    Omit<ReadChoices, 'fields' | 'exclude'> {
   readonly file: string;
   readonly fileFormat?: FormatName;
-  readonly idField?: string;
-  readonly valuesField?: string;
-  readonly vectorColumns?: readonly string[];
-  readonly delimiter?: string;
-  readonly decimal?: DecimalPoint;
-  readonly dataset?: string;
   readonly recall?: string;
   readonly topK?: number;
   readonly filter?: string;
@@ -40,21 +36,16 @@ export interface QueryRows {
 export async function openQueries(options: QueryFileOptions, rows: number): Promise<QueryRows> {
   const source = await openSource(options.file);
   const format = options.fileFormat ?? formatOf(source);
-  const reading: ReadOptions = {
-    idField: options.idField,
-    valuesField: options.valuesField,
-    // Other columns of the file are ignored.
-    fields: [],
-    vectorColumns: options.vectorColumns,
-    delimiter: options.delimiter,
-    decimal: options.decimal,
-    dataset: options.dataset ?? (format === 'hdf5' ? HDF5_DATASET_DEFAULT : undefined),
-    rowsPerBatch: rows,
-  };
   const { idField, valuesField, vectorColumns, delimiter, decimal, dataset } = options;
   const given = { idField, valuesField, vectorColumns, delimiter, decimal, dataset };
   checkOptions(source.name, format, given);
-  const reader = await openRows(source, format, reading);
+  const reader = await openRows(source, format, {
+    ...given,
+    // Other columns of the file are ignored.
+    fields: [],
+    dataset: dataset ?? (format === 'hdf5' ? HDF5_DATASET_DEFAULT : undefined),
+    rowsPerBatch: rows,
+  });
   return { source, reader };
 }
 

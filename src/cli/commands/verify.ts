@@ -3,9 +3,11 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { SagittaError } from '../../common/errors.js';
+import { wireNames } from '../../common/wire-names.js';
 import type { VerifyReport } from '../../offline.js';
 import { EXIT_CODES, usageError } from '../failure.js';
 import { dataDirectoryOf, whyNoDirectory } from '../options.js';
+import { addJsonOption, type PrintOptions, print } from '../printing.js';
 import { createProgress, silentProgress } from '../progress.js';
 import { printable } from '../table.js';
 import { formatBytes, formatCount, pluralize } from '../units.js';
@@ -20,18 +22,14 @@ cannot be verified: create a backup and verify the backup.
 
 Exit codes: ${EXIT_CODES.success} no damage, ${EXIT_CODES.failure} damage found, ${EXIT_CODES.usage} could not be verified.`;
 
-interface VerifyOptions {
-  readonly json?: boolean;
-}
-
 export function defineVerify(command: Command): void {
-  command
+  addJsonOption(command)
     .argument('[directory]', 'directory to verify (default: SAGITTA_DATA_DIR or ./data)')
-    .option('--json', 'print the result as JSON')
     .addHelpText('after', EXAMPLES)
-    .action(async (directory: string | undefined, options: VerifyOptions) => {
+    .action(async (directory: string | undefined, options: PrintOptions) => {
       const report = await verifyDataDirectory(directory ?? dataDirectoryOf({}));
-      process.stdout.write(`${options.json ? jsonOf(report) : describeReport(report)}\n`);
+      const named = wireNames({ ...report, counts: wireNames(report.counts) });
+      print(named, options, () => describeReport(report));
       process.exitCode = report.errorCount === 0 ? EXIT_CODES.success : EXIT_CODES.failure;
     });
 }
@@ -55,24 +53,6 @@ export async function verifyDataDirectory(directory: string): Promise<VerifyRepo
   } finally {
     progress.end();
   }
-}
-
-/** The report with member names in the API's spelling. */
-function jsonOf({ isBackup, errorCount, noteCount, counts, ...rest }: VerifyReport): string {
-  const { logRecords, idempotentReplies, apiKeys, ...others } = counts;
-  const report = {
-    is_backup: isBackup,
-    error_count: errorCount,
-    note_count: noteCount,
-    counts: {
-      ...others,
-      log_records: logRecords,
-      idempotent_replies: idempotentReplies,
-      api_keys: apiKeys,
-    },
-    ...rest,
-  };
-  return JSON.stringify(report, null, 2);
 }
 
 export function describeReport(report: VerifyReport): string {

@@ -17,8 +17,8 @@ import type { Progress } from '../progress.js';
 import { checkOptions, FORMATS, type FormatName, formatOf, openRows } from '../readers/formats.js';
 import {
   checkBatchDimension,
-  type DecimalPoint,
   type NamedVectors,
+  type ReadChoices,
   type RowBatch,
   type RowReader,
   rowError,
@@ -31,7 +31,7 @@ import { type ImportJournal, type ImportPosition, rowId, START } from './journal
 import { type ImportMode, Uploader, type UploadResult } from './uploader.js';
 
 /** The options of the command that decide how files are read and where their rows go. */
-export interface ImportChoices {
+export interface ImportChoices extends ReadChoices {
   readonly collection: string;
   readonly format?: FormatName;
   /** `upsert` when absent. */
@@ -39,14 +39,6 @@ export interface ImportChoices {
   /** The named vector that the vectors of the files are; the unnamed one when absent. */
   readonly vectorName?: string;
   readonly metric?: Metric;
-  readonly idField?: string;
-  readonly valuesField?: string;
-  readonly vectorColumns?: readonly string[];
-  readonly delimiter?: string;
-  readonly decimal?: DecimalPoint;
-  readonly fields?: readonly string[];
-  readonly exclude?: readonly string[];
-  readonly dataset?: string;
   readonly ids?: string;
   readonly metadata?: string;
   readonly rowIds?: boolean;
@@ -245,19 +237,11 @@ async function openReader(
     metadata === undefined ? options : { ...options, nan: undefined },
   );
   const reader = await openRows(source, format, {
-    idField: options.idField,
-    valuesField: options.valuesField,
-    fields: options.fields,
-    exclude: options.exclude,
-    vectorColumns: options.vectorColumns,
-    delimiter: options.delimiter,
-    decimal: options.decimal,
-    dataset: options.dataset,
+    ...options,
     rowsPerBatch: options.batch,
     vectors: vectorsToRead(vectors, options),
     isNanNull,
     withoutIndex: options.index === false,
-    onIndex: options.onIndex,
   });
   return hasSideFiles
     ? await withSideFiles(reader, source.name, { ids, metadata, isNanNull })

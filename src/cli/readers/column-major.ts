@@ -3,9 +3,9 @@
 
 import { closeSync, openSync, readSync } from 'node:fs';
 import { CliError } from '../failure.js';
-import { ELEMENT_BYTES, type ElementType, toFloats } from './record-files.js';
+import { bytesPerNumber, type NumberType, toFloats } from './record-files.js';
 import {
-  checkFinite,
+  plainBatch,
   type ReadOptions,
   type RowBatch,
   type RowReader,
@@ -18,7 +18,7 @@ export interface ColumnMajorArray {
   readonly path: string;
   /** Offset of the first value in the file. */
   readonly start: number;
-  readonly type: ElementType;
+  readonly type: NumberType;
   readonly isBigEndian: boolean;
   readonly rowCount: number;
   readonly dimension: number;
@@ -35,16 +35,11 @@ export function readColumnMajor(
       const step = rowsPerBatch(dimension, rowsMax);
       for (let first = startRow; first < rowCount; first += step) {
         const count = Math.min(step, rowCount - first);
-        const batch: RowBatch = {
-          rowCount: count,
-          ids: undefined,
+        yield plainBatch({
           values: gatherRows(file, array, first, count),
           dimension,
-          metadata: undefined,
           location: (row) => `${name}, row ${first + row + 1}`,
-        };
-        checkFinite(batch, 'values');
-        yield batch;
+        });
       }
     } finally {
       closeSync(file);
@@ -60,7 +55,7 @@ function gatherRows(
   first: number,
   count: number,
 ): Float32Array {
-  const elementBytes = ELEMENT_BYTES[type];
+  const elementBytes = bytesPerNumber(type);
   const values = new Float32Array(count * dimension);
   const bytes = new Uint8Array(count * elementBytes);
   for (let column = 0; column < dimension; column++) {

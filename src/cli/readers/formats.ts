@@ -224,13 +224,5 @@ export function openVectors(
   source: InputSource,
   { dataset, rowsPerBatch }: Pick<ReadOptions, 'dataset' | 'rowsPerBatch'>,
 ): Promise<RowReader> {
-  return openRows(source, formatOf(source), {
-    idField: undefined,
-    valuesField: undefined,
-    fields: [],
-    vectorColumns: undefined,
-    delimiter: undefined,
-    dataset,
-    rowsPerBatch,
-  });
+  return openRows(source, formatOf(source), { fields: [], dataset, rowsPerBatch });
 }

@@ -6,7 +6,7 @@ import type { Dataset, Module } from 'h5wasm/node';
 import { CliError, usageError } from '../failure.js';
 import { toFloats } from './record-files.js';
 import {
-  checkFinite,
+  plainBatch,
   type ReadOptions,
   type RowBatch,
   type RowReader,
@@ -24,16 +24,9 @@ export async function openHdf5(source: InputSource, options: ReadOptions): Promi
     const step = rowsPerBatch(dimension, options.rowsPerBatch);
     for (let first = startRow; first < rowCount; first += step) {
       const count = Math.min(step, rowCount - first);
-      const batch: RowBatch = {
-        rowCount: count,
-        ids: undefined,
-        values: Float32Array.from(table.slice(first, first + count)),
-        dimension,
-        metadata: undefined,
-        location: (row) => `${source.name}, row ${first + row + 1} of ${name}`,
-      };
-      checkFinite(batch, name);
-      yield batch;
+      const values = Float32Array.from(table.slice(first, first + count));
+      const location = (row: number) => `${source.name}, row ${first + row + 1} of ${name}`;
+      yield plainBatch({ values, dimension, location }, name);
     }
   }
   return { rowCount, batches };

@@ -5,10 +5,10 @@
 import { CliError } from '../failure.js';
 import { readColumnMajor } from './column-major.js';
 import {
+  bytesPerNumber,
   checkContentBytes,
   DIMENSION_MAX,
-  ELEMENT_BYTES,
-  type ElementType,
+  type NumberType,
   readRecords,
 } from './record-files.js';
 import type { ReadOptions, RowReader } from './row-batch.js';
@@ -18,7 +18,7 @@ const VERSION_AT = 6;
 /** The header length follows magic and version: two bytes in version 1, four in later ones. */
 const LENGTH_AT = 8;
 
-const TYPES: Readonly<Record<string, ElementType>> = {
+const TYPES: Readonly<Record<string, NumberType>> = {
   // A byte of 0 or 1.
   b1: 'uint8',
   f2: 'float16',
@@ -85,7 +85,7 @@ export async function openNpy(
   if (order === 'False') {
     return readRecords(source, options, { ...array, start, hasPrefix: false });
   }
-  checkContentBytes(source, start + rowCount * dimension * ELEMENT_BYTES[type], array);
+  checkContentBytes(source, start + rowCount * dimension * bytesPerNumber(type), array);
   if (place === undefined) {
     throw new CliError(
       `${name}: an array in Fortran order cannot be read from compressed bytes or a pipe, because its ` +

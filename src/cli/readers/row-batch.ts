@@ -39,23 +39,27 @@ export interface RowReader {
 /** What separates the fraction of a number. */
 export type DecimalPoint = '.' | ',';
 
-export interface ReadOptions {
-  /** Field of the id; undefined: `id`, if there is one. */
-  readonly idField: string | undefined;
-  /** Field of the vector; undefined: the first of VECTOR_NAMES that exists. */
-  readonly valuesField: string | undefined;
-  /** Fields that become metadata; undefined: the default of the format. */
-  readonly fields: readonly string[] | undefined;
-  /** Fields that do not become metadata; undefined for none. */
+/** What the options of a command say of the rows of a file. */
+export interface ReadChoices {
+  /** Field of the id; absent: `id`, if there is one. */
+  readonly idField?: string | undefined;
+  /** Field of the vector; absent: the first of VECTOR_NAMES that exists. */
+  readonly valuesField?: string | undefined;
+  /** Fields that become metadata; absent: the default of the format. */
+  readonly fields?: readonly string[] | undefined;
+  /** Fields that do not become metadata; absent for none. */
   readonly exclude?: readonly string[] | undefined;
   /** CSV only: one column per value. */
-  readonly vectorColumns: readonly string[] | undefined;
-  /** CSV only; undefined: tab for .tsv, else comma. */
-  readonly delimiter: string | undefined;
+  readonly vectorColumns?: readonly string[] | undefined;
+  /** CSV only; absent: tab for .tsv, else comma. */
+  readonly delimiter?: string | undefined;
   /** CSV only; absent: `.`. */
   readonly decimal?: DecimalPoint | undefined;
-  /** The dataset of an HDF5 file or the array of an npz archive; undefined: the default of the format. */
-  readonly dataset: string | undefined;
+  /** The dataset of an HDF5 file or the array of an npz archive; absent: the default of the format. */
+  readonly dataset?: string | undefined;
+}
+
+export interface ReadOptions extends ReadChoices {
   /** Whether NaN in metadata becomes null; absent: an error, since JSON does not have it. */
   readonly isNanNull?: boolean | undefined;
   /** Leaves out columns of indexes (INDEX_COLUMN) that no option names. */
@@ -132,18 +136,20 @@ export function toFloat32(
   return values;
 }
 
-/** Throws CliError for the first value that is not finite. */
-export function checkFinite(
-  batch: Pick<RowBatch, 'values' | 'dimension' | 'location'>,
-  field: string,
-): void {
-  const at = findNotFinite(batch.values);
-  if (at === -1) return;
-  const location = batch.location(Math.floor(at / batch.dimension));
-  throw rowError(
-    location,
-    `${field}[${at % batch.dimension}] is ${batch.values[at]}, expected a finite float32 number`,
-  );
+/** A batch of rows that have nothing but a vector. Throws CliError for the first value that is not finite. */
+export function plainBatch(
+  rows: Pick<RowBatch, 'values' | 'dimension' | 'location'>,
+  field = 'values',
+): RowBatch {
+  const { values, dimension, location } = rows;
+  const at = findNotFinite(values);
+  if (at !== -1) {
+    throw rowError(
+      location(Math.floor(at / dimension)),
+      `${field}[${at % dimension}] is ${values[at]}, expected a finite float32 number`,
+    );
+  }
+  return { ...rows, rowCount: values.length / dimension, ids: undefined, metadata: undefined };
 }
 
 /** The error for a column of a named vector that cannot be one. */

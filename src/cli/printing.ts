@@ -1,0 +1,28 @@
+// What commands write to stdout: text for people or, with --json, JSON for programs.
+
+import type { Command } from 'commander';
+import { addConnectionOptions, type ConnectionOptions } from './connection.js';
+
+export interface PrintOptions {
+  readonly json?: boolean;
+}
+
+/** The options of commands that print what a server replies. */
+export type ReplyOptions = ConnectionOptions & PrintOptions;
+
+export function addReplyOptions(command: Command): Command {
+  return addConnectionOptions(addJsonOption(command));
+}
+
+export function addJsonOption(command: Command): Command {
+  return command.option('--json', 'print the result as JSON');
+}
+
+/** Prints the value as JSON with --json, and as the text without. */
+export function print(value: unknown, { json }: PrintOptions, textOf: () => string): void {
+  write(json === true ? JSON.stringify(value, null, 2) : textOf());
+}
+
+export function write(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
