@@ -26,11 +26,6 @@ export function propertyName(name: string): string {
   return name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** The name of the API for a property. */
-export function wireName(property: string): string {
-  return property.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-}
-
 type Rename = (value: unknown) => unknown;
 
 /** Null for a schema without a name that differs. */

@@ -3,6 +3,7 @@
 
 import { rowField, SagittaError } from '../../common/errors.js';
 import { collectGarbageSoon } from '../../common/garbage.js';
+import { wireName } from '../../common/wire-names.js';
 import type { IdempotencyRequest, WriteMode } from '../../database/api.js';
 import type { WriteStream } from '../../database/collection/write-stream.js';
 import { embedRows } from '../embedding/embed-rows.js';
@@ -14,7 +15,6 @@ import type { StoredReply } from '../replies/reply.js';
 import type { RequestContext } from '../request-context.js';
 import type { RouteServices } from '../route.js';
 import type { BodyStream } from '../transport/body-stream.js';
-import { wireName } from '../wire-names.js';
 import { type BatchOptions, lineBatches, recordBatches } from './ingest-batch.js';
 import { refuseParameters } from './validate.js';
 import { writeBatches } from './write-pipeline.js';
