@@ -25,6 +25,22 @@ export function whenAborted(signal: AbortSignal | undefined, run: () => void): (
   };
 }
 
+/** What the promise leads to; rejects with the reason of the signal when that aborts first, and calls `stop`. */
+export function unlessAborted<Value>(
+  promise: Promise<Value>,
+  signal: AbortSignal | undefined,
+  stop: () => void = () => {},
+): Promise<Value> {
+  if (signal === undefined) return promise;
+  return new Promise((resolve, reject) => {
+    const ignoreAbort = whenAborted(signal, () => {
+      stop();
+      reject(signal.reason);
+    });
+    promise.then(resolve, reject).finally(ignoreAbort);
+  });
+}
+
 function listen(signal: AbortSignal): Waiters {
   const functions = new Set<() => void>();
   const runAll = () => {

@@ -2,7 +2,7 @@
 // come since. They are in memory only. Parts are merged as they come, so that a segment has a few of them,
 // the large ones first.
 
-import { whenAborted } from '../common/when-aborted.js';
+import { unlessAborted } from '../common/when-aborted.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
 import type { PostingLists, RowRange } from './posting-lists.js';
 
@@ -125,11 +125,4 @@ function endOf({ parts }: SegmentIndex<PostingLists>): number {
 
 function rowsOf({ from, to }: RowRange): number {
   return to - from;
-}
-
-function unlessAborted(promise: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const ignoreAbort = whenAborted(signal, () => reject(signal!.reason));
-    promise.then(resolve, reject).finally(ignoreAbort);
-  });
 }

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { assert, noLeaderError, SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import { Milestones } from '../../common/milestones.js';
-import { whenAborted } from '../../common/when-aborted.js';
+import { unlessAborted } from '../../common/when-aborted.js';
 import { type CommitLog, MaybeCommittedError } from '../../storage/commit-log.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import {
@@ -313,7 +313,8 @@ export class ReplicatedLog implements CommitLog {
       this.#nextCheck = null;
       return check;
     });
-    await untilAborted(this.#nextCheck, signal);
+    signal.throwIfAborted();
+    await unlessAborted(this.#nextCheck, signal);
   }
 
   /** Tries until the log answers: whoever waits has a deadline, before which JetStream may elect another leader. */
@@ -601,20 +602,6 @@ export class ReplicatedLog implements CommitLog {
     const running = this.#last.then(section);
     this.#last = running.catch(() => {});
     return running;
-  }
-}
-
-/** Rejects with the reason of the signal when that comes first. */
-async function untilAborted(promise: Promise<void>, signal: AbortSignal): Promise<void> {
-  signal.throwIfAborted();
-  let ignoreAbort = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    ignoreAbort = whenAborted(signal, () => reject(signal.reason));
-  });
-  try {
-    await Promise.race([promise, aborted]);
-  } finally {
-    ignoreAbort();
   }
 }
 

@@ -2,7 +2,7 @@
 // thread. A task has several segments; results come back in the order of the segments.
 
 import { cutByWeight } from '../../common/cut-by-weight.js';
-import { whenAborted } from '../../common/when-aborted.js';
+import { unlessAborted } from '../../common/when-aborted.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
 
 interface SegmentsInput<Segment, Work> {
@@ -65,16 +65,3 @@ export async function runOverSegments<Segment, Work, Result>(
 const INLINE_CELLS_MAX = 65_536;
 /** About 40 ms: more would delay other tasks of the pool. A single segment may have more. */
 const TASK_CELLS_MAX = 8_388_608;
-function unlessAborted<Value>(
-  promise: Promise<Value>,
-  signal: AbortSignal | undefined,
-  stop: () => void,
-): Promise<Value> {
-  return new Promise((resolve, reject) => {
-    const ignoreAbort = whenAborted(signal, () => {
-      stop();
-      reject(signal!.reason);
-    });
-    promise.then(resolve, reject).finally(ignoreAbort);
-  });
-}
