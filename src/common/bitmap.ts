@@ -8,6 +8,13 @@ export interface Bitmap {
   readonly words: Uint32Array;
 }
 
+/** The rows 0..rowCount, or some of them. */
+export interface RowSet {
+  readonly rowCount: number;
+  /** Null for all rows. */
+  readonly rows: Bitmap | null;
+}
+
 /** An empty bitmap in shared memory. */
 export function createBitmap(length: number): Bitmap {
   const wordCount = (length + 31) >>> 5;
@@ -39,6 +46,16 @@ export function setBit(bitmap: Bitmap, row: number): void {
 
 export function clearBit(bitmap: Bitmap, row: number): void {
   bitmap.words[row >>> 5]! &= ~(1 << (row & 31));
+}
+
+export function hasRow({ rowCount, rows }: RowSet, row: number): boolean {
+  return row < rowCount && (rows === null || hasBit(rows, row));
+}
+
+/** The rows of the set from one on, ascending. */
+export function* rowsIn({ rowCount, rows }: RowSet, from = 0): Generator<number> {
+  const next = (row: number) => (rows === null ? row : nextSetBit(rows, row));
+  for (let row = next(from); row >= 0 && row < rowCount; row = next(row + 1)) yield row;
 }
 
 /** target &= other; `other` must be at least as long. */

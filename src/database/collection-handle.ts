@@ -3,7 +3,6 @@
 
 import { assert } from '../common/errors.js';
 import type { EmbeddingSource, FieldShapes, JsonObject, VectorBatch } from '../common/types.js';
-import type { FilterNode } from '../filter/filter-node.js';
 import type { StoreOperation } from '../storage/store.js';
 import { runAggregate } from './aggregate/aggregate.js';
 import type {
@@ -38,7 +37,7 @@ import { runScan, type Scan, type ScanRequest } from './bulk/scan.js';
 import type { CommitWithEntry } from './catalogue.js';
 import { type Collection, vectorNotFound } from './collection/collection.js';
 import { patchVector, writeBatch } from './collection/patches.js';
-import { countVisible, type SegmentView } from './collection/snapshot.js';
+import { countVisible } from './collection/snapshot.js';
 import { updateSelected } from './collection/update-selected.js';
 import { WriteStream, type WriteStreamOptions } from './collection/write-stream.js';
 import type { Write } from './collection/writer.js';
@@ -65,6 +64,7 @@ import type {
 } from './query/query-api.js';
 import { openSession, type SessionOptions } from './query/query-session.js';
 import { runRecall } from './query/recall.js';
+import { selectPassing } from './select-passing.js';
 import { findUnknownPaths } from './unknown-paths.js';
 import type { Warning } from './warning.js';
 
@@ -337,8 +337,7 @@ export class CollectionHandle {
   }> {
     return this.#use(async (collection) => {
       if (filter === undefined) return { count: collection.rows.liveCount };
-      const { node, views } = await selectPassing(collection, filter, this.#services);
-      const warnings = findUnknownPaths(collection, views, { filter: node });
+      const { views, warnings } = await selectPassing(collection, filter, this.#services);
       return { count: countVisible(views), warnings };
     });
   }
@@ -458,8 +457,7 @@ async function countSelected(
       return { deletedCount: new Set(found).size };
     }
     case 'filter': {
-      const { node, views } = await selectPassing(collection, selection.filter, services);
-      const warnings = findUnknownPaths(collection, views, { filter: node });
+      const { views, warnings } = await selectPassing(collection, selection.filter, services);
       return { deletedCount: countVisible(views), warnings };
     }
   }
@@ -488,14 +486,4 @@ function withWarnings<Result extends { readonly warnings?: readonly Warning[] | 
       return { ...prepared, result: { ...prepared.result, warnings } };
     },
   };
-}
-
-/** The rows that pass the filter now. Throws `invalid_filter`. */
-async function selectPassing(
-  collection: Collection,
-  filter: JsonObject,
-  { filters, limits }: DatabaseServices,
-): Promise<{ readonly node: FilterNode; readonly views: readonly SegmentView[] }> {
-  const node = collection.parseFilter(filter, limits);
-  return { node, views: await filters.filter(collection.snapshot().views, node) };
 }

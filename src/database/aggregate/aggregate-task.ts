@@ -1,6 +1,7 @@
 // Counts and summarizes the values of segments in the worker pool; results of segments are merged by the
 // caller.
 
+import type { RowSet } from '../../common/bitmap.js';
 import { EMPTY_COLUMN } from '../../filter/column-plans.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
 import { countEntries, type MergedValues, mergeValues } from './merge-values.js';
@@ -12,7 +13,6 @@ import {
   readColumns,
   selectPaths,
 } from './path-columns.js';
-import type { RowSet } from './row-set.js';
 import { defineSegmentsTask, runOverSegments } from './segment-tasks.js';
 import { countValues, type ValueCounts } from './value-counts.js';
 

@@ -38,7 +38,7 @@ export async function runAggregate(
 ): Promise<AggregateReply> {
   const { collections, filters, limits, observer, pool } = services;
   await reachSequence(collection, request.minSequence ?? 0, signal);
-  const view = new SnapshotView(collection, () => collections.isServing(collection));
+  const view = new SnapshotView(collection, collections);
   try {
     const node =
       request.filter === undefined ? null : collection.parseFilter(request.filter, limits);

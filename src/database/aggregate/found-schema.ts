@@ -1,7 +1,7 @@
 // The metadata paths that the rows of a snapshot have, in pages by path, each with the types and the
 // range of its values. Work and memory are bounded by the page, not by the number of paths.
 
-import { hasBit } from '../../common/bitmap.js';
+import { hasBit, type RowSet, rowsIn } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../../common/columns.js';
 import { flattenMetadata } from '../../common/metadata-path.js';
 import type { JsonNumber, JsonObject, Utf8Column } from '../../common/types.js';
@@ -18,7 +18,7 @@ import { mergeInPool } from './aggregate-task.js';
 import { leastDistinctCount } from './merge-values.js';
 import { EMPTY_SUMMARY, greater, lesser } from './number-summary.js';
 import { countPathCells, type PathsInput, readColumns, selectPaths } from './path-columns.js';
-import { type RowSet, visitNumbers } from './row-set.js';
+import { visitNumbers } from './row-set.js';
 import { defineSegmentsTask, runOverSegments } from './segment-tasks.js';
 import { countValues, type ValueCounts } from './value-counts.js';
 
@@ -35,7 +35,7 @@ export async function runSchema(
   signal: AbortSignal | undefined,
 ): Promise<FoundSchema> {
   const { limit = limits.pageLimitDefault, after = null } = request;
-  const view = new SnapshotView(collection, () => collections.isServing(collection));
+  const view = new SnapshotView(collection, collections);
   try {
     const node =
       request.filter === undefined ? null : collection.parseFilter(request.filter, limits);
@@ -114,11 +114,10 @@ export const findPathsTask = defineSegmentsTask({
 
 function visitDocuments(
   json: Utf8Column,
-  { rowCount, rows }: RowSet,
+  rows: RowSet,
   visit: (document: JsonObject) => void,
 ): void {
-  for (let row = 0; row < rowCount; row++) {
-    if (rows !== null && !hasBit(rows, row)) continue;
+  for (const row of rowsIn(rows)) {
     const text = stringAt(json, row);
     visit(JSON.parse(text) as JsonObject);
   }

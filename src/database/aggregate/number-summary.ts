@@ -1,12 +1,13 @@
 // Summaries of the numbers of a column: count, range, exact sum, and counts of buckets. Summaries of
 // segments are combined; the result does not depend on how rows are divided into segments.
 
+import type { RowSet } from '../../common/bitmap.js';
 import type { MetadataColumn } from '../../common/columns.js';
 import { float64AtMost } from '../../common/exact-json.js';
 import type { JsonNumber } from '../../common/types.js';
 import type { Histogram, HistogramRequest, Stats } from './aggregate-api.js';
 import { ExactSum, quotientOf, sumOf } from './exact-sum.js';
-import { type RowSet, visitNumbers } from './row-set.js';
+import { visitNumbers } from './row-set.js';
 
 export interface NumberSummary {
   readonly count: number;

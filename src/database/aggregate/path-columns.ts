@@ -1,14 +1,13 @@
 // The columns of metadata paths in one segment: those that the segment has, and for paths beyond its
 // limit of columns new ones, read from the JSON of the selected rows.
 
-import { hasBit } from '../../common/bitmap.js';
+import { type RowSet, rowsIn } from '../../common/bitmap.js';
 import type { MetadataColumn, MetadataView } from '../../common/columns.js';
 import { parseExactJson } from '../../common/exact-json.js';
 import { resolvePath } from '../../common/metadata-path.js';
 import type { JsonObject, Utf8Column } from '../../common/types.js';
 import { decodeUtf8 } from '../../common/utf8-column.js';
 import { ColumnBuilder } from '../../segment/column-builder.js';
-import type { RowSet } from './row-set.js';
 
 /** What a task reads of the metadata of a segment. */
 export interface PathsInput extends RowSet {
@@ -52,10 +51,8 @@ export function readColumns(input: PathsInput): ReadonlyMap<string, MetadataColu
   return byPath;
 }
 
-function* placesOf({ rowCount, rows }: RowSet): Generator<readonly [row: number, place: number]> {
-  for (let row = 0; row < rowCount; row++) {
-    if (rows === null || hasBit(rows, row)) yield [row, row];
-  }
+function* placesOf(rows: RowSet): Generator<readonly [row: number, place: number]> {
+  for (const row of rowsIn(rows)) yield [row, row];
 }
 
 /** Columns of all paths from the JSON of rows, each with its place in the columns, which ascends. */

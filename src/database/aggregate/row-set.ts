@@ -1,15 +1,9 @@
 // The rows of a segment that are aggregated, and how their values are read: an array stands for its
 // elements, and null, objects and inner arrays are no values.
 
-import { type Bitmap, hasBit } from '../../common/bitmap.js';
+import { hasBit, type RowSet } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn, numberAt } from '../../common/columns.js';
 import type { JsonNumber } from '../../common/types.js';
-
-export interface RowSet {
-  readonly rowCount: number;
-  /** Null for all rows. */
-  readonly rows: Bitmap | null;
-}
 
 /**
  * Calls `visit` for each number of the rows, in the order of rows and elements. Returns how many rows

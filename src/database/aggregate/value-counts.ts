@@ -1,11 +1,11 @@
 // Counts how many rows of a segment have each value of a path. A row counts once for each of its
 // distinct values, of which an array has several; strings are counted by their dictionary code.
 
-import { hasBit } from '../../common/bitmap.js';
+import { hasBit, type RowSet } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn, numberAt } from '../../common/columns.js';
 import type { JsonNumber, Utf8Column } from '../../common/types.js';
 import { NumberCounts, type NumberEntries } from './number-counts.js';
-import { finite, type RowSet } from './row-set.js';
+import { finite } from './row-set.js';
 
 /** Rows by the distinct strings of a dictionary. */
 export interface StringCounts {

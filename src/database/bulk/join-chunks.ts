@@ -127,7 +127,7 @@ export class JoinChunkBuilder {
 const LOOPED_BYTES_MAX = 48;
 
 /** A growing column of strings that are copied from other columns. */
-class TextColumn {
+export class TextColumn {
   byteLength = 0;
   #count = 0;
   #offsets = new Int32Array(1_024);

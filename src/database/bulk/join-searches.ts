@@ -3,11 +3,18 @@
 // queries wait.
 
 import { setTimeout as wait } from 'node:timers/promises';
-import { nextSetBit } from '../../common/bitmap.js';
 import { SagittaError } from '../../common/errors.js';
 import type { Metric } from '../../common/types.js';
+import { whenAborted } from '../../common/when-aborted.js';
 import type { Position, SearchHits } from '../../engine/core/engine.js';
-import type { FieldView } from '../collection/snapshot.js';
+import type { Collection } from '../collection/collection.js';
+import {
+  countVisible,
+  type FieldView,
+  rowsOf,
+  type SegmentView,
+  type ViewRow,
+} from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { type EngineSearch, type SharedRows, searchByEngine } from '../query/scattered-search.js';
 import type { ScheduledHits } from '../query/search-scheduler.js';
@@ -56,18 +63,21 @@ const GROUP_MS_MAX = 200;
 /** Delay before a group is submitted again when the queue is full. */
 const RETRY_MS = 50;
 
-export interface JoinRow {
-  readonly view: FieldView;
-  readonly row: number;
-}
+/** A row with its vector. */
+export type JoinRow = ViewRow<FieldView>;
 
-/** Rows that are searched together. */
-export interface Group {
+/** Rows that were searched together. */
+interface SearchedGroup {
   readonly rows: readonly JoinRow[];
   /** Hits of each row that the reader has not taken. */
   readonly found: SearchHits[][];
   /** Where the next search of each row starts; null when it is complete. */
   readonly after: (Position | null)[];
+  /** Continues the search of the row at this index, and of later rows that are incomplete too. */
+  searchFurther(from: number): Promise<void>;
+}
+
+interface Group extends SearchedGroup {
   /** Hits of one row in the last search. */
   k: number;
   /** The first search; null when there is nothing to search. */
@@ -77,7 +87,52 @@ export interface Group {
   readonly submittedAtMs: number;
 }
 
-export class JoinSearches {
+/**
+ * The rows of the plan, in order, with the hits of their searches: one group is searched while the reader has the one
+ * before it. Rejects with the signal's reason.
+ */
+export async function* searchGroups(
+  plan: SearchPlan,
+  searched: Collection,
+  services: DatabaseServices,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<SearchedGroup> {
+  const controller = new AbortController();
+  const ignoreAbort = whenAborted(signal, () => controller.abort(signal?.reason));
+  const stats = services.scanStats.startJoin(countVisible(plan.views));
+  const searches = new JoinSearches(plan, services, controller.signal);
+  const remaining = rowsOf(plan.views);
+  let next: Group | null = null;
+  try {
+    signal?.throwIfAborted();
+    next = searches.begin(remaining);
+    while (next !== null) {
+      const group: Group = next;
+      next = searches.begin(remaining);
+      await searches.first(group);
+      yield group;
+      stats.joined(group.rows.length);
+    }
+  } finally {
+    ignoreAbort();
+    controller.abort();
+    await next?.searching?.catch(() => {});
+    stats.ended();
+    unloadGone(plan.searched, searched, services);
+  }
+}
+
+/** Unloads segments that a long search loaded again after they had left the collection. */
+function unloadGone(
+  views: readonly SegmentView[],
+  collection: Collection,
+  { collections, unloadSegment }: DatabaseServices,
+): void {
+  const current = new Set(collections.isServing(collection) ? collection.rows.segments : []);
+  for (const { segment } of views) if (!current.has(segment)) unloadSegment(segment);
+}
+
+class JoinSearches {
   readonly #plan: SearchPlan;
   readonly #services: DatabaseServices;
   readonly #signal: AbortSignal;
@@ -107,7 +162,7 @@ export class JoinSearches {
     const searching = queries.length === 0 ? null : this.#submit(queries);
     // `first` reports a failure; until it is called, nobody handles the rejection.
     searching?.catch(() => {});
-    return {
+    const group: Group = {
       rows,
       found: rows.map(() => []),
       after: rows.map(() => null),
@@ -115,7 +170,9 @@ export class JoinSearches {
       searching,
       rowIndexes,
       submittedAtMs: performance.now(),
+      searchFurther: (from) => this.#further(group, from),
     };
+    return group;
   }
 
   /** Waits for the search that `begin` has submitted. */
@@ -129,8 +186,7 @@ export class JoinSearches {
     else if (searchMs < GROUP_MS_MIN) this.#groupRows = this.#boundGroup(this.#groupRows * 2);
   }
 
-  /** Continues the search of the row at `from`, and of later rows that are incomplete too. */
-  async further(group: Group, from: number): Promise<void> {
+  async #further(group: Group, from: number): Promise<void> {
     group.k = Math.min(group.k * THRESHOLD_PAGE_GROWTH, THRESHOLD_PAGE_MAX);
     const rowIndexes: number[] = [];
     let heldCount = 0;
@@ -182,16 +238,14 @@ export class JoinSearches {
     };
   }
 
-  #queryOf({ view, row }: JoinRow, after: Position | null, k: number): EngineSearch['query'] {
+  #queryOf(row: JoinRow, after: Position | null, k: number): EngineSearch['query'] {
     const { searched: views, metric, scoreMin } = this.#plan;
-    const vector = this.#valuesOf({ view, row });
+    const vector = this.#valuesOf(row);
     return { vector, metric, k, views, after, scoreMin };
   }
 
-  #hasDirection({ view, row }: JoinRow): boolean {
-    return (
-      !this.#plan.mayLackDirection || this.#valuesOf({ view, row }).some((value) => value !== 0)
-    );
+  #hasDirection(row: JoinRow): boolean {
+    return !this.#plan.mayLackDirection || this.#valuesOf(row).some((value) => value !== 0);
   }
 
   /** The views show only rows that have the vector. */
@@ -222,16 +276,4 @@ export function takeRows(remaining: Iterator<JoinRow>, countMax: number): JoinRo
     rows.push(next.value);
   }
   return rows;
-}
-
-/** All visible rows, in order of arrival. */
-export function* walkRows(views: readonly FieldView[]): Generator<JoinRow> {
-  for (const view of views) {
-    const { rows, rowCount } = view;
-    let row = rows === null ? 0 : nextSetBit(rows, 0);
-    while (row >= 0 && row < rowCount) {
-      yield { view, row };
-      row = rows === null ? row + 1 : nextSetBit(rows, row + 1);
-    }
-  }
 }

@@ -1,37 +1,21 @@
 // Joins every row of one collection with its nearest in another, or in the same one, from one
 // snapshot of each. Rows are searched in groups: one group ahead of the reader, and no further.
 
-import { hasBit } from '../../common/bitmap.js';
-import { type FieldPath, field, type SagittaError, validationError } from '../../common/errors.js';
+import { hasRow } from '../../common/bitmap.js';
+import { field, type SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject, Metric, VectorShape } from '../../common/types.js';
 import { UNNAMED } from '../../common/vectors.js';
-import { whenAborted } from '../../common/when-aborted.js';
 import type { SearchHits } from '../../engine/core/engine.js';
-import type { FilterNode } from '../../filter/filter-node.js';
-import type { WorkerPool } from '../../platform/pool.js';
 import type { Segment } from '../../segment/segment.js';
 import { type Collection, requireComparable } from '../collection/collection.js';
-import {
-  countVisible,
-  type FieldView,
-  type SegmentView,
-  viewsOfField,
-  withRows,
-} from '../collection/snapshot.js';
+import { countVisible, type SegmentView, viewsOfField, withRows } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { sharedRows } from '../query/rankings/scored.js';
-import { findUnknownPaths } from '../unknown-paths.js';
+import { selectPassing } from '../select-passing.js';
 import type { Warning } from '../warning.js';
 import { CHUNK_BYTES, type JoinChunk, JoinChunkBuilder } from './join-chunks.js';
-import {
-  type Group,
-  heldBytesMax,
-  type JoinRow,
-  JoinSearches,
-  type SearchPlan,
-  walkRows,
-} from './join-searches.js';
+import { heldBytesMax, type JoinRow, type SearchPlan, searchGroups } from './join-searches.js';
 import { type SampleRequest, sampleViews } from './sample.js';
 
 /** Chunks of a join at once: one that is filled, one that is written, and its text. */
@@ -81,22 +65,20 @@ class UnorderedPairs {
   }
 
   /** Whether the pair is also found from its match, to which it belongs. */
-  isOfMatch({ view, row }: JoinRow, matchView: SegmentView, matchRow: number): boolean {
-    const { segment } = matchView;
+  isOfMatch({ segment, row }: JoinRow, { segment: matchSegment }: SegmentView, matchRow: number) {
+    const orderOf = (one: Segment) => this.#orders.get(one) ?? Number.POSITIVE_INFINITY;
     const isEarlier =
-      segment === view.segment
-        ? matchRow < row
-        : (this.#orders.get(segment) ?? Number.POSITIVE_INFINITY) < this.#orders.get(view.segment)!;
+      matchSegment === segment ? matchRow < row : orderOf(matchSegment) < orderOf(segment);
     return (
       isEarlier &&
-      hasRow(this.#joined.get(segment), matchRow) &&
-      hasRow(this.#searched.get(view.segment), row)
+      shows(this.#joined.get(matchSegment), matchRow) &&
+      shows(this.#searched.get(segment), row)
     );
   }
 }
 
-function hasRow(view: SegmentView | undefined, row: number): boolean {
-  return view !== undefined && (view.rows === null || hasBit(view.rows, row));
+function shows(view: SegmentView | undefined, row: number): boolean {
+  return view !== undefined && hasRow(view, row);
 }
 
 interface JoinPlan extends SearchPlan {
@@ -128,7 +110,7 @@ export async function runJoin(
   services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<Join> {
-  const { collections, filters, limits, pool } = services;
+  const { collections, limits, pool } = services;
   const searched = request.with === undefined ? collection : collections.require(request.with);
   await searched.whenVerified();
   const { using = UNNAMED, withUsing = UNNAMED } = request;
@@ -139,33 +121,25 @@ export async function runJoin(
   checkDimensions(shape, withShape, searched.definition.id);
   const metric = request.metric ?? withShape.metric;
   for (const one of [shape, withShape]) requireComparable(one, metric, field('metric'));
-  const filter = parseOptional(collection, request.filter, limits, ['filter']);
-  const withFilter = parseOptional(searched, request.withFilter, limits, ['with_filter']);
-  const snapshot = collection.snapshot();
-  const withSnapshot = searched === collection ? snapshot : searched.snapshot();
+  const { filter, withFilter, sample, withSample } = request;
   const [passing, withPassing] = await Promise.all([
-    filters.filter(snapshot.views, filter, signal),
-    filters.filter(withSnapshot.views, withFilter, signal),
+    selectPassing(collection, filter, services, { signal }),
+    selectPassing(searched, withFilter, services, { signal, path: ['with_filter'] }),
   ]);
-  const { sample, withSample } = request;
-  const views = await selectRows(passing, using, sample, pool);
-  const withViews = await selectRows(withPassing, withUsing, withSample, pool);
+  const views = await sampleViews(viewsOfField(passing.views, using), sample, pool);
+  const withViews = await sampleViews(viewsOfField(withPassing.views, withUsing), withSample, pool);
   const searchedViews = withRows(withViews);
+  const shared = {
+    collection: searched,
+    snapshot: withPassing.snapshot,
+    filters: withFilter === undefined ? [] : [withFilter],
+    views: searchedViews,
+  };
   const plan: JoinPlan = {
     views,
     searched: searchedViews,
     shared:
-      withSample === undefined
-        ? sharedRows(
-            searched,
-            withSnapshot,
-            { kind: 'vector', using: withUsing },
-            {
-              filters: request.withFilter === undefined ? [] : [request.withFilter],
-              views: searchedViews,
-            },
-          )
-        : null,
+      withSample === undefined ? sharedRows(shared, { kind: 'vector', using: withUsing }) : null,
     pairs: request.unorderedPairs ? new UnorderedPairs(views, searchedViews) : null,
     metric,
     topK: request.topK ?? null,
@@ -176,15 +150,13 @@ export async function runJoin(
   };
   const rowCount = countVisible(views);
   return {
-    sequence: snapshot.sequence,
-    withSequence: withSnapshot.sequence,
+    sequence: passing.snapshot.sequence,
+    withSequence: withPassing.snapshot.sequence,
     metric,
     rowCount,
     warnings: [
-      ...(findUnknownPaths(collection, snapshot.views, { filter }) ?? []),
-      ...(findUnknownPaths(searched, withSnapshot.views, { filter: withFilter }) ?? []).map(
-        (warning) => ({ ...warning, in: 'with_filter' }),
-      ),
+      ...(passing.warnings ?? []),
+      ...(withPassing.warnings ?? []).map((warning) => ({ ...warning, in: 'with_filter' })),
     ],
     workBytes: heldBytesMax(plan, rowCount) + CHUNKS_HELD * CHUNK_BYTES,
     chunks: () =>
@@ -192,110 +164,58 @@ export async function runJoin(
   };
 }
 
-/** The rows that have the vector, or a sample of them. */
-async function selectRows(
-  passing: readonly SegmentView[],
-  using: string,
-  sample: SampleRequest | undefined,
-  pool: WorkerPool,
-): Promise<readonly FieldView[]> {
-  const views = viewsOfField(passing, using);
-  return sample === undefined ? views : sampleViews(views, sample, pool);
-}
-
 /** Chunks, which are copies, from before a check for damage. Throws `data_corrupt`. */
-async function* intactChunks(
-  chunks: AsyncGenerator<JoinChunk>,
+export async function* intactChunks<Chunk>(
+  chunks: AsyncGenerator<Chunk>,
   collections: readonly Collection[],
-): AsyncGenerator<JoinChunk> {
+): AsyncGenerator<Chunk> {
   for await (const chunk of chunks) {
     for (const collection of collections) collection.requireIntact();
     yield chunk;
   }
 }
 
-/** Takes the matches of one group while the next one is searched. */
 async function* joinChunks(
   plan: JoinPlan,
   searched: Collection,
   services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<JoinChunk> {
-  const stats = services.scanStats.startJoin(countVisible(plan.views));
-  const controller = new AbortController();
-  const ignoreAbort = whenAborted(signal, () => controller.abort(signal?.reason));
-  const searches = new JoinSearches(plan, services, controller.signal);
-  const rows = walkRows(plan.views);
   const builder = new JoinChunkBuilder(plan);
-  let next: Group | null = null;
-  try {
-    signal?.throwIfAborted();
-    next = searches.begin(rows);
-    while (next !== null) {
-      const group: Group = next;
-      next = searches.begin(rows);
-      await searches.first(group);
-      for (let i = 0; i < group.rows.length; i++) {
-        const row = group.rows[i]!;
-        builder.beginRow(row.view, row.row);
-        for (;;) {
-          for (const hits of group.found[i]!.splice(0)) {
-            for (const chunk of addMatches(builder, row, hits, plan)) yield chunk;
-          }
-          if (group.after[i] === null) break;
-          await searches.further(group, i);
+  for await (const group of searchGroups(plan, searched, services, signal)) {
+    for (const [i, row] of group.rows.entries()) {
+      builder.beginRow(row.view, row.row);
+      for (;;) {
+        for (const hits of group.found[i]!.splice(0)) {
+          for (const chunk of addMatches(builder, row, hits, plan)) yield chunk;
         }
-        if (builder.isFull) yield builder.take(false)!;
+        if (group.after[i] === null) break;
+        await group.searchFurther(i);
       }
-      const rest = builder.take(false);
-      if (rest !== null) yield rest;
-      stats.joined(group.rows.length);
+      if (builder.isFull) yield builder.take(false)!;
     }
-  } finally {
-    ignoreAbort();
-    controller.abort();
-    await next?.searching?.catch(() => {});
-    stats.ended();
-    unloadGone(searched, plan.searched, services);
+    const rest = builder.take(false);
+    if (rest !== null) yield rest;
   }
 }
 
 /** Adds hits to the row that was begun last; yields the chunks that are full before its end. */
 function* addMatches(
   builder: JoinChunkBuilder,
-  { view, row }: JoinRow,
+  joined: JoinRow,
   hits: SearchHits,
   { searched, topK, excludesSelf, pairs }: JoinPlan,
 ): Generator<JoinChunk> {
-  const excludedId = excludesSelf ? view.segment.idBytes(row) : null;
+  const excludedId = excludesSelf ? joined.segment.idBytes(joined.row) : null;
   for (let i = 0; i < hits.rows.length; i++) {
     if (builder.rank === topK) return;
     const matchView = searched[hits.viewIndexes[i]!]!;
     const matchRow = hits.rows[i]!;
     if (excludedId !== null && matchView.segment.idEquals(matchRow, excludedId)) continue;
-    if (pairs?.isOfMatch({ view, row }, matchView, matchRow)) continue;
+    if (pairs?.isOfMatch(joined, matchView, matchRow)) continue;
     if (builder.isFull) yield builder.take(true)!;
     builder.addMatch(matchView, matchRow, hits.scores[i]!);
   }
-}
-
-/** Unloads segments that a long search loaded again after they had left the collection. */
-export function unloadGone(
-  collection: Collection,
-  searched: readonly SegmentView[],
-  { collections, unloadSegment }: DatabaseServices,
-): void {
-  const current = new Set(collections.isServing(collection) ? collection.rows.segments : []);
-  for (const { segment } of searched) if (!current.has(segment)) unloadSegment(segment);
-}
-
-function parseOptional(
-  collection: Collection,
-  filter: JsonObject | undefined,
-  limits: Limits,
-  path: FieldPath,
-): FilterNode | null {
-  return filter === undefined ? null : collection.parseFilter(filter, limits, path);
 }
 
 function checkRequest({ topK, scoreThreshold }: JoinRequest, { topKMax }: Limits): void {

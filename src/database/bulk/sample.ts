@@ -1,7 +1,7 @@
 // Samples: of the rows that pass a filter those whose ids have the smallest hashes, so that the same ids
 // give the same sample on every server, and a write changes at most the rows that it is about.
 
-import { type Bitmap, createBitmap, nextSetBit, setBit } from '../../common/bitmap.js';
+import { type Bitmap, createBitmap, type RowSet, rowsIn, setBit } from '../../common/bitmap.js';
 import type { Utf8Column } from '../../common/types.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
 import { type HashKey, hashBytes } from '../../segment/id-hash.js';
@@ -14,29 +14,27 @@ export interface SampleRequest {
   readonly seed: number;
 }
 
-interface SampledSegment {
+interface SampledSegment extends RowSet {
   readonly ids: Utf8Column;
-  readonly rowCount: number;
-  readonly rows: Bitmap | null;
 }
 
 interface SampleInput extends SampleRequest {
   readonly segments: readonly SampledSegment[];
 }
 
-/** The views with only the rows of the sample. Rejects with `overloaded`. */
+/** The views with only the rows of the sample, or all without one. Rejects with `overloaded`. */
 export async function sampleViews<View extends SegmentView>(
   views: readonly View[],
-  { count, seed }: SampleRequest,
+  sample: SampleRequest | undefined,
   pool: WorkerPool,
 ): Promise<readonly View[]> {
-  if (countVisible(views) <= count) return views;
+  if (sample === undefined || countVisible(views) <= sample.count) return views;
   const segments = views.map(({ metadata: { ids }, rowCount, rows }) => ({
     ids,
     rowCount,
     rows,
   }));
-  const sampled = await pool.run(sampleRowsTask, { segments, count, seed }, { mayBeRefused: true });
+  const sampled = await pool.run(sampleRowsTask, { segments, ...sample }, { mayBeRefused: true });
   return views.map((view, i) => ({ ...view, ...sampled[i]! }));
 }
 
@@ -55,7 +53,7 @@ export const sampleRowsTask: Task<
       const rows = createBitmap(segment.rowCount);
       let visibleCount = 0;
       let at = 0;
-      for (const row of rowsOf(segment)) {
+      for (const row of rowsIn(segment)) {
         const hash = hashes[i]![at++]!;
         // Equal hashes are rare; the rows that arrived first are chosen.
         if (hash > last || (hash === last && lastCount-- <= 0)) continue;
@@ -76,16 +74,11 @@ function hashRows(segment: SampledSegment, seed: number): Float64Array {
   ];
   const hashes = new Float64Array(segment.rowCount);
   let count = 0;
-  for (const row of rowsOf(segment)) {
+  for (const row of rowsIn(segment)) {
     const id = bytes.subarray(offsets[row]!, offsets[row + 1]!);
     hashes[count++] = hashBytes(id, keys[0]!) * 2 ** 21 + (hashBytes(id, keys[1]!) >>> 11);
   }
   return hashes.subarray(0, count);
-}
-
-function* rowsOf({ rows, rowCount }: SampledSegment): Generator<number> {
-  if (rows === null) for (let row = 0; row < rowCount; row++) yield row;
-  else for (let row = nextSetBit(rows, 0); row >= 0; row = nextSetBit(rows, row + 1)) yield row;
 }
 
 function concatenate(parts: readonly Float64Array[]): Float64Array {

@@ -21,7 +21,7 @@ import type { Collection } from '../collection/collection.js';
 import { rowSizesOf } from '../collection/row-sizes.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
-import { findUnknownPaths } from '../unknown-paths.js';
+import { selectPassing } from '../select-passing.js';
 import type { Warning } from '../warning.js';
 import { type SampleRequest, sampleViews } from './sample.js';
 import {
@@ -119,15 +119,12 @@ interface Run {
 export async function runScan(
   collection: Collection,
   request: ScanRequest,
-  { filters, limits, pool, scanStats }: DatabaseServices,
+  services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<Scan> {
-  const filter =
-    request.filter === undefined ? null : collection.parseFilter(request.filter, limits);
-  const snapshot = collection.snapshot();
-  const passing = await filters.filter(snapshot.views, filter, signal);
-  const { sample } = request;
-  const views = sample === undefined ? passing : await sampleViews(passing, sample, pool);
+  const { pool, scanStats } = services;
+  const passing = await selectPassing(collection, request.filter, services, { signal });
+  const views = await sampleViews(passing.views, request.sample, pool);
   const hasTyped = request.includeMetadata && request.hasTypedMetadata === true;
   const typedFields = hasTyped ? await findTypedFields(pool, views, signal) : [];
   const rowCount = countVisible(views);
@@ -141,11 +138,11 @@ export async function runScan(
     rowsMax: CHUNK_ROWS_MAX,
   };
   return {
-    sequence: snapshot.sequence,
+    sequence: passing.snapshot.sequence,
     fields: vectors.fields,
     typedFields,
     rowCount,
-    warnings: findUnknownPaths(collection, snapshot.views, { filter }),
+    warnings: passing.warnings,
     byteCount: Math.ceil(rowCount * (textBytes + vectorBytes)),
     chunks: () => scanStats.countScan(intactChunks(collection, views, options), rowCount),
     async *typedChunks() {

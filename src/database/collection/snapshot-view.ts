@@ -17,20 +17,24 @@ interface CachedSnapshot {
   endedThroughSequence: number;
 }
 
+interface CollectionsBeingServed {
+  /** Whether the collection still exists. */
+  isServing(collection: Collection): boolean;
+}
+
 export class SnapshotView {
   readonly collection: Collection;
   readonly sequence: number;
-  readonly #isServed: () => boolean;
+  readonly #collections: CollectionsBeingServed;
   /** By sequence: that of the view, and those of cursors. */
   readonly #unpins = new Map<number, () => void>();
   #cached: CachedSnapshot | null = null;
   #isClosed = false;
 
-  /** @param isServed whether the collection still exists. */
-  constructor(collection: Collection, isServed: () => boolean) {
+  constructor(collection: Collection, collections: CollectionsBeingServed) {
     this.collection = collection;
     this.sequence = collection.sequence;
-    this.#isServed = isServed;
+    this.#collections = collections;
     this.pin(this.sequence);
   }
 
@@ -85,7 +89,9 @@ export class SnapshotView {
   }
 
   #requireServed(): void {
-    if (!this.#isServed()) throw collectionNotFound(this.collection.definition.id);
+    const { collection } = this;
+    if (this.#collections.isServing(collection)) return;
+    throw collectionNotFound(collection.definition.id);
   }
 
   #addEndedRows(cached: CachedSnapshot): void {

@@ -7,25 +7,22 @@ import {
   countBits,
   createBitmap,
   createFullBitmap,
-  hasBit,
+  hasRow,
   intersectInto,
-  nextSetBit,
+  rowsIn,
+  setBit,
   uniteInto,
 } from '../../common/bitmap.js';
 import type { MetadataView } from '../../common/columns.js';
 import type { VectorBlock } from '../../common/types.js';
 import type { Segment } from '../../segment/segment.js';
+import type { VisibleRows } from '../../segment/visibility.js';
 import type { RowAddress } from './rows.js';
 
 /** A segment at a sequence. */
-export interface SegmentView {
+export interface SegmentView extends VisibleRows {
   readonly segment: Segment;
   readonly metadata: MetadataView;
-  /** Rows that had been inserted by then: 0..rowCount. */
-  readonly rowCount: number;
-  /** Those of them that are visible; null for all. Shared, so it is never written to. */
-  readonly rows: Bitmap | null;
-  readonly visibleCount: number;
   /** The vectors that are searched; absent where none were chosen. */
   readonly block?: VectorBlock;
 }
@@ -33,6 +30,11 @@ export interface SegmentView {
 /** A segment with the rows that have a dense vector or a multi-vector. */
 export interface FieldView extends SegmentView {
   readonly block: VectorBlock;
+}
+
+/** A row that a view shows. */
+export interface ViewRow<View extends SegmentView = SegmentView> extends RowAddress {
+  readonly view: View;
 }
 
 export interface Snapshot {
@@ -67,15 +69,11 @@ export function withRows<View extends Pick<SegmentView, 'visibleCount'>>(
 }
 
 /** The visible rows, in order of arrival. */
-export function* rowsOf(views: readonly SegmentView[]): Generator<RowAddress> {
-  for (const { rows, rowCount, segment } of views) {
-    if (rows === null) {
-      for (let row = 0; row < rowCount; row++) yield { segment, row };
-    } else {
-      for (let row = nextSetBit(rows, 0); row >= 0; row = nextSetBit(rows, row + 1)) {
-        yield { segment, row };
-      }
-    }
+export function* rowsOf<View extends SegmentView>(
+  views: readonly View[],
+): Generator<ViewRow<View>> {
+  for (const view of views) {
+    for (const row of rowsIn(view)) yield { view, segment: view.segment, row };
   }
 }
 
@@ -87,7 +85,7 @@ export function countVisible(views: readonly SegmentView[]): number {
 
 export function isVisible({ segment, row }: RowAddress, views: readonly SegmentView[]): boolean {
   const view = views.find((one) => one.segment === segment);
-  return view !== undefined && (view.rows === null || hasBit(view.rows, row));
+  return view !== undefined && hasRow(view, row);
 }
 
 /** The views without a row that they may show. */
@@ -106,14 +104,38 @@ export function withoutRow(
   });
 }
 
-/** The views with only the rows that are among these of their segments, as well. */
+/** Views of chosen rows. */
+export type ChosenRows<View extends SegmentView = SegmentView> = readonly (View & {
+  readonly rows: Bitmap;
+})[];
+
+/** The views of the rows, each with only these. */
+export function viewsOfRows<View extends SegmentView>(
+  viewRows: Iterable<{ readonly view: View; readonly row: number }>,
+): ChosenRows<View> {
+  const bitmaps = new Map<View, Bitmap>();
+  for (const { view, row } of viewRows) {
+    let rows = bitmaps.get(view);
+    if (rows === undefined) {
+      rows = createBitmap(view.rowCount);
+      bitmaps.set(view, rows);
+    }
+    setBit(rows, row);
+  }
+  return Array.from(bitmaps, ([view, rows]) => {
+    return { ...view, rows, visibleCount: countBits(rows) };
+  });
+}
+
+/** The views with only those of their rows that are chosen. */
 export function amongRows(
   views: readonly SegmentView[],
-  rowsOfSegments: ReadonlyMap<Segment, Bitmap>,
+  chosen: ChosenRows,
 ): readonly SegmentView[] {
+  const chosenOf = new Map(chosen.map(({ segment, rows }) => [segment, rows]));
   return views.map((view) => {
     const rows = createBitmap(view.rowCount);
-    const kept = rowsOfSegments.get(view.segment);
+    const kept = chosenOf.get(view.segment);
     if (kept !== undefined) rows.words.set(kept.words.subarray(0, rows.words.length));
     if (view.rows !== null) intersectInto(rows, view.rows);
     return { ...view, rows, visibleCount: countBits(rows) };

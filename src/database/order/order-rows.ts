@@ -1,7 +1,7 @@
 // Orders rows of segments by metadata paths and ids, in the worker pool: numbers before strings before
 // booleans before rows without any of them, also where the values descend; ties in order of arrival.
 
-import { nextSetBit } from '../../common/bitmap.js';
+import { nextSetBit, type RowSet } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../../common/columns.js';
 import type { Utf8Column } from '../../common/types.js';
 import type { Task } from '../../platform/pool.js';
@@ -11,7 +11,6 @@ import {
   readColumns,
   selectPaths,
 } from '../aggregate/path-columns.js';
-import type { RowSet } from '../aggregate/row-set.js';
 import { StableOrder } from './stable-order.js';
 import { TextRanks } from './text-ranks.js';
 

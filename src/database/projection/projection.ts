@@ -1,25 +1,26 @@
 // Projects a sample of a collection onto its principal components, and finds the nearest rows of each
 // within the sample: what a picture of a collection is drawn from. One snapshot, rows in order of arrival.
 
+import { rowsIn } from '../../common/bitmap.js';
 import { field, validationError } from '../../common/errors.js';
 import { isDistance, type JsonObject, type Metric, type Utf8Column } from '../../common/types.js';
 import { UNNAMED } from '../../common/vectors.js';
-import { whenAborted } from '../../common/when-aborted.js';
 import { distanceOf, type SearchHits } from '../../engine/core/engine.js';
-import { unloadGone } from '../bulk/join.js';
-import {
-  type Group,
-  type JoinRow,
-  JoinSearches,
-  takeRows,
-  walkRows,
-} from '../bulk/join-searches.js';
+import { intactChunks } from '../bulk/join.js';
+import { TextColumn } from '../bulk/join-chunks.js';
+import { type JoinRow, searchGroups, takeRows } from '../bulk/join-searches.js';
 import { type SampleRequest, sampleViews } from '../bulk/sample.js';
 import type { Collection } from '../collection/collection.js';
-import { countVisible, type FieldView, viewsOfField, withRows } from '../collection/snapshot.js';
+import {
+  countVisible,
+  type FieldView,
+  rowsOf,
+  viewsOfField,
+  withRows,
+} from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { toFloat32 } from '../query/hits.js';
-import { findUnknownPaths } from '../unknown-paths.js';
+import { selectPassing } from '../select-passing.js';
 import type { Warning } from '../warning.js';
 import { findComponentsTask } from './components.js';
 import { centerRowsTask, computeCovariance, covarianceBytes } from './covariance.js';
@@ -101,15 +102,12 @@ export async function runProjection(
   services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<Projection> {
-  const { filters, limits, pool } = services;
+  const { limits, pool } = services;
   const { using = UNNAMED, dimensions, neighborCount } = request;
   const { dimension, metric } = collection.shapeOf(using, field('using'));
   checkDimension(dimension, limits.projectionDimensionMax);
-  const filter =
-    request.filter === undefined ? null : collection.parseFilter(request.filter, limits);
-  const snapshot = collection.snapshot();
-  const passing = await filters.filter(snapshot.views, filter, signal);
-  const views = await sampleViews(viewsOfField(passing, using), request.sample, pool);
+  const passing = await selectPassing(collection, request.filter, services, { signal });
+  const views = await sampleViews(viewsOfField(passing.views, using), request.sample, pool);
   const rowCount = countVisible(views);
   const neighborMetric = neighborMetricOf(metric);
   const shape = { dimension, isNormalized: metric === 'cosine' };
@@ -124,14 +122,14 @@ export async function runProjection(
     dimensions,
   };
   return {
-    sequence: snapshot.sequence,
+    sequence: passing.snapshot.sequence,
     rowCount,
-    warnings: findUnknownPaths(collection, snapshot.views, { filter }),
+    warnings: passing.warnings,
     neighborMetric,
     workBytes: covarianceBytes(countCovarianceRows(rowCount, dimension), dimension),
     async project() {
       const { axes, varianceRatios } = await findAxes(plan, rowCount);
-      return { varianceRatios, chunks: () => intactChunks(collection, projectRows(plan, axes)) };
+      return { varianceRatios, chunks: () => intactChunks(projectRows(plan, axes), [collection]) };
     },
   };
 }
@@ -170,22 +168,11 @@ function countCovarianceRows(rowCount: number, dimension: number): number {
 function chooseEvenly(views: readonly FieldView[], rowCount: number, count: number): JoinRow[] {
   const chosen: JoinRow[] = [];
   let place = 0;
-  for (const row of walkRows(views)) {
+  for (const row of rowsOf(views)) {
     place++;
     if (Math.floor((place * count) / rowCount) > chosen.length) chosen.push(row);
   }
   return chosen;
-}
-
-/** Chunks, which are copies, from before a check for damage. Throws `data_corrupt`. */
-async function* intactChunks(
-  collection: Collection,
-  chunks: AsyncGenerator<ProjectionChunk>,
-): AsyncGenerator<ProjectionChunk> {
-  for await (const chunk of chunks) {
-    collection.requireIntact();
-    yield chunk;
-  }
 }
 
 async function* projectRows(plan: Plan, axes: Axes): AsyncGenerator<ProjectionChunk> {
@@ -207,7 +194,7 @@ interface RowsOfChunk {
 }
 
 function* takeChunks({ views }: Plan, rowsMax: number): Generator<RowsOfChunk> {
-  const remaining = walkRows(views);
+  const remaining = rowsOf(views);
   for (;;) {
     const rows = takeRows(remaining, rowsMax);
     if (rows.length === 0) return;
@@ -215,15 +202,12 @@ function* takeChunks({ views }: Plan, rowsMax: number): Generator<RowsOfChunk> {
   }
 }
 
-/** Searched in groups: one group ahead of the reader, as in a join. */
+/** The neighbours of a row are its matches in a join of the rows with themselves. */
 async function* findNeighbors(plan: Plan, rowsMax: number): AsyncGenerator<RowsOfChunk> {
   const { collection, services, signal, views, neighborMetric, neighborCount } = plan;
-  const searched = withRows(views);
-  const controller = new AbortController();
-  const ignoreAbort = whenAborted(signal, () => controller.abort(signal?.reason));
   const search = {
     views,
-    searched,
+    searched: withRows(views),
     metric: neighborMetric,
     topK: neighborCount,
     scoreMin: null,
@@ -231,32 +215,14 @@ async function* findNeighbors(plan: Plan, rowsMax: number): AsyncGenerator<RowsO
     excludesSelf: true,
     mayLackDirection: false,
   };
-  const searches = new JoinSearches(search, services, controller.signal);
-  const stats = services.scanStats.startJoin(countVisible(views));
-  const remaining = walkRows(views);
   const builder = new NeighborsBuilder(search, rowsMax);
-  let next: Group | null = null;
-  try {
-    signal?.throwIfAborted();
-    next = searches.begin(remaining);
-    while (next !== null) {
-      const group: Group = next;
-      next = searches.begin(remaining);
-      await searches.first(group);
-      for (const [i, row] of group.rows.entries()) {
-        builder.add(row, group.found[i]!);
-        if (builder.rowCount === rowsMax) yield builder.take();
-      }
-      stats.joined(group.rows.length);
+  for await (const group of searchGroups(search, collection, services, signal)) {
+    for (const [i, row] of group.rows.entries()) {
+      builder.add(row, group.found[i]!);
+      if (builder.rowCount === rowsMax) yield builder.take();
     }
-    if (builder.rowCount > 0) yield builder.take();
-  } finally {
-    ignoreAbort();
-    controller.abort();
-    await next?.searching?.catch(() => {});
-    stats.ended();
-    unloadGone(collection, searched, services);
   }
+  if (builder.rowCount > 0) yield builder.take();
 }
 
 /** For each view the place of each row among the visible rows of all views. */
@@ -264,7 +230,7 @@ function placesOf(views: readonly FieldView[]): readonly Uint32Array[] {
   let place = 0;
   return views.map((view) => {
     const places = new Uint32Array(view.rowCount);
-    for (const { row } of walkRows([view])) places[row] = place++;
+    for (const row of rowsIn(view)) places[row] = place++;
     return places;
   });
 }
@@ -340,15 +306,9 @@ function distanceIn(metric: Metric, score: number): number {
 }
 
 function idsOf(rows: readonly JoinRow[]): Utf8Column {
-  const offsets = new Int32Array(rows.length + 1);
-  const ids = rows.map(({ view, row }, i) => {
-    const id = view.segment.idBytes(row);
-    offsets[i + 1] = offsets[i]! + id.length;
-    return id;
-  });
-  const bytes = new Uint8Array(offsets[rows.length]!);
-  for (const [i, id] of ids.entries()) bytes.set(id, offsets[i]!);
-  return { offsets, bytes };
+  const ids = new TextColumn();
+  for (const { view, row } of rows) ids.add(view.metadata.ids, row);
+  return ids.take();
 }
 
 function checkDimension(dimension: number, dimensionMax: number): void {

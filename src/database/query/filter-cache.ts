@@ -12,7 +12,7 @@ import {
 } from '../../common/bitmap.js';
 import type { MetadataView } from '../../common/columns.js';
 import { assert } from '../../common/errors.js';
-import { whenAborted } from '../../common/when-aborted.js';
+import { unlessAborted } from '../../common/when-aborted.js';
 import { type RowSelection, selectRows } from '../../filter/evaluate-task.js';
 import {
   type FilterNode,
@@ -22,24 +22,17 @@ import {
 } from '../../filter/filter-node.js';
 import { sliceView } from '../../filter/slice-view.js';
 import type { WorkerPool } from '../../platform/pool.js';
+import type { VisibleRows } from '../../segment/visibility.js';
 
 /** The rows of one segment at one sequence. */
-export interface FilterTarget {
+export interface FilterTarget extends VisibleRows {
   readonly segment: { readonly key: string };
   /** Of at least `rowCount` rows. */
   readonly metadata: MetadataView;
-  readonly rowCount: number;
-  /** The visible ones; null for all. */
-  readonly rows: Bitmap | null;
-  readonly visibleCount: number;
 }
 
-/** The visible rows that match. */
-interface MatchingRows {
-  /** Of the target's length; null for all rows. The same filter and rows give the same object. */
-  readonly rows: Bitmap | null;
-  readonly visibleCount: number;
-}
+/** The visible rows that match. The same filter and rows give the same bitmap. */
+type MatchingRows = Pick<VisibleRows, 'rows' | 'visibleCount'>;
 
 /**
  * The matching rows at one state of a segment. Rows are added and end in order, so two sequences with
@@ -368,12 +361,4 @@ async function waitFor(evaluations: readonly Evaluation[], signal?: AbortSignal)
       if (evaluation.waitingCount === 0 && isUnderWay) evaluation.stop();
     }
   }
-}
-
-function unlessAborted<Value>(promise: Promise<Value>, signal?: AbortSignal): Promise<Value> {
-  if (signal === undefined) return promise;
-  return new Promise((resolve, reject) => {
-    const ignoreAbort = whenAborted(signal, () => reject(signal.reason));
-    promise.then(resolve, reject).finally(ignoreAbort);
-  });
 }

@@ -8,6 +8,7 @@ import {
   createBitmap,
   hasBit,
   intersectInto,
+  type RowSet,
   setBit,
 } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn, numberAt } from '../../common/columns.js';
@@ -27,7 +28,6 @@ import {
   readColumns,
   selectPaths,
 } from '../aggregate/path-columns.js';
-import type { RowSet } from '../aggregate/row-set.js';
 import { defineSegmentsTask, runOverSegments } from '../aggregate/segment-tasks.js';
 import type { SegmentView } from '../collection/snapshot.js';
 import type { WantedValues } from './group-stage.js';

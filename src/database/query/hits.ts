@@ -1,8 +1,6 @@
 // The rows that a search finds, and the scores of replies.
 
-import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
 import type { SearchHits } from '../../engine/core/engine.js';
-import type { Segment } from '../../segment/segment.js';
 import type { SegmentView } from '../collection/snapshot.js';
 
 export interface Hit {
@@ -33,20 +31,6 @@ export function hitsWithout(
   return hits
     .filter(({ view, row }) => !excludedIds.some((id) => view.segment.idEquals(row, id)))
     .slice(0, count);
-}
-
-/** The rows of hits, by their segments. */
-export function rowsOfHits(hits: readonly Hit[]): ReadonlyMap<Segment, Bitmap> {
-  const rowsOfSegments = new Map<Segment, Bitmap>();
-  for (const { view, row } of hits) {
-    let rows = rowsOfSegments.get(view.segment);
-    if (rows === undefined) {
-      rows = createBitmap(view.rowCount);
-      rowsOfSegments.set(view.segment, rows);
-    }
-    setBit(rows, row);
-  }
-  return rowsOfSegments;
 }
 
 const FLOAT32_MAX = 3.4028234663852886e38;

@@ -2,14 +2,15 @@
 // row by its inserted sequence and id, which no compaction changes; in another order, the next page begins at
 // a place in the order of the snapshot.
 
-import { nextSetBit, setBitAfter } from '../../common/bitmap.js';
+import { rowsIn, setBitAfter } from '../../common/bitmap.js';
 import { field, validationError } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import type { ListReply, ListRequest, VectorRecord } from '../api.js';
 import type { Collection } from '../collection/collection.js';
+import type { RowAddress } from '../collection/rows.js';
 import type { IncludeMetadata } from '../collection/selected-metadata.js';
-import { countVisible, type SegmentView } from '../collection/snapshot.js';
+import { countVisible, type SegmentView, withRows } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { observeCursorError, observeCursors } from '../observer.js';
 import type { ListSortKey } from '../order/order-rows.js';
@@ -38,11 +39,6 @@ interface ListPlan {
 interface RowName {
   readonly sequence: number;
   readonly id: string;
-}
-
-interface FoundRow {
-  readonly view: SegmentView;
-  readonly row: number;
 }
 
 export async function runList(
@@ -84,8 +80,8 @@ async function findPage(
   const hasMore = found.length > plan.limit;
   return {
     vectors: page.map(
-      ({ view, row }): VectorRecord =>
-        collection.record(view.segment, row, {
+      ({ segment, row }): VectorRecord =>
+        collection.record(segment, row, {
           values: plan.includeValues,
           metadata: plan.includeMetadata,
         }),
@@ -108,7 +104,7 @@ async function findRows(
   plan: ListPlan,
   { views, filter }: { readonly views: readonly SegmentView[]; readonly filter: FilterNode | null },
   { filters, rowOrders }: DatabaseServices,
-): Promise<{ readonly found: readonly FoundRow[]; readonly total?: number }> {
+): Promise<{ readonly found: readonly RowAddress[]; readonly total?: number }> {
   const { sequence, sort, offset, limit } = plan;
   const countMax = limit + 1;
   if (sort === null && offset === null) {
@@ -129,8 +125,8 @@ async function findFollowing(
   filter: FilterNode | null,
   after: RowName | null,
   { filters, countMax }: { readonly filters: FilterCache; readonly countMax: number },
-): Promise<readonly FoundRow[]> {
-  const found: FoundRow[] = [];
+): Promise<readonly RowAddress[]> {
+  const found: RowAddress[] = [];
   let isPastStart = after === null;
   for (const view of views) {
     if (found.length === countMax) break;
@@ -199,17 +195,11 @@ function isRowBefore({ segment }: SegmentView, row: number, after: RowName): boo
 }
 
 /** Adds visible rows, beginning at `start`, until `found` has `countMax`. */
-function collect(view: SegmentView, start: number, countMax: number, found: FoundRow[]): void {
-  let row = start;
-  while (found.length < countMax) {
-    if (view.rows !== null) {
-      row = nextSetBit(view.rows, row);
-      if (row < 0) return;
-    } else if (row >= view.rowCount) {
-      return;
-    }
-    found.push({ view, row });
-    row++;
+function collect(view: SegmentView, start: number, countMax: number, found: RowAddress[]): void {
+  if (found.length === countMax) return;
+  for (const row of rowsIn(view, start)) {
+    found.push({ segment: view.segment, row });
+    if (found.length === countMax) return;
   }
 }
 
@@ -217,8 +207,8 @@ function collectAtOffset(
   views: readonly SegmentView[],
   offset: number,
   countMax: number,
-): FoundRow[] {
-  const found: FoundRow[] = [];
+): RowAddress[] {
+  const found: RowAddress[] = [];
   let toSkip = offset;
   for (const view of views) {
     if (found.length === countMax) break;
@@ -233,14 +223,15 @@ function collectAtOffset(
 }
 
 /** The visible rows at positions in the order of arrival. */
-function rowsAt(views: readonly SegmentView[], positions: Uint32Array): readonly FoundRow[] {
-  const shown = views.filter(({ visibleCount }) => visibleCount > 0);
+function rowsAt(views: readonly SegmentView[], positions: Uint32Array): readonly RowAddress[] {
+  const shown = withRows(views);
   let end = 0;
   const ends = shown.map(({ visibleCount }) => (end += visibleCount));
-  return Array.from(positions, (position): FoundRow => {
+  return Array.from(positions, (position): RowAddress => {
     const index = ends.findIndex((after) => position < after);
     const view = shown[index]!;
-    return { view, row: visibleRow(view, position - (ends[index]! - view.visibleCount)) };
+    const row = visibleRow(view, position - (ends[index]! - view.visibleCount));
+    return { segment: view.segment, row };
   });
 }
 
@@ -249,8 +240,8 @@ function visibleRow({ rows }: SegmentView, before: number): number {
   return rows === null ? before : setBitAfter(rows, before);
 }
 
-function nextCursor(collection: Collection, plan: ListPlan, last: FoundRow): ListCursor {
-  const { segment } = last.view;
+function nextCursor(collection: Collection, plan: ListPlan, last: RowAddress): ListCursor {
+  const { segment, row } = last;
   const { sequence, openedAtMs, filter, sort, limit, includeValues, includeMetadata } = plan;
   return {
     kind: 'list',
@@ -265,7 +256,7 @@ function nextCursor(collection: Collection, plan: ListPlan, last: FoundRow): Lis
     ...(sort === null
       ? {
           offset: null,
-          after: { sequence: segment.insertedSequence(last.row), id: segment.id(last.row) },
+          after: { sequence: segment.insertedSequence(row), id: segment.id(row) },
         }
       : { offset: (plan.offset ?? 0) + limit, after: null }),
   };

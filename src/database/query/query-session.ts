@@ -51,7 +51,7 @@ export async function openSession(
   const { collections, observer, limits, sealer, clock } = services;
   await reachSequence(collection, minSequence, signal);
   const reached = await reachCursors(collection, cursors, sealer, signal);
-  const view = new SnapshotView(collection, () => collections.isServing(collection));
+  const view = new SnapshotView(collection, collections);
   const ignoreAbort = whenAborted(signal, () => view.close());
   const close = () => {
     ignoreAbort();

@@ -58,7 +58,7 @@ export async function runQuery(
     const cursor = token === undefined ? null : openCursor(token, 'query', collection, sealer);
     if (cursor !== null) await reachCursor(cursor, collection, signal);
     else if (minSequence !== undefined) await reachSequence(collection, minSequence, signal);
-    view = new SnapshotView(collection, () => collections.isServing(collection));
+    view = new SnapshotView(collection, collections);
     const context = { ...rankingContext(view, limits), now: clock.now() };
     const plan = planQuery(checked, cursor, context);
     view.pin(plan.sequence);

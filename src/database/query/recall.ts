@@ -2,29 +2,22 @@
 // that of the k-th nearest, k being the number of ids. An answer that took the other row of a tie is
 // right as well.
 
-import { type Bitmap, createBitmap, hasBit, setBit } from '../../common/bitmap.js';
+import { hasRow } from '../../common/bitmap.js';
 import { cutByWeight } from '../../common/cut-by-weight.js';
 import { field } from '../../common/errors.js';
-import type { JsonObject } from '../../common/types.js';
-import type { BlockView, SearchQuery } from '../../engine/core/engine.js';
-import type { FilterNode } from '../../filter/filter-node.js';
 import type { Collection } from '../collection/collection.js';
 import type { RowAddress } from '../collection/rows.js';
-import {
-  type FieldView,
-  type SegmentView,
-  viewsOfField,
-  withRows,
-} from '../collection/snapshot.js';
+import { type SegmentView, type ViewRow, viewsOfRows } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
 import { observeQueries } from '../observer.js';
 import { findUnknownPaths } from '../unknown-paths.js';
 import { type Hit, toHits } from './hits.js';
+import { openRankings, searchRankings } from './open-rankings.js';
 import { reachSequence } from './paging.js';
 import type { RecallReply, RecallRequest } from './query-api.js';
-import { sharedRows } from './rankings/scored.js';
-import { searchByEngine } from './scattered-search.js';
+import type { Filter } from './rankings/passing-rows.js';
+import { VectorRanking } from './rankings/vector.js';
 
 /** Bounds the bitmaps of the rows that are compared with the k-th nearest. */
 const GROUP_QUERIES_MAX = 128;
@@ -39,7 +32,7 @@ export async function runRecall(
 ): Promise<RecallReply> {
   const { vectors, ids, minSequence = 0 } = request;
   await reachSequence(collection, minSequence, signal);
-  const view = new SnapshotView(collection, () => services.collections.isServing(collection));
+  const view = new SnapshotView(collection, services.collections);
   try {
     const searched = collection.searchedVector(request, []);
     const { metric, using } = searched;
@@ -48,19 +41,18 @@ export async function runRecall(
     }
     const { filter = null } = request;
     const filterNode = filter && collection.parseFilter(filter, services.limits);
-    const chosen = { filter, filterNode, using };
-    const recalls: number[] = [];
     const queries = vectors.map((vector, i): GradedQuery => {
-      const given = ids[i]!;
-      return { query: { vector, metric, k: given.length, after: null, scoreMin: null }, given };
+      const by = { vector, metric, using, excludedIds: [], origin: null };
+      return { ranking: new VectorRanking(by), given: ids[i]! };
     });
     const groups = cutByWeight(queries, {
       countMax: GROUP_QUERIES_MAX,
       weightMax: GROUP_IDS_MAX,
       weightOf: ({ given }) => given.length,
     });
+    const recalls: number[] = [];
     for (const group of groups) {
-      recalls.push(...(await gradeGroup(view, group, chosen, services, signal)));
+      recalls.push(...(await gradeGroup(view, group, { filter, filterNode }, services, signal)));
     }
     const { views } = view.snapshot();
     const warnings = findUnknownPaths(collection, views, { filter: filterNode });
@@ -70,71 +62,53 @@ export async function runRecall(
   }
 }
 
-type QueryWithoutViews = Omit<SearchQuery, 'views'>;
-
 /** A query with the ids that are graded for it. */
 interface GradedQuery {
-  readonly query: QueryWithoutViews;
+  readonly ranking: VectorRanking;
   readonly given: readonly string[];
-}
-
-interface ChosenRows {
-  readonly filter: JsonObject | null;
-  readonly filterNode: FilterNode | null;
-  readonly using: string;
 }
 
 /** Grades queries that are searched together. */
 async function gradeGroup(
   view: SnapshotView,
   group: readonly GradedQuery[],
-  { filter, filterNode, using }: ChosenRows,
+  filter: Filter,
   services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<readonly number[]> {
   const startedAtMs = performance.now();
-  const { filters, scheduler, observer } = services;
-  const snapshot = view.snapshot();
+  const { sequence } = view;
   // Looked up before the filter is awaited: rows may move meanwhile.
   const given = group.map((graded) => findRows(view, graded.given));
-  const queries = group.map(({ query }) => query);
-  const passing = await filters.filter(snapshot.views, filterNode, signal);
-  const views = withRows(viewsOfField(passing, using));
-  const rows = sharedRows(
-    view.collection,
-    snapshot,
-    { kind: 'vector', using },
-    {
-      filters: filter === null ? [] : [filter],
-      views,
-    },
-  );
+  const ranked = group.map(({ ranking }) => ({ sequence, ranking, filters: [filter] }));
+  const opened = await openRankings(view, ranked, services, signal);
   const filteredAtMs = performance.now();
-  const isEmpty = views.length === 0;
-  const searches = queries.map((query) => ({ query: { ...query, views }, rows }));
-  const nearest = await searchByEngine(isEmpty ? [] : searches, services, signal);
-  const grades = queries.map(({ k }, i) =>
-    gradeIds(given[i]!, isEmpty ? [] : toHits(views, nearest.hits[i]!), k, views),
-  );
-  const undecided = grades.flatMap((grade, i) =>
-    grade.undecided.length === 0 ? [] : [{ grade, query: queries[i]! }],
-  );
-  const scored = await scheduler.search(
-    undecided.map(({ grade, query }) => ({
-      ...query,
-      k: grade.undecided.length,
-      views: blockViewsOf(grade.undecided, views),
-    })),
-    signal,
-  );
+  // The rows are the same for all.
+  const { views } = opened[0]!;
+  const searches = group.map(({ given: { length: k } }, i) => {
+    return { ranking: opened[i]!, query: { k, views, after: null, scoreMin: null } };
+  });
+  const nearest = await searchRankings(views.length === 0 ? [] : searches, services, signal);
+  const grades = searches.map(({ query: { k } }, i) => {
+    const hits = nearest.hits[i];
+    return gradeIds(given[i]!, hits === undefined ? [] : toHits(views, hits), k, views);
+  });
+  const undecided = searches.flatMap(({ ranking, query }, i) => {
+    const grade = grades[i]!;
+    const k = grade.undecided.length;
+    return k === 0
+      ? []
+      : { grade, ranking, query: { ...query, k, views: viewsOfRows(grade.undecided) } };
+  });
+  const scored = await searchRankings(undecided, services, signal);
   for (const [i, { grade }] of undecided.entries()) {
     grade.rightCount += scored.hits[i]!.scores.filter((score) => score >= grade.leastScore).length;
   }
   const waitMs = nearest.waitMs + scored.waitMs;
   const found = [...nearest.hits, ...scored.hits];
   observeQueries(
-    observer,
-    queries.length,
+    services.observer,
+    group.length,
     {
       startedAtMs,
       filterMs: filteredAtMs - startedAtMs,
@@ -147,7 +121,7 @@ async function gradeGroup(
       candidatesRescored: found.reduce((sum, { rescoredCount }) => sum + rescoredCount, 0),
     },
   );
-  return queries.map(({ k }, i) => grades[i]!.rightCount / k);
+  return grades.map(({ rightCount }, i) => rightCount / searches[i]!.query.k);
 }
 
 /** The rows of the ids that exist; an id that is repeated counts once. */
@@ -160,22 +134,16 @@ interface Grade {
   /** Unrounded score of the k-th nearest. */
   readonly leastScore: number;
   /** Rows that are not among the k nearest and may tie with the last of them. */
-  readonly undecided: readonly IndexedRow[];
-}
-
-interface IndexedRow {
-  /** Into the views that are searched. */
-  readonly viewIndex: number;
-  readonly row: number;
+  readonly undecided: readonly Pick<ViewRow, 'view' | 'row'>[];
 }
 
 function gradeIds(
   given: readonly RowAddress[],
   nearest: readonly Hit[],
   k: number,
-  segmentViews: readonly FieldView[],
+  views: readonly SegmentView[],
 ): Grade {
-  const viewIndexes = new Map(segmentViews.map(({ segment }, index) => [segment, index]));
+  const viewOf = new Map(views.map((view) => [view.segment, view]));
   const nearestRows = new Map<SegmentView, Set<number>>();
   for (const { view, row } of nearest) {
     const rows = nearestRows.get(view);
@@ -183,34 +151,14 @@ function gradeIds(
     else rows.add(row);
   }
   let rightCount = 0;
-  const undecided: IndexedRow[] = [];
+  const undecided: Pick<ViewRow, 'view' | 'row'>[] = [];
   for (const { segment, row } of given) {
-    const viewIndex = viewIndexes.get(segment);
-    if (viewIndex === undefined) continue;
-    const view = segmentViews[viewIndex]!;
-    if (view.rows !== null && !hasBit(view.rows, row)) continue;
+    const view = viewOf.get(segment);
+    if (view === undefined || !hasRow(view, row)) continue;
     if (nearestRows.get(view)?.has(row) === true) rightCount++;
-    else undecided.push({ viewIndex, row });
+    else undecided.push({ view, row });
   }
   // Fewer than k rows are all among the nearest, so none is undecided.
   const leastScore = nearest.length < k ? Number.NEGATIVE_INFINITY : nearest.at(-1)!.score;
   return { rightCount, leastScore, undecided };
-}
-
-/** Views of exactly these rows. */
-function blockViewsOf(
-  rows: readonly IndexedRow[],
-  segmentViews: readonly FieldView[],
-): BlockView[] {
-  const blockViews = new Map<number, BlockView & { readonly rows: Bitmap }>();
-  for (const { viewIndex, row } of rows) {
-    let blockView = blockViews.get(viewIndex);
-    if (blockView === undefined) {
-      const { block, rowCount } = segmentViews[viewIndex]!;
-      blockView = { block, rowCount, rows: createBitmap(rowCount) };
-      blockViews.set(viewIndex, blockView);
-    }
-    setBit(blockView.rows, row);
-  }
-  return [...blockViews.values()];
 }

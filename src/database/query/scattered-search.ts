@@ -9,7 +9,7 @@ import {
   countBitsBetween,
   createBitmap,
   createFullBitmap,
-  hasBit,
+  hasRow,
 } from '../../common/bitmap.js';
 import type { JsonObject } from '../../common/types.js';
 import { countBefore } from '../../engine/core/count-before.js';
@@ -355,7 +355,7 @@ class RowIndexes {
       // A vector that was written again, or moved by a compaction, has another row in the snapshot.
       const isSame = index !== undefined && live!.segment.insertedSequence(live!.row) === sequence;
       const address = isSame ? ([index, live!.row] as const) : inserted.find(sequence, id);
-      if (address === null || !isInView(views, address)) return null;
+      if (address === null || !hasRow(views[address[0]]!, address[1])) return null;
       [viewIndexes[i], rows[i]] = address;
     }
     return { ...rest, viewIndexes, rows };
@@ -374,11 +374,6 @@ class RowIndexes {
 
 /** A view and a row of it. */
 type Address = readonly [viewIndex: number, row: number];
-
-function isInView(views: Views, [viewIndex, row]: Address): boolean {
-  const { rows, rowCount } = views[viewIndex]!;
-  return row < rowCount && (rows === null || hasBit(rows, row));
-}
 
 /** Rows by the writes that inserted them. A write has thousands, of which a long join may look for all. */
 class InsertedRows {

@@ -1,6 +1,7 @@
 // Statistics of the scores of a query over all rows that pass its filter, not only of its matches. Every
 // row is scored canonically, and the scores are then summarized like numbers of metadata.
 
+import type { RowSet } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../../common/columns.js';
 import type { Metric } from '../../common/types.js';
 import { publicScore } from '../../engine/core/engine.js';
@@ -11,7 +12,6 @@ import type { WorkerPool } from '../../platform/pool.js';
 import { findStats } from '../aggregate/aggregate.js';
 import type { HistogramRequest } from '../aggregate/aggregate-api.js';
 import type { PathSource } from '../aggregate/path-columns.js';
-import type { RowSet } from '../aggregate/row-set.js';
 import { defineSegmentsTask, runOverSegments } from '../aggregate/segment-tasks.js';
 import { countVisible, type SegmentView, withRows } from '../collection/snapshot.js';
 import { toFloat32 } from './hits.js';

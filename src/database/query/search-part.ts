@@ -86,7 +86,7 @@ async function inSnapshot<Result>(
       `The snapshot at sequence ${sequence} of "${collection.definition.id}" can no longer be read; the oldest is at ${collection.horizonSequence}.`,
     );
   }
-  const view = new SnapshotView(collection, () => services.collections.isServing(collection));
+  const view = new SnapshotView(collection, services.collections);
   try {
     view.pin(sequence);
     const context = rankingContext(view, services.limits);

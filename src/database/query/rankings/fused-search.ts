@@ -3,10 +3,11 @@
 // and the search ends when no other row can come before the k-th. The result is that of fusing complete
 // rankings.
 
-import { hasBit } from '../../../common/bitmap.js';
+import { hasRow } from '../../../common/bitmap.js';
 import { comparePositions } from '../../../common/row-positions.js';
 import type { SearchHits } from '../../../engine/core/engine.js';
 import type { Segment } from '../../../segment/segment.js';
+import type { RowAddress } from '../../collection/rows.js';
 import {
   addTerms,
   createTerm,
@@ -14,11 +15,11 @@ import {
   type FusionMethod,
   type Term,
 } from './fusion-method.js';
-import { positionOf, type RankedPart, type RankedRow } from './ranked-part.js';
+import { positionOf, type RankedPart } from './ranked-part.js';
 import type { RowQuery } from './ranking.js';
 
 /** A row that a ranking has shown, and what it gets from each: NaN where that is not known yet. */
-interface Candidate extends RankedRow {
+interface Candidate extends RowAddress {
   readonly terms: Float64Array;
   /** The greatest score that it can have, and the score itself when all terms are known. */
   upper: number;
@@ -101,7 +102,7 @@ export class FusedSearch {
     for (const row of this.#all()) this.#bound(row);
   }
 
-  #candidate(row: RankedRow): Candidate {
+  #candidate(row: RowAddress): Candidate {
     let rows = this.#candidates.get(row.segment);
     if (rows === undefined) {
       rows = new Map();
@@ -219,11 +220,9 @@ class EligibleRows {
     };
   }
 
-  #isSearched({ segment, row }: RankedRow): boolean {
+  #isSearched({ segment, row }: RowAddress): boolean {
     const index = this.#viewIndexes.get(segment);
-    if (index === undefined) return false;
-    const { rowCount, rows } = this.#query.views[index]!;
-    return row < rowCount && (rows === null || hasBit(rows, row));
+    return index !== undefined && hasRow(this.#query.views[index]!, row);
   }
 
   #mayBeHit(row: Candidate): boolean {
@@ -235,7 +234,7 @@ class EligibleRows {
   }
 
   /** Whether the row with this score comes after the position of the search. */
-  #isAfter(row: RankedRow, score: number): boolean {
+  #isAfter(row: RowAddress, score: number): boolean {
     const { after } = this.#query;
     return after === null || comparePositions(after, positionOf(row, score)) < 0;
   }

@@ -2,8 +2,8 @@
 
 import type { JsonObject } from '../../../common/types.js';
 import type { Collection } from '../../collection/collection.js';
-import { amongRows, uniteViews, withRows } from '../../collection/snapshot.js';
-import { hitsWithout, rowsOfHits } from '../hits.js';
+import { type ChosenRows, uniteViews, viewsOfRows, withRows } from '../../collection/snapshot.js';
+import { hitsWithout } from '../hits.js';
 import type { SealedRanking } from '../peers.js';
 import { FusedSearch } from './fused-search.js';
 import type { FusionMethod } from './fusion-method.js';
@@ -77,20 +77,19 @@ class FusedRanking extends Ranking {
   async #openPart({ ranking, limit }: FusedPart, rows: PassingRows): Promise<OpenRanking> {
     const opened = await ranking.open(rows);
     if (limit === null) return opened;
-    const best = await firstRows(opened, limit, []);
-    return { ...opened, views: withRows(amongRows(opened.views, best)) };
+    return { ...opened, views: await firstRows(opened, limit, []) };
   }
 }
 
-/** The first rows of a ranking without the vectors of some ids, by their segments. */
+/** The first rows of a ranking without the vectors of some ids. */
 export async function firstRows(
   { views, search }: OpenRanking,
   limit: number,
   ids: readonly string[],
-): Promise<ReturnType<typeof rowsOfHits>> {
-  if (views.length === 0) return new Map();
+): Promise<ChosenRows> {
+  if (views.length === 0) return [];
   const found = await search({ views, k: limit + ids.length, after: null, scoreMin: null });
-  return rowsOfHits(hitsWithout(ids, views, { found, count: limit }));
+  return viewsOfRows(hitsWithout(ids, views, { found, count: limit }));
 }
 
 interface SealedFusion {

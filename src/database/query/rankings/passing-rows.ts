@@ -1,12 +1,11 @@
 // The rows of a snapshot that a ranking chooses from: those that pass filters, and maybe only some of them. Queries with
 // the same filter and vector share their views, by which engines and caches recognize them.
 
-import type { Bitmap } from '../../../common/bitmap.js';
 import type { JsonObject } from '../../../common/types.js';
 import { allOf, type FilterNode } from '../../../filter/filter-node.js';
-import type { Segment } from '../../../segment/segment.js';
 import {
   amongRows,
+  type ChosenRows,
   type FieldView,
   type SegmentView,
   type Snapshot,
@@ -76,13 +75,13 @@ export class SearchedSnapshot {
 export class PassingRows {
   readonly searched: SearchedSnapshot;
   readonly #filters: readonly Filter[];
-  /** By segment, the only rows to choose from; null for all that pass. */
-  readonly #chosen: ReadonlyMap<Segment, Bitmap> | null;
+  /** The only rows to choose from; null for all that pass. */
+  readonly #chosen: ChosenRows | null;
 
   constructor(
     searched: SearchedSnapshot,
     filters: readonly Filter[],
-    chosen: ReadonlyMap<Segment, Bitmap> | null = null,
+    chosen: ChosenRows | null = null,
   ) {
     this.searched = searched;
     this.#filters = filters;
@@ -95,7 +94,7 @@ export class PassingRows {
   }
 
   /** Those that are among these, too. */
-  among(chosen: ReadonlyMap<Segment, Bitmap>): PassingRows {
+  among(chosen: ChosenRows): PassingRows {
     return new PassingRows(this.searched, this.#filters, chosen);
   }
 

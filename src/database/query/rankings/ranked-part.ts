@@ -1,17 +1,12 @@
 // One of the rankings that are fused: its first rows, as far as they have been read, and the scores and
 // ranks of other rows on request.
 
-import { type Bitmap, createBitmap, hasBit, setBit } from '../../../common/bitmap.js';
+import { hasRow } from '../../../common/bitmap.js';
 import type { Position, SearchHits } from '../../../engine/core/engine.js';
 import type { Segment } from '../../../segment/segment.js';
-import type { SegmentView } from '../../collection/snapshot.js';
+import type { RowAddress } from '../../collection/rows.js';
+import { type SegmentView, viewsOfRows } from '../../collection/snapshot.js';
 import type { OpenRanking, Ranking } from './ranking.js';
-
-/** A row of the snapshot, the same in all rankings. */
-export interface RankedRow {
-  readonly segment: Segment;
-  readonly row: number;
-}
 
 /** Rows of one search. */
 const SEARCH_ROWS_MAX = 10_000;
@@ -22,7 +17,7 @@ export class RankedPart {
   readonly #ranking: Pick<Ranking, 'shownScore'>;
   readonly #viewOf: ReadonlyMap<Segment, SegmentView>;
   /** The rows that have been read, best first, and their scores. */
-  readonly rows: RankedRow[] = [];
+  readonly rows: RowAddress[] = [];
   readonly scores: number[] = [];
   isExhausted: boolean;
   scannedCount = 0;
@@ -49,10 +44,9 @@ export class RankedPart {
     return this.#ranking.shownScore(score);
   }
 
-  has({ segment, row }: RankedRow): boolean {
+  has({ segment, row }: RowAddress): boolean {
     const view = this.#viewOf.get(segment);
-    if (view === undefined || row >= view.rowCount) return false;
-    return view.rows === null || hasBit(view.rows, row);
+    return view !== undefined && hasRow(view, row);
   }
 
   /** Reads on until there are `depth` rows, or all. */
@@ -72,11 +66,13 @@ export class RankedPart {
   }
 
   /** The scores of rows that it has, in order. */
-  async scoresOf(rows: readonly RankedRow[]): Promise<Float64Array> {
+  async scoresOf(rows: readonly RowAddress[]): Promise<Float64Array> {
     const scores = new Float64Array(rows.length);
     for (let from = 0; from < rows.length; from += SEARCH_ROWS_MAX) {
       const some = rows.slice(from, from + SEARCH_ROWS_MAX);
-      const views = this.#viewsOf(some);
+      const views = viewsOfRows(
+        some.map(({ segment, row }) => ({ view: this.#viewOf.get(segment)!, row })),
+      );
       const found = await this.#search(views, some.length, null);
       const places = new Map(some.map(({ segment }) => [segment, new Map<number, number>()]));
       for (const [i, { segment, row }] of some.entries()) places.get(segment)!.set(row, from + i);
@@ -89,7 +85,7 @@ export class RankedPart {
   }
 
   /** The ranks of rows that it has, by their scores; 1 for the best. */
-  async ranksOf(rows: readonly RankedRow[], scores: Float64Array): Promise<Float64Array> {
+  async ranksOf(rows: readonly RowAddress[], scores: Float64Array): Promise<Float64Array> {
     const positions = rows.map((row, i) => positionOf(row, scores[i]!));
     const counts = await this.#opened.countBefore(this.views, positions);
     return counts.map((count) => count + 1);
@@ -105,28 +101,8 @@ export class RankedPart {
     this.rescoredCount += found.rescoredCount;
     return found;
   }
-
-  /** Views with only these rows. */
-  #viewsOf(rows: readonly RankedRow[]): readonly SegmentView[] {
-    const bitmaps = new Map<Segment, Bitmap>();
-    const counts = new Map<Segment, number>();
-    for (const { segment, row } of rows) {
-      let bitmap = bitmaps.get(segment);
-      if (bitmap === undefined) {
-        bitmap = createBitmap(this.#viewOf.get(segment)!.rowCount);
-        bitmaps.set(segment, bitmap);
-      }
-      setBit(bitmap, row);
-      counts.set(segment, (counts.get(segment) ?? 0) + 1);
-    }
-    return [...bitmaps].map(([segment, bitmap]) => ({
-      ...this.#viewOf.get(segment)!,
-      rows: bitmap,
-      visibleCount: counts.get(segment)!,
-    }));
-  }
 }
 
-export function positionOf({ segment, row }: RankedRow, score: number): Position {
+export function positionOf({ segment, row }: RowAddress, score: number): Position {
   return { score, id: segment.idBytes(row) };
 }

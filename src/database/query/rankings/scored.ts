@@ -6,7 +6,7 @@ import { countsBefore, placeOf, sortPositions } from '../../../common/row-positi
 import type { Metric } from '../../../common/types.js';
 import type { Engine, Position, SearchHits } from '../../../engine/core/engine.js';
 import type { Collection } from '../../collection/collection.js';
-import type { FieldView, Snapshot } from '../../collection/snapshot.js';
+import type { FieldView } from '../../collection/snapshot.js';
 import type { DatabaseServices } from '../../database-services.js';
 import type { SealedVectors } from '../peers.js';
 import {
@@ -81,11 +81,11 @@ export abstract class ScoredRanking extends Ranking {
 
   async open(rows: PassingRows): Promise<OpenRanking> {
     const { searched } = rows;
-    const { collection } = searched.view;
+    const { view, snapshot } = searched;
     const views = searched.having(await rows.views(), this.by.using);
     const filters = rows.sharedFilters;
     const shared =
-      filters && sharedRows(collection, searched.snapshot, this.#field, { filters, views });
+      filters && sharedRows({ collection: view.collection, snapshot, filters, views }, this.#field);
     return this.openRows(views, shared, searched);
   }
 
@@ -127,13 +127,8 @@ export abstract class ScoredRanking extends Ranking {
 type RankedField = Omit<SharedRows['ranking'], 'column'>;
 
 /** The rows of a snapshot that are scored, as other nodes find them. */
-export function sharedRows(
-  collection: Collection,
-  snapshot: Snapshot,
-  ranked: RankedField,
-  rows: Pick<SharedRows, 'filters' | 'views'>,
-): SharedRows {
-  return { collection, snapshot, ranking: sealField(collection, ranked), ...rows };
+export function sharedRows(rows: Omit<SharedRows, 'ranking'>, ranked: RankedField): SharedRows {
+  return { ...rows, ranking: sealField(rows.collection, ranked) };
 }
 
 function sealField(collection: Collection, ranked: RankedField): SharedRows['ranking'] {
