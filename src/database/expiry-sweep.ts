@@ -16,25 +16,21 @@ const SWEEP_ROWS_MAX = 10_000;
 /** Time until the next attempt after a failure, such as a full disk. */
 const RETRY_MS = 10_000;
 
+interface SweepOptions {
+  readonly collections: Collections;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly observer: DatabaseObserver;
+}
+
 export class ExpirySweep {
-  readonly #collections: Collections;
-  readonly #clock: Clock;
-  readonly #logger: Logger;
-  readonly #observer: DatabaseObserver;
+  readonly #options: SweepOptions;
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
   #notBeforeMs = 0;
 
-  constructor(options: {
-    collections: Collections;
-    clock: Clock;
-    logger: Logger;
-    observer: DatabaseObserver;
-  }) {
-    this.#collections = options.collections;
-    this.#clock = options.clock;
-    this.#logger = options.logger;
-    this.#observer = options.observer;
+  constructor(options: SweepOptions) {
+    this.#options = options;
   }
 
   start(): void {
@@ -62,28 +58,30 @@ export class ExpirySweep {
   }
 
   async #sweepAll(): Promise<void> {
-    if (this.#clock.now() < this.#notBeforeMs) return;
-    for (const { state } of this.#collections.entries) {
+    const { clock, collections, logger, observer } = this.#options;
+    if (clock.now() < this.#notBeforeMs) return;
+    for (const { state } of collections.entries) {
       if (state.kind !== 'ready') continue;
       try {
         await this.#sweep(state.collection);
       } catch (error) {
         const collection = state.collection.definition.id;
         // A collection that was deleted meanwhile is no failure.
-        if (!this.#collections.isServing(state.collection)) continue;
-        this.#notBeforeMs = this.#clock.now() + RETRY_MS;
-        this.#observer.count('sagitta_maintenance_failures_total', 1);
-        this.#logger.warn({ collection, err: error }, 'expired vectors could not be deleted');
+        if (!collections.isServing(state.collection)) continue;
+        this.#notBeforeMs = clock.now() + RETRY_MS;
+        observer.count('sagitta_maintenance_failures_total', 1);
+        logger.warn({ collection, err: error }, 'expired vectors could not be deleted');
       }
     }
   }
 
   async #sweep(collection: Collection): Promise<void> {
-    const options = { clock: this.#clock, countMax: SWEEP_ROWS_MAX };
+    const { clock, observer } = this.#options;
+    const options = { clock, countMax: SWEEP_ROWS_MAX };
     // Of several nodes, the one that writes deletes.
-    while (collection.isWritable && collection.expiries.isDue(this.#clock.now())) {
+    while (collection.isWritable && collection.expiries.isDue(clock.now())) {
       const { deletedCount } = await collection.write(deleteExpired(collection, options));
-      this.#observer.count('sagitta_vectors_expired_total', deletedCount);
+      observer.count('sagitta_vectors_expired_total', deletedCount);
     }
   }
 }

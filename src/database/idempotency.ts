@@ -94,20 +94,21 @@ export async function runIdempotent<Reply extends object>(
   }
 }
 
+interface KeysOptions {
+  readonly store: Store;
+  readonly logs: CommitLogs;
+  readonly clock: Clock;
+  readonly keptMs: number;
+}
+
 export class IdempotencyKeys {
-  readonly #store: Store;
-  readonly #logs: CommitLogs;
-  readonly #clock: Clock;
-  readonly #keptMs: number;
+  readonly #options: KeysOptions;
   readonly #payloadDigestsInFlight = new Map<string, string>();
   /** The newest claims whose replies the store may not have yet, by digest. */
   readonly #unstored = new Map<string, Claim>();
 
-  constructor(options: { store: Store; logs: CommitLogs; clock: Clock; keptMs: number }) {
-    this.#store = options.store;
-    this.#logs = options.logs;
-    this.#clock = options.clock;
-    this.#keptMs = options.keptMs;
+  constructor(options: KeysOptions) {
+    this.#options = options;
   }
 
   /** The caller releases the claim. Throws `idempotency_in_flight` and `idempotency_key_reused`. */
@@ -135,8 +136,7 @@ export class IdempotencyKeys {
       stored,
       digest,
       payloadDigest,
-      clock: this.#clock,
-      keptMs: this.#keptMs,
+      ...this.#options,
       removeExpired: (now) => this.#removeExpired(now),
       onReleased: () => {
         if (isReplay) return;
@@ -170,20 +170,21 @@ export class IdempotencyKeys {
   }
 
   #logOf(incarnation: string | undefined): CommitLog {
-    return incarnation === undefined ? this.#logs.catalogue : this.#logs.ofReplies(incarnation);
+    const { logs } = this.#options;
+    return incarnation === undefined ? logs.catalogue : logs.ofReplies(incarnation);
   }
 
   #read(digest: string): StoredEntry | undefined {
-    const value = this.#store.get(keys.idempotentReply(digest));
+    const value = this.#options.store.get(keys.idempotentReply(digest));
     if (value === undefined) return undefined;
     const entry = JSON.parse(Buffer.from(value).toString()) as StoredEntry;
-    return entry.expiresAtMs > this.#clock.now() ? entry : undefined;
+    return entry.expiresAtMs > this.#options.clock.now() ? entry : undefined;
   }
 
   #removeExpired(now: number): StoreOperation[] {
     const operations: StoreOperation[] = [];
     let count = 0;
-    for (const { key } of this.#store.list(keys.idempotentExpiries)) {
+    for (const { key } of this.#options.store.list(keys.idempotentExpiries)) {
       const expiresAtMs = Number(key[2]);
       const digest = key[3]!;
       if (expiresAtMs > now || count++ === EXPIRED_REMOVED_PER_REPLY) break;
@@ -199,36 +200,28 @@ export class IdempotencyKeys {
   }
 }
 
+interface ClaimOptions extends Pick<KeysOptions, 'clock' | 'keptMs'> {
+  readonly stored: StoredEntry | undefined;
+  readonly digest: string;
+  readonly payloadDigest: string;
+  readonly removeExpired: (now: number) => StoreOperation[];
+  readonly onReleased: () => void;
+}
+
 /** Exclusive use of a key by one request. */
 export class Claim {
-  /** What an earlier request with the key has stored. */
-  readonly stored: StoredEntry | undefined;
-  readonly #digest: string;
-  readonly #payloadDigest: string;
-  readonly #clock: Clock;
-  readonly #keptMs: number;
-  readonly #removeExpired: (now: number) => StoreOperation[];
-  readonly #onReleased: () => void;
+  readonly #options: ClaimOptions;
   /** Expiry of the entry that is stored or about to be; 0 for none. */
   #expiresAtMs: number;
 
-  constructor(options: {
-    stored: StoredEntry | undefined;
-    digest: string;
-    payloadDigest: string;
-    clock: Clock;
-    keptMs: number;
-    removeExpired: (now: number) => StoreOperation[];
-    onReleased: () => void;
-  }) {
-    this.stored = options.stored;
-    this.#digest = options.digest;
-    this.#payloadDigest = options.payloadDigest;
-    this.#clock = options.clock;
-    this.#keptMs = options.keptMs;
-    this.#removeExpired = options.removeExpired;
-    this.#onReleased = options.onReleased;
+  constructor(options: ClaimOptions) {
+    this.#options = options;
     this.#expiresAtMs = options.stored?.expiresAtMs ?? 0;
+  }
+
+  /** What an earlier request with the key has stored. */
+  get stored(): StoredEntry | undefined {
+    return this.#options.stored;
   }
 
   /** The time that a reply is kept begins now. */
@@ -238,40 +231,41 @@ export class Claim {
 
   /** Called for every batch of a stream: the time begins anew only when half of it is over. */
   storeProgress(stream: StreamEntry): StoreOperation[] {
-    const isOld = this.#expiresAtMs - this.#clock.now() < this.#keptMs / 2;
+    const { clock, keptMs } = this.#options;
+    const isOld = this.#expiresAtMs - clock.now() < keptMs / 2;
     return [...(isOld ? this.#renew() : []), this.#put(null, stream)];
   }
 
   /** May be called more than once. */
   release(): void {
-    this.#onReleased();
+    this.#options.onReleased();
   }
 
   #renew(): StoreOperation[] {
-    const now = this.#clock.now();
-    const operations = this.#removeExpired(now);
+    const { clock, digest, keptMs, removeExpired } = this.#options;
+    const now = clock.now();
+    const operations = removeExpired(now);
     if (this.#expiresAtMs > 0) {
-      operations.push({
-        kind: 'remove',
-        key: keys.idempotentExpiry(this.#expiresAtMs, this.#digest),
-      });
+      const key = keys.idempotentExpiry(this.#expiresAtMs, digest);
+      operations.push({ kind: 'remove', key });
     }
-    this.#expiresAtMs = now + this.#keptMs;
-    const key = keys.idempotentExpiry(this.#expiresAtMs, this.#digest);
+    this.#expiresAtMs = now + keptMs;
+    const key = keys.idempotentExpiry(this.#expiresAtMs, digest);
     operations.push({ kind: 'put', key, value: new Uint8Array(0) });
     return operations;
   }
 
   #put(reply: object | null, stream: StreamEntry | undefined): StoreOperation {
+    const { digest, payloadDigest } = this.#options;
     const entry: StoredEntry = {
-      payloadDigest: this.#payloadDigest,
+      payloadDigest,
       expiresAtMs: this.#expiresAtMs,
       reply,
       ...(stream === undefined ? {} : { stream }),
     };
     return {
       kind: 'put',
-      key: keys.idempotentReply(this.#digest),
+      key: keys.idempotentReply(digest),
       value: Buffer.from(JSON.stringify(entry)),
     };
   }

@@ -50,16 +50,34 @@ export interface SearchedVector extends VectorShape {
   readonly using: string;
 }
 
+interface CollectionOptions {
+  readonly definition: CollectionDefinition;
+  readonly rows: Rows;
+  readonly expiries: Expiries;
+  readonly guard: FileGuard;
+  readonly log: CommitLog;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly limits: Pick<Limits, 'retentionMs' | 'queuedWritesMax'>;
+  /** The last sequence applied. */
+  readonly sequence: number;
+  readonly horizonSequence: number;
+  readonly writtenAtMs: number;
+  /** Called after each commit, to start maintenance when it is due. */
+  readonly onCommitted: () => void;
+  /** Called with what is gone of a segment when vectors are dropped. */
+  readonly unloadSegment: (dropped: SegmentBlocks) => void;
+  /** What a commit waits for, so that writes are not faster than maintenance; undefined for nothing. */
+  readonly whenRoom: () => Promise<void> | undefined;
+  readonly observer: DatabaseObserver;
+}
+
 export class Collection {
   readonly rows: Rows;
   readonly expiries: Expiries;
-  readonly #guard: FileGuard;
-  readonly #clock: Clock;
-  readonly #log: CommitLog;
+  readonly #options: CollectionOptions;
   readonly #writer: Writer;
   readonly #history: SequenceHistory;
-  readonly #onCommitted: () => void;
-  readonly #unloadBlocks: (dropped: SegmentBlocks) => void;
   readonly #visible: Milestones;
   readonly #pins = new Set<{ readonly sequence: number }>();
   #definition: CollectionDefinition;
@@ -67,52 +85,22 @@ export class Collection {
   #horizonSequence: number;
   #writtenAtMs: number;
 
-  constructor(options: {
-    definition: CollectionDefinition;
-    rows: Rows;
-    expiries: Expiries;
-    guard: FileGuard;
-    log: CommitLog;
-    store: Store;
-    clock: Clock;
-    retentionMs: number;
-    /** Writes that may wait for a commit. */
-    queuedWritesMax: number;
-    /** The last sequence applied. */
-    sequence: number;
-    horizonSequence: number;
-    writtenAtMs: number;
-    /** Called after each commit, to start maintenance when it is due. */
-    onCommitted: () => void;
-    /** Called with what is gone of a segment when vectors are dropped. */
-    unloadBlocks: (dropped: SegmentBlocks) => void;
-    /** What a commit waits for, so that writes are not faster than maintenance; undefined for nothing. */
-    whenRoom: () => Promise<void> | undefined;
-    observer: DatabaseObserver;
-  }) {
-    this.#definition = options.definition;
+  constructor(options: CollectionOptions) {
+    this.#options = options;
     this.rows = options.rows;
     this.expiries = options.expiries;
-    this.#guard = options.guard;
-    this.#log = options.log;
-    this.#clock = options.clock;
+    this.#definition = options.definition;
     this.#sequence = options.sequence;
-    this.#visible = new Milestones(options.sequence);
     this.#horizonSequence = options.horizonSequence;
     this.#writtenAtMs = options.writtenAtMs;
-    this.#onCommitted = options.onCommitted;
-    this.#unloadBlocks = options.unloadBlocks;
-    this.#history = new SequenceHistory(options.retentionMs);
-    this.#history.note(this.#clock.now(), this.#sequence);
+    this.#visible = new Milestones(options.sequence);
+    this.#history = new SequenceHistory(options.limits.retentionMs);
+    this.#history.note(options.clock.now(), options.sequence);
     this.#writer = new Writer({
-      log: options.log,
-      store: options.store,
-      sequence: options.sequence,
+      ...options,
       onApplied: (last) => this.#advance(last),
-      waitingMax: options.queuedWritesMax,
-      observer: options.observer,
+      waitingMax: options.limits.queuedWritesMax,
       requireIntact: () => this.requireIntact(),
-      whenRoom: options.whenRoom,
       stage: (batches) => this.rows.stage(batches.map((batch) => ({ batch, from: 0 }))),
     });
   }
@@ -150,9 +138,9 @@ export class Collection {
     this.#definition = definition;
     const dropped = this.rows.redefineVectors(namesOfColumns(definition));
     if (dropped.length === 0) return;
-    for (const segment of dropped) this.#unloadBlocks(segment);
+    for (const segment of dropped) this.#options.unloadSegment(segment);
     // Files that have them are rewritten.
-    this.#onCommitted();
+    this.#options.onCommitted();
   }
 
   /** Throws `vector_not_found` where a vector is no longer in the column that had it. */
@@ -173,7 +161,7 @@ export class Collection {
 
   /** The oldest sequence that a pin or a cursor may still read. */
   retainedSince(): number {
-    let sequence = this.#history.horizon(this.#clock.now());
+    let sequence = this.#history.horizon(this.#options.clock.now());
     for (const pin of this.#pins) sequence = Math.min(sequence, pin.sequence);
     return sequence;
   }
@@ -187,12 +175,12 @@ export class Collection {
 
   /** Resolves when the checksums of all files are verified; undefined when they are. Rejects with `data_corrupt`. */
   whenVerified(): Promise<void> | undefined {
-    return this.#guard.whenVerified()?.then(() => this.requireIntact());
+    return this.#options.guard.whenVerified()?.then(() => this.requireIntact());
   }
 
   /** Throws `data_corrupt` when a file is damaged; by default those of all rows are checked. */
   requireIntact(segments: Iterable<Segment> = this.rows.segments): void {
-    this.#guard.requireIntact(segments);
+    this.#options.guard.requireIntact(segments);
   }
 
   async write<Result>(
@@ -212,12 +200,12 @@ export class Collection {
 
   /** Whether this process may write at the moment; otherwise another node does. */
   get isWritable(): boolean {
-    return this.#log.isWritable;
+    return this.#options.log.isWritable;
   }
 
   /** See `CommitLog.whenStored`. */
   whenStored(): Promise<void> | undefined {
-    return this.#log.whenStored();
+    return this.#options.log.whenStored();
   }
 
   /** Stores and applies what another node has committed to the log (follow.ts), in the order of the calls. */
@@ -427,9 +415,9 @@ export class Collection {
     this.#sequence = sequence;
     this.#writtenAtMs = timeMs;
     // Rows are kept by the clock of this node, which may not be the one that wrote.
-    this.#history.note(this.#clock.now(), sequence);
+    this.#history.note(this.#options.clock.now(), sequence);
     this.#visible.reach(sequence);
-    this.#onCommitted();
+    this.#options.onCommitted();
   }
 }
 

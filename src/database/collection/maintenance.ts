@@ -8,6 +8,7 @@
 import type { Clock } from '../../common/clock.js';
 import { SagittaError } from '../../common/errors.js';
 import { collectGarbageSoon } from '../../common/garbage.js';
+import type { Limits } from '../../common/limits.js';
 import type { Logger } from '../../common/logger.js';
 import type { RowEncoder } from '../../common/types.js';
 import type { WorkerPool } from '../../platform/pool.js';
@@ -48,20 +49,23 @@ const SMALL_RUN_MIN = 4;
 /** Delay before the next attempt after a failure, such as a full disk. */
 const RETRY_MS = 10_000;
 
-export interface MaintenanceOptions {
-  readonly collection: Collection;
-  readonly manifest: Manifest;
-  readonly segmentRowsMax: number;
-  readonly segmentVectorBytesMax: number;
-  readonly metadataColumnsMax: number;
-  readonly retentionMs: number;
+/** What the collections of a database share. */
+export interface CollectionServices {
   readonly store: Store;
   readonly pool: WorkerPool;
+  readonly limits: Limits;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Drops what the engine and the filter cache hold for a segment that is gone. */
   readonly unloadSegment: (segment: SegmentBlocks) => void;
+  /** Makes the codes that the engine scans; null when it scans values. */
   readonly encoder: RowEncoder | null;
   readonly observer: DatabaseObserver;
+}
+
+export interface MaintenanceOptions extends CollectionServices {
+  readonly collection: Collection;
+  readonly manifest: Manifest;
 }
 
 export class Maintenance {
@@ -225,7 +229,7 @@ export class Maintenance {
     const hasEnded = this.#writtenSegments().some(
       (segment) => segment.rowCount > segment.liveCount,
     );
-    if (hasEnded) this.#startAfter(this.#options.retentionMs * 1.1);
+    if (hasEnded) this.#startAfter(this.#options.limits.retentionMs * 1.1);
   }
 
   #isDue(): boolean {
@@ -278,16 +282,11 @@ export class Maintenance {
   }
 
   async #compact(): Promise<void> {
-    const { collection, segmentRowsMax, metadataColumnsMax, pool, store, encoder, unloadSegment } =
-      this.#options;
+    const { collection, limits, pool, store, encoder, unloadSegment } = this.#options;
     const { rows, incarnation } = collection;
     const { checkpointSequence } = this.#manifest;
     const horizonSequence = Math.min(collection.retainedSince(), checkpointSequence);
-    const old = chooseRun(this.#writtenSegments(), {
-      horizonSequence,
-      rowsMax: segmentRowsMax,
-      vectorBytesMax: this.#options.segmentVectorBytesMax,
-    });
+    const old = chooseRun(this.#writtenSegments(), horizonSequence, limits);
     if (old.length === 0) return;
 
     const startedAt = performance.now();
@@ -297,8 +296,8 @@ export class Maintenance {
       horizonSequence,
       key: rows.segmentKey(number),
       number,
-      rowsMax: segmentRowsMax,
-      columnsMax: metadataColumnsMax,
+      rowsMax: limits.segmentRowsMax,
+      columnsMax: limits.metadataColumnsMax,
     });
     collection.requireIntact(old);
     const segment = compacted.data === null ? null : Segment.fromData(compacted.data);
@@ -437,15 +436,8 @@ function checkpointOf(collection: Collection): {
  */
 function chooseRun(
   segments: readonly Segment[],
-  {
-    horizonSequence,
-    rowsMax: rowsMaxOfAll,
-    vectorBytesMax,
-  }: {
-    readonly horizonSequence: number;
-    readonly rowsMax: number;
-    readonly vectorBytesMax: number;
-  },
+  horizonSequence: number,
+  { segmentRowsMax, segmentValueBytesMax: vectorBytesMax }: Limits,
 ): Segment[] {
   let run: Segment[] = [];
   let remaining = 0;
@@ -457,7 +449,7 @@ function chooseRun(
     const keptCount = segment.rowCount - goneCount;
     const isWorn = goneCount >= segment.rowCount * GONE_SHARE_MIN || segment.hasDropped;
     const rowBytes = segment.rowBytesWith(run);
-    const rowsMax = Math.min(rowsMaxOfAll, Math.ceil(vectorBytesMax / rowBytes));
+    const rowsMax = Math.min(segmentRowsMax, Math.ceil(vectorBytesMax / rowBytes));
     const isCandidate = isWorn || keptCount <= rowsMax / 2;
     const lists = listBytes + segment.listBytes;
     const vectorBytes = (remaining + keptCount) * rowBytes + lists;

@@ -1,19 +1,12 @@
 // Loads a collection from disk: its segment files, the deletions in them, then the log from the
 // checkpoint on. A log record is applied by the same code as when it was written.
 
-import type { Clock } from '../../common/clock.js';
 import { SagittaError } from '../../common/errors.js';
-import type { Limits } from '../../common/limits.js';
-import type { Logger } from '../../common/logger.js';
-import type { RowEncoder } from '../../common/types.js';
-import type { WorkerPool } from '../../platform/pool.js';
 import { decodeLogRecord, type LogRecord } from '../../segment/log-record.js';
 import { decodeSegment } from '../../segment/segment-file.js';
 import { decodeDeletions } from '../../segment/stored-tables.js';
 import type { CommitLogs } from '../../storage/commit-log.js';
-import type { Store } from '../../storage/store.js';
 import { keys, logName, segmentBlobName } from '../keys.js';
-import type { DatabaseObserver } from '../observer.js';
 import { namesOfColumns } from '../vector-changes.js';
 import { Collection } from './collection.js';
 import { Expiries } from './expiries.js';
@@ -23,7 +16,7 @@ import {
   type LoadedFile,
   type VerificationQueue,
 } from './file-guard.js';
-import { Maintenance } from './maintenance.js';
+import { type CollectionServices, Maintenance } from './maintenance.js';
 import {
   type CollectionDefinition,
   decodeJson,
@@ -32,22 +25,12 @@ import {
   type ManifestSegment,
   removeUnnamedBlobs,
 } from './manifest.js';
-import { Rows, type SegmentBlocks } from './rows.js';
+import { Rows } from './rows.js';
 import { applyLogRecord } from './writes.js';
 
-export interface LoadOptions {
-  readonly store: Store;
+export interface LoadOptions extends CollectionServices {
   readonly logs: CommitLogs;
-  readonly pool: WorkerPool;
-  readonly limits: Limits;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** Drops what the engine and the filter cache hold for a segment that is gone. */
-  readonly unloadSegment: (segment: SegmentBlocks) => void;
-  /** Makes the codes that the engine scans; null when it scans values. */
-  readonly encoder: RowEncoder | null;
   readonly verifications: VerificationQueue;
-  readonly observer: DatabaseObserver;
   /** Ends loading, with the error `stopping`. */
   readonly stopping: AbortSignal;
 }
@@ -71,18 +54,9 @@ export async function loadCollection(
   },
   progress: LoadProgress = { segmentCount: 0, loadedSegmentCount: 0 },
 ): Promise<{ collection: Collection; maintenance: Maintenance }> {
-  const { store, clock, limits, encoder, onDamaged } = options;
+  const { store, encoder, onDamaged } = options;
   const { incarnation } = definition;
-  const rows = new Rows({
-    incarnation,
-    generation: options.generation,
-    vectors: namesOfColumns(definition),
-    segmentRowsMax: limits.segmentRowsMax,
-    segmentVectorBytesMax: limits.segmentValueBytesMax,
-    metadataColumnsMax: limits.metadataColumnsMax,
-    encoder,
-    pool: options.pool,
-  });
+  const rows = new Rows({ ...options, incarnation, vectors: namesOfColumns(definition) });
   const guard = new FileGuard({ queue: options.verifications, onDamaged });
   const manifest = readManifest(definition, options);
   rows.reserveSegmentNumbers(manifest.nextSegmentNumber);
@@ -101,32 +75,18 @@ export async function loadCollection(
   const expiries = new Expiries(incarnation, rows);
   expiries.load(store);
   const collection: Collection = new Collection({
+    ...options,
+    ...replayed,
     definition,
     rows,
     expiries,
     guard,
     log: options.logs.ofCollection(incarnation),
-    store,
-    clock,
-    retentionMs: limits.retentionMs,
-    queuedWritesMax: limits.queuedWritesMax,
-    sequence: replayed.sequence,
     horizonSequence: manifest.horizonSequence,
-    writtenAtMs: replayed.writtenAtMs,
     onCommitted: () => maintenance.notice(),
-    unloadBlocks: options.unloadSegment,
     whenRoom: () => maintenance.whenRoom(),
-    observer: options.observer,
   });
-  const maintenance = new Maintenance({
-    ...options,
-    collection,
-    manifest,
-    segmentRowsMax: limits.segmentRowsMax,
-    segmentVectorBytesMax: limits.segmentValueBytesMax,
-    metadataColumnsMax: limits.metadataColumnsMax,
-    retentionMs: limits.retentionMs,
-  });
+  const maintenance = new Maintenance({ ...options, collection, manifest });
   maintenance.notice();
   return { collection, maintenance };
 }

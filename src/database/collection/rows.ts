@@ -2,6 +2,7 @@
 // row. Log records are applied in the order of the log, by the same code for writes and for recovery.
 // Nothing here knows the store or the clock.
 
+import type { Limits } from '../../common/limits.js';
 import type { RowEncoder, Utf8Column, VectorBatch } from '../../common/types.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { IdIndex } from '../../segment/id-index.js';
@@ -19,10 +20,7 @@ export interface RowsOptions {
   readonly generation?: number;
   /** Where the vectors are. */
   readonly vectors: NamesOfColumns;
-  readonly segmentRowsMax: number;
-  /** A segment whose vectors have as many bytes gets no further row. */
-  readonly segmentVectorBytesMax: number;
-  readonly metadataColumnsMax: number;
+  readonly limits: Pick<Limits, 'segmentRowsMax' | 'segmentValueBytesMax' | 'metadataColumnsMax'>;
   /** Makes the codes that the engine scans; null when it scans values. */
   readonly encoder: RowEncoder | null;
   readonly pool: WorkerPool;
@@ -265,13 +263,14 @@ export class Rows {
 
   #createSegment(): Segment {
     const number = this.takeSegmentNumber();
+    const { encoder, limits } = this.#options;
     return Segment.createActive({
       key: this.segmentKey(number),
       number,
-      rowsMax: this.#options.segmentRowsMax,
-      vectorBytesMax: this.#options.segmentVectorBytesMax,
-      columnsMax: this.#options.metadataColumnsMax,
-      encoder: this.#options.encoder,
+      rowsMax: limits.segmentRowsMax,
+      vectorBytesMax: limits.segmentValueBytesMax,
+      columnsMax: limits.metadataColumnsMax,
+      encoder,
     });
   }
 

@@ -75,50 +75,38 @@ interface PendingWrite {
 /** A larger commit gains nothing and delays its first write. */
 const COMMIT_BYTES_MAX = 32 * 1024 * 1024;
 
+interface WriterOptions {
+  readonly log: CommitLog;
+  /** Gets what other nodes have committed. */
+  readonly store: Store;
+  /** The last sequence in use. */
+  readonly sequence: number;
+  /** Called when a commit has been applied, with the last record that is now visible. Not for one without records. */
+  readonly onApplied: (last: RecordMark) => void;
+  /** Writes that may wait. Nothing else bounds writes without a body, such as deletes. */
+  readonly waitingMax: number;
+  readonly observer: DatabaseObserver;
+  /** Throws when the rows that a write was prepared from are damaged, so that it is not committed. */
+  readonly requireIntact: () => void;
+  /** What a commit waits for; undefined for nothing. */
+  readonly whenRoom: () => Promise<void> | undefined;
+  /**
+   * Prepares memory for rows that will be applied in this order, off the main thread; undefined when there
+   * is nothing to do. Never rejects.
+   */
+  readonly stage: (batches: readonly VectorBatch[]) => Promise<void> | undefined;
+}
+
 export class Writer {
-  readonly #log: CommitLog;
-  readonly #store: Store;
-  readonly #onApplied: (last: RecordMark) => void;
-  readonly #waitingMax: number;
-  readonly #observer: DatabaseObserver;
-  readonly #requireIntact: () => void;
-  readonly #whenRoom: () => Promise<void> | undefined;
-  readonly #stage: (batches: readonly VectorBatch[]) => Promise<void> | undefined;
+  readonly #options: WriterOptions;
   #sequence: number;
   #waiting: PendingWrite[] = [];
   #running: Promise<void> | undefined;
   #closedWith: Error | undefined;
 
-  constructor(options: {
-    log: CommitLog;
-    /** Gets what other nodes have committed. */
-    store: Store;
-    /** The last sequence in use. */
-    sequence: number;
-    /** Called when a commit has been applied, with the last record that is now visible. Not for one without records. */
-    onApplied: (last: RecordMark) => void;
-    /** Writes that may wait. Nothing else bounds writes without a body, such as deletes. */
-    waitingMax: number;
-    observer: DatabaseObserver;
-    /** Throws when the rows that a write was prepared from are damaged, so that it is not committed. */
-    requireIntact: () => void;
-    /** What a commit waits for; undefined for nothing. */
-    whenRoom: () => Promise<void> | undefined;
-    /**
-     * Prepares memory for rows that will be applied in this order, off the main thread; undefined when there
-     * is nothing to do. Never rejects.
-     */
-    stage: (batches: readonly VectorBatch[]) => Promise<void> | undefined;
-  }) {
-    this.#log = options.log;
-    this.#store = options.store;
+  constructor(options: WriterOptions) {
+    this.#options = options;
     this.#sequence = options.sequence;
-    this.#onApplied = options.onApplied;
-    this.#waitingMax = options.waitingMax;
-    this.#observer = options.observer;
-    this.#requireIntact = options.requireIntact;
-    this.#whenRoom = options.whenRoom;
-    this.#stage = options.stage;
   }
 
   /** `onCommitted` is called when the write is on disk, before the promise resolves. */
@@ -161,8 +149,9 @@ export class Writer {
 
   #admissionError(): Error | undefined {
     if (this.#closedWith !== undefined) return this.#closedWith;
-    if (this.#waiting.length < this.#waitingMax) return undefined;
-    return overloadedError(`Too many writes are waiting (limit ${this.#waitingMax}).`);
+    const { waitingMax } = this.#options;
+    if (this.#waiting.length < waitingMax) return undefined;
+    return overloadedError(`Too many writes are waiting (limit ${waitingMax}).`);
   }
 
   /** Finishes what was submitted; later submissions reject with `reason`. */
@@ -180,13 +169,14 @@ export class Writer {
   }
 
   async #commitNext(): Promise<void> {
-    for (let room = this.#whenRoom(); room !== undefined; room = this.#whenRoom()) await room;
+    const { observer, requireIntact, stage, store, whenRoom } = this.#options;
+    for (let room = whenRoom(); room !== undefined; room = whenRoom()) await room;
     const pending: PendingIds = new Map();
     const accepted: { pendingWrite: PendingWrite; prepared: PreparedWrite<unknown> }[] = [];
     const refused: { pendingWrite: PendingWrite; error: unknown }[] = [];
     const operations: StoreOperation[] = [];
     const { isCommitted } = this.#waiting[0]!;
-    let log = this.#log;
+    let log = this.#options.log;
     let last: RecordMark | undefined;
     let byteCount = 0;
     while (this.#waiting.length > 0 && byteCount < COMMIT_BYTES_MAX) {
@@ -214,17 +204,17 @@ export class Writer {
       if (next.write.endsCommit) break;
     }
     const batches = accepted.flatMap(({ prepared }) => prepared.batches ?? []);
-    const staging = this.#stage(batches);
+    const staging = stage(batches);
     const startedAtMs = performance.now();
     let stored: Promise<void> | undefined;
     try {
-      this.#requireIntact();
-      if (isCommitted) stored = this.#store.commit(operations);
+      requireIntact();
+      if (isCommitted) stored = store.commit(operations);
       else if (operations.length > 0) await log.commit(operations);
     } catch (error) {
       // The caller may use the memory of its batch again when the write has failed.
       await staging;
-      this.#observer.count('sagitta_commit_failures_total', 1);
+      observer.count('sagitta_commit_failures_total', 1);
       for (const { pendingWrite } of accepted) fail(pendingWrite, error);
       // Without the writes before them they may not have been refused.
       for (const { pendingWrite } of refused) pendingWrite.reject(error);
@@ -233,15 +223,15 @@ export class Writer {
     const commitMs = performance.now() - startedAtMs;
     await staging;
     // Again, if a checkpoint has sealed the segment meanwhile: then rows go to the next one.
-    if (staging !== undefined) await this.#stage(batches);
+    if (staging !== undefined) await stage(batches);
     if (operations.length > 0) {
-      this.#observer.count('sagitta_writes_committed_total', accepted.length);
-      this.#observer.observe('sagitta_commit_seconds', commitMs / 1000);
+      observer.count('sagitta_writes_committed_total', accepted.length);
+      observer.observe('sagitta_commit_seconds', commitMs / 1000);
     }
     for (const { prepared } of accepted) prepared.apply();
     if (last !== undefined) {
       this.#sequence = last.sequence;
-      this.#onApplied(last);
+      this.#options.onApplied(last);
     }
     stored ??= log.whenStored();
     void releaseWhen(
