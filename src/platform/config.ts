@@ -126,8 +126,8 @@ export function describeSettings(): SettingDescription[] {
     variable: variableOf(name),
     option: optionOf(name),
     name,
-    unit: setting.unit,
-    default: describeDefault(setting.default),
+    unit: setting.unit ?? null,
+    default: describeDefault(setting.default ?? null),
     expected: setting.expected,
     help: setting.help,
     fileVariable: setting.isSecret === true ? variableOf(name) + FILE_SUFFIX : null,
@@ -159,7 +159,7 @@ function readSettings(
   const values: Record<string, unknown> = {};
   for (const [name, setting] of ALL_SETTINGS) {
     const override = overrides[name];
-    values[name] = setting.default;
+    values[name] = setting.default ?? null;
     const refuse = (detail: string) => problems.push({ names: [name], detail });
     const found = override ?? readVariable(name, env, refuse);
     if (found === undefined) continue;

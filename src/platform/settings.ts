@@ -67,8 +67,9 @@ export const EMBEDDING_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 export interface Setting {
   /** Made for settings that are set: those of all of them would take a tenth of the time of a start. */
   readonly schema: () => z.ZodType;
-  readonly default: unknown;
-  readonly unit: string | null;
+  /** Absent for null. */
+  readonly default?: unknown;
+  readonly unit?: string;
   readonly expected: string;
   readonly help: string;
   /**
@@ -81,7 +82,7 @@ export interface Setting {
 /** A setting without a default is null. */
 type ValueOf<Described extends Setting> =
   | z.output<ReturnType<Described['schema']>>
-  | (Described['default'] extends null ? null : never);
+  | (Described extends { readonly default: unknown } ? never : null);
 
 const text = (what: string) => ({ schema: () => z.string().min(1), expected: what });
 const choice = <const Names extends readonly string[]>(names: Names) => ({
@@ -97,6 +98,11 @@ const integer = (min: number, max: number) => ({
       .pipe(z.int().min(min).max(max)),
   expected: `an integer from ${min} to ${max}`,
 });
+
+const YES_OR_NO = {
+  schema: () => z.enum(['yes', 'no']).transform((answer) => answer === 'yes'),
+  expected: 'yes or no',
+};
 
 const list = (element: () => z.ZodType<string, string>, expected: string) => ({
   schema: (): z.ZodType<readonly string[]> =>
@@ -116,78 +122,63 @@ const SETTINGS = {
   host: {
     ...text('an address or a host name'),
     default: '127.0.0.1',
-    unit: null,
     help: 'The address to listen on. An address other than loopback requires credentials, and TLS or a trusted proxy that terminates it.',
   },
   port: {
     ...integer(0, 65_535),
     default: 8484,
-    unit: null,
     help: 'The port to listen on; 0 picks a free port.',
   },
   dataDir: {
     ...text('a path'),
     default: './data',
-    unit: null,
     help: 'The data directory. Only one process at a time can use it.',
   },
   values: {
     ...choice(VALUES_CHOICES),
     default: 'auto',
-    unit: null,
     help: 'Whether stored vectors stay on disk: mapped maps segment files, so that the system can take their memory back; memory reads them whole; auto maps files of at least 1 MiB if the addon for files is built and the file system is local. The results are the same.',
   },
   engine: {
     ...choice(ENGINE_CHOICES),
     default: 'auto',
-    unit: null,
     help: 'The engine that scores vectors; auto picks the fastest one that works on this machine. All engines return the same results.',
   },
   simd: {
     ...choice(SIMD_CHOICES),
     default: 'auto',
-    unit: null,
     help: 'The instruction set of the simd engine; auto picks the best one that the processor supports. All return the same results.',
   },
   deviceMemory: {
     ...integer(268_435_456, 1_099_511_627_776),
-    default: null,
     unit: 'bytes',
     help: 'Memory that the cuda engine may use on each GPU; by default 90 % of the memory that is free at startup. Segments that do not fit are searched on the CPU.',
   },
   logLevel: {
     ...choice(LOG_LEVELS),
     default: 'info',
-    unit: null,
     help: 'The lowest level of messages to log.',
   },
   logFormat: {
     ...choice(LOG_FORMATS),
     default: 'auto',
-    unit: null,
     help: 'The format of log lines on stderr: text is for people, with ISO times in UTC and names of levels; json is one object per line; auto is text on a terminal and json elsewhere.',
   },
   defaultCollection: {
     ...text('the id of a collection'),
-    default: null,
-    unit: null,
     help: 'The collection used by requests that name none, such as PUT /vectors/{id}.',
   },
   console: {
     ...choice(CONSOLE_CHOICES),
     default: 'on',
-    unit: null,
     help: 'Whether the console, a web page for people, is served at /console/. Its files need no credential; what it shows comes through the API.',
   },
   threads: {
     ...integer(1, 1024),
-    default: null,
-    unit: null,
     help: 'The number of worker threads for filters, scoring and large bodies; by default one per core.',
   },
   memory: {
     ...integer(268_435_456, 1_099_511_627_776_000),
-    default: null,
     unit: 'bytes',
     help: 'Memory that the service may use besides mapped files; by default that of its container (cgroup) or of the machine. Limits on what requests hold together are lowered to shares of it unless they are set, and near its end only one large body and one large reply at a time are admitted; docs/operations.md has the shares.',
   },
@@ -199,56 +190,40 @@ const SETTINGS = {
   },
   tlsCert: {
     ...text('the path of a PEM file'),
-    default: null,
-    unit: null,
     help: "The server's certificate chain. Enables TLS 1.3, with HTTP/2 or HTTP/1.1; clear text is then refused. Reloaded when the file changes.",
   },
   tlsKey: {
     ...text('the path of a PEM file'),
-    default: null,
-    unit: null,
     help: "The private key of the server's certificate.",
   },
   tlsClientCa: {
     ...text('the path of a PEM file'),
-    default: null,
-    unit: null,
     help: 'The authorities that sign client certificates, which clients may present instead of a key or a token (mutual TLS).',
   },
   tlsPrincipals: {
     ...text('the path of a JSON file'),
-    default: null,
-    unit: null,
     help: 'Maps client certificates to principals and their scopes; docs/operations.md describes the format.',
   },
   jwks: {
     ...text('an https URL, or the path of a JSON file'),
-    default: null,
-    unit: null,
     help: 'The JSON Web Key Set that verifies access tokens (OAuth 2.0, JWT).',
   },
   jwtIssuer: {
     ...text('the value of the claim iss'),
-    default: null,
-    unit: null,
     help: 'The issuer that access tokens must come from.',
   },
   jwtAudience: {
     ...text('the value of the claim aud'),
-    default: null,
-    unit: null,
     help: 'The audience that access tokens must be issued for.',
   },
   jwtAlgorithms: {
     ...list(() => z.enum(JWT_ALGORITHMS), `a comma-separated list of ${JWT_ALGORITHMS.join(', ')}`),
     default: ['RS256', 'PS256', 'ES256', 'EdDSA'],
-    unit: null,
     help: 'The signature algorithms accepted for access tokens.',
   },
   jwtTypes: {
     ...choice(JWT_TYPES),
     default: 'any',
-    unit: null,
     help: 'Whether the header of access tokens must have the type at+jwt (RFC 9068), or may have JWT or none, as most identity providers send; ID tokens are then told by their claims, and refused.',
   },
   trustedProxies: {
@@ -257,7 +232,6 @@ const SETTINGS = {
       'a comma-separated list of addresses or CIDR blocks',
     ),
     default: [],
-    unit: null,
     help: 'Proxies that terminate TLS in front of Sagitta; their X-Forwarded-For headers are trusted.',
   },
   hostNames: {
@@ -266,7 +240,6 @@ const SETTINGS = {
       'a comma-separated list of names of hosts without ports (sagitta, *.example.org), or *',
     ),
     default: [],
-    unit: null,
     help: 'While no credential is required: the names under which the service may be reached, besides localhost, IP addresses and the name of the machine, *.example.org for all below one, or * for all. Requests with another name in the header Host are refused, because any web site can give the address of the service a name of its own (DNS rebinding).',
   },
   corsOrigins: {
@@ -275,13 +248,11 @@ const SETTINGS = {
       'a comma-separated list of origins as browsers send them (https://app.example.org, without a path), or *',
     ),
     default: [],
-    unit: null,
     help: 'The origins of web pages that may use the service from a browser (CORS), or * for all, which requires credentials; by default none but its own. docs/operations.md has an example.',
   },
   corsMethods: {
     ...list(() => z.enum(CORS_METHODS), `a comma-separated list of ${CORS_METHODS.join(', ')}`),
     default: [...CORS_METHODS],
-    unit: null,
     help: 'The methods that pages of other origins may use.',
   },
   corsHeaders: {
@@ -299,7 +270,6 @@ const SETTINGS = {
       'Tracestate',
       'X-Request-Id',
     ],
-    unit: null,
     help: 'The request headers that pages of other origins may send. A list takes the place of the default, which has all that the API reads.',
   },
   corsExposedHeaders: {
@@ -322,7 +292,6 @@ const SETTINGS = {
       'WWW-Authenticate',
       'X-Request-Id',
     ],
-    unit: null,
     help: 'The reply headers that pages of other origins may read. A list takes the place of the default, which has all that the API sends.',
   },
   corsMaxAgeSeconds: {
@@ -332,10 +301,8 @@ const SETTINGS = {
     help: 'How long browsers may remember what pages of other origins may do, before they ask again. Chromium remembers it for two hours at most.',
   },
   insecure: {
-    schema: () => z.enum(['yes', 'no']).transform((answer) => answer === 'yes'),
-    expected: 'yes or no',
+    ...YES_OR_NO,
     default: false,
-    unit: null,
     help: 'Allows listening on an address other than loopback without TLS, or without credentials, in which case anyone who can reach the service has full access.',
   },
   slowQueryMs: {
@@ -346,8 +313,6 @@ const SETTINGS = {
   },
   backupDir: {
     ...text('a path'),
-    default: null,
-    unit: null,
     help: 'The directory in which POST /v1/backups creates backups; without it the route returns an error.',
   },
   cluster: {
@@ -355,8 +320,6 @@ const SETTINGS = {
       () => z.string().regex(/^(nats|tls):\/\/[^\s,]+$/),
       'URLs of NATS servers (nats://host:4222), separated by commas',
     ),
-    default: null,
-    unit: null,
     help: 'The NATS servers, with JetStream, of the cluster that this process is a node of; by default it is alone. Those with tls:// are reached by TLS only. A URL may have user:password@ or token@ before its host. docs/cluster.md describes clusters.',
   },
   clusterSecret: {
@@ -366,67 +329,47 @@ const SETTINGS = {
       'at least 32 characters, the same on all nodes; or the current and the earlier secret, separated by a comma',
     ),
     isSecret: true,
-    default: null,
-    unit: null,
     help: 'What all nodes of a cluster have and nobody else, such as the output of openssl rand -base64 32. Nodes sign with it what they write to NATS and send each other. Required unless everything is on loopback.',
   },
   clusterUser: {
     ...text('a name'),
-    default: null,
-    unit: null,
     help: 'The user of the node for the NATS servers.',
   },
   clusterPassword: {
     ...text('a text'),
     isSecret: true,
-    default: null,
-    unit: null,
     help: 'The password of this user.',
   },
   clusterToken: {
     ...text('a text'),
     isSecret: true,
-    default: null,
-    unit: null,
     help: 'The token of the node for the NATS servers, in place of a user.',
   },
   clusterNkey: {
     schema: () => z.string().regex(/^SU[A-Z2-7]{56}$/),
     expected: 'the seed of a user (SU…)',
     isSecret: true,
-    default: null,
-    unit: null,
     help: 'The nkey of the node for the NATS servers, in place of a user.',
   },
   clusterCredentials: {
     ...text('the path of a .creds file'),
-    default: null,
-    unit: null,
     help: 'The credentials of the node for the NATS servers, a JWT with its nkey, in place of a user. Read again with each connection.',
   },
   clusterTlsCa: {
     ...text('the path of a PEM file'),
-    default: null,
-    unit: null,
     help: 'The authorities that sign the certificates of the NATS servers; by default those that Node knows. All connections are then encrypted.',
   },
   clusterTlsCert: {
     ...text('the path of a PEM file'),
-    default: null,
-    unit: null,
     help: 'The certificate of the node for the NATS servers.',
   },
   clusterTlsKey: {
     ...text('the path of a PEM file'),
-    default: null,
-    unit: null,
     help: 'The private key of this certificate.',
   },
   clusterInsecure: {
-    schema: () => z.enum(['yes', 'no']).transform((answer) => answer === 'yes'),
-    expected: 'yes or no',
+    ...YES_OR_NO,
     default: false,
-    unit: null,
     help: 'Whether the node uses NATS servers that are reachable from other machines and let everybody in, who can then read all data and stop the cluster.',
   },
   clusterMonitors: {
@@ -434,28 +377,21 @@ const SETTINGS = {
       () => z.string().regex(/^https?:\/\/[^\s,/@]+\/?$/),
       'URLs of monitoring ports (http://host:8222), separated by commas',
     ),
-    default: null,
-    unit: null,
     help: 'The monitoring ports of all NATS servers of the cluster. The node does not start unless they show that the servers sync every message before they acknowledge it; without this setting it starts with a warning.',
   },
   clusterName: {
     schema: () => z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,31}$/),
     expected: 'letters, digits, _ and -, at most 32',
     default: 'sagitta',
-    unit: null,
     help: 'The name of the cluster, for several that share NATS servers: streams and messages begin with it.',
   },
   blobs: {
     ...text('s3://bucket/prefix, or the path of a folder that all nodes share'),
-    default: null,
-    unit: null,
     help: 'Where the nodes of a cluster share files: the path of a folder that all have mounted, or s3://bucket/prefix?endpoint=https://host&region=name. The keys for S3 are in AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.',
   },
   clusterNode: {
     schema: () => z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/),
     expected: 'letters, digits, _, . and -, at most 64',
-    default: null,
-    unit: null,
     help: 'The name of this node, which no other node of the cluster has; by default the name of the machine.',
   },
   clusterZone: {
@@ -466,15 +402,11 @@ const SETTINGS = {
         .regex(/^([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?$/)
         .transform((zone) => (zone === '' ? null : zone)),
     expected: 'letters, digits, _, . and -, at most 64; nothing where it is not known',
-    default: null,
-    unit: null,
     help: 'Where this node may fail together with others: a rack, a building, a zone of a cloud. Collections with a replication factor are on nodes of as many zones as there are.',
   },
   clusterUrl: {
     schema: () => z.string().regex(/^https?:\/\/[^\s/@]+$/),
     expected: 'an http or https URL without a path, a user and a password',
-    default: null,
-    unit: null,
     help: 'Where the other nodes of the cluster reach this one; by default the address that it listens on.',
   },
   clusterReplicas: {
@@ -489,10 +421,8 @@ const SETTINGS = {
     help: 'The number of NATS servers that have each log of the cluster. With 1, to try things out, what was acknowledged is lost with that server.',
   },
   clusterFound: {
-    schema: () => z.enum(['yes', 'no']).transform((answer) => answer === 'yes'),
-    expected: 'yes or no',
+    ...YES_OR_NO,
     default: false,
-    unit: null,
     help: 'Whether the node, as the first one, brings the data of its data directory into an empty cluster: that of a service that was alone, or of a restored backup. Where the cluster has been written to, this changes nothing.',
   },
   clusterSilentMs: {
@@ -524,8 +454,6 @@ const SETTINGS = {
       () => z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}=https?:\/\/\S+$/),
       'names and URLs, name=https://host/v1/embeddings, separated by commas',
     ),
-    default: null,
-    unit: null,
     help: 'Endpoints with the embeddings API of OpenAI, which turn texts into vectors. Collections name them; nothing else is called. Without any, texts are rejected.',
   },
   embeddingKeys: {
@@ -534,7 +462,6 @@ const SETTINGS = {
       'names of endpoints and of environment variables, name=VARIABLE, separated by commas',
     ),
     default: [],
-    unit: null,
     help: 'The environment variables that have the keys of embedding endpoints; an endpoint that is not listed gets none.',
   },
   embeddingTimeoutMs: {
