@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CircuitBreaker } from '../../common/circuit-breaker.js';
 import { SagittaError } from '../../common/errors.js';
+import { forEachAtOnce } from '../../common/for-each-at-once.js';
 import type { EmbeddingSource } from '../../common/types.js';
 import type { Config, EmbeddingEndpoint } from '../../platform/config.js';
 import type { Metrics } from '../../platform/metrics.js';
@@ -76,18 +77,15 @@ export class Embedder {
     const starts = Array.from(
       { length: Math.ceil(texts.length / batchTextsMax) },
       (_, i) => i * batchTextsMax,
-    ).values();
+    );
     // The first failure ends the others, too.
     const controller = new AbortController();
     const either = AbortSignal.any([signal, controller.signal]);
-    const embedRemaining = async () => {
-      for (const start of starts) {
+    try {
+      await forEachAtOnce(starts, CALLS_MAX, async (start) => {
         const batch = texts.slice(start, start + batchTextsMax);
         vectors.set(await this.#embedBatch(batch, target, either), start * dimension);
-      }
-    };
-    try {
-      await Promise.all(Array.from({ length: CALLS_MAX }, embedRemaining));
+      });
     } catch (error) {
       controller.abort(error);
       throw error;

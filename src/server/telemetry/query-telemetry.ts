@@ -106,28 +106,15 @@ export class SlowQueryLog {
         const { filterMs, waitMs, searchMs, assembleMs } = work;
         // Excludes the time that the client took to send and to read.
         const milliseconds = filterMs + waitMs + searchMs + assembleMs;
-        if (milliseconds < this.#slowQueryMs) return;
-        this.#logger.warn(
-          {
-            ...request.telemetry.details,
-            principal: request.principal.id,
-            collection: collectionId,
-            milliseconds: shorten(milliseconds),
-            query_count: work.queryCount,
-            top_k: sample.topK ?? this.#topKDefault,
-            filter: sample.filter && filterShape(sample.filter),
-            filter_ms: shorten(filterMs),
-            wait_ms: shorten(waitMs),
-            search_ms: shorten(searchMs),
-            assemble_ms: shorten(assembleMs),
-            rows_scanned: work.rowsScanned,
-            rows_rescored: work.rowsRescored,
-            ...(error === undefined
-              ? {}
-              : { code: error instanceof SagittaError ? error.code : 'internal' }),
-          },
-          'slow query',
-        );
+        this.#note(request, collectionId, milliseconds, () => ({
+          query_count: work.queryCount,
+          top_k: sample.topK ?? this.#topKDefault,
+          filter: sample.filter && filterShape(sample.filter),
+          ...phaseMembers(work),
+          rows_scanned: work.rowsScanned,
+          rows_rescored: work.rowsRescored,
+          ...(error !== undefined && { code: codeOf(error) }),
+        }));
       },
     };
   }
@@ -146,25 +133,17 @@ export class SlowQueryLog {
     const startedAtMs = performance.now();
     const note = (outcome: object, knownMs = 0) => {
       const milliseconds = performance.now() - receivedAtMs;
-      if (milliseconds < this.#slowQueryMs) return;
       const parseMs = startedAtMs - receivedAtMs;
-      this.#logger.warn(
-        {
-          ...request.telemetry.details,
-          principal: request.principal.id,
-          collection: collectionId,
-          milliseconds: shorten(milliseconds),
-          receive_ms: shorten(receivedAtMs - request.telemetry.startedAtMs),
-          parse_ms: shorten(parseMs),
-          other_ms: shorten(milliseconds - parseMs - knownMs),
-          top_k: query.topK ?? (query.limit === undefined ? this.#topKDefault : undefined),
-          limit: query.limit,
-          filter: query.filter && filterShape(query.filter),
-          is_continued: query.cursor !== undefined,
-          ...outcome,
-        },
-        'slow query',
-      );
+      this.#note(request, collectionId, milliseconds, () => ({
+        receive_ms: shorten(receivedAtMs - request.telemetry.startedAtMs),
+        parse_ms: shorten(parseMs),
+        other_ms: shorten(milliseconds - parseMs - knownMs),
+        top_k: query.topK ?? (query.limit === undefined ? this.#topKDefault : undefined),
+        limit: query.limit,
+        filter: query.filter && filterShape(query.filter),
+        is_continued: query.cursor !== undefined,
+        ...outcome,
+      }));
     };
     try {
       const reply = await search();
@@ -177,10 +156,7 @@ export class SlowQueryLog {
       note(
         {
           plan_ms: shorten(planMs),
-          filter_ms: shorten(filterMs),
-          wait_ms: shorten(waitMs),
-          search_ms: shorten(searchMs),
-          assemble_ms: shorten(assembleMs),
+          ...phaseMembers(timings),
           reply_ms: shorten(replyMs),
           filter_conditions: work.conditionCount,
           segments: work.segmentCount,
@@ -192,10 +168,36 @@ export class SlowQueryLog {
       );
       return { reply, text };
     } catch (error) {
-      note({ code: error instanceof SagittaError ? error.code : 'internal' });
+      note({ code: codeOf(error) });
       throw error;
     }
   }
+
+  #note(
+    { telemetry, principal }: RequestContext<unknown>,
+    collection: string,
+    milliseconds: number,
+    describe: () => object,
+  ): void {
+    if (milliseconds < this.#slowQueryMs) return;
+    const who = { ...telemetry.details, principal: principal.id, collection };
+    this.#logger.warn({ ...who, milliseconds: shorten(milliseconds), ...describe() }, 'slow query');
+  }
+}
+
+type PhaseTimes = Pick<QueryTimings, 'filterMs' | 'waitMs' | 'searchMs' | 'assembleMs'>;
+
+function phaseMembers({ filterMs, waitMs, searchMs, assembleMs }: PhaseTimes) {
+  return {
+    filter_ms: shorten(filterMs),
+    wait_ms: shorten(waitMs),
+    search_ms: shorten(searchMs),
+    assemble_ms: shorten(assembleMs),
+  };
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof SagittaError ? error.code : 'internal';
 }
 
 interface QueryRun {
