@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
-import { type BasicSchemas, count, page, sequence, warnings } from './basics.js';
+import { type BasicSchemas, count, page, sequence, upTo, warnings } from './basics.js';
 
 const HISTOGRAM_BUCKETS_DEFAULT = 10;
 
@@ -190,10 +190,7 @@ export function aggregateSchemas(limits: Limits, basics: BasicSchemas) {
   const { path } = basics;
   const histogram = z
     .strictObject({
-      bucket_count: z
-        .int()
-        .min(1)
-        .max(limits.histogramBucketsMax)
+      bucket_count: upTo(limits.histogramBucketsMax)
         .default(Math.min(HISTOGRAM_BUCKETS_DEFAULT, limits.histogramBucketsMax))
         .meta({ description: 'The number of buckets.' }),
       min: z.number().optional().meta({ description: 'By default the least number.' }),
@@ -218,10 +215,7 @@ export function aggregateSchemas(limits: Limits, basics: BasicSchemas) {
         z
           .strictObject({
             path,
-            limit: z
-              .int()
-              .min(1)
-              .max(limits.facetValuesMax)
+            limit: upTo(limits.facetValuesMax)
               .default(Math.min(limits.facetValuesDefault, limits.facetValuesMax))
               .meta({ description: 'The number of values to return.' }),
             ignore_own_filter: z.boolean().default(false).meta({

@@ -15,7 +15,7 @@ import {
 import { describeKind } from '../ingest/describe-kind.js';
 import { measureId } from '../ingest/row-rules.js';
 import { readSparse, type SparseBody } from '../ingest/sparse-vectors.js';
-import { readBy } from './read-by.js';
+import { type Found, readBy, refusing } from './rules.js';
 
 /** How a reply writes a value that JSON.stringify would write otherwise. */
 export type WireFormat =
@@ -53,11 +53,7 @@ export function basicSchemas(limits: Limits) {
     });
   const vectorId = z
     .string()
-    .superRefine((id, context) => {
-      const measured = measureId(id, limits.vectorIdBytesMax);
-      if (typeof measured === 'number') return;
-      context.addIssue({ code: 'custom', message: measured.detail, params: measured });
-    })
+    .superRefine(refusing((id) => findIdViolation(id, limits.vectorIdBytesMax)))
     .meta({
       id: 'VectorId',
       description: `The identifier of a vector, unique in its collection, compared byte for byte: 1 to ${limits.vectorIdBytesMax} bytes of UTF-8 without control characters. (HTTP clients remove the ids \`.\` and \`..\` from URLs; send those in bodies.)`,
@@ -185,12 +181,7 @@ export function basicSchemas(limits: Limits) {
   const vectorIds = (countMax: number) =>
     z
       .custom<string[]>()
-      .superRefine((ids: unknown, context) => {
-        const violation = findIdsViolation(ids, countMax, limits.vectorIdBytesMax);
-        if (violation === null) return;
-        const { path, ...params } = violation;
-        context.addIssue({ code: 'custom', path, message: params.detail, params });
-      })
+      .superRefine(refusing((ids) => findIdsViolation(ids, countMax, limits.vectorIdBytesMax)))
       .meta({
         type: 'array',
         items: { $ref: '#/$defs/VectorId' },
@@ -248,10 +239,7 @@ export function basicSchemas(limits: Limits) {
         description: `Makes retries safe: requests with the same key and payload take effect once and get the same reply for ${limits.idempotencyMs / 3_600_000} hours. Printable characters. Must equal the header \`Idempotency-Key\` if both are sent.`,
         examples: ['7f4a1e0c-import-17'],
       }),
-    limit: z
-      .int()
-      .min(1)
-      .max(limits.pageLimitMax)
+    limit: upTo(limits.pageLimitMax)
       .optional()
       .meta({ description: 'Page size.', default: limits.pageLimitDefault, examples: [100] }),
     /** As scores of replies are, so that a match passes with its own score. */
@@ -327,6 +315,9 @@ export function basicSchemas(limits: Limits) {
 
 export type BasicSchemas = ReturnType<typeof basicSchemas>;
 
+/** An integer from 1. */
+export const upTo = (max: number) => z.int().min(1).max(max);
+
 /** Members that replies share. */
 export const count = (description: string) => z.int().min(0).meta({ description });
 export const status = z
@@ -376,22 +367,23 @@ export const page = {
   has_more: z.boolean().meta({ description: 'Whether there is another page.' }),
 };
 
-function findIdsViolation(
-  ids: unknown,
-  countMax: number,
-  bytesMax: number,
-): (Violation & { path: number[] }) | null {
+function findIdViolation(id: unknown, bytesMax: number): Violation | null {
+  const measured = measureId(id, bytesMax);
+  return typeof measured === 'number' ? null : measured;
+}
+
+function findIdsViolation(ids: unknown, countMax: number, bytesMax: number): Found | null {
   if (!Array.isArray(ids) || ids.length === 0) {
     const detail = `Expected an array of 1 to ${countMax} ids; found ${describeKind(ids)}.`;
-    return { code: 'invalid_request', detail, path: [] };
+    return { code: 'invalid_request', detail };
   }
   if (ids.length > countMax) {
     const detail = `Expected at most ${countMax} ids; found ${ids.length}.`;
-    return { code: 'limit_exceeded', detail, expected: countMax, actual: ids.length, path: [] };
+    return { code: 'limit_exceeded', detail, expected: countMax, actual: ids.length };
   }
   for (const [index, id] of ids.entries()) {
-    const measured = measureId(id, bytesMax);
-    if (typeof measured !== 'number') return { ...measured, path: [index] };
+    const violation = findIdViolation(id, bytesMax);
+    if (violation !== null) return { ...violation, path: [index] };
   }
   return null;
 }

@@ -28,12 +28,8 @@ const node = z
     state: z.enum(['joining', 'serving', 'leaving']).meta({
       description: '`joining`: requests are not answered yet; `leaving`: it is about to stop.',
     }),
-    collection_count: z.int().nonnegative().meta({
-      description: 'Of how many collections the node carries out the writes.',
-    }),
-    held_count: z.int().nonnegative().meta({
-      description: 'How many collections the node holds.',
-    }),
+    collection_count: count('Of how many collections the node carries out the writes.'),
+    held_count: count('How many collections the node holds.'),
     drain: z.enum(['none', 'draining', 'drained']).meta({
       description:
         '`draining`: it is to be stopped, and other nodes have yet to take over from it; `drained`: it can be stopped.',

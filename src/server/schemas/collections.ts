@@ -9,7 +9,8 @@ import { DECLARED_TYPES, type DeclaredTypes } from '../../common/types.js';
 import { findVectorsViolations } from '../../database/vector-changes.js';
 import { EMBEDDING_NAME } from '../../platform/config.js';
 import { describeKind } from '../ingest/describe-kind.js';
-import { type BasicSchemas, count, deleted, page } from './basics.js';
+import { type BasicSchemas, count, deleted, page, upTo } from './basics.js';
+import { type Found, refusing } from './rules.js';
 import { textSchemas } from './text.js';
 import { findVectorViolations, toFieldShapes } from './vector-fields.js';
 
@@ -59,11 +60,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     });
   const labels = z
     .custom<Record<string, string>>()
-    .superRefine((value: unknown, context) => {
-      const violation = findLabelsViolation(value, limits);
-      if (violation === null) return;
-      context.addIssue({ code: 'custom', message: violation.detail, params: { ...violation } });
-    })
+    .superRefine(refusing((value) => findLabelsViolation(value, limits)))
     .meta({
       id: 'Labels',
       type: 'object',
@@ -72,10 +69,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       description: `Text by name, for people and tools: at most ${limits.labelsMax} labels, whose names and texts have at most ${limits.labelCharactersMax} characters each.`,
       examples: [{ team: 'search' }],
     });
-  const ttl = z
-    .int()
-    .min(1)
-    .max(TTL_SECONDS_MAX)
+  const ttl = upTo(TTL_SECONDS_MAX)
     .nullable()
     .meta({
       description:
@@ -84,12 +78,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     });
   const types = z
     .custom<DeclaredTypes>()
-    .superRefine((value: unknown, context) => {
-      const violation = findTypesViolation(value, limits);
-      if (violation === null) return;
-      const { path, ...params } = violation;
-      context.addIssue({ code: 'custom', path, message: params.detail, params });
-    })
+    .superRefine(refusing((value) => findTypesViolation(value, limits)))
     .meta({
       id: 'DeclaredSchema',
       type: 'object',
@@ -100,11 +89,10 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       examples: [{ year: 'integer', 'author.name': 'string', tags: 'string[]' }],
     });
   const text = textSchemas(limits, basics);
-  const dimension = z
-    .int()
-    .min(1)
-    .max(limits.dimensionMax)
-    .meta({ description: 'The length of the vector.', examples: [384] });
+  const dimension = upTo(limits.dimensionMax).meta({
+    description: 'The length of the vector.',
+    examples: [384],
+  });
   const elementType = z.enum(ELEMENT_TYPES).meta({
     id: 'ElementType',
     description: `The type of the elements of a vector, \`float32\` where it is absent. Vectors are stored and compared as values of the type: \`float16\` and \`bfloat16\` round to the nearest, \`int8\` takes ${ELEMENTS.int8.values}, \`bit\` ${ELEMENTS.bit.values}.`,
@@ -120,18 +108,17 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
           'Whether a record has a list of vectors under this name, which `multi_vector` compares by MaxSim. For `cosine` and `dot`.',
       }),
     })
-    .superRefine((vector, context) => addIssues(context, findVectorViolations(vector)))
+    .superRefine(refusing(findVectorViolations))
     .meta({
       id: 'NamedVectorInput',
       description: 'What a named vector is to be.',
       examples: [{ dimension: 384, metric: 'cosine' }],
     });
+  const findExcess = (added: Parameters<typeof toFieldShapes>[0]) =>
+    findVectorsViolations(toFieldShapes(added), limits).map(({ violation }) => violation);
   const vectors = z
     .record(basics.vectorName, namedVector)
-    .superRefine((value, context) => {
-      for (const { violation } of findVectorsViolations(toFieldShapes({ vectors: value }), limits))
-        context.addIssue({ code: 'custom', message: violation.detail, params: { ...violation } });
-    })
+    .superRefine(refusing((value) => findExcess({ vectors: value })))
     .meta({
       description: `Named vectors, beside or in place of the unnamed one: each record may have or lack each of them. At most ${limits.namedVectorsMax}, with at most ${limits.recordValuesMax} dimensions in all. Others can be added later.`,
       examples: [{ title: { dimension: 384, metric: 'cosine' } }],
@@ -141,11 +128,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     .meta({ id: 'SparseVectorSettings', description: 'Nothing yet.', examples: [{}] });
   const sparseVectors = z
     .record(basics.vectorName, sparseSettings)
-    .superRefine((value, context) => {
-      const shapes = toFieldShapes({ sparseVectors: value });
-      for (const { violation } of findVectorsViolations(shapes, limits))
-        context.addIssue({ code: 'custom', message: violation.detail, params: { ...violation } });
-    })
+    .superRefine(refusing((value) => findExcess({ sparseVectors: value })))
     .meta({
       description: `Sparse vectors, compared by the dot product: each record may have or lack each of them. Their settings are empty objects. At most ${limits.sparseVectorsMax}, with other names than those in \`vectors\`. Others can be added later.`,
       examples: [{ words: {} }],
@@ -170,7 +153,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         'Turns texts into vectors: vectors and queries may then have `embed`, a text, in place of values.',
       examples: [{ endpoint: 'local', model: 'bge-small-en-v1.5' }],
     });
-  const replicationFactor = z.int().min(1).max(REPLICATION_FACTOR_MAX).nullable();
+  const replicationFactor = upTo(REPLICATION_FACTOR_MAX).nullable();
   const nodeName = z.string().min(1).max(NODE_NAME_CHARACTERS_MAX);
   const create = z
     .strictObject({
@@ -206,13 +189,13 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       }),
       idempotency_key: basics.idempotencyKey,
     })
-    .superRefine((body, context) => {
-      addIssues(context, [
+    .superRefine(
+      refusing((body) => [
         ...findUnnamedViolations(body),
         ...findVectorViolations(body),
         ...findRepeatedNames(body),
-      ]);
-    })
+      ]),
+    )
     .meta({
       id: 'CollectionCreate',
       description: 'A collection to create.',
@@ -463,26 +446,17 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
   };
 }
 
-function addIssues(context: z.RefinementCtx, violations: readonly LocatedViolation[]): void {
-  for (const { path, ...params } of violations) {
-    context.addIssue({ code: 'custom', path: [...path], message: params.detail, params });
-  }
-}
-
 /** Not a zod record, which would drop a path named `__proto__`. */
-function findTypesViolation(
-  value: unknown,
-  { metadataColumnsMax }: Limits,
-): (Violation & { readonly path: string[] }) | null {
+function findTypesViolation(value: unknown, { metadataColumnsMax }: Limits): Found | null {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     const detail = `Expected an object of types by path; found ${describeKind(value)}.`;
-    return { code: 'invalid_request', detail, path: [] };
+    return { code: 'invalid_request', detail };
   }
   const entries = Object.entries(value);
   if (entries.length > metadataColumnsMax) {
     const detail = `Expected at most ${metadataColumnsMax} paths; found ${entries.length}.`;
     const bound = { expected: metadataColumnsMax, actual: entries.length };
-    return { code: 'limit_exceeded', detail, ...bound, path: [] };
+    return { code: 'limit_exceeded', detail, ...bound };
   }
   for (const [path, type] of entries) {
     const wrong = findPathViolation(path) ?? findTypeNameViolation(type);
@@ -513,7 +487,7 @@ function findTypeNameViolation(type: unknown): Violation | null {
 function findRepeatedNames({
   vectors = {},
   sparse_vectors: sparseVectors = {},
-}: Pick<UnnamedMembers, 'vectors' | 'sparse_vectors'>): readonly LocatedViolation[] {
+}: Pick<UnnamedMembers, 'vectors' | 'sparse_vectors'>): readonly Found[] {
   return Object.keys(sparseVectors)
     .filter((name) => Object.hasOwn(vectors, name))
     .map((name) => {
@@ -521,8 +495,6 @@ function findRepeatedNames({
       return { code: 'invalid_request', detail, path: ['sparse_vectors', name] };
     });
 }
-
-type LocatedViolation = Violation & { readonly path: string[] };
 
 interface UnnamedMembers {
   readonly dimension?: unknown;
@@ -535,9 +507,9 @@ interface UnnamedMembers {
 }
 
 /** What a collection without the unnamed vector lacks, and what it cannot have. */
-function findUnnamedViolations(body: UnnamedMembers): readonly LocatedViolation[] {
+function findUnnamedViolations(body: UnnamedMembers): readonly Found[] {
   if (body.dimension !== undefined) return [];
-  const violations: LocatedViolation[] = [];
+  const violations: Found[] = [];
   const report = (name: string, detail: string) =>
     violations.push({ code: 'invalid_request', detail, path: [name] });
   const names = Object.keys({ ...body.vectors, ...body.sparse_vectors });

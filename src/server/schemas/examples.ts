@@ -7,7 +7,8 @@ import { type Example, RECOMMEND_STRATEGIES } from '../../database/query/query-a
 import { readVector } from '../ingest/dense-vectors.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { measureId } from '../ingest/row-rules.js';
-import { readBy } from './read-by.js';
+import { upTo } from './basics.js';
+import { type Found, readBy } from './rules.js';
 
 export function exampleSchemas(limits: Limits) {
   const example = readBy((value: string | readonly number[]) => readExample(value, limits)).meta({
@@ -63,10 +64,7 @@ export function exampleSchemas(limits: Limits) {
       lambda: z.number().min(0).max(1).default(0.5).meta({
         description: 'From 0, which prefers what is different, to 1, which keeps the order.',
       }),
-      candidates: z
-        .int()
-        .min(1)
-        .max(limits.diversityCandidatesMax)
+      candidates: upTo(limits.diversityCandidatesMax)
         .optional()
         .meta({
           description: `The number of nearest vectors to choose from; by default ${limits.diversityCandidatesDefault}, or \`top_k\` if that is more.`,
@@ -104,15 +102,15 @@ function multiVectorSchema(limits: Limits) {
 function readVectors(
   value: unknown,
   { queryVectorsMax, dimensionMax }: Limits,
-): readonly Float32Array[] | (Violation & { readonly path: number[] }) {
+): readonly Float32Array[] | Found {
   if (!Array.isArray(value) || value.length === 0) {
     const detail = `Expected a list of 1 to ${queryVectorsMax} vectors; found ${describeKind(value)}.`;
-    return { code: 'invalid_vector', detail, path: [] };
+    return { code: 'invalid_vector', detail };
   }
   if (value.length > queryVectorsMax) {
     const detail = `Expected at most ${queryVectorsMax} vectors to search with; found ${value.length}.`;
     const bound = { expected: queryVectorsMax, actual: value.length };
-    return { code: 'limit_exceeded', detail, ...bound, path: [] };
+    return { code: 'limit_exceeded', detail, ...bound };
   }
   const vectors: Float32Array[] = [];
   for (const [index, source] of value.entries()) {

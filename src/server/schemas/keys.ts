@@ -11,6 +11,7 @@ import {
   KEY_SCOPES_MAX,
   OWNER_CHARACTERS_MAX,
 } from '../../database/api-keys.js';
+import { upTo } from './basics.js';
 
 const id = z
   .string()
@@ -55,11 +56,10 @@ const perSecond = z
       'Reads, and writes, per second. A request counts as the number of its queries or of the vectors that it reads or writes, at least 1.',
     examples: [20],
   });
-const burst = z
-  .int()
-  .min(1)
-  .max(KEY_RATE_MAX)
-  .meta({ description: 'How many reads or writes are allowed at once.', examples: [40] });
+const burst = upTo(KEY_RATE_MAX).meta({
+  description: 'How many reads or writes are allowed at once.',
+  examples: [40],
+});
 const rateLimit = z.object({ per_second: perSecond, burst }).meta({
   id: 'ApiKeyRateLimit',
   description:

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import type { AggregateSchemas } from './aggregate.js';
-import { type BasicSchemas, count, page, sequence, warnings, wireFormats } from './basics.js';
+import { type BasicSchemas, count, page, sequence, upTo, warnings, wireFormats } from './basics.js';
 import { listNames, rankingSchemas } from './rankings.js';
 
 const REPLY_EXAMPLE = {
@@ -18,10 +18,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
   const { vectorId, values, namedValues, sparseVectors, using, metadata, filter, metric } = basics;
   const { single, fusion, prefetch, mmr } = rankingSchemas(limits, basics);
   const ranking = { ...single, fusion: fusion.optional() };
-  const limit = z
-    .int()
-    .min(1)
-    .max(limits.pageLimitMax)
+  const limit = upTo(limits.pageLimitMax)
     .optional()
     .meta({
       description:
@@ -75,10 +72,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
     group_by: basics.path.optional().meta({
       description: `Returns the best matches of each distinct value of a metadata path: the groups whose best match is nearest, each with its \`group_size\` nearest vectors. \`top_k\`, \`limit\` and \`offset\` then count groups. A vector without a value (missing, null, an object, an array without scalars) is in no group; an array is in the group of each of its distinct elements. With \`limit\` or \`score_threshold\` and no \`top_k\`: all groups, at most ${limits.topKMax}. Not together with \`sort\`.`,
     }),
-    group_size: z
-      .int()
-      .min(1)
-      .max(limits.topKMax)
+    group_size: upTo(limits.topKMax)
       .optional()
       .meta({
         default: 1,
@@ -196,10 +190,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
   /** Parameters of an Arrow body; columns of the same names override them row by row. */
   const queryRows = z.strictObject({
     using,
-    top_k: z
-      .int()
-      .min(1)
-      .max(limits.topKMax)
+    top_k: upTo(limits.topKMax)
       .optional()
       .meta({ description: 'The number of nearest vectors to return per query.', examples: [10] }),
     filter: filter.optional().meta({ description: 'Only vectors that pass are matches.' }),
@@ -211,10 +202,7 @@ export function querySchemas(limits: Limits, basics: BasicSchemas, aggregate: Ag
     group_by: basics.path.optional().meta({
       description: 'Return the best matches of each distinct value of this metadata path.',
     }),
-    group_size: z
-      .int()
-      .min(1)
-      .max(limits.topKMax)
+    group_size: upTo(limits.topKMax)
       .optional()
       .meta({ description: 'The number of matches per group.', examples: [3] }),
     include_metadata: basics.includeMetadata

@@ -4,9 +4,9 @@ import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import { FUSION_KINDS, NORMALIZATIONS } from '../../database/query/query-api.js';
 import { readVector } from '../ingest/dense-vectors.js';
-import type { BasicSchemas } from './basics.js';
+import { type BasicSchemas, upTo } from './basics.js';
 import { exampleSchemas } from './examples.js';
-import { readBy } from './read-by.js';
+import { readBy } from './rules.js';
 import { textQuerySchema } from './text.js';
 
 /** Greater constants make ranks count alike; searches read about as many rows of each part. */
@@ -43,7 +43,7 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
       filter: filter.optional().meta({
         description: 'What it ranks must pass this and the filter of the query.',
       }),
-      limit: z.int().min(1).max(limits.topKMax).optional().meta({
+      limit: upTo(limits.topKMax).optional().meta({
         description:
           'It ranks only so many vectors, its best, which is faster; all that pass by default.',
       }),
@@ -65,10 +65,7 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
         description:
           '`rrf`: weight / (`rank_constant` + rank), the best having rank 1. `weighted`: weight * score.',
       }),
-      rank_constant: z
-        .int()
-        .min(1)
-        .max(RANK_CONSTANT_MAX)
+      rank_constant: upTo(RANK_CONSTANT_MAX)
         .default(RANK_CONSTANT_DEFAULT)
         .meta({ description: 'Of `rrf`: how soon ranks count less.' }),
       normalize: z.enum(NORMALIZATIONS).default('none').meta({
@@ -95,11 +92,9 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
       filter: filter.optional().meta({
         description: 'Vectors must pass this and the filter of the query.',
       }),
-      limit: z
-        .int()
-        .min(1)
-        .max(limits.topKMax)
-        .meta({ description: 'The number of vectors that the query searches.' }),
+      limit: upTo(limits.topKMax).meta({
+        description: 'The number of vectors that the query searches.',
+      }),
     })
     .meta({
       id: 'Prefetch',

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import { FORMAT_NAMES } from '../replies/table-formats.js';
-import type { BasicSchemas } from './basics.js';
+import { type BasicSchemas, upTo } from './basics.js';
 
 const METADATA_FORMS = ['text', 'columns'] as const;
 
@@ -42,7 +42,7 @@ export function scanSchemas(limits: Limits, basics: BasicSchemas) {
         with: collectionId.optional().meta({
           description: 'The collection to search; by default the one in the path.',
         }),
-        top_k: z.int().min(1).max(limits.topKMax).optional().meta({
+        top_k: upTo(limits.topKMax).optional().meta({
           description: 'The maximum number of matches per vector.',
         }),
         score_threshold: basics.scoreThreshold.meta({

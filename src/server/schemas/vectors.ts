@@ -12,6 +12,7 @@ import {
   isObject,
   page,
   sequence,
+  upTo,
   wantObject,
   warnings,
 } from './basics.js';
@@ -416,7 +417,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
           description: 'A JSON merge patch (RFC 7396) of the metadata: null removes a member.',
         }),
         metadata: metadata.optional().meta({ description: 'In place of the metadata.' }),
-        limit: z.int().min(1).max(limits.batchRowsMax).optional().meta({
+        limit: upTo(limits.batchRowsMax).optional().meta({
           description: 'Vectors to change at most, in insertion order.',
         }),
         idempotency_key: idempotencyKey,
