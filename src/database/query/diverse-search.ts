@@ -1,30 +1,16 @@
 // The search for one page of a diversified result: finds the nearest candidates, of which `diversify.ts`
 // chooses. Both are done anew for every page, so that a cursor needs only the number of matches so far.
 
-import type { WorkerPool } from '../../platform/pool.js';
-import type { SegmentView } from '../collection/snapshot.js';
 import { chooseDiverse } from './diversify.js';
 import type { Hit } from './hits.js';
 import { PageSearch } from './page-search.js';
 import type { DiversePlan } from './query-plan.js';
 
 export class DiverseSearch extends PageSearch<DiversePlan> {
-  readonly #pool: WorkerPool;
-  readonly #signal: AbortSignal | undefined;
   /** Null before the search. */
   #candidates: readonly Hit[] | null = null;
   hits: readonly Hit[] = [];
   hasMore = false;
-
-  constructor(
-    plan: DiversePlan,
-    views: readonly SegmentView[],
-    options: { readonly pool: WorkerPool; readonly signal: AbortSignal | undefined },
-  ) {
-    super(plan, views);
-    this.#pool = options.pool;
-    this.#signal = options.signal;
-  }
 
   protected async wantMore(): Promise<number> {
     if (this.#candidates === null) return this.plan.diversity.candidateCount;
@@ -37,19 +23,18 @@ export class DiverseSearch extends PageSearch<DiversePlan> {
   }
 
   async #choose(candidates: readonly Hit[]): Promise<void> {
-    const { givenCount, offset, limit, topK, diversity, ranking } = this.plan;
+    const { topK, diversity, ranking } = this.plan;
     const total = Math.min(topK, candidates.length);
-    const start = Math.min(total, givenCount + offset);
-    const end = Math.min(total, start + limit);
+    const { start, end } = this.rangeIn(total);
     const chosen = await chooseDiverse(
-      this.#pool,
+      this.services.pool,
       {
         metric: ranking.scoring.metric,
         values: valuesOf(candidates),
         relevances: Float64Array.from(candidates, ({ score }) => ranking.shownScore(score)),
       },
       { lambda: diversity.lambda, chosenCount: end },
-      this.#signal,
+      this.signal,
     );
     this.hits = Array.from(chosen.subarray(start, end), (index) => candidates[index]!);
     this.hasMore = end < total;

@@ -29,27 +29,27 @@ interface OpenGroup<Match> {
 
 export class GroupStage<Match> {
   readonly #size: number;
-  readonly #skippedCount: number;
-  readonly #endCount: number;
+  readonly #start: number;
+  readonly #end: number;
   readonly #foundMax: number;
   /** In the order of their best matches. */
   readonly #groups = new Map<FacetValue, OpenGroup<Match>>();
   #fullCount = 0;
 
   /**
-   * Of the groups up to `endCount` those after the first `skippedCount` are returned. With `mayHaveMore`
-   * it also finds out whether there is a further one.
+   * The groups from the place `start` to before `end` are returned. With `mayHaveMore` it also finds out whether there
+   * is a further one.
    */
   constructor(options: {
     readonly size: number;
-    readonly skippedCount: number;
-    readonly endCount: number;
+    readonly start: number;
+    readonly end: number;
     readonly mayHaveMore: boolean;
   }) {
     this.#size = options.size;
-    this.#skippedCount = options.skippedCount;
-    this.#endCount = options.endCount;
-    this.#foundMax = options.endCount + (options.mayHaveMore ? 1 : 0);
+    this.#start = options.start;
+    this.#end = options.end;
+    this.#foundMax = options.end + (options.mayHaveMore ? 1 : 0);
   }
 
   /** Takes the next match in order of rank, with its distinct values in the order of values. */
@@ -95,16 +95,16 @@ export class GroupStage<Match> {
   /** Those after the skipped ones. */
   groups(): readonly Group<Match>[] {
     return [...this.#groups]
-      .slice(this.#skippedCount, this.#endCount)
+      .slice(this.#start, this.#end)
       .map(([value, { matches }]) => ({ value, matches }));
   }
 
   get hasMore(): boolean {
-    return this.#groups.size > this.#endCount;
+    return this.#groups.size > this.#end;
   }
 
   /** Groups that are not returned only need to be found. */
   #capacityAt(at: number): number {
-    return at >= this.#skippedCount && at < this.#endCount ? this.#size : 1;
+    return at >= this.#start && at < this.#end ? this.#size : 1;
   }
 }

@@ -2,12 +2,11 @@
 // each further one continues behind it among the rows that can still change the groups, and fills at
 // least one group. Groups of earlier pages are found again, so that a cursor needs only their number.
 
-import type { WorkerPool } from '../../platform/pool.js';
 import { type SegmentView, withRows } from '../collection/snapshot.js';
 import { narrowToWanted, valuesOfRow } from './group-rows.js';
 import { GroupStage } from './group-stage.js';
 import type { Hit } from './hits.js';
-import { type PageHit, PageSearch } from './page-search.js';
+import { type PageHit, PageSearch, type PageServices } from './page-search.js';
 import type { GroupedPlan } from './query-plan.js';
 
 /** A search for a few more matches costs the same. */
@@ -16,9 +15,6 @@ const SEARCH_MATCHES_MIN = 32;
 const UNEVENNESS = 3;
 
 export class GroupedSearch extends PageSearch<GroupedPlan> {
-  readonly #pool: WorkerPool;
-  readonly #topKMax: number;
-  readonly #signal: AbortSignal | undefined;
   readonly #stage: GroupStage<Hit>;
   #searchCount = 0;
   #isExhausted = false;
@@ -26,25 +22,13 @@ export class GroupedSearch extends PageSearch<GroupedPlan> {
   constructor(
     plan: GroupedPlan,
     views: readonly SegmentView[],
-    options: {
-      readonly pool: WorkerPool;
-      readonly topKMax: number;
-      readonly signal: AbortSignal | undefined;
-    },
+    services: PageServices,
+    signal: AbortSignal | undefined,
   ) {
-    super(plan, views);
-    this.#pool = options.pool;
-    this.#topKMax = options.topKMax;
-    this.#signal = options.signal;
-    const { topK, limit } = plan;
-    const skippedCount = Math.min(plan.givenCount + plan.offset, topK);
-    const endCount = Math.min(skippedCount + limit, topK);
-    this.#stage = new GroupStage({
-      size: plan.grouping.size,
-      skippedCount,
-      endCount,
-      mayHaveMore: endCount < topK,
-    });
+    super(plan, views, services, signal);
+    const { grouping, topK } = plan;
+    const { start, end } = this.rangeIn(topK);
+    this.#stage = new GroupStage({ size: grouping.size, start, end, mayHaveMore: end < topK });
   }
 
   protected async wantMore(): Promise<number> {
@@ -53,8 +37,8 @@ export class GroupedSearch extends PageSearch<GroupedPlan> {
       const { path } = this.plan.grouping;
       const { wanted } = this.#stage;
       // Only the rows that can still change the groups.
-      const views = await narrowToWanted(this.#pool, this.views, path, wanted, this.#signal);
-      this.views = withRows(views);
+      const { pool } = this.services;
+      this.views = withRows(await narrowToWanted(pool, this.views, path, wanted, this.signal));
     }
     return this.#nextCount();
   }
@@ -89,6 +73,6 @@ export class GroupedSearch extends PageSearch<GroupedPlan> {
     // Later ones double: a group may have far more of the best matches than it takes.
     const factor = this.#searchCount === 0 ? this.plan.grouping.size : 2 ** (this.#searchCount - 1);
     const count = Math.max(SEARCH_MATCHES_MIN, UNEVENNESS * remainingCount * factor);
-    return Math.min(this.#topKMax, count);
+    return Math.min(this.services.limits.topKMax, count);
   }
 }

@@ -5,6 +5,7 @@
 import type { Position, SearchHits } from '../../engine/core/engine.js';
 import type { FacetValue } from '../aggregate/aggregate-api.js';
 import type { SegmentView } from '../collection/snapshot.js';
+import type { DatabaseServices } from '../database-services.js';
 import { type Hit, hitsWithout } from './hits.js';
 import type { QueryPlan } from './query-plan.js';
 import type { RowQuery } from './rankings/ranking.js';
@@ -14,20 +15,32 @@ export interface PageHit extends Hit {
   readonly group?: FacetValue;
 }
 
+/** What the searches of a page use. */
+export type PageServices = Pick<DatabaseServices, 'pool' | 'limits'>;
+
 /** Ask for `next()` and give its result to `accept()` until there is none; then read the page. */
 export abstract class PageSearch<Plan extends QueryPlan = QueryPlan> {
   protected readonly plan: Plan;
-  /** Where the next search looks, … */
+  protected readonly services: PageServices;
+  protected readonly signal: AbortSignal | undefined;
+  /** Where the next search looks. */
   protected views: readonly SegmentView[];
-  /** … and after which row. */
+  /** The row that the next search begins after; null for the first. */
   protected after: Position | null = null;
   #wantedCount = 0;
   scannedCount = 0;
   rescoredCount = 0;
 
-  constructor(plan: Plan, views: readonly SegmentView[]) {
+  constructor(
+    plan: Plan,
+    views: readonly SegmentView[],
+    services: PageServices,
+    signal: AbortSignal | undefined,
+  ) {
     this.plan = plan;
     this.views = views;
+    this.services = services;
+    this.signal = signal;
   }
 
   abstract readonly hits: readonly PageHit[];
@@ -63,6 +76,13 @@ export abstract class PageSearch<Plan extends QueryPlan = QueryPlan> {
 
   /** How many hits the next search is for; 0 when the page is found. */
   protected abstract wantMore(): number | Promise<number>;
+
+  /** Where the page begins and ends among all that the limit counts, of which there are `total`. */
+  protected rangeIn(total: number): { readonly start: number; readonly end: number } {
+    const { givenCount, offset, limit } = this.plan;
+    const start = Math.min(givenCount + offset, total);
+    return { start, end: Math.min(start + limit, total) };
+  }
 
   /** Takes the next hits, best first. */
   protected abstract take(hits: readonly Hit[], areLast: boolean): void;

@@ -81,7 +81,7 @@ export async function answerPlans(
   services: DatabaseServices,
   signal: AbortSignal | undefined,
 ): Promise<readonly QueryReply[]> {
-  const { limits, sealer, pool, engine } = services;
+  const { sealer, engine } = services;
   const startedAtMs = performance.now();
   // Rows may move while filters and engine are at work; the snapshots stay what they are.
   const excluded = plans.map(({ ranking, isCounted }) =>
@@ -92,11 +92,9 @@ export async function answerPlans(
   signal?.throwIfAborted();
   const pages = plans.map((plan, i): PageSearch => {
     const { views } = opened[i]!;
-    if (isGrouped(plan)) {
-      return new GroupedSearch(plan, views, { pool, topKMax: limits.topKMax, signal });
-    }
-    if (isDiverse(plan)) return new DiverseSearch(plan, views, { pool, signal });
-    return new RankedSearch(plan, views, limits);
+    if (isGrouped(plan)) return new GroupedSearch(plan, views, services, signal);
+    if (isDiverse(plan)) return new DiverseSearch(plan, views, services, signal);
+    return new RankedSearch(plan, views, services, signal);
   });
   const [waitMs, aggregations] = await Promise.all([
     searchPages(

@@ -1,19 +1,15 @@
 // The search for one page of ranked matches, in the order of scores or sorted by keys.
 
 import { isJsonNumber, parseExactJson } from '../../common/exact-json.js';
-import type { Limits } from '../../common/limits.js';
 import { resolvePath } from '../../common/metadata-path.js';
 import type { Json, JsonNumber, JsonObject } from '../../common/types.js';
 import type { SegmentView } from '../collection/snapshot.js';
 import type { Hit } from './hits.js';
-import { PageSearch } from './page-search.js';
+import { PageSearch, type PageServices } from './page-search.js';
 import type { SortKey } from './query-api.js';
 import type { QueryPlan } from './query-plan.js';
 
-type PageLimits = Pick<Limits, 'topKMax' | 'topKDefault'>;
-
 export class RankedSearch extends PageSearch {
-  readonly #topKMax: number;
   /** Hits of the page; for a sorted page of all that are sorted. */
   readonly #hitsMax: number;
   /** Whether the walk may go on after the page. */
@@ -24,9 +20,13 @@ export class RankedSearch extends PageSearch {
   hits: readonly Hit[] = [];
   hasMore = false;
 
-  constructor(plan: QueryPlan, views: readonly SegmentView[], limits: PageLimits) {
-    super(plan, views);
-    this.#topKMax = limits.topKMax;
+  constructor(
+    plan: QueryPlan,
+    views: readonly SegmentView[],
+    services: PageServices,
+    signal: AbortSignal | undefined,
+  ) {
+    super(plan, views, services, signal);
     if (plan.sort === null) {
       const remaining = (plan.topK ?? Number.POSITIVE_INFINITY) - plan.givenCount - plan.offset;
       this.#hitsMax = Math.max(0, Math.min(plan.limit, remaining));
@@ -35,7 +35,7 @@ export class RankedSearch extends PageSearch {
       this.#toSkip = plan.offset;
     } else {
       // Found and sorted anew for every page: the walk through it needs no state.
-      this.#hitsMax = plan.topK ?? limits.topKDefault;
+      this.#hitsMax = plan.topK ?? services.limits.topKDefault;
       this.#mayHaveMore = false;
       this.#toSkip = 0;
     }
@@ -46,7 +46,7 @@ export class RankedSearch extends PageSearch {
     if (this.#isDone) return 0;
     // One more than the page tells whether there is a further page.
     return this.#toSkip > 0
-      ? Math.min(this.#toSkip, this.#topKMax)
+      ? Math.min(this.#toSkip, this.services.limits.topKMax)
       : this.#hitsMax + (this.#mayHaveMore ? 1 : 0);
   }
 
@@ -57,14 +57,14 @@ export class RankedSearch extends PageSearch {
       return;
     }
     this.#isDone = true;
-    const { sort, givenCount, offset, limit } = this.plan;
+    const { sort } = this.plan;
     if (sort === null) {
       this.hits = hits.slice(0, this.#hitsMax);
       this.hasMore = hits.length > this.#hitsMax;
     } else {
-      const start = givenCount + offset;
-      this.hits = sortHits(hits, this.plan, sort).slice(start, start + limit);
-      this.hasMore = start + this.hits.length < hits.length;
+      const { start, end } = this.rangeIn(hits.length);
+      this.hits = sortHits(hits, this.plan, sort).slice(start, end);
+      this.hasMore = end < hits.length;
     }
   }
 }
