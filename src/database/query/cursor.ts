@@ -6,11 +6,9 @@
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { SagittaError } from '../../common/errors.js';
-import type { JsonObject } from '../../common/types.js';
-import type { IncludeMetadata } from '../collection/selected-metadata.js';
-import type { ListSortKey } from '../order/order-rows.js';
+import type { ListOptions } from './list-options.js';
 import type { SealedRanking } from './peers.js';
-import type { SealedOptions } from './query-options.js';
+import type { PlannedOptions } from './query-options.js';
 
 // A token: base64url(version byte, 12-byte nonce, ciphertext, 16-byte tag). Its plain text: length of
 // the header (uint32), header as JSON, compressed, and the vectors of the header as little-endian float32, one after
@@ -33,21 +31,16 @@ interface CursorBase {
 
 export interface ListCursor extends CursorBase {
   readonly kind: 'list';
-  readonly filter: JsonObject | null;
-  readonly limit: number;
-  readonly includeMetadata: IncludeMetadata;
-  readonly includeValues: boolean;
-  /** Null for the order of arrival. */
-  readonly sort: readonly ListSortKey[] | null;
-  /** Where the next page begins: at this place of the order, … */
+  readonly options: Partial<ListOptions>;
+  /** The place of the order at which the next page begins; null in order of arrival. */
   readonly offset: number | null;
-  /** … or, in order of arrival, after this row. */
+  /** In order of arrival the row that the next page begins after; null in other orders. */
   readonly after: { readonly sequence: number; readonly id: string } | null;
 }
 
 export interface QueryCursor extends CursorBase {
   readonly kind: 'query';
-  readonly options: SealedOptions;
+  readonly options: Partial<PlannedOptions>;
   readonly ranking: SealedRanking;
   /** Matches on all pages so far, or groups. */
   readonly givenCount: number;

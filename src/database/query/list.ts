@@ -4,34 +4,26 @@
 
 import { rowsIn, setBitAfter } from '../../common/bitmap.js';
 import { field, validationError } from '../../common/errors.js';
-import type { JsonObject } from '../../common/types.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import type { ListReply, ListRequest, VectorRecord } from '../api.js';
 import type { Collection } from '../collection/collection.js';
 import type { RowAddress } from '../collection/rows.js';
-import type { IncludeMetadata } from '../collection/selected-metadata.js';
 import { countVisible, type SegmentView, withRows } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
 import { observeCursorError, observeCursors } from '../observer.js';
-import type { ListSortKey } from '../order/order-rows.js';
 import { findUnknownPaths } from '../unknown-paths.js';
 import type { ListCursor } from './cursor.js';
 import type { FilterCache } from './filter-cache.js';
+import { LIST_OPTIONS, type ListOptions } from './list-options.js';
+import { firstOptions, nextOptions, sealOptions } from './page-options.js';
 import { findLimitIssues, openCursor, reachCursor, requireReadable } from './paging.js';
-import { mismatch, sameJson } from './repeated.js';
 
-interface ListPlan {
+interface ListPlan extends ListOptions {
   readonly sequence: number;
   readonly openedAtMs: number;
-  readonly filter: JsonObject | null;
-  /** Null for the order of arrival. */
-  readonly sort: readonly ListSortKey[] | null;
-  readonly limit: number;
-  readonly includeValues: boolean;
-  readonly includeMetadata: IncludeMetadata;
-  /** The page begins at this place, if not null, … */
+  /** The place at which the page begins; null where it begins after a row. */
   readonly offset: number | null;
-  /** … or after this row; null for the first. */
+  /** The row that the page begins after; null for a first page, and for one at a place. */
   readonly after: RowName | null;
 }
 
@@ -69,10 +61,7 @@ async function findPage(
 ): Promise<ListReply> {
   const issues = findLimitIssues(request, services.limits, field);
   if (issues.length > 0) throw validationError(issues);
-  const plan =
-    cursor === null
-      ? planFirstPage(collection, request, services)
-      : planNextPage(collection, request, cursor, services);
+  const plan = planPage(collection, request, cursor, services);
   const filter = plan.filter === null ? null : collection.parseFilter(plan.filter, services.limits);
   const { views } = collection.snapshot(plan.sequence);
   const { found, total } = await findRows(collection, plan, { views, filter }, services);
@@ -140,46 +129,27 @@ async function findFollowing(
   return found;
 }
 
-function planFirstPage(
+/** Throws `cursor_expired` and `cursor_mismatch`. */
+function planPage(
   collection: Collection,
   request: ListRequest,
+  cursor: ListCursor | null,
   { limits, clock }: DatabaseServices,
 ): ListPlan {
-  return {
-    sequence: collection.sequence,
-    openedAtMs: clock.now(),
-    filter: request.filter ?? null,
-    limit: request.limit ?? limits.pageLimitDefault,
-    includeValues: request.includeValues ?? false,
-    includeMetadata: request.includeMetadata ?? true,
-    sort: request.sort ?? null,
-    offset: request.offset ?? null,
-    after: null,
-  };
-}
-
-function planNextPage(
-  collection: Collection,
-  request: ListRequest,
-  cursor: ListCursor,
-  { limits, clock }: DatabaseServices,
-): ListPlan {
-  requireReadable(cursor, collection, { limits, now: clock.now() });
-  if (request.filter !== undefined && !sameJson(request.filter, cursor.filter)) {
-    throw mismatch('filter');
+  const now = clock.now();
+  if (cursor === null) {
+    return {
+      ...firstOptions(LIST_OPTIONS, request, limits),
+      sequence: collection.sequence,
+      openedAtMs: now,
+      offset: request.offset ?? null,
+      after: null,
+    };
   }
-  if (request.sort !== undefined && !sameJson(request.sort, cursor.sort)) throw mismatch('sort');
-  return {
-    sequence: cursor.sequence,
-    openedAtMs: cursor.openedAtMs,
-    filter: cursor.filter,
-    limit: request.limit ?? cursor.limit,
-    includeValues: request.includeValues ?? cursor.includeValues,
-    includeMetadata: request.includeMetadata ?? cursor.includeMetadata,
-    sort: cursor.sort,
-    offset: request.offset ?? cursor.offset,
-    after: cursor.after,
-  };
+  requireReadable(cursor, collection, { limits, now });
+  const { options, sequence, openedAtMs, after } = cursor;
+  const offset = request.offset ?? cursor.offset;
+  return { ...nextOptions(LIST_OPTIONS, request, options), sequence, openedAtMs, offset, after };
 }
 
 function startRow(view: SegmentView, after: RowName): number {
@@ -242,17 +212,13 @@ function visibleRow({ rows }: SegmentView, before: number): number {
 
 function nextCursor(collection: Collection, plan: ListPlan, last: RowAddress): ListCursor {
   const { segment, row } = last;
-  const { sequence, openedAtMs, filter, sort, limit, includeValues, includeMetadata } = plan;
+  const { sequence, openedAtMs, sort, limit } = plan;
   return {
     kind: 'list',
     incarnation: collection.incarnation,
     sequence,
     openedAtMs,
-    filter,
-    sort,
-    limit,
-    includeValues,
-    includeMetadata,
+    options: sealOptions(LIST_OPTIONS, plan),
     ...(sort === null
       ? {
           offset: null,

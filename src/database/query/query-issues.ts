@@ -4,7 +4,7 @@ import { field, type ValidationIssue, validationError } from '../../common/error
 import type { Limits } from '../../common/limits.js';
 import { findPageIssues } from './paging.js';
 import type { QueryRequest } from './query-api.js';
-import { groupLimitDefault } from './query-options.js';
+import { firstLimit } from './query-options.js';
 import { findRankingIssues, hasRanking } from './rankings/kinds.js';
 import { findMisplaced, type Locate } from './rankings/ranking.js';
 
@@ -111,7 +111,7 @@ function findDiversityIssues(
 }
 
 function findGroupIssues(request: QueryRequest, limits: Limits, locate: Locate): ValidationIssue[] {
-  const { cursor, sort, groupBy, groupSize } = request;
+  const { cursor, sort, groupBy, groupSize, topK = Number.POSITIVE_INFINITY } = request;
   const issues: ValidationIssue[] = [];
   if (groupBy !== undefined && sort !== undefined) {
     const detail = 'Expected sort or group_by; found both.';
@@ -122,7 +122,8 @@ function findGroupIssues(request: QueryRequest, limits: Limits, locate: Locate):
     issues.push({ location: locate('group_size'), code: 'invalid_request', detail });
   }
   if (groupBy !== undefined && cursor === undefined) {
-    issues.push(...findGroupSizeIssues(groupsPerPage(request, limits), groupSize, limits, locate));
+    const groupCount = Math.min(firstLimit(request, limits), topK);
+    issues.push(...findGroupSizeIssues(groupCount, groupSize, limits, locate));
   }
   return issues;
 }
@@ -139,14 +140,4 @@ export function findGroupSizeIssues(
   const detail = `Expected at most ${topKMax} matches in one page; found ${groupCount} groups of ${groupSize}. Set a lower limit to read them in pages.`;
   const bound = { expected: topKMax, actual };
   return [{ location: locate('group_size'), code: 'limit_exceeded', detail, ...bound }];
-}
-
-/** The groups of a first page. */
-function groupsPerPage(
-  { topK, limit, scoreThreshold, groupSize = 1 }: QueryRequest,
-  limits: Limits,
-): number {
-  const unset =
-    scoreThreshold === undefined ? limits.topKDefault : groupLimitDefault(groupSize, limits);
-  return Math.min(limit ?? topK ?? unset, topK ?? Number.POSITIVE_INFINITY);
 }

@@ -7,8 +7,9 @@ import type { AggregationRequest } from '../aggregate/aggregate-api.js';
 import type { IncludeMetadata } from '../collection/selected-metadata.js';
 import type { Diversity } from './diversify.js';
 import type { GroupingRequest } from './group-stage.js';
+import { type OptionTable, optionsOf } from './page-options.js';
 import type { DiversityRequest, QueryRequest, ScoreStatsRequest, SortKey } from './query-api.js';
-import { requireRepeated, sameJson } from './repeated.js';
+import { sameJson } from './repeated.js';
 
 export interface PlannedOptions {
   readonly filter: JsonObject | null;
@@ -29,18 +30,9 @@ export interface PlannedOptions {
   readonly scoreStats: ScoreStatsRequest | null;
 }
 
-/** Those that a cursor keeps. */
-export type SealedOptions = Partial<PlannedOptions>;
+const { fixed, changeable, ofEachPage, ofFirstPage } = optionsOf<QueryRequest>();
 
-interface Option<Value> {
-  /** Whether a cursor keeps it. */
-  readonly isSealed: boolean;
-  first(request: QueryRequest, limits: Limits): Value;
-  /** Throws `cursor_mismatch` for a request that may not change it. */
-  next(request: QueryRequest, sealed: Value): Value;
-}
-
-const OPTIONS: { readonly [Name in keyof PlannedOptions]: Option<PlannedOptions[Name]> } = {
+export const QUERY_OPTIONS: OptionTable<QueryRequest, PlannedOptions> = {
   filter: fixed(({ filter = null }) => filter, { filter: sameJson }),
   sort: fixed(({ sort = [] }) => (sort.length === 0 ? null : sort), {
     sort: (sent, sort) => sameJson(sent, sort ?? []),
@@ -54,7 +46,7 @@ const OPTIONS: { readonly [Name in keyof PlannedOptions]: Option<PlannedOptions[
     scoreThreshold: isEqual,
   }),
   topK: fixed(planTopK, { topK: isEqual }),
-  limit: changeable('limit', planLimit),
+  limit: changeable('limit', firstLimit),
   includeMetadata: changeable('includeMetadata', () => false),
   includeValues: changeable('includeValues', () => false),
   includeSequence: changeable('includeSequence', () => false),
@@ -64,70 +56,6 @@ const OPTIONS: { readonly [Name in keyof PlannedOptions]: Option<PlannedOptions[
   ),
   scoreStats: ofFirstPage(({ scoreStats = null }) => scoreStats),
 };
-
-export function firstOptions(request: QueryRequest, limits: Limits): PlannedOptions {
-  return mapOptions((_name, option) => option.first(request, limits));
-}
-
-/** Throws `cursor_mismatch`. */
-export function nextOptions(request: QueryRequest, sealed: SealedOptions): PlannedOptions {
-  return mapOptions((name, option) => option.next(request, sealed[name]));
-}
-
-export function sealOptions(options: PlannedOptions): SealedOptions {
-  const names = Object.keys(OPTIONS) as (keyof PlannedOptions)[];
-  const sealed = names.filter((name) => OPTIONS[name].isSealed);
-  return Object.fromEntries(sealed.map((name) => [name, options[name]]));
-}
-
-function mapOptions(
-  map: (name: keyof PlannedOptions, option: Option<unknown>) => unknown,
-): PlannedOptions {
-  const options = Object.entries(OPTIONS) as [keyof PlannedOptions, Option<unknown>][];
-  const values = options.map(([name, option]) => [name, map(name, option)]);
-  return Object.fromEntries(values) as PlannedOptions;
-}
-
-/** One of the first page: with a cursor, its members may only be repeated. */
-function fixed<Value>(
-  first: (request: QueryRequest, limits: Limits) => Value,
-  repeats: {
-    readonly [Member in keyof QueryRequest]?: (
-      sent: NonNullable<QueryRequest[Member]>,
-      sealed: Value,
-    ) => boolean;
-  },
-): Option<Value> {
-  return {
-    isSealed: true,
-    first,
-    next(request, sealed) {
-      requireRepeated(request, repeats, sealed);
-      return sealed;
-    },
-  };
-}
-
-/** One that each page may change, and else has from the page before. */
-function changeable<Name extends keyof PlannedOptions & keyof QueryRequest>(
-  name: Name,
-  unset: (request: QueryRequest, limits: Limits) => PlannedOptions[Name],
-): Option<PlannedOptions[Name]> {
-  const sent = (request: QueryRequest) => request[name] as PlannedOptions[Name] | undefined;
-  return {
-    isSealed: true,
-    first: (request, limits) => sent(request) ?? unset(request, limits),
-    next: (request, sealed) => sent(request) ?? sealed,
-  };
-}
-
-function ofEachPage<Value>(read: (request: QueryRequest) => Value): Option<Value> {
-  return { isSealed: false, first: read, next: read };
-}
-
-function ofFirstPage<Value>(read: (request: QueryRequest) => Value | null): Option<Value | null> {
-  return { isSealed: false, first: read, next: () => null };
-}
 
 /** Unlike `Object.is`, of 0 and -0, too: cursors do not tell them apart. */
 function isEqual<Value>(sent: Value, sealed: Value | null): boolean {
@@ -167,7 +95,9 @@ function planTopK(request: QueryRequest, limits: Limits): number | null {
   return planDiversity(request, limits)?.candidateCount ?? null;
 }
 
-function planLimit(request: QueryRequest, limits: Limits): number {
+/** The most matches of a first page, or groups. */
+export function firstLimit(request: QueryRequest, limits: Limits): number {
+  if (request.limit !== undefined) return request.limit;
   if (request.topK !== undefined) return request.topK;
   if (hasDefaultTop(request)) return limits.topKDefault;
   const grouping = planGrouping(request);
@@ -175,9 +105,6 @@ function planLimit(request: QueryRequest, limits: Limits): number {
 }
 
 /** The page size of grouped queries that set neither `limit` nor `top_k`. */
-export function groupLimitDefault(
-  groupSize: number,
-  { pageLimitDefault, topKMax }: Limits,
-): number {
+function groupLimitDefault(groupSize: number, { pageLimitDefault, topKMax }: Limits): number {
   return Math.max(1, Math.min(pageLimitDefault, Math.floor(topKMax / groupSize)));
 }

@@ -9,10 +9,11 @@ import type { QueryCursor } from './cursor.js';
 import type { Diversity } from './diversify.js';
 import type { GroupingRequest } from './group-stage.js';
 import type { Hit } from './hits.js';
+import { firstOptions, nextOptions, sealOptions } from './page-options.js';
 import { requireReadable } from './paging.js';
 import type { QueryRequest } from './query-api.js';
 import { findGroupSizeIssues } from './query-issues.js';
-import { firstOptions, nextOptions, type PlannedOptions, sealOptions } from './query-options.js';
+import { type PlannedOptions, QUERY_OPTIONS } from './query-options.js';
 import { planRanking, RANKING_MEMBERS } from './rankings/kinds.js';
 import {
   findMisplaced,
@@ -74,7 +75,7 @@ export function planQuery(
 }
 
 function planFirstPage(request: QueryRequest, context: PlanContext): QueryPlan {
-  const options = firstOptions(request, context.limits);
+  const options = firstOptions(QUERY_OPTIONS, request, context.limits);
   const filterNode = parseFilter(options.filter, context);
   const ranking = planRanking(request, context);
   requireComparable(ranking, request);
@@ -97,7 +98,7 @@ function planNextPage(request: QueryRequest, cursor: QueryCursor, context: PlanC
   requireReadable(cursor, view.collection, context);
   const ranking = context.unseal(cursor.ranking, []);
   requireRepeated(request, { ...RANKING_MEMBERS, ...ranking.repeats });
-  const options = nextOptions(request, cursor.options);
+  const options = nextOptions(QUERY_OPTIONS, request, cursor.options);
   if ((request.minSequence ?? 0) > sequence) throw mismatch('min_sequence');
   if (options.grouping !== null) {
     const issues = findGroupSizeIssues(options.limit, options.grouping.size, limits);
@@ -145,7 +146,7 @@ export function nextCursor(
     incarnation: collection.incarnation,
     sequence: plan.sequence,
     openedAtMs: plan.openedAtMs,
-    options: sealOptions(plan),
+    options: sealOptions(QUERY_OPTIONS, plan),
     ranking: plan.ranking.seal(collection),
     givenCount: plan.givenCount + plan.offset + count,
     after: isPositioned ? { score: last.score, id: last.view.segment.id(last.row) } : null,

@@ -2,12 +2,11 @@
 
 import { type ErrorCode, field, type SagittaError, validationError } from '../../common/errors.js';
 import { stringifyExactJson } from '../../common/exact-json.js';
-import type { QueryRequest } from './query-api.js';
 
 /** Throws `cursor_mismatch` where a member that is sent does not pass its test. */
-export function requireRepeated(request: QueryRequest, repeats: object, sealed?: unknown): void {
+export function requireRepeated(request: object, repeats: object, sealed?: unknown): void {
   for (const [member, isSame] of Object.entries(repeats)) {
-    const sent = request[member as keyof QueryRequest];
+    const sent = (request as Record<string, unknown>)[member];
     if (sent !== undefined && !isSame(sent, sealed)) throw mismatch(wireName(member));
   }
 }

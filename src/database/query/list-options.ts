@@ -1,0 +1,27 @@
+// The options of a list: one table of what they are on a first page, and on a page that a cursor continues.
+
+import type { JsonObject } from '../../common/types.js';
+import type { ListRequest } from '../api.js';
+import type { IncludeMetadata } from '../collection/selected-metadata.js';
+import type { ListSortKey } from '../order/order-rows.js';
+import { type OptionTable, optionsOf } from './page-options.js';
+import { sameJson } from './repeated.js';
+
+export interface ListOptions {
+  readonly filter: JsonObject | null;
+  /** Null for the order of arrival. */
+  readonly sort: readonly ListSortKey[] | null;
+  readonly limit: number;
+  readonly includeMetadata: IncludeMetadata;
+  readonly includeValues: boolean;
+}
+
+const { fixed, changeable } = optionsOf<ListRequest>();
+
+export const LIST_OPTIONS: OptionTable<ListRequest, ListOptions> = {
+  filter: fixed(({ filter = null }) => filter, { filter: sameJson }),
+  sort: fixed(({ sort = null }) => sort, { sort: sameJson }),
+  limit: changeable('limit', (_request, { pageLimitDefault }) => pageLimitDefault),
+  includeMetadata: changeable('includeMetadata', () => true),
+  includeValues: changeable('includeValues', () => false),
+};
