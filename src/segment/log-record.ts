@@ -1,23 +1,10 @@
 // A log record: one write of a collection, which adds rows, deletes ids or deletes everything. A
 // decoded record is exactly what was encoded; otherwise decoding throws `data_corrupt`.
 
-import type { Schema } from 'apache-arrow';
 import type { Utf8Column, VectorBatch } from '../common/types.js';
-import {
-  bytesOfRows,
-  type ColumnSpec,
-  describeSpec,
-  isSpec,
-  type Named,
-  specOf,
-} from '../common/vectors.js';
+import { bytesOfRows, type ColumnSpec, describeSpec, type Named } from '../common/vectors.js';
 import { corrupt, readingStored } from '../formats/arrow/arrow-errors.js';
-import {
-  BodyWriter,
-  type FieldToWrite,
-  STREAM_ALIGNMENT,
-  toSchema,
-} from '../formats/arrow/ipc-writer.js';
+import { encodeSchema, type FieldToWrite } from '../formats/arrow/ipc-writer.js';
 import type { ArrowSchema } from '../formats/arrow/schema.js';
 import { expectFields, type StoredBatch } from '../formats/arrow/stored-arrow.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
@@ -38,8 +25,6 @@ export type LogRecord =
 
 const KIND_KEY = 'sagitta.record';
 const TIME_KEY = 'sagitta.time_ms';
-/** JSON: the vectors in the order of their columns. */
-const VECTORS_KEY = 'sagitta.vectors';
 
 const DELETE_FIELDS: readonly FieldToWrite[] = [{ name: 'id', type: 'utf8' }];
 const DELETE_SCHEMA = schemaOf('delete', DELETE_FIELDS);
@@ -47,7 +32,8 @@ const DELETE_ALL_SCHEMA = schemaOf('deleteAll', []);
 
 interface WriteFormat {
   readonly columns: RowColumns;
-  readonly schema: Schema;
+  /** The encoded message. */
+  readonly schema: Uint8Array;
 }
 
 /** By the names and dimensions of the vectors, kept because a schema costs more than the rest of a one-row record. */
@@ -59,20 +45,20 @@ export function encodeLogRecord(
   record: LogRecord,
   take?: (byteCount: number) => Uint8Array,
 ): Uint8Array {
-  const body = new BodyWriter(STREAM_ALIGNMENT);
   const metadata = new Map([[TIME_KEY, String(record.timeMs)]]);
   switch (record.kind) {
     case 'write': {
       const { count, ids, metadata: json, vectors } = record.batch;
       const { columns, schema } = writeFormat(vectors);
-      columns.write(body, { ids, json, vectors, insertedSequences: null }, count);
-      return encodeSealedStream(schema, count, body, metadata, take);
+      const written = columns.write({ ids, json, vectors, insertedSequences: null });
+      return encodeSealedStream(schema, count, written, metadata, take);
     }
-    case 'delete':
-      body.utf8(record.ids, 0, record.count);
-      return encodeSealedStream(DELETE_SCHEMA, record.count, body, metadata);
+    case 'delete': {
+      const columns = [{ text: record.ids, from: 0 }];
+      return encodeSealedStream(DELETE_SCHEMA, record.count, columns, metadata);
+    }
     case 'deleteAll':
-      return encodeSealedStream(DELETE_ALL_SCHEMA, 0, body, metadata);
+      return encodeSealedStream(DELETE_ALL_SCHEMA, 0, [], metadata);
   }
 }
 
@@ -154,20 +140,11 @@ const columnsOfSchemas = new WeakMap<ArrowSchema, RowColumns>();
 function columnsOf(schema: ArrowSchema): RowColumns {
   let columns = columnsOfSchemas.get(schema);
   if (columns === undefined) {
-    columns = new RowColumns(specsIn(schema), { hasSequences: false });
+    columns = RowColumns.of(schema, { hasSequences: false });
     expectFields(schema.fields, columns.fields);
     columnsOfSchemas.set(schema, columns);
   }
   return columns;
-}
-
-function specsIn({ metadata }: ArrowSchema): readonly Named<ColumnSpec>[] {
-  const text = metadata.get(VECTORS_KEY);
-  const specs = JSON.parse(text ?? 'null') as readonly Partial<Named<ColumnSpec>>[] | null;
-  const isKnown = (spec: Partial<Named<ColumnSpec>>): spec is Named<ColumnSpec> =>
-    typeof spec.name === 'string' && isSpec(spec);
-  if (Array.isArray(specs) && specs.every(isKnown)) return specs;
-  throw corrupt(`the vectors ${text}, expected names, kinds and dimensions`);
 }
 
 function writeFormat(vectors: readonly Named<ColumnSpec>[]): WriteFormat {
@@ -175,18 +152,14 @@ function writeFormat(vectors: readonly Named<ColumnSpec>[]): WriteFormat {
   let format = writeFormats.get(key);
   if (format === undefined) {
     const columns = new RowColumns(vectors, { hasSequences: false });
-    const specs = vectors.map((vector) => ({ name: vector.name, ...specOf(vector) }));
-    const metadata = new Map([
-      [KIND_KEY, 'write'],
-      [VECTORS_KEY, JSON.stringify(specs)],
-    ]);
-    format = { columns, schema: toSchema(columns.fields, metadata) };
+    const metadata = new Map([[KIND_KEY, 'write'], ...columns.metadata]);
+    format = { columns, schema: encodeSchema(columns.fields, metadata) };
     if (writeFormats.size >= WRITE_FORMATS_MAX) writeFormats.clear();
     writeFormats.set(key, format);
   }
   return format;
 }
 
-function schemaOf(kind: LogRecord['kind'], fields: readonly FieldToWrite[]): Schema {
-  return toSchema(fields, new Map([[KIND_KEY, kind]]));
+function schemaOf(kind: LogRecord['kind'], fields: readonly FieldToWrite[]): Uint8Array {
+  return encodeSchema(fields, new Map([[KIND_KEY, kind]]));
 }

@@ -19,7 +19,7 @@ import { type Bitmap, createBitmap, setBit } from '../common/bitmap.js';
 import { KIND, type LeafColumn, type ListColumn, type MetadataColumn } from '../common/columns.js';
 import { sharedInt32 } from '../common/shared-array.js';
 import {
-  BodyWriter,
+  bodyOf,
   type ColumnToWrite,
   type DictionaryToWrite,
   FILE_ALIGNMENT,
@@ -70,9 +70,8 @@ export class MetadataFields {
     return [...this.#typed, ...this.#kinds].map(({ field }) => field);
   }
 
-  /** Adds the columns of all fields. */
-  write(body: BodyWriter): void {
-    for (const { column } of [...this.#typed, ...this.#kinds]) body.column(column, this.#rowCount);
+  get columns(): ColumnToWrite[] {
+    return [...this.#typed, ...this.#kinds].map(({ column }) => column);
   }
 
   #addColumn(path: string, column: MetadataColumn): void {
@@ -149,8 +148,8 @@ function typedValues(
   if (residues !== null) add('residues', new Int32(), residues.subarray(0, length), numeric);
   if (seen[KIND.string]) {
     const id = dictionaries.length;
-    const body = new BodyWriter(FILE_ALIGNMENT);
-    body.utf8(dictionary!, 0, dictionaryCount);
+    const texts = [{ text: dictionary!, from: 0 }];
+    const body = bodyOf(texts, dictionaryCount, FILE_ALIGNMENT);
     dictionaries.push({ id, count: dictionaryCount, body });
     const type = new Dictionary(new Utf8(), new Int32(), id);
     add('strings', type, codes!.subarray(0, length), [KIND.string, KIND.string]);

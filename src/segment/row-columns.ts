@@ -4,10 +4,11 @@
 
 import { sharedFloat64 } from '../common/shared-array.js';
 import type { Utf8Column } from '../common/types.js';
-import type { ColumnSpec, Named } from '../common/vectors.js';
+import { type ColumnSpec, isSpec, type Named, specOf } from '../common/vectors.js';
 import { corrupt } from '../formats/arrow/arrow-errors.js';
 import type { Column } from '../formats/arrow/columns.js';
-import type { BodyWriter, ColumnToWrite, FieldToWrite } from '../formats/arrow/ipc-writer.js';
+import type { ColumnToWrite, FieldToWrite } from '../formats/arrow/ipc-writer.js';
+import type { ArrowSchema } from '../formats/arrow/schema.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
 import { columnsOfVectors, fieldsOfVectors } from '../formats/arrow/vector-kinds.js';
 import { readStoredVectors } from './vector-columns.js';
@@ -30,16 +31,34 @@ interface RowColumn {
   read(columns: readonly Column[]): Partial<StoredRows>;
 }
 
+/** Metadata of a schema, as JSON: the vectors in the order of their columns. */
+const VECTORS_KEY = 'sagitta.vectors';
+
+interface RowColumnsOptions {
+  /** Whether each row has the sequence of its insertion. */
+  readonly hasSequences: boolean;
+}
+
 /** The columns of rows that have these vectors. */
 export class RowColumns {
   readonly #columns: readonly RowColumn[];
   readonly fields: readonly FieldToWrite[];
+  /** What a schema says of them, besides its fields. */
+  readonly metadata: readonly (readonly [string, string])[];
 
-  /** @param hasSequences whether each row has the sequence of its insertion. */
-  constructor(
-    vectors: readonly Named<ColumnSpec>[],
-    { hasSequences }: { readonly hasSequences: boolean },
-  ) {
+  /** The columns that a schema says that it has. Throws `data_corrupt`. */
+  static of({ metadata }: ArrowSchema, options: RowColumnsOptions): RowColumns {
+    const text = metadata.get(VECTORS_KEY);
+    const specs = JSON.parse(text ?? 'null') as readonly Partial<Named<ColumnSpec>>[] | null;
+    const isKnown = (spec: Partial<Named<ColumnSpec>>): spec is Named<ColumnSpec> =>
+      typeof spec.name === 'string' && isSpec(spec);
+    if (Array.isArray(specs) && specs.every(isKnown)) return new RowColumns(specs, options);
+    throw corrupt(`the vectors ${text}, expected names, kinds and dimensions`);
+  }
+
+  constructor(vectors: readonly Named<ColumnSpec>[], { hasSequences }: RowColumnsOptions) {
+    const specs = vectors.map(({ name, ...spec }) => ({ name, ...specOf(spec) }));
+    this.metadata = [[VECTORS_KEY, JSON.stringify(specs)]];
     this.#columns = [
       ID,
       METADATA,
@@ -49,11 +68,9 @@ export class RowColumns {
     this.fields = this.#columns.flatMap(({ fields }) => fields);
   }
 
-  /** @param rows their vectors are in the order of this object. */
-  write(body: BodyWriter, rows: StoredRows, rowCount: number): void {
-    for (const { write } of this.#columns) {
-      for (const column of write(rows)) body.column(column, rowCount);
-    }
+  /** One for each field. @param rows their vectors are in the order of this object. */
+  write(rows: StoredRows): ColumnToWrite[] {
+    return this.#columns.flatMap(({ write }) => write(rows));
   }
 
   /** @param columns those of `fields`, at least. Throws `data_corrupt`. */

@@ -2,9 +2,13 @@
 // ignore: four letters for the format and the CRC-32 of everything before it, which also protects a record
 // outside a store.
 
-import type { Schema } from 'apache-arrow';
 import { corrupt } from '../formats/arrow/arrow-errors.js';
-import { type BodyWriter, encodeArrowStream } from '../formats/arrow/ipc-writer.js';
+import {
+  bodyOf,
+  type ColumnToWrite,
+  encodeArrowStream,
+  STREAM_ALIGNMENT,
+} from '../formats/arrow/ipc-writer.js';
 import { decodeArrowStream, type StoredBatch } from '../formats/arrow/stored-arrow.js';
 import { crcOf } from '../platform/crc32.js';
 
@@ -13,13 +17,14 @@ const TRAILER_BYTES = FORMAT.length + 4;
 
 /** Encodes a record. `take` provides the bytes to write to; new ones by default. */
 export function encodeSealedStream(
-  schema: Schema,
+  schemaMessage: Uint8Array,
   rowCount: number,
-  body: BodyWriter,
+  columns: readonly ColumnToWrite[],
   metadata: Map<string, string>,
   take: (byteCount: number) => Uint8Array = (byteCount) => new Uint8Array(byteCount),
 ): Uint8Array {
-  const stream = encodeArrowStream(schema, rowCount, body, metadata);
+  const body = bodyOf(columns, rowCount, STREAM_ALIGNMENT);
+  const stream = encodeArrowStream(schemaMessage, rowCount, body, metadata);
   const bytes = stream.copyInto(take(stream.length + TRAILER_BYTES));
   const trailer = bytes.subarray(stream.length);
   trailer.set(FORMAT);

@@ -7,10 +7,10 @@ import { KIND } from '../common/columns.js';
 import { collectGarbage } from '../common/garbage.js';
 import { sharedBytes, sharedInt32 } from '../common/shared-array.js';
 import { CODE_NAMES, type FileMapping, type RowCodes, type Utf8Column } from '../common/types.js';
-import { type ColumnSpec, isSpec, type Named, specOf } from '../common/vectors.js';
+import type { Named } from '../common/vectors.js';
 import { corrupt, readingStored } from '../formats/arrow/arrow-errors.js';
 import {
-  BodyWriter,
+  bodyOf,
   FILE_ALIGNMENT,
   type Layout,
   layOutArrowFile,
@@ -24,7 +24,6 @@ import { readMetadataColumns } from './metadata-reader.js';
 import { RowColumns } from './row-columns.js';
 import { Segment } from './segment.js';
 import type { SegmentData, SegmentIdentity } from './segment-data.js';
-import type { StoredVectors } from './vector-field.js';
 
 /** From this size of the values on, the buffers of a segment are worth a garbage collection. */
 const COLLECTED_BYTES_MIN = 4 * 1024 * 1024;
@@ -34,8 +33,8 @@ const FORMAT_KEY = 'sagitta.format';
 const ROW_COUNT_KEY = 'sagitta.row_count';
 /** Documents the numbers in `kind.…` fields for other readers. */
 const KINDS_KEY = 'sagitta.kinds';
-/** JSON: the vectors in the order of their columns. The arrays of their codes follow the batch in this order. */
-const VECTORS_KEY = 'sagitta.vectors';
+/** JSON: the codes of each of the vectors, or null. Their arrays follow the batch in this order. */
+const CODES_KEY = 'sagitta.codes';
 const IS_COMPLETE_KEY = 'sagitta.columns_complete';
 
 interface EncodedSegment {
@@ -49,9 +48,6 @@ interface CodesDescription {
   readonly encoding: string;
   readonly byteLengths: readonly number[];
 }
-
-/** An element of the value of VECTORS_KEY. */
-type VectorsDescription = Named<ColumnSpec> & { readonly codes: CodesDescription | null };
 
 /** A file in parts; the large parts are the segment's own arrays, which no longer change. */
 interface SegmentParts {
@@ -71,23 +67,17 @@ function layOutSegment(data: SegmentData): Layout {
       [ROW_COUNT_KEY, String(rowCount)],
       [IS_COMPLETE_KEY, String(data.isComplete)],
       [KINDS_KEY, JSON.stringify(KIND)],
-      [VECTORS_KEY, JSON.stringify(vectors.map(describe))],
+      [CODES_KEY, JSON.stringify(vectors.map(({ codes }) => describeCodes(codes)))],
+      ...columns.metadata,
     ]),
   );
-  const body = new BodyWriter(FILE_ALIGNMENT);
-  columns.write(body, data, rowCount);
-  metadata.write(body);
   return layOutArrowFile({
     schema,
     rowCount,
-    body,
+    body: bodyOf([...columns.write(data), ...metadata.columns], rowCount, FILE_ALIGNMENT),
     dictionaries: metadata.dictionaries,
     attachments: vectors.flatMap(({ codes }) => arraysOf(codes)),
   });
-}
-
-function describe({ name, codes, ...column }: StoredVectors): VectorsDescription {
-  return { name, ...specOf(column), codes: describeCodes(codes) };
 }
 
 function describeCodes(codes: RowCodes | null): CodesDescription | null {
@@ -146,12 +136,11 @@ function decodeData(bytes: Uint8Array, { key, number }: SegmentIdentity): Segmen
   if (String(rowCount) !== rowCountSaid) {
     throw corrupt(`${rowCount} rows in a file of ${rowCountSaid}`);
   }
-  const described = readDescriptions(schema.metadata.get(VECTORS_KEY));
-  const expected = new RowColumns(described, { hasSequences: true });
+  const expected = RowColumns.of(schema, { hasSequences: true });
   const { length } = expected.fields;
   expectFields(schema.fields.slice(0, length), expected.fields);
   const rows = expected.read(columns.slice(0, length));
-  const codes = readCodes(file, described);
+  const codes = readCodes(file, rows.vectors.length);
   return {
     key,
     number,
@@ -186,29 +175,17 @@ function copyOf(offsets: Int32Array): Int32Array {
   return own;
 }
 
-/** Throws `data_corrupt`. */
-function readDescriptions(text: string | undefined): readonly VectorsDescription[] {
-  const described = JSON.parse(text ?? 'null') as readonly Partial<VectorsDescription>[] | null;
-  if (Array.isArray(described) && described.every(isDescription)) return described;
-  throw corrupt(`the vectors ${text}, expected kinds, names, dimensions and codes`);
-}
-
-function isDescription(vectors: Partial<VectorsDescription>): vectors is VectorsDescription {
-  const { name, codes } = vectors;
-  if (typeof name !== 'string' || !isSpec(vectors) || codes === undefined) return false;
-  if (codes === null) return true;
-  return typeof codes.encoding === 'string' && codes.byteLengths?.length === CODE_NAMES.length;
-}
-
-/** The codes of each vector as stored; the segment decides whether they can be used. */
-function readCodes(
-  { attachments }: StoredFile,
-  described: readonly VectorsDescription[],
-): (RowCodes | null)[] {
-  const arrays = attachments(described.flatMap(({ codes }) => codes?.byteLengths ?? []));
+/** The codes of each vector as stored; the segment decides whether they can be used. Throws `data_corrupt`. */
+function readCodes({ schema, attachments }: StoredFile, vectorCount: number): (RowCodes | null)[] {
+  const text = schema.metadata.get(CODES_KEY);
+  const described = JSON.parse(text ?? 'null') as readonly (CodesDescription | null)[] | null;
+  if (described?.length !== vectorCount || !described.every(isDescription)) {
+    throw corrupt(`the codes ${text}, expected encodings and lengths for ${vectorCount} vectors`);
+  }
+  const arrays = attachments(described.flatMap((codes) => codes?.byteLengths ?? []));
   const orNull = (bytes: Uint8Array) => (bytes.length === 0 ? null : bytes);
   let next = 0;
-  return described.map(({ codes }) => {
+  return described.map((codes) => {
     if (codes === null) return null;
     const [tiles, coarse, refinement] = arrays.slice(next, next + CODE_NAMES.length);
     next += CODE_NAMES.length;
@@ -219,6 +196,11 @@ function readCodes(
       refinement: orNull(refinement!),
     };
   });
+}
+
+function isDescription(codes: Partial<CodesDescription> | null): boolean {
+  if (codes === null) return true;
+  return typeof codes.encoding === 'string' && codes.byteLengths?.length === CODE_NAMES.length;
 }
 
 /** The bytes themselves if they are shared and aligned, else a copy that is. */

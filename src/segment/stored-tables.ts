@@ -5,11 +5,9 @@ import { stringAt, utf8ColumnOf } from '../common/utf8-column.js';
 import { readingStored } from '../formats/arrow/arrow-errors.js';
 import type { Column } from '../formats/arrow/columns.js';
 import {
-  BodyWriter,
   type ColumnToWrite,
+  encodeSchema,
   type FieldToWrite,
-  STREAM_ALIGNMENT,
-  toSchema,
 } from '../formats/arrow/ipc-writer.js';
 import { expectFields } from '../formats/arrow/stored-arrow.js';
 import { readUtf8 } from '../formats/arrow/strings.js';
@@ -59,13 +57,10 @@ export function decodeExpiries(bytes: Uint8Array): ExpiryTimes {
 }
 
 function tableOf(what: string, fields: readonly FieldToWrite[]) {
-  const schema = toSchema(fields);
+  const schema = encodeSchema(fields);
   return {
-    encode(rowCount: number, columns: readonly ColumnToWrite[]): Uint8Array {
-      const body = new BodyWriter(STREAM_ALIGNMENT);
-      for (const column of columns) body.column(column, rowCount);
-      return encodeSealedStream(schema, rowCount, body, new Map());
-    },
+    encode: (rowCount: number, columns: readonly ColumnToWrite[]) =>
+      encodeSealedStream(schema, rowCount, columns, new Map()),
     /** Throws `data_corrupt`. */
     decode<Table>(
       bytes: Uint8Array,

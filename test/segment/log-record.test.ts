@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Field, Int32, Schema, tableFromArrays, tableFromIPC, tableToIPC } from 'apache-arrow';
+import { tableFromArrays, tableFromIPC, tableToIPC } from 'apache-arrow';
 import { SagittaError } from '../../src/common/errors.js';
 import type { VectorBatch } from '../../src/common/types.js';
 import { type Named, rowsOfColumn } from '../../src/common/vectors.js';
-import { BodyWriter } from '../../src/formats/arrow/ipc-writer.js';
+import { encodeSchema } from '../../src/formats/arrow/ipc-writer.js';
 import { decodeLogRecord, encodeLogRecord, type LogRecord } from '../../src/segment/log-record.js';
 import { encodeSealedStream } from '../../src/segment/sealed-stream.js';
 import { decodeDeletions, encodeDeletions } from '../../src/segment/stored-tables.js';
@@ -135,18 +135,14 @@ describe('a log record', () => {
     assert.throws(() => decodeLogRecord(deletions), /time undefined/);
     const metadata = new Map([['sagitta.time_ms', '1']]);
     for (const kind of ['write', 'delete', 'other']) {
-      const schema = new Schema(
-        [new Field('id', new Int32(), false)],
+      const schema = encodeSchema(
+        [{ name: 'id', type: 'int32' }],
         new Map([
           ['sagitta.record', kind],
           ['sagitta.vectors', '[]'],
         ]),
       );
-      const body = new BodyWriter(8);
-      body.node(1);
-      body.noNulls();
-      body.buffer(Int32Array.of(1));
-      const bytes = encodeSealedStream(schema, 1, body, metadata);
+      const bytes = encodeSealedStream(schema, 1, [{ numbers: Int32Array.of(1) }], metadata);
       assert.throws(() => decodeLogRecord(bytes), /Found (the fields|a record of the kind other)/);
     }
   });

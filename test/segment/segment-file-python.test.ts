@@ -78,8 +78,9 @@ it('a segment file opens in pyarrow with ids, values, metadata and typed columns
     assert.equal(types['metadata.price'], 'double');
     assert.match(types['metadata.category']!, /dictionary<values=string, indices=int32/);
     assert.deepEqual(JSON.parse(metadata['sagitta.vectors']!), [
-      { name: '', kind: 'dense', dimension: 2, codes: null },
+      { name: '', kind: 'dense', dimension: 2 },
     ]);
+    assert.deepEqual(JSON.parse(metadata['sagitta.codes']!), [null]);
     assert.equal(metadata['sagitta.row_count'], '4');
   } finally {
     rmSync(folder, { recursive: true });

@@ -219,7 +219,7 @@ describe('a segment file', () => {
     );
     assert.throws(
       () => decodeSegment(replaced(bytes, '[1000,0,0]', '[10,    0]'), IDENTITY),
-      /expected kinds, names, dimensions and codes/,
+      /expected encodings and lengths for 1 vectors/,
     );
   });
 

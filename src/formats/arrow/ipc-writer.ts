@@ -285,24 +285,14 @@ export function layOutArrowFile(file: FileToWrite): Layout {
   return layout;
 }
 
-/** Encoded schemas: log records use few of them, again and again. */
-const schemaMessages = new WeakMap<Schema, Uint8Array>();
-
 /** A stream of one batch with `metadata` on the batch. Its length is a multiple of 8. */
 export function encodeArrowStream(
-  schema: Schema,
+  schemaMessage: Uint8Array,
   rowCount: number,
   body: BodyWriter,
   metadata: Map<string, string>,
 ): Layout {
   const layout = new Layout();
-  let schemaMessage = schemaMessages.get(schema);
-  if (schemaMessage === undefined) {
-    const message = new Layout();
-    addMessage(message, Message.from(schema), STREAM_ALIGNMENT);
-    schemaMessage = message.copyInto(new Uint8Array(message.length));
-    schemaMessages.set(schema, schemaMessage);
-  }
   layout.add(schemaMessage);
   const batch = toRecordBatch(rowCount, body, metadata);
   addBatch(layout, Message.from(batch, body.layout.length), body, STREAM_ALIGNMENT);
@@ -401,7 +391,8 @@ export function encodeSchema(
   metadata: ReadonlyMap<string, string> = new Map(),
 ): Uint8Array {
   const layout = new Layout();
-  addMessage(layout, Message.from(toSchema(fields, metadata)), STREAM_ALIGNMENT);
+  const schema = new Schema(fields.map(toField), new Map(metadata));
+  addMessage(layout, Message.from(schema), STREAM_ALIGNMENT);
   return layout.copyInto(new Uint8Array(layout.length));
 }
 
@@ -411,25 +402,26 @@ export function encodeBatch(
   columns: readonly ColumnToWrite[],
   metadata?: Map<string, string>,
 ): Uint8Array[] {
-  const body = new BodyWriter(STREAM_ALIGNMENT);
-  for (const column of columns) body.column(column, rowCount);
+  const body = bodyOf(columns, rowCount, STREAM_ALIGNMENT);
   const layout = new Layout();
-  const message = Message.from(toRecordBatch(rowCount, body, metadata), body.layout.length);
-  addMessage(layout, message, STREAM_ALIGNMENT);
-  layout.append(body.layout);
+  const batch = toRecordBatch(rowCount, body, metadata);
+  addBatch(layout, Message.from(batch, body.layout.length), body, STREAM_ALIGNMENT);
   return layout.toChunks();
+}
+
+export function bodyOf(
+  columns: readonly ColumnToWrite[],
+  rowCount: number,
+  alignment: number,
+): BodyWriter {
+  const body = new BodyWriter(alignment);
+  for (const column of columns) body.column(column, rowCount);
+  return body;
 }
 
 /** The end-of-stream mark; a stream without it was cut off. */
 export function encodeEnd(): Uint8Array {
   return new Uint8Array(END_OF_STREAM.slice().buffer);
-}
-
-export function toSchema(
-  fields: readonly FieldToWrite[],
-  metadata: ReadonlyMap<string, string> = new Map(),
-): Schema {
-  return new Schema(fields.map(toField), new Map(metadata));
 }
 
 export function toField({ name, type, isNullable = false }: FieldToWrite): Field {

@@ -5,9 +5,9 @@ import { describe, it } from 'node:test';
 import {
   BodyWriter,
   encodeArrowStream,
+  encodeSchema,
   type FieldToWrite,
   STREAM_ALIGNMENT,
-  toSchema,
 } from '../../../src/formats/arrow/ipc-writer.js';
 import { decodeArrowStream, expectFields } from '../../../src/formats/arrow/stored-arrow.js';
 import { readUtf8 } from '../../../src/formats/arrow/strings.js';
@@ -17,7 +17,12 @@ const TEXTS: FieldToWrite[] = [{ name: 't', type: 'utf8' }];
 
 /** A stream of one column, in the middle of a larger shared buffer. */
 function streamOf(fields: FieldToWrite[], rowCount: number, body: BodyWriter): Uint8Array {
-  const layout = encodeArrowStream(toSchema(fields), rowCount, body, new Map([['key', 'value']]));
+  const layout = encodeArrowStream(
+    encodeSchema(fields),
+    rowCount,
+    body,
+    new Map([['key', 'value']]),
+  );
   const bytes = new Uint8Array(new SharedArrayBuffer(layout.length + 256));
   return layout.copyInto(bytes.subarray(128)).subarray(0, layout.length);
 }
