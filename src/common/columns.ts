@@ -71,8 +71,8 @@ export interface MetadataView {
 }
 
 /**
- * One value per row, of which those without a bit are null; `presence` is null where none is. Arrays of numbers may be
- * shorter where the last rows are null.
+ * One value per row, of which those without a bit are null; without `presence` none is. Offsets of text need not start
+ * at 0, and arrays of numbers may be shorter where the last rows are null.
  */
 export interface LeafColumn {
   readonly leaf:
@@ -84,7 +84,7 @@ export interface LeafColumn {
     | Float64Array
     | Utf8Column
     | Bitmap;
-  readonly presence: Bitmap | null;
+  readonly presence?: Bitmap | null;
 }
 
 /** One list per row, of which those without a bit are null, and empty. */

@@ -54,7 +54,7 @@ export function encodeLogRecord(
       return encodeSealedStream(schema, count, written, metadata, take);
     }
     case 'delete': {
-      const columns = [{ text: record.ids, from: 0 }];
+      const columns = [{ leaf: record.ids }];
       return encodeSealedStream(DELETE_SCHEMA, record.count, columns, metadata);
     }
     case 'deleteAll':

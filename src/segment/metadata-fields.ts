@@ -148,8 +148,7 @@ function typedValues(
   if (residues !== null) add('residues', new Int32(), residues.subarray(0, length), numeric);
   if (seen[KIND.string]) {
     const id = dictionaries.length;
-    const texts = [{ text: dictionary!, from: 0 }];
-    const body = bodyOf(texts, dictionaryCount, FILE_ALIGNMENT);
+    const body = bodyOf([{ leaf: dictionary! }], dictionaryCount, FILE_ALIGNMENT);
     dictionaries.push({ id, count: dictionaryCount, body });
     const type = new Dictionary(new Utf8(), new Int32(), id);
     add('strings', type, codes!.subarray(0, length), [KIND.string, KIND.string]);

@@ -88,19 +88,19 @@ export class RowColumns {
 
 const ID: RowColumn = {
   fields: [{ name: 'id', type: 'utf8' }],
-  write: ({ ids }) => [{ text: ids, from: 0 }],
+  write: ({ ids }) => [{ leaf: ids }],
   read: ([column]) => ({ ids: readUtf8(column!) }),
 };
 
 const METADATA: RowColumn = {
   fields: [{ name: 'metadata', type: 'utf8' }],
-  write: ({ json }) => [{ text: json, from: 0 }],
+  write: ({ json }) => [{ leaf: json }],
   read: ([column]) => ({ json: readUtf8(column!) }),
 };
 
 const INSERTED_SEQUENCE: RowColumn = {
   fields: [{ name: 'inserted_sequence', type: 'int64' }],
-  write: ({ insertedSequences }) => [{ numbers: int64Of(insertedSequences!) }],
+  write: ({ insertedSequences }) => [{ leaf: int64Of(insertedSequences!) }],
   read: ([column]) => ({ insertedSequences: readSequences(column!) }),
 };
 

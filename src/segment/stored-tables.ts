@@ -28,7 +28,7 @@ const EXPIRIES = tableOf('a record of expiries', [
 ]);
 
 export function encodeDeletions({ rows, sequences }: Deletions): Uint8Array {
-  return DELETIONS.encode(rows.length, [{ numbers: rows }, { numbers: sequences }]);
+  return DELETIONS.encode(rows.length, [{ leaf: rows }, { leaf: sequences }]);
 }
 
 /** Throws `data_corrupt`. The caller checks that the rows exist. */
@@ -42,7 +42,7 @@ export function decodeDeletions(bytes: Uint8Array): Deletions {
 export function encodeExpiries(times: ExpiryTimes): Uint8Array {
   const ids = utf8ColumnOf([...times.keys()]);
   const timesMs = Float64Array.from(times.values());
-  return EXPIRIES.encode(times.size, [{ text: ids, from: 0 }, { numbers: timesMs }]);
+  return EXPIRIES.encode(times.size, [{ leaf: ids }, { leaf: timesMs }]);
 }
 
 /** Throws `data_corrupt`. */

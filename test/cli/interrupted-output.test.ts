@@ -57,8 +57,7 @@ function cut(request: IncomingMessage, response: ServerResponse): void {
 }
 
 const text = (...texts: string[]) => ({
-  text: utf8ColumnOf(texts),
-  from: 0,
+  leaf: utf8ColumnOf(texts),
 });
 const PARTS = {
   ndjson: [Buffer.from('{"id":"a","values":[1,2],"metadata":{}}\n{"id":"b","val')],

@@ -201,7 +201,7 @@ describe('Parquet', () => {
     let row = 0;
     for (const ids of groups) {
       const values = Float32Array.from(ids.flatMap(() => [row++, 0.5]));
-      const columns = [{ text: columnOf(ids), from: 0 }, { vectors: values }];
+      const columns = [{ leaf: columnOf(ids) }, { vectors: values }];
       chunks.push(...writer.rowGroup([{ count: ids.length, columns }]));
     }
     chunks.push(writer.end());

@@ -141,9 +141,9 @@ export async function streamRows(
     const textOf = (make: (row: number) => string) =>
       columnOf(Array.from({ length: count }, (_, i) => make(start + i)));
     for (const chunk of encodeBatch(count, [
-      { text: textOf((row) => rows.idOf(row)), from: 0 },
+      { leaf: textOf((row) => rows.idOf(row)) },
       { vectors: values },
-      { text: textOf((row) => rows.metadataOf(row)), from: 0 },
+      { leaf: textOf((row) => rows.metadataOf(row)) },
     ])) {
       await write(chunk);
     }

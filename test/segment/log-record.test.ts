@@ -142,7 +142,7 @@ describe('a log record', () => {
           ['sagitta.vectors', '[]'],
         ]),
       );
-      const bytes = encodeSealedStream(schema, 1, [{ numbers: Int32Array.of(1) }], metadata);
+      const bytes = encodeSealedStream(schema, 1, [{ leaf: Int32Array.of(1) }], metadata);
       assert.throws(() => decodeLogRecord(bytes), /Found (the fields|a record of the kind other)/);
     }
   });

@@ -108,7 +108,7 @@ async function streamQueries(
           ]);
         }
         yield* encodeBatch(batch.rowCount, [
-          ...(hasIds ? [{ text: textColumn(queryIdsOf(batch)), from: 0 }] : []),
+          ...(hasIds ? [{ leaf: textColumn(queryIdsOf(batch)) }] : []),
           { vectors: batch.values },
         ]);
         queryCount += batch.rowCount;

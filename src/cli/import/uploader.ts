@@ -237,9 +237,9 @@ function encodeRowsSchema({ dimension, named = [] }: RowBatch): Uint8Array {
 function encodeRows(batch: RowBatch, ids: readonly string[]): Uint8Array[] {
   const metadata = batch.metadata ?? new Array<string>(batch.rowCount).fill('{}');
   return encodeBatch(batch.rowCount, [
-    { text: textColumn(ids), from: 0 },
+    { leaf: textColumn(ids) },
     ...(batch.dimension === 0 ? [] : [{ vectors: batch.values }]),
-    { text: textColumn(metadata), from: 0 },
+    { leaf: textColumn(metadata) },
     ...(batch.named ?? []).map(({ values, presence }) => {
       return { vectors: values, presence: bitmapOf(presence) };
     }),

@@ -32,7 +32,6 @@ import {
 import { type Bitmap, countBits, createBitmap, setBit } from '../../common/bitmap.js';
 import type { LeafColumn, ListColumn } from '../../common/columns.js';
 import { ELEMENTS, type ElementType } from '../../common/elements.js';
-import type { Utf8Column } from '../../common/types.js';
 import { type MultiColumn, valuesOfRows } from '../../common/vectors.js';
 
 /** Smaller buffers are copied together: a chunk of their own would cost more than the copy. */
@@ -130,14 +129,12 @@ export class BodyWriter {
 
   /** Adds a column of `rowCount` rows. */
   column(column: ColumnToWrite, rowCount: number): void {
-    if ('text' in column) this.utf8(column.text, column.from, rowCount);
-    else if ('leaf' in column) this.#leaves(column, rowCount);
+    if ('leaf' in column) this.#leaves(column, rowCount);
     else if ('items' in column) this.#nullableLists(column, rowCount);
     else if ('vectors' in column) {
       this.#vectors(column.vectors, rowCount, column.presence, column.element);
     } else if ('starts' in column) this.#lists(column.starts, column.elements, rowCount);
-    else if ('multi' in column) this.#vectorLists(column.multi, rowCount);
-    else this.#leaves({ leaf: column.numbers, presence: null }, rowCount);
+    else this.#vectorLists(column.multi, rowCount);
   }
 
   /** Adds a column of vectors; `presence` has a bit for each row that is not null, and null has all. */
@@ -154,14 +151,16 @@ export class BodyWriter {
   }
 
   /** Adds a column with one value per row. */
-  #leaves({ leaf, presence }: LeafColumn, count: number): void {
+  #leaves({ leaf, presence = null }: LeafColumn, count: number): void {
     this.#nullable(count, presence);
     if ('words' in leaf) {
       this.buffer(bytesOf(leaf));
       return;
     }
     if ('offsets' in leaf) {
-      this.#text(leaf, 0, count);
+      const { offsets, bytes } = leaf;
+      this.buffer(offsetsOf(offsets, count));
+      this.buffer(bytes.subarray(offsets[0], offsets[count]));
       return;
     }
     // Later rows have no value.
@@ -188,7 +187,7 @@ export class BodyWriter {
     const [first, end] = [starts[0]!, starts[count]!];
     this.node(count);
     this.noNulls();
-    this.buffer(offsetsOf(starts, 0, count));
+    this.buffer(offsetsOf(starts, count));
     this.node(end - first);
     this.noNulls();
     this.buffer(elements.subarray(first, end));
@@ -203,27 +202,14 @@ export class BodyWriter {
       if (starts[row + 1]! > starts[row]!) setBit(presence, row);
     }
     this.#nullable(count, presence);
-    this.buffer(offsetsOf(starts, 0, count));
+    this.buffer(offsetsOf(starts, count));
     this.#vectors(values, values.length / dimension);
-  }
-
-  /** Adds a column of the strings `from..from + count`, none of them null. */
-  utf8(column: Utf8Column, from: number, count: number): void {
-    this.node(count);
-    this.noNulls();
-    this.#text(column, from, count);
-  }
-
-  /** Adds the buffers of the strings `from..from + count`. */
-  #text({ offsets, bytes }: Utf8Column, from: number, count: number): void {
-    this.buffer(offsetsOf(offsets, from, count));
-    this.buffer(bytes.subarray(offsets[from]!, offsets[from + count]!));
   }
 }
 
 /** Offsets that begin at 0: the same array where they do. */
-function offsetsOf(offsets: Int32Array, from: number, count: number): Int32Array {
-  const cut = offsets.subarray(from, from + count + 1);
+function offsetsOf(offsets: Int32Array, count: number): Int32Array {
+  const cut = offsets.subarray(0, count + 1);
   const start = cut[0]!;
   return start === 0 ? cut : cut.map((offset) => offset - start);
 }
@@ -350,7 +336,6 @@ export interface FieldToWrite {
 
 /** The values of a column in one batch, by the type of its field. */
 export type ColumnToWrite =
-  | { readonly text: Utf8Column; readonly from: number }
   | LeafColumn
   | ListColumn
   /** Row-major [rowCount, dimension]. `presence`: the rows that are not null; absent for all. */
@@ -363,10 +348,7 @@ export type ColumnToWrite =
   /** Of the rows from 0; see `SparseColumn`. */
   | { readonly starts: Int32Array; readonly elements: Uint32Array | Float32Array }
   /** Lists of vectors, of the rows from 0. */
-  | { readonly multi: MultiColumn }
-  | { readonly numbers: NumbersToWrite };
-
-type NumbersToWrite = Int32Array | Uint32Array | BigInt64Array | Float32Array | Float64Array;
+  | { readonly multi: MultiColumn };
 
 const ELEMENT_CLASSES = {
   float32: Float32,

@@ -242,11 +242,7 @@ function bodyOf(
   count: number,
 ): { readonly body: Uint8Array[]; readonly valueCount: number } {
   const { type, isNullable = false } = field;
-  if ('text' in column) {
-    return { body: [plainText(column.text, column.from, count)], valueCount: count };
-  }
   if ('leaf' in column) return { body: leafBody(column, isNullable, count), valueCount: count };
-  if ('numbers' in column) return { body: [bytesOf(column.numbers)], valueCount: count };
   if ('items' in column) return listBody(column, count);
   assert('vectors' in column, 'a Parquet file has no such lists');
   const { vectors, presence, element = 'float32' } = column;
@@ -278,13 +274,13 @@ function leafBody(column: LeafColumn, isNullable: boolean, count: number): Uint8
 }
 
 /** The values that are not null. */
-function plainLeaf({ leaf, presence }: LeafColumn, count: number): Uint8Array {
-  const rows = presence ?? createFullBitmap(count);
-  if ('words' in leaf) return plainBits(leaf, rows);
+function plainLeaf({ leaf, presence = null }: LeafColumn, count: number): Uint8Array {
+  if ('words' in leaf) return plainBits(leaf, presence ?? createFullBitmap(count));
   if ('offsets' in leaf) {
-    return plainText(presence === null ? leaf : presentText(leaf, rows), 0, countBits(rows));
+    if (presence === null) return plainText(leaf, count);
+    return plainText(presentText(leaf, presence), countBits(presence));
   }
-  return bytesOf(presence === null ? leaf : presentNumbers(leaf, rows));
+  return bytesOf(presence === null ? leaf : presentNumbers(leaf, presence));
 }
 
 /** Definition levels of a list of values that may be null. */
@@ -313,7 +309,7 @@ function listBody(
     if (presence !== null && !hasBit(presence, row)) add(NULL_LIST, true);
     else if (first === end) add(EMPTY_LIST, true);
     for (let item = first; item < end; item++) {
-      const isNull = items.presence !== null && !hasBit(items.presence, item);
+      const isNull = items.presence != null && !hasBit(items.presence, item);
       add(isNull ? NULL_ITEM : ITEM, item === first);
     }
   }
@@ -434,11 +430,11 @@ function lengthOf({ length }: { readonly length: number }): Uint8Array {
 const LOOPED_BYTES_MAX = 48;
 
 /** PLAIN text: each string after its length. */
-function plainText({ offsets, bytes }: Utf8Column, from: number, count: number): Uint8Array {
-  const byteCount = offsets[from + count]! - offsets[from]!;
+function plainText({ offsets, bytes }: Utf8Column, count: number): Uint8Array {
+  const byteCount = offsets[count]! - offsets[0]!;
   const target = Buffer.allocUnsafeSlow(byteCount + count * 4);
   let at = 0;
-  for (let i = from; i < from + count; i++) {
+  for (let i = 0; i < count; i++) {
     const start = offsets[i]!;
     const end = offsets[i + 1]!;
     at = target.writeUInt32LE(end - start, at);

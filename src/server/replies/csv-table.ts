@@ -78,8 +78,6 @@ function cellOf(field: TableField, column: ColumnToWrite): CellWriter {
 
 /** Text without the quotes and escapes of JSON. */
 function textWriter(column: ColumnToWrite): CellWriter['write'] {
-  const { text, from } =
-    'text' in column ? column : { text: (column as { leaf: Utf8Column }).leaf, from: 0 };
-  const { offsets, bytes } = text;
-  return (csv, row) => csv.raw(bytes, offsets[from + row]!, offsets[from + row + 1]!);
+  const { offsets, bytes } = (column as { leaf: Utf8Column }).leaf;
+  return (csv, row) => csv.raw(bytes, offsets[row]!, offsets[row + 1]!);
 }

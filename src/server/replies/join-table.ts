@@ -18,14 +18,14 @@ type MatchColumn = TableColumn<JoinChunk>;
 /** The columns of a match, after its id. */
 function matchColumns({ metric }: Join, { includeMetadata }: JoinOptions): MatchColumn[] {
   const columns: MatchColumn[] = [
-    { name: 'score', type: 'float32', of: ({ scores }) => ({ numbers: scores }) },
+    { name: 'score', type: 'float32', of: ({ scores }) => ({ leaf: scores }) },
   ];
   if (metric === 'euclidean') {
-    const of: MatchColumn['of'] = ({ distances }) => ({ numbers: distances! });
+    const of: MatchColumn['of'] = ({ distances }) => ({ leaf: distances! });
     columns.push({ name: 'distance', type: 'float32', of });
   }
   if (includeMetadata) {
-    const of: MatchColumn['of'] = ({ metadata }) => ({ text: metadata!, from: 0 });
+    const of: MatchColumn['of'] = ({ metadata }) => ({ leaf: metadata! });
     columns.push({ name: 'metadata', type: 'json', of });
   }
   return columns;
@@ -34,7 +34,7 @@ function matchColumns({ metric }: Join, { includeMetadata }: JoinOptions): Match
 const idColumn = (name: string): MatchColumn => ({
   name,
   type: 'utf8',
-  of: ({ matchIds }) => ({ text: matchIds, from: 0 }),
+  of: ({ matchIds }) => ({ leaf: matchIds }),
 });
 
 export async function* joinLines(join: Join, options: JoinOptions): AsyncGenerator<Uint8Array> {
@@ -47,8 +47,8 @@ export async function* joinLines(join: Join, options: JoinOptions): AsyncGenerat
 
 export function joinTable(join: Join, options: JoinOptions): Table {
   const columns: MatchColumn[] = [
-    { name: 'id', type: 'utf8', of: (chunk) => ({ text: idsOfMatches(chunk), from: 0 }) },
-    { name: 'rank', type: 'int32', of: (chunk) => ({ numbers: ranksOf(chunk) }) },
+    { name: 'id', type: 'utf8', of: (chunk) => ({ leaf: idsOfMatches(chunk) }) },
+    { name: 'rank', type: 'int32', of: (chunk) => ({ leaf: ranksOf(chunk) }) },
     idColumn('match_id'),
     ...matchColumns(join, options),
   ];

@@ -56,7 +56,7 @@ function headOf(
 
 function columnsOf({ dimensions, hasNeighbors }: ProjectionOptions) {
   const columns: TableColumn<ProjectionChunk>[] = [
-    { name: 'id', type: 'utf8', of: ({ ids }) => ({ text: ids, from: 0 }) },
+    { name: 'id', type: 'utf8', of: ({ ids }) => ({ leaf: ids }) },
     {
       name: 'coordinates',
       type: { vectorOf: dimensions },

@@ -116,11 +116,11 @@ export function matchTable(groups: AsyncIterable<ReplyGroup>, options: MatchTabl
       name: 'query_index',
       type: 'int64',
       of: ({ queries }) => ({
-        numbers: BigInt64Array.from(queries, ({ index }) => BigInt(index)),
+        leaf: BigInt64Array.from(queries, ({ index }) => BigInt(index)),
       }),
     },
     ...(options.queryIds === null ? [] : [QUERY_ID]),
-    { name: 'rank', type: 'int32', of: ({ ranks }) => ({ numbers: Int32Array.from(ranks) }) },
+    { name: 'rank', type: 'int32', of: ({ ranks }) => ({ leaf: Int32Array.from(ranks) }) },
     ...matchColumns(options.schema, options.fields, vectors),
   ];
   const rows = rankedRows(groups, vectors, options);
@@ -131,7 +131,7 @@ export function matchTable(groups: AsyncIterable<ReplyGroup>, options: MatchTabl
 const QUERY_ID: TableColumn<RankedRows> = {
   name: 'query_id',
   type: 'utf8',
-  of: ({ queries }) => ({ text: utf8ColumnOf(queries.map(({ id }) => id)), from: 0 }),
+  of: ({ queries }) => ({ leaf: utf8ColumnOf(queries.map(({ id }) => id)) }),
 };
 
 /** The rows of each group, in batches; also of a group without any, with which the reply begins. */

@@ -18,7 +18,7 @@ type Chunk = RowChunk & Partial<TypedChunk>;
 
 export function recordTable(scan: Scan, options: RecordsOptions): Table {
   const columns: TableColumn<Chunk>[] = [
-    { name: 'id', type: 'utf8', of: ({ ids }) => ({ text: ids, from: 0 }) },
+    { name: 'id', type: 'utf8', of: ({ ids }) => ({ leaf: ids }) },
     ...(options.includeValues ? vectorColumns(scan.fields) : []),
     ...(options.hasMetadataText ? [METADATA] : []),
     ...scan.typedFields.map(typedColumn),
@@ -34,7 +34,7 @@ export function recordTable(scan: Scan, options: RecordsOptions): Table {
 const METADATA: TableColumn<Chunk> = {
   name: 'metadata',
   type: 'json',
-  of: ({ metadata }) => ({ text: metadata!, from: 0 }),
+  of: ({ metadata }) => ({ leaf: metadata! }),
 };
 
 /** Other columns of the export, and what the prefix would make equal to another path. */

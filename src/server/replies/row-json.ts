@@ -43,7 +43,8 @@ export function estimateBytes(columns: readonly ColumnToWrite[], count: number):
 }
 
 /** A number of an embedding takes 10 to 11 characters. */
-const charactersPerByte = (column: ColumnToWrite) => ('text' in column ? 1 : 3);
+const charactersPerByte = (column: ColumnToWrite) =>
+  'leaf' in column && 'offsets' in column.leaf ? 1 : 3;
 
 function writerOf(members: readonly Member[]): WriteRow {
   return (json, row) => {
@@ -102,7 +103,7 @@ export function jsonCell({ type }: FieldToWrite, column: ColumnToWrite): CellWri
   if ('multi' in column) return multiCell(column.multi);
   if ('elements' in column) return { isPresent: always, write: listWriter(column) };
   if ('vectors' in column) {
-    const { vectors, presence = null } = column;
+    const { vectors, presence } = column;
     const { vectorOf: dimension } = type as { vectorOf: number };
     return {
       isPresent: presenceOf(presence),
@@ -125,22 +126,13 @@ export function jsonCell({ type }: FieldToWrite, column: ColumnToWrite): CellWri
       },
     };
   }
-  if ('leaf' in column) {
-    return { isPresent: presenceOf(column.presence), write: leafWriter(column, isJson(type)) };
-  }
-  if ('numbers' in column) {
-    const leaf = { leaf: column.numbers, presence: null };
-    return { isPresent: always, write: leafWriter(leaf, false) };
-  }
-  const { text, from } = column;
-  const write = leafWriter({ leaf: text, presence: null }, isJson(type));
-  return { isPresent: always, write: (json, row) => write(json, from + row) };
+  return { isPresent: presenceOf(column.presence), write: leafWriter(column, isJson(type)) };
 }
 
 const always = () => true;
 
-const presenceOf = (presence: Bitmap | null) =>
-  presence === null ? always : (row: number) => hasBit(presence, row);
+const presenceOf = (presence: Bitmap | null | undefined) =>
+  presence == null ? always : (row: number) => hasBit(presence, row);
 
 function isJson(type: FieldToWrite['type']): boolean {
   return (

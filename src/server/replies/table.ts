@@ -77,26 +77,18 @@ export function tableOf<Chunk extends { readonly count: number }>(
 
 /** The bytes of the values of a column. */
 export function columnBytes(column: ColumnToWrite, count: number): number {
-  if ('text' in column) return textBytes(column.text.offsets, column.from, count);
   if ('leaf' in column) {
     const { leaf } = column;
     if ('words' in leaf) return leaf.words.byteLength;
-    return 'offsets' in leaf
-      ? leaf.offsets.byteLength + textBytes(leaf.offsets, 0, count)
-      : leaf.byteLength;
+    return 'offsets' in leaf ? leaf.offsets[count]! - leaf.offsets[0]! : leaf.byteLength;
   }
   if ('items' in column) {
     return column.starts.byteLength + columnBytes(column.items, column.starts[count]!);
   }
   if ('vectors' in column) return column.vectors.byteLength;
-  if ('numbers' in column) return column.numbers.byteLength;
   if ('elements' in column) return (column.starts[count]! - column.starts[0]!) * 4;
   const { starts, dimension } = column.multi;
   return (starts[count]! - starts[0]!) * dimension * 4;
-}
-
-function textBytes(offsets: Int32Array, from: number, count: number): number {
-  return offsets[from + count]! - offsets[from]!;
 }
 
 export function batchBytes({ columns, count }: Batch): number {

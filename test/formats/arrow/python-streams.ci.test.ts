@@ -109,9 +109,9 @@ describe('Arrow data of other tools', { skip }, () => {
     const numbers = BigInt64Array.from({ length: 3_000 }, (_, i) => BigInt(i));
     const path = join(folder, 'ours');
     const columns = [
-      { text: ids, from: 1 },
-      { numbers: Int32Array.from({ length: 3_000 }, (_, i) => -i) },
-      { numbers },
+      { leaf: { ...ids, offsets: ids.offsets.subarray(1) } },
+      { leaf: Int32Array.from({ length: 3_000 }, (_, i) => -i) },
+      { leaf: numbers },
       { vectors: values },
     ];
     const chunks = encodeBatch(3_000, columns);

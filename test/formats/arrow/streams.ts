@@ -98,7 +98,7 @@ export function plainStream(batches: readonly (readonly string[])[]): Uint8Array
     ...batches.map((ids) =>
       Buffer.concat(
         encodeBatch(ids.length, [
-          { text: textColumn(ids), from: 0 },
+          { leaf: textColumn(ids) },
           { vectors: Float32Array.from({ length: ids.length * 2 }, (_, i) => i) },
         ]),
       ),

@@ -40,7 +40,7 @@ function streamOf(rowCount: number, columns: [string, FieldToWrite['type'], Colu
   ]);
 }
 
-const text = (...texts: string[]) => ({ text: textColumn(texts), from: 0 });
+const text = (...texts: string[]) => ({ leaf: textColumn(texts) });
 const vectors = (...values: number[]) => ({ vectors: Float32Array.from(values) });
 
 async function issuesOf(bytes: Uint8Array, options: ReadOptions = {}) {
@@ -68,7 +68,7 @@ describe('rows of a batch', () => {
       ['vector', VECTORS, vectors(1, 2, 3, 4)],
       ['metadata', 'utf8', text('{"a":[1]} ', '{ }')],
       ['na"me', 'utf8', text('x\n', 'ü')],
-      ['number', 'float32', { numbers: Float32Array.of(0.1, 3e30) }],
+      ['number', 'float32', { leaf: Float32Array.of(0.1, 3e30) }],
     ]);
     const rows = await rowsOf(bytes);
     assert.deepEqual(
@@ -87,7 +87,7 @@ describe('rows of a batch', () => {
     ] as const) {
       const ids = { offsets: Int32Array.of(0, ...ends), bytes };
       const stream = streamOf(3, [
-        ['id', 'utf8', { text: ids, from: 0 }],
+        ['id', 'utf8', { leaf: ids }],
         ['values', VECTORS, vectors(1, 2, 3, 4, 5, 6)],
       ]);
       await assert.rejects(rowsOf(stream), {
@@ -100,7 +100,7 @@ describe('rows of a batch', () => {
   it('have exact text for integer ids', async () => {
     const ids = BigInt64Array.of(-(2n ** 63n), 2n ** 53n + 1n, 0n);
     const bytes = streamOf(3, [
-      ['key', 'int64', { numbers: ids }],
+      ['key', 'int64', { leaf: ids }],
       ['v', VECTORS, vectors(1, 2, 3, 4, 5, 6)],
     ]);
     const rows = await rowsOf(bytes, { idColumn: 'key', vectorColumn: 'v' });
@@ -131,7 +131,7 @@ describe('rows of a batch', () => {
   it('give an error that names a column that is missing or has the wrong type', async () => {
     const bytes = streamOf(1, [
       ['a', VECTORS, vectors(1, 2)],
-      ['b', 'float32', { numbers: Float32Array.of(1) }],
+      ['b', 'float32', { leaf: Float32Array.of(1) }],
     ]);
     const cases: [ReadOptions, RegExp][] = [
       [{}, /no column "values", "vector" or "embedding"; found "a", "b"/],
@@ -171,7 +171,7 @@ describe('rows of a batch', () => {
     const bytes = streamOf(3, [
       ['values', VECTORS, vectors(1, 2, 3, 4, 5, 6)],
       ['metadata', 'utf8', text('{"n":1}', '{"m":2}', '[]')],
-      ['n', 'float32', { numbers: Float32Array.of(1, Number.NaN, 1) }],
+      ['n', 'float32', { leaf: Float32Array.of(1, Number.NaN, 1) }],
     ]);
     const details = (await issuesOf(bytes)).map(({ detail }) => detail);
     assert.match(details[0]!, /found a member of "metadata" with the same name as the column "n"/);

@@ -49,7 +49,7 @@ export function fileOf({
           columns.values!.push(bytes.subarray(at, at + dimension * 4).toString('hex'));
         }
       }
-      const text = { text: column, from: 0 };
+      const text = { leaf: column };
       return {
         count: texts.length,
         columns: dimension === null ? [text, text] : [text, { vectors: values }, text],

@@ -85,13 +85,11 @@ export function arrowStream(batches: readonly (readonly Row[])[]): Buffer {
   for (const rows of batches) {
     chunks.push(
       ...encodeBatch(rows.length, [
-        ...(first?.id === undefined
-          ? []
-          : [{ text: columnOf(rows.map(({ id }) => id!)), from: 0 }]),
+        ...(first?.id === undefined ? [] : [{ leaf: columnOf(rows.map(({ id }) => id!)) }]),
         { vectors: Float32Array.from(rows.flatMap(({ values }) => values)) },
         ...(first?.metadata === undefined
           ? []
-          : [{ text: columnOf(rows.map((row) => row.metadata!)), from: 0 }]),
+          : [{ leaf: columnOf(rows.map((row) => row.metadata!)) }]),
       ]),
     );
   }

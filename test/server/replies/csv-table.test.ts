@@ -38,7 +38,10 @@ const COLUMNS: readonly (TableColumn<Chunk> & {
   {
     name: 'id',
     type: 'utf8',
-    of: ({ texts }) => ({ text: utf8ColumnOf(['before', ...texts]), from: 1 }),
+    of({ texts }) {
+      const { offsets, bytes } = utf8ColumnOf(['before', ...texts]);
+      return { leaf: { offsets: offsets.subarray(1), bytes } };
+    },
     cell: ({ texts }, row) => texts[row]!,
   },
   {
@@ -55,15 +58,14 @@ const COLUMNS: readonly (TableColumn<Chunk> & {
     name: 'document',
     type: 'json',
     of: ({ texts }) => ({
-      text: utf8ColumnOf(texts.map((text) => `{ "t":\n${json(text)}}`)),
-      from: 0,
+      leaf: utf8ColumnOf(texts.map((text) => `{ "t":\n${json(text)}}`)),
     }),
     cell: ({ texts }, row) => `{ "t": ${json(texts[row])}}`,
   },
   {
     name: 'float32',
     type: 'float32',
-    of: ({ numbers }) => ({ numbers: Float32Array.from(numbers) }),
+    of: ({ numbers }) => ({ leaf: Float32Array.from(numbers) }),
     cell: ({ numbers }, row) => String(numbers[row]),
   },
   {
@@ -79,7 +81,7 @@ const COLUMNS: readonly (TableColumn<Chunk> & {
     name: 'int64',
     type: 'int64',
     of: ({ numbers }) => ({
-      numbers: BigInt64Array.from(numbers, (n) => 2n ** 60n + BigInt(n * 8)),
+      leaf: BigInt64Array.from(numbers, (n) => 2n ** 60n + BigInt(n * 8)),
     }),
     cell: ({ numbers }, row) => String(2n ** 60n + BigInt(numbers[row]! * 8)),
   },

@@ -46,7 +46,7 @@ export function arrowOf(
     { name: 'n', type: 'int32' },
   ];
   const columns: ColumnToWrite[] = [
-    { text: utf8ColumnOf(rows.map(({ id }) => id)), from: 0 },
+    { leaf: utf8ColumnOf(rows.map(({ id }) => id)) },
     { vectors: Float32Array.from(rows.flatMap(({ values }) => values)) },
     nullable(
       rows.map(({ vectors }) => vectors.title),
@@ -56,7 +56,7 @@ export function arrowOf(
       rows.map(({ vectors }) => vectors.image),
       2,
     ),
-    { numbers: Int32Array.from(rows, ({ metadata }) => metadata.n) },
+    { leaf: Int32Array.from(rows, ({ metadata }) => metadata.n) },
   ];
   return Buffer.concat([encodeSchema(fields), ...encodeBatch(rows.length, columns), encodeEnd()]);
 }

@@ -173,9 +173,9 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
           { name: 'further', type: 'int32' },
         ]),
         ...encodeBatch(count, [
-          { text: utf8ColumnOf(names), from: 0 },
+          { leaf: utf8ColumnOf(names) },
           { vectors },
-          { numbers: new Int32Array(count) },
+          { leaf: new Int32Array(count) },
         ]),
         encodeEnd(),
       );
@@ -196,10 +196,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
         { name: 'id', type: 'utf8' },
         { name: 'query_id', type: 'utf8' },
       ]),
-      ...encodeBatch(1, [
-        { text: utf8ColumnOf(['v3']), from: 0 },
-        { text: utf8ColumnOf(['three']), from: 0 },
-      ]),
+      ...encodeBatch(1, [{ leaf: utf8ColumnOf(['v3']) }, { leaf: utf8ColumnOf(['three']) }]),
       encodeEnd(),
     );
     const [first] = rowsOf(await post('/query/batch?top_k=1', idRows));
@@ -211,8 +208,8 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
         { name: 'query_id', type: 'utf8' },
       ]),
       ...encodeBatch(1, [
-        { text: utf8ColumnOf(['v3']), from: 0 },
-        { text: utf8ColumnOf(['x'.repeat(100_000)]), from: 0 },
+        { leaf: utf8ColumnOf(['v3']) },
+        { leaf: utf8ColumnOf(['x'.repeat(100_000)]) },
       ]),
       encodeEnd(),
     );
@@ -273,8 +270,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
       ...encodeBatch(1, [
         { vectors: Float32Array.from(valuesOf(1)) },
         {
-          text: utf8ColumnOf(['{"long":{"$gte":9007199254740993,"$lt":9007199254740997}}']),
-          from: 0,
+          leaf: utf8ColumnOf(['{"long":{"$gte":9007199254740993,"$lt":9007199254740997}}']),
         },
       ]),
       encodeEnd(),
@@ -380,7 +376,7 @@ describe('POST /collections/{id}/query/batch', { timeout: 60_000 }, () => {
       ]);
       return bytesOf(
         encodeSchema([{ name: 'id', type: 'utf8' }]),
-        ...encodeBatch(texts.length, [{ text: { offsets, bytes }, from: 0 }]),
+        ...encodeBatch(texts.length, [{ leaf: { offsets, bytes } }]),
         encodeEnd(),
       );
     };
