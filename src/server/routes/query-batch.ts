@@ -2,9 +2,15 @@
 // and replies are sent while later queries are still being searched.
 
 import type { z } from 'zod';
-import { parameter, rowField, type ValidationIssue, validationError } from '../../common/errors.js';
+import {
+  type IssueLocation,
+  parameter,
+  rowField,
+  type ValidationIssue,
+  validationError,
+} from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import { isDistance } from '../../common/types.js';
+import { isDistance, type Metric } from '../../common/types.js';
 import type {
   PreparedQueries,
   QueryReply,
@@ -140,41 +146,24 @@ async function answerJson(
     cursors: queries.flatMap(({ cursor }) => cursor ?? []),
     signal,
   });
-  return answerIn(session, async () => {
-    const valuesAt = rowField(0, 'include_values');
-    requirePlaceFor(vectorsOf(session, queries[0]!) ?? {}, columnFormat(type), valuesAt);
-    const prepared = session.prepare(queries);
-    const groups = await beginGroups(
-      runGroups(prepared, type, { request, session, context }, queries[0]!),
-    );
-    const [first] = queries;
-    const headers: Record<string, string> = {};
-    const timings = groups.first?.replies[0]?.timings;
-    if (prepared.length === 1 && timings !== undefined) {
-      const totalMs = performance.now() - request.telemetry.startedAtMs;
-      headers['server-timing'] = serverTiming(timings, totalMs);
-    }
-    const metricOf = ({ metric, using }: QueryRequest) => metric ?? session.shapeOf(using).metric;
-    const hasDistance = queries.every(
-      (query) =>
-        !isScoredByFormula(query) &&
-        query.text === undefined &&
-        query.sparse === undefined &&
-        query.fusion === undefined &&
-        isDistance(metricOf(query)),
-    );
-    const pieces = chunksOf(
-      groups.all,
-      type,
-      { request, session, context },
-      {
-        hasDistance,
-        isPaged: (index) => body.queries[index]!.limit !== undefined,
-        sample: first!,
-        queryIds: null,
-      },
-    );
-    return { status: 200, headers: headersOf(type, groups.first, headers), body: pieces };
+  return answer(() => session.prepare(queries), {
+    request,
+    session,
+    context,
+    type,
+    sample: queries[0]!,
+    valuesAt: rowField(0, 'include_values'),
+    queryIds: null,
+    isPaged: (index) => body.queries[index]!.limit !== undefined,
+    hasDistance: () =>
+      queries.every(
+        (query) =>
+          !isScoredByFormula(query) &&
+          query.text === undefined &&
+          query.sparse === undefined &&
+          query.fusion === undefined &&
+          isDistance(metricIn(session, query)),
+      ),
   });
 }
 
@@ -201,64 +190,84 @@ async function answerArrow(
     minSequence,
     signal,
   });
-  return answerIn(session, async () => {
-    const valuesAt = parameter('include_values');
-    requirePlaceFor(vectorsOf(session, row) ?? {}, columnFormat(type), valuesAt);
-    const shape = session.shapeOf(query.using);
-    const requests = readQueries({
-      reader,
-      pool,
-      limits,
-      dimension: shape.dimension,
-      ...rules,
-      defaults: row,
-    });
-    async function* prepare() {
-      for await (const group of requests) {
-        const queries =
-          columnFormat(type) !== null
-            ? group.requests.map((query) => withLargePages(query, limits))
-            : group.requests;
-        await request.chargeOrWait(queries.reduce((sum, next) => sum + costOf(next, limits), 0));
-        for (const [i, id] of group.queryIds?.entries() ?? []) {
-          queryIds?.set(group.firstIndex + i, id);
-        }
-        yield* session.prepare(queries, group.firstIndex);
+  async function* prepare() {
+    const { dimension } = session.shapeOf(query.using);
+    const source = { reader, pool, limits, dimension, ...rules, defaults: row };
+    for await (const group of readQueries(source)) {
+      const queries =
+        columnFormat(type) !== null
+          ? group.requests.map((each) => withLargePages(each, limits))
+          : group.requests;
+      await request.chargeOrWait(queries.reduce((sum, next) => sum + costOf(next, limits), 0));
+      for (const [i, id] of group.queryIds?.entries() ?? []) {
+        queryIds?.set(group.firstIndex + i, id);
       }
+      yield* session.prepare(queries, group.firstIndex);
     }
-    const { metric = shape.metric } = query;
-    const hasDistance = isDistance(metric) && !columns.options.has('metric');
-    const groups = await beginGroups(
-      runGroups(prepare(), type, { request, session, context }, row),
-    );
-    const body = chunksOf(
-      groups.all,
-      type,
-      { request, session, context },
-      {
-        hasDistance,
-        isPaged: () => false,
-        sample: row,
-        queryIds,
-      },
-    );
-    return { status: 200, headers: headersOf(type, groups.first), body };
+  }
+  return answer(prepare, {
+    request,
+    session,
+    context,
+    type,
+    sample: row,
+    valuesAt: parameter('include_values'),
+    queryIds,
+    isPaged: () => false,
+    hasDistance: () => !columns.options.has('metric') && isDistance(metricIn(session, query)),
   });
 }
 
-/** A request that is being answered. */
+function metricIn(session: QuerySession, { metric, using }: QueryRequest): Metric {
+  return metric ?? session.shapeOf(using).metric;
+}
+
+/** A batch that is being answered. */
 interface Answering {
   readonly request: RequestContext<unknown>;
   readonly session: QuerySession;
   readonly context: BatchContext;
+  /** The content type of the reply. */
+  readonly type: string;
+  /** One of the queries, which all request the same columns. */
+  readonly sample: QueryRequest;
+  /** What says in the request that matches have values. */
+  readonly valuesAt: IssueLocation;
+  /** By the index of a query; those of finished ones are removed. */
+  readonly queryIds: Map<number, string> | null;
+  /** Whether the query requests one page only. */
+  readonly isPaged: (index: number) => boolean;
+  /** Whether all matches have a distance. */
+  readonly hasDistance: () => boolean;
+}
+
+type Prepared = Iterable<PreparedQueries> | AsyncIterable<PreparedQueries>;
+
+/** Closes the session when there is no reply; otherwise the end of the reply closes it. */
+async function answer(prepare: () => Prepared, answering: Answering): Promise<RouteReply> {
+  const { request, session, type, sample, valuesAt } = answering;
+  try {
+    requirePlaceFor(vectorsOf(session, sample) ?? {}, columnFormat(type), valuesAt);
+    const prepared = prepare();
+    const { first, all } = await beginGroups(runGroups(prepared, answering));
+    const timings = first?.replies[0]?.timings;
+    const headers: Record<string, string> = {};
+    if (Array.isArray(prepared) && prepared.length === 1 && timings !== undefined) {
+      const totalMs = performance.now() - request.telemetry.startedAtMs;
+      headers['server-timing'] = serverTiming(timings, totalMs);
+    }
+    const body = chunksOf(all, answering);
+    return { status: 200, headers: headersOf(type, first, headers), body };
+  } catch (error) {
+    session.close();
+    throw error;
+  }
 }
 
 /** The replies of the groups, in order; reports them to the slow query log and the metrics. */
 async function* runGroups(
-  prepared: Iterable<PreparedQueries> | AsyncIterable<PreparedQueries>,
-  type: string,
-  { request, session, context }: Answering,
-  sample: QueryRequest,
+  prepared: Prepared,
+  { request, session, context, type, sample }: Answering,
 ): AsyncGenerator<ReplyGroup> {
   const batch = context.slowQueries.batch(request, request.params.id!, sample);
   const stream = type === JSON_TYPE ? null : request.telemetry.openStream('out');
@@ -296,25 +305,8 @@ async function* runGroups(
   }
 }
 
-function chunksOf(
-  groups: AsyncIterable<ReplyGroup>,
-  type: string,
-  { request, session, context }: Answering,
-  {
-    hasDistance,
-    isPaged,
-    sample,
-    queryIds,
-  }: {
-    hasDistance: boolean;
-    /** Whether the query requests one page only. */
-    isPaged: (index: number) => boolean;
-    /** One of the queries, which all request the same columns. */
-    sample: QueryRequest;
-    /** By the index of a query; those of finished ones are removed. */
-    queryIds: Map<number, string> | null;
-  },
-): ReplyChunks {
+function chunksOf(groups: AsyncIterable<ReplyGroup>, answering: Answering): ReplyChunks {
+  const { request, session, context, type, sample, queryIds } = answering;
   const writeReply: WriteReply = (reply) =>
     context.writePage(reply, (count) => request.reserveReply(count), reply.valuesEncoding);
   if (type === JSON_TYPE) return jsonChunks(groups, writeReply);
@@ -325,14 +317,14 @@ function chunksOf(
     queryIds,
     schema: context.schemas.query.match,
     fields: {
-      distance: hasDistance,
+      distance: answering.hasDistance(),
       group: sample.groupBy !== undefined,
       sequence: sample.includeSequence ?? false,
       metadata: (sample.includeMetadata ?? false) !== false,
     },
     vectors: vectorsOf(session, sample),
     next: async (cursor, index) => {
-      if (isPaged(index)) return null;
+      if (answering.isPaged(index)) return null;
       const [group] = session.prepare([{ cursor }], index);
       const [reply] = await group!.answer({ signal: request.signal });
       return reply!;
@@ -345,19 +337,6 @@ function chunksOf(
 /** The vectors of matches; null without them. */
 function vectorsOf(session: QuerySession, { includeValues = false }: QueryRequest) {
   return includeValues === false ? null : session.vectors;
-}
-
-/** Closes the session when there is no reply; otherwise the end of the reply closes it. */
-async function answerIn<Reply>(
-  session: QuerySession,
-  answer: () => Promise<Reply>,
-): Promise<Reply> {
-  try {
-    return await answer();
-  } catch (error) {
-    session.close();
-    throw error;
-  }
 }
 
 /** The groups, with the first of them ready: throws its error, and waits within the deadline of the request. */
@@ -377,7 +356,7 @@ async function beginGroups(
 function headersOf(
   type: string,
   first: ReplyGroup | undefined,
-  headers: Readonly<Record<string, string>> = {},
+  headers: Readonly<Record<string, string>>,
 ) {
   const general = { 'cache-control': NO_STORE, ...headers };
   if (type === JSON_TYPE) return { 'content-type': `${type}; charset=utf-8`, ...general };
