@@ -27,6 +27,8 @@ import {
   type ReadableSpan,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-base';
+import { endsWithin } from '../common/ends-within.js';
+import { LogLimiter } from '../common/log-limiter.js';
 import type { Logger } from '../common/logger.js';
 import type { Phase, RequestSpan, TraceContext, Tracer } from '../common/trace.js';
 
@@ -83,12 +85,7 @@ export function createTracer({ url, version, logger }: TracingOptions): Tracer {
       return new ServerSpan(span, toTime, addPhase);
     },
     async close() {
-      let timer: NodeJS.Timeout | undefined;
-      const timeout = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, EXPORT_MS_MAX);
-      });
-      await Promise.race([provider.shutdown().catch(() => {}), timeout]);
-      clearTimeout(timer);
+      await endsWithin(provider.shutdown(), EXPORT_MS_MAX);
     },
   };
 }
@@ -151,8 +148,7 @@ function toSpanContext({ traceId, spanId, isSampled, state }: TraceContext): Spa
 class LoggingExporter implements SpanExporter {
   readonly #exporter: SpanExporter;
   readonly #logger: Logger;
-  #warnedAtMs = Number.NEGATIVE_INFINITY;
-  #lostCount = 0;
+  readonly #limiter = new LogLimiter({ intervalMs: WARNING_INTERVAL_MS });
 
   constructor(exporter: SpanExporter, logger: Logger) {
     this.#exporter = exporter;
@@ -175,13 +171,10 @@ class LoggingExporter implements SpanExporter {
   }
 
   #warn(spanCount: number, error: Error | undefined): void {
-    this.#lostCount += spanCount;
-    const nowMs = performance.now();
-    if (nowMs - this.#warnedAtMs < WARNING_INTERVAL_MS) return;
-    this.#warnedAtMs = nowMs;
+    const lostCount = this.#limiter.next(spanCount);
+    if (lostCount === 0) return;
     const cause = (error?.message ?? 'unknown').slice(0, CAUSE_CHARACTERS_MAX);
-    this.#logger.warn({ cause, lost_spans: this.#lostCount }, 'traces could not be sent');
-    this.#lostCount = 0;
+    this.#logger.warn({ cause, lost_spans: lostCount }, 'traces could not be sent');
   }
 }
 

@@ -50,7 +50,7 @@ import { vectorWriteRoutes } from './routes/vector-writes.js';
 import { type Schemas, schemasOf } from './schemas/all.js';
 import { addDatabaseGauges } from './telemetry/database-gauges.js';
 import { createHttpMetrics } from './telemetry/http-metrics.js';
-import { AuditLogLimiter } from './telemetry/request-telemetry.js';
+import { createAuditLimiter } from './telemetry/request-telemetry.js';
 import { logRefusedConnections } from './transport/connections.js';
 import { HostNames } from './transport/host-names.js';
 import { Listener } from './transport/listener.js';
@@ -160,7 +160,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
       tracer: options.tracer ?? null,
       metrics: httpMetrics,
       audit: database.audit,
-      auditLogLimiter: new AuditLogLimiter(nowMs),
+      auditLimiter: createAuditLimiter(nowMs),
     },
     cors: cors === null ? null : new Cors(cors),
     eventLoop,

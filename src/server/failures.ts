@@ -5,6 +5,7 @@ import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { type ErrorCode, SagittaError } from '../common/errors.js';
+import { LogLimiter } from '../common/log-limiter.js';
 import type { Logger } from '../common/logger.js';
 import { JSON_TYPE } from './media-types.js';
 import { BODY_LAYOUT, internalError, problemReply, STATUS_OF_CODE } from './problem.js';
@@ -59,33 +60,21 @@ export function logFailure(logger: Logger, error: SagittaError, request: Fastify
 /** Refusals are logged at most this often per code: under overload every request would log a line. */
 const REJECTION_INTERVAL_MS = 10_000;
 
-interface RejectionLog {
-  readonly code: ErrorCode;
-  nextAtMs: number;
-  suppressedCount: number;
-}
-
 /** By logger, since one process may run several services. */
-const rejectionLogs = new WeakMap<Logger, RejectionLog[]>();
+const limitersOf = new WeakMap<Logger, Map<ErrorCode, LogLimiter>>();
 
 function logRejection(logger: Logger, details: object, { code, message }: SagittaError): void {
-  const logs = rejectionLogs.get(logger) ?? [];
-  rejectionLogs.set(logger, logs);
-  let log = logs.find((known) => known.code === code);
-  if (log === undefined) {
-    log = { code, nextAtMs: 0, suppressedCount: 0 };
-    logs.push(log);
-  }
-  const nowMs = performance.now();
-  if (nowMs < log.nextAtMs) {
-    log.suppressedCount++;
+  const limiters = limitersOf.get(logger) ?? new Map<ErrorCode, LogLimiter>();
+  limitersOf.set(logger, limiters);
+  const limiter = limiters.get(code) ?? new LogLimiter({ intervalMs: REJECTION_INTERVAL_MS });
+  limiters.set(code, limiter);
+  const refused = limiter.next();
+  if (refused === 0) {
     logger.debug(details, 'request refused');
     return;
   }
-  const others = log.suppressedCount === 0 ? {} : { refused_since_last_line: log.suppressedCount };
+  const others = refused === 1 ? {} : { refused_since_last_line: refused - 1 };
   logger.warn({ ...details, detail: message, ...others }, 'request refused');
-  log.nextAtMs = nowMs + REJECTION_INTERVAL_MS;
-  log.suppressedCount = 0;
 }
 
 /**

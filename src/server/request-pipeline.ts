@@ -19,6 +19,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { NOBODY } from '../common/access.js';
+import { endsWithin } from '../common/ends-within.js';
 import { assert, collectionNotFound, overloadedError, SagittaError } from '../common/errors.js';
 import { PREPARATION_HEADER } from '../common/preparation.js';
 import { ElsewhereError } from '../database/elsewhere.js';
@@ -597,13 +598,10 @@ export class RequestPipeline {
   /** Resolves when no request is in flight, after `msMax` at the latest. */
   async drained(msMax: number): Promise<void> {
     if (this.#inFlightCount === 0) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, msMax);
-      this.#onDrained = () => {
-        clearTimeout(timer);
-        resolve();
-      };
+    const drained = new Promise<void>((resolve) => {
+      this.#onDrained = resolve;
     });
+    await endsWithin(drained, msMax);
   }
 
   /** For metrics. */

@@ -4,6 +4,7 @@
 // commit has their digests, and barriers none, since they say nothing.
 
 import { SagittaError } from '../../common/errors.js';
+import { LogLimiter } from '../../common/log-limiter.js';
 import type { Logger } from '../../common/logger.js';
 import { type NodeKeys, TAG_BYTES } from '../../platform/node-keys.js';
 import { logDamaged } from '../logs/chain-record.js';
@@ -19,12 +20,14 @@ import type { SharedService } from './shared-service.js';
 const CHECK_MS_MAX = 60_000;
 /** Between two lines in the log about announcements that are not signed. */
 const WARN_MS = 60_000;
+const UNSIGNED =
+  'ignored the announcement of a node that is not signed with the secret of this one (SAGITTA_CLUSTER_SECRET)';
 
 export class SealedService implements SharedService {
   readonly #service: SharedService;
   readonly #keys: NodeKeys;
   readonly #logger: Logger;
-  #warnedAtMs = Number.NEGATIVE_INFINITY;
+  readonly #warnings = new LogLimiter({ intervalMs: WARN_MS });
 
   constructor(service: SharedService, keys: NodeKeys, logger: Logger) {
     this.#service = service;
@@ -77,18 +80,8 @@ export class SealedService implements SharedService {
       const end = Math.max(0, sealed.length - TAG_BYTES);
       const bytes = sealed.subarray(0, end);
       if (this.#keys.verify('members', sealed.subarray(end), bytes)) listener(bytes);
-      else this.#warn();
+      else if (this.#warnings.next() > 0) this.#logger.warn({}, UNSIGNED);
     });
-  }
-
-  #warn(): void {
-    const nowMs = performance.now();
-    if (nowMs - this.#warnedAtMs < WARN_MS) return;
-    this.#warnedAtMs = nowMs;
-    this.#logger.warn(
-      {},
-      'ignored the announcement of a node that is not signed with the secret of this one (SAGITTA_CLUSTER_SECRET)',
-    );
   }
 
   close(): Promise<void> {

@@ -1,6 +1,8 @@
 // Counts the writes under way, or the reads, by the log that they are for, so that a log can be handed over between
 // them.
 
+import { endsWithin } from '../../common/ends-within.js';
+
 export class WritesUnderWay {
   readonly #counts = new Map<string, number>();
   readonly #waiting = new Map<string, Set<() => void>>();
@@ -38,18 +40,12 @@ export class WritesUnderWay {
     const waiting = this.#waiting.get(log) ?? new Set();
     this.#waiting.set(log, waiting);
     let onNone!: () => void;
-    let timer: NodeJS.Timeout | undefined;
     const ended = new Promise<void>((resolve) => {
       onNone = resolve;
-      timer = setTimeout(resolve, msMax);
     });
     waiting.add(onNone);
-    try {
-      await ended;
-    } finally {
-      clearTimeout(timer);
-      waiting.delete(onNone);
-      if (waiting.size === 0) this.#waiting.delete(log);
-    }
+    await endsWithin(ended, msMax);
+    waiting.delete(onNone);
+    if (waiting.size === 0) this.#waiting.delete(log);
   }
 }

@@ -12,6 +12,7 @@ import {
 } from 'jose';
 import { z } from 'zod';
 import { SagittaError } from '../../common/errors.js';
+import { LogLimiter } from '../../common/log-limiter.js';
 import type { Logger } from '../../common/logger.js';
 import { isLoopback } from '../../platform/config.js';
 import { openWatchedJson } from './watched-json.js';
@@ -103,7 +104,7 @@ class RemoteKeySet implements KeySet {
   /** The error of the last fetch, if it failed. */
   #failure: { readonly error: unknown; readonly atMs: number } | null = null;
   #fetching: Promise<void> | null = null;
-  #warnAtMs = Number.NEGATIVE_INFINITY;
+  readonly #warnings: LogLimiter;
 
   constructor(
     url: URL,
@@ -114,6 +115,7 @@ class RemoteKeySet implements KeySet {
     this.#times = times;
     this.#logger = logger;
     this.#nowMs = nowMs;
+    this.#warnings = new LogLimiter({ intervalMs: WARNING_INTERVAL_MS, nowMs });
   }
 
   async getKey(header: JWSHeaderParameters, token: FlattenedJWSInput): Promise<CryptoKey> {
@@ -174,8 +176,7 @@ class RemoteKeySet implements KeySet {
   }
 
   #warn(error: unknown): void {
-    if (this.#nowMs() < this.#warnAtMs) return;
-    this.#warnAtMs = this.#nowMs() + WARNING_INTERVAL_MS;
+    if (this.#warnings.next() === 0) return;
     const secondsOld = this.#fetched && Math.round(this.#ageOf(this.#fetched.fetchedAtMs) / 1000);
     this.#logger.warn(
       { url: withoutQuery(this.#url), reason: describe(error), held_seconds: secondsOld },

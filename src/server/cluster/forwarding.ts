@@ -14,7 +14,7 @@ import type { Metrics } from '../../platform/metrics.js';
 import type { NodeKeys } from '../../platform/node-keys.js';
 import { NDJSON } from '../media-types.js';
 import { problemContextOf, problemReply } from '../problem.js';
-import { AuditLogLimiter } from '../telemetry/request-telemetry.js';
+import { createAuditLimiter } from '../telemetry/request-telemetry.js';
 import { abortAfterFlush, clearBodyTimeout, onReplyClosed } from '../transport/connections.js';
 import type { Cluster, ClusterMember } from './cluster.js';
 import { SESSION, writeSession } from './consistency.js';
@@ -86,7 +86,7 @@ export class Forwarding {
   readonly #restsUntilMs = new Map<string, number>();
   #turn = 0;
   /** Anybody may send such requests. */
-  readonly #refused = new AuditLogLimiter(() => performance.now());
+  readonly #refused = createAuditLimiter();
 
   constructor({ cluster, keys, metrics, logger }: ForwardingOptions) {
     this.cluster = cluster;
@@ -104,8 +104,8 @@ export class Forwarding {
     try {
       return this.#nodes.read(request);
     } catch (err) {
-      const unlogged = this.#refused.next();
-      if (unlogged !== null) {
+      const unlogged = this.#refused.next() - 1;
+      if (unlogged >= 0) {
         const { ip: client, id: request_id, method } = request;
         this.#logger.warn(
           { err, client, request_id, method, ...(unlogged > 0 && { unlogged }) },

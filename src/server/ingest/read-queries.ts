@@ -1,6 +1,7 @@
 // Reads the rows of an Arrow body as queries, in groups that fill the engine; a group is smaller when no
 // further record batch has arrived yet.
 
+import { endsWithin } from '../../common/ends-within.js';
 import {
   ISSUES_MAX,
   rowField,
@@ -78,7 +79,7 @@ export async function* readQueries(options: ReadQueriesOptions): AsyncGenerator<
   try {
     for (;;) {
       const reading = batches.next();
-      if (waiting.length > 0 && !(await comesSoon(reading))) yield take();
+      if (waiting.length > 0 && !(await endsWithin(reading, WAIT_MS))) yield take();
       const next = await reading;
       if (next.done === true) break;
       const rows = await readRows(next.value, options);
@@ -97,18 +98,6 @@ export async function* readQueries(options: ReadQueriesOptions): AsyncGenerator<
   } finally {
     batches.return().catch(() => {});
   }
-}
-
-/** Whether the read settles within WAIT_MS. Never rejects: the caller awaits the read itself. */
-function comesSoon(reading: Promise<unknown>): Promise<boolean> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(false), WAIT_MS);
-    const come = () => {
-      clearTimeout(timer);
-      resolve(true);
-    };
-    reading.then(come, come);
-  });
 }
 
 async function readRows(

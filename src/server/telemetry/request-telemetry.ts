@@ -5,6 +5,7 @@
 import type { FastifyContextConfig, FastifyRequest } from 'fastify';
 import { NOBODY } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
+import { LogLimiter } from '../../common/log-limiter.js';
 import type { Logger } from '../../common/logger.js';
 import type { Phase, RequestSpan, Tracer } from '../../common/trace.js';
 import type { CommitTimings } from '../../database/api.js';
@@ -21,7 +22,8 @@ export interface TelemetryServices {
   readonly tracer: Tracer | null;
   /** What administrators can list. */
   readonly audit: Pick<AuditLog, 'add'>;
-  readonly auditLogLimiter: AuditLogLimiter;
+  /** For unauthenticated requests. */
+  readonly auditLimiter: LogLimiter;
 }
 
 /** The longest target in the audit log: an id sent by a client may be longer. */
@@ -172,8 +174,8 @@ export class RequestTelemetry {
     const { audit } = this.#config;
     if (audit === undefined) return;
     const isUnauthenticated = this.#request.principal === NOBODY;
-    const unlogged = isUnauthenticated ? this.#services.auditLogLimiter.next() : 0;
-    if (unlogged === null) return;
+    const unlogged = (isUnauthenticated ? this.#services.auditLimiter.next() : 1) - 1;
+    if (unlogged < 0) return;
     const event = {
       principal: this.#request.principal.id,
       client: this.client,
@@ -201,39 +203,14 @@ export class RequestTelemetry {
   }
 }
 
-/** Audit log lines per interval about unauthenticated requests: enough to notice an attack. */
+/** Enough lines about unauthenticated requests to notice an attack. */
 const LINES_MAX = 10;
 const INTERVAL_MS = 10_000;
 
 /**
- * Limits the audit log lines about unauthenticated requests: without it, anyone could fill the disk
- * with them, or hide other lines among them.
+ * For log lines about unauthenticated requests: without it, anyone could fill the disk with them, or hide other lines
+ * among them.
  */
-export class AuditLogLimiter {
-  readonly #nowMs: () => number;
-  #intervalEndsAtMs = Number.NEGATIVE_INFINITY;
-  #lineCount = 0;
-  #unlogged = 0;
-
-  /** `nowMs`: milliseconds of a monotonic clock. */
-  constructor(nowMs: () => number) {
-    this.#nowMs = nowMs;
-  }
-
-  /** The number of requests left out since the last line; null if this one is left out too. */
-  next(): number | null {
-    const nowMs = this.#nowMs();
-    if (nowMs >= this.#intervalEndsAtMs) {
-      this.#intervalEndsAtMs = nowMs + INTERVAL_MS;
-      this.#lineCount = 0;
-    }
-    if (this.#lineCount >= LINES_MAX) {
-      this.#unlogged++;
-      return null;
-    }
-    this.#lineCount++;
-    const unlogged = this.#unlogged;
-    this.#unlogged = 0;
-    return unlogged;
-  }
+export function createAuditLimiter(nowMs?: () => number): LogLimiter {
+  return new LogLimiter({ intervalMs: INTERVAL_MS, linesMax: LINES_MAX, ...(nowMs && { nowMs }) });
 }

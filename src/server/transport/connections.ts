@@ -6,6 +6,7 @@ import { type Http2ServerRequest, type Http2ServerResponse, constants as http2 }
 import type { Server as NetServer, Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { Limits } from '../../common/limits.js';
+import { LogLimiter } from '../../common/log-limiter.js';
 import type { Logger } from '../../common/logger.js';
 
 /**
@@ -215,13 +216,10 @@ export function logRefusedConnections(
   },
 ): void {
   const { connectionsMax, connectionsPerAddressMax } = options.limits;
-  let refusedCount = 0;
-  let nextAtMs = Number.NEGATIVE_INFINITY;
+  const limiter = new LogLimiter({ intervalMs: LOG_INTERVAL_MS, nowMs: options.nowMs });
   server.on('drop', () => {
-    refusedCount++;
-    const nowMs = options.nowMs();
-    if (nowMs < nextAtMs) return;
-    nextAtMs = nowMs + LOG_INTERVAL_MS;
+    const refusedCount = limiter.next();
+    if (refusedCount === 0) return;
     logger.warn(
       {
         connections_refused: refusedCount,
@@ -230,6 +228,5 @@ export function logRefusedConnections(
       },
       'connections refused: the limit of connections, in total or per address, is reached',
     );
-    refusedCount = 0;
   });
 }

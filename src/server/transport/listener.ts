@@ -13,6 +13,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import { Server as NetServer, type Socket } from 'node:net';
+import { endsWithin } from '../../common/ends-within.js';
 import type { Limits } from '../../common/limits.js';
 import type { Logger } from '../../common/logger.js';
 import { AddressLimiter } from './address-limiter.js';
@@ -262,19 +263,10 @@ class TlsServer implements ProtocolServer {
 
 /** Resolves when all sessions are closed, after `msMax` at the latest. */
 async function allClosed(sessions: readonly ServerHttp2Session[], msMax: number): Promise<void> {
-  if (sessions.length === 0) return;
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, msMax);
-    let openCount = sessions.length;
-    for (const session of sessions) {
-      session.once('close', () => {
-        openCount--;
-        if (openCount > 0) return;
-        clearTimeout(timer);
-        resolve();
-      });
-    }
-  });
+  const closed = sessions.map(
+    (session) => new Promise<void>((resolve) => session.once('close', resolve)),
+  );
+  await endsWithin(Promise.all(closed), msMax);
 }
 
 /** Undefined, for a client that speaks neither protocol, aborts the handshake. */
