@@ -1,6 +1,7 @@
 // The types of requests and replies: those of the wire, which wire.ts has from the server's schemas,
 // and what the client adds to them, such as vectors as Float32Arrays.
 
+import type { AuditKind, AuditOperation, AuditOutcome } from '../common/audit.js';
 import type { JsonObject, Metric } from '../common/types.js';
 import type { Filter, MetadataPath } from './filter.js';
 import type * as wire from './wire.js';
@@ -391,8 +392,8 @@ export interface JoinRow {
 export interface AuditRequest {
   readonly principal?: string;
   /** `collection.delete`, or `collection` for all operations on collections. */
-  readonly operation?: wire.AuditEvent['operation'] | 'collection' | 'alias' | 'key' | 'backup';
-  readonly outcome?: wire.AuditEvent['outcome'];
+  readonly operation?: AuditOperation | AuditKind;
+  readonly outcome?: AuditOutcome;
   readonly target?: string;
   /** ISO 8601; the first moment that counts, and the first that does not. */
   readonly since?: string;

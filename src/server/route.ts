@@ -2,6 +2,7 @@
 // Paths are written as in OpenAPI, `/collections/{id}`.
 
 import type { z } from 'zod';
+import type { AuditOperation } from '../common/audit.js';
 import type { ErrorCode } from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
 import type { Logger } from '../common/logger.js';
@@ -19,7 +20,6 @@ import type { StoredReply } from './replies/reply.js';
 import type { ReplyChunks } from './replies/reply-stream.js';
 import type { RequestContext } from './request-context.js';
 import type { Schemas } from './schemas/all.js';
-import type { AuditOperation } from './schemas/audit.js';
 import type { Properties } from './wire-names.js';
 
 /** The services that the handlers of routes use. */

@@ -2,6 +2,7 @@
 
 import { type Command, Option } from 'commander';
 import type { AuditEvent, AuditRequest } from '../../client/client.js';
+import { AUDIT_OUTCOMES } from '../../common/audit.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { parsePast, wholeNumber } from '../options.js';
 import { type PrintOptions, write } from '../printing.js';
@@ -30,11 +31,7 @@ export function defineAudit(command: Command): void {
     .option('--principal <id>', 'only events of this principal, such as key:3kTMd9xQ7bZr2LfW')
     .option('--operation <name>', 'only this operation, or all on this kind: collection, key, …')
     .addOption(
-      new Option('--outcome <outcome>', 'only events with this outcome').choices([
-        'succeeded',
-        'refused',
-        'failed',
-      ]),
+      new Option('--outcome <outcome>', 'only events with this outcome').choices(AUDIT_OUTCOMES),
     )
     .option('--target <id>', 'only events about this collection, alias or key')
     .option('--since <when>', 'only events since a time, or for a duration such as 7d')

@@ -1,11 +1,11 @@
 // The newest audit events, for administrators.
 
 import { z } from 'zod';
+import type { AuditOutcome } from '../../common/audit.js';
 import { parameter, validationError } from '../../common/errors.js';
 import type { AuditEvent } from '../../database/audit-log.js';
 import { defineJsonRoute } from '../json-route.js';
 import type { Route, RouteServices } from '../route.js';
-import type { AuditOutcome } from '../schemas/audit.js';
 
 export function auditRoutes(services: RouteServices): Route[] {
   const { database, limits } = services;

@@ -1,36 +1,11 @@
 // Requests and replies about the audit events of the service.
 
 import { z } from 'zod';
+import { AUDIT_KINDS, AUDIT_OPERATIONS, AUDIT_OUTCOMES } from '../../common/audit.js';
 import type { Limits } from '../../common/limits.js';
 import { type BasicSchemas, count, page, status } from './basics.js';
 
-/** Everything that is audited: what an operation is about, and what is done with it. */
-const AUDIT_OPERATIONS = [
-  'collection.create',
-  'collection.update',
-  'collection.clone',
-  'collection.rename',
-  'collection.move',
-  'collection.delete',
-  'alias.set',
-  'alias.change',
-  'alias.delete',
-  'key.create',
-  'key.rotate',
-  'key.revoke',
-  'backup.create',
-  'node.drain',
-  'node.undrain',
-] as const;
-export type AuditOperation = (typeof AUDIT_OPERATIONS)[number];
-
-/** They select all operations on one kind of object. */
-const KINDS = ['collection', 'alias', 'key', 'backup', 'node'] as const;
-
-const OUTCOMES = ['succeeded', 'refused', 'failed'] as const;
-export type AuditOutcome = (typeof OUTCOMES)[number];
-
-const outcome = z.enum(OUTCOMES).meta({
+const outcome = z.enum(AUDIT_OUTCOMES).meta({
   id: 'AuditOutcome',
   description:
     '`refused`: the request was wrong or not permitted (4xx); `failed`: the service could not do it (5xx).',
@@ -101,7 +76,7 @@ export function auditSchemas(limits: Limits, basics: BasicSchemas) {
         .optional()
         .meta({ description: 'Only of this principal.', examples: [example.principal] }),
       operation: z
-        .enum([...AUDIT_OPERATIONS, ...KINDS])
+        .enum([...AUDIT_OPERATIONS, ...AUDIT_KINDS])
         .optional()
         .meta({ description: 'Only this operation, or all on this kind of object.' }),
       outcome: outcome.optional().meta({ description: 'Only with this outcome.' }),

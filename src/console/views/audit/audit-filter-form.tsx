@@ -1,8 +1,9 @@
 // The fields that filter the audit events.
 
+import { AUDIT_OUTCOMES } from '../../../common/audit.js';
 import { SelectField, TextField } from '../../ui/field.js';
 import styles from './audit.module.css';
-import { type AuditFilter, OPERATIONS, OUTCOMES } from './audit-filter.js';
+import { type AuditFilter, OPERATIONS } from './audit-filter.js';
 
 interface AuditFilterFormProps {
   readonly filter: AuditFilter;
@@ -15,7 +16,7 @@ const OPERATION_OPTIONS = [
 ];
 const OUTCOME_OPTIONS = [
   { value: '' as const, label: 'all' },
-  ...OUTCOMES.map((value) => ({ value, label: value })),
+  ...AUDIT_OUTCOMES.map((value) => ({ value, label: value })),
 ];
 const TEXTS = [
   { name: 'principal', label: 'Who', type: 'text', placeholder: 'key:…' },

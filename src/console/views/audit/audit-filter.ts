@@ -1,6 +1,7 @@
 // The filter of the audit list as it is typed, and as it is sent.
 
 import type { AuditRequest } from '../../../client/client.js';
+import { AUDIT_KINDS, AUDIT_OPERATIONS } from '../../../common/audit.js';
 
 export interface AuditFilter {
   readonly operation: NonNullable<AuditRequest['operation']> | '';
@@ -22,25 +23,10 @@ export const NO_FILTER: AuditFilter = {
 };
 
 /** What can be chosen: all operations on one kind of object, or a single one. */
-export const OPERATIONS = [
-  'collection',
-  'collection.create',
-  'collection.update',
-  'collection.clone',
-  'collection.rename',
-  'collection.delete',
-  'alias',
-  'alias.set',
-  'alias.change',
-  'alias.delete',
-  'key',
-  'key.create',
-  'key.rotate',
-  'key.revoke',
-  'backup',
-] as const satisfies readonly AuditRequest['operation'][];
-
-export const OUTCOMES = ['succeeded', 'refused', 'failed'] as const;
+export const OPERATIONS = AUDIT_KINDS.flatMap((kind) => [
+  kind,
+  ...AUDIT_OPERATIONS.filter((operation) => operation.startsWith(`${kind}.`)),
+]);
 
 /** Members that are empty are left out, and so are texts that are no time. */
 export function auditRequestOf(filter: AuditFilter): AuditRequest {
