@@ -1,6 +1,6 @@
 // A value outside React that components subscribe to.
 
-import { useSyncExternalStore } from 'react';
+import { useCallback, useSyncExternalStore } from 'react';
 
 export interface Store<Value> {
   get(): Value;
@@ -28,6 +28,18 @@ export function createStore<Value>(initial: Value): Store<Value> {
 
 export function useStore<Value>(store: Store<Value>): Value {
   return useSyncExternalStore(store.subscribe, store.get);
+}
+
+/** The value, and a function that changes members of it. */
+export function useMembers<Value extends object>(
+  store: Store<Value>,
+): [Value, (part: Partial<Value>) => void] {
+  const value = useStore(store);
+  const change = useCallback(
+    (part: Partial<Value>) => store.set({ ...store.get(), ...part }),
+    [store],
+  );
+  return [value, change];
 }
 
 /**

@@ -4,10 +4,8 @@ import { useState } from 'react';
 import { describeError } from '../api/describe-error.js';
 import { signIn, signInReason } from '../api/session.js';
 import { useStore } from '../api/store.js';
-import { Button } from '../ui/button.js';
-import { Dialog, DialogActions } from '../ui/dialog.js';
+import { Dialog, DialogForm } from '../ui/dialog.js';
 import { Checkbox, TextField } from '../ui/field.js';
-import styles from './sign-in.module.css';
 
 const TEXTS = {
   missing: 'This server wants to know who asks.',
@@ -30,32 +28,28 @@ export function SignIn() {
 function SignInForm({ text }: { readonly text: string }) {
   const [credential, setCredential] = useState('');
   const [remember, setRemember] = useState(false);
-  const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<string>();
   const submit = async () => {
-    setBusy(true);
     setError(undefined);
     try {
       await signIn(credential.trim(), { remember });
     } catch (cause) {
       setError(describeError(cause).detail);
-      setBusy(false);
     }
   };
   return (
-    <form
-      className={styles.form}
-      onSubmit={(event) => {
-        event.preventDefault();
-        void submit();
-      }}
+    <DialogForm
+      action="Sign in"
+      cancel="Not now"
+      isReady={credential !== ''}
+      onSubmit={submit}
+      onClose={() => signInReason.set(undefined)}
     >
       <p>{text}</p>
       <TextField
         label="API key or token"
         error={error}
         type="password"
-        autoComplete="off"
         value={credential}
         onChange={setCredential}
       />
@@ -64,12 +58,6 @@ function SignInForm({ text }: { readonly text: string }) {
         isChecked={remember}
         onChange={setRemember}
       />
-      <DialogActions>
-        <Button onClick={() => signInReason.set(undefined)}>Not now</Button>
-        <Button type="submit" kind="primary" disabled={credential === ''} isBusy={isBusy}>
-          Sign in
-        </Button>
-      </DialogActions>
-    </form>
+    </DialogForm>
   );
 }

@@ -52,6 +52,8 @@ export function DialogActions({ children }: { readonly children: ReactNode }) {
 interface DialogFormProps {
   /** What the button that submits says. */
   readonly action: string;
+  /** What the button that closes the dialog says. */
+  readonly cancel?: string;
   readonly kind?: 'primary' | 'danger';
   /** Whether what was typed can be submitted. */
   readonly isReady?: boolean;
@@ -62,7 +64,8 @@ interface DialogFormProps {
 }
 
 export function DialogForm(props: DialogFormProps) {
-  const { action, kind = 'primary', isReady = true, onSubmit, onClose, children } = props;
+  const { action, cancel = 'Cancel', kind = 'primary', isReady = true } = props;
+  const { onSubmit, onClose, children } = props;
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
   const submit = async () => {
@@ -87,7 +90,7 @@ export function DialogForm(props: DialogFormProps) {
       {children}
       {error !== undefined && <Problem error={error} />}
       <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
+        <Button onClick={onClose}>{cancel}</Button>
         <Button type="submit" kind={kind} disabled={!isReady} isBusy={isBusy}>
           {action}
         </Button>

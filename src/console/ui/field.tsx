@@ -142,6 +142,11 @@ export function Select<Value extends string>({
   );
 }
 
+/** The options of a table of labels, by value. */
+export function optionsOf<Value extends string>(labels: Readonly<Record<Value, string>>) {
+  return (Object.keys(labels) as Value[]).map((value) => ({ value, label: labels[value] }));
+}
+
 /** The properties of a control together with those of the field around it. */
 type InField<Props> = Props & Omit<FieldProps, 'children'>;
 

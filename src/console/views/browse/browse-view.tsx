@@ -2,10 +2,10 @@
 // of one beside it.
 
 import { Download, Filter, RefreshCw } from 'lucide-react';
-import { useCallback, useMemo, useState } from 'react';
+import { useMemo, useState } from 'react';
 import { SagittaClientError } from '../../../client/client.js';
 import { useFoundPaths } from '../../api/queries.js';
-import { useStore } from '../../api/store.js';
+import { useMembers } from '../../api/store.js';
 import { Button, IconButton } from '../../ui/button.js';
 import { formatCount, pluralize } from '../../ui/format.js';
 import { notify } from '../../ui/notices.js';
@@ -41,12 +41,7 @@ import { type Rows, useRows } from './use-rows.js';
 const TYPING_MS = 250;
 
 export default function BrowseView({ collection }: CollectionViewProps) {
-  const store = browseState(collection.id);
-  const state = useStore(store);
-  const change = useCallback(
-    (part: Partial<BrowseState>) => store.set({ ...store.get(), ...part }),
-    [store],
-  );
+  const [state, change] = useMembers(browseState(collection.id));
   const [isExporting, setExporting] = useState(false);
   const { data: paths } = useFoundPaths(collection.id);
   const columns = state.columns ?? defaultColumns(collection, paths ?? []);

@@ -2,21 +2,15 @@
 
 import { useState } from 'react';
 import { type CollectionVector, VECTOR_MEMBERS } from '../../../client/collection-vectors.js';
-import type { VectorKind } from '../../../common/vectors.js';
 import { queryClient } from '../../api/queries.js';
 import { session } from '../../api/session.js';
 import { ConfirmByName, Dialog, DialogForm } from '../../ui/dialog.js';
-import { SelectField, TextField } from '../../ui/field.js';
+import { optionsOf, SelectField, TextField } from '../../ui/field.js';
 import { pluralize } from '../../ui/format.js';
 import { notify } from '../../ui/notices.js';
 import { KIND_LABELS, MetricField } from '../vector-fields.js';
 import type { CollectionDialogProps } from './collection-dialog-props.js';
 import { EMPTY_VECTOR, parseVector, type VectorDraft } from './collection-draft.js';
-
-const KINDS = (Object.keys(KIND_LABELS) as VectorKind[]).map((value) => ({
-  value,
-  label: KIND_LABELS[value],
-}));
 
 export function AddVectorDialog(props: CollectionDialogProps) {
   return (
@@ -47,7 +41,7 @@ function AddVectorForm({ collection: { id }, onClose }: CollectionDialogProps) {
       />
       <SelectField
         label="Kind"
-        options={KINDS}
+        options={optionsOf(KIND_LABELS)}
         value={draft.kind}
         onChange={(kind) => change({ kind })}
       />

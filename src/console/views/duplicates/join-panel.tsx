@@ -1,11 +1,9 @@
 // The join of a collection with another one: its form, and what it found.
 
-import { Search, Square } from 'lucide-react';
 import type { CollectionRecord } from '../../../client/client.js';
 import { type DenseVector, denseVectors } from '../../../client/collection-vectors.js';
 import { useCollections } from '../../api/queries.js';
-import { useStore } from '../../api/store.js';
-import { Button } from '../../ui/button.js';
+import { useMembers, useStore } from '../../api/store.js';
 import { SelectField, TextField } from '../../ui/field.js';
 import { pluralize } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
@@ -22,7 +20,7 @@ import {
   joinSettings,
   matching,
 } from './join-settings.js';
-import { SearchProgress } from './search-progress.js';
+import { SearchActions } from './search-actions.js';
 import { ThresholdField } from './threshold-field.js';
 
 interface JoinPanelProps {
@@ -30,8 +28,7 @@ interface JoinPanelProps {
 }
 
 export function JoinPanel({ collection }: JoinPanelProps) {
-  const store = joinDraftOf(collection.id);
-  const draft = useStore(store);
+  const [draft, change] = useMembers(joinDraftOf(collection.id));
   const { data: collections, error, refetch } = useCollections();
   if (collections === undefined) {
     return error === null ? <Loading /> : <Problem error={error} onRetry={refetch} />;
@@ -57,7 +54,7 @@ export function JoinPanel({ collection }: JoinPanelProps) {
           collection={collection}
           value={draft.filter}
           draftKey="join"
-          onChange={(filter) => store.set({ ...store.get(), filter })}
+          onChange={(filter) => change({ filter })}
         />
         <JoinForm collection={collection} using={using} others={others} other={other} />
       </Panel>
@@ -74,11 +71,9 @@ interface JoinFormProps extends JoinPanelProps {
 }
 
 function JoinForm({ collection, using, others, other }: JoinFormProps) {
-  const store = joinDraftOf(collection.id);
-  const draft = useStore(store);
+  const [draft, change] = useMembers(joinDraftOf(collection.id));
   const state = useStore(joinStateOf(collection.id));
   const { start, stop } = useJoin(collection);
-  const change = (part: JoinDraft) => store.set({ ...draft, ...part });
   const settings = other && joinSettings(using, other, draft);
   const request = other && settings && joinRequest(other, settings, draft);
   return (
@@ -126,22 +121,20 @@ function JoinForm({ collection, using, others, other }: JoinFormProps) {
           </>
         )}
       </div>
-      <div className={styles.submit}>
-        {state.kind === 'running' ? (
-          <Button icon={Square} onClick={stop}>
-            Stop
-          </Button>
-        ) : (
-          <Button type="submit" kind="primary" icon={Search} disabled={request === undefined}>
-            Join
-          </Button>
-        )}
-        {state.kind === 'running' && (
-          <SearchProgress rowCount={state.rowCount} total={collection.vector_count}>
-            {pluralize(state.matchCount, 'match', 'matches')}
-          </SearchProgress>
-        )}
-      </div>
+      <SearchActions
+        action="Join"
+        isReady={request !== undefined}
+        progress={
+          state.kind === 'running'
+            ? {
+                rowCount: state.rowCount,
+                found: pluralize(state.matchCount, 'match', 'matches'),
+              }
+            : undefined
+        }
+        total={collection.vector_count}
+        onStop={stop}
+      />
     </form>
   );
 }

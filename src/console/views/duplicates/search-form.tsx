@@ -1,9 +1,7 @@
 // The form of the search for duplicates.
 
-import { Search, Square } from 'lucide-react';
 import type { CollectionRecord } from '../../../client/client.js';
-import { useStore } from '../../api/store.js';
-import { Button } from '../../ui/button.js';
+import { useMembers, useStore } from '../../api/store.js';
 import { pluralize } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
 import { FilterEditor } from '../filter/filter-editor.js';
@@ -16,16 +14,15 @@ import {
   useDuplicateSearch,
 } from './duplicate-search.js';
 import styles from './duplicates.module.css';
-import { SearchProgress } from './search-progress.js';
+import { SearchActions } from './search-actions.js';
 import { ThresholdField } from './threshold-field.js';
 
 export function SearchForm({ collection }: { readonly collection: CollectionRecord }) {
   const store = searchDraftOf(collection.id);
-  const draft = useStore(store);
+  const [draft, change] = useMembers(store);
   const state = useStore(searchStateOf(collection.id));
   const { start, stop } = useDuplicateSearch(collection);
   const settings = searchSettings(collection, draft);
-  const change = (part: SearchDraft) => store.set({ ...draft, ...part });
   const isReady = Number.isFinite(settings.threshold);
   return (
     <Panel>
@@ -33,7 +30,7 @@ export function SearchForm({ collection }: { readonly collection: CollectionReco
         collection={collection}
         value={draft.filter}
         draftKey="duplicates"
-        onChange={(filter) => store.set({ ...store.get(), filter })}
+        onChange={(filter) => change({ filter })}
       />
       <form
         className={styles.form}
@@ -61,22 +58,20 @@ export function SearchForm({ collection }: { readonly collection: CollectionReco
             onChange={(thresholdText) => change({ thresholdText })}
           />
         </div>
-        <div className={styles.submit}>
-          {state.kind === 'running' ? (
-            <Button icon={Square} onClick={stop}>
-              Stop
-            </Button>
-          ) : (
-            <Button type="submit" kind="primary" icon={Search} disabled={!isReady}>
-              Find duplicates
-            </Button>
-          )}
-          {state.kind === 'running' && (
-            <SearchProgress rowCount={state.progress.rowCount} total={collection.vector_count}>
-              {pluralize(state.progress.pairCount, 'pair')}
-            </SearchProgress>
-          )}
-        </div>
+        <SearchActions
+          action="Find duplicates"
+          isReady={isReady}
+          progress={
+            state.kind === 'running'
+              ? {
+                  rowCount: state.progress.rowCount,
+                  found: pluralize(state.progress.pairCount, 'pair'),
+                }
+              : undefined
+          }
+          total={collection.vector_count}
+          onStop={stop}
+        />
       </form>
     </Panel>
   );

@@ -1,10 +1,10 @@
 // The control for what an operator takes. What is typed stays as it is while it is no valid operand.
 
 import { X } from 'lucide-react';
-import { useId, useState } from 'react';
+import { useState } from 'react';
 import type { CollectionRecord, FoundPath, JsonObject } from '../../../client/client.js';
 import { stringifyExactJson } from '../../../common/exact-json.js';
-import { Select, TextArea, TextInput } from '../../ui/field.js';
+import { Select, TextAreaField, TextField } from '../../ui/field.js';
 import { SuggestInput } from '../../ui/suggest-input.js';
 import styles from './filter-editor.module.css';
 import type { FilterCondition } from './filter-model.js';
@@ -178,28 +178,20 @@ function CheckedInput({
   problemOf,
   onChange,
 }: CheckedInputProps) {
-  const noteId = useId();
   const [text, setDraft] = useDraft(condition.operand, parse, (operand) => String(operand ?? ''));
   const problem = problemOf(text);
   return (
-    <div>
-      <TextInput
-        aria-label={label}
-        aria-invalid={problem !== undefined || undefined}
-        aria-describedby={problem === undefined ? undefined : noteId}
-        placeholder={placeholder}
-        value={text}
-        onChange={(typed) => {
-          setDraft(typed);
-          onChange(parse(typed));
-        }}
-      />
-      {problem !== undefined && (
-        <p id={noteId} className={styles.problem}>
-          {problem}
-        </p>
-      )}
-    </div>
+    <TextField
+      label={label}
+      isLabelHidden
+      error={problem}
+      placeholder={placeholder}
+      value={text}
+      onChange={(typed) => {
+        setDraft(typed);
+        onChange(parse(typed));
+      }}
+    />
   );
 }
 
@@ -229,7 +221,6 @@ interface ObjectInputProps {
 
 /** A JSON object as text. A text that is no object yet stays, and changes nothing. */
 export function ObjectInput({ label, value, placeholder, rows = 2, onChange }: ObjectInputProps) {
-  const noteId = useId();
   const [draft, setDraft] = useState<string>();
   const formatted = value === undefined ? '' : stringifyExactJson(value, undefined, 2);
   const text = draft ?? formatted;
@@ -238,28 +229,21 @@ export function ObjectInput({ label, value, placeholder, rows = 2, onChange }: O
   const lineCount = Math.max(...[text, formatted].map((shown) => shown.split('\n').length));
   const { problem } = text.trim() === '' ? {} : parseObject(text);
   return (
-    <div>
-      <TextArea
-        aria-label={label}
-        aria-invalid={problem !== undefined || undefined}
-        aria-describedby={problem === undefined ? undefined : noteId}
-        placeholder={placeholder}
-        rows={Math.min(ROWS_MAX, Math.max(rows, lineCount))}
-        className={styles.json}
-        value={text}
-        onBlur={() => problem === undefined && setDraft(undefined)}
-        onChange={(typed) => {
-          setDraft(typed);
-          if (typed.trim() === '') onChange(undefined);
-          const { object } = parseObject(typed);
-          if (object !== undefined) onChange(object);
-        }}
-      />
-      {problem !== undefined && (
-        <p id={noteId} className={styles.problem}>
-          {problem}
-        </p>
-      )}
-    </div>
+    <TextAreaField
+      label={label}
+      isLabelHidden
+      error={problem}
+      placeholder={placeholder}
+      rows={Math.min(ROWS_MAX, Math.max(rows, lineCount))}
+      className={styles.json}
+      value={text}
+      onBlur={() => problem === undefined && setDraft(undefined)}
+      onChange={(typed) => {
+        setDraft(typed);
+        if (typed.trim() === '') onChange(undefined);
+        const { object } = parseObject(typed);
+        if (object !== undefined) onChange(object);
+      }}
+    />
   );
 }

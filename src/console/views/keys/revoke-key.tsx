@@ -1,14 +1,10 @@
 // Revokes an API key after it was confirmed.
 
-import { useState } from 'react';
 import type { ApiKeyRecord } from '../../../client/client.js';
 import { queryClient } from '../../api/queries.js';
 import { session } from '../../api/session.js';
-import { Button } from '../../ui/button.js';
-import { Dialog, DialogActions } from '../../ui/dialog.js';
+import { Dialog, DialogForm } from '../../ui/dialog.js';
 import { notify } from '../../ui/notices.js';
-import { Problem } from '../../ui/states.js';
-import styles from './keys.module.css';
 
 interface RevokeDialogProps {
   /** Undefined while the dialog is closed. */
@@ -29,34 +25,18 @@ interface RevokeFormProps extends RevokeDialogProps {
 }
 
 function RevokeForm({ record, onClose }: RevokeFormProps) {
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>();
   const revoke = async () => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      await session.get().client.keys.revoke(record.id);
-      notify(`Revoked the key of ${record.owner}.`);
-      onClose();
-      void queryClient.invalidateQueries({ queryKey: ['keys'] });
-    } catch (cause) {
-      setError(cause);
-      setBusy(false);
-    }
+    await session.get().client.keys.revoke(record.id);
+    notify(`Revoked the key of ${record.owner}.`);
+    onClose();
+    void queryClient.invalidateQueries({ queryKey: ['keys'] });
   };
   return (
-    <div className={styles.form}>
+    <DialogForm action="Revoke" kind="danger" onSubmit={revoke} onClose={onClose}>
       <p>
         Requests with the key <code>{record.id}</code> of <strong dir="auto">{record.owner}</strong>{' '}
         are refused from now on. This cannot be undone.
       </p>
-      {error !== undefined && <Problem error={error} />}
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button kind="danger" isBusy={isBusy} onClick={() => void revoke()}>
-          Revoke
-        </Button>
-      </DialogActions>
-    </div>
+    </DialogForm>
   );
 }

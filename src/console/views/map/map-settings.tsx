@@ -3,13 +3,13 @@
 import { ChevronDown, Filter, RefreshCw } from 'lucide-react';
 import type { CollectionRecord } from '../../../client/client.js';
 import type { DenseVector } from '../../../client/collection-vectors.js';
-import { useStore } from '../../api/store.js';
+import { useMembers } from '../../api/store.js';
 import { Button } from '../../ui/button.js';
 import { TextField } from '../../ui/field.js';
 import { FilterEditor } from '../filter/filter-editor.js';
 import { VectorField } from '../vector-fields.js';
 import styles from './map.module.css';
-import { draftErrors, type MapDraft, mapDraftOf } from './map-state.js';
+import { draftErrors, mapDraftOf } from './map-state.js';
 
 interface MapSettingsProps {
   readonly collection: CollectionRecord;
@@ -23,9 +23,7 @@ interface MapSettingsProps {
 
 export function MapSettings(props: MapSettingsProps) {
   const { collection, vectors, using, isStale, isBusy, onLoad } = props;
-  const store = mapDraftOf(collection.id);
-  const draft = useStore(store);
-  const change = (part: Partial<MapDraft>) => store.set({ ...store.get(), ...part });
+  const [draft, change] = useMembers(mapDraftOf(collection.id));
   const errors = draftErrors(draft);
   const isReady = Object.keys(errors).length === 0;
   return (

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useState } from 'react';
 import type { CollectionRecord } from '../../../client/client.js';
 import { queryClient, useFoundPaths } from '../../api/queries.js';
-import { useStore } from '../../api/store.js';
+import { useMembers, useStore } from '../../api/store.js';
 import { formatCount } from '../../ui/format.js';
 import { Loading, Problem } from '../../ui/states.js';
 import { defaultColourPath } from './column-colours.js';
@@ -34,9 +34,7 @@ interface ReadyMapProps {
 }
 
 export function ReadyMap({ collection, data, layout, actions }: ReadyMapProps) {
-  const store = mapDraftOf(collection.id);
-  const draft = useStore(store);
-  const change = (part: Partial<MapDraft>) => store.set({ ...store.get(), ...part });
+  const [draft, change] = useMembers(mapDraftOf(collection.id));
   const [tool, setTool] = useState<Tool>('pan');
   const [fitCount, setFitCount] = useState(0);
   const { data: found = [] } = useFoundPaths(collection.id);

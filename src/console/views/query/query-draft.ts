@@ -1,12 +1,26 @@
 // What a query is made of before it is sent: as it was typed, complete or not. Short drafts are a
 // segment of the view's address, so that a link can be shared; they never hold a credential.
 
-import type { JsonObject, Metric } from '../../../client/client.js';
+import type { JsonObject, Metric, Recommend } from '../../../client/client.js';
 import { parseExactJson, stringifyExactJson } from '../../../common/exact-json.js';
 import { METRICS } from '../../../common/types.js';
 
-/** What the query ranks by. */
-export type QueryBy = 'id' | 'vector' | 'text' | 'examples';
+/** What the query can rank by, in words. */
+export const RANKINGS = {
+  id: 'Id',
+  vector: 'Vector',
+  text: 'Words',
+  examples: 'Examples',
+} as const;
+export type QueryBy = keyof typeof RANKINGS;
+
+/** How examples are used, in words. */
+export const STRATEGIES = {
+  average_vector: 'The mean of the examples',
+  best_score: 'The nearest example',
+  sum_scores: 'The sum over the examples',
+} as const satisfies Record<NonNullable<Recommend['strategy']>, string>;
+type Strategy = keyof typeof STRATEGIES;
 
 export interface QueryDraft {
   readonly by?: QueryBy;
@@ -17,7 +31,7 @@ export interface QueryDraft {
   /** Ids of examples that the result is to be near to. */
   readonly positive?: readonly string[];
   readonly negative?: readonly string[];
-  readonly strategy?: 'average_vector' | 'best_score' | 'sum_scores';
+  readonly strategy?: Strategy;
   /** A named vector in place of the unnamed one. */
   readonly using?: string;
   readonly metric?: Metric;
@@ -71,19 +85,16 @@ export function decodeDraft(segment: string): QueryDraft | undefined {
   }
 }
 
-const BYS: readonly QueryBy[] = ['id', 'vector', 'text', 'examples'];
-const STRATEGIES = ['average_vector', 'best_score', 'sum_scores'] as const;
-
 /** Only members of a draft with values of their types: an address may hold anything. */
 function readDraft(found: Readonly<Record<string, unknown>>): QueryDraft {
   const draft = {
-    by: oneOf(found.by, BYS),
+    by: oneOf(found.by, Object.keys(RANKINGS) as QueryBy[]),
     id: stringIn(found.id),
     vector: stringIn(found.vector),
     words: stringIn(found.words),
     positive: stringsIn(found.positive),
     negative: stringsIn(found.negative),
-    strategy: oneOf(found.strategy, STRATEGIES),
+    strategy: oneOf(found.strategy, Object.keys(STRATEGIES) as Strategy[]),
     using: stringIn(found.using),
     metric: oneOf(found.metric, METRICS),
     filter: isRecord(found.filter) ? (found.filter as JsonObject) : undefined,

@@ -2,10 +2,10 @@
 // compare with. What was run last is in the address, so that it can be shared.
 
 import { Columns2, Play, X } from 'lucide-react';
-import { type KeyboardEvent, useCallback, useEffect, useState } from 'react';
+import { type KeyboardEvent, useEffect, useState } from 'react';
 import { useLocation } from 'wouter';
 import type { CollectionRecord, QueryRequest } from '../../../client/client.js';
-import { useStore } from '../../api/store.js';
+import { useMembers } from '../../api/store.js';
 import { collectionPath } from '../../routes.js';
 import { Button } from '../../ui/button.js';
 import { Empty } from '../../ui/states.js';
@@ -22,12 +22,7 @@ import { type QueryState, queryState } from './query-state.js';
 import { useMatches } from './use-matches.js';
 
 export default function QueryView({ collection }: CollectionViewProps) {
-  const store = queryState(collection);
-  const state = useStore(store);
-  const change = useCallback(
-    (part: Partial<QueryState>) => store.set({ ...store.get(), ...part }),
-    [store],
-  );
+  const [state, change] = useMembers(queryState(collection));
   const { run, problem } = useRun(collection, state, change);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;

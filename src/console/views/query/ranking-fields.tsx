@@ -4,12 +4,19 @@ import { Tab, TabList, TabPanel, TabProvider } from '@ariakit/react';
 import { X } from 'lucide-react';
 import { useState } from 'react';
 import type { CollectionRecord } from '../../../client/client.js';
-import { Field, SelectField, TextAreaField } from '../../ui/field.js';
+import { Field, optionsOf, SelectField, TextAreaField } from '../../ui/field.js';
 import { SuggestInput } from '../../ui/suggest-input.js';
 import { useIdSuggestions } from '../filter/use-suggestions.js';
 import { parseVector } from './parse-vector.js';
 import styles from './query.module.css';
-import { type DraftChange, type QueryBy, type QueryDraft, rankingOf } from './query-draft.js';
+import {
+  type DraftChange,
+  type QueryBy,
+  type QueryDraft,
+  RANKINGS,
+  rankingOf,
+  STRATEGIES,
+} from './query-draft.js';
 import { possibleRankings, searchedVector } from './query-request.js';
 
 interface RankingFieldsProps {
@@ -17,13 +24,6 @@ interface RankingFieldsProps {
   readonly draft: QueryDraft;
   readonly onChange: (part: DraftChange) => void;
 }
-
-const LABELS: Readonly<Record<QueryBy, string>> = {
-  id: 'Id',
-  vector: 'Vector',
-  text: 'Words',
-  examples: 'Examples',
-};
 
 export function RankingFields(props: RankingFieldsProps) {
   const { collection, draft, onChange } = props;
@@ -35,7 +35,7 @@ export function RankingFields(props: RankingFieldsProps) {
       <TabList className={styles.tabs} aria-label="What the query ranks by">
         {possibleRankings(collection).map((by) => (
           <Tab key={by} id={by} className={styles.tab}>
-            {LABELS[by]}
+            {RANKINGS[by]}
           </Tab>
         ))}
       </TabList>
@@ -121,12 +121,6 @@ function VectorField({ collection, draft, onChange }: RankingFieldsProps) {
   );
 }
 
-const STRATEGIES = [
-  { value: 'average_vector', label: 'The mean of the examples' },
-  { value: 'best_score', label: 'The nearest example' },
-  { value: 'sum_scores', label: 'The sum over the examples' },
-] as const;
-
 function ExampleFields({ collection, draft, onChange }: RankingFieldsProps) {
   return (
     <>
@@ -145,7 +139,7 @@ function ExampleFields({ collection, draft, onChange }: RankingFieldsProps) {
       <SelectField
         label="Compared with"
         value={draft.strategy ?? 'average_vector'}
-        options={STRATEGIES}
+        options={optionsOf(STRATEGIES)}
         onChange={(strategy) => onChange({ by: 'examples', strategy })}
       />
     </>
