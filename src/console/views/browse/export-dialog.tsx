@@ -1,7 +1,8 @@
 // Exports what the browse view shows, or the selected vectors, into a file.
 
 import { useEffect, useRef, useState } from 'react';
-import type { CollectionRecord, JsonObject, Vectors } from '../../../client/client.js';
+import type { CollectionRecord, JsonObject } from '../../../client/client.js';
+import { fetchByIds } from '../../api/by-ids.js';
 import { session } from '../../api/session.js';
 import { Button } from '../../ui/button.js';
 import { Dialog, DialogActions } from '../../ui/dialog.js';
@@ -171,7 +172,7 @@ async function* readExport(
   const isCut = format === 'csv' || (format === 'ndjson' && isShownOnly);
   if (isCut || (isSelection && wanted === undefined)) {
     const rows = isSelection
-      ? fetchAll(vectors, selectedIds, { includeValues, signal })
+      ? fetchByIds(vectors, selectedIds, { include_values: includeValues }, { signal })
       : vectors.exportAll(options);
     const all = { format: format as 'csv' | 'ndjson', includeValues };
     const encoder = new TextEncoder();
@@ -181,19 +182,5 @@ async function* readExport(
   } else {
     const { body } = await vectors.exportStream({ ...options, format });
     yield* body;
-  }
-}
-
-const IDS_PER_REQUEST = 500;
-
-async function* fetchAll(
-  vectors: Vectors,
-  ids: readonly string[],
-  { includeValues, signal }: { readonly includeValues: boolean; readonly signal: AbortSignal },
-) {
-  for (let from = 0; from < ids.length; from += IDS_PER_REQUEST) {
-    const some = ids.slice(from, from + IDS_PER_REQUEST);
-    const reply = await vectors.fetch(some, { include_values: includeValues }, { signal });
-    yield* reply.vectors;
   }
 }

@@ -9,6 +9,7 @@ import { Button } from '../../ui/button.js';
 import buttonStyles from '../../ui/button.module.css';
 import { classNames } from '../../ui/class-names.js';
 import { formatCount } from '../../ui/format.js';
+import { EXAMPLES_MAX } from '../query/query-draft.js';
 import { DeleteDialog } from '../selection/delete-dialog.js';
 import { TagDialog } from '../selection/tag-dialog.js';
 import styles from './browse.module.css';
@@ -20,9 +21,6 @@ interface SelectionBarProps {
   readonly onChange: (ids: ReadonlySet<string>) => void;
   readonly onExport: () => void;
 }
-
-/** Examples that one query takes. */
-const EXAMPLES_MAX = 64;
 
 export function SelectionBar({ collection, ids, onChange, onExport }: SelectionBarProps) {
   const [dialog, setDialog] = useState<'tag' | 'delete'>();

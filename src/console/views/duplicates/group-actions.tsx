@@ -3,7 +3,7 @@
 import { Download, Trash2 } from 'lucide-react';
 import { useMemo, useState } from 'react';
 import type { CollectionRecord } from '../../../client/client.js';
-import { fetchMetadata } from '../../api/fetch-metadata.js';
+import { fetchMetadata } from '../../api/by-ids.js';
 import { session } from '../../api/session.js';
 import { useStore } from '../../api/store.js';
 import { Button } from '../../ui/button.js';

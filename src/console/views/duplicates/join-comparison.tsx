@@ -1,7 +1,7 @@
 // A vector and its match side by side: their metadata, with the differences marked.
 
 import { EqualNot } from 'lucide-react';
-import { fetchMetadata } from '../../api/fetch-metadata.js';
+import { fetchMetadata } from '../../api/by-ids.js';
 import { useApi } from '../../api/queries.js';
 import { formatScore } from '../../ui/format.js';
 import { Problem } from '../../ui/states.js';

@@ -1,7 +1,7 @@
 // The metadata of both sides of the matches that a table shows, loaded by blocks of rows.
 
 import { useQueries } from '@tanstack/react-query';
-import { fetchMetadata } from '../../api/fetch-metadata.js';
+import { fetchMetadata } from '../../api/by-ids.js';
 import { session } from '../../api/session.js';
 import { useStore } from '../../api/store.js';
 import type { JoinedMetadata, JoinMatch } from './join-matches.js';

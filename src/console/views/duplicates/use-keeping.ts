@@ -2,7 +2,7 @@
 
 import { useMemo } from 'react';
 import type { CollectionRecord } from '../../../client/client.js';
-import { fetchMetadata } from '../../api/fetch-metadata.js';
+import { fetchMetadata } from '../../api/by-ids.js';
 import { useApi } from '../../api/queries.js';
 import { useStore } from '../../api/store.js';
 import { keepChoicesOf, keepRuleOf } from './duplicate-search.js';

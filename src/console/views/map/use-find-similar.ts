@@ -4,16 +4,15 @@
 import { useState } from 'react';
 import { useLocation } from 'wouter';
 import type { CollectionRecord, Vectors } from '../../../client/client.js';
+import { fetchByIds } from '../../api/by-ids.js';
 import { session } from '../../api/session.js';
 import { useStore } from '../../api/store.js';
 import { queryPath } from '../../routes.js';
+import { EXAMPLES_MAX } from '../query/query-draft.js';
 import { meanOf } from './mean.js';
 
-/** Examples that one query takes. */
-const EXAMPLES_MAX = 64;
 /** The mean of more changes no more, and their values are not worth reading. */
 const MEAN_MAX = 10_000;
-const IDS_PER_REQUEST = 500;
 
 export function useFindSimilar({ id }: CollectionRecord, using: string) {
   const { client } = useStore(session);
@@ -49,13 +48,10 @@ async function readValues(
   using: string,
 ): Promise<(readonly number[])[]> {
   const found: (readonly number[])[] = [];
-  for (let from = 0; from < ids.length; from += IDS_PER_REQUEST) {
-    const some = ids.slice(from, from + IDS_PER_REQUEST);
-    const reply = await vectors.fetch(some, { include_values: true, include_metadata: false });
-    for (const vector of reply.vectors) {
-      const values = using === '' ? vector.values : vector.vectors?.[using];
-      if (values !== undefined) found.push(values as readonly number[]);
-    }
+  const include = { include_values: true, include_metadata: false } as const;
+  for await (const vector of fetchByIds(vectors, ids, include)) {
+    const values = using === '' ? vector.values : vector.vectors?.[using];
+    if (values !== undefined) found.push(values as readonly number[]);
   }
   return found;
 }

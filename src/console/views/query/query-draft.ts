@@ -14,6 +14,9 @@ export const RANKINGS = {
 } as const;
 export type QueryBy = keyof typeof RANKINGS;
 
+/** Examples that one query takes. */
+export const EXAMPLES_MAX = 64;
+
 /** How examples are used, in words. */
 export const STRATEGIES = {
   average_vector: 'The mean of the examples',

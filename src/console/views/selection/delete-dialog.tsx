@@ -3,10 +3,10 @@
 
 import { useEffect, useRef, useState } from 'react';
 import type { CollectionRecord } from '../../../client/client.js';
+import { deleteByIds } from '../../api/by-ids.js';
 import { queryClient } from '../../api/queries.js';
 import { session } from '../../api/session.js';
 import { useStore } from '../../api/store.js';
-import { deleteByIds } from '../../api/write-in-batches.js';
 import { Button } from '../../ui/button.js';
 import { Dialog, DialogActions } from '../../ui/dialog.js';
 import { formatCount, pluralize } from '../../ui/format.js';

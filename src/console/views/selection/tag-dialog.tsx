@@ -3,9 +3,9 @@
 import { useState } from 'react';
 import type { CollectionRecord } from '../../../client/client.js';
 import type { Json, JsonObject } from '../../../common/types.js';
+import { patchByIds } from '../../api/by-ids.js';
 import { queryClient } from '../../api/queries.js';
 import { session } from '../../api/session.js';
-import { patchByIds } from '../../api/write-in-batches.js';
 import { Dialog, DialogForm } from '../../ui/dialog.js';
 import { Checkbox, Field, TextField } from '../../ui/field.js';
 import { pluralize } from '../../ui/format.js';
