@@ -15,6 +15,9 @@ export interface RowSet {
   readonly rows: Bitmap | null;
 }
 
+/** Has none of the rows, however many there are. */
+export const NO_ROWS: Bitmap = { length: 0, words: new Uint32Array(0) };
+
 /** An empty bitmap in shared memory. */
 export function createBitmap(length: number): Bitmap {
   const wordCount = (length + 31) >>> 5;

@@ -2,7 +2,7 @@
 // vectors are sparse. Row i of a dense column has the item i; of the others, the items `starts[i]..starts[i + 1]`.
 // Cutting, gathering and counting bytes follow from that and are the same for every kind.
 
-import { type Bitmap, countBits, createBitmap, hasBit, setBit } from './bitmap.js';
+import { type Bitmap, countBits, createBitmap, hasBit, NO_ROWS, setBit } from './bitmap.js';
 import { ELEMENT_TYPES, type ElementType } from './elements.js';
 import { sharedBytes, sharedFloat32, sharedInt32, sharedUint32 } from './shared-array.js';
 
@@ -326,9 +326,6 @@ function gatherPresence(parts: readonly RowsOfColumn[], rowCount: number): Bitma
   const presence = gatherBits(bits, rowCount);
   return countBits(presence) === rowCount ? null : presence;
 }
-
-/** The presence of a vector that no row has, however many rows there are. */
-export const NO_ROWS: Bitmap = { length: 0, words: new Uint32Array(0) };
 
 /** The bits from..to of the parts, one after another; null has all. */
 export function gatherBits(

@@ -9,7 +9,7 @@ import {
   createFullBitmap,
   firstBits,
   hasBit,
-  intersectInto,
+  NO_ROWS,
   setBit,
 } from '../common/bitmap.js';
 import { assert } from '../common/errors.js';
@@ -19,7 +19,6 @@ import {
   type DenseColumn,
   type DenseSpec,
   itemBytes,
-  NO_ROWS,
   specOf,
   type VectorColumn,
 } from '../common/vectors.js';
@@ -28,7 +27,7 @@ import type { Task, WorkerPool } from '../platform/pool.js';
 import { GrowingCodes } from './growing-codes.js';
 import { trimmedValues, withRoom, withValueRoom } from './shared-arrays.js';
 import type { NewRows, StagedRows, VectorField } from './vector-field.js';
-import type { VisibleRows } from './visibility.js';
+import { type VisibleRows, visibleAmong } from './visibility.js';
 
 export class DenseField implements VectorField {
   readonly spec: DenseSpec;
@@ -198,9 +197,7 @@ export class DenseField implements VectorField {
   among(visible: VisibleRows): VisibleRows {
     const presence = this.#presence;
     if (presence === null || this.#presentCount === this.#rowCount) return visible;
-    const rows = firstBits(presence, visible.rowCount);
-    if (visible.rows !== null) intersectInto(rows, visible.rows);
-    return { rowCount: visible.rowCount, rows, visibleCount: countBits(rows) };
+    return visibleAmong(visible, presence);
   }
 
   block(rest: Pick<VectorBlock, 'key' | 'ids'>): VectorBlock {

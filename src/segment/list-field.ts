@@ -1,14 +1,7 @@
 // A multi-vector or sparse vector of the rows of a segment: the items of all rows one after another. A row without
 // the vector has none. There are no codes: MaxSim and the scores of sparse vectors read values.
 
-import {
-  type Bitmap,
-  countBits,
-  createBitmap,
-  firstBits,
-  intersectInto,
-  setBit,
-} from '../common/bitmap.js';
+import { type Bitmap, createBitmap, setBit } from '../common/bitmap.js';
 import { sharedFloat32, sharedInt32, sharedUint32 } from '../common/shared-array.js';
 import type { VectorBlock } from '../common/types.js';
 import {
@@ -26,7 +19,7 @@ import {
 } from '../common/vectors.js';
 import { trimmed, withRoom } from './shared-arrays.js';
 import type { NewRows, VectorField } from './vector-field.js';
-import type { VisibleRows } from './visibility.js';
+import { type VisibleRows, visibleAmong } from './visibility.js';
 
 type ListColumn = MultiColumn | SparseColumn;
 type ListSpec = Exclude<ColumnSpec, { readonly kind: 'dense' }>;
@@ -121,10 +114,8 @@ export class ListField implements VectorField {
     return Promise.resolve();
   }
 
-  among({ rowCount, rows: visible }: VisibleRows): VisibleRows {
-    const rows = firstBits(this.#presentRows(), rowCount);
-    if (visible !== null) intersectInto(rows, visible);
-    return { rowCount, rows, visibleCount: countBits(rows) };
+  among(visible: VisibleRows): VisibleRows {
+    return visibleAmong(visible, this.#presentRows());
   }
 
   /** The rows that have it; the same object until rows are appended. */

@@ -3,7 +3,7 @@
 // may be in a mapped file. Blocks, views and bitmaps that it returns are immutable and stay valid. The
 // collection keeps ids unique and assigns sequences.
 
-import { createBitmap } from '../common/bitmap.js';
+import { NO_ROWS } from '../common/bitmap.js';
 import type { MetadataColumn, MetadataView } from '../common/columns.js';
 import { assert } from '../common/errors.js';
 import type {
@@ -28,7 +28,7 @@ import { type PlacedRows, type RowsToAppend, SegmentVectors } from './segment-ve
 import { GrowingUtf8 } from './shared-arrays.js';
 import type { VectorField } from './vector-field.js';
 import { VectorNames } from './vector-names.js';
-import { type Deletions, RowVisibility, type VisibleRows } from './visibility.js';
+import { type Deletions, RowVisibility, type VisibleRows, visibleAmong } from './visibility.js';
 
 /**
  * The largest size of vectors, ids and metadata text of a segment. Offsets into text are signed 32-bit
@@ -439,7 +439,7 @@ export class Segment {
 
   /** The visible rows that have the vector. */
   withVector(name: string, visible: VisibleRows): VisibleRows {
-    return this.#field(name)?.among(visible) ?? noneOf(visible);
+    return this.#field(name)?.among(visible) ?? visibleAmong(visible, NO_ROWS);
   }
 
   /** Whether the rows are in a mapped file. */
@@ -583,10 +583,6 @@ function copyOf(vector: Vector): Vector {
   return 'indices' in vector
     ? { indices: vector.indices.slice(), values }
     : { dimension: vector.dimension, values };
-}
-
-function noneOf({ rowCount }: VisibleRows): VisibleRows {
-  return { rowCount, rows: createBitmap(rowCount), visibleCount: 0 };
 }
 
 /** With the rows that they will be, from `first` on. */

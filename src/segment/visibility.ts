@@ -1,7 +1,14 @@
 // The visibility of a segment's rows. A row is visible at a sequence if inserted ≤ sequence < deleted.
 // Results are immutable: later writes do not change them.
 
-import { type Bitmap, clearTail, countBits, createBitmap } from '../common/bitmap.js';
+import {
+  type Bitmap,
+  clearTail,
+  countBits,
+  createBitmap,
+  firstBits,
+  intersectInto,
+} from '../common/bitmap.js';
 import { assert } from '../common/errors.js';
 import { sharedFloat64 } from '../common/shared-array.js';
 import { trimmed, withRoom } from './shared-arrays.js';
@@ -13,6 +20,16 @@ export interface VisibleRows {
   /** A bitmap of length `rowCount`; null if all rows are visible. */
   readonly rows: Bitmap | null;
   readonly visibleCount: number;
+}
+
+/** Those of the visible rows that the bitmap has, which may be of more rows. */
+export function visibleAmong(
+  { rowCount, rows: visible }: VisibleRows,
+  chosen: Bitmap,
+): VisibleRows {
+  const rows = firstBits(chosen, rowCount);
+  if (visible !== null) intersectInto(rows, visible);
+  return { rowCount, rows, visibleCount: countBits(rows) };
 }
 
 /** Deleted rows, ascending, and the sequences of their deletion. */

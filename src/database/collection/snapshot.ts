@@ -8,7 +8,7 @@ import {
   createBitmap,
   createFullBitmap,
   hasRow,
-  intersectInto,
+  NO_ROWS,
   rowsIn,
   setBit,
   uniteInto,
@@ -16,7 +16,7 @@ import {
 import type { MetadataView } from '../../common/columns.js';
 import type { VectorBlock } from '../../common/types.js';
 import type { Segment } from '../../segment/segment.js';
-import type { VisibleRows } from '../../segment/visibility.js';
+import { type VisibleRows, visibleAmong } from '../../segment/visibility.js';
 import type { RowAddress } from './rows.js';
 
 /** A segment at a sequence. */
@@ -134,11 +134,7 @@ export function amongRows(
 ): readonly SegmentView[] {
   const chosenOf = new Map(chosen.map(({ segment, rows }) => [segment, rows]));
   return views.map((view) => {
-    const rows = createBitmap(view.rowCount);
-    const kept = chosenOf.get(view.segment);
-    if (kept !== undefined) rows.words.set(kept.words.subarray(0, rows.words.length));
-    if (view.rows !== null) intersectInto(rows, view.rows);
-    return { ...view, rows, visibleCount: countBits(rows) };
+    return { ...view, ...visibleAmong(view, chosenOf.get(view.segment) ?? NO_ROWS) };
   });
 }
 

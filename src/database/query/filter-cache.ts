@@ -3,13 +3,7 @@
 // shared by all readers, and engines recognise them, so they are never written to.
 
 import { createHash } from 'node:crypto';
-import {
-  type Bitmap,
-  clearTail,
-  countBits,
-  createBitmap,
-  intersectInto,
-} from '../../common/bitmap.js';
+import { type Bitmap, countBits, createBitmap } from '../../common/bitmap.js';
 import type { MetadataView } from '../../common/columns.js';
 import { assert } from '../../common/errors.js';
 import { unlessAborted } from '../../common/when-aborted.js';
@@ -22,12 +16,12 @@ import {
 } from '../../filter/filter-node.js';
 import { sliceView } from '../../filter/slice-view.js';
 import type { WorkerPool } from '../../platform/pool.js';
-import type { VisibleRows } from '../../segment/visibility.js';
+import { type VisibleRows, visibleAmong } from '../../segment/visibility.js';
 
 /** The rows of one segment at one sequence. */
 export interface FilterTarget extends VisibleRows {
   readonly segment: { readonly key: string };
-  /** Of at least `rowCount` rows. */
+  /** It has at least `rowCount` rows. */
   readonly metadata: MetadataView;
 }
 
@@ -334,19 +328,13 @@ function wholeWordRows(matches: Bitmap | null): number {
   return matches === null ? 0 : matches.length & ~31;
 }
 
-function matchingRows(
-  { matches, matchCount }: Result,
-  { rowCount, rows, visibleCount }: FilterTarget,
-): MatchingRows {
+function matchingRows({ matches, matchCount }: Result, target: FilterTarget): MatchingRows {
+  const { rowCount, rows, visibleCount } = target;
   if (matches!.length === rowCount) {
     if (matchCount === rowCount) return { rows, visibleCount };
     if (rows === null || matchCount === 0) return { rows: matches, visibleCount: matchCount };
   }
-  const matching = createBitmap(rowCount);
-  matching.words.set(matches!.words.subarray(0, matching.words.length));
-  if (rows !== null) intersectInto(matching, rows);
-  else clearTail(matching);
-  return { rows: matching, visibleCount: countBits(matching) };
+  return visibleAmong(target, matches!);
 }
 
 /** Resolves when all have ended; stops those that nobody waits for any more. */

@@ -1,16 +1,7 @@
 // The values that rows are grouped by, and the rows that can still change groups. A row belongs to the
 // group of each of its values: those that the facet of the path counts.
 
-import {
-  type Bitmap,
-  clearTail,
-  countBits,
-  createBitmap,
-  hasBit,
-  intersectInto,
-  type RowSet,
-  setBit,
-} from '../../common/bitmap.js';
+import { type Bitmap, createBitmap, hasBit, type RowSet, setBit } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn, numberAt } from '../../common/columns.js';
 import { parseExactJson } from '../../common/exact-json.js';
 import { resolvePath } from '../../common/metadata-path.js';
@@ -20,6 +11,7 @@ import { EMPTY_COLUMN } from '../../filter/column-plans.js';
 import { selectRows } from '../../filter/evaluate-task.js';
 import { createEquality, lookUp } from '../../filter/lookup.js';
 import type { WorkerPool } from '../../platform/pool.js';
+import { visibleAmong } from '../../segment/visibility.js';
 import type { FacetValue } from '../aggregate/aggregate-api.js';
 import { compareValues } from '../aggregate/merge-values.js';
 import {
@@ -98,13 +90,7 @@ export async function narrowToWanted(
       ? await selectAmong(pool, views, path, wanted.values)
       : await selectBeside(pool, views, path, wanted.values, signal);
   signal?.throwIfAborted();
-  return views.map((view, i) => {
-    const rows = createBitmap(view.rowCount);
-    rows.words.set(bitmaps[i]!.words.subarray(0, rows.words.length));
-    if (view.rows === null) clearTail(rows);
-    else intersectInto(rows, view.rows);
-    return { ...view, rows, visibleCount: countBits(rows) };
-  });
+  return views.map((view, i) => ({ ...view, ...visibleAmong(view, bitmaps[i]!) }));
 }
 
 /** About 1.5 ms on the calling thread; the detour through the pool takes as long for 200 000 rows. */

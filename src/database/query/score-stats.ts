@@ -3,9 +3,8 @@
 
 import type { RowSet } from '../../common/bitmap.js';
 import { KIND, type MetadataColumn } from '../../common/columns.js';
-import type { Metric } from '../../common/types.js';
 import { publicScore } from '../../engine/core/engine.js';
-import { combineScores, type Formula } from '../../engine/core/example-search.js';
+import { combineScores } from '../../engine/core/example-search.js';
 import { scoreSelected } from '../../engine/core/row-scores.js';
 import { EMPTY_COLUMN } from '../../filter/column-plans.js';
 import type { WorkerPool } from '../../platform/pool.js';
@@ -16,13 +15,10 @@ import { defineSegmentsTask, runOverSegments } from '../aggregate/segment-tasks.
 import { countVisible, type SegmentView, withRows } from '../collection/snapshot.js';
 import { toFloat32 } from './hits.js';
 import type { ScoreStats } from './query-api.js';
+import type { Scoring } from './rankings/ranking.js';
 
 /** The scores that are summarized. */
-export interface ScoredQuery {
-  /** With a formula the examples, row-major. */
-  readonly vector: Float32Array;
-  readonly formula: Formula | null;
-  readonly metric: Metric;
+interface ScoredQuery extends Scoring {
   /** The least score, rounded to float32; null for all. */
   readonly scoreThreshold: number | null;
 }
