@@ -1,4 +1,4 @@
-// What a request may repeat beside its cursor: the members of the request that the cursor continues.
+// A request may repeat beside its cursor the members of the request that the cursor continues.
 
 import { type ErrorCode, field, type SagittaError, validationError } from '../../common/errors.js';
 import { stringifyExactJson } from '../../common/exact-json.js';
@@ -11,8 +11,8 @@ export function requireRepeated(request: object, repeats: object, sealed?: unkno
   }
 }
 
-/** As requests spell it. */
-function wireName(member: string): string {
+/** The name of a member as requests spell it. */
+export function wireName(member: string): string {
   if (member === 'diversity') return 'mmr';
   return member.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }

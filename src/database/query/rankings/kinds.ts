@@ -7,6 +7,7 @@ import { UNNAMED } from '../../../common/vectors.js';
 import type { FilterNode } from '../../../filter/filter-node.js';
 import type { SnapshotView } from '../../collection/snapshot-view.js';
 import type { QueryRequest, TargetRequest } from '../query-api.js';
+import { wireName } from '../repeated.js';
 import { exampleKind } from './examples.js';
 import { fusionKind } from './fusion.js';
 import { multiKind } from './multi.js';
@@ -67,11 +68,6 @@ export function findRankingIssues(
     issues.push(...kind.check(request, { limits, locate, checkPart }));
   }
   return issues;
-}
-
-/** As requests spell it. */
-function wireName(name: string): string {
-  return name === 'multiVector' ? 'multi_vector' : name;
 }
 
 /** For the rankings of one request. */
