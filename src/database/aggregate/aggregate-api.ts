@@ -26,7 +26,7 @@ export interface StatsRequest {
   readonly histogram?: HistogramRequest | undefined;
 }
 
-/** What to compute about the rows that pass a filter. */
+/** Facets and stats to compute for the rows that pass a filter. */
 export interface AggregationRequest {
   readonly facets?: readonly FacetRequest[] | undefined;
   readonly stats?: readonly StatsRequest[] | undefined;
@@ -112,7 +112,7 @@ export interface FoundPath {
   readonly distinctCount: number;
   /** False when there are at least so many. */
   readonly isDistinctExact: boolean;
-  /** Of the numbers; absent without any. */
+  /** The least and the greatest of the numbers; absent without any. */
   readonly min?: JsonNumber;
   readonly max?: JsonNumber;
 }

@@ -16,7 +16,7 @@ import {
 import { defineSegmentsTask, runOverSegments } from './segment-tasks.js';
 import { countValues, type ValueCounts } from './value-counts.js';
 
-/** What is computed for each segment. */
+/** The work for each segment. */
 interface AggregateWork {
   /** Paths whose values are counted. */
   readonly values: readonly string[];
@@ -25,7 +25,7 @@ interface AggregateWork {
   readonly buckets: readonly { readonly path: string; readonly bounds: Float64Array }[];
 }
 
-/** Of one segment, in the order of the work. */
+/** The results of one segment, in the order of the work. */
 interface SegmentAggregate {
   readonly values: readonly ValueCounts[];
   readonly numbers: readonly NumberSummary[];

@@ -80,7 +80,7 @@ export async function viewsOfFacets(
   return found;
 }
 
-/** Of all visible rows of the views. */
+/** The facets and stats of all visible rows of the views. */
 export async function aggregateViews(
   pool: WorkerPool,
   views: readonly SegmentView[],

@@ -163,7 +163,7 @@ export interface KindCounts {
   readonly elementKinds: Uint32Array;
 }
 
-/** What one segment has at a path. */
+/** The values that one segment has at a path. */
 interface SegmentPath extends KindCounts {
   readonly min: JsonNumber;
   readonly max: JsonNumber;

@@ -9,7 +9,7 @@ import type { JsonObject, Utf8Column } from '../../common/types.js';
 import { decodeUtf8 } from '../../common/utf8-column.js';
 import { ColumnBuilder } from '../../segment/column-builder.js';
 
-/** What a task reads of the metadata of a segment. */
+/** The metadata of a segment that a task reads. */
 export interface PathsInput extends RowSet {
   readonly columns: readonly (readonly [path: string, column: MetadataColumn])[];
   /** Paths whose values are in the JSON only. */
@@ -73,7 +73,7 @@ export function buildColumns(
   return new Map([...builders].map(([path, builder]) => [path, builder.view()]));
 }
 
-/** Of a row whose JSON is parsed. */
+/** The work for a row whose JSON is parsed. */
 const CELLS_PER_DOCUMENT = 512;
 
 /** The work of reading the values of all paths, in cells. */

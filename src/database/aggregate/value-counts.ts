@@ -15,7 +15,7 @@ export interface StringCounts {
 }
 
 export interface ValueCounts extends NumberEntries {
-  /** Of the scalars and of the elements of arrays; a string may be in both. */
+  /** The strings of scalars and of elements of arrays; a string may be in both. */
   readonly strings: readonly StringCounts[];
   readonly falseCount: number;
   readonly trueCount: number;

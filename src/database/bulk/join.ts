@@ -36,9 +36,9 @@ export interface JoinRequest {
   readonly filter?: JsonObject | undefined;
   /** For the rows that are searched. */
   readonly withFilter?: JsonObject | undefined;
-  /** Of the rows of the collection that pass. */
+  /** Chosen from the rows of the collection that pass. */
   readonly sample?: SampleRequest | undefined;
-  /** Of the rows that are searched and pass: in a join with itself the same ones, if the sample is the same. */
+  /** Chosen from the rows that are searched and pass; in a join with itself the same ones, if the sample is the same. */
   readonly withSample?: SampleRequest | undefined;
   /** Leaves out the match that has the id of its row. Absent: true where a collection is joined with itself. */
   readonly excludeSelf?: boolean | undefined;
@@ -229,7 +229,7 @@ function checkRequest({ topK, scoreThreshold }: JoinRequest, { topKMax }: Limits
   }
 }
 
-/** Of a pair that would be found from both sides, which have the same score, one is left out. */
+/** A pair that would be found from both sides, with the same score, is given once. */
 function checkUnordered({ topK, using, withUsing }: JoinRequest, isWithItself: boolean): void {
   const report = (detail: string) => joinError('invalid_request', 'unordered_pairs', detail);
   if (!isWithItself) throw report('It is for a join of a collection with itself.');

@@ -45,7 +45,7 @@ const CHUNK_ROWS_MAX = 16_384;
 
 export interface ScanRequest {
   readonly filter?: JsonObject | undefined;
-  /** Of the rows that pass the filter; absent for all of them. */
+  /** Chosen from the rows that pass the filter; absent for all of them. */
   readonly sample?: SampleRequest | undefined;
   readonly includeValues: boolean;
   readonly includeMetadata: boolean;
@@ -349,7 +349,7 @@ function bytesOf(
   return byteCount + (to - from) * typedFields.length * CELL_BYTES;
 }
 
-/** Of a typed column, besides its text. */
+/** The bytes of a cell of a typed column, besides its text. */
 const CELL_BYTES = 8;
 
 function chunkOf(

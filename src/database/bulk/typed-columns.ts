@@ -23,7 +23,7 @@ export type TypedColumns = readonly (LeafColumn | ListColumn)[];
 /** Rows of a segment, and what their columns are made from. */
 export interface TypedInput {
   readonly fields: readonly TypedField[];
-  /** Of each field; null where it is read from the JSON. */
+  /** The column of each field; null where it is read from the JSON. */
   readonly columns: readonly (MetadataColumn | null)[];
   /** Null when no field is read from it. */
   readonly json: Utf8Column | null;
@@ -54,7 +54,7 @@ export function countTypedCells({ fields, json, rows }: TypedInput): number {
   return rows.length * (fields.length + (json === null ? 0 : CELLS_PER_DOCUMENT));
 }
 
-/** Of a row whose JSON is walked over. */
+/** The work for a row whose JSON is walked over. */
 const CELLS_PER_DOCUMENT = 512;
 
 export function makeTypedColumns({ fields, columns, json, rows }: TypedInput): TypedColumns {

@@ -111,7 +111,7 @@ function fieldOf(path: string, parts: readonly PathTypes[]): TypedField | null {
   if (first === 'object') return null;
   if (first !== 'array') return scalarField(path, first, isInt64);
   const { null: _, ...elements } = typesOf(sumOf(parts.map((part) => part.elementKinds)));
-  // Of lists that are all empty, or have nulls only, nothing is known.
+  // Lists that are all empty, or have nulls only, tell nothing of their elements.
   const [element = 'string', otherElement] = namesOf(elements);
   if (otherElement !== undefined || element === 'array' || element === 'object') {
     return fieldOfType(path, 'json');

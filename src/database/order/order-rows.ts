@@ -84,7 +84,7 @@ function listRows({ rows, rowCount }: RowSet): Uint32Array {
 
 const CLASS = { number: 0, string: 1, boolean: 2, none: 3 } as const;
 
-/** What all rows have at one key, as unsigned integers that compare as the values do. */
+/** The values of all rows at one key, as unsigned integers that compare as the values do. */
 class KeyValues {
   /** [rowCount] by position, of CLASS. */
   readonly #classes: Uint32Array;

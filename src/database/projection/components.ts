@@ -22,7 +22,7 @@ export interface Components {
 /** More vectors than are wanted let the wanted ones converge by the ratio to a much smaller eigenvalue. */
 const SPARE_VECTORS = 16;
 
-/** Of the greatest eigenvalue: below what float32 coordinates show. */
+/** A fraction of the greatest eigenvalue that float32 coordinates do not show. */
 const RESIDUAL_MAX = 1e-8;
 
 /**
@@ -94,7 +94,7 @@ function startVectors(width: number, columnCount: number): Float64Array[] {
   return Array.from({ length: width }, () => Float64Array.from({ length: columnCount }, next));
 }
 
-/** Of modified Gram-Schmidt, done twice; a vector that depends on those before it becomes zeros. */
+/** By modified Gram-Schmidt, done twice; a vector that depends on those before it becomes zeros. */
 function orthonormalize(vectors: readonly Float64Array[]): Float64Array[] {
   const made: Float64Array[] = [];
   for (const vector of vectors) {

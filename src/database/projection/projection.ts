@@ -31,7 +31,7 @@ export interface ProjectionRequest {
   /** The named vector to project; absent for the unnamed one. */
   readonly using?: string | undefined;
   readonly filter?: JsonObject | undefined;
-  /** Of the rows that pass the filter and have the vector. */
+  /** Chosen from the rows that pass the filter and have the vector. */
   readonly sample: SampleRequest;
   /** Coordinates of each row. */
   readonly dimensions: number;
@@ -43,7 +43,7 @@ export interface Projection {
   readonly sequence: number;
   readonly rowCount: number;
   readonly warnings: readonly Warning[] | undefined;
-  /** Of the distances between neighbours. */
+  /** The metric of the distances between neighbours. */
   readonly neighborMetric: 'cosine' | 'euclidean';
   /** Memory that the components need at once. */
   readonly workBytes: number;
@@ -177,7 +177,7 @@ function chooseEvenly(views: readonly FieldView[], rowCount: number, count: numb
 
 async function* projectRows(plan: Plan, axes: Axes): AsyncGenerator<ProjectionChunk> {
   const { services, signal, shape, dimensions, neighborCount } = plan;
-  // Of a fixed size, so that streams have the same bytes however long the searches take.
+  // The size is fixed, so that streams have the same bytes however long the searches take.
   const rowsMax = Math.ceil(CHUNK_NUMBERS / (dimensions + 2 * neighborCount));
   const chunks = neighborCount > 0 ? findNeighbors(plan, rowsMax) : takeChunks(plan, rowsMax);
   for await (const { rows, neighbors } of chunks) {

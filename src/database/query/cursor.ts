@@ -17,7 +17,7 @@ const VERSION = 1;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** What the cursors of lists and queries have in common. */
+/** Cursors of lists and of queries have these in common. */
 interface CursorBase {
   readonly incarnation: string;
   /** The snapshot. */
@@ -124,8 +124,8 @@ export class CursorSealer {
 }
 
 /**
- * What headers have in common, which they then need not contain: names of members and frequent values, the most frequent
- * last. A part of the format.
+ * Names of members and frequent values, the most frequent last, which headers then need not contain. A part of the
+ * format.
  */
 const DICTIONARY = Buffer.from(
   '"kind":"list","kind":"multi","kind":"examples","kind":"sparse","indices":["values":"kind":"fusion","method":' +

@@ -16,7 +16,7 @@ export interface Group<Match> {
   readonly matches: readonly Match[];
 }
 
-/** What can still change the groups: rows with one of the values, or rows with a value beside them. */
+/** The rows that can still change the groups have one of the values, or a value beside them. */
 export interface WantedValues {
   readonly kind: 'among' | 'beside';
   readonly values: readonly FacetValue[];

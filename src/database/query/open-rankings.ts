@@ -8,7 +8,7 @@ import type { OpenRanking, Ranking, RowQuery } from './rankings/ranking.js';
 import { searchByEngine } from './scattered-search.js';
 import type { ScheduledHits } from './search-scheduler.js';
 
-/** What ranks the rows of a snapshot that pass filters. */
+/** A ranking of the rows of a snapshot that pass filters. */
 interface RankedSnapshot {
   readonly sequence: number;
   readonly ranking: Ranking;

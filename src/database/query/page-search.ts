@@ -15,7 +15,7 @@ export interface PageHit extends Hit {
   readonly group?: FacetValue;
 }
 
-/** What the searches of a page use. */
+/** The searches of a page use these. */
 export type PageServices = Pick<DatabaseServices, 'pool' | 'limits'>;
 
 /** Ask for `next()` and give its result to `accept()` until there is none; then read the page. */
@@ -46,7 +46,7 @@ export abstract class PageSearch<Plan extends QueryPlan = QueryPlan> {
   abstract readonly hits: readonly PageHit[];
   abstract readonly hasMore: boolean;
 
-  /** What the page has of what its limit counts: matches or groups. */
+  /** The number of matches or groups of the page, whichever its limit counts. */
   get count(): number {
     return this.hits.length;
   }

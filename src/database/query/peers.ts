@@ -1,4 +1,4 @@
-// What the nodes of a cluster ask each other for, to search together (scattered-search.ts).
+// The requests of the nodes of a cluster to each other, by which they search together (scattered-search.ts).
 
 import type { JsonObject, Metric } from '../../common/types.js';
 import type { Position, SearchQuery } from '../../engine/core/engine.js';
@@ -60,7 +60,7 @@ export interface CountRequest extends Part {
 /** The best rows of a part for one query, best first. */
 export interface PartHits {
   readonly ids: readonly string[];
-  /** Of the writes that inserted the rows. */
+  /** The sequences of the writes that inserted the rows. */
   readonly sequences: readonly number[];
   /** Unrounded, as in `SearchHits`. */
   readonly scores: Float64Array;

@@ -58,7 +58,7 @@ export interface DiversityRequest {
   readonly candidateCount?: number | undefined;
 }
 
-/** What rows are ranked by: exactly one of the first members. */
+/** Rows are ranked by exactly one of the first members. */
 export interface RankingRequest {
   readonly vector?: Float32Array | undefined;
   readonly id?: string | undefined;
@@ -82,9 +82,9 @@ export const NORMALIZATIONS = ['none', 'max'] as const;
 /** Several rankings in one; `fusion.ts` defines the scores. */
 export interface FusionRequest {
   readonly kind: (typeof FUSION_KINDS)[number];
-  /** Of `rrf`. */
+  /** For `rrf`. */
   readonly rankConstant: number;
-  /** Of `weighted`. */
+  /** For `weighted`. */
   readonly normalize: (typeof NORMALIZATIONS)[number];
   readonly parts: readonly FusionPartRequest[];
 }
@@ -98,7 +98,7 @@ export interface FusionPartRequest extends RankingRequest {
   readonly weight: number;
 }
 
-/** What a query or a prefetch ranks by. */
+/** The ranking of a query or of a prefetch. */
 export interface TargetRequest extends RankingRequest {
   readonly fusion?: FusionRequest | undefined;
 }
@@ -146,7 +146,7 @@ export interface ScoreStatsRequest {
   readonly histogram?: HistogramRequest | undefined;
 }
 
-/** Of the scores of all rows that pass the filter and reach the threshold. */
+/** They summarize the scores of all rows that pass the filter and reach the threshold. */
 export type ScoreStats = Omit<Stats, 'path' | 'missingCount'>;
 
 export interface Match {

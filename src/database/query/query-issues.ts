@@ -78,7 +78,7 @@ function findPrefetchIssues(
   return findRankingIssues(prefetch, limits, (...path) => locate('prefetch', ...path));
 }
 
-/** What compares or summarizes scores of vectors needs a ranking by them. */
+/** Members that compare or summarize scores of vectors need a ranking by them. */
 function findScoringIssues(
   { text, sparse, fusion, diversity, scoreStats }: QueryRequest,
   locate: Locate,

@@ -148,7 +148,7 @@ export async function answerPlans(
   });
 }
 
-/** What a plan ranks, and in which rows. */
+/** The ranking of a plan, with the rows that it ranks. */
 function rankedSnapshot(plan: QueryPlan) {
   const { sequence, ranking } = plan;
   return { sequence, ranking, filters: [plan] };
@@ -186,7 +186,7 @@ async function aggregateAll(
       if (aggregation === null && scoreStats === null) return {};
       const startedAtMs = performance.now();
       const views = excluded[i]!.reduce(withoutRow, opened[i]!.views);
-      // What the query ranks without conditions on the path of a facet.
+      // The query ranks these without conditions on the path of a facet.
       const ownViews = await viewsOfFacets(aggregation?.facets, plan.filter, async (filter) => {
         const filterNode = filter && view.collection.parseFilter(filter, limits);
         const ranked = rankedSnapshot({ ...plan, filter, filterNode });

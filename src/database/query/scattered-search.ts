@@ -99,7 +99,7 @@ export async function searchTogether(
   const [first] = searches;
   if (first === undefined) return null;
   const { collection, snapshot } = first.rows;
-  // What a search has narrowed meanwhile, other nodes do not know.
+  // Other nodes do not know how a search has narrowed its views meanwhile.
   const isShared = searches.every(
     ({ query, rows }) => query.views === rows.views && rows.snapshot.sequence === snapshot.sequence,
   );
@@ -177,7 +177,7 @@ function chooseNodes(
   return isWorthIt ? peers.holding(searches[0]!.rows.collection.incarnation) : [];
 }
 
-/** What the parts of the rows have led to, in order: of this node, and of others as far as they answer in time. */
+/** The results of the parts of the rows, in order: of other nodes as far as they answer in time, else of this one. */
 async function shareOut<Found>(
   nodes: readonly (Peer | null)[],
   views: readonly SegmentView[],

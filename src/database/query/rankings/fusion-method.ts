@@ -13,7 +13,7 @@ export type FusionMethod =
   | { readonly kind: 'rrf'; readonly rankConstant: number }
   | { readonly kind: 'weighted'; readonly normalize: 'none' | 'max' };
 
-/** What a row gets from one ranking. */
+/** The share of one ranking in the score of a row. */
 export type Term = (place: { readonly rank: number; readonly score: number }) => number;
 
 /** @param bestScore of the ranking. */

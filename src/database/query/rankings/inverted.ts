@@ -1,5 +1,5 @@
-// What the searches by inverted indexes, of texts and of sparse vectors, have in common: they rank the rows of
-// a snapshot that match, in the place of the engine.
+// Searches by inverted indexes, of texts and of sparse vectors: they rank the rows of a snapshot that match, in the
+// place of the engine.
 
 import { type Bitmap, createFullBitmap } from '../../../common/bitmap.js';
 import type { Utf8Column } from '../../../common/types.js';

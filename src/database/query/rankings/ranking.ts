@@ -32,7 +32,7 @@ export interface RankingKind {
    * `vector_not_found` at the id.
    */
   plan(request: TargetRequest, context: RankingContext, path: FieldPath): Ranking;
-  /** What `seal` has made. Throws `cursor_expired` where its vector was dropped, and what `plan` throws where limits have changed. */
+  /** Makes the ranking of its sealed form. Throws `cursor_expired` where its vector was dropped, and what `plan` throws where limits have changed. */
   unseal(sealed: SealedRanking, context: RankingContext, path: FieldPath): Ranking;
 }
 
@@ -56,7 +56,7 @@ export abstract class Ranking {
     return false;
   }
 
-  /** What searches for it, as `explain` tells. */
+  /** The name of the engine or of the method that searches for it, as `explain` tells. */
   searcher(_engine: Pick<Engine, 'name'>): string {
     return this.kind;
   }
@@ -66,7 +66,7 @@ export abstract class Ranking {
     return score;
   }
 
-  /** What a cursor and other nodes of a cluster get of it: without what is made again of the rest. */
+  /** Its form for a cursor and other nodes of a cluster, without what is made again of the rest. */
   abstract seal(collection: Collection): SealedRanking;
 
   /** Rejects with `overloaded` and with the signal's reason. */
@@ -95,7 +95,7 @@ export interface OpenRanking {
   search(query: RowQuery): Promise<SearchHits>;
   /** The number of rows of the views that come before each position. */
   countBefore(views: readonly SegmentView[], positions: readonly Position[]): Promise<Float64Array>;
-  /** What the engine is asked for, which searches for many queries together; absent for rankings that it does not search. */
+  /** The search of the engine, which searches for many queries together; absent for rankings that it does not search. */
   engineSearch?(query: RowQuery): EngineSearch;
 }
 

@@ -1,5 +1,5 @@
-// What rankings that score every row with vectors have in common: which rows they have, and how the nodes of a cluster
-// search them together.
+// Rankings that score every row with vectors: they rank the rows that have the vector, and the nodes of a cluster search
+// them together.
 
 import { field, validationError } from '../../../common/errors.js';
 import { countsBefore, placeOf, sortPositions } from '../../../common/row-positions.js';
