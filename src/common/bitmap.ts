@@ -57,8 +57,15 @@ export function hasRow({ rowCount, rows }: RowSet, row: number): boolean {
 
 /** The rows of the set from one on, ascending. */
 export function* rowsIn({ rowCount, rows }: RowSet, from = 0): Generator<number> {
-  const next = (row: number) => (rows === null ? row : nextSetBit(rows, row));
-  for (let row = next(from); row >= 0 && row < rowCount; row = next(row + 1)) yield row;
+  if (rows === null) {
+    for (let row = from; row < rowCount; row++) yield row;
+    return;
+  }
+  let row = nextSetBit(rows, from);
+  while (row >= 0 && row < rowCount) {
+    yield row;
+    row = nextSetBit(rows, row + 1);
+  }
 }
 
 /** target &= other; `other` must be at least as long. */
