@@ -91,11 +91,7 @@ export class Catalogue {
           ? await this.#collections.read(definition)
           : { kind: 'elsewhere', isNew: true };
         const made: CollectionEntry = { definition, state };
-        await this.#commitMade(made, [
-          { kind: 'put', key: keys.collection(id), value: encodeJson(definition) },
-          ...placing,
-          ...options.alsoCommit(made),
-        ]);
+        await this.#commitMade(made, placing, options.alsoCommit);
         return made;
       });
       const { state } = entry;
@@ -156,11 +152,7 @@ export class Catalogue {
       return await this.#withLog(definition, { isCopied: true }, async (placing) => {
         const entry = { definition, state: await this.#collections.read(definition) };
         await this.#lock.run(async () => {
-          await this.#commitMade(entry, [
-            { kind: 'put', key: keys.collection(id), value: encodeJson(definition) },
-            ...placing,
-            ...alsoCommit(entry),
-          ]);
+          await this.#commitMade(entry, placing, alsoCommit);
           this.#collections.put(entry);
         });
         return entry;
@@ -198,7 +190,7 @@ export class Catalogue {
       const renamed: CollectionEntry = { ...entry, definition };
       await this.#log.commit([
         { kind: 'remove', key: keys.collection(oldId) },
-        { kind: 'put', key: keys.collection(id), value: encodeJson(definition) },
+        putOf(definition),
         ...alsoCommit(renamed),
       ]);
       if (entry.state.kind === 'ready') entry.state.collection.redefine(definition);
@@ -283,10 +275,7 @@ export class Catalogue {
         const commit = { log: this.#log, alsoCommit: placing };
         await collection.write(declareTypes(collection, definition, change.schema, commit));
       } else {
-        await this.#log.commit([
-          { kind: 'put', key: keys.collection(definition.id), value: encodeJson(definition) },
-          ...placing,
-        ]);
+        await this.#log.commit([putOf(definition), ...placing]);
         if (entry.state.kind === 'ready') entry.state.collection.redefine(definition);
       }
       this.#collections.put(updated);
@@ -360,11 +349,13 @@ export class Catalogue {
   }
 
   async #commitMade(
-    { state }: CollectionEntry,
-    operations: readonly StoreOperation[],
+    entry: CollectionEntry,
+    placing: readonly StoreOperation[],
+    alsoCommit: CommitWithEntry,
   ): Promise<void> {
+    const { definition, state } = entry;
     try {
-      await this.#log.commit(operations);
+      await this.#log.commit([putOf(definition), ...placing, ...alsoCommit(entry)]);
     } catch (error) {
       // Where the collection is there nevertheless, it is loaded when the commit is read.
       if (state.kind === 'ready') await state.maintenance.close();
@@ -485,6 +476,11 @@ export class Catalogue {
       }
     });
   }
+}
+
+function putOf(definition: CollectionDefinition): StoreOperation {
+  const key = keys.collection(definition.id);
+  return { kind: 'put', key, value: encodeJson(definition) };
 }
 
 /** What removes a collection from the store. */

@@ -54,14 +54,7 @@ export class DenseField implements VectorField {
   }
 
   /** A sealed one over the arrays of a column of `rowCount` rows. */
-  static fromColumn(
-    column: DenseColumn & { readonly codes: RowCodes | null },
-    rowCount: number,
-  ): DenseField {
-    return new DenseField(column, rowCount);
-  }
-
-  private constructor(column: DenseColumn & { readonly codes: RowCodes | null }, rowCount: number) {
+  constructor(column: DenseColumn & { readonly codes: RowCodes | null }, rowCount: number) {
     const { values, presence, codes } = column;
     this.spec = specOf(column);
     this.#values = values;

@@ -40,18 +40,16 @@ export class GrowingCodes {
 
   /** Encodes the rows from..to of `values` on the calling thread. There must be room. */
   encode(values: Float32Array, from: number, to: number): void {
-    this.#encoder.encode({ values, dimension: this.#dimension, from, to, codes: this.#codes });
+    this.#encoder.encode(this.#rowsOf(values, from, to));
   }
 
   /** The same in the threads of the pool. There must be no growth meanwhile. */
   encodeInPool(values: Float32Array, from: number, to: number): Promise<void> {
-    return this.#encoder.encodeAll({
-      values,
-      dimension: this.#dimension,
-      from,
-      to,
-      codes: this.#codes,
-    });
+    return this.#encoder.encodeAll(this.#rowsOf(values, from, to));
+  }
+
+  #rowsOf(values: Float32Array, from: number, to: number) {
+    return { values, dimension: this.#dimension, from, to, codes: this.#codes };
   }
 
   /** Frees memory reserved for growth, if it has been touched. */

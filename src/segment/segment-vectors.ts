@@ -13,19 +13,9 @@ import { whenAllEnded } from '../common/when-all-ended.js';
 import type { WorkerPool } from '../platform/pool.js';
 import { DenseField } from './dense-field.js';
 import { ListField } from './list-field.js';
-import type { StoredVectors, VectorField } from './vector-field.js';
+import type { NewRows, RowsToAppend, StoredVectors, VectorField } from './vector-field.js';
 
-/** The rows `from..from + count` of a batch. */
-export interface RowsToAppend {
-  readonly batch: VectorBatch;
-  readonly from: number;
-  readonly count: number;
-}
-
-/** Rows that will be the ones from `firstRow` on. */
-export interface PlacedRows extends RowsToAppend {
-  readonly firstRow: number;
-}
+export type PlacedRows = RowsToAppend & NewRows;
 
 export class SegmentVectors {
   readonly #fields = new Map<string, VectorField>();
@@ -96,8 +86,8 @@ export class SegmentVectors {
       this.#staged.set(name, createField(column, range.first, this.#encoder));
     }
     const staging = [...this.#fields, ...this.#staged].map(([name, field]) => {
-      const parts = placed.map(({ batch, from, count, firstRow }) => {
-        return { column: columnIn(batch, name), from, count, first: firstRow };
+      const parts = placed.map(({ batch, ...rows }) => {
+        return { column: columnIn(batch, name), ...rows };
       });
       return field.stage(parts, range, pool);
     });
@@ -106,9 +96,10 @@ export class SegmentVectors {
 
   /** Appends rows. Those that are staged have their values and codes in place already. */
   append(
-    { batch, from, count, firstRow: first }: PlacedRows,
+    rows: PlacedRows,
     options: { readonly isStaged: boolean; readonly rowsMax: number },
   ): void {
+    const { batch, first } = rows;
     if (!options.isStaged) this.#staged.clear();
     for (const column of batch.vectors) {
       const { name } = column;
@@ -118,7 +109,7 @@ export class SegmentVectors {
       this.#staged.delete(name);
     }
     for (const [name, field] of this.#fields) {
-      field.append(columnIn(batch, name), { from, count, first }, options);
+      field.append(columnIn(batch, name), rows, options);
     }
   }
 
@@ -177,6 +168,6 @@ function createField(spec: ColumnSpec, rowCount: number, encoder: RowEncoder | n
 /** A sealed field over the arrays of a column of `rowCount` rows. */
 function fieldOfColumn(column: StoredVectors, rowCount: number): VectorField {
   return column.kind === 'dense'
-    ? DenseField.fromColumn(column, rowCount)
+    ? new DenseField(column, rowCount)
     : new ListField(column, rowCount);
 }

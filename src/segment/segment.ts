@@ -24,9 +24,9 @@ import {
 import type { WorkerPool } from '../platform/pool.js';
 import { MetadataColumns } from './metadata-columns.js';
 import { type SegmentData, textBuffers } from './segment-data.js';
-import { type PlacedRows, type RowsToAppend, SegmentVectors } from './segment-vectors.js';
+import { type PlacedRows, SegmentVectors } from './segment-vectors.js';
 import { GrowingUtf8 } from './shared-arrays.js';
-import type { VectorField } from './vector-field.js';
+import type { RowsToAppend, VectorField } from './vector-field.js';
 import { VectorNames } from './vector-names.js';
 import { type Deletions, RowVisibility, type VisibleRows, visibleAmong } from './visibility.js';
 
@@ -254,7 +254,7 @@ export class Segment {
     assert(count <= this.fits(batch, from), `${count} rows do not fit`);
     const first = this.rowCount;
     const rowCount = first + count;
-    const rows = { batch, from, count, firstRow: first };
+    const rows = { batch, from, count, first };
     const isInPlace = isStaged(growth.staged, rows);
     growth.staged.delete(first);
     // Rows that nobody announced may bring vectors that what is staged after them has no places for.
@@ -294,7 +294,7 @@ export class Segment {
     const room = staged.map(({ batch }) => this.#rowsMaxWith(growth, batch.vectors));
     const range = { first, rowCount, rowsMax: Math.max(rowCount, ...room) };
     await this.#vectors.stage(staged, range, pool);
-    for (const part of staged) growth.staged.set(part.firstRow, part);
+    for (const part of staged) growth.staged.set(part.first, part);
   }
 
   /** Whether `stage` has prepared exactly these rows. */
@@ -404,7 +404,7 @@ export class Segment {
    * values are in a mapped file, which must not be read after the check for damage.
    */
   vectorAt(row: number, name: string): Vector | undefined {
-    const vector = this.#field(name)?.vectorAt(row);
+    const vector = this.vectorField(name)?.vectorAt(row);
     return vector === undefined || this.#mapping === null ? vector : copyOf(vector);
   }
 
@@ -419,7 +419,7 @@ export class Segment {
 
   /** The vectors of all rows, which do not change; undefined where no row has one. */
   vectorColumn(name: string): VectorColumn | undefined {
-    return this.#field(name)?.column();
+    return this.vectorField(name)?.column();
   }
 
   /** The fields of all vectors, by column. They exist until they are dropped. */
@@ -429,17 +429,13 @@ export class Segment {
 
   /** The field of the vectors of a name; undefined where no row has one. */
   vectorField(name: string): VectorField | undefined {
-    return this.#field(name);
-  }
-
-  #field(name: string): VectorField | undefined {
     const column = this.#names.columnOf(name);
     return column === undefined ? undefined : this.#vectors.fields.get(column);
   }
 
   /** The visible rows that have the vector. */
   withVector(name: string, visible: VisibleRows): VisibleRows {
-    return this.#field(name)?.among(visible) ?? visibleAmong(visible, NO_ROWS);
+    return this.vectorField(name)?.among(visible) ?? visibleAmong(visible, NO_ROWS);
   }
 
   /** Whether the rows are in a mapped file. */
@@ -587,19 +583,19 @@ function copyOf(vector: Vector): Vector {
 
 /** With the rows that they will be, from `first` on. */
 function placed(rows: readonly RowsToAppend[], first: number): PlacedRows[] {
-  let firstRow = first;
+  let next = first;
   return rows.map((part) => {
-    const staged = { ...part, firstRow };
-    firstRow += part.count;
+    const staged = { ...part, first: next };
+    next += part.count;
     return staged;
   });
 }
 
 function isStaged(
   staged: ReadonlyMap<number, PlacedRows>,
-  { batch, from, count, firstRow }: PlacedRows,
+  { batch, from, count, first }: PlacedRows,
 ): boolean {
-  const rows = staged.get(firstRow);
+  const rows = staged.get(first);
   return rows !== undefined && rows.batch === batch && rows.from === from && rows.count >= count;
 }
 

@@ -1,7 +1,7 @@
 // The vectors of one name of the rows of a segment: a column that grows while the segment takes rows. What was
 // handed out does not change.
 
-import type { RowCodes, RowEncoder, VectorBlock } from '../common/types.js';
+import type { RowCodes, RowEncoder, VectorBatch, VectorBlock } from '../common/types.js';
 import type { ColumnSpec, Named, Vector, VectorColumn } from '../common/vectors.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { VisibleRows } from './visibility.js';
@@ -9,14 +9,15 @@ import type { VisibleRows } from './visibility.js';
 /** A column of a segment. Columns that have no codes, because of their kind or without an encoder, have null. */
 export type StoredVectors = Named<VectorColumn> & { readonly codes: RowCodes | null };
 
-/** New rows of a batch. */
-export interface NewRows {
-  /** The first of them in the batch. */
+/** The rows `from..from + count` of a batch. */
+export interface RowsToAppend {
+  readonly batch: VectorBatch;
   readonly from: number;
   readonly count: number;
-  /** The number of the first of them in the segment. */
-  readonly first: number;
 }
+
+/** Rows of a batch that will be, or are, the ones from `first` on. */
+export type NewRows = Omit<RowsToAppend, 'batch'> & { readonly first: number };
 
 /** Rows of a batch that will be appended; undefined where none of the batch has the vector. */
 export interface StagedRows extends NewRows {
