@@ -433,8 +433,6 @@ export function requireComparable(
 }
 
 const NO_WRITE: Write<void> = {
-  mayFollow: () => true,
-  endsCommit: false,
   prepare: () => ({ operations: [], result: undefined, apply() {} }),
 };
 

@@ -46,7 +46,11 @@ interface TypeViolation {
 }
 
 /** The first violation; `metadata` is JSON text of an object. */
-export function findTypeViolation(types: DeclaredTypes, metadata: string): TypeViolation | null {
+export function findTypeViolation(
+  types: DeclaredTypes | null,
+  metadata: string,
+): TypeViolation | null {
+  if (types === null) return null;
   const document = parseExactJson(metadata) as JsonObject;
   for (const [path, expected] of Object.entries(types)) {
     const value = resolvePath(document, path);
@@ -80,9 +84,7 @@ export function declareTypes(
   { log, alsoCommit }: { readonly log: CommitLog; readonly alsoCommit: readonly StoreOperation[] },
 ): Write<void> {
   return {
-    // It reads every row.
-    mayFollow: () => false,
-    endsCommit: true,
+    reads: 'all',
     async prepare() {
       if (types !== null) await checkRows(collection, types);
       const key = keys.collection(definition.id);

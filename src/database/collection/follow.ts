@@ -14,8 +14,6 @@ export function followedWrite(
   operations: readonly StoreOperation[],
 ): Write<void> {
   return {
-    mayFollow: () => true,
-    endsCommit: false,
     prepare(firstSequence) {
       const fresh = withoutApplied(operations, collection, firstSequence);
       const records = recordsIn(fresh, collection).map(({ sequence, record }) => ({

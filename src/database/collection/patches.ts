@@ -62,9 +62,7 @@ export function patchVector(
   services: PatchServices,
 ): Write<{ sequence: number }> {
   return {
-    // A patch reads the vector that it changes.
-    mayFollow: (pending) => !pending.has(id),
-    endsCommit: false,
+    reads: [id],
     prepare(sequence, pending) {
       const address = collection.require(id);
       const version = collection.version(address);
@@ -108,8 +106,7 @@ function patchVectors(
 ): Write<WriteResult> {
   const ids = Array.from({ length: batch.count }, (_, row) => stringAt(batch.ids, row));
   return {
-    mayFollow: (pending) => !ids.some((id) => pending.has(id)),
-    endsCommit: false,
+    reads: ids,
     prepare(sequence, pending) {
       checkWriteMode(collection, batch, 'patch', pending);
       checkSequences(collection, batch, ids, pending);
@@ -167,8 +164,7 @@ export function changedRow(
 
 /** For metadata that a patch has made. Throws `invalid_metadata`. */
 function requireTypes({ definition }: Collection, metadata: string): void {
-  const violation =
-    definition.schema === null ? null : findTypeViolation(definition.schema, metadata);
+  const violation = findTypeViolation(definition.schema, metadata);
   if (violation === null) return;
   const { members, detail, expected } = violation;
   const location = field('metadata', ...members);

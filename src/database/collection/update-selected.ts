@@ -35,9 +35,7 @@ export function updateSelected(
 ): Write<UpdateResult> {
   const selectRows = rowSelector(collection, selection, filters);
   return {
-    // It reads rows, so nothing may be pending.
-    mayFollow: () => false,
-    endsCommit: true,
+    reads: 'all',
     async prepare(sequence, pending) {
       const found = await changeRows(collection, await selectRows(), { change, limit, limits });
       const { rows, hasMore } = found;

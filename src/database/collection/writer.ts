@@ -47,13 +47,11 @@ export type PendingIds = Map<string, number>;
 
 export interface Write<Result> {
   /**
-   * Whether it can be prepared although `pending` is not applied yet. If not, it waits for the next
-   * commit, and so do the writes behind it.
+   * The ids of the vectors that it reads; absent for none. While one of them is in `pending` the write waits for the next
+   * commit, and so do the writes behind it. One that reads all is alone in its commit.
    */
-  mayFollow(pending: PendingIds): boolean;
-  /** True when nothing may be prepared after it in the same commit. */
-  readonly endsCommit: boolean;
-  /** Throws the error for the caller; then the write has no effect. Adds its ids to `pending`. */
+  readonly reads?: readonly string[] | 'all';
+  /** Throws the error for the caller; then the write has no effect. Adds its ids to `pending`, unless it reads all. */
   prepare(
     sequence: number,
     pending: PendingIds,
@@ -182,7 +180,7 @@ export class Writer {
     while (this.#waiting.length > 0 && byteCount < COMMIT_BYTES_MAX) {
       const next = this.#waiting[0]!;
       if (next.isCommitted !== isCommitted) break;
-      if (accepted.length > 0 && !next.write.mayFollow(pending)) break;
+      if (accepted.length > 0 && mustWait(next.write, pending)) break;
       this.#waiting.shift();
       try {
         const preparing = next.write.prepare((last?.sequence ?? this.#sequence) + 1, pending);
@@ -201,7 +199,7 @@ export class Writer {
         else next.reject(error);
         continue;
       }
-      if (next.write.endsCommit) break;
+      if (next.write.reads === 'all') break;
     }
     const batches = accepted.flatMap(({ prepared }) => prepared.batches ?? []);
     const staging = stage(batches);
@@ -245,6 +243,10 @@ export class Writer {
     }
     for (const { pendingWrite, error } of refused) pendingWrite.reject(error);
   }
+}
+
+function mustWait({ reads = [] }: Write<unknown>, pending: PendingIds): boolean {
+  return reads === 'all' || reads.some((id) => pending.has(id));
 }
 
 async function releaseWhen(

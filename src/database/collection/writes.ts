@@ -47,8 +47,6 @@ export function writeVectors(
   } & RecordEncoding,
 ): Write<WriteResult> {
   return {
-    mayFollow: () => true,
-    endsCommit: false,
     prepare(sequence, pending) {
       const { insertedCount, ids } = checkWriteMode(collection, batch, options.mode, pending);
       checkTypes(collection, batch);
@@ -285,8 +283,6 @@ export function deleteIds(
   },
 ): Write<DeleteResult> {
   return {
-    mayFollow: () => true,
-    endsCommit: false,
     prepare(sequence, pending) {
       const found = [...new Set(ids)].filter((id) =>
         has(collection, Buffer.from(id), pending.get(id)),
@@ -310,9 +306,7 @@ function deleteMatching(
   },
 ): Write<DeleteResult> {
   return {
-    // It reads every row, so nothing may be pending, and it does not list the ids it deletes in `pending`.
-    mayFollow: () => false,
-    endsCommit: true,
+    reads: 'all',
     async prepare(sequence) {
       const views = await options.filters.filter(collection.snapshot().views, filter);
       const ids = [...rowsOf(views)].map(({ segment, row }) => segment.id(row));
@@ -327,9 +321,7 @@ export function deleteExpired(
   { clock, countMax }: { clock: Clock; countMax: number },
 ): Write<DeleteResult> {
   return {
-    // It reads rows, so nothing may be pending, and it does not list the ids it deletes in `pending`.
-    mayFollow: () => false,
-    endsCommit: true,
+    reads: 'all',
     prepare(sequence) {
       const { ids, companion } = collection.expiries.planSweep(clock.now(), countMax);
       const options = { clock, alsoCommit: undefined, companion };
@@ -344,8 +336,7 @@ function deleteAll(
   options: { clock: Clock; alsoCommit: CommitTogether<DeleteResult> | undefined },
 ): Write<DeleteResult> {
   return {
-    mayFollow: () => false,
-    endsCommit: true,
+    reads: 'all',
     prepare(sequence) {
       const deletedCount = collection.rows.liveCount;
       if (deletedCount === 0) return nothingDeleted(sequence, options.alsoCommit);

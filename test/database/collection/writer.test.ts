@@ -22,8 +22,7 @@ describe('the writer of a collection', () => {
       stage: () => undefined,
     });
     const write: Write<number> = {
-      mayFollow: () => true,
-      endsCommit: true,
+      reads: 'all',
       prepare: (sequence) => ({
         last: { sequence, timeMs: 0 },
         operations: [{ kind: 'put', key: [`${sequence}`], value: new Uint8Array(1) }],
@@ -62,8 +61,6 @@ describe('the writer of a collection', () => {
         stage: () => undefined,
       });
       const accepted: Write<number> = {
-        mayFollow: () => true,
-        endsCommit: false,
         prepare: (sequence) => ({
           last: { sequence, timeMs: 0 },
           operations: [{ kind: 'put', key: ['a'], value: new Uint8Array(1) }],
