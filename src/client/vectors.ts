@@ -60,8 +60,6 @@ import {
   unexpected,
   wireInclude,
   wireMulti,
-  wireNamed,
-  wireValues,
   wireVector,
   withFloat32,
 } from './values.js';
@@ -281,16 +279,12 @@ function createWrites(
       const last = mode === undefined ? '' : `,"mode":${JSON.stringify(mode)}`;
       return write('/vectors', `{"vectors":[${rows.join(',')}]${last}}`, options, 'mode');
     },
-    patch: async (vectorId, { values, vectors, ...fields }, { ifMatch, ...options } = {}) => {
+    patch: async (vectorId, change, { ifMatch, ...options } = {}) => {
       requireKnown(options, ['ifMatch', 'signal', 'timeoutMs']);
-      const body = {
-        ...fields,
-        ...(values !== undefined && { values: wireValues(values, '/values') }),
-        ...(vectors !== undefined && { vectors: wireNamed(vectors, '/vectors') }),
-      };
+      const body = wireVector(change, '');
       const headers = ifMatch === undefined ? {} : { 'if-match': ifMatch };
       // With a condition, a retry would fail because the first attempt succeeded.
-      const isIdempotent = ifMatch === undefined && fields.if_sequence === undefined;
+      const isIdempotent = ifMatch === undefined && change.if_sequence === undefined;
       const rest = { body, headers, isIdempotent };
       return requests.change('PATCH', `${root}/vectors/${pathSegment(vectorId)}`, rest, options);
     },

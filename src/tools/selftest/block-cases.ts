@@ -15,7 +15,7 @@ import {
   createValues,
   createVector,
   idOf,
-  type RowKind,
+  ROW_KINDS,
   randomInt,
   rowOf,
 } from './blocks.js';
@@ -36,19 +36,6 @@ const SHAPES: readonly (readonly [dimension: number, rowCount: number])[] = [
   [768, 1_500],
 ];
 
-const KINDS: readonly RowKind[] = [
-  'random',
-  'clustered',
-  'duplicates',
-  'equal',
-  'outlier',
-  'scaled',
-  'denormal',
-  'huge',
-  'zeros',
-  'scattered',
-];
-
 export const BLOCK_CASES: readonly ContractCase[] = [
   {
     name: 'reports its name',
@@ -66,7 +53,7 @@ export const BLOCK_CASES: readonly ContractCase[] = [
     },
   },
 
-  ...KINDS.map(
+  ...ROW_KINDS.map(
     (kind): ContractCase => ({
       name: `answers as brute force does over ${kind} rows`,
       isQuick: kind === 'random' || kind === 'duplicates',

@@ -21,12 +21,20 @@ export function randomInt(random: Random, below: number): number {
   return Math.floor(random() * below);
 }
 
-/** Kinds of rows, each of which stresses another property of a search. */
-const ROW_KINDS = {
-  random: (random: Random) => () => random() * 2 - 1,
+const uniform = (random: Random) => () => random() * 2 - 1;
+
+/** Kinds of rows, each of which stresses another property of a search, and the values they begin with. */
+const VALUES = {
+  random: uniform,
+  /** Near to one of a few centers. */
+  clustered: uniform,
   /** Few distinct values: whole groups of rows have equal scores. */
   duplicates: (random: Random) => () => randomInt(random, 2) - 0.5,
   equal: () => () => 0.3,
+  /** One row is far away from all others. */
+  outlier: uniform,
+  /** Rows of very different lengths. */
+  scaled: uniform,
   denormal: (random: Random) => () => (random() - 0.5) * 1e-42,
   huge: (random: Random) => () => (random() < 0.5 ? -1 : 1) * (3e38 + random() * 4e37),
   zeros: (random: Random) => () => (random() < 0.7 ? (random() < 0.5 ? -0 : 0) : random() - 0.5),
@@ -34,7 +42,8 @@ const ROW_KINDS = {
   scattered: (random: Random) => () => (random() - 0.5) * 10 ** (random() * 78 - 40),
 } satisfies Record<string, (random: Random) => () => number>;
 
-export type RowKind = keyof typeof ROW_KINDS | 'clustered' | 'outlier' | 'scaled';
+export type RowKind = keyof typeof VALUES;
+export const ROW_KINDS = Object.keys(VALUES) as RowKind[];
 
 export function createValues(
   random: Random,
@@ -45,7 +54,7 @@ export function createValues(
   const values = new Float32Array(new SharedArrayBuffer(rowCount * dimension * 4));
   const centers = Array.from({ length: 5 * dimension }, () => random() * 2 - 1);
   for (let row = 0; row < rowCount; row++) {
-    const next = ROW_KINDS[kind in ROW_KINDS ? (kind as keyof typeof ROW_KINDS) : 'random'](random);
+    const next = VALUES[kind](random);
     const center = randomInt(random, 5) * dimension;
     const scale = kind === 'scaled' ? 10 ** (random() * 70 - 35) : 1;
     for (let i = 0; i < dimension; i++) {

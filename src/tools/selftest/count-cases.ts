@@ -14,25 +14,13 @@ import {
   fullView,
   idOf,
   type Random,
+  ROW_KINDS,
   type RowKind,
   randomInt,
   rowOf,
 } from './blocks.js';
 import type { ContractCase, ContractContext } from './contract-case.js';
 import { bruteForceCounts, trueScore } from './truth.js';
-
-const KINDS: readonly RowKind[] = [
-  'random',
-  'clustered',
-  'duplicates',
-  'equal',
-  'outlier',
-  'scaled',
-  'denormal',
-  'huge',
-  'zeros',
-  'scattered',
-];
 
 /** Dimension and row counts of blocks. */
 const SHAPES: readonly (readonly [dimension: number, rowCounts: readonly number[]])[] = [
@@ -43,7 +31,7 @@ const SHAPES: readonly (readonly [dimension: number, rowCounts: readonly number[
 ];
 
 export const COUNT_CASES: readonly ContractCase[] = [
-  ...KINDS.map(
+  ...ROW_KINDS.map(
     (kind): ContractCase => ({
       name: `counts the rows before positions as brute force does over ${kind} rows`,
       isQuick: kind === 'random' || kind === 'duplicates',

@@ -21,23 +21,12 @@ import {
   createVector,
   fullView,
   idOf,
-  type RowKind,
+  ROW_KINDS,
   rowOf,
 } from './blocks.js';
 import type { ContractCase } from './contract-case.js';
 import { createRandomMultiBlockQuery } from './random-queries.js';
 import { assertTrueHits, bruteForce } from './truth.js';
-
-const KINDS: readonly RowKind[] = [
-  'random',
-  'clustered',
-  'duplicates',
-  'equal',
-  'outlier',
-  'scaled',
-  'zeros',
-  'scattered',
-];
 
 /** Dimension and row counts of blocks: empty, tiny, around a bitmap word, and more than a chunk. */
 const SHAPES: readonly (readonly [dimension: number, rowCounts: readonly number[]])[] = [
@@ -48,7 +37,7 @@ const SHAPES: readonly (readonly [dimension: number, rowCounts: readonly number[
 ];
 
 export const MULTI_BLOCK_CASES: readonly ContractCase[] = [
-  ...KINDS.map(
+  ...ROW_KINDS.filter((kind) => kind !== 'denormal' && kind !== 'huge').map(
     (kind): ContractCase => ({
       name: `answers over several blocks of ${kind} rows as brute force does`,
       isQuick: kind === 'clustered',
