@@ -111,7 +111,7 @@ type WireValues = readonly number[] | string;
 type Named<Values> = Readonly<Record<string, Values>>;
 
 /** Named vectors for the request, by name; null removes one. */
-export function wireNamed(
+function wireNamed(
   vectors: Named<VectorValues | readonly VectorValues[] | null>,
   pointer: string,
 ): Named<WireValues | readonly WireValues[] | null> {

@@ -52,7 +52,7 @@ export const EVERYBODY: Principal = {
 export const OPERATOR: Principal = { ...EVERYBODY, id: 'operator' };
 
 /** Scopes of the service as a whole, which cannot be limited to collections. */
-const SERVICE_SCOPES: readonly Scope[] = ['metrics:read'];
+export const SERVICE_SCOPES: readonly Scope[] = ['metrics:read'];
 const GLOB_PATTERN = /^[\w.*?-]{1,128}$/;
 
 /** Parses `vectors:read` or `vectors:read:catalog-*`; null for anything else. */

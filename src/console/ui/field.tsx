@@ -101,17 +101,6 @@ interface TextAreaProps
   readonly onChange: (text: string) => void;
 }
 
-export function TextArea({ className, onChange, ...rest }: TextAreaProps) {
-  return (
-    <textarea
-      spellCheck={false}
-      className={classNames(styles.control, styles.area, className)}
-      onChange={(event) => onChange(event.target.value)}
-      {...rest}
-    />
-  );
-}
-
 interface SelectProps<Value extends string>
   extends Omit<SelectHTMLAttributes<HTMLSelectElement>, 'onChange' | 'value'> {
   readonly value: Value;
@@ -163,11 +152,21 @@ export function TextAreaField({
   hint,
   error,
   isLabelHidden,
+  className,
+  onChange,
   ...rest
 }: InField<TextAreaProps>) {
   return (
     <Field label={label} hint={hint} error={error} isLabelHidden={isLabelHidden}>
-      {(control) => <TextArea {...control} {...rest} />}
+      {(control) => (
+        <textarea
+          {...control}
+          spellCheck={false}
+          className={classNames(styles.control, styles.area, className)}
+          onChange={(event) => onChange(event.target.value)}
+          {...rest}
+        />
+      )}
     </Field>
   );
 }

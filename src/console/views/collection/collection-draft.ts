@@ -38,14 +38,16 @@ export const EMPTY_DRAFT: CollectionDraft = {
 };
 
 /** Members that the form has no field of its own for. */
-const ADVANCED_MEMBERS = [
-  'vectors',
-  'sparse_vectors',
-  'text',
-  'ttl_seconds',
-  'schema',
-  'embedding',
-] as const;
+export const ADVANCED_MEMBERS = Object.keys({
+  vectors: true,
+  sparse_vectors: true,
+  text: true,
+  element_type: true,
+  ttl_seconds: true,
+  schema: true,
+  embedding: true,
+  replication_factor: true,
+} satisfies Record<Exclude<keyof CollectionInput, keyof CollectionDraft>, true>);
 
 /** Checks what the form can know; the server checks the rest. */
 export function parseDraft(draft: CollectionDraft, dimensionMax: number): ParsedDraft {
@@ -134,9 +136,7 @@ function parseAdvanced(text: string): Partial<CollectionInput> | string {
   if (text.trim() === '') return {};
   const object = parseJsonObject(text);
   if (typeof object === 'string') return object;
-  const unknown = Object.keys(object).find(
-    (name) => !(ADVANCED_MEMBERS as readonly string[]).includes(name),
-  );
+  const unknown = Object.keys(object).find((name) => !ADVANCED_MEMBERS.includes(name));
   return unknown === undefined
     ? (object as Partial<CollectionInput>)
     : `Found the member ${unknown}, expected some of ${ADVANCED_MEMBERS.join(', ')}.`;

@@ -7,6 +7,7 @@ import {
   parseGrant,
   SCOPES,
   type Scope,
+  SERVICE_SCOPES,
 } from '../../../common/access.js';
 import { describeBadOrigin, isOrigin } from '../../../common/origin.js';
 
@@ -40,11 +41,8 @@ export type KeyErrors = { readonly [Name in keyof KeyDraft]?: string };
 const DAY_MS = 86_400_000;
 /** As the service requires. */
 const RATE_MIN = 0.001;
-/** The one scope that is about no collection. */
-const SERVICE_SCOPE: Scope = 'metrics:read';
-
 export function canBeLimited(scope: Scope): boolean {
-  return scope !== SERVICE_SCOPE;
+  return !SERVICE_SCOPES.includes(scope);
 }
 
 /** `isFirst`: whether requests need no credential until this key exists. */

@@ -12,6 +12,7 @@ import { Dialog, DialogForm } from '../../ui/dialog.js';
 import { TextAreaField, TextField } from '../../ui/field.js';
 import { notify } from '../../ui/notices.js';
 import {
+  ADVANCED_MEMBERS,
   type CollectionDraft,
   type DraftErrors,
   EMPTY_DRAFT,
@@ -107,7 +108,7 @@ function DraftFields({ draft, errors }: DraftFieldsProps) {
         <TextAreaField
           label="Further settings as JSON"
           error={errors.advanced}
-          hint="Members: vectors, sparse_vectors, text, ttl_seconds, schema, embedding. Without a dimension, at least one of the first three."
+          hint={`Members: ${ADVANCED_MEMBERS.join(', ')}. Without a dimension, at least one of the first three.`}
           rows={6}
           placeholder={ADVANCED_EXAMPLE}
           value={draft.advanced}
