@@ -130,7 +130,7 @@ describe('queries over HTTP', () => {
     const slow = await createFilledService({
       limits: {
         ...(await import('../../../src/common/limits.js')).DEFAULT_LIMITS,
-        requestMsMax: 30,
+        requestMsMax: 200,
       },
     });
     const pins = countPins();
