@@ -54,8 +54,8 @@ export class Aliases {
   }
 
   /**
-   * The entries after a change. Throws `limit_exceeded`. Nothing changes until `apply` is called, when
-   * `operationsOf` of the same targets are on disk.
+   * The entries after a change. Throws `limit_exceeded`. Nothing changes until `follow` is called, when
+   * `aliasOperations` of these entries are on disk.
    */
   plan(targets: readonly AliasTarget[], nowMs: number): Map<string, AliasEntry | null> {
     const planned = new Map<string, AliasEntry | null>();
@@ -82,19 +82,12 @@ export class Aliases {
     return planned;
   }
 
-  /** Applies what another node has committed, and this one has stored. Throws `data_corrupt`. */
+  /** Applies what this node or another one has committed, and this one has stored. Throws `data_corrupt`. */
   follow(operations: readonly StoreOperation[]): void {
     for (const { key, value } of changesUnder(keys.aliases, operations)) {
       const name = key[1]!;
       if (value === null) this.#entries.delete(name);
       else this.#entries.set(name, decodeAlias(value, name));
-    }
-  }
-
-  apply(planned: ReadonlyMap<string, AliasEntry | null>): void {
-    for (const [name, entry] of planned) {
-      if (entry === null) this.#entries.delete(name);
-      else this.#entries.set(name, entry);
     }
   }
 }

@@ -274,11 +274,10 @@ export class ApiKeys {
     ];
     if (removedId !== undefined) operations.push({ kind: 'remove', key: keys.apiKey(removedId) });
     await this.#log.commit(operations);
-    this.#keys.set(entry.id, toLiveKey(entry));
-    if (removedId !== undefined) this.#keys.delete(removedId);
+    this.follow(operations);
   }
 
-  /** Applies what another node has committed, and this one has stored. Throws `data_corrupt`. */
+  /** Applies what this node or another one has committed, and this one has stored. Throws `data_corrupt`. */
   follow(operations: readonly StoreOperation[]): void {
     for (const { key, value } of changesUnder(keys.apiKeys, operations)) {
       const id = key[1]!;

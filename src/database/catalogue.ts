@@ -230,8 +230,9 @@ export class Catalogue {
         throw validationError([{ location, code: 'collection_not_found', detail }]);
       });
       const planned = this.#collections.aliases.plan(targets, this.#options.clock.now());
-      await this.#log.commit(aliasOperations(planned));
-      this.#collections.aliases.apply(planned);
+      const operations = aliasOperations(planned);
+      await this.#log.commit(operations);
+      this.#collections.aliases.follow(operations);
       return [...planned.values()].filter((entry) => entry !== null);
     });
   }
