@@ -4,6 +4,8 @@
 import { useState } from 'react';
 import type { FoundPath, FoundSchema, JsonObject } from '../../../client/client.js';
 import { readSchema, useApi } from '../../api/queries.js';
+import { classNames } from '../../ui/class-names.js';
+import tableStyles from '../../ui/data-table.module.css';
 import { formatCount, formatNumber, pluralize } from '../../ui/format.js';
 import { Panel } from '../../ui/panel.js';
 import { Empty, Loading, Problem } from '../../ui/states.js';
@@ -65,18 +67,18 @@ function PathTable({ collection, found, filter }: PathTableProps) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by keyboard
     <section className={styles.scroll} aria-label="Metadata paths" tabIndex={0}>
-      <table className={styles.paths}>
+      <table className={classNames(tableStyles.table, styles.paths)}>
         <thead>
           <tr>
             <th scope="col">Path</th>
             <th scope="col">Types</th>
-            <th scope="col" className={styles.number}>
+            <th scope="col" className={tableStyles.number}>
               Vectors with it
             </th>
-            <th scope="col" className={styles.number}>
+            <th scope="col" className={tableStyles.number}>
               Distinct values
             </th>
-            <th scope="col" className={styles.number}>
+            <th scope="col" className={tableStyles.number}>
               Range
             </th>
           </tr>
@@ -123,15 +125,15 @@ function PathRows({ collection, path, count, filter }: PathRowsProps) {
         <td>
           <Types path={path} declared={collection.schema?.[path.path]} />
         </td>
-        <td className={styles.number}>
+        <td className={tableStyles.number}>
           {formatCount(path.count)}{' '}
           <span className={styles.share}>{formatShare(path.count / Math.max(1, count))}</span>
         </td>
-        <td className={styles.number}>
+        <td className={tableStyles.number}>
           {path.is_distinct_exact ? '' : 'at least '}
           {formatCount(path.distinct_count)}
         </td>
-        <td className={styles.number}>
+        <td className={tableStyles.number}>
           {path.min !== undefined && path.max !== undefined
             ? `${formatNumber(path.min)} to ${formatNumber(path.max)}`
             : '–'}

@@ -12,7 +12,7 @@ import { DropVector } from './change-vectors.js';
 
 const COLUMNS: readonly Column<CollectionVector>[] = [
   { label: 'Vector', cell: ({ name }) => name || '(unnamed)' },
-  { label: 'Kind', cell: ({ kind }) => KIND_LABELS[kind] },
+  { label: 'Kind', cell: ({ kind }) => KIND_LABELS[kind].toLowerCase() },
   {
     label: 'Dimension',
     kind: 'number',
