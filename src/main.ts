@@ -4,7 +4,6 @@
 
 import type { AddressInfo } from 'node:net';
 import { hostname } from 'node:os';
-import { join } from 'node:path';
 import pino, { type Logger as PinoLogger } from 'pino';
 import type { Blobs } from './cluster/blobs/blobs.js';
 import type { ClusterNode } from './cluster/nodes/cluster-node.js';
@@ -32,11 +31,10 @@ import { openSecurity, type Security } from './server/auth/security.js';
 import { Forwarding } from './server/cluster/forwarding.js';
 import { PeerSearches } from './server/cluster/peer-searches.js';
 import { ControlSocket } from './server/transport/control-socket.js';
-import { diskBytesOf, diskSpace } from './storage/disk.js';
+import { diskSpace } from './storage/disk.js';
 import { DiskWatch } from './storage/disk-watch.js';
-import { openLmdbStore } from './storage/lmdb-store.js';
+import { openStore } from './storage/open-store.js';
 import type { DiskStore } from './storage/store.js';
-import { STORE_FILE } from './storage/store-format.js';
 
 /** The configuration that `startServer` takes, from variables of the environment and options. */
 export { loadConfig } from './platform/config.js';
@@ -186,7 +184,7 @@ async function openDatabase(
   );
   closers.push(async () => (await closing)());
   const blobs = await openBlobStore(config);
-  const store = await openLmdbStore({
+  const store = await openStore({
     directory: config.dataDir,
     mapping: config.values,
     warn: (message) => logger.warn({}, message),
@@ -232,7 +230,7 @@ async function openDatabase(
   metrics.addReading('sagitta_pool_tasks_waiting', () => pool.waitingCount);
   for (const { name, read } of readings) metrics.addReading(name, read);
   addStorageGauges(metrics, database);
-  addDiskGauges(metrics, config.dataDir);
+  addDiskGauges(metrics, config.dataDir, store);
   const diskWatch = new DiskWatch(config.dataDir, { logger });
   closers.push(() => diskWatch.close());
   const backups = new Backups({ store, directory: config.backupDir, logger });
@@ -338,10 +336,10 @@ async function joinThrough(
 /** How long a stop waits for another node to take over. */
 const LEAVE_MS_MAX = 5_000;
 
-function addDiskGauges(metrics: Metrics, directory: string): void {
+function addDiskGauges(metrics: Metrics, directory: string, store: DiskStore): void {
   metrics.addReading('sagitta_disk_free_bytes', () => diskSpace(directory).freeBytes);
   metrics.addReading('sagitta_disk_total_bytes', () => diskSpace(directory).totalBytes);
-  metrics.addReading('sagitta_store_bytes', () => diskBytesOf(join(directory, STORE_FILE)));
+  metrics.addReading('sagitta_store_bytes', () => store.storedBytes);
 }
 
 /** Builds the application and listens, on the control socket and on the configured address. */

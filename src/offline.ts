@@ -10,7 +10,7 @@ import { type BackupRecord, Backups } from './database/backup.js';
 import { Database } from './database/database.js';
 import { apiKeyInput, apiKeyMembers } from './server/key-members.js';
 import { requireRestorable, restoreBackup } from './storage/backup.js';
-import { openLmdbStore } from './storage/lmdb-store.js';
+import { openStore } from './storage/open-store.js';
 import type { DiskStore } from './storage/store.js';
 import { StoreInspection } from './storage/store-inspection.js';
 import { verifyStore } from './tools/verify/verify.js';
@@ -18,13 +18,13 @@ import { Findings, type VerifyReport } from './tools/verify/verify-report.js';
 
 /**
  * Opens the directory and closes it after `work`. If it is missing it is created, and removed when `work`
- * fails. Throws what `openLmdbStore` throws, such as `data_directory_locked`.
+ * fails. Throws what `openStore` throws, such as `data_directory_locked`.
  */
 export async function withDataDirectory<Result>(
   directory: string,
   work: (store: DiskStore) => Promise<Result>,
 ): Promise<Result> {
-  const store = await openLmdbStore({ directory });
+  const store = await openStore({ directory });
   let result: Result;
   try {
     result = await work(store);

@@ -1,5 +1,5 @@
 // The file that marks a folder as a backup. It is written last, so a folder without it is not a finished
-// backup. It holds the checksum of the whole lmdb file and one of its own members. A folder with the marker is
+// backup. It holds the checksum of the file with the state and one of its own members. A folder with the marker is
 // never opened as a data directory, which would change it.
 
 import { open, readFile } from 'node:fs/promises';
@@ -17,7 +17,7 @@ export interface BackupMarker {
   /** Of all files but the marker. */
   readonly byteLength: number;
   readonly collectionCount: number;
-  readonly storeFile: FileDigest;
+  readonly base: FileDigest;
 }
 
 interface SealedMarker extends BackupMarker {
@@ -88,8 +88,8 @@ export async function readMarker(folder: string): Promise<BackupMarker | undefin
       `The file ${path} is damaged: its members do not have their checksum. Use another backup.`,
     );
   }
-  const { createdAt, byteLength, collectionCount, storeFile } = found;
-  return { createdAt, byteLength, collectionCount, storeFile };
+  const { createdAt, byteLength, collectionCount, base } = found;
+  return { createdAt, byteLength, collectionCount, base };
 }
 
 /** Throws `configuration_invalid` for a backup, and what `readMarker` throws. */
@@ -133,14 +133,13 @@ function textOf(checksum: number): string {
 
 function isMarker(value: unknown): value is SealedMarker {
   if (typeof value !== 'object' || value === null) return false;
-  const { createdAt, byteLength, collectionCount, storeFile, checksum } =
-    value as Partial<SealedMarker>;
+  const { createdAt, byteLength, collectionCount, base, checksum } = value as Partial<SealedMarker>;
   return (
     typeof createdAt === 'string' &&
     Number.isSafeInteger(byteLength) &&
     Number.isSafeInteger(collectionCount) &&
-    Number.isSafeInteger(storeFile?.byteLength) &&
-    typeof storeFile?.checksum === 'string' &&
+    Number.isSafeInteger(base?.byteLength) &&
+    typeof base?.checksum === 'string' &&
     typeof checksum === 'string'
   );
 }

@@ -1,6 +1,6 @@
-// Writes a backup of a running store, and restores one. A backup has the tables, which lmdb copies as of
-// one moment, and the blobs that they refer to. Blobs never change, and the store keeps those that are
-// removed while the backup is made.
+// Writes a backup of a running store, and restores one. A backup has a base with the whole state of one moment, every
+// record of which was compared with its checksum, and the blobs that the state refers to. Blobs never change, and the
+// store keeps those that are removed while the backup is made.
 
 import { mkdir, readdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve, sep } from 'node:path';
@@ -12,20 +12,26 @@ import {
   readMarker,
   writeMarker,
 } from './backup-marker.js';
-import { FOLDER_MODE, syncFile, translateDiskError } from './disk.js';
-import { LmdbPages } from './lmdb-pages.js';
-import { damagedEntry } from './sealed-entry.js';
+import { type BaseSource, writeBase } from './base.js';
+import { FOLDER_MODE, translateDiskError } from './disk.js';
+import type { Head } from './frame.js';
+import { fileName, JOURNAL_FOLDER, type JournalFiles } from './journal-files.js';
 import { FileCopier, requireVacant, stageFolder } from './staged-folder.js';
-import type { DiskStore, ListEntries } from './store.js';
-import { headOf, openPageEntry } from './store-check.js';
-import { BLOB_FOLDER, decodeKey, rangeUnder, STORE_FILE } from './store-format.js';
-import type { StoreHead } from './store-head.js';
+import { StateView } from './state-view.js';
+import type { DiskStore } from './store.js';
+import { BLOB_FOLDER } from './store-format.js';
 import { MARK_FILE, MarkFile } from './store-mark.js';
+
+const BACKUP_BASE_NUMBER = 1;
+/** The only file of the journal of a backup. */
+export const BACKUP_BASE = join(JOURNAL_FOLDER, fileName(BACKUP_BASE_NUMBER, 'base'));
 
 export interface BackupSource {
   readonly directory: string;
-  /** Writes the tables, as of one moment, to a new file. */
-  copyTables(path: string): Promise<void>;
+  /** Of one moment, which nobody changes. */
+  readonly base: Pick<BaseSource, 'state' | 'head' | 'seed'>;
+  /** Of the journal; those that the state refers to stay. */
+  readonly files: JournalFiles;
   blobPath(name: string): string;
   /** Whether the store is being closed, so that the backup has to stop. */
   isStopping(): boolean;
@@ -47,7 +53,7 @@ export async function writeBackup(
   try {
     return await stageFolder(folder, MARKER_FILE, (staging) => fill(source, staging, choose));
   } catch (error) {
-    const translated = translateDiskError(error, dirname(resolve(folder)));
+    const translated = translateDiskError(error);
     if (!(translated instanceof SagittaError) || translated.code !== 'storage_full') {
       throw translated;
     }
@@ -64,61 +70,43 @@ async function fill(
   staging: string,
   choose: Parameters<DiskStore['backup']>[1],
 ): Promise<BackupMarker> {
-  const storePath = join(staging, STORE_FILE);
   const createdAt = new Date().toISOString();
-  await source.copyTables(storePath);
-  await syncFile(storePath);
-  const { blobNames, collectionCount, head } = await readCopy(storePath, choose);
-  await writeMark(staging, head);
-  const storeFile = await digestOfFile(storePath);
+  const view = new StateView(source.base.state, source.files);
+  const { blobNames, collectionCount } = await choose((prefix) => view.list(prefix));
+  const requireRunning = () => {
+    if (!source.isStopping()) return;
+    throw new SagittaError('stopping', 'The service is stopping; the backup was cancelled.');
+  };
+  await mkdir(join(staging, JOURNAL_FOLDER), { mode: FOLDER_MODE });
+  const basePath = join(staging, BACKUP_BASE);
+  await writeBase(basePath, BACKUP_BASE_NUMBER, {
+    ...source.base,
+    content: (place, what) => source.files.read(place, what),
+    onFrame: requireRunning,
+  });
+  await writeMark(staging, source.base.head);
+  const base = await digestOfFile(basePath);
   await mkdir(join(staging, BLOB_FOLDER), { mode: FOLDER_MODE });
   const copier = new FileCopier(await byteLengthOf(source, blobNames));
-  let byteLength = storeFile.byteLength;
+  let byteLength = base.byteLength;
   for (const name of blobNames) {
-    if (source.isStopping()) {
-      throw new SagittaError('stopping', 'The service is stopping; the backup was cancelled.');
-    }
+    requireRunning();
     const path = join(staging, BLOB_FOLDER, name);
     await mkdir(dirname(path), { recursive: true, mode: FOLDER_MODE });
     byteLength += await copier.copy(source.blobPath(name), path);
   }
-  const marker = { createdAt, byteLength, collectionCount, storeFile };
+  const marker = { createdAt, byteLength, collectionCount, base };
   await writeMarker(staging, marker);
   return marker;
 }
 
-/** A restored backup has the mark that fits its tables. */
-async function writeMark(staging: string, head: StoreHead): Promise<void> {
+/** A restored backup has the mark that fits its journal. */
+async function writeMark(staging: string, head: Head): Promise<void> {
   const mark = await MarkFile.open(staging, () => {});
   try {
     await mark.reset(head);
   } finally {
     await mark.close();
-  }
-}
-
-/** Reads the copied tables, since the store itself has changed meanwhile. */
-async function readCopy(
-  storePath: string,
-  choose: Parameters<DiskStore['backup']>[1],
-): Promise<Awaited<ReturnType<typeof choose>> & { head: StoreHead }> {
-  const pages = LmdbPages.open(storePath);
-  try {
-    pages.readTables();
-    const list: ListEntries = function* (prefix) {
-      for (const entry of pages.entries('values', rangeUnder(prefix))) {
-        const key = decodeKey(entry.key);
-        const opened = openPageEntry('values', entry);
-        // A backup without this entry would look complete.
-        if (opened === undefined) throw damagedEntry(STORE_FILE, `the entry ${key.join('/')}`);
-        yield { key, value: opened.value };
-      }
-    };
-    const head = headOf(pages);
-    if (head === undefined) throw damagedEntry(STORE_FILE, 'the head of its tables');
-    return { ...(await choose(list)), head };
-  } finally {
-    pages.close();
   }
 }
 
@@ -166,7 +154,7 @@ export async function restoreBackup(
   let byteCount = 0;
   for (const name of names) byteCount += (await stat(join(backup, name))).size;
   try {
-    return await stageFolder(directory, STORE_FILE, async (staging) => {
+    return await stageFolder(directory, JOURNAL_FOLDER, async (staging) => {
       const copier = new FileCopier(byteCount);
       let byteLength = 0;
       for (const name of names) {
@@ -176,7 +164,7 @@ export async function restoreBackup(
       return { byteLength: byteLength + (await complete(staging)) };
     });
   } catch (error) {
-    throw translateDiskError(error, dirname(directory));
+    throw translateDiskError(error);
   }
 }
 
@@ -195,7 +183,7 @@ async function requireBackup(folder: string): Promise<void> {
 }
 
 async function listFiles(backup: string): Promise<string[]> {
-  const names = [STORE_FILE, MARK_FILE];
+  const names = [BACKUP_BASE, MARK_FILE];
   const folders = await readdir(join(backup, BLOB_FOLDER), { withFileTypes: true });
   for (const { name } of folders.filter((entry) => entry.isDirectory())) {
     for (const file of await readdir(join(backup, BLOB_FOLDER, name))) {

@@ -111,7 +111,7 @@ export class BlobFiles {
       await syncFolder(this.#directory);
     } catch (error) {
       await rm(temporary, { force: true });
-      throw translateDiskError(error, this.#directory);
+      throw translateDiskError(error);
     }
   }
 

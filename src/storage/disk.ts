@@ -1,30 +1,25 @@
 // Folders and files that survive a crash, and the error for a full disk.
 
-import { statfsSync, statSync } from 'node:fs';
+import { statfsSync, writev as writevWithCallback } from 'node:fs';
 import { mkdir, open, stat } from 'node:fs/promises';
 import { constants } from 'node:os';
 import { dirname, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import { SagittaError } from '../common/errors.js';
+
+const writev = promisify(writevWithCallback);
 
 /** A system call writes less than 2 GiB; shorter ones let other requests use the disk in between. */
 export const CALL_BYTES_MAX = 64 * 1024 * 1024;
-
-const DISK_FULL = /ENOSPC|EDQUOT|MDB_MAP_FULL|No space left|quota exceeded/i;
-/** lmdb reports a write that fit only in part as this. */
-const INPUT_OUTPUT = /EIO|Input\/output error/i;
-/** With less free space than this, such an error means a full disk. */
-const FREE_BYTES_MIN = 64 * 1024 * 1024;
+/** Of one system call. */
+const CALL_PARTS_MAX = 1024;
 
 /** `storage_full` for errors that mean a full disk; other errors unchanged. */
-export function translateDiskError(error: unknown, directory: string): unknown {
+export function translateDiskError(error: unknown): unknown {
   if (error instanceof SagittaError) return error;
-  const { code, errno, message } = error as NodeJS.ErrnoException;
-  const text = `${code} ${message}`;
-  const isFull =
-    DISK_FULL.test(text) ||
-    // Node has no name for it.
-    errno === -constants.errno.EDQUOT ||
-    (INPUT_OUTPUT.test(text) && diskSpace(directory).freeBytes < FREE_BYTES_MIN);
+  const { code, errno } = error as NodeJS.ErrnoException;
+  // Node has no name for a quota that is used up.
+  const isFull = code === 'ENOSPC' || errno === -constants.errno.EDQUOT;
   return isFull ? storageFull(error) : error;
 }
 
@@ -65,11 +60,6 @@ function storageFull(cause: unknown): SagittaError {
   );
 }
 
-/** What a file takes on the disk: without its holes. */
-export function diskBytesOf(path: string): number {
-  return statSync(path).blocks * 512;
-}
-
 /** Only the user of the service may read vectors, key digests and the cursor secret. */
 export const FOLDER_MODE = 0o700;
 export const FILE_MODE = 0o600;
@@ -100,15 +90,52 @@ export async function syncFolder(folder: string): Promise<void> {
   }
 }
 
+/** Writes all of the parts one after another from `position` on: the system may write less than it is asked to. */
+export async function writeAll(
+  descriptor: number,
+  parts: readonly Uint8Array[],
+  position: number,
+): Promise<void> {
+  let left = parts.filter(({ byteLength }) => byteLength > 0);
+  while (left.length > 0) {
+    const count = countWithin(left, CALL_BYTES_MAX);
+    const first = left[0]!.subarray(0, CALL_BYTES_MAX);
+    const some = count === 0 ? [first] : left.slice(0, count);
+    const { bytesWritten } = await writev(descriptor, some, position);
+    position += bytesWritten;
+    left = without(left, bytesWritten);
+  }
+}
+
+/** How many of the first parts have at most so many bytes together. */
+function countWithin(parts: readonly Uint8Array[], byteCount: number): number {
+  let count = 0;
+  for (const { byteLength } of parts) {
+    byteCount -= byteLength;
+    if (byteCount < 0 || count === CALL_PARTS_MAX) break;
+    count++;
+  }
+  return count;
+}
+
+function without(parts: readonly Uint8Array[], byteCount: number): Uint8Array[] {
+  let first = 0;
+  while (first < parts.length && byteCount >= parts[first]!.byteLength) {
+    byteCount -= parts[first++]!.byteLength;
+  }
+  const left = parts.slice(first);
+  if (byteCount > 0) left[0] = left[0]!.subarray(byteCount);
+  return left;
+}
+
 /** Writes the parts one after another and syncs the file. */
 export async function writeSyncedFile(path: string, parts: Iterable<Uint8Array>): Promise<void> {
   const file = await open(path, 'w', FILE_MODE);
   try {
+    let position = 0;
     for (const part of parts) {
-      for (let at = 0; at < part.byteLength; ) {
-        const length = Math.min(part.byteLength - at, CALL_BYTES_MAX);
-        at += (await file.write(part, at, length)).bytesWritten;
-      }
+      await writeAll(file.fd, [part], position);
+      position += part.byteLength;
     }
     await file.sync();
   } finally {

@@ -1,24 +1,27 @@
-// A store in memory with the same contract, for tests and for services that keep nothing. Its state can
-// be given to a second store, which is then like the store of a restarted process.
+// A store in memory with the same contract, for tests and for services that keep nothing: the frames of commits are kept
+// in place of a journal. Its state can be given to a second store, which is then like the store of a restarted process.
 
 import { assert } from '../common/errors.js';
 import { assertBlobName } from './blob-files.js';
-import { CommitPlan } from './commit-plan.js';
-import { CHAIN_START } from './log-chain.js';
-import { LogRegistry } from './log-registry.js';
+import { CommitGroup } from './commit-group.js';
+import { entriesOf, NO_FRAME } from './frame.js';
+import type { Place } from './place.js';
+import { StateView } from './state-view.js';
 import type { LogEntry, Store, StoreKey, StoreOperation, StoreSnapshot } from './store.js';
+import { type Change, StoreState } from './store-state.js';
+
+/** Frames are removed when so many are not needed any more. */
+const DEAD_FRAMES_MAX = 64;
 
 export interface MemoryState {
-  /** By key, as JSON of its parts. */
-  readonly values: Map<string, { key: StoreKey; value: Uint8Array }>;
-  readonly logs: Map<string, LogEntry[]>;
-  /** By log, the greatest sequence it ever had. */
-  readonly lastSequences: Map<string, number>;
+  readonly entries: StoreState;
+  /** The frames that have records and long values, by number. */
+  readonly frames: Map<number, Buffer>;
   readonly blobs: Map<string, Uint8Array>;
 }
 
 export function createMemoryState(): MemoryState {
-  return { values: new Map(), logs: new Map(), lastSequences: new Map(), blobs: new Map() };
+  return { entries: new StoreState(), frames: new Map(), blobs: new Map() };
 }
 
 export interface MemoryStoreOptions {
@@ -34,17 +37,17 @@ export function createMemoryStore(options: MemoryStoreOptions = {}): Store {
 class MemoryStore implements Store {
   readonly #state: MemoryState;
   readonly #beforeCommit: MemoryStoreOptions['beforeCommit'];
-  readonly #registry = new LogRegistry();
+  readonly #view: StateView;
+  readonly #dropped = new Set<string>();
+  #nextFrame: number;
   #lastCommit: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
   constructor({ state = createMemoryState(), beforeCommit }: MemoryStoreOptions) {
     this.#state = state;
     this.#beforeCommit = beforeCommit;
-    for (const [log, sequence] of state.lastSequences) {
-      const last = { sequence, digest: CHAIN_START.digest };
-      this.#registry.enter(log, { last, trimmedThrough: 0 });
-    }
+    this.#nextFrame = Math.max(0, ...state.frames.keys()) + 1;
+    this.#view = viewOf(state);
   }
 
   commit(operations: readonly StoreOperation[]): Promise<void> {
@@ -54,25 +57,35 @@ class MemoryStore implements Store {
     return commit;
   }
 
+  async #write(operations: readonly StoreOperation[]): Promise<void> {
+    await this.#beforeCommit?.(operations);
+    const { entries, frames } = this.#state;
+    const group = new CommitGroup(entries, this.#dropped);
+    group.add(operations);
+    const number = this.#nextFrame++;
+    const { parts, frame } = group.builder.finish(NO_FRAME, 0, 0);
+    for (const entry of entriesOf(frame, number)) entries.apply(entry as Change);
+    for (const log of group.dropped) this.#dropped.add(log);
+    if (entries.liveBytes.has(number)) frames.set(number, Buffer.concat(parts));
+    if (frames.size <= 2 * entries.liveBytes.size + DEAD_FRAMES_MAX) return;
+    for (const each of frames.keys()) if (!entries.liveBytes.has(each)) frames.delete(each);
+  }
+
   get(key: StoreKey): Uint8Array | undefined {
-    const entry = this.#state.values.get(JSON.stringify(key));
-    return entry && new Uint8Array(entry.value);
+    return this.#view.get(key);
   }
 
   list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }> {
-    return this.#under(prefix).map(({ key, value }) => ({ key, value: new Uint8Array(value) }));
+    return this.#view.list(prefix);
   }
 
+  /** At once, since frames are removed when nothing refers to them. */
   readLog(log: string, afterSequence: number): Iterable<LogEntry> {
-    const entries = this.#state.logs.get(log) ?? [];
-    const found = entries.filter(({ sequence }) => sequence > afterSequence);
-    for (const { sequence, record } of found)
-      this.#registry.count(log, sequence, record.byteLength);
-    return found.map(({ sequence, record }) => ({ sequence, record: new Uint8Array(record) }));
+    return [...this.#view.readLog(log, afterSequence)];
   }
 
   logBytes(log: string): number {
-    return this.#registry.byteLengthOf(log);
+    return this.#state.entries.logs.get(log)?.records.byteLength ?? 0;
   }
 
   async writeBlob(name: string, parts: Iterable<Uint8Array>): Promise<void> {
@@ -110,19 +123,19 @@ class MemoryStore implements Store {
 
   async eraseLog(log: string): Promise<void> {
     await this.commit([{ kind: 'dropLog', log }]);
-    this.#registry.forget(log);
+    this.#dropped.delete(log);
   }
 
   async withSnapshot<Result>(use: (snapshot: StoreSnapshot) => Promise<Result>): Promise<Result> {
     await this.#lastCommit;
-    const { values, logs, lastSequences, blobs } = this.#state;
-    const state: MemoryState = {
-      values: new Map(values),
-      logs: new Map([...logs].map(([log, entries]) => [log, [...entries]])),
-      lastSequences: new Map(lastSequences),
-      blobs: new Map(blobs),
-    };
-    const reader = new MemoryStore({ state });
+    const { entries, frames, blobs } = this.#state;
+    const reader = new MemoryStore({
+      state: {
+        entries: new StoreState(entries),
+        frames: new Map(frames),
+        blobs: new Map(blobs),
+      },
+    });
     return use({
       get: (key) => reader.get(key),
       list: (prefix) => reader.list(prefix),
@@ -136,62 +149,13 @@ class MemoryStore implements Store {
     this.#isClosed = true;
     await this.#lastCommit;
   }
-
-  async #write(operations: readonly StoreOperation[]): Promise<void> {
-    await this.#beforeCommit?.(operations);
-    const plan = new CommitPlan(this.#registry, () => []);
-    plan.add(operations);
-    for (const operation of operations) this.#apply(operation);
-    for (const change of plan.changes) this.#registry.apply(change);
-  }
-
-  #apply(operation: StoreOperation): void {
-    const { values, logs, lastSequences } = this.#state;
-    switch (operation.kind) {
-      case 'append': {
-        const { log, sequence, record } = operation;
-        const entries = logs.get(log) ?? [];
-        entries.push({ sequence, record: new Uint8Array(record) });
-        logs.set(log, entries);
-        lastSequences.set(log, sequence);
-        break;
-      }
-      case 'trim': {
-        const { log, throughSequence } = operation;
-        const kept = logs.get(log)?.filter(({ sequence }) => sequence > throughSequence);
-        if (kept !== undefined) logs.set(log, kept);
-        break;
-      }
-      case 'dropLog':
-        logs.delete(operation.log);
-        lastSequences.delete(operation.log);
-        break;
-      case 'put':
-        values.set(JSON.stringify(operation.key), {
-          key: [...operation.key],
-          value: new Uint8Array(operation.value),
-        });
-        break;
-      case 'remove':
-        values.delete(JSON.stringify(operation.key));
-        break;
-      case 'removeUnder':
-        for (const { key } of this.#under(operation.prefix)) values.delete(JSON.stringify(key));
-        break;
-    }
-  }
-
-  #under(prefix: StoreKey): { key: StoreKey; value: Uint8Array }[] {
-    return [...this.#state.values.values()]
-      .filter(({ key }) => prefix.every((part, i) => key[i] === part))
-      .sort((a, b) => compareKeys(a.key, b.key));
-  }
 }
 
-function compareKeys(a: StoreKey, b: StoreKey): number {
-  for (let i = 0; i < Math.min(a.length, b.length); i++) {
-    const order = Buffer.compare(Buffer.from(a[i]!), Buffer.from(b[i]!));
-    if (order !== 0) return order;
-  }
-  return a.length - b.length;
+function viewOf({ entries, frames }: MemoryState): StateView {
+  return new StateView(entries, {
+    read({ file, offset, byteLength }: Place) {
+      return new Uint8Array(frames.get(file)!.subarray(offset, offset + byteLength));
+    },
+    retain: () => () => {},
+  });
 }

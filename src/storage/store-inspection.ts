@@ -3,28 +3,32 @@
 
 import { constants } from 'node:fs';
 import { access, open, readdir, rmdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { SagittaError } from '../common/errors.js';
-import { digestOfFile, MARKER_FILE, readMarker } from './backup-marker.js';
+import { BACKUP_BASE } from './backup.js';
+import { type BackupMarker, digestOfFile, MARKER_FILE, readMarker } from './backup-marker.js';
 import { readWholeBlob } from './blob-files.js';
 import { LOCK_FOLDER, lockDirectory } from './directory-lock.js';
-import { LmdbPages } from './lmdb-pages.js';
-import { splitRecord } from './log-chain.js';
-import type { LogEntry, StoreKey } from './store.js';
-import { type CheckedTables, checkTables, openPageEntry } from './store-check.js';
+import { JOURNAL_FOLDER, JournalFiles } from './journal-files.js';
 import {
+  type JournalContent,
+  missingBase,
+  OtherFormat,
+  type ReportDamage,
+  readJournal,
+} from './journal-reader.js';
+import { isPlace, type Place } from './place.js';
+import type { LogEntry, StoreKey } from './store.js';
+import {
+  ALL_KEYS,
   BLOB_FOLDER,
-  DROPPED,
   decodeKey,
-  FORMAT_VERSION,
-  type KeyRange,
+  nameOfKey,
   otherFormat,
   rangeUnder,
-  recordRange,
-  STORE_FILE,
-  sequenceOf,
 } from './store-format.js';
-import { compareMark, MARK_FILE, readMark } from './store-mark.js';
+import { MARK_FILE, readMark } from './store-mark.js';
+import type { StoreState } from './store-state.js';
 
 export interface Finding {
   /** `note`: nothing is lost, and the next start cleans it up. */
@@ -37,7 +41,6 @@ export type ReportFinding = (finding: Finding) => void;
 
 export interface InspectedLog {
   readonly recordCount: number;
-  /** Infinity when the log was dropped. */
   readonly trimmedThrough: number;
 }
 
@@ -46,51 +49,31 @@ export class StoreInspection {
   readonly isBackup: boolean;
   /** The size of all files. */
   readonly byteLength: number;
-  /** By name; logs whose records are about to be removed are included. */
   readonly logs: ReadonlyMap<string, InspectedLog>;
   /** Lengths by name, those of unfinished writes included. */
   readonly blobs: ReadonlyMap<string, number>;
-  readonly #pages: LmdbPages;
+  readonly #state: StoreState;
+  readonly #files: JournalFiles;
   readonly #release: () => Promise<void>;
 
   /**
-   * Checks the file of tables and reports its damage. Throws `configuration_invalid` if it is not a data
-   * directory or has another format, `data_directory_locked`, and `data_corrupt` when nothing in the
-   * file can be read.
+   * Reads the journal and reports its damage. Throws `configuration_invalid` if it is not a data directory
+   * or has another format, `data_directory_locked`, and `data_corrupt` when there is no state in the journal.
    */
   static async open(directory: string, report: ReportFinding): Promise<StoreInspection> {
     await requireDataDirectory(directory);
     const marker = await readMarker(directory);
     const release = marker === undefined ? await lockForInspection(directory) : async () => {};
-    let pages: LmdbPages | undefined;
+    let files: JournalFiles | undefined;
     try {
-      const path = join(directory, STORE_FILE);
-      if (marker !== undefined) {
-        const { byteLength, checksum } = await digestOfFile(path);
-        const { storeFile } = marker;
-        if (byteLength !== storeFile.byteLength || checksum !== storeFile.checksum) {
-          report({
-            severity: 'error',
-            where: STORE_FILE,
-            what: `has ${byteLength} bytes with checksum ${checksum}; ${MARKER_FILE} says ${storeFile.byteLength} bytes with checksum ${storeFile.checksum}`,
-          });
-        }
-      }
-      pages = LmdbPages.open(path);
+      if (marker !== undefined) await compareWithMarker(directory, marker, report);
+      files = await JournalFiles.open(directory);
+      const state = await inspectJournal(directory, files, report);
       const blobs = await listBlobs(join(directory, BLOB_FOLDER));
-      const tables = inspectTables(pages, report);
-      checkFormat(directory, tables, report);
-      await checkMark(directory, tables, report);
-      return new StoreInspection({
-        directory,
-        isBackup: marker !== undefined,
-        pages,
-        release,
-        blobs,
-        tables,
-      });
+      const isBackup = marker !== undefined;
+      return new StoreInspection({ directory, isBackup, state, files, release, blobs });
     } catch (error) {
-      pages?.close();
+      files?.close();
       await release();
       throw error;
     }
@@ -99,27 +82,35 @@ export class StoreInspection {
   private constructor(options: {
     directory: string;
     isBackup: boolean;
-    pages: LmdbPages;
+    state: StoreState;
+    files: JournalFiles;
     release: () => Promise<void>;
     blobs: ReadonlyMap<string, number>;
-    tables: CheckedTables;
   }) {
+    const { state, files, blobs } = options;
     this.directory = options.directory;
     this.isBackup = options.isBackup;
-    this.#pages = options.pages;
+    this.#state = state;
+    this.#files = files;
     this.#release = options.release;
-    this.blobs = options.blobs;
-    this.logs = inspectedLogs(options.tables);
-    let byteLength = options.pages.byteLength;
-    for (const bytes of options.blobs.values()) byteLength += bytes;
-    this.byteLength = byteLength;
+    this.blobs = blobs;
+    const logs = [...state.logs].map(
+      ([log, { records, trimmedThrough }]): [string, InspectedLog] => [
+        log,
+        { recordCount: records.count, trimmedThrough },
+      ],
+    );
+    this.logs = new Map(logs);
+    const sizes = [...files.numbers.map((number) => files.sizeOf(number)), ...blobs.values()];
+    this.byteLength = sizes.reduce((sum, size) => sum + size, 0);
   }
 
   /** The entries under a prefix in key order, without damaged ones. */
   *list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }> {
-    for (const entry of this.#pages.entries('values', rangeUnder(prefix))) {
-      const opened = openPageEntry('values', entry);
-      if (opened !== undefined) yield { key: decodeKey(entry.key), value: opened.value };
+    const { start, end } = rangeUnder(prefix);
+    for (const [key, stored] of this.#state.values.entries(start, end)) {
+      const value = isPlace(stored) ? this.#contentAt(stored) : stored;
+      if (value !== undefined) yield { key: decodeKey(key), value };
     }
   }
 
@@ -135,14 +126,14 @@ export class StoreInspection {
     log: string,
     afterSequence: number,
   ): Iterable<{ sequence: LogEntry['sequence']; record: Uint8Array | undefined }> {
-    const first = Math.max(afterSequence, this.logs.get(log)?.trimmedThrough ?? 0) + 1;
-    if (!Number.isSafeInteger(first)) return;
-    const range: KeyRange = recordRange(log, first, DROPPED - 1);
-    for (const entry of this.#pages.entries('records', range)) {
-      const opened = openPageEntry('records', entry);
-      const record = opened && splitRecord(opened.value)?.record;
-      yield { sequence: sequenceOf(entry.key), record };
+    for (const { sequence, place } of this.#state.logs.get(log)?.records.after(afterSequence) ??
+      []) {
+      yield { sequence, record: this.#contentAt(place) };
     }
+  }
+
+  #contentAt(place: Place): Uint8Array | undefined {
+    return this.#files.isIntact(place) ? this.#files.read(place, () => '') : undefined;
   }
 
   /** The whole blob, in shared memory. Throws errors of the system. */
@@ -156,25 +147,43 @@ export class StoreInspection {
   }
 
   async close(): Promise<void> {
-    this.#pages.close();
+    this.#files.close();
     await this.#release();
   }
 }
 
 async function requireDataDirectory(directory: string): Promise<void> {
-  const found = await stat(join(directory, STORE_FILE)).catch(() => undefined);
-  if (found?.isFile() === true) return;
-  const others = [MARK_FILE, BLOB_FOLDER, MARKER_FILE].map((name) => stat(join(directory, name)));
-  if ((await Promise.allSettled(others)).some(({ status }) => status === 'fulfilled')) {
+  const exists = (name: string) =>
+    stat(join(directory, name)).then(
+      () => true,
+      () => false,
+    );
+  if (await exists(JOURNAL_FOLDER)) return;
+  for (const name of [MARK_FILE, BLOB_FOLDER, MARKER_FILE]) {
+    if (!(await exists(name))) continue;
     throw new SagittaError(
       'data_corrupt',
-      `The file ${STORE_FILE} is missing in ${directory}, but other files of a data directory are there. Restore a backup.`,
+      `The folder ${JOURNAL_FOLDER} is missing in ${directory}, but other files of a data directory are there. Restore a backup.`,
     );
   }
   throw new SagittaError(
     'configuration_invalid',
-    `${directory} is neither a data directory nor a backup: it has no ${STORE_FILE}.`,
+    `${directory} is neither a data directory nor a backup: it has no folder ${JOURNAL_FOLDER}.`,
   );
+}
+
+async function compareWithMarker(
+  directory: string,
+  { base }: BackupMarker,
+  report: ReportFinding,
+): Promise<void> {
+  const { byteLength, checksum } = await digestOfFile(join(directory, BACKUP_BASE));
+  if (byteLength === base.byteLength && checksum === base.checksum) return;
+  report({
+    severity: 'error',
+    where: BACKUP_BASE,
+    what: `has ${byteLength} bytes with checksum ${checksum}; ${MARKER_FILE} says ${base.byteLength} bytes with checksum ${base.checksum}`,
+  });
 }
 
 /** A read-only file system needs no lock. */
@@ -207,55 +216,53 @@ async function listBlobs(folder: string): Promise<Map<string, number>> {
   return blobs;
 }
 
-function inspectTables(pages: LmdbPages, report: ReportFinding): CheckedTables {
-  const tables = checkTables(
-    pages,
-    (place, what) => {
-      const where = place === '' ? STORE_FILE : `${STORE_FILE}, ${place}`;
-      report({ severity: 'error', where, what });
-    },
-    { withRecords: true },
+async function inspectJournal(
+  directory: string,
+  files: JournalFiles,
+  report: ReportFinding,
+): Promise<StoreState> {
+  const mark = await readMark(directory);
+  const nameOf = (file: number) => relative(directory, files.pathOf(file));
+  let content: JournalContent | undefined;
+  try {
+    content = readJournal(files, mark, (file, what) =>
+      report({ severity: 'error', where: nameOf(file), what }),
+    );
+  } catch (error) {
+    throw error instanceof OtherFormat ? otherFormat(directory, error.version) : error;
+  }
+  if (content === undefined) throw missingBase(directory);
+  const { state, head, last, isTorn } = content;
+  if (isTorn) {
+    const what = `at offset ${last!.offset}, a write was not finished, which nobody was told of`;
+    report({ severity: 'note', where: nameOf(last!.file), what });
+  }
+  if (mark === undefined) {
+    const what =
+      'is missing or damaged: whether the last commits are in the store cannot be checked';
+    report({ severity: 'note', where: MARK_FILE, what });
+  } else if (mark.number < head.number) {
+    const what = `is ${head.number - mark.number} commits behind the store, as after a power failure`;
+    report({ severity: 'note', where: MARK_FILE, what });
+  }
+  reportContents(state, files, (file, what) =>
+    report({ severity: 'error', where: nameOf(file), what }),
   );
-  if (pages.missingBytes > 0) {
-    const what = `its last ${pages.missingBytes} bytes are missing; if only free pages were there, nothing is lost`;
-    report({ severity: 'note', where: STORE_FILE, what });
-  }
-  if (tables.lostPageCount !== 0) {
-    const what = `${tables.lostPageCount} pages are neither used nor free; only space is lost`;
-    report({ severity: 'note', where: STORE_FILE, what });
-  }
-  return tables;
+  return state;
 }
 
-function inspectedLogs({ logs }: CheckedTables): Map<string, InspectedLog> {
-  const inspected = new Map<string, InspectedLog>();
-  for (const [name, { recordCount, trimmedThrough }] of logs) {
-    const through = trimmedThrough === DROPPED ? Number.POSITIVE_INFINITY : trimmedThrough;
-    inspected.set(name, { recordCount, trimmedThrough: through });
+/** Compares every record and long value with its checksum. */
+function reportContents(state: StoreState, files: JournalFiles, report: ReportDamage): void {
+  const check = (place: Place, what: string) => {
+    if (files.isIntact(place)) return;
+    report(place.file, `${what}, at offset ${place.offset}, does not have its checksum`);
+  };
+  for (const [log, { records }] of state.logs) {
+    for (const { sequence, place } of records.after(0)) {
+      check(place, `record ${sequence} of log ${log}`);
+    }
   }
-  return inspected;
-}
-
-function checkFormat(
-  directory: string,
-  { formatVersion, isEmpty }: CheckedTables,
-  report: ReportFinding,
-): void {
-  if (formatVersion === undefined) {
-    const what = 'the format version is missing';
-    report({ severity: isEmpty ? 'note' : 'error', where: STORE_FILE, what });
-  } else if (Number(formatVersion) !== FORMAT_VERSION) {
-    throw otherFormat(directory, formatVersion);
+  for (const [key, value] of state.values.entries(ALL_KEYS.start, ALL_KEYS.end)) {
+    if (isPlace(value)) check(value, nameOfKey(key));
   }
-}
-
-async function checkMark(
-  directory: string,
-  { head }: CheckedTables,
-  report: ReportFinding,
-): Promise<void> {
-  if (head === undefined) return;
-  const { kind, what } = compareMark(await readMark(directory), head);
-  if (kind === 'lost') report({ severity: 'error', where: STORE_FILE, what });
-  else if (kind !== 'equal') report({ severity: 'note', where: MARK_FILE, what });
 }

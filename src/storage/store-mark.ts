@@ -1,22 +1,19 @@
-// The file beside lmdb's that has the number and the digest of the last commit. lmdb has two states, of its
-// last two transactions, and damage can lead it to the older one, or to parts of still older ones; the mark
-// shows that commits are missing. It is written after the commit is on disk and before it is acknowledged, so
-// that it is never ahead of intact tables. It is not synced: after a power failure it may be behind them.
+// The file beside the journal that has the number and the digest of the last commit. A journal that was cut, or replaced
+// by an older copy, ends like one whose last write was torn; the mark shows that commits are missing. It is never ahead
+// of the journal, and behind it for milliseconds only: it is written a moment after commits, once for all of them, and
+// synced when no more commits come. Each frame of the journal says besides that the ones before it were acknowledged.
 
 import { constants } from 'node:fs';
 import { type FileHandle, open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { crcOf } from '../platform/crc32.js';
-import { FILE_MODE } from './disk.js';
-import { DIGEST_BYTES } from './log-chain.js';
-import { isAfter, type StoreHead } from './store-head.js';
+import { FILE_MODE, writeAll } from './disk.js';
+import { DIGEST_BYTES, type Head } from './frame.js';
 
 export const MARK_FILE = 'store.mark';
 
-export interface Mark {
-  readonly number: number;
-  readonly digest: Buffer;
-}
+export type Mark = Head;
 
 const MAGIC = Buffer.from('SGTMARK1');
 const SLOT_BYTES = MAGIC.byteLength + 8 + DIGEST_BYTES + 4;
@@ -24,11 +21,21 @@ const SLOT_BYTES = MAGIC.byteLength + 8 + DIGEST_BYTES + 4;
 const SLOT_DISTANCE = 4096;
 const FILE_BYTES = 2 * SLOT_DISTANCE;
 
+/** Commits within this time are marked together. */
+const WRITE_MS = 2;
+/** After so long without a commit, the mark is synced. */
+const SYNC_MS = 20;
+
 export class MarkFile {
   readonly #path: string;
   readonly #file: FileHandle;
   readonly #warn: (message: string) => void;
   #hasFailed = false;
+  #newest: Mark | undefined;
+  #written: Mark | undefined;
+  #synced: Mark | undefined;
+  #following: Promise<void> | undefined;
+  readonly #closing = new AbortController();
 
   private constructor(path: string, file: FileHandle, warn: (message: string) => void) {
     this.#path = path;
@@ -46,7 +53,7 @@ export class MarkFile {
     try {
       const { size } = await file.stat();
       // With its blocks, so that later writes need no space.
-      if (size < FILE_BYTES) await writeWhole(file, Buffer.alloc(FILE_BYTES - size), size);
+      if (size < FILE_BYTES) await writeAll(file.fd, [Buffer.alloc(FILE_BYTES - size)], size);
       return new MarkFile(path, file, warn);
     } catch (error) {
       await file.close();
@@ -54,21 +61,42 @@ export class MarkFile {
     }
   }
 
-  /**
-   * Never throws: the commit is on disk, and a mark that stays behind it shows less, but nothing wrong. The next
-   * commit writes it again.
-   */
-  async write(mark: Mark): Promise<void> {
+  /** To be called with each commit that is on the disk; the mark is written soon. */
+  note(mark: Mark): void {
+    this.#newest = mark;
+    this.#following ??= this.#follow();
+  }
+
+  async #follow(): Promise<void> {
+    const { signal } = this.#closing;
+    while (this.#newest !== this.#synced) {
+      const pauseMs = this.#newest === this.#written ? SYNC_MS : WRITE_MS;
+      await sleep(pauseMs, undefined, { ref: false, signal }).catch(() => {});
+      await this.#writeNewest();
+    }
+    this.#following = undefined;
+  }
+
+  /** Syncs a mark that was written before. Never throws. */
+  async #writeNewest(): Promise<void> {
+    const mark = this.#newest!;
     try {
-      await this.#put(mark);
+      if (mark === this.#written) {
+        await this.#file.datasync();
+        this.#synced = mark;
+      } else await this.#put(mark);
       this.#hasFailed = false;
     } catch (error) {
-      if (this.#hasFailed) return;
+      // The commits are on the disk, and a mark that stays behind them shows less, but nothing wrong.
+      this.#synced = mark;
+      if (!this.#hasFailed) {
+        this.#warn(
+          `The file ${this.#path} cannot be written: ${(error as Error).message}. Commits are on disk, but the loss of the last ones would not be noticed.`,
+        );
+      }
       this.#hasFailed = true;
-      this.#warn(
-        `The file ${this.#path} cannot be written: ${(error as Error).message}. Commits are on disk, but the loss of the last ones would not be noticed.`,
-      );
     }
+    this.#written = mark;
   }
 
   /** The slots are written in turns. */
@@ -78,28 +106,21 @@ export class MarkFile {
     slot.writeBigUInt64BE(BigInt(number), MAGIC.byteLength);
     slot.set(digest, MAGIC.byteLength + 8);
     slot.writeUInt32BE(crcOf(slot.subarray(0, -4)), SLOT_BYTES - 4);
-    await writeWhole(this.#file, slot, (number % 2) * SLOT_DISTANCE);
+    await writeAll(this.#file.fd, [slot], (number % 2) * SLOT_DISTANCE);
   }
 
   /** Writes the mark as the only one and syncs the file. Throws errors of the system. */
   async reset(mark: Mark): Promise<void> {
-    await writeWhole(this.#file, Buffer.alloc(FILE_BYTES), 0);
+    await writeAll(this.#file.fd, [Buffer.alloc(FILE_BYTES)], 0);
     await this.#put(mark);
     await this.#file.sync();
   }
 
-  /** Syncs the file, so that the mark is not behind after an orderly stop. */
+  /** Writes and syncs the mark of the last commit. */
   async close(): Promise<void> {
-    await this.#file.sync().catch(() => {});
+    this.#closing.abort();
+    await this.#following;
     await this.#file.close();
-  }
-}
-
-/** The system may write less than it is asked to. */
-async function writeWhole(file: FileHandle, bytes: Buffer, position: number): Promise<void> {
-  for (let at = 0; at < bytes.byteLength; ) {
-    const length = bytes.byteLength - at;
-    at += (await file.write(bytes, at, length, position + at)).bytesWritten;
   }
 }
 
@@ -127,34 +148,4 @@ function decodeSlot(slot: Buffer): Mark | undefined {
     number: Number(slot.readBigUInt64BE(MAGIC.byteLength)),
     digest: Buffer.from(slot.subarray(MAGIC.byteLength + 8, SLOT_BYTES - 4)),
   };
-}
-
-export interface MarkFinding {
-  /** `behind`, `missing`: the mark is replaced. Otherwise commits of the store are missing. */
-  readonly kind: 'equal' | 'behind' | 'missing' | 'lost';
-  readonly what: string;
-}
-
-/** Compares the mark with the head of the tables. */
-export function compareMark(mark: Mark | undefined, head: StoreHead): MarkFinding {
-  if (mark === undefined) {
-    const what =
-      'is missing or damaged: whether the last commits are in the store cannot be checked';
-    return { kind: 'missing', what };
-  }
-  const { number, digest } = mark;
-  if (number > head.number) {
-    const what = `the store ends with commit ${head.number}, but ${MARK_FILE} says that commit ${number} was written: ${number - head.number} commits are missing`;
-    return { kind: 'lost', what };
-  }
-  const isDifferent =
-    (number === head.number && !digest.equals(head.digest)) ||
-    (number === head.number - 1 && !isAfter(head, digest));
-  if (isDifferent) {
-    const what = `commit ${number} of the store is not the one that ${MARK_FILE} was written for: one of them is of another time or another store`;
-    return { kind: 'lost', what };
-  }
-  if (number === head.number) return { kind: 'equal', what: '' };
-  const what = `is ${head.number - number} commits behind the store, as after a power failure`;
-  return { kind: 'behind', what };
 }

@@ -1,6 +1,6 @@
 // The interface of storage: ordered durable logs, small keyed values that commit with them, and named
 // blobs. A replicated log (one stream per collection, stream sequence = collection sequence) could
-// implement it, too, so nothing outside this folder may depend on lmdb.
+// implement it, too, so nothing outside this folder may depend on how it is stored.
 
 import type { FileMapping } from '../common/types.js';
 
@@ -43,7 +43,7 @@ export interface Store {
   list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }>;
   /** Records with a sequence greater than `afterSequence`, in order. */
   readLog(log: string, afterSequence: number): Iterable<LogEntry>;
-  /** Bytes of the untrimmed records of a log that were appended or read since the store was opened. O(1). */
+  /** Bytes of the untrimmed records of a log. O(1). */
   logBytes(log: string): number;
 
   /** Writes the parts one after another. A reader sees the old blob or the whole new one, which is on disk when this resolves. */
@@ -85,6 +85,8 @@ export type ListEntries = (
 
 /** A store on disk. */
 export interface DiskStore extends Store {
+  /** What logs and values take on the disk, in bytes. */
+  readonly storedBytes: number;
   /** Closes the store. One that was new when it was opened is removed, with whatever was written to it. */
   closeAndRemoveIfNew(): Promise<void>;
   /**

@@ -13,8 +13,8 @@ import { findPlace } from '../../src/cluster/logs/place.js';
 import { decodeOperations } from '../../src/cluster/nodes/operations.js';
 import { type Logger, silentLogger } from '../../src/common/logger.js';
 import { Database } from '../../src/database/database.js';
-import { openLmdbStore } from '../../src/storage/lmdb-store.js';
 import { createMemoryStore } from '../../src/storage/memory-store.js';
+import { openStore } from '../../src/storage/open-store.js';
 import { batchOf, overrideStore } from '../database/harness.js';
 import { makeDirectory } from '../storage/directories.js';
 import { withResolvers } from '../support/waiting.js';
@@ -426,7 +426,7 @@ describe('a node that was away for longer than the logs reach', () => {
 
   it('does so in a store on disk, and makes checkpoints of that', async () => {
     const directory = await makeDirectory();
-    const open = () => openLmdbStore({ directory, mapping: 'memory' });
+    const open = () => openStore({ directory, mapping: 'memory' });
     const written = await startWith(['n1', 'n2']);
     const { cluster } = written;
     let store = await open();

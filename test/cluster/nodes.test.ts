@@ -344,9 +344,10 @@ describe('a node with a damaged copy of a collection', () => {
     const incarnation = leader.database.incarnationOf('c')!;
     await cluster.find(name).kill();
     const { log } = Database.storeLayout.collection(incarnation);
-    const entries = cluster.stateOf(name).logs.get(log)!;
-    const [entry] = entries;
-    entries[0] = { ...entry!, record: entry!.record.slice(0, -3) };
+    const { entries, frames } = cluster.stateOf(name);
+    const [entry] = [...entries.logs.get(log)!.records.after(0)];
+    const { file, offset, byteLength } = entry!.place;
+    frames.get(file)!.fill(0xff, offset + byteLength - 3, offset + byteLength);
     // What the node has to apply before it serves, and cannot.
     let isOver = false;
     const written = ['a'];

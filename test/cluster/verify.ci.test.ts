@@ -13,7 +13,7 @@ import { SealedStream } from '../../src/cluster/nodes/sealed-service.js';
 import { startServer } from '../../src/main.js';
 import { loadConfig } from '../../src/platform/config.js';
 import { NodeKeys } from '../../src/platform/node-keys.js';
-import { openLmdbStore } from '../../src/storage/lmdb-store.js';
+import { openStore } from '../../src/storage/open-store.js';
 import { type CommandResult, run } from '../cli/command.js';
 import { PATIENT_LIMITS } from '../support/patience.js';
 import { NatsServers, natsMissing } from './nats-servers.js';
@@ -180,7 +180,7 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
     const raw = new JetStreamStream(connection, stream);
     const log = new ChainedLog(new SealedStream(raw, new NodeKeys([], NAME)));
     const key = ['replication', stream.slice(NAME.length + 1)];
-    const store = await openLmdbStore({ directory, mapping: 'memory', warn() {} });
+    const store = await openStore({ directory, mapping: 'memory', warn() {} });
     const place = JSON.parse(Buffer.from(store.get(key)!).toString());
     const signal = new AbortController().signal;
     for await (const record of log.readToEnd(place, { signal })) {

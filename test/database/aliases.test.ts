@@ -240,7 +240,7 @@ describe('a clone', () => {
     await database.createCollection({ id: 'a', ...shape });
     await write(database, 'a', ids(150));
     await database.collection('a').clone({ id: 'settled' });
-    const used = () => [state.blobs.size, state.values.size, state.logs.size];
+    const used = () => [state.blobs.size, state.entries.values.size, state.entries.logs.size];
     const before = used();
     for (const way of ['blobs', 'definition'] as const) {
       failing = way;

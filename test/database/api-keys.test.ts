@@ -11,8 +11,8 @@ import { type ErrorCode, SagittaError } from '../../src/common/errors.js';
 import type { ApiKeyInput } from '../../src/database/api-keys.js';
 import { API_KEYS_MAX, ApiKeys } from '../../src/database/api-keys.js';
 import { keys as layout } from '../../src/database/keys.js';
-import { openLmdbStore } from '../../src/storage/lmdb-store.js';
 import { createMemoryState, createMemoryStore } from '../../src/storage/memory-store.js';
+import { openStore } from '../../src/storage/open-store.js';
 import { placeOf } from '../support/issues.js';
 import { createTestClock } from './harness.js';
 
@@ -356,12 +356,12 @@ describe('API keys together', () => {
     const directory = await mkdtemp(join(tmpdir(), 'sagitta-keys-'));
     try {
       const clock = createTestClock();
-      let store = await openLmdbStore({ directory });
+      let store = await openStore({ directory });
       const apiKeys = new ApiKeys({ store, clock });
       const { key, record } = await apiKeys.create(INPUT);
       const rotated = await apiKeys.rotate(record.id, { graceMs: HOUR_MS });
       await store.close();
-      store = await openLmdbStore({ directory });
+      store = await openStore({ directory });
       const reopened = new ApiKeys({ store, clock });
       for (const each of [key, rotated.key]) {
         assert.equal(reopened.verify(each).id, `key:${record.id}`);

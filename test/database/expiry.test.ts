@@ -183,7 +183,7 @@ describe('expiries', () => {
     await pass(reopened, clock, MINUTE_MS);
     assert.deepEqual((await idsIn(reopened)).sort(), ['n', 'v7']);
     await reopened.close();
-    const keys = [...state.values.values()].map(({ key }) => key[0]);
+    const keys = [...createMemoryStore({ state }).list([])].map(({ key }) => key[0]);
     assert.ok(!keys.includes('expiry'), 'no expiry is left when all have passed');
   });
 
@@ -233,7 +233,8 @@ describe('expiries', () => {
     const { database, clock, state } = await openWith({ ttlSeconds: 86_400 });
     const rows = Object.fromEntries(Array.from({ length: 500 }, (_, i) => [`v${i}`, DEFAULT]));
     for (let i = 0; i < 25; i++) await write(database, rows);
-    const stored = () => [...state.values.values()].filter(({ key }) => key[0] === 'expiry').length;
+    const stored = () =>
+      [...createMemoryStore({ state }).list([])].filter(({ key }) => key[0] === 'expiry').length;
     assert.equal(stored(), 25);
     await database.deleteExpired();
     assert.equal(stored(), 1);

@@ -162,7 +162,9 @@ describe('an idempotency key', () => {
     clock.nowMs += 24 * 60 * 60 * 1000 + 1;
     await write(database, 'b', { ...REQUEST, key: 'k2' });
     await write(database, 'b', { ...REQUEST, key: 'k3' });
-    const kept = [...state.values.values()].filter(({ key }) => key[0] === 'idempotency');
+    const kept = [...createMemoryStore({ state }).list([])].filter(
+      ({ key }) => key[0] === 'idempotency',
+    );
     assert.equal(kept.length, 4, 'a reply and its expiry for k2 and k3');
     await database.close();
   });

@@ -8,7 +8,7 @@ import { describe, it, test } from 'node:test';
 import { type Named, valuesOfRows } from '../../src/common/vectors.js';
 import type { Database } from '../../src/database/database.js';
 import { loadNativeFiles } from '../../src/platform/native-files.js';
-import { openLmdbStore } from '../../src/storage/lmdb-store.js';
+import { openStore } from '../../src/storage/open-store.js';
 import { makeDirectory } from '../storage/directories.js';
 import { eventually } from '../support/waiting.js';
 import { batchOf, openDatabase, type TestVector } from './harness.js';
@@ -32,7 +32,7 @@ const DELETE = { dryRun: false };
 const query = { vector: Float32Array.from(vectors[150]!.values), topK: 5, includeValues: true };
 
 async function open(directory: string, mapping: 'mapped' | 'memory' = 'mapped') {
-  const store = await openLmdbStore({ directory, mapping });
+  const store = await openStore({ directory, mapping });
   const database = await openDatabase({ store });
   const close = async () => {
     await database.close();
@@ -138,7 +138,7 @@ else {
         assert.equal((await database.collection('other').query(query)).matches.length, 5);
         await close();
         // The write was not committed.
-        const store = await openLmdbStore({ directory });
+        const store = await openStore({ directory });
         const log = basename(dirname(filesIn(directory)[0]!));
         assert.ok([...store.readLog(log, 0)].every((entry) => entry.sequence <= sequence));
         await store.close();

@@ -35,7 +35,7 @@ describe('a backup that cannot be completed', () => {
         continue;
       }
       // It was done before the signal came.
-      assert.equal(made.byteLength, made.storeFile.byteLength + 40_000_000);
+      assert.equal(made.byteLength, made.base.byteLength + 40_000_000);
       assert.equal((await readdir(join(parent, 'b', 'segments', 'c'))).length, 40);
       await rm(join(parent, 'b'), { recursive: true });
     }

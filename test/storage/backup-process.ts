@@ -1,9 +1,9 @@
 // A process that makes one backup and prints when it begins, so that a test can kill it.
 
-import { openLmdbStore } from '../../src/storage/lmdb-store.js';
+import { openStore } from '../../src/storage/open-store.js';
 
 const [directory, folder] = process.argv.slice(2);
-const store = await openLmdbStore({ directory: directory! });
+const store = await openStore({ directory: directory! });
 process.send!('begins');
 await store.backup(folder!, async (list) => {
   const [entry] = [...list(['blobs'])];

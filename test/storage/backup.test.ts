@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { mkdir, open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { BACKUP_BASE } from '../../src/storage/backup.js';
 import { digestOfFile, MARKER_FILE, readMarker } from '../../src/storage/backup-marker.js';
 import { withResolvers } from '../support/waiting.js';
 import { bytes, choose, nameBlobs, openDisk, text } from './backup-store.js';
@@ -23,8 +24,8 @@ describe('a backup of a store', () => {
     const made = await store.backup(folder, choose);
     const marker = await readMarker(folder);
     assert.deepEqual(made, marker);
-    assert.deepEqual(marker?.storeFile, await digestOfFile(join(folder, 'store.lmdb')));
-    assert.equal(made.byteLength, marker!.storeFile.byteLength + 'one'.length);
+    assert.deepEqual(marker?.base, await digestOfFile(join(folder, BACKUP_BASE)));
+    assert.equal(made.byteLength, marker!.base.byteLength + 'one'.length);
     assert.equal((await stat(folder)).mode & 0o777, 0o700);
     await store.commit([{ kind: 'append', log: 'l', sequence: 2, record: bytes('second') }]);
     await store.close();

@@ -2,14 +2,14 @@
 // as it can and prints each sequence once it is acknowledged. A commit has a record, the same number as
 // a value, and sometimes a trim.
 
-import { openLmdbStore } from '../../src/storage/lmdb-store.js';
+import { openStore } from '../../src/storage/open-store.js';
 
 const COMMITTER_COUNT = 8;
 const TRIM_EVERY = 50;
 const KEPT_COUNT = 200;
 
 const directory = process.argv[2]!;
-const store = await openLmdbStore({ directory });
+const store = await openStore({ directory });
 let sequence = Number(Buffer.from(store.get(['count']) ?? []).toString() || 0);
 
 async function commitNext(): Promise<void> {

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import { restoreBackup } from '../../src/storage/backup.js';
-import { openLmdbStore } from '../../src/storage/lmdb-store.js';
+import { openStore } from '../../src/storage/open-store.js';
 import type { Store } from '../../src/storage/store.js';
 import type { StoreHarness } from './contract.js';
 
@@ -24,7 +24,7 @@ export async function makeDirectory(): Promise<string> {
 }
 
 export async function openIn(directory: string): Promise<Store> {
-  const store = await openLmdbStore({ directory });
+  const store = await openStore({ directory });
   directoryOf.set(store, directory);
   return store;
 }
@@ -36,7 +36,7 @@ export async function openRestored(backup: string): Promise<Store> {
   return openIn(directory);
 }
 
-export const lmdbHarness: StoreHarness = {
+export const diskHarness: StoreHarness = {
   open: async () => openIn(await makeDirectory()),
   reopen: async (store) => {
     await store.close();

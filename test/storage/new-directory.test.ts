@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { openLmdbStore } from '../../src/storage/lmdb-store.js';
+import { openStore } from '../../src/storage/open-store.js';
 import { makeDirectory } from './directories.js';
 
 async function entriesOf(directory: string): Promise<string[]> {
@@ -16,7 +16,7 @@ describe('a new data directory whose first use failed', () => {
     const parent = await makeDirectory();
     await mkdir(join(parent, 'empty'));
     for (const name of ['missing', 'empty']) {
-      const store = await openLmdbStore({ directory: join(parent, name) });
+      const store = await openStore({ directory: join(parent, name) });
       await store.commit([{ kind: 'put', key: ['k'], value: new Uint8Array([1]) }]);
       await store.closeAndRemoveIfNew();
     }
@@ -30,14 +30,14 @@ describe('a new data directory whose first use failed', () => {
     await writeFile(join(directory, 'report.txt'), 'mine');
     await mkdir(join(directory, 'lock'));
     const before = await entriesOf(directory);
-    const store = await openLmdbStore({ directory });
+    const store = await openStore({ directory });
     await store.closeAndRemoveIfNew();
     assert.deepEqual(await entriesOf(directory), before);
   });
 
   it('keeps what others put into it while it was open', async () => {
     const directory = join(await makeDirectory(), 'data');
-    const store = await openLmdbStore({ directory });
+    const store = await openStore({ directory });
     await mkdir(join(directory, 'segments', 'photos'));
     await writeFile(join(directory, 'segments', 'photos', 'a.jpg'), 'mine');
     await store.closeAndRemoveIfNew();
@@ -55,11 +55,11 @@ describe('a new data directory whose first use failed', () => {
     await mkdir(join(directory, 'segments', 'd'));
     await writeFile(join(folder, 'thesis.unfinished'), 'mine');
     const before = await entriesOf(directory);
-    await assert.rejects(openLmdbStore({ directory }), { code: 'data_corrupt' });
+    await assert.rejects(openStore({ directory }), { code: 'data_corrupt' });
     assert.deepEqual(await entriesOf(directory), before);
 
     await rm(folder, { recursive: true });
-    await (await openLmdbStore({ directory })).close();
+    await (await openStore({ directory })).close();
     assert.ok((await entriesOf(directory)).includes('store.lmdb'));
   });
 });

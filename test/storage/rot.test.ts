@@ -5,7 +5,7 @@ import { cp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { type Database, open } from 'lmdb';
-import { openLmdbStore } from '../../src/storage/lmdb-store.js';
+import { openStore } from '../../src/storage/open-store.js';
 import { type Finding, StoreInspection } from '../../src/storage/store-inspection.js';
 import { makeDirectory, openIn } from './directories.js';
 
@@ -148,7 +148,7 @@ describe('rot in the file of tables', () => {
       await changeTables(directory, change);
       assert.match((await errorsOf(directory)).join('\n'), message);
       if (isFoundByReading !== true) {
-        await assert.rejects(openLmdbStore({ directory }), { code: 'data_corrupt', message });
+        await assert.rejects(openStore({ directory }), { code: 'data_corrupt', message });
         return;
       }
       const store = await openIn(directory);
@@ -171,7 +171,7 @@ describe('rot in the file of tables', () => {
       table('values').put(key('k', '3'), old);
     });
     const message = /are not those that commit \d+ left: some are older ones/;
-    await assert.rejects(openLmdbStore({ directory }), { code: 'data_corrupt', message });
+    await assert.rejects(openStore({ directory }), { code: 'data_corrupt', message });
     assert.match((await errorsOf(directory)).join(), message);
   });
 
@@ -293,7 +293,7 @@ describe('what lmdb follows in its file', () => {
       const bytes = await readFile(path);
       change(placesIn(bytes));
       await writeFile(path, bytes);
-      await assert.rejects(openLmdbStore({ directory }), { code: 'data_corrupt', message });
+      await assert.rejects(openStore({ directory }), { code: 'data_corrupt', message });
       assert.match((await foundIn(directory)).join('\n'), message);
     });
   }
@@ -311,7 +311,7 @@ describe('the mark of commits', () => {
     await writeFile(path, older);
     const message =
       /ends with commit \d+, but store\.mark says that commit \d+ was written: 2 commits/;
-    await assert.rejects(openLmdbStore({ directory }), { code: 'data_corrupt', message });
+    await assert.rejects(openStore({ directory }), { code: 'data_corrupt', message });
     assert.match((await errorsOf(directory)).join(), message);
 
     // The older copy goes on to the same number of commits without this mark.
@@ -325,7 +325,7 @@ describe('the mark of commits', () => {
     await fork.close();
     await cp(join(other, 'store.lmdb'), path);
     const different = /commit \d+ of the store is not the one that store\.mark was written for/;
-    await assert.rejects(openLmdbStore({ directory }), {
+    await assert.rejects(openStore({ directory }), {
       code: 'data_corrupt',
       message: different,
     });
@@ -353,7 +353,7 @@ describe('the mark of commits', () => {
       else await writeFile(mark, bytes);
       assert.match((await notesOf(directory)).join(), /note: store\.mark: is/);
       const warnings: string[] = [];
-      const opened = await openLmdbStore({ directory, warn: (message) => warnings.push(message) });
+      const opened = await openStore({ directory, warn: (message) => warnings.push(message) });
       await opened.close();
       assert.equal(warnings.length, 1);
       assert.match(warnings[0]!, expected);
@@ -370,7 +370,7 @@ describe('the mark of commits', () => {
     await store.close();
     await writeFile(mark, older);
     const warnings: string[] = [];
-    const opened = await openLmdbStore({ directory, warn: (message) => warnings.push(message) });
+    const opened = await openStore({ directory, warn: (message) => warnings.push(message) });
     assert.equal(Buffer.from(opened.get(['k', 'x'])!).toString(), 'x');
     await opened.close();
     assert.deepEqual(warnings, []);
@@ -379,7 +379,7 @@ describe('the mark of commits', () => {
   it('does not allow a new file of tables in the place of a lost one', async () => {
     const directory = await makeFilledDirectory();
     await rm(join(directory, 'store.lmdb'));
-    await assert.rejects(openLmdbStore({ directory }), {
+    await assert.rejects(openStore({ directory }), {
       code: 'data_corrupt',
       message: /is missing or empty, but there are segment files or a mark of commits beside it/,
     });

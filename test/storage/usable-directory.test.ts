@@ -4,12 +4,12 @@ import assert from 'node:assert/strict';
 import { chmod, mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { openLmdbStore } from '../../src/storage/lmdb-store.js';
+import { openStore } from '../../src/storage/open-store.js';
 import { makeDirectory } from './directories.js';
 
 async function warningsAbout(directory: string): Promise<string[]> {
   const warnings: string[] = [];
-  const store = await openLmdbStore({ directory, warn: (message) => warnings.push(message) });
+  const store = await openStore({ directory, warn: (message) => warnings.push(message) });
   await store.writeBlob('c/1', [new Uint8Array(8)]);
   await store.close();
   return warnings;
@@ -23,7 +23,7 @@ describe('a data directory', () => {
       [file, /it is a file, not a directory/],
       [join(file, 'data'), /a part of its path is a file/],
     ] as const) {
-      await assert.rejects(openLmdbStore({ directory }), {
+      await assert.rejects(openStore({ directory }), {
         code: 'configuration_invalid',
         message,
       });
@@ -33,7 +33,7 @@ describe('a data directory', () => {
   it('of another user is named with its owner, and nothing is changed', async (t) => {
     if (process.geteuid?.() !== 0) return t.skip('not run as root');
     const directory = join(await makeDirectory(), 'data');
-    await (await openLmdbStore({ directory })).close();
+    await (await openStore({ directory })).close();
     const before = await readdir(directory);
     await chmod(join(directory, '..'), 0o755);
     const refused = {
@@ -42,7 +42,7 @@ describe('a data directory', () => {
     };
     process.seteuid?.(65534);
     try {
-      await assert.rejects(openLmdbStore({ directory }), refused);
+      await assert.rejects(openStore({ directory }), refused);
     } finally {
       process.seteuid?.(0);
     }

@@ -27,7 +27,7 @@ export class FolderBlobs implements Blobs {
       await syncFolder(dirname(path));
     } catch (error) {
       await rm(temporary, { force: true });
-      throw translateDiskError(error, this.#folder);
+      throw translateDiskError(error);
     }
   }
 

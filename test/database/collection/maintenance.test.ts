@@ -36,12 +36,12 @@ const range = (from: number, to: number, version = 0) =>
   Array.from({ length: to - from }, (_, i) => vector(from + i, version));
 
 function manifestOf(state: MemoryState): Manifest {
-  const entry = [...state.values.values()].find(({ key }) => key[0] === 'manifest');
+  const entry = [...createMemoryStore({ state }).list([])].find(({ key }) => key[0] === 'manifest');
   return JSON.parse(Buffer.from(entry!.value).toString()) as Manifest;
 }
 
 const logLength = (state: MemoryState) =>
-  [...state.logs.values()].reduce((sum, log) => sum + log.length, 0);
+  [...state.entries.logs.values()].reduce((sum, { records }) => sum + records.count, 0);
 
 describe('maintenance', () => {
   it('lets writes wait while many full segments have no files yet', async () => {
@@ -224,7 +224,7 @@ describe('maintenance', () => {
     assert.equal(vectorCount, 99);
     assert.throws(() => database.collection('c').record(), { code: 'collection_not_found' });
     assert.deepEqual(
-      [...state.values.values()].map(({ key }) => key[0]),
+      [...createMemoryStore({ state }).list([])].map(({ key }) => key[0]),
       ['secret'],
     );
     assert.equal(logLength(state), 0);

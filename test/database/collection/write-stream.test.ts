@@ -325,7 +325,8 @@ describe('a stream of writes under an idempotency key', () => {
     assert.equal(second.resumed.rowCount, 4);
     second.close();
     const entries = () =>
-      [...state.values.values()].filter(({ key }) => key[0] === 'idempotency').length;
+      [...createMemoryStore({ state }).list([])].filter(({ key }) => key[0] === 'idempotency')
+        .length;
     assert.equal(entries(), 2, 'an entry, and when it expires');
     clock.nowMs += DAY_MS;
     const third = await open(database);

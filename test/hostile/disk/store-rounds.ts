@@ -5,7 +5,7 @@
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { verifyDirectory } from '../../../src/offline.js';
-import { openLmdbStore } from '../../../src/storage/lmdb-store.js';
+import { openStore } from '../../../src/storage/open-store.js';
 import type { DiskStore, StoreOperation } from '../../../src/storage/store.js';
 import { createRandom } from '../../database/harness.js';
 import { CALLS, type Call, FAULTS, type Fault, FaultyDisk, isPossible } from './faults.js';
@@ -90,14 +90,14 @@ class StoreRounds {
     rmSync(directory, { recursive: true, force: true });
     arm();
     try {
-      await (await openLmdbStore({ directory, mapping: 'mapped' })).close();
+      await (await openStore({ directory, mapping: 'mapped' })).close();
     } catch {
       row.refused++;
     }
     if (this.#disk.fired.count > 0) row.fired++;
     this.#disk.disarm();
     try {
-      await (await openLmdbStore({ directory })).close();
+      await (await openStore({ directory })).close();
     } catch (error) {
       this.violations.push(`${what}: cannot be made later: ${(error as Error).message}`);
     }
@@ -105,7 +105,7 @@ class StoreRounds {
 
   async #open(): Promise<void> {
     this.#hasFailed = false;
-    this.#store ??= await openLmdbStore({
+    this.#store ??= await openStore({
       directory: this.#data,
       mapping: 'mapped',
       onFailure: () => {

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { SagittaError } from '../../../src/common/errors.js';
 import type { CollectionDefinition } from '../../../src/database/collection/manifest.js';
 import { keys, logName } from '../../../src/database/keys.js';
-import { openLmdbStore } from '../../../src/storage/lmdb-store.js';
+import { openStore } from '../../../src/storage/open-store.js';
 import type { DiskStore } from '../../../src/storage/store.js';
 import { StoreInspection } from '../../../src/storage/store-inspection.js';
 import { type Examination, failureOf, type Verdict } from './examination.js';
@@ -18,7 +18,7 @@ export async function examineStore(directory: string): Promise<Examination> {
   const warnings: string[] = [];
   let store: DiskStore;
   try {
-    store = await openLmdbStore({ directory, warn: (message) => warnings.push(message) });
+    store = await openStore({ directory, warn: (message) => warnings.push(message) });
   } catch (error) {
     return { verdict, failure: failureOf(error), warnings, answers: [], later: null };
   }
@@ -88,7 +88,7 @@ async function goOn(store: DiskStore, directory: string): Promise<Examination['l
     for (let round = 0; round < ROUNDS; round++) await writeRound(store, round);
     await store.close();
     const verdict = await inspect(directory);
-    const again = await openLmdbStore({ directory });
+    const again = await openStore({ directory });
     const answers = readAll(again);
     await again.close();
     return { failure: null, answers, verdict };

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { silentLogger } from '../../../src/common/logger.js';
 import { Backups } from '../../../src/database/backup.js';
 import type { Database } from '../../../src/database/database.js';
-import { openLmdbStore } from '../../../src/storage/lmdb-store.js';
+import { openStore } from '../../../src/storage/open-store.js';
 import type { DiskStore } from '../../../src/storage/store.js';
 import { createRandom, createTestClock, openDatabase } from '../../database/harness.js';
 import { createService, type Service } from '../../server/harness.js';
@@ -107,7 +107,7 @@ export async function openSample(
   directory: string,
   warn: (message: string) => void,
 ): Promise<OpenSample> {
-  const store = await openLmdbStore({ directory, warn });
+  const store = await openStore({ directory, warn });
   try {
     const database = await openDatabase({ store, clock: createTestClock() });
     const service = await createService({ database });

@@ -9,7 +9,7 @@ import { loadNativeFiles } from '../../src/platform/native-files.js';
 import { RESERVE_FILE } from '../../src/storage/space-reserve.js';
 import type { Store } from '../../src/storage/store.js';
 import { type Finding, StoreInspection } from '../../src/storage/store-inspection.js';
-import { lmdbHarness, makeDirectory, onSmallDisk, openIn } from './directories.js';
+import { diskHarness, makeDirectory, onSmallDisk, openIn } from './directories.js';
 import { liveRandomly } from './random-history.js';
 
 /** Of the file system and the addon: without them dropped logs keep their space. */
@@ -90,7 +90,7 @@ describe('an embedded store and the space on its disk', () => {
       let megabytes = 11;
       const { store, failedCount } = await liveRandomly({
         open: () => openIn(directory),
-        reopen: lmdbHarness.reopen,
+        reopen: diskHarness.reopen,
         stepCount: 300,
         failuresMin: 1,
         recordBytesMax: 800_000,
@@ -141,7 +141,7 @@ describe('an embedded store and the space on its disk', () => {
         }
       };
       assertWhole();
-      store = await lmdbHarness.reopen(store);
+      store = await diskHarness.reopen(store);
       assertWhole();
       await store.close();
       const findings: Finding[] = [];
@@ -216,7 +216,7 @@ describe('an embedded store and the space on its disk', () => {
         results.map(({ status }) => status),
         ['rejected', 'fulfilled', 'fulfilled'],
       );
-      store = await lmdbHarness.reopen(store);
+      store = await diskHarness.reopen(store);
       assert.deepEqual([...store.readLog('a', 0), ...store.readLog('b', 0)], []);
       await rm(ballast);
       await store.commit([put]);

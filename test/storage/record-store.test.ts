@@ -6,48 +6,28 @@ import { spawnSync } from 'node:child_process';
 import { access, mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { open } from 'lmdb';
-import { loadNativeFiles } from '../../src/platform/native-files.js';
-import { openLmdbStore } from '../../src/storage/lmdb-store.js';
+import { BASE_SEED, FrameBuilder, NO_FRAME } from '../../src/storage/frame.js';
+import { openStore } from '../../src/storage/open-store.js';
 import { storeContract } from './contract.js';
-import { lmdbHarness, makeDirectory, openIn } from './directories.js';
+import { diskHarness, makeDirectory, openIn } from './directories.js';
 import { surviveKills } from './survive-kills.js';
 
-storeContract('lmdb', lmdbHarness);
+storeContract('disk', diskHarness);
 
-describe('lmdb store: durability', () => {
+describe('disk store: durability', () => {
   it('keeps every acknowledged commit when its process is killed', async () => {
     await surviveKills(await makeDirectory(), 1);
-  });
-
-  it('has the writes of lmdb completed where its library can be changed', async (t) => {
-    const native = loadNativeFiles();
-    if (typeof native === 'string') return t.skip(native);
-    if (process.platform !== 'linux') return t.skip('not on this system');
-    await (await openIn(await makeDirectory())).close();
-    // Again, when it is loaded and in use: the same functions are found.
-    assert.equal(native.completeLmdbWrites(), true);
-    return undefined;
   });
 
   it('rejects a directory of another format with both versions', async () => {
     const directory = await makeDirectory();
     await (await openIn(directory)).close();
-    const root = open({
-      path: join(directory, 'store.lmdb'),
-      overlappingSync: false,
-      encoding: 'binary',
-      keyEncoding: 'binary',
-    });
-    const meta = root.openDB<Buffer, Buffer>({
-      name: 'meta',
-      encoding: 'binary',
-      keyEncoding: 'binary',
-    });
-    await meta.put(Buffer.from('format\u0000'), Buffer.from('99'));
-    await root.close();
+    const path = join(directory, 'journal', '00000001.base');
+    const builder = new FrameBuilder();
+    builder.add({ kind: 'format', version: 99, seed: 0 });
+    await writeFile(path, Buffer.concat(builder.finish(NO_FRAME, 0, BASE_SEED).parts));
     for (let i = 0; i < 2; i++) {
-      await assert.rejects(openLmdbStore({ directory }), {
+      await assert.rejects(openStore({ directory }), {
         code: 'configuration_invalid',
         message: /format version 99.*reads 1/,
       });
@@ -55,11 +35,11 @@ describe('lmdb store: durability', () => {
   });
 
   it('does not keep its process running, closed or not', async () => {
-    const url = JSON.stringify(new URL('../../src/storage/lmdb-store.js', import.meta.url).href);
+    const url = JSON.stringify(new URL('../../src/storage/open-store.js', import.meta.url).href);
     const path = JSON.stringify(await makeDirectory());
     for (const ending of ['', 'await store.close();']) {
-      const script = `const { openLmdbStore } = await import(${url});
-        const store = await openLmdbStore({ directory: ${path} });
+      const script = `const { openStore } = await import(${url});
+        const store = await openStore({ directory: ${path} });
         await store.commit([{ kind: 'append', log: 'l', sequence: Date.now(), record: Buffer.alloc(9) },
           { kind: 'trim', log: 'l', throughSequence: Date.now() }]);
         store.get(['k']);
@@ -73,7 +53,7 @@ describe('lmdb store: durability', () => {
   });
 });
 
-describe('lmdb store: blobs', () => {
+describe('disk store: blobs', () => {
   it('deletes files of interrupted writes and empty folders when it is opened', async () => {
     const directory = await makeDirectory();
     await (await openIn(directory)).close();

@@ -1,0 +1,180 @@
+// The files of a journal, which are numbered: logs, to which commits add frames, and bases, which have the state from
+// which the logs after them go on. What is read of them has its checksum compared.
+
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { SagittaError } from '../common/errors.js';
+import { crcOf } from '../platform/crc32.js';
+import { FILE_MODE } from './disk.js';
+import type { Place } from './place.js';
+
+export const JOURNAL_FOLDER = 'journal';
+export const UNFINISHED_SUFFIX = '.unfinished';
+
+export type FileKind = 'log' | 'base';
+
+interface JournalFile {
+  readonly number: number;
+  readonly kind: FileKind;
+  readonly descriptor: number;
+}
+
+const NAME_PATTERN = /^(\d{8,})\.(log|base)$/;
+
+export function fileName(number: number, kind: FileKind): string {
+  return `${String(number).padStart(8, '0')}.${kind}`;
+}
+
+export class JournalFiles {
+  readonly #folder: string;
+  readonly #files = new Map<number, JournalFile>();
+  /** Readers that need the files that there were when they began. */
+  #retainCount = 0;
+  readonly #removed = new Set<number>();
+
+  private constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** Without unfinished files. Throws errors of the system. */
+  static async open(directory: string): Promise<JournalFiles> {
+    const folder = join(directory, JOURNAL_FOLDER);
+    const files = new JournalFiles(folder);
+    try {
+      for (const name of (await readdir(folder)).sort()) {
+        const [, digits, kind] = NAME_PATTERN.exec(name) ?? [];
+        if (digits !== undefined) files.#open(Number(digits), kind as FileKind, constants.O_RDONLY);
+      }
+    } catch (error) {
+      files.close();
+      throw error;
+    }
+    return files;
+  }
+
+  /** Ascending. */
+  numbersOf(kind: FileKind): number[] {
+    const found = [...this.#files.values()].filter((file) => file.kind === kind);
+    return found.map(({ number }) => number).sort((a, b) => a - b);
+  }
+
+  get numbers(): number[] {
+    return [...this.#files.keys()];
+  }
+
+  has(number: number): boolean {
+    return this.#files.has(number);
+  }
+
+  pathOf(number: number): string {
+    const kind = this.#files.get(number)?.kind ?? 'log';
+    return join(this.#folder, fileName(number, kind));
+  }
+
+  /** Makes a log, or opens one for writing; each write to it is on the disk when it returns. */
+  openForWriting(number: number): number {
+    const before = this.#files.get(number);
+    const { O_RDWR, O_CREAT, O_DSYNC } = constants;
+    const file = this.#open(number, 'log', O_RDWR | O_CREAT | O_DSYNC);
+    if (before !== undefined) closeSync(before.descriptor);
+    return file.descriptor;
+  }
+
+  /** Opens a base that was written and has its name. */
+  addBase(number: number): void {
+    this.#open(number, 'base', constants.O_RDONLY);
+  }
+
+  #open(number: number, kind: FileKind, flags: number): JournalFile {
+    const descriptor = openSync(join(this.#folder, fileName(number, kind)), flags, FILE_MODE);
+    const file = { number, kind, descriptor };
+    this.#files.set(number, file);
+    return file;
+  }
+
+  sizeOf(number: number): number {
+    return fstatSync(this.#files.get(number)!.descriptor).size;
+  }
+
+  /** Fewer bytes at the end of the file. Throws `data_corrupt` where it cannot be read. */
+  readBytes(number: number, offset: number, byteLength: number): Buffer {
+    const file = this.#files.get(number);
+    const path = this.pathOf(number);
+    if (file === undefined) throw damagedFile(path, 'it is missing');
+    const bytes = Buffer.alloc(byteLength);
+    let at = 0;
+    try {
+      while (at < byteLength) {
+        const count = readSync(file.descriptor, bytes, at, byteLength - at, offset + at);
+        if (count === 0) break;
+        at += count;
+      }
+    } catch (error) {
+      throw damagedFile(path, (error as Error).message);
+    }
+    return bytes.subarray(0, at);
+  }
+
+  /** Whether the bytes are those that were written. */
+  isIntact(place: Place): boolean {
+    if (!this.#files.has(place.file)) return false;
+    const bytes = this.readBytes(place.file, place.offset, place.byteLength);
+    return bytes.byteLength === place.byteLength && crcOf(bytes) === place.checksum;
+  }
+
+  /** Owned by the caller. Throws `data_corrupt` when the bytes are not those that were written; `what` they are. */
+  read(place: Place, what: () => string): Uint8Array {
+    const bytes = this.readBytes(place.file, place.offset, place.byteLength);
+    if (bytes.byteLength === place.byteLength && crcOf(bytes) === place.checksum) {
+      return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    }
+    throw damagedFile(
+      this.pathOf(place.file),
+      `${what()}, at offset ${place.offset}, does not have the checksum that it was written with`,
+    );
+  }
+
+  /** Until the returned function is called, files that are removed stay. */
+  retain(): () => void {
+    this.#retainCount++;
+    let isRetained = true;
+    return () => {
+      if (!isRetained) return;
+      isRetained = false;
+      if (--this.#retainCount === 0) void this.remove([]);
+    };
+  }
+
+  /** Bases that were not finished when their process ended. */
+  async removeUnfinished(): Promise<void> {
+    for (const name of await readdir(this.#folder)) {
+      if (name.endsWith(UNFINISHED_SUFFIX)) await rm(join(this.#folder, name), { force: true });
+    }
+  }
+
+  /** Never throws: what stays is removed by the next start. */
+  async remove(numbers: readonly number[]): Promise<void> {
+    for (const number of numbers) this.#removed.add(number);
+    if (this.#retainCount > 0) return;
+    for (const number of this.#removed) {
+      const path = this.pathOf(number);
+      closeSync(this.#files.get(number)!.descriptor);
+      this.#files.delete(number);
+      this.#removed.delete(number);
+      await rm(path, { force: true }).catch(() => {});
+    }
+  }
+
+  close(): void {
+    for (const { descriptor } of this.#files.values()) closeSync(descriptor);
+    this.#files.clear();
+  }
+}
+
+export function damagedFile(path: string, what: string): SagittaError {
+  return new SagittaError(
+    'data_corrupt',
+    `The file ${path} is damaged: ${what.replace(/\.$/, '')}. Run "sagitta verify" to find other damage, and restore a backup.`,
+  );
+}

@@ -1,0 +1,288 @@
+// Reads a journal from its newest base on. A frame that is not whole, with nothing after it that is, is a write that was
+// torn before anybody was told of it, unless the mark says that it was acknowledged; everything else is damage.
+
+import { join } from 'node:path';
+import { SagittaError } from '../common/errors.js';
+import {
+  BASE_SEED,
+  directoryBytesOf,
+  entriesOf,
+  FRAME_MARK,
+  type Frame,
+  HEADER_BYTES,
+  type Head,
+  NO_FRAME,
+  openFrame,
+  placeOf,
+} from './frame.js';
+import { JOURNAL_FOLDER, type JournalFiles } from './journal-files.js';
+import { FORMAT_VERSION } from './store-format.js';
+import { MARK_FILE, type Mark } from './store-mark.js';
+import { type Change, StoreState } from './store-state.js';
+
+/** Is told of damage, with the file and what is wrong; a start throws, an inspection goes on behind it. */
+export type ReportDamage = (file: number, what: string) => void;
+
+export interface JournalContent {
+  readonly state: StoreState;
+  /** Of the checksums of frames. */
+  readonly seed: number;
+  /** Of the last frame. */
+  readonly head: Head;
+  /** The newest base, and the bytes of its frames. */
+  readonly base: { readonly number: number; readonly byteLength: number };
+  /** Bytes of the frames after the base. */
+  readonly logBytes: number;
+  /** The log that is added to, and where; null when there is none after the base. */
+  readonly last: { readonly file: number; readonly offset: number } | null;
+  /** Whether there is a frame behind it that was not finished. */
+  readonly isTorn: boolean;
+}
+
+/** The format version that a base names, where it is another one than `FORMAT_VERSION`. */
+export class OtherFormat extends Error {
+  readonly version: number;
+
+  constructor(version: number) {
+    super(`format version ${version}`);
+    this.version = version;
+  }
+}
+
+export function missingBase(directory: string): SagittaError {
+  return new SagittaError(
+    'data_corrupt',
+    `The newest base is missing in ${join(directory, JOURNAL_FOLDER)}, from which the logs there go on. Restore a backup.`,
+  );
+}
+
+const WINDOW_BYTES = 1024 * 1024;
+
+/** Undefined when there is no base. Throws OtherFormat. */
+export function readJournal(
+  files: JournalFiles,
+  mark: Mark | undefined,
+  report: ReportDamage,
+): JournalContent | undefined {
+  const number = files.numbersOf('base').at(-1);
+  if (number === undefined) return undefined;
+  return new JournalReader(files, mark, report).read(number);
+}
+
+class JournalReader {
+  readonly #files: JournalFiles;
+  readonly #mark: Mark | undefined;
+  readonly #report: ReportDamage;
+  readonly #state = new StoreState();
+  #head: Head = NO_FRAME;
+  #seed = 0;
+  #last: JournalContent['last'] = null;
+  #isTorn = false;
+
+  constructor(files: JournalFiles, mark: Mark | undefined, report: ReportDamage) {
+    this.#files = files;
+    this.#mark = mark;
+    this.#report = report;
+  }
+
+  read(base: number): JournalContent {
+    const byteLength = this.#readBase(base);
+    const logs = this.#files.numbersOf('log').filter((number) => number > base);
+    const isEmpty = (log: number) => !new FrameReader(this.#files, log, this.#seed).skipToNext(0);
+    let logBytes = 0;
+    for (const [i, log] of logs.entries()) {
+      const isLast = logs.slice(i + 1).every(isEmpty);
+      logBytes += this.#readLog(log, isLast);
+      if (isLast) break;
+    }
+    if (this.#last === null) this.#requireAcknowledged(base, byteLength);
+    for (const file of this.#state.liveBytes.keys()) {
+      if (!this.#files.has(file)) this.#report(file, 'it is missing, and records are in it');
+    }
+    return {
+      state: this.#state,
+      seed: this.#seed,
+      head: this.#head,
+      base: { number: base, byteLength },
+      logBytes,
+      last: this.#last,
+      isTorn: this.#isTorn,
+    };
+  }
+
+  /** Returns the bytes of its frames. */
+  #readBase(file: number): number {
+    const frames = new FrameReader(this.#files, file, BASE_SEED);
+    let last = NO_FRAME;
+    while (true) {
+      const at = frames.offset;
+      const frame = frames.next();
+      if (frame === undefined || !isNext(frame, last)) {
+        this.#report(file, `at offset ${at}, the state that it has is not complete`);
+        if (frame === undefined && !frames.skipToNext()) return at;
+      }
+      if (frame === undefined) continue;
+      last = frame.head;
+      for (const entry of entriesOf(frame, file)) {
+        if (entry.kind === 'format') this.#begin(entry);
+        else if (entry.kind !== 'end') this.#state.apply(entry);
+        else {
+          this.#goOn(file, { number: entry.number, digest: entry.digest });
+          return frames.offset;
+        }
+      }
+    }
+  }
+
+  #begin({ version, seed }: { readonly version: number; readonly seed: number }): void {
+    if (version !== FORMAT_VERSION) throw new OtherFormat(version);
+    this.#seed = seed;
+  }
+
+  /** Returns the bytes of its frames. */
+  #readLog(file: number, isLast: boolean): number {
+    const frames = new FrameReader(this.#files, file, this.#seed);
+    let unreadableAt: number | undefined;
+    while (true) {
+      const { offset } = frames;
+      const frame = frames.next();
+      const isTorn = isLast && frame !== undefined && this.#isTornBody(frames, frame);
+      if (isTorn || (frame === undefined && !frames.skipToNext())) {
+        if (isLast) {
+          this.#last = { file, offset };
+          this.#isTorn = isTorn || frames.hasData(offset);
+          this.#requireAcknowledged(file, offset);
+        }
+        return offset;
+      }
+      if (frame === undefined) {
+        unreadableAt = offset;
+        continue;
+      }
+      if (!isNext(frame, this.#head)) this.#reportGap(file, frame, unreadableAt ?? offset);
+      for (const entry of entriesOf(frame, file)) this.#state.apply(entry as Change);
+      this.#goOn(file, frame.head);
+    }
+  }
+
+  #goOn(file: number, head: Head): void {
+    this.#head = head;
+    if (this.#mark?.number !== head.number || this.#mark.digest.equals(head.digest)) return;
+    this.#report(
+      file,
+      `commit ${head.number} is not the one that ${MARK_FILE} was written for: one of them is of another time or another store`,
+    );
+  }
+
+  /** At the end of the journal. */
+  #requireAcknowledged(file: number, offset: number): void {
+    const acknowledged = this.#mark?.number ?? 0;
+    const { number } = this.#head;
+    if (acknowledged <= number) return;
+    this.#report(
+      file,
+      `it ends with commit ${number}, at offset ${offset}, but ${MARK_FILE} says that commit ${acknowledged} was written: ${acknowledged - number} commits are missing or cannot be read`,
+    );
+  }
+
+  /** Whether the last frame, of which nobody was told, was written in part only. */
+  #isTornBody(frames: FrameReader, frame: Frame): boolean {
+    if (frame.head.number <= (this.#mark?.number ?? 0)) return false;
+    const isFollowed = frames.skipToNext(frame.end);
+    frames.offset = frame.end;
+    return !isFollowed && !frames.isWhole(frame);
+  }
+
+  #reportGap(file: number, frame: Frame, offset: number): void {
+    const expected = this.#head.number + 1;
+    const { number } = frame.head;
+    const what =
+      number > expected
+        ? `commits ${expected} to ${number - 1} are missing or cannot be read`
+        : `commit ${number} does not follow commit ${this.#head.number}: one of them is of another time or another store`;
+    this.#report(file, `at offset ${offset}, ${what}`);
+  }
+}
+
+function isNext(frame: Frame, { number, digest }: Head): boolean {
+  return frame.head.number === number + 1 && frame.previousDigest.equals(digest);
+}
+
+/** Reads the frames of a file one after another. */
+class FrameReader {
+  readonly #file: number;
+  readonly #files: JournalFiles;
+  readonly #seed: number;
+  readonly #size: number;
+  /** Where the next frame is. */
+  offset = 0;
+  #window: Buffer = Buffer.alloc(0);
+  #windowAt = 0;
+
+  constructor(files: JournalFiles, file: number, seed: number) {
+    this.#files = files;
+    this.#file = file;
+    this.#seed = seed;
+    this.#size = files.sizeOf(file);
+  }
+
+  /** Undefined when there is none here, or it is damaged. */
+  next(): Frame | undefined {
+    const frame = this.#frameAt(this.offset);
+    if (frame !== undefined) this.offset = frame.end;
+    return frame;
+  }
+
+  /** Goes on to the first frame at or after `from`, at whatever offset it is; returns false when there is none. */
+  skipToNext(from = this.offset + 1): boolean {
+    for (let start = from; start < this.#size; ) {
+      const bytes = this.#files.readBytes(this.#file, start, WINDOW_BYTES);
+      for (let at = bytes.indexOf(FRAME_MARK); at !== -1; at = bytes.indexOf(FRAME_MARK, at + 1)) {
+        if (this.#frameAt(start + at) === undefined) continue;
+        this.offset = start + at;
+        return true;
+      }
+      // The mark may be cut by the end of the window.
+      start += Math.max(1, bytes.byteLength - FRAME_MARK.byteLength + 1);
+    }
+    return false;
+  }
+
+  /** Whether there is anything but zeros from there on. */
+  hasData(from: number): boolean {
+    for (let start = from; start < this.#size; start += WINDOW_BYTES) {
+      const bytes = this.#files.readBytes(this.#file, start, WINDOW_BYTES);
+      if (bytes.some((byte) => byte !== 0)) return true;
+    }
+    return false;
+  }
+
+  /** Whether all bodies of a frame are as they were written. */
+  isWhole(frame: Frame): boolean {
+    for (const entry of entriesOf(frame, this.#file)) {
+      const content = placeOf(entry);
+      if (content === undefined || content.file !== this.#file) continue;
+      if (!this.#files.isIntact(content)) return false;
+    }
+    return true;
+  }
+
+  #frameAt(offset: number): Frame | undefined {
+    const directoryBytes = directoryBytesOf(this.#bytes(offset, HEADER_BYTES), this.#seed);
+    if (directoryBytes === undefined) return undefined;
+    const byteLength = HEADER_BYTES + directoryBytes;
+    if (offset + byteLength > this.#size) return undefined;
+    return openFrame(Buffer.from(this.#bytes(offset, byteLength)), offset, this.#seed);
+  }
+
+  /** Fewer at the end of the file. */
+  #bytes(offset: number, byteLength: number): Buffer {
+    const start = offset - this.#windowAt;
+    if (start >= 0 && start + byteLength <= this.#window.byteLength) {
+      return this.#window.subarray(start, start + byteLength);
+    }
+    this.#window = this.#files.readBytes(this.#file, offset, Math.max(byteLength, WINDOW_BYTES));
+    this.#windowAt = offset;
+    return this.#window.subarray(0, byteLength);
+  }
+}

@@ -1,0 +1,157 @@
+// Opens a data directory: takes its lock, reads its journal, compares it with the mark, and removes what interrupted work
+// has left. Makes a new store where there is none.
+
+import { randomBytes } from 'node:crypto';
+import { rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import { SagittaError } from '../common/errors.js';
+import { CONTROL_FOLDER } from '../common/unix-socket.js';
+import { requireNoBackup } from './backup-marker.js';
+import { writeBase } from './base.js';
+import { BlobFiles } from './blob-files.js';
+import { LOCK_FOLDER, lockDirectory } from './directory-lock.js';
+import { makeFolder, syncFolder, translateDiskError } from './disk.js';
+import type { MappingRule } from './file-mapper.js';
+import { DIGEST_BYTES } from './frame.js';
+import { Journal } from './journal.js';
+import {
+  damagedFile,
+  fileName,
+  JOURNAL_FOLDER,
+  JournalFiles,
+  UNFINISHED_SUFFIX,
+} from './journal-files.js';
+import { type JournalContent, missingBase, OtherFormat, readJournal } from './journal-reader.js';
+import { NewDirectory } from './new-directory.js';
+import { RecordStore } from './record-store.js';
+import type { DiskStore } from './store.js';
+import { BLOB_FOLDER, otherFormat } from './store-format.js';
+import { MARK_FILE, type Mark, MarkFile, readMark } from './store-mark.js';
+import { StoreState } from './store-state.js';
+import { requireUsable, suspicionsAbout, unusable } from './usable-directory.js';
+
+/** Two commits in one group, or the one that a crash kept from its acknowledgement, are nothing to warn about. */
+const UNMARKED_COMMITS_MAX = 64;
+
+/**
+ * Throws `data_directory_locked` when another process has the directory, `configuration_invalid`
+ * when it cannot be used, is a backup, or has another format, `data_corrupt` when the journal is
+ * damaged or older than its mark, and `storage_full`. What was made in a new directory is then removed.
+ */
+export async function openStore(options: {
+  directory: string;
+  /** Whether blobs can be mapped; `auto` by default. */
+  mapping?: MappingRule;
+  /** Told what was repaired. */
+  warn?: (message: string) => void;
+  /**
+   * Told, once, that the disk has failed. Every later commit is refused: the store is to be closed and opened
+   * again, which finds out what is on the disk.
+   */
+  onFailure?: (error: SagittaError) => void;
+}): Promise<DiskStore> {
+  const { directory, mapping = 'auto', warn = () => {}, onFailure = () => {} } = options;
+  await requireUsable(directory);
+  await requireNoBackup(directory).catch((error: unknown) => {
+    throw unusable(directory, error);
+  });
+  const newDirectory = new NewDirectory(directory);
+  const lock = await lockDirectory(directory).catch(async (error: unknown) => {
+    await newDirectory.removeFolders();
+    throw error;
+  });
+  let files: JournalFiles | undefined;
+  let markFile: MarkFile | undefined;
+  try {
+    await makeFolder(join(directory, JOURNAL_FOLDER));
+    files = await JournalFiles.open(directory);
+    const isNew = files.numbers.length === 0;
+    if (isNew) newDirectory.noteStore();
+    const madeHere = [LOCK_FOLDER, CONTROL_FOLDER, JOURNAL_FOLDER];
+    for (const message of await suspicionsAbout(directory, { isNew, madeHere })) warn(message);
+    const blobs = await BlobFiles.open(join(directory, BLOB_FOLDER), { mapping, isNew });
+    const mark = await readMark(directory);
+    if (isNew) {
+      requireNothingLost(directory, blobs, mark);
+      await makeStore(directory, files);
+    }
+    const content = readIntact(directory, files, mark);
+    const journal = await Journal.open({ directory, files, content, warn });
+    markFile = await MarkFile.open(directory, warn);
+    if (!isNew) warnAboutMark(directory, mark, content, warn);
+    if (mark?.digest.equals(content.head.digest) !== true) await markFile.reset(content.head);
+    const made = isNew ? newDirectory : null;
+    return new RecordStore({
+      ...{ directory, journal, blobs, lock, onFailure },
+      mark: markFile,
+      newDirectory: made,
+    });
+  } catch (error) {
+    // Before the directory is removed, whose disk is looked at.
+    const translated = unusable(directory, translateDiskError(error));
+    await markFile?.close();
+    files?.close();
+    await newDirectory.removeFiles();
+    await lock.release();
+    await newDirectory.removeFolders();
+    throw translated;
+  }
+}
+
+/** Throws `data_corrupt` where there was a store. */
+function requireNothingLost(directory: string, blobs: BlobFiles, mark: Mark | undefined): void {
+  if (blobs.wasEmpty && (mark?.number ?? 0) === 0) return;
+  throw new SagittaError(
+    'data_corrupt',
+    `The files of ${join(directory, JOURNAL_FOLDER)} are missing, but there are segment files or a mark of commits beside it, which belong to a store that was lost. Restore a backup, or use another directory.`,
+  );
+}
+
+/** Makes the first base, which has nothing. The digest makes the commits of different stores differ. */
+async function makeStore(directory: string, files: JournalFiles): Promise<void> {
+  const folder = join(directory, JOURNAL_FOLDER);
+  const path = join(folder, fileName(1, 'base'));
+  await writeBase(`${path}${UNFINISHED_SUFFIX}`, 1, {
+    state: new StoreState(),
+    head: { number: 0, digest: randomBytes(DIGEST_BYTES) },
+    seed: randomBytes(4).readUInt32LE(),
+    content: () => undefined,
+  });
+  await rename(`${path}${UNFINISHED_SUFFIX}`, path);
+  await syncFolder(folder);
+  files.addBase(1);
+}
+
+function readIntact(
+  directory: string,
+  files: JournalFiles,
+  mark: Mark | undefined,
+): JournalContent {
+  try {
+    const content = readJournal(files, mark, (file, what) => {
+      throw damagedFile(files.pathOf(file), what);
+    });
+    if (content !== undefined) return content;
+  } catch (error) {
+    throw error instanceof OtherFormat ? otherFormat(directory, error.version) : error;
+  }
+  throw missingBase(directory);
+}
+
+function warnAboutMark(
+  directory: string,
+  mark: Mark | undefined,
+  { head }: JournalContent,
+  warn: (message: string) => void,
+): void {
+  const path = join(directory, MARK_FILE);
+  if (mark === undefined) {
+    warn(
+      `The file ${path} is missing or damaged: whether the last commits are in the store cannot be checked. It was written anew.`,
+    );
+  } else if (head.number - mark.number > UNMARKED_COMMITS_MAX) {
+    warn(
+      `The file ${path} is ${head.number - mark.number} commits behind the store, as after a power failure. It was written anew.`,
+    );
+  }
+}

@@ -1,0 +1,64 @@
+// Reads a state: short values from memory, records and long values from the files of the journal.
+
+import { assert } from '../common/errors.js';
+import type { JournalFiles } from './journal-files.js';
+import { isPlace, type StoredValue } from './place.js';
+import type { LogEntry, StateReader, StoreKey } from './store.js';
+import { decodeKey, encodeKey, nameOfKey, rangeUnder } from './store-format.js';
+import type { StoreState } from './store-state.js';
+
+export class StateView implements Pick<StateReader, 'get' | 'list' | 'readLog'> {
+  readonly #state: StoreState;
+  readonly #files: Pick<JournalFiles, 'read' | 'retain'>;
+  #isEnded = false;
+
+  constructor(state: StoreState, files: Pick<JournalFiles, 'read' | 'retain'>) {
+    this.#state = state;
+    this.#files = files;
+  }
+
+  get(key: StoreKey): Uint8Array | undefined {
+    this.#requireOpen();
+    const encoded = encodeKey(key);
+    const value = this.#state.values.get(encoded);
+    return value && this.#read(encoded, value);
+  }
+
+  *list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }> {
+    this.#requireOpen();
+    const { start, end } = rangeUnder(prefix);
+    for (const [key, value] of this.#state.values.entries(start, end)) {
+      yield { key: decodeKey(key), value: this.#read(key, value) };
+    }
+  }
+
+  *readLog(log: string, afterSequence: number): Iterable<LogEntry> {
+    this.#requireOpen();
+    const records = this.#state.logs.get(log)?.records.after(afterSequence);
+    if (records === undefined) return;
+    // Records that are trimmed meanwhile are still read.
+    const release = this.#files.retain();
+    try {
+      for (const { sequence, place } of records) {
+        const record = this.#files.read(place, () => `record ${sequence} of log ${log}`);
+        yield { sequence, record };
+      }
+    } finally {
+      release();
+    }
+  }
+
+  /** Nothing can be read afterwards. */
+  end(): void {
+    this.#isEnded = true;
+  }
+
+  #requireOpen(): void {
+    assert(!this.#isEnded, 'a state is not read after its end');
+  }
+
+  #read(key: string, value: StoredValue): Uint8Array {
+    if (isPlace(value)) return this.#files.read(value, () => nameOfKey(key));
+    return new Uint8Array(value);
+  }
+}
