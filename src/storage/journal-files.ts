@@ -102,7 +102,7 @@ export class JournalFiles {
     const file = this.#files.get(number);
     const path = this.pathOf(number);
     if (file === undefined) throw damagedFile(path, 'it is missing');
-    const bytes = Buffer.alloc(byteLength);
+    const bytes = Buffer.allocUnsafeSlow(byteLength);
     let at = 0;
     try {
       while (at < byteLength) {
@@ -116,22 +116,25 @@ export class JournalFiles {
     return bytes.subarray(0, at);
   }
 
-  /** Whether the bytes are those that were written. */
-  isIntact(place: Place): boolean {
-    if (!this.#files.has(place.file)) return false;
-    const bytes = this.readBytes(place.file, place.offset, place.byteLength);
-    return bytes.byteLength === place.byteLength && crcOf(bytes) === place.checksum;
+  /** Owned by the caller; undefined when the bytes are not those that were written. */
+  readIntact(place: Place): Uint8Array | undefined {
+    let bytes: Buffer;
+    try {
+      bytes = this.readBytes(place.file, place.offset, place.byteLength);
+    } catch {
+      return undefined;
+    }
+    if (bytes.byteLength < place.byteLength || crcOf(bytes) !== place.checksum) return undefined;
+    return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
   /** Owned by the caller. Throws `data_corrupt` when the bytes are not those that were written; `what` they are. */
   read(place: Place, what: () => string): Uint8Array {
-    const bytes = this.readBytes(place.file, place.offset, place.byteLength);
-    if (bytes.byteLength === place.byteLength && crcOf(bytes) === place.checksum) {
-      return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    }
+    const bytes = this.readIntact(place);
+    if (bytes !== undefined) return bytes;
     throw damagedFile(
       this.pathOf(place.file),
-      `${what()}, at offset ${place.offset}, does not have the checksum that it was written with`,
+      `${what()}, at offset ${place.offset}, cannot be read or does not have the checksum that it was written with`,
     );
   }
 

@@ -262,7 +262,7 @@ class FrameReader {
     for (const entry of entriesOf(frame, this.#file)) {
       const content = placeOf(entry);
       if (content === undefined || content.file !== this.#file) continue;
-      if (!this.#files.isIntact(content)) return false;
+      if (this.#files.readIntact(content) === undefined) return false;
     }
     return true;
   }

@@ -27,12 +27,12 @@ export interface JournalOptions {
   readonly files: JournalFiles;
   readonly content: JournalContent;
   readonly warn: (message: string) => void;
+  /** A log that has this many bytes is followed by another one. */
+  readonly logBytesMax?: number | undefined;
 }
 
-/** A log that has this many bytes is followed by another one. */
 const LOG_BYTES_MAX = 64 * 1024 * 1024;
-/** A base is written after so many bytes, which bounds what a start reads, or so many times those of the last base. */
-const BASE_AFTER_BYTES = 64 * 1024 * 1024;
+/** A base is written after the bytes of a log, or so many times those of the last base: a start reads no more. */
 const BASE_AFTER_RATIO = 4;
 /** With less than this share of its bytes in use, what is left of a log moves into the next base. */
 const LIVE_SHARE_MIN = 0.25;
@@ -58,6 +58,7 @@ export class Journal {
   readonly #folder: string;
   readonly #warn: (message: string) => void;
   readonly #seed: number;
+  readonly #logBytesMax: number;
   #head: Head;
   #base: { readonly number: number; readonly byteLength: number };
   /** Of all frames after the base. */
@@ -76,13 +77,14 @@ export class Journal {
     options: JournalOptions,
     log: { readonly file: number; readonly offset: number },
   ) {
-    const { directory, files, content, warn } = options;
+    const { directory, files, content, warn, logBytesMax = LOG_BYTES_MAX } = options;
     this.files = files;
     this.state = content.state;
     this.#directory = directory;
     this.#folder = join(directory, JOURNAL_FOLDER);
     this.#warn = warn;
     this.#seed = content.seed;
+    this.#logBytesMax = logBytesMax;
     this.#head = content.head;
     this.#base = content.base;
     this.#bytesSinceBase = content.logBytes;
@@ -127,7 +129,7 @@ export class Journal {
   async add(builder: FrameBuilder, addsRecords: boolean): Promise<void> {
     if (addsRecords) {
       requireFreeSpace(this.#directory, builder.byteLength + REMOVAL_SPACE_BYTES);
-      if (this.#offset >= LOG_BYTES_MAX) await this.#startLog(this.#nextNumber());
+      if (this.#offset >= this.#logBytesMax) await this.#startLog(this.#nextNumber());
     }
     const { parts, frame } = builder.finish(this.#head, this.#offset, this.#seed);
     const isLonger = frame.end + (addsRecords ? RESERVE_BYTES : 0) > this.#endOfFile;
@@ -201,7 +203,7 @@ export class Journal {
 
   #isBaseDue(): boolean {
     if (this.#isClosing || performance.now() < this.#nextBaseMs) return false;
-    const due = Math.max(BASE_AFTER_BYTES, BASE_AFTER_RATIO * this.#base.byteLength);
+    const due = Math.max(this.#logBytesMax, BASE_AFTER_RATIO * this.#base.byteLength);
     if (this.#bytesSinceBase >= due) return true;
     return isDiskLow(this.#directory) && this.#releasableBytes() >= RELEASED_BYTES_MIN;
   }
@@ -240,10 +242,7 @@ export class Journal {
         head: this.#head,
         seed: this.#seed,
         // What is damaged stays where it is, so that its reader finds the damage.
-        content: (place) =>
-          staying.has(place.file) || !this.files.isIntact(place)
-            ? undefined
-            : this.files.read(place, () => ''),
+        content: (place) => (staying.has(place.file) ? undefined : this.files.readIntact(place)),
         onFrame: () => {
           if (this.#isClosing) throw new SagittaError('stopping', 'The store is closed.');
         },

@@ -49,8 +49,16 @@ export async function openStore(options: {
    * again, which finds out what is on the disk.
    */
   onFailure?: (error: SagittaError) => void;
+  /** The bytes of a log after which another one begins, for tests; 64 MiB by default. */
+  logBytesMax?: number;
 }): Promise<DiskStore> {
-  const { directory, mapping = 'auto', warn = () => {}, onFailure = () => {} } = options;
+  const {
+    directory,
+    mapping = 'auto',
+    warn = () => {},
+    onFailure = () => {},
+    logBytesMax,
+  } = options;
   await requireUsable(directory);
   await requireNoBackup(directory).catch((error: unknown) => {
     throw unusable(directory, error);
@@ -76,15 +84,14 @@ export async function openStore(options: {
       await makeStore(directory, files);
     }
     const content = readIntact(directory, files, mark);
-    const journal = await Journal.open({ directory, files, content, warn });
+    const journal = await Journal.open({ directory, files, content, warn, logBytesMax });
     markFile = await MarkFile.open(directory, warn);
     if (!isNew) warnAboutMark(directory, mark, content, warn);
     if (mark?.digest.equals(content.head.digest) !== true) await markFile.reset(content.head);
-    const made = isNew ? newDirectory : null;
     return new RecordStore({
       ...{ directory, journal, blobs, lock, onFailure },
       mark: markFile,
-      newDirectory: made,
+      newDirectory: isNew ? newDirectory : null,
     });
   } catch (error) {
     // Before the directory is removed, whose disk is looked at.

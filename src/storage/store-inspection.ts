@@ -109,7 +109,7 @@ export class StoreInspection {
   *list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }> {
     const { start, end } = rangeUnder(prefix);
     for (const [key, stored] of this.#state.values.entries(start, end)) {
-      const value = isPlace(stored) ? this.#contentAt(stored) : stored;
+      const value = isPlace(stored) ? this.#files.readIntact(stored) : stored;
       if (value !== undefined) yield { key: decodeKey(key), value };
     }
   }
@@ -128,12 +128,8 @@ export class StoreInspection {
   ): Iterable<{ sequence: LogEntry['sequence']; record: Uint8Array | undefined }> {
     for (const { sequence, place } of this.#state.logs.get(log)?.records.after(afterSequence) ??
       []) {
-      yield { sequence, record: this.#contentAt(place) };
+      yield { sequence, record: this.#files.readIntact(place) };
     }
-  }
-
-  #contentAt(place: Place): Uint8Array | undefined {
-    return this.#files.isIntact(place) ? this.#files.read(place, () => '') : undefined;
   }
 
   /** The whole blob, in shared memory. Throws errors of the system. */
@@ -254,7 +250,7 @@ async function inspectJournal(
 /** Compares every record and long value with its checksum. */
 function reportContents(state: StoreState, files: JournalFiles, report: ReportDamage): void {
   const check = (place: Place, what: string) => {
-    if (files.isIntact(place)) return;
+    if (files.readIntact(place) !== undefined) return;
     report(place.file, `${what}, at offset ${place.offset}, does not have its checksum`);
   };
   for (const [log, { records }] of state.logs) {

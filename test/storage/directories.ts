@@ -23,8 +23,8 @@ export async function makeDirectory(): Promise<string> {
   return directory;
 }
 
-export async function openIn(directory: string): Promise<Store> {
-  const store = await openStore({ directory });
+export async function openIn(directory: string, logBytesMax?: number): Promise<Store> {
+  const store = await openStore({ directory, ...(logBytesMax !== undefined && { logBytesMax }) });
   directoryOf.set(store, directory);
   return store;
 }
@@ -36,13 +36,18 @@ export async function openRestored(backup: string): Promise<Store> {
   return openIn(directory);
 }
 
-export const diskHarness: StoreHarness = {
-  open: async () => openIn(await makeDirectory()),
-  reopen: async (store) => {
-    await store.close();
-    return openIn(directoryOf.get(store)!);
-  },
-};
+/** Stores whose logs have so many bytes; as usual by default. */
+export function diskHarnessOf(logBytesMax?: number): StoreHarness {
+  return {
+    open: async () => openIn(await makeDirectory(), logBytesMax),
+    reopen: async (store) => {
+      await store.close();
+      return openIn(directoryOf.get(store)!, logBytesMax);
+    },
+  };
+}
+
+export const diskHarness = diskHarnessOf();
 
 /** Calls `use` with a directory on a disk of this size; returns false where none can be made. */
 export async function onSmallDisk(

@@ -60,6 +60,6 @@ describe('a new data directory whose first use failed', () => {
 
     await rm(folder, { recursive: true });
     await (await openStore({ directory })).close();
-    assert.ok((await entriesOf(directory)).includes('store.lmdb'));
+    assert.ok((await entriesOf(directory)).includes('journal'));
   });
 });
