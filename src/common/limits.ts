@@ -450,6 +450,14 @@ export const LIMITS = {
     max: 30 * DAY_MS,
     help: 'How long an idempotency key is remembered.',
   },
+  /** Each takes about 300 bytes of memory. Refused rather than forgotten, since a retry must not happen twice. */
+  idempotencyKeysMax: {
+    default: 1_000_000,
+    unit: 'keys',
+    min: 1,
+    max: 1_000_000_000,
+    help: 'The maximum number of idempotency keys that are remembered. Requests with further ones are refused with 429 until the oldest expire.',
+  },
   /** Queries waiting for the engine; a longer queue would only add latency. */
   queuedQueriesMax: {
     default: 4_096,

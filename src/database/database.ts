@@ -143,7 +143,11 @@ export class Database {
       sparseIndexes: createSparseIndexes(pool),
       pool,
       sealer: new CursorSealer(cursorKey),
-      idempotencyKeys: new IdempotencyKeys({ store, logs, clock, keptMs: limits.idempotencyMs }),
+      idempotencyKeys: new IdempotencyKeys({
+        ...{ store, logs, clock },
+        keptMs: limits.idempotencyMs,
+        countMax: limits.idempotencyKeysMax,
+      }),
       scanStats: new ScanStats(),
       recordBytes,
       limits,

@@ -3,9 +3,9 @@
 // one request at a time works under a key that has no reply. An entry is stored under a digest of scope and
 // key, and expires; it is for one write (`runIdempotent`) or for a stream of them (collection/write-stream.ts).
 
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Clock } from '../common/clock.js';
-import { SagittaError } from '../common/errors.js';
+import { overloadedError, SagittaError } from '../common/errors.js';
 import type { CommitLog, CommitLogs } from '../storage/commit-log.js';
 import type { Store, StoreOperation } from '../storage/store.js';
 import type { IdempotencyRequest, StreamProgress } from './api.js';
@@ -31,6 +31,8 @@ export interface StoredEntry {
   readonly stream?: StreamEntry;
 }
 
+/** Of the digest of a key: keys are in memory, and the payload is compared besides. */
+const DIGEST_BYTES = 16;
 /** Each new reply removes up to this many expired entries, so that they go as fast as they come. */
 const EXPIRED_REMOVED_PER_REPLY = 4;
 
@@ -99,6 +101,8 @@ interface KeysOptions {
   readonly logs: CommitLogs;
   readonly clock: Clock;
   readonly keptMs: number;
+  /** Of keys that are remembered. */
+  readonly countMax: number;
 }
 
 export class IdempotencyKeys {
@@ -111,15 +115,15 @@ export class IdempotencyKeys {
     this.#options = options;
   }
 
-  /** The caller releases the claim. Throws `idempotency_in_flight` and `idempotency_key_reused`. */
+  /** The caller releases the claim. Throws `idempotency_in_flight`, `idempotency_key_reused` and `overloaded`. */
   async claim(request: IdempotencyRequest): Promise<Claim> {
     const { key, payloadDigest, incarnation } = request;
     // What earlier attempts have been told may not be stored yet.
     const storing = this.#logOf(incarnation).whenStored();
     if (storing !== undefined) await storing;
-    const digest = createHash('sha256')
-      .update(JSON.stringify([request.scope, key]))
-      .digest('hex');
+    const digest = hash('sha256', JSON.stringify([request.scope, key]), 'buffer')
+      .subarray(0, DIGEST_BYTES)
+      .toString('base64url');
     const inFlight = this.#payloadDigestsInFlight.get(digest);
     if (inFlight !== undefined) {
       if (inFlight !== payloadDigest) throw keyReused(key);
@@ -131,6 +135,7 @@ export class IdempotencyKeys {
     }
     const stored = this.#read(digest);
     if (stored !== undefined && stored.payloadDigest !== payloadDigest) throw keyReused(key);
+    if (stored === undefined) this.#requireRoom();
     const isReplay = stored !== undefined && stored.reply !== null;
     const claim = new Claim({
       stored,
@@ -149,6 +154,19 @@ export class IdempotencyKeys {
     this.#payloadDigestsInFlight.set(digest, payloadDigest);
     this.#unstored.set(digest, claim);
     return claim;
+  }
+
+  #requireRoom(): void {
+    const { store, clock, countMax } = this.#options;
+    if (store.count(keys.idempotentExpiries) < countMax) return;
+    const [oldest] = store.list(keys.idempotentExpiries);
+    const leftMs = Number(oldest!.key[2]) - clock.now();
+    // Each new reply removes expired ones.
+    if (leftMs <= 0) return;
+    throw overloadedError(
+      `${countMax} idempotency keys are remembered, the most that are allowed, and the oldest expires in ${Math.ceil(leftMs / 1000)} s. Send the request without a key, or raise SAGITTA_IDEMPOTENCY_KEYS_MAX.`,
+      { retryAfterSeconds: Math.ceil(leftMs / 1000) },
+    );
   }
 
   async #forgetWhenStored(

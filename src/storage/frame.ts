@@ -76,6 +76,9 @@ const MEMBERS: readonly (readonly [FrameEntry['kind'], Readonly<Record<string, L
   ['end', { number: 'number', digest: 'digest' }],
 ];
 
+/** One for all, as there may be very many. */
+const EMPTY = new Uint8Array(0);
+
 /** How the content of a record or value is written. */
 const INLINE = 0;
 const BODY = 1;
@@ -287,7 +290,7 @@ class DirectoryReader {
   #content(): StoredValue {
     const how = this.#bytes.readUInt8(this.#at++);
     const byteLength = this.#number();
-    if (how === INLINE) return new Uint8Array(this.#slice(byteLength));
+    if (how === INLINE) return byteLength === 0 ? EMPTY : new Uint8Array(this.#slice(byteLength));
     const checksum = this.#number();
     if (how === ELSEWHERE) {
       return { file: this.#number(), offset: this.#number(), byteLength, checksum };

@@ -160,18 +160,19 @@ export class JournalFiles {
   async remove(numbers: readonly number[]): Promise<void> {
     for (const number of numbers) this.#removed.add(number);
     if (this.#retainCount > 0) return;
+    const paths = [...this.#removed].map((number) => this.pathOf(number));
     for (const number of this.#removed) {
-      const path = this.pathOf(number);
       closeSync(this.#files.get(number)!.descriptor);
       this.#files.delete(number);
-      this.#removed.delete(number);
-      await rm(path, { force: true }).catch(() => {});
     }
+    this.#removed.clear();
+    for (const path of paths) await rm(path, { force: true }).catch(() => {});
   }
 
   close(): void {
     for (const { descriptor } of this.#files.values()) closeSync(descriptor);
     this.#files.clear();
+    this.#removed.clear();
   }
 }
 

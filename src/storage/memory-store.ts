@@ -79,6 +79,10 @@ class MemoryStore implements Store {
     return this.#view.list(prefix);
   }
 
+  count(prefix: StoreKey): number {
+    return this.#view.count(prefix);
+  }
+
   /** At once, since frames are removed when nothing refers to them. */
   readLog(log: string, afterSequence: number): Iterable<LogEntry> {
     return [...this.#view.readLog(log, afterSequence)];

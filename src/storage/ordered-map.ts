@@ -8,18 +8,21 @@ const PAGE_ENTRIES = 128;
 interface Chunk<Value> {
   readonly keys: string[];
   readonly values: Value[];
+  /** The map that may change it; others copy it first. */
+  readonly owner: object;
 }
 
 export class OrderedMap<Value> {
   /** In order; none is empty. */
   readonly #chunks: Chunk<Value>[];
   #size: number;
+  #owner = {};
 
+  /** A copy shares the chunks until one of the two changes them. */
   constructor(source?: OrderedMap<Value>) {
     this.#size = source?.size ?? 0;
-    this.#chunks = source
-      ? source.#chunks.map(({ keys, values }) => ({ keys: [...keys], values: [...values] }))
-      : [];
+    this.#chunks = source ? [...source.#chunks] : [];
+    if (source !== undefined) source.#owner = {};
   }
 
   get size(): number {
@@ -27,16 +30,15 @@ export class OrderedMap<Value> {
   }
 
   get(key: string): Value | undefined {
-    const { chunk, at, isFound } = this.#find(key);
-    return isFound ? chunk!.values[at] : undefined;
+    const { index, at, isFound } = this.#find(key);
+    return isFound ? this.#chunks[index]!.values[at] : undefined;
   }
 
   /** Returns the value that the key had before. */
   set(key: string, value: Value): Value | undefined {
-    const { chunk, index, at, isFound } = this.#find(key);
-    if (chunk === undefined) {
-      this.#chunks.push({ keys: [key], values: [value] });
-    } else if (isFound) {
+    const { index, at, isFound } = this.#find(key);
+    const chunk = this.#ownChunk(index);
+    if (isFound) {
       const before = chunk.values[at];
       chunk.values[at] = value;
       return before;
@@ -51,13 +53,23 @@ export class OrderedMap<Value> {
 
   /** Returns the value that the key had. */
   delete(key: string): Value | undefined {
-    const { chunk, index, at, isFound } = this.#find(key);
+    const { index, at, isFound } = this.#find(key);
     if (!isFound) return undefined;
-    const [value] = chunk!.values.splice(at, 1);
-    chunk!.keys.splice(at, 1);
-    if (chunk!.keys.length === 0) this.#chunks.splice(index, 1);
+    const chunk = this.#ownChunk(index);
+    const [value] = chunk.values.splice(at, 1);
+    chunk.keys.splice(at, 1);
+    if (chunk.keys.length === 0) this.#chunks.splice(index, 1);
     this.#size--;
     return value;
+  }
+
+  /** How many keys there are from `start` to before `end`. */
+  count(start: string, end: string): number {
+    const first = this.#find(start);
+    const last = this.#find(end);
+    let count = last.at - first.at;
+    for (let i = first.index; i < last.index; i++) count += this.#chunks[i]!.keys.length;
+    return Math.max(0, count);
   }
 
   /** The entries from `start` to before `end`. Changes meanwhile are seen where the iteration has not come yet. */
@@ -84,28 +96,30 @@ export class OrderedMap<Value> {
     return page;
   }
 
-  /** Where the key is, or is to be inserted. */
-  #find(key: string): {
-    readonly chunk: Chunk<Value> | undefined;
-    index: number;
-    at: number;
-    readonly isFound: boolean;
-  } {
+  /** The place of the key, or where it is to be inserted. */
+  #find(key: string): { readonly index: number; readonly at: number; readonly isFound: boolean } {
+    const chunks = this.#chunks;
     // The last chunk that begins at or before the key.
-    const index = Math.max(
-      0,
-      firstWhere(this.#chunks.length, (i) => this.#chunks[i]!.keys[0]! > key) - 1,
-    );
+    const index = Math.max(0, firstWhere(chunks.length, (i) => chunks[i]!.keys[0]! > key) - 1);
+    const keys = chunks[index]?.keys ?? [];
+    const at = firstWhere(keys.length, (i) => keys[i]! >= key);
+    return { index, at, isFound: keys[at] === key };
+  }
+
+  /** The chunk, which the caller may change; a new one behind the last. */
+  #ownChunk(index: number): Chunk<Value> {
+    const owner = this.#owner;
     const chunk = this.#chunks[index];
-    if (chunk === undefined) return { chunk, index, at: 0, isFound: false };
-    const at = firstWhere(chunk.keys.length, (i) => chunk.keys[i]! >= key);
-    return { chunk, index, at, isFound: chunk.keys[at] === key };
+    if (chunk?.owner === owner) return chunk;
+    const own = { keys: [...(chunk?.keys ?? [])], values: [...(chunk?.values ?? [])], owner };
+    this.#chunks[index] = own;
+    return own;
   }
 
   #split(index: number): void {
-    const { keys, values } = this.#chunks[index]!;
+    const { keys, values, owner } = this.#ownChunk(index);
     const half = keys.length >>> 1;
-    const second = { keys: keys.splice(half), values: values.splice(half) };
+    const second = { keys: keys.splice(half), values: values.splice(half), owner };
     this.#chunks.splice(index + 1, 0, second);
   }
 }

@@ -9,19 +9,26 @@ const FIELDS = 5;
 const REMOVED_MAX = 1024;
 
 export class RecordList {
-  /** Sequence, file, offset, byte length and checksum of each record. */
+  /** Sequence, file, offset, byte length and checksum of each record. A copy has the same array. */
   #fields: number[];
   /** Records at the start that were removed. */
-  #removed = 0;
+  #removed: number;
+  /** Records up to here, those that were removed included; a copy does not see what is added later. */
+  #end: number;
   #byteLength: number;
+  #hasCopies = false;
 
+  /** A copy, which is not to be changed. */
   constructor(source?: RecordList) {
-    this.#fields = source ? source.#fields.slice(source.#removed * FIELDS) : [];
+    this.#fields = source ? source.#fields : [];
+    this.#removed = source ? source.#removed : 0;
+    this.#end = source ? source.#end : 0;
     this.#byteLength = source?.byteLength ?? 0;
+    if (source !== undefined) source.#hasCopies = true;
   }
 
   get count(): number {
-    return this.#fields.length / FIELDS - this.#removed;
+    return this.#end - this.#removed;
   }
 
   /** Of all records together. */
@@ -32,6 +39,7 @@ export class RecordList {
   /** The sequence is greater than that of every record before. */
   add(sequence: number, { file, offset, byteLength, checksum }: Place): void {
     this.#fields.push(sequence, file, offset, byteLength, checksum);
+    this.#end++;
     this.#byteLength += byteLength;
   }
 
@@ -42,7 +50,7 @@ export class RecordList {
   /** The records after this sequence, as they are now. */
   *after(sequence: number): Iterable<{ readonly sequence: number; readonly place: Place }> {
     const first = this.#indexAfter(sequence);
-    const fields = this.#fields.slice((this.#removed + first) * FIELDS);
+    const fields = this.#fields.slice((this.#removed + first) * FIELDS, this.#end * FIELDS);
     for (let at = 0; at < fields.length; at += FIELDS) {
       yield { sequence: fields[at]!, place: placeIn(fields, at) };
     }
@@ -65,7 +73,9 @@ export class RecordList {
     this.#removed += count;
     if (this.#removed > Math.max(REMOVED_MAX, this.count)) {
       this.#fields = this.#fields.slice(this.#removed * FIELDS);
+      this.#end -= this.#removed;
       this.#removed = 0;
+      this.#hasCopies = false;
     }
     return places;
   }
@@ -75,6 +85,8 @@ export class RecordList {
     const index = this.#indexAfter(sequence) - 1;
     if (index < 0 || this.#sequenceAt(index) !== sequence) return false;
     if (!isSamePlace(this.#placeAt(index), from)) return false;
+    if (this.#hasCopies) this.#fields = [...this.#fields];
+    this.#hasCopies = false;
     const at = (this.#removed + index) * FIELDS;
     this.#fields[at + 1] = to.file;
     this.#fields[at + 2] = to.offset;

@@ -76,6 +76,10 @@ export class RecordStore implements DiskStore {
     return this.#view.list(prefix);
   }
 
+  count(prefix: StoreKey): number {
+    return this.#view.count(prefix);
+  }
+
   readLog(log: string, afterSequence: number): Iterable<LogEntry> {
     return this.#view.readLog(log, afterSequence);
   }

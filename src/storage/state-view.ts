@@ -24,6 +24,11 @@ export class StateView implements Pick<StateReader, 'get' | 'list' | 'readLog'> 
     return value && this.#read(encoded, value);
   }
 
+  count(prefix: StoreKey): number {
+    const { start, end } = rangeUnder(prefix);
+    return this.#state.values.count(start, end);
+  }
+
   *list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }> {
     this.#requireOpen();
     const { start, end } = rangeUnder(prefix);

@@ -41,6 +41,8 @@ export interface Store {
   get(key: StoreKey): Uint8Array | undefined;
   /** Entries whose key starts with `prefix`, in key order. */
   list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }>;
+  /** How many entries have a key that starts with `prefix`. */
+  count(prefix: StoreKey): number;
   /** Records with a sequence greater than `afterSequence`, in order. */
   readLog(log: string, afterSequence: number): Iterable<LogEntry>;
   /** Bytes of the untrimmed records of a log. O(1). */

@@ -1,7 +1,6 @@
 // Idempotency keys: one effect for repeated requests, across crashes, and no trace of failed ones.
 
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { SagittaError } from '../../src/common/errors.js';
 import type { WriteResult } from '../../src/database/api.js';
@@ -50,25 +49,6 @@ describe('an idempotency key', () => {
     assert.deepEqual(third, second);
     assert.equal(again.collection('c').record().sequence, 1);
     await again.close();
-  });
-
-  it('replays a reply that another version has stored', async () => {
-    const state = createMemoryState();
-    const clock = createTestClock();
-    const digest = createHash('sha256')
-      .update(JSON.stringify([REQUEST.scope, REQUEST.key]))
-      .digest('hex');
-    const reply = '{"status":201,"headers":{"location":"/v1/c"},"body":"{\\"id\\":1e2}"}';
-    const expiresAtMs = clock.now() + 1_000;
-    const entry = `{"payloadDigest":"d1","expiresAtMs":${expiresAtMs},"reply":${reply}}`;
-    await createMemoryStore({ state }).commit([
-      { kind: 'put', key: ['idempotency', 'reply', digest], value: Buffer.from(entry) },
-    ]);
-    const database = await openFilled({ state, clock });
-    const replayed = await write(database, 'a');
-    assert.deepEqual(replayed, { reply: JSON.parse(reply), isReplay: true });
-    assert.equal(database.collection('c').record().vectorCount, 0);
-    await database.close();
   });
 
   it('stores a reply in the form that other versions read', async () => {
@@ -149,6 +129,24 @@ describe('an idempotency key', () => {
       replayed.map(({ reply, isReplay }) => [reply, isReplay]),
       again.map(({ reply }) => [reply, true]),
     );
+    await database.close();
+  });
+
+  it('is refused beyond the number of keys that are remembered, until the oldest expires', async () => {
+    const clock = createTestClock();
+    const database = await openFilled({ clock, limits: { idempotencyKeysMax: 2 } });
+    const request = (key: string) => ({ ...REQUEST, key });
+    await write(database, 'a', request('k1'));
+    clock.nowMs += 60_000;
+    await write(database, 'b', request('k2'));
+    await assert.rejects(write(database, 'c', request('k3')), {
+      code: 'overloaded',
+      message: /^2 idempotency keys are remembered.*the oldest expires in 86340 s/,
+      retryAfterSeconds: 86_340,
+    });
+    assert.equal((await write(database, 'a', request('k1'))).isReplay, true);
+    clock.nowMs += 24 * 60 * 60 * 1000 - 60_000;
+    assert.equal((await write(database, 'c', request('k3'))).isReplay, false);
     await database.close();
   });
 

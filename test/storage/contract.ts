@@ -138,6 +138,10 @@ export function storeContract(name: string, harness: StoreHarness): void {
           keysUnder(store, ['n']).map((key) => key[1]),
           names,
         );
+        assert.equal(store.count(['n']), names.length);
+        assert.equal(store.count([]), names.length);
+        assert.equal(store.count(['n', '0007']), 1);
+        assert.equal(store.count(['o']), 0);
         return undefined;
       }));
 

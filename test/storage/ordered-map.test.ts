@@ -24,6 +24,7 @@ it('has the entries of a plain map in the order of their keys', () => {
       const wanted = [...model].filter(([each]) => each >= a && each < b);
       wanted.sort(([first], [second]) => (first < second ? -1 : 1));
       assert.deepEqual([...copy.entries(a, b)], wanted);
+      assert.equal(copy.count(a, b), wanted.length);
       assert.equal(copy.size, model.size);
       assert.equal(copy.get('new'), undefined);
       for (const [each, value] of model) assert.equal(copy.get(each), value);

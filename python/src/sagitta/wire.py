@@ -2450,6 +2450,10 @@ class Limits(TypedDict):
     """How long a cursor is valid. In milliseconds."""
     idempotency_ms: int
     """How long an idempotency key is remembered. In milliseconds."""
+    idempotency_keys_max: int
+    """The maximum number of idempotency keys that are remembered. Requests with further ones are
+    refused with 429 until the oldest expire. In keys.
+    """
     queued_queries_max: int
     """The maximum number of queries that wait for the engine. In queries."""
     queued_writes_max: int
