@@ -86,6 +86,7 @@ export async function openStore(options: {
     const content = readIntact(directory, files, mark);
     const journal = await Journal.open({ directory, files, content, warn, logBytesMax });
     markFile = await MarkFile.open(directory, warn);
+    if (isNew) await syncFolder(directory);
     if (!isNew) warnAboutMark(directory, mark, content, warn);
     if (mark?.digest.equals(content.head.digest) !== true) await markFile.reset(content.head);
     return new RecordStore({

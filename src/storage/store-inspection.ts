@@ -173,7 +173,10 @@ async function compareWithMarker(
   { base }: BackupMarker,
   report: ReportFinding,
 ): Promise<void> {
-  const { byteLength, checksum } = await digestOfFile(join(directory, BACKUP_BASE));
+  const found = await digestOfFile(join(directory, BACKUP_BASE)).catch((error: unknown) => {
+    throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? missingBase(directory) : error;
+  });
+  const { byteLength, checksum } = found;
   if (byteLength === base.byteLength && checksum === base.checksum) return;
   report({
     severity: 'error',
