@@ -160,13 +160,7 @@ const TARGETS = {
   },
   files: {
     file: 'sagitta-files.node',
-    sources: [
-      'files/addon.cpp',
-      'files/crc32.cpp',
-      'files/file_holes.cpp',
-      'files/lmdb_writes.cpp',
-      'files/mapped_files.cpp',
-    ],
+    sources: ['files/addon.cpp', 'files/crc32.cpp', 'files/mapped_files.cpp'],
     // The signal handler stays in place when the last thread that loaded the addon ends.
     flags: ['-O3', ...(process.platform === 'linux' ? ['-Wl,-z,nodelete'] : [])],
   },

@@ -1,6 +1,6 @@
-// Files mapped into memory, their checksums, and holes in files, as a Node addon. It uses V8's interface, because
-// Node-API has no SharedArrayBuffer over memory of others; so it is bound to the version of Node whose headers it
-// was compiled with. V8 counts the references of all threads, and unmaps a file after the last one.
+// Files mapped into memory, and fast checksums, as a Node addon. It uses V8's interface, because Node-API has no
+// SharedArrayBuffer over memory of others; so it is bound to the version of Node whose headers it was compiled with.
+// V8 counts the references of all threads, and unmaps a file after the last one.
 
 #include <node.h>
 
@@ -9,8 +9,6 @@
 #include <string>
 
 #include "crc32.h"
-#include "file_holes.h"
-#include "lmdb_writes.h"
 #include "mapped_files.h"
 
 namespace {
@@ -83,48 +81,6 @@ void checksum(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(crc32(data + bytes->ByteOffset(), bytes->ByteLength(), before));
 }
 
-/** The descriptor and the offset that both functions of holes begin with; throws when they are missing. */
-bool has_place(const FunctionCallbackInfo<Value>& info, const char* message) {
-  if (info[0]->IsInt32() && info[1]->IsNumber()) return true;
-  throw_error(info.GetIsolate(), message);
-  return false;
-}
-
-/** makeHole(descriptor, offset, byteLength). */
-void make_hole(const FunctionCallbackInfo<Value>& info) {
-  const char* const expected = "makeHole: expected a descriptor, an offset and a length";
-  if (!has_place(info, expected)) return;
-  Isolate* const isolate = info.GetIsolate();
-  if (!info[2]->IsNumber()) {
-    throw_error(isolate, expected);
-    return;
-  }
-  const int descriptor = info[0].As<v8::Int32>()->Value();
-  const auto offset = static_cast<int64_t>(info[1].As<v8::Number>()->Value());
-  const auto byte_length = static_cast<int64_t>(info[2].As<v8::Number>()->Value());
-  const int error_number = make_file_hole(descriptor, offset, byte_length);
-  if (error_number == 0) return;
-  throw_error(isolate, std::string("no hole can be made in the file: ") + std::strerror(error_number));
-}
-
-/** dataFrom(descriptor, offset): the offset of the next byte outside holes, or null. */
-void data_from(const FunctionCallbackInfo<Value>& info) {
-  if (!has_place(info, "dataFrom: expected a descriptor and an offset")) return;
-  const int descriptor = info[0].As<v8::Int32>()->Value();
-  const auto offset = static_cast<int64_t>(info[1].As<v8::Number>()->Value());
-  const int64_t found = file_data_from(descriptor, offset);
-  if (found < 0) info.GetReturnValue().SetNull();
-  else info.GetReturnValue().Set(static_cast<double>(found));
-}
-
-/** completeLmdbWrites(): whether it was possible. */
-void complete_writes(const FunctionCallbackInfo<Value>& info) {
-  info.GetReturnValue().Set(complete_lmdb_writes());
-}
-
-/** deferLmdbFrees(isDeferred). */
-void defer_frees(const FunctionCallbackInfo<Value>& info) { defer_lmdb_frees(info[0]->IsTrue()); }
-
 }  // namespace
 
 NODE_MODULE_INIT(/* exports, module, context */) {
@@ -135,11 +91,5 @@ NODE_MODULE_INIT(/* exports, module, context */) {
   };
   add("map", map);
   add("flags", flags);
-  add("completeLmdbWrites", complete_writes);
-  add("deferLmdbFrees", defer_frees);
   if (has_crc32()) add("crc32", checksum);
-  if (has_file_holes()) {
-    add("makeHole", make_hole);
-    add("dataFrom", data_from);
-  }
 }

@@ -120,9 +120,8 @@ function report(parts) {
 }
 
 function copyPackages(copy) {
-  const modules = queryNode('process.versions.modules');
   const packages = listPackages(root)
-    .map((found) => ({ ...found, files: listPackageFiles(root, found, { modules }) }))
+    .map((found) => ({ ...found, files: listPackageFiles(root, found) }))
     .filter(({ files }) => files.some((file) => file !== 'package.json' && !isLicence(file)));
   for (const { path, files } of packages) {
     for (const file of files) copy(join(root, path, file), join(path, file));
@@ -134,16 +133,16 @@ function nativeFiles({ path, files }) {
   return files.filter((file) => file.endsWith('.node')).map((file) => join(path, file));
 }
 
-/** The binaries with their glibc versions. Only Node and the store are required; others add speed. */
+/** The binaries with their glibc versions. Only Node is required; others add speed. */
 function measure(tree, paths) {
   return paths.map((path) => ({
     path,
     glibc: findGlibc(readFileSync(join(tree, path))),
-    isOptional: !path.startsWith('runtime/') && !path.includes('@lmdb'),
+    isOptional: !path.startsWith('runtime/'),
   }));
 }
 
-/** Removes debug symbols: a seventh of Node, and most of the kernels and of lmdb. */
+/** Removes debug symbols: a seventh of Node, and most of the kernels. */
 function strip(paths) {
   const { status, error, stderr } = spawnSync('strip', paths, { encoding: 'utf8' });
   if (error) console.log('bundle: `strip` not found, the binaries keep their debug symbols');

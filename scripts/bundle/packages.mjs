@@ -8,9 +8,6 @@ import { join } from 'node:path';
 /** Optional and hundreds of megabytes; scripts/install-tensorflow.mjs installs it. */
 const EXCLUDED = ['@tensorflow/tfjs-node-gpu'];
 
-/** Loaded if there is one, else JavaScript does the same; the package for ARM64 lacks the one for glibc. */
-const OPTIONAL_BINARIES = /^@msgpackr-extract\//;
-
 /** The files that Node loads, for packages with builds for many browsers and bundlers. */
 const INCLUDED_FILES = {
   '@opentelemetry/semantic-conventions': [/^dist\/(?!experimental_|index-incubating).*\.[cm]js$/],
@@ -23,8 +20,6 @@ const INCLUDED_FILES = {
   'csv-parse': [/^lib\/.*\.js$/],
   fastify: [/^(fastify\.js|(build|lib)\/.*)$/],
   h5wasm: [/^dist\/node\//],
-  lmdb: [/^(?!bin\/|src\/|dependencies\/|rollup).*\.c?js$/, /^dict\//],
-  msgpackr: [/^[^/]*\.js$/, /^dist\/node\.cjs$/],
   'node-addon-api': [/\.h$/, /^index\.js$/],
   'node-api-headers': [/^include\/.*\.h$/, /^(index|symbols)\.js$/],
   'parquet-wasm': [/^node\/.*\.(js|json|wasm)$/],
@@ -68,21 +63,15 @@ export function listPackages(root) {
 }
 
 /** Paths of the package's files to include, relative to its directory, sorted. */
-export function listPackageFiles(root, { path, name }, { modules, isMusl = false }) {
+export function listPackageFiles(root, { path, name }) {
   const folder = join(root, path);
   const files = readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
     .filter((file) => !file.startsWith('node_modules/'))
     .sort();
-  const binaries = files.filter((file) => /(^|\/)node\.(abi|napi)[^/]*\.node$/.test(file));
-  const binary = chooseBinary(binaries, modules, isMusl ? 'musl' : 'glibc');
-  if (binaries.length > 0 && binary === undefined && !OPTIONAL_BINARIES.test(name)) {
-    throw new Error(`none of ${binaries.join(', ')} in ${path} matches this Node (ABI ${modules})`);
-  }
   return files.filter((file) => {
     if (isLicence(file) || file === 'package.json') return true;
-    if (binaries.includes(file)) return file === binary;
     if (name in INCLUDED_FILES) return INCLUDED_FILES[name].some((pattern) => pattern.test(file));
     return !EXCLUDED_FILES.some((pattern) => pattern.test(file));
   });
@@ -90,12 +79,6 @@ export function listPackageFiles(root, { path, name }, { modules, isMusl = false
 
 export function isLicence(file) {
   return LICENCE.test(file.split('/').at(-1)) && !/\.[cm]?[jt]s$/.test(file);
-}
-
-/** The binary for this Node version, else the one for all versions; packages look them up in this order. */
-function chooseBinary(binaries, modules, library) {
-  const fit = (kind) => binaries.find((file) => file.endsWith(`node.${kind}.${library}.node`));
-  return fit(`abi${modules}`) ?? fit('napi');
 }
 
 function namesOf({ dependencies = {}, optionalDependencies = {}, peerDependencies = {}, ...rest }) {

@@ -117,7 +117,7 @@ function checkContents(home) {
 
 /** Packages of which the bundle has one build of several load, those of WebAssembly completely. */
 function checkPackages(home) {
-  const names = ['@opentelemetry/semantic-conventions', 'csv-parse', 'msgpackr', 'zod'];
+  const names = ['@opentelemetry/semantic-conventions', 'csv-parse', 'zod'];
   const script =
     `for (const name of ${JSON.stringify(names)}) await import(name);` +
     "process.getBuiltinModule('module').createRequire(import.meta.url)('re2js');" +

@@ -163,8 +163,8 @@ export function dataDirectoryOf({ dataDir }: DataDirectoryOptions): string {
 
 /** Throws CliError unless the directory has the data of a server. */
 export function requireDataDirectory(directory: string): void {
-  const hasData = existsSync(join(directory, 'store.lmdb'));
-  const reason = whyNoDirectory(directory) ?? (hasData ? null : 'it has no store.lmdb');
+  const hasData = existsSync(join(directory, 'journal'));
+  const reason = whyNoDirectory(directory) ?? (hasData ? null : 'it has no folder journal');
   if (reason === null) return;
   throw new CliError(
     `no data directory at ${resolve(directory)}: ${reason}; name one with --data-dir`,

@@ -3,7 +3,6 @@
 
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { getSystemErrorName } from 'node:util';
 import { SagittaError } from '../common/errors.js';
 import type { Logger } from '../common/logger.js';
 import { anotherBackup } from '../storage/backup.js';
@@ -199,7 +198,5 @@ function nameOf(time: Date): string {
 function systemErrorOf(error: unknown): string | null {
   if (!(error instanceof Error) || error instanceof SagittaError) return null;
   const { code } = error as { readonly code?: unknown };
-  if (typeof code === 'string' && 'syscall' in error) return code;
-  // lmdb has its own codes below 0.
-  return typeof code === 'number' && code > 0 ? getSystemErrorName(-code) : null;
+  return typeof code === 'string' && 'syscall' in error ? code : null;
 }

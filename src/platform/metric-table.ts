@@ -247,7 +247,7 @@ const DATA = {
   sagitta_store_bytes: {
     type: 'gauge',
     meaning:
-      'Disk space of the store file, which has the catalogue and the logs; pages that are free in it count until they are given back or used again.',
+      'Size of the files of the journal, which have the catalogue and the logs; what is no longer needed in them counts until the next base gives it back.',
   },
   sagitta_log_bytes: {
     type: 'gauge',

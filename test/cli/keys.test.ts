@@ -193,7 +193,8 @@ describe('a data directory without a server', () => {
     await Promise.all(commands.map((words) => assertFailure(directory, 1, [words, message])));
     await assert.rejects(stat(directory), { code: 'ENOENT' });
     await mkdir(directory);
-    const empty = /^sagitta: no data directory at .*missing: it has no store\.lmdb; name one with/;
+    const empty =
+      /^sagitta: no data directory at .*missing: it has no folder journal; name one with/;
     await assertFailure(directory, 1, ['list', empty]);
   });
 

@@ -7,9 +7,9 @@ import { withoutPaths } from '../../src/common/without-paths.js';
 it('a message for clients has the names of files, and not where they are', () => {
   for (const [text, expected] of [
     ['the kernels are not built', 'the kernels are not built'],
-    ['The file /srv/data/store.lmdb is damaged', 'The file store.lmdb is damaged'],
+    ['The file /srv/data/store.mark is damaged', 'The file store.mark is damaged'],
     ['run `node /opt/sagitta/scripts/build.mjs cuda`, then', 'run `node build.mjs cuda`, then'],
-    ['C:\\data\\store.lmdb: no', 'store.lmdb: no'],
+    ['C:\\data\\store.mark: no', 'store.mark: no'],
     ['/srv/data/segments/: empty', 'segments: empty'],
     ['8 of 9 GB and/or https://example.org/a', '8 of 9 GB and/or https://example.org/a'],
   ] as const) {

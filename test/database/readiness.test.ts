@@ -141,7 +141,7 @@ describe('a collection that is not ready', () => {
 
   it('shows paths of the host in the log only', async () => {
     const store = createMemoryStore({ state: await createState() });
-    const message = 'The file /var/lib/sagitta/store.lmdb is damaged: MDB_PAGE_NOTFOUND.';
+    const message = 'The file /var/lib/sagitta/journal/00000002.log is damaged: it is missing.';
     const database = await openOver(
       overrideStore(store, {
         readLog() {
@@ -158,7 +158,8 @@ describe('a collection that is not ready', () => {
       database.collection('c').query({ vector: Float32Array.of(1) }),
       (error: Error) => {
         return (
-          (error as SagittaError).code === 'collection_unavailable' && !/lmdb/.test(error.message)
+          (error as SagittaError).code === 'collection_unavailable' &&
+          !/journal/.test(error.message)
         );
       },
     );

@@ -59,7 +59,7 @@ async function makeBackup(dataDir: string, directory: string): Promise<BackupRep
       .finally(() => socket.close());
   }
   requireDataDirectory(dataDir);
-  // Loaded only here: lmdb takes a tenth of a second, which a running server makes unnecessary.
+  // Loaded only here, since a running server makes the code of the database unnecessary.
   const { backupDirectory } = await import('../../offline.js');
   const made = await backupDirectory(dataDir, directory);
   return {

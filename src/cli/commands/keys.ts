@@ -348,7 +348,7 @@ async function workOffline<Result>(
   directory: string,
   work: (keys: Keys) => Promise<Result>,
 ): Promise<Result> {
-  // Loaded only here: lmdb takes a tenth of a second, which a running server makes unnecessary.
+  // Loaded only here, since a running server makes the code of the database unnecessary.
   const { apiKeyInput, apiKeyMembers, withApiKeys } = await import('../../offline.js');
   type NewKey = { record: Parameters<typeof apiKeyMembers>[0]; key: string };
   const withSecret = ({ record, key }: NewKey) => ({ ...apiKeyMembers(record), key });
