@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type RunningServer, startServer } from '../../src/main.js';
 import { backupDirectory, restoreBackups, verifyDirectory } from '../../src/offline.js';
 import { loadConfig } from '../../src/platform/config.js';
-import { restoreBackup } from '../../src/storage/backup.js';
+import { BACKUP_BASE, restoreBackup } from '../../src/storage/backup.js';
 import { PATIENT_LIMITS } from '../support/patience.js';
 import { eventually } from '../support/waiting.js';
 import { NatsServers, natsMissing } from './nats-servers.js';
@@ -227,9 +227,9 @@ describe('a node that brings data into a cluster', { skip: natsMissing() ?? fals
     }
     const broken = join(folder, 'backups', 'broken');
     await cp(backups[1]!, broken, { recursive: true });
-    const table = await open(join(broken, 'store.lmdb'), 'r+');
-    await table.write(Buffer.alloc(64, 7), 0, 64, 5 * 4_096);
-    await table.close();
+    const base = await open(join(broken, BACKUP_BASE), 'r+');
+    await base.write(Buffer.alloc(64, 7), 0, 64, 256);
+    await base.close();
     await assert.rejects(restoreBackups([backups[0]!, broken], join(folder, 'of broken')), {
       code: 'data_corrupt',
       message: /broken is damaged .* Leave it out/,

@@ -207,8 +207,10 @@ function verifyLog({
   const trimmedThrough = inspection.logs.get(log)?.trimmedThrough ?? 0;
   const where = `${collectionPlace(definition)}, log`;
   if (trimmedThrough > checkpointSequence) {
-    const found = Number.isFinite(trimmedThrough) ? `trimmed through ${trimmedThrough}` : 'dropped';
-    findings.error(where, `is ${found}, but the segment files end at ${checkpointSequence}`);
+    findings.error(
+      where,
+      `is trimmed through ${trimmedThrough}, but the segment files end at ${checkpointSequence}`,
+    );
   }
   let sequence = checkpointSequence;
   for (const entry of inspection.readLog(log, checkpointSequence)) {

@@ -277,8 +277,8 @@ function noteLeftovers(
     findings.note(`deletions of segment ${key[1]}/${key[2]}`, 'the segment does not exist');
   }
   const logs = new Set(definitions.map(({ incarnation }) => logName(incarnation)));
-  for (const [log, { recordCount, trimmedThrough }] of inspection.logs) {
-    if (logs.has(log) || recordCount === 0 || !Number.isFinite(trimmedThrough)) continue;
+  for (const [log, { recordCount }] of inspection.logs) {
+    if (logs.has(log) || recordCount === 0) continue;
     findings.note(`log ${log}`, `${recordCount} records belong to no collection`);
   }
 }

@@ -262,7 +262,7 @@ export const DAMAGES: Readonly<Record<string, [(data: DamagedData) => Promise<un
     ],
     'a dropped log': [
       (data) => data.store.commit([{ kind: 'dropLog', log: data.definition.incarnation }]),
-      /^error: collection "c", log: is dropped, but the segment files end at/,
+      /^error: collection "c", log: write \d+ is missing, but the segment files hold \d+ of its rows/,
     ],
     'a record that cannot be read': [
       (data) => data.appendRecord(100, text('nothing')),

@@ -6,9 +6,11 @@ import { join } from 'node:path';
 import { silentLogger } from '../../../src/common/logger.js';
 import { Backups } from '../../../src/database/backup.js';
 import type { Manifest } from '../../../src/database/collection/manifest.js';
+import { keys } from '../../../src/database/keys.js';
 import type { DiskStore } from '../../../src/storage/store.js';
 import { batchOf, createTestClock, openDatabase } from '../../database/harness.js';
 import { makeDirectory, openIn } from '../../storage/directories.js';
+import { eventually } from '../../support/waiting.js';
 import { dense } from '../../vector-columns.js';
 import { DamagedData } from './damages.js';
 
@@ -47,6 +49,11 @@ export async function makeSoundData(): Promise<SoundData> {
   // Segments of 64 rows; the last write straddles two of them, and later ones are in the log only.
   for (let n = 1; n <= 6; n++)
     await database.collection('c').write(rowsOf(n * 30, 50, n), { mode: 'upsert' });
+  await eventually('a checkpoint has the full segments', () => {
+    if ([...store.list(keys.manifests)].length === 0) return false;
+    const { segments, partialRowCount } = new DamagedData(store).manifest;
+    return segments.length >= 3 && partialRowCount > 0;
+  });
   await database.collection('c').delete({ kind: 'ids', ids: ['v31', 'v32'] }, { dryRun: false });
   await database.runIdempotent({ scope: 's', key: 'k', payloadDigest: 'd' }, async () => ({
     status: 200,

@@ -1,53 +1,73 @@
-// Verification of a data directory whose tables were damaged: each page of them, at each byte of its header.
+// Verification of a data directory whose journal was damaged: each frame of it, at each member of its header, in what
+// it changes, and anywhere else.
 
 import assert from 'node:assert/strict';
-import { readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { verifyDirectory } from '../../../src/offline.js';
+import { FRAME_MARK, HEADER_BYTES } from '../../../src/storage/frame.js';
 import { createRandom, testSeed } from '../../database/harness.js';
 import { copyOf, makeSoundData } from './sound-data.js';
 
-const PAGE_BYTES = 4096;
+/** Of the length of the directory, in a header. */
+const DIRECTORY_LENGTH_AT = 16;
+/** The first bytes of the members of a header, and its last byte. */
+const HEADER_PLACES = [0, 4, 8, DIRECTORY_LENGTH_AT, 20, 24, 32, HEADER_BYTES - 1];
 
-it('verify finds damaged pages of the tables, and survives any change to them', async (t) => {
+it('verify finds damaged frames of the journal, and survives any change to them', async (t) => {
   const seed = testSeed();
   t.diagnostic(`seed ${seed}`);
   const random = createRandom(seed);
   const directory = await copyOf((await makeSoundData()).sound);
-  const path = join(directory, 'store.lmdb');
-  const bytes = await readFile(path);
-  const isFoundAt = async (at: number) => {
-    const damaged = Buffer.from(bytes);
-    damaged[at]! ^= 1 + Math.floor(random() * 255);
-    await writeFile(path, damaged);
-    try {
-      return (await verifyDirectory(directory)).errorCount > 0;
-    } catch (error) {
-      const { code } = error as { code?: string };
-      assert.ok(code === 'data_corrupt' || code === 'configuration_invalid', `${error}`);
-      return true;
-    }
-  };
-  let pageCount = 0;
+  let frameCount = 0;
+  let otherCount = 0;
   let foundCount = 0;
-  for (let page = 2; page < bytes.length / PAGE_BYTES; page++) {
-    const start = page * PAGE_BYTES;
-    // What nothing leads to may hold anything.
-    if (!(await isFoundAt(start))) continue;
-    pageCount++;
-    // Its number, its flags, where free space begins and ends.
-    for (const at of [1, 7, 18, 19, 20, 21, 22, 23]) {
-      assert.ok(await isFoundAt(start + at), `byte ${at} of page ${page}`);
+  for (const name of await readdir(join(directory, 'journal'))) {
+    const path = join(directory, 'journal', name);
+    const bytes = withoutZeros(await readFile(path));
+    const isFoundAt = async (at: number) => {
+      const damaged = Buffer.from(bytes);
+      damaged[at]! ^= 1 + Math.floor(random() * 255);
+      await writeFile(path, damaged);
+      return hasFindings(directory);
+    };
+    for (let at = bytes.indexOf(FRAME_MARK); at >= 0; at = bytes.indexOf(FRAME_MARK, at + 1)) {
+      frameCount++;
+      const length = bytes.readUInt32LE(at + DIRECTORY_LENGTH_AT);
+      const changes = Array.from({ length: 3 }, () => HEADER_BYTES + Math.floor(random() * length));
+      for (const place of [...HEADER_PLACES, ...changes]) {
+        assert.ok(await isFoundAt(at + place), `byte ${place} of the frame at ${at} of ${name}`);
+      }
     }
-    for (let i = 0; i < 10; i++) {
-      if (await isFoundAt(start + Math.floor(random() * PAGE_BYTES))) foundCount++;
+    // Records that were trimmed may hold anything.
+    for (let i = 0; i < 50; i++, otherCount++) {
+      if (await isFoundAt(Math.floor(random() * bytes.byteLength))) foundCount++;
     }
+    if (frameCount > 1 && name.endsWith('.log')) {
+      await writeFile(path, bytes.subarray(0, bytes.lastIndexOf(FRAME_MARK)));
+      const { findings } = await verifyDirectory(directory);
+      assert.match(JSON.stringify(findings), /1 commits are missing or cannot be read/);
+    }
+    await writeFile(path, bytes);
   }
-  for (const at of [24, 28, 4096 + 24, 4096 + 28]) assert.ok(await isFoundAt(at), `byte ${at}`);
-  t.diagnostic(`${foundCount} of ${pageCount * 10} other bytes; the rest is free space or text`);
-  assert.ok(pageCount > 3 && foundCount > pageCount);
-  await writeFile(path, bytes.subarray(0, bytes.length - 2 * PAGE_BYTES));
-  const { findings } = await verifyDirectory(directory);
-  assert.match(JSON.stringify(findings), /its last 8192 bytes are missing/);
+  t.diagnostic(`${frameCount} frames; found ${foundCount} of ${otherCount} other bytes`);
+  assert.ok(frameCount > 10 && foundCount > otherCount / 4);
+  assert.ok(!(await hasFindings(directory)), 'the data is as it was');
 });
+
+/** Without what is written ahead. */
+function withoutZeros(bytes: Buffer): Buffer {
+  return bytes.subarray(0, bytes.findLastIndex((byte) => byte !== 0) + 1);
+}
+
+/** Whether damage is found, or makes it impossible to read the journal, which is said. */
+async function hasFindings(directory: string): Promise<boolean> {
+  try {
+    return (await verifyDirectory(directory)).errorCount > 0;
+  } catch (error) {
+    const { code } = error as { code?: string };
+    assert.ok(code === 'data_corrupt' || code === 'configuration_invalid', `${error}`);
+    return true;
+  }
+}

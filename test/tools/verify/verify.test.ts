@@ -1,5 +1,5 @@
 // Verification finds nothing in intact data and reports every kind of damage, whatever else is damaged. It
-// changes nothing. The pages of the tables are damaged one by one in verify.ci.test.ts.
+// changes nothing. The frames of the journal are damaged one by one in verify.ci.test.ts.
 
 import assert from 'node:assert/strict';
 import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
@@ -9,6 +9,7 @@ import type { ColumnSpec } from '../../../src/common/vectors.js';
 import type { Manifest } from '../../../src/database/collection/manifest.js';
 import { segmentBlobName } from '../../../src/database/keys.js';
 import { verifyDirectory } from '../../../src/offline.js';
+import { BACKUP_BASE } from '../../../src/storage/backup.js';
 import type { DiskStore } from '../../../src/storage/store.js';
 import type { VerifyReport } from '../../../src/tools/verify/verify-report.js';
 import { batchOf, createRandom, openDatabase, testSeed } from '../../database/harness.js';
@@ -203,9 +204,9 @@ describe('verify', () => {
     assert.ok(lines(report).some((line) => /record 100/.test(line)));
   });
 
-  it('finds every flipped byte of a segment file, and of the tables of a backup', async () => {
+  it('finds every flipped byte of a segment file, and of the journal of a backup', async () => {
     const random = createRandom(testSeed());
-    for (const name of ['store.lmdb', `segments/${segmentBlobName(incarnation, 2)}`]) {
+    for (const name of [BACKUP_BASE, `segments/${segmentBlobName(incarnation, 2)}`]) {
       const directory = await copyOf(backup);
       const path = join(directory, name);
       const bytes = await readFile(path);
@@ -229,18 +230,18 @@ describe('verify', () => {
     for (const path of [directory, join(directory, 'none'), join(directory, 'mine')]) {
       await assert.rejects(verifyDirectory(path), {
         code: 'configuration_invalid',
-        message: /is neither a data directory nor a backup: it has no store\.lmdb/,
+        message: /is neither a data directory nor a backup: it has no folder journal/,
       });
     }
     assert.deepEqual(await readdir(directory), ['mine']);
   });
 
-  it('names the file of tables when only that is missing', async () => {
+  it('names the journal when only that is missing', async () => {
     const directory = await copyOf(sound);
-    await rm(join(directory, 'store.lmdb'));
+    await rm(join(directory, 'journal'), { recursive: true });
     await assert.rejects(verifyDirectory(directory), {
       code: 'data_corrupt',
-      message: /The file store\.lmdb is missing in .*Restore a backup/,
+      message: /The folder journal is missing in .*Restore a backup/,
     });
   });
 
