@@ -1,8 +1,8 @@
 // Allows one process per data directory. Each process listens on its own unix socket in a folder there.
 // The kernel knows whether a listener is alive, across containers and network namespaces, and forgets
 // it the moment the process dies. (A pid in a file means nothing in another container; a heartbeat in a
-// file needs a timer, and waiting after a crash.) Processes of other machines are not detected: lmdb
-// does not work on network file systems either.
+// file needs a timer, and waiting after a crash.) Processes of other machines are not detected: a data
+// directory must be on a local disk.
 
 import { randomUUID } from 'node:crypto';
 import { chmod, type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
