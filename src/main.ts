@@ -162,7 +162,7 @@ async function openDatabase(
   failed.then((error) =>
     logger.fatal(
       { err: error.cause, directory: config.dataDir },
-      'the data file could not be written; the service ends, since what is on the disk is not known',
+      'the journal could not be written; the service ends, since what is on the disk is not known',
     ),
   );
   const pool = createThreadPool({
