@@ -87,6 +87,12 @@ export async function openStore(options: {
     const journal = await Journal.open({ directory, files, content, warn, logBytesMax });
     markFile = await MarkFile.open(directory, warn);
     if (isNew) await syncFolder(directory);
+    if (content.isTorn) {
+      const { file, offset } = content.last!;
+      warn(
+        `The last write to ${files.pathOf(file)} was not finished, as after a crash. Nobody was told of it; it was cut off at offset ${offset}.`,
+      );
+    }
     if (!isNew) warnAboutMark(directory, mark, content, warn);
     if (mark?.digest.equals(content.head.digest) !== true) await markFile.reset(content.head);
     return new RecordStore({

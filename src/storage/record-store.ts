@@ -258,7 +258,7 @@ export class RecordStore implements DiskStore {
     // Clients read the message, so it names no path; the log has the cause.
     this.#failure = new SagittaError(
       'stopping',
-      'The disk reported an error while the data file was written, so the service ends. Whether this write is on the disk is known after its next start: repeat it then.',
+      'The disk reported an error while the journal was written, so the service ends. Whether this write is on the disk is known after its next start: repeat it then.',
       { cause },
     );
     for (const { reject } of [...commits, ...this.#waiting.splice(0)]) reject(this.#failure);
