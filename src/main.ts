@@ -115,9 +115,6 @@ export async function startServer(
     const { database, node } = opened;
     const { loaded } = database;
     node?.serve(config.clusterUrl ?? url);
-    loaded.then(() => {
-      if (database.state === 'ready') logger.info({ milliseconds: elapsedMs() }, 'ready');
-    });
     return {
       url,
       engine: opened.engine,

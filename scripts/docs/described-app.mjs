@@ -11,7 +11,7 @@ import { Authenticator } from '../../dist/src/server/auth/authenticator.js';
 const pool = createInlinePool();
 const app = await createApp({
   // Generating descriptions does not use the database.
-  database: { state: 'ready', memory: new MemoryRelease(pool) },
+  database: { isStopping: false, memory: new MemoryRelease(pool) },
   pool,
   limits: DEFAULT_LIMITS,
   defaultCollection: null,

@@ -36,6 +36,12 @@ const ALIASES_NAMED_MAX = 3;
 /** Operations that are committed in one transaction with a change of a collection. */
 export type CommitWithEntry = (entry: CollectionEntry) => readonly StoreOperation[];
 
+/** The name by which a request has found a collection, and what it has found: undefined when there was none. */
+interface CollectionAddress {
+  readonly id: string;
+  readonly incarnation: string | undefined;
+}
+
 type CatalogueOptions = Pick<LoadOptions, 'store' | 'logs' | 'limits' | 'clock' | 'logger'>;
 
 export class Catalogue {
@@ -128,10 +134,12 @@ export class Catalogue {
    * wait for it. Throws as `requireReady`, `collection_not_found`, `collection_exists` and `limit_exceeded`.
    */
   async clone(
-    source: { readonly id: string; readonly incarnation: string | undefined },
+    source: CollectionAddress,
     input: CloneInput,
     alsoCommit: CommitWithEntry,
   ): Promise<CollectionEntry> {
+    await this.#whenLoaded(source);
+    await this.#collections.whenTidied();
     const id = input.id ?? randomUUID();
     const incarnation = randomUUID();
     const { maintenance, copiedFrom } = await this.#lock.run(async () => {
@@ -175,12 +183,13 @@ export class Catalogue {
     return { ...source, id, incarnation, description, labels, ...times };
   }
 
-  /** Throws `collection_not_found` and `collection_exists`. */
-  rename(
-    source: { readonly id: string; readonly incarnation: string | undefined },
+  /** Throws `collection_not_found`, `collection_exists` and `starting`. */
+  async rename(
+    source: CollectionAddress,
     id: string,
     alsoCommit: CommitWithEntry,
   ): Promise<CollectionEntry> {
+    await this.#whenLoaded(source);
     return this.#lock.run(async () => {
       const entry = this.#collections.requireEntry(source.id, source.incarnation);
       if (entry.state.kind === 'loading') this.#collections.requireReady(entry);
@@ -193,9 +202,7 @@ export class Catalogue {
         putOf(definition),
         ...alsoCommit(renamed),
       ]);
-      if (entry.state.kind === 'ready') entry.state.collection.redefine(definition);
-      this.#collections.put(renamed);
-      return renamed;
+      return this.#putDefinition(definition);
     });
   }
 
@@ -241,13 +248,10 @@ export class Catalogue {
    * Throws `collection_not_found`, `invalid_metadata` when a vector does not fit a new schema, `limit_exceeded`, and
    * `invalid_request` for an endpoint whose vectors the collection cannot have, and for vectors to add or to drop.
    */
-  update(
-    id: string,
-    incarnation: string | undefined,
-    change: CollectionChange,
-  ): Promise<CollectionEntry> {
+  async update(address: CollectionAddress, change: CollectionChange): Promise<CollectionEntry> {
+    await this.#whenLoaded(address);
     return this.#lock.run(async () => {
-      const entry = this.#collections.requireEntry(id, incarnation);
+      const entry = this.#collections.requireEntry(address.id, address.incarnation);
       requireUnnamed(entry.definition, change);
       const definition: CollectionDefinition = {
         ...entry.definition,
@@ -264,7 +268,6 @@ export class Catalogue {
         ...changedVectors(entry.definition, change, this.#options.limits),
         updatedAtMs: this.#options.clock.now(),
       };
-      const updated = { ...entry, definition };
       const { logs } = this.#options;
       const placing =
         change.replicationFactor === undefined
@@ -277,20 +280,29 @@ export class Catalogue {
         await collection.write(declareTypes(collection, definition, change.schema, commit));
       } else {
         await this.#log.commit([putOf(definition), ...placing]);
-        if (entry.state.kind === 'ready') entry.state.collection.redefine(definition);
       }
-      this.#collections.put(updated);
-      return updated;
+      return this.#putDefinition(definition);
     });
+  }
+
+  /** With the state of now: the collection may have been loaded since its entry was read. */
+  #putDefinition(definition: CollectionDefinition): CollectionEntry {
+    const entry = this.#collections.findIncarnation(definition.incarnation);
+    assert(entry !== undefined, 'the collection is removed under the lock only');
+    if (entry.state.kind === 'ready') entry.state.collection.redefine(definition);
+    const redefined = { ...entry, definition };
+    this.#collections.put(redefined);
+    return redefined;
   }
 
   /**
    * Also deletes a collection that cannot be served. Throws `collection_not_found`, `starting`, and
    * `collection_aliased` while an alias points to it.
    */
-  delete(name: string, expected: string | undefined): Promise<{ vectorCount: number }> {
+  async delete(address: CollectionAddress): Promise<{ vectorCount: number }> {
+    await this.#whenLoaded(address);
     return this.#lock.run(async () => {
-      let entry = this.#collections.requireEntry(name, expected);
+      let entry = this.#collections.requireEntry(address.id, address.incarnation);
       const { state } = entry;
       const { id, incarnation } = entry.definition;
       if (state.kind === 'loading') this.#collections.requireReady(entry);
@@ -319,6 +331,11 @@ export class Catalogue {
       await this.#options.logs.drop(incarnation);
       return { vectorCount };
     });
+  }
+
+  /** Before the lock is taken, which other changes wait for. Throws `collection_not_found`, and as `Collections.whenLoaded`. */
+  async #whenLoaded({ id, incarnation }: CollectionAddress): Promise<void> {
+    await this.#collections.whenLoaded(this.#collections.requireEntry(id, incarnation));
   }
 
   #removalOf(definition: Pick<CollectionDefinition, 'id' | 'incarnation'>) {

@@ -85,8 +85,9 @@ export interface DeleteOptions {
 /**
  * A collection as `database.collection(id)` found it. Every member but `id` and `exists` throws
  * `collection_not_found` when there was no such collection then, or when it has been deleted or
- * replaced since. Reads and writes of vectors also throw `starting` while the collection is being
- * loaded, `data_corrupt` when they find its data damaged, and `collection_unavailable` from then on.
+ * replaced since. Operations that need the rows of a collection that the start has not loaded yet have it loaded next,
+ * and wait for it; they throw `starting` when that takes too long. Reads and writes of vectors also throw `data_corrupt`
+ * when they find its data damaged, and `collection_unavailable` from then on.
  */
 export class CollectionHandle {
   /** As the caller has named it: the collection may have another id, or get one. */
@@ -128,12 +129,19 @@ export class CollectionHandle {
     return toRecord(entry, this.#services);
   }
 
+  /** The record as it is when the start has loaded the collection, or has failed to. */
+  async loadedRecord(): Promise<CollectionRecord> {
+    await this.#whenLoaded();
+    return this.record();
+  }
+
   /** In the order of their numbers. Throws `cursor_invalid`. */
-  segments(request: {
+  async segments(request: {
     readonly limit?: number | undefined;
     readonly cursor?: string | undefined;
-  }): SegmentsPage {
+  }): Promise<SegmentsPage> {
     const { collections, limits } = this.#services;
+    await this.#whenLoaded();
     const entry = collections.requireEntry(this.id, this.#incarnation);
     collections.requireReady(entry);
     assert(entry.state.kind === 'ready', 'the collection is ready');
@@ -144,7 +152,7 @@ export class CollectionHandle {
   /** Throws `invalid_metadata` when a vector does not fit a new schema. */
   async update(change: CollectionChange): Promise<CollectionRecord> {
     const { catalogue } = this.#services;
-    return toRecord(await catalogue.update(this.id, this.#incarnation, change), this.#services);
+    return toRecord(await catalogue.update(this.#address, change), this.#services);
   }
 
   /**
@@ -180,7 +188,7 @@ export class CollectionHandle {
 
   /** Deletes the collection with its vectors, also one that is unavailable. Throws `collection_aliased`. */
   async drop(): Promise<{ vectorCount: number }> {
-    return this.#services.catalogue.delete(this.id, this.#incarnation);
+    return this.#services.catalogue.delete(this.#address);
   }
 
   /**
@@ -205,7 +213,7 @@ export class CollectionHandle {
    * `idempotency_in_flight` and `idempotency_key_reused`.
    */
   async openWriteStream(options: WriteStreamOptions): Promise<WriteStream> {
-    return await WriteStream.open(this.#require(), options, this.#services);
+    return await WriteStream.open(await this.#require(), options, this.#services);
   }
 
   /** Throws `vector_not_found`, `precondition_failed`, `limit_exceeded` and `invalid_metadata`. */
@@ -419,7 +427,7 @@ export class CollectionHandle {
   async #use<Result>(
     operation: (collection: Collection) => Result | Promise<Result>,
   ): Promise<Result> {
-    const collection = this.#require();
+    const collection = await this.#require();
     await collection.whenVerified();
     const { segments } = collection.rows;
     try {
@@ -431,9 +439,15 @@ export class CollectionHandle {
     }
   }
 
-  #require(): Collection {
+  async #require(): Promise<Collection> {
     const { collections } = this.#services;
+    await this.#whenLoaded();
     return collections.requireReady(collections.requireEntry(this.id, this.#incarnation));
+  }
+
+  async #whenLoaded(): Promise<void> {
+    const { collections } = this.#services;
+    await collections.whenLoaded(collections.requireEntry(this.id, this.#incarnation));
   }
 }
 

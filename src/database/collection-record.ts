@@ -12,7 +12,12 @@ import type { CollectionPlacement, CommitLogs } from '../storage/commit-log.js';
 import type { AliasEntry } from './aliases.js';
 import type { AliasRecord, CollectionRecord, SegmentRecord, SegmentsPage } from './api.js';
 import type { Maintenance } from './collection/maintenance.js';
-import { type CollectionEntry, type Collections, reasonForClients } from './collections.js';
+import {
+  type CollectionEntry,
+  type Collections,
+  describeProgress,
+  reasonForClients,
+} from './collections.js';
 import type { Page } from './query/query-api.js';
 
 /** Digits of the largest segment number: with leading zeros, text order is number order. */
@@ -158,18 +163,28 @@ function shownShape(shape: FieldShape) {
   return { dimension, metric, ...(element && { elementType: element }) };
 }
 
+type CollectionState = CollectionEntry['state'];
+
 function reasonOf(
-  state: Exclude<CollectionEntry['state'], { kind: 'ready' }>,
+  state: Exclude<CollectionState, { kind: 'ready' }>,
   placement: CollectionPlacement | null,
 ): string {
-  if (state.kind === 'failed') return reasonForClients(state.error);
-  if (state.kind === 'elsewhere') {
-    return `It is held by ${placement?.nodes.join(', ') ?? 'other nodes'}.`;
-  }
-  const { segmentCount, loadedSegmentCount } = state.progress;
-  return segmentCount === 0
-    ? 'It is waiting to be loaded, or its log is being read.'
-    : `It is being loaded: ${loadedSegmentCount} of ${segmentCount} segments read; the log follows.`;
+  if (state.kind !== 'elsewhere') return describeUnserved(state).reason;
+  return `It is held by ${placement?.nodes.join(', ') ?? 'other nodes'}.`;
+}
+
+/** A collection that this process is to serve, and does not. */
+export interface UnservedCollection {
+  readonly id: string;
+  readonly status: 'loading' | 'failed';
+  readonly reason: string;
+}
+
+export function describeUnserved(
+  state: Extract<CollectionState, { kind: 'loading' | 'failed' }>,
+): Omit<UnservedCollection, 'id'> {
+  if (state.kind === 'failed') return { status: 'failed', reason: reasonForClients(state.error) };
+  return { status: 'loading', reason: describeProgress(state.progress) };
 }
 
 /** Undefined for an alias of a collection that is being deleted. */

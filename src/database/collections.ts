@@ -1,8 +1,10 @@
 // Which collections there are and what they are called, in memory, and what is loaded of each: all of it, or why not. The
 // catalogue (catalogue.ts) changes which there are.
 
+import { endsWithin } from '../common/ends-within.js';
 import { collectionNotFound, SagittaError } from '../common/errors.js';
 import { collectGarbageSoon } from '../common/garbage.js';
+import type { CommitLogs } from '../storage/commit-log.js';
 import type { StoreOperation } from '../storage/store.js';
 import { Aliases } from './aliases.js';
 import type { Collection } from './collection/collection.js';
@@ -11,6 +13,12 @@ import { type CollectionDefinition, decodeDefinition } from './collection/manife
 import { type LoadOptions, type LoadProgress, loadCollection } from './collection/recovery.js';
 import { ElsewhereError } from './elsewhere.js';
 import { blobsOf, keys, storedParts } from './keys.js';
+import { LoadQueue } from './load-queue.js';
+
+/** Of the time that a request has, the part that it may wait for its collection; the rest is left for its answer. */
+const WAITING_SHARE_MAX = 0.9;
+/** Loads that take longer are logged one by one, in milliseconds; of the others there may be thousands. */
+const LONG_LOAD_MS = 1_000;
 
 interface Ready {
   readonly kind: 'ready';
@@ -43,32 +51,41 @@ export class Collections {
   readonly #entries = new Map<string, CollectionEntry>();
   /** Ids by incarnation, since a collection may get another id. */
   readonly #idOf = new Map<string, string>();
-  /** The entries in id order; null after a change. */
+  /** The ids, sorted; null after one was added or removed. */
+  #sortedIds: readonly string[] | null = null;
+  /** The entries in the order of their ids; null after a change. */
   #sortedEntries: readonly CollectionEntry[] | null = null;
   /** Collections that were unloaded, so that others may have taken the places of their files. */
   #unloadCount = 0;
-  #isLoaded = false;
+  /** Those that the start loads. */
+  readonly #starting: LoadQueue;
+  /** The blobs of each incarnation that is loaded by the start, once they have been listed. */
+  #blobsAtStart: ReadonlyMap<string, readonly string[]> | null = null;
+  /** Resolves when what earlier processes have left is removed. */
+  #tidied: Promise<void> | undefined;
 
   /** Throws `data_corrupt`. Nothing is loaded yet. */
   constructor(options: LoadOptions) {
     this.#options = options;
-    this.aliases = new Aliases(options.store);
-    for (const { key, value } of options.store.list(keys.collections)) {
+    const { store, logs, stopping } = options;
+    this.aliases = new Aliases(store);
+    const absent = new Set([...store.list(keys.absences)].map(({ key }) => key[1]!));
+    for (const { key, value } of store.list(keys.collections)) {
       const definition = decodeDefinition(value, key[1]!);
-      this.put({ definition, state: this.#stateAtStart(definition) });
+      const isAbsent = absent.has(definition.incarnation);
+      this.put({ definition, state: isAbsent ? stateOfAbsent(definition, logs) : loading() });
     }
-    this.#isLoaded = this.entries.every(({ state }) => state.kind !== 'loading');
+    this.#starting = new LoadQueue(
+      this.entries.flatMap(({ definition, state }) =>
+        state.kind === 'loading' ? definition.incarnation : [],
+      ),
+      { load: (incarnation) => this.load(incarnation), stopping },
+    );
   }
 
-  #stateAtStart({ id, incarnation }: CollectionDefinition): CollectionEntry['state'] {
-    const { store, logs } = this.#options;
-    if (store.get(keys.absence(incarnation)) === undefined) return loading();
-    return logs.isAlone ? { kind: 'failed', error: absent(id) } : ELSEWHERE;
-  }
-
-  /** Whether everything was loaded once: a collection may be loaded anew later, while the others are served. */
-  get isLoaded(): boolean {
-    return this.#isLoaded;
+  /** Collections that the start has not loaded yet. One that is loaded anew later is not counted. */
+  get startingCount(): number {
+    return this.#starting.count;
   }
 
   get count(): number {
@@ -91,25 +108,51 @@ export class Collections {
 
   /** In id order. */
   get entries(): readonly CollectionEntry[] {
-    this.#sortedEntries ??= [...this.#entries.values()].sort((a, b) =>
-      Buffer.compare(Buffer.from(a.definition.id), Buffer.from(b.definition.id)),
-    );
+    this.#sortedIds ??= sortedByBytes(this.#entries.keys());
+    this.#sortedEntries ??= this.#sortedIds.map((id) => this.#entries.get(id)!);
     return this.#sortedEntries;
   }
 
   /**
-   * Loads every collection, until the service stops. A failure is logged, and its collection becomes
-   * unavailable.
+   * Loads every collection, until the service stops; first those that requests wait for. A failure is logged, and its
+   * collection becomes unavailable.
    */
   async loadAll(): Promise<void> {
-    await this.#removeLeftovers();
-    const isEmpty = this.#entries.size === 0;
-    for (const { definition, state } of this.#entries.values()) {
-      if (state.kind === 'loading') await this.load(definition.incarnation);
-      if (this.#options.stopping.aborted) return;
+    const startedAt = performance.now();
+    const { count } = this.#starting;
+    this.#tidied = this.#removeLeftovers();
+    await this.#tidied;
+    await this.#starting.run();
+    this.#blobsAtStart = null;
+    if (this.#options.stopping.aborted || count === 0) return;
+    this.#options.logger.info(
+      { count, milliseconds: Math.round(performance.now() - startedAt) },
+      'collections loaded',
+    );
+    collectGarbageSoon();
+  }
+
+  /** Resolves when names of blobs that the catalogue does not know yet may be used. */
+  async whenTidied(): Promise<void> {
+    await this.#tidied;
+  }
+
+  /**
+   * Waits for a collection that the start is to load, which then goes before others; undefined when there is nothing to
+   * wait for. Throws `starting` when it takes too long, and `stopping`.
+   */
+  whenLoaded(entry: CollectionEntry): Promise<void> | undefined {
+    if (entry.state.kind !== 'loading') return undefined;
+    const ended = this.#starting.whenEnded(entry.definition.incarnation);
+    return ended && this.#waitForLoad(ended, entry);
+  }
+
+  async #waitForLoad(ended: Promise<void>, entry: CollectionEntry): Promise<void> {
+    const { limits, stopping } = this.#options;
+    if (!(await endsWithin(ended, limits.requestMsMax * WAITING_SHARE_MAX))) {
+      throw notLoaded(entry.definition.id, entry.state);
     }
-    this.#isLoaded = true;
-    if (!isEmpty) collectGarbageSoon();
+    stopping.throwIfAborted();
   }
 
   /** Reads what the store has of a collection. Does nothing for one that is gone. A failure is logged. */
@@ -130,19 +173,25 @@ export class Collections {
       this.put({ definition, state: loaded });
       // Damage that was found while it was loaded.
       loaded.collection.requireIntact();
-      this.#options.logger.info(
-        {
-          collection: definition.id,
-          vectorCount: loaded.collection.rows.liveCount,
-          sequence: loaded.collection.sequence,
-          milliseconds: Math.round(performance.now() - startedAt),
-        },
-        'collection loaded',
-      );
+      this.#logLoaded(loaded.collection, performance.now() - startedAt);
     } catch (error) {
       if (error === this.#options.stopping.reason) return;
       this.#fail(incarnation, failureOf(error));
     }
+  }
+
+  #logLoaded({ definition, rows, sequence }: Collection, durationMs: number): void {
+    const { logger } = this.#options;
+    const level = durationMs < LONG_LOAD_MS ? 'debug' : 'info';
+    logger[level](
+      {
+        collection: definition.id,
+        vectorCount: rows.liveCount,
+        sequence,
+        milliseconds: Math.round(durationMs),
+      },
+      'collection loaded',
+    );
   }
 
   /** The collection as the store has it, which becomes unavailable when it turns out to be damaged. Throws `data_corrupt`. */
@@ -152,7 +201,9 @@ export class Collections {
       // One that is still being loaded fails when it is loaded; one that was deleted is gone.
       if (this.findIncarnation(incarnation)?.state.kind === 'ready') this.#fail(incarnation, error);
     };
-    const options = { ...this.#options, onDamaged, generation: this.#unloadCount };
+    const generation = this.#unloadCount;
+    const blobNames = this.#blobsAtStart && (this.#blobsAtStart.get(incarnation) ?? []);
+    const options = { ...this.#options, onDamaged, generation, blobNames };
     return { kind: 'ready', ...(await loadCollection(definition, options, progress)) };
   }
 
@@ -220,11 +271,7 @@ export class Collections {
   requireReady({ definition: { id }, state }: CollectionEntry): Collection {
     if (state.kind === 'ready') return state.collection;
     if (state.kind === 'elsewhere') throw new ElsewhereError([id]);
-    if (state.kind === 'loading') {
-      throw new SagittaError('starting', `Collection "${id}" is being loaded. Retry after 1 s.`, {
-        retryAfterSeconds: 1,
-      });
-    }
+    if (state.kind === 'loading') throw notLoaded(id, state);
     throw new SagittaError(
       'collection_unavailable',
       `Collection "${id}" is unavailable: ${reasonForClients(state.error)}`,
@@ -245,6 +292,14 @@ export class Collections {
     return this.requireReady(entry);
   }
 
+  /** The same, when the start has loaded it. Also throws as `whenLoaded`. */
+  async requireLoaded(name: string): Promise<Collection> {
+    const entry = this.find(name);
+    if (entry === undefined) throw collectionNotFound(name);
+    await this.whenLoaded(entry);
+    return this.require(name);
+  }
+
   /** Whether the collection still exists. */
   isServing(collection: Collection): boolean {
     const state = this.#entries.get(collection.definition.id)?.state;
@@ -255,6 +310,7 @@ export class Collections {
   put(entry: CollectionEntry): void {
     const { id, incarnation } = entry.definition;
     if (this.#idOf.get(incarnation) !== id) this.#removeId(incarnation);
+    if (!this.#entries.has(id)) this.#sortedIds = null;
     this.#entries.set(id, entry);
     this.#idOf.set(incarnation, id);
     this.#sortedEntries = null;
@@ -274,7 +330,9 @@ export class Collections {
   #removeId(incarnation: string): void {
     const id = this.#idOf.get(incarnation);
     if (id === undefined) return;
-    if (this.#entries.get(id)?.definition.incarnation === incarnation) this.#entries.delete(id);
+    if (this.#entries.get(id)?.definition.incarnation !== incarnation) return;
+    this.#entries.delete(id);
+    this.#sortedIds = null;
   }
 
   /** Ends the use of what the store has of a collection: its requests get `starting` until it is loaded again. */
@@ -310,28 +368,69 @@ export class Collections {
     for (const segment of collection.rows.segments) this.#options.unloadSegment(segment);
   }
 
-  /** Removes data of collections that were deleted by a process that died before their files were gone. */
+  /**
+   * Removes data of collections that were deleted by a process that died before their files were gone. Requests are
+   * served meanwhile, so that further collections may be there by then.
+   */
   async #removeLeftovers(): Promise<void> {
-    const held = [...this.#entries.values()].filter(({ state }) => state.kind === 'loading');
-    const incarnations = new Set(held.map(({ definition }) => definition.incarnation));
-    for (const { key } of [...this.#options.store.list(keys.manifests)]) {
-      const incarnation = key[1]!;
-      if (incarnations.has(incarnation)) continue;
-      await this.#options.store.commit(dataRemovalOf(incarnation));
+    const { store } = this.#options;
+    const held = new Set<string>();
+    const absent = new Set<string>();
+    for (const { definition, state } of this.#entries.values()) {
+      (state.kind === 'loading' ? held : absent).add(definition.incarnation);
     }
-    await this.#removeBlobs('', (name) => !incarnations.has(name.slice(0, name.indexOf('/'))));
+    // All of them before the first request: nothing else is written under these incarnations later.
+    const left = [...store.list(keys.manifests)]
+      .map(({ key }) => key[1]!)
+      .filter((incarnation) => !held.has(incarnation));
+    for (const incarnation of left) await store.commit(dataRemovalOf(incarnation));
+    const blobs = new Map<string, string[]>();
+    for (const name of await store.listBlobs()) {
+      const incarnation = name.slice(0, name.indexOf('/'));
+      if (held.has(incarnation)) {
+        const names = blobs.get(incarnation);
+        if (names === undefined) blobs.set(incarnation, [name]);
+        else names.push(name);
+      } else if (absent.has(incarnation) || this.findIncarnation(incarnation) === undefined) {
+        await store.removeBlob(name);
+      }
+    }
+    this.#blobsAtStart = blobs;
   }
 
   /** Those of one collection. */
   async removeBlobs(incarnation: string): Promise<void> {
-    await this.#removeBlobs(blobsOf(incarnation), () => true);
+    const { store } = this.#options;
+    for (const name of await store.listBlobs(blobsOf(incarnation))) await store.removeBlob(name);
   }
+}
 
-  async #removeBlobs(prefix: string, isGone: (name: string) => boolean): Promise<void> {
-    for (const name of await this.#options.store.listBlobs(prefix)) {
-      if (isGone(name)) await this.#options.store.removeBlob(name);
-    }
-  }
+/** In the order of their UTF-8 bytes, which is that of the store. */
+function sortedByBytes(texts: Iterable<string>): string[] {
+  return [...texts]
+    .map((text) => ({ text, bytes: Buffer.from(text) }))
+    .sort((a, b) => Buffer.compare(a.bytes, b.bytes))
+    .map(({ text }) => text);
+}
+
+function stateOfAbsent({ id }: CollectionDefinition, logs: CommitLogs): CollectionEntry['state'] {
+  return logs.isAlone ? { kind: 'failed', error: absent(id) } : ELSEWHERE;
+}
+
+function notLoaded(id: string, state: CollectionEntry['state']): SagittaError {
+  const found = state.kind === 'loading' ? ` ${describeProgress(state.progress)}` : '';
+  return new SagittaError(
+    'starting',
+    `Collection "${id}" is being loaded.${found} Retry after 1 s.`,
+    { retryAfterSeconds: 1 },
+  );
+}
+
+/** How far the load of a collection has come, as a sentence. */
+export function describeProgress({ segmentCount, loadedSegmentCount }: LoadProgress): string {
+  return segmentCount === 0
+    ? 'It is waiting to be loaded, or its log is being read.'
+    : `It is being loaded: ${loadedSegmentCount} of ${segmentCount} segments read; the log follows.`;
 }
 
 function loading(): CollectionEntry['state'] {

@@ -1,5 +1,5 @@
 // The database: the service without HTTP. It opens at once and loads its collections in the
-// background. A collection whose data is damaged is unavailable; the others are not affected.
+// background, first those that operations wait for. A collection whose data is damaged is unavailable; the others are not affected.
 
 import { randomBytes } from 'node:crypto';
 import { BufferPool } from '../common/buffer-pool.js';
@@ -37,7 +37,14 @@ import { decodeDefinition } from './collection/manifest.js';
 import type { SegmentBlocks } from './collection/rows.js';
 import type { Followed } from './collection/writer.js';
 import { CollectionHandle } from './collection-handle.js';
-import { diskBytesOf, pageOf, toAliasRecord, toRecord } from './collection-record.js';
+import {
+  describeUnserved,
+  diskBytesOf,
+  pageOf,
+  toAliasRecord,
+  toRecord,
+  type UnservedCollection,
+} from './collection-record.js';
 import { type CollectionEntry, Collections, type StorageUse } from './collections.js';
 import type { DatabaseServices } from './database-services.js';
 import { ExpirySweep } from './expiry-sweep.js';
@@ -195,9 +202,14 @@ export class Database {
     return new Database(options, options.cursorKey?.(secret) ?? secret);
   }
 
-  get state(): 'starting' | 'ready' | 'stopping' {
-    if (this.#stopping.signal.aborted) return 'stopping';
-    return this.#services.collections.isLoaded ? 'ready' : 'starting';
+  /** Whether it takes nothing new, since it is being closed. */
+  get isStopping(): boolean {
+    return this.#stopping.signal.aborted;
+  }
+
+  /** Collections that are not loaded since the start; operations on one of them have it loaded next, and wait for it. */
+  get loadingCount(): number {
+    return this.#services.collections.startingCount;
   }
 
   /** Use of the filter cache, for metrics. */
@@ -235,7 +247,11 @@ export class Database {
       ifNotExists: options.ifNotExists ?? false,
       alsoCommit: (made) => attachedReply?.operations(this.#toRecord(made)) ?? [],
     });
-    return { record: this.#toRecord(entry), created };
+    if (created) return { record: this.#toRecord(entry), created };
+    await this.#services.collections.whenLoaded(entry);
+    const { id, incarnation } = entry.definition;
+    const loaded = this.#services.collections.requireEntry(id, incarnation);
+    return { record: this.#toRecord(loaded), created };
   }
 
   /** The id of the collection that an alias points to; other names are returned as they are. */
@@ -297,6 +313,23 @@ export class Database {
       ...page,
       total: entries.length,
     };
+  }
+
+  /** The first collections that are not served here although they are to be, in the order of their ids. */
+  unservedCollections({
+    isVisible,
+    countMax,
+  }: {
+    readonly isVisible: (id: string) => boolean;
+    readonly countMax: number;
+  }): UnservedCollection[] {
+    const found: UnservedCollection[] = [];
+    for (const { definition, state } of this.#services.collections.entries) {
+      if (state.kind === 'ready' || state.kind === 'elsewhere' || !isVisible(definition.id))
+        continue;
+      if (found.push({ id: definition.id, ...describeUnserved(state) }) === countMax) break;
+    }
+    return found;
   }
 
   /**

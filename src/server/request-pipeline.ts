@@ -289,15 +289,8 @@ export class RequestPipeline {
 
   #checkState(headers: IncomingHttpHeaders): void {
     const { preparation = null } = this.#services;
-    const { state } = this.#services.database;
-    if (this.#isStopping || state === 'stopping') {
+    if (this.#isStopping || this.#services.database.isStopping) {
       throw new SagittaError('stopping', 'The service is stopping; retry with another instance.');
-    }
-    if (state === 'starting') {
-      throw new SagittaError(
-        'starting',
-        'The service is loading its data; /readyz reports when it is ready.',
-      );
     }
     if (preparation === null || preparation.isDone) return;
     if (headers[PREPARATION_HEADER] !== preparation.token) {

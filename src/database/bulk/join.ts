@@ -102,7 +102,7 @@ export interface Join {
 
 /**
  * Throws `invalid_request`, `limit_exceeded`, `dimension_mismatch` and `invalid_filter`, and for the
- * collection `with` what `Collections.require` throws.
+ * collection `with` what `Collections.requireLoaded` throws.
  */
 export async function runJoin(
   collection: Collection,
@@ -111,7 +111,8 @@ export async function runJoin(
   signal: AbortSignal | undefined,
 ): Promise<Join> {
   const { collections, limits, pool } = services;
-  const searched = request.with === undefined ? collection : collections.require(request.with);
+  const searched =
+    request.with === undefined ? collection : await collections.requireLoaded(request.with);
   await searched.whenVerified();
   const { using = UNNAMED, withUsing = UNNAMED } = request;
   const shape = collection.shapeOf(using, field('using'));

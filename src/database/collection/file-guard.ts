@@ -19,7 +19,10 @@ export interface LoadedFile {
 /** Verifies files in the pool, as many at once as there are threads, first those of guards with waiting readers. */
 export class VerificationQueue {
   readonly #pool: WorkerPool;
+  /** Guards that may have files to verify. */
   readonly #guards = new Set<FileGuard>();
+  /** Those of them with waiting readers. */
+  readonly #urgent = new Set<FileGuard>();
   readonly #running = new Set<Promise<void>>();
   #isClosed = false;
 
@@ -30,6 +33,11 @@ export class VerificationQueue {
   /** Called when the guard has a file to verify, or its files have become urgent. */
   notice(guard: FileGuard): void {
     this.#guards.add(guard);
+    if (guard.isUrgent) this.#urgent.add(guard);
+    this.#startNext();
+  }
+
+  #startNext(): void {
     while (!this.#isClosed && this.#running.size < this.#pool.threadCount) {
       const next = this.#take();
       if (next === undefined) return;
@@ -53,11 +61,12 @@ export class VerificationQueue {
   }
 
   #take(): { guard: FileGuard; file: LoadedFile } | undefined {
-    const guards = [...this.#guards];
-    for (const guard of [...guards.filter(({ isUrgent }) => isUrgent), ...guards]) {
-      const file = guard.take();
-      if (file !== undefined) return { guard, file };
-      this.#guards.delete(guard);
+    for (const guards of [this.#urgent, this.#guards]) {
+      for (const guard of guards) {
+        const file = guard.take();
+        if (file !== undefined) return { guard, file };
+        guards.delete(guard);
+      }
     }
     return undefined;
   }
@@ -65,8 +74,7 @@ export class VerificationQueue {
   #ended(running: Promise<void>, guard: FileGuard, file: LoadedFile, error: unknown): void {
     this.#running.delete(running);
     guard.verified(file, error);
-    const [other] = this.#guards;
-    if (other !== undefined) this.notice(other);
+    this.#startNext();
   }
 }
 
@@ -113,7 +121,10 @@ export class FileGuard {
   /** Resolves when every file is verified, which is urgent now; undefined when they are. */
   whenVerified(): Promise<void> | undefined {
     if (this.#unverifiedCount === 0) return undefined;
-    this.isUrgent = true;
+    if (!this.isUrgent) {
+      this.isUrgent = true;
+      this.#queue.notice(this);
+    }
     return new Promise((resolve) => this.#readers.push(resolve));
   }
 

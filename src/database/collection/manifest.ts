@@ -97,18 +97,22 @@ export function decodeJson<T extends { readonly formatVersion: number }>(
   return value;
 }
 
-/** Removes the files of a checkpoint or compaction that did not reach its commit: no manifest names them. */
+/**
+ * Removes the files of a checkpoint or compaction that did not reach its commit: no manifest names them. `blobNames`: all
+ * that there are of the incarnation, which are listed otherwise.
+ */
 export async function removeUnnamedBlobs(
   store: Store,
   incarnation: string,
   manifests: readonly Manifest[],
+  blobNames: readonly string[] | null = null,
 ): Promise<void> {
   const named = new Set(
     manifests.flatMap(({ segments }) =>
       segments.map(({ number }) => segmentBlobName(incarnation, number)),
     ),
   );
-  for (const name of await store.listBlobs(blobsOf(incarnation))) {
+  for (const name of blobNames ?? (await store.listBlobs(blobsOf(incarnation)))) {
     if (!named.has(name)) await store.removeBlob(name);
   }
 }

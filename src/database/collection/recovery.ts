@@ -51,6 +51,8 @@ export async function loadCollection(
     readonly onDamaged: (error: SagittaError) => void;
     /** Different for each time that other files may have taken the place of those of the collection. */
     readonly generation: number;
+    /** The blobs of the collection, where they are known; null: they are listed. */
+    readonly blobNames: readonly string[] | null;
   },
   progress: LoadProgress = { segmentCount: 0, loadedSegmentCount: 0 },
 ): Promise<{ collection: Collection; maintenance: Maintenance }> {
@@ -60,7 +62,7 @@ export async function loadCollection(
   const guard = new FileGuard({ queue: options.verifications, onDamaged });
   const manifest = readManifest(definition, options);
   rows.reserveSegmentNumbers(manifest.nextSegmentNumber);
-  await removeUnnamedBlobs(options.store, incarnation, [manifest]);
+  await removeUnnamedBlobs(store, incarnation, [manifest], options.blobNames);
   progress.segmentCount = manifest.segments.length;
   for (const entry of manifest.segments) {
     options.stopping.throwIfAborted();

@@ -144,7 +144,7 @@ function getCollection(services: RouteServices): Route {
     errors: ['collection_not_found'],
     async handle({ params, headers }) {
       const wanted = consistencyOf(headers);
-      const known = database.collection(params.id).record();
+      const known = await database.collection(params.id).loadedRecord();
       const record = await completeRecord(services, known, wanted);
       const incarnation = database.incarnationOf(params.id) ?? '';
       const mustTell = wanted.isStrong || Object.hasOwn(wanted.seen, incarnation);

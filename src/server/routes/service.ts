@@ -1,8 +1,7 @@
 // Limits, health, metrics and the OpenAPI document.
 
 import { z } from 'zod';
-import { holdsScopeOn, type Principal } from '../../common/access.js';
-import type { Database } from '../../database/database.js';
+import { holdsScopeOn } from '../../common/access.js';
 import type { Metrics } from '../../platform/metrics.js';
 import { repliesBy } from '../replies/record-writer.js';
 import { CACHE_RECORD, jsonReply } from '../replies/reply.js';
@@ -11,8 +10,11 @@ import { defineRoute, type Route, type RouteServices } from '../route.js';
 /** Readiness probes need not list every failed collection. */
 const COLLECTIONS_LISTED_MAX = 100;
 
-/** One page: each page sorts all collections. */
-const ALL = { limit: Number.POSITIVE_INFINITY };
+/** Why the service is not ready. */
+const REASONS = {
+  starting: 'Its sample data is being loaded.',
+  stopping: 'It finishes what it has accepted, and takes nothing new.',
+} as const;
 
 export function serviceRoutes(
   services: RouteServices,
@@ -61,19 +63,23 @@ export function serviceRoutes(
       operationId: 'getReadiness',
       summary: 'Whether requests will be answered',
       description:
-        'Ready even if some collections have failed: the others are available. Failed collections are listed for clients that may see them.',
+        'Ready also while collections are loaded after a start, and if some have failed: the others are available. A request for a collection that is not loaded yet has it loaded next, and waits for it. Collections that are not ready are listed for clients that may see them.',
       reply: schemas.ready,
       otherReply: { status: 503, description: 'Starting or stopping.' },
       handle({ principal }) {
         const isPrepared = services.preparation?.isDone ?? true;
-        const ownState = database.state === 'ready' && !isPrepared ? 'starting' : database.state;
-        const state = services.isStopping() ? 'stopping' : ownState;
+        const isStopping = services.isStopping() || database.isStopping;
+        const state = isStopping ? 'stopping' : isPrepared ? 'ready' : 'starting';
         const body = {
           status: state,
-          collectionsNotReady: collectionsNotReady(database, principal),
+          collectionsLoading: database.loadingCount,
+          collectionsNotReady: database.unservedCollections({
+            isVisible: (id) => holdsScopeOn(principal, 'collections:read', id),
+            countMax: COLLECTIONS_LISTED_MAX,
+          }),
         };
         if (state === 'ready') return replyReady(body);
-        const reason = reasonOf(state, database);
+        const reason = REASONS[state];
         return { ...replyReady({ ...body, reason }, { 'retry-after': '1' }), status: 503 };
       },
     }),
@@ -103,26 +109,4 @@ export function serviceRoutes(
       },
     }),
   ];
-}
-
-/** Counts only: a probe has no credential, and must not learn the names of collections. */
-function reasonOf(state: 'starting' | 'stopping', database: Database): string {
-  if (state === 'starting' && database.state === 'ready') return 'Its sample data is being loaded.';
-  if (state === 'stopping') return 'It finishes what it has accepted, and takes nothing new.';
-  const { collections } = database.listCollections(ALL);
-  const loadedCount = collections.filter(({ status }) => status !== 'loading').length;
-  return `Data is being read from disk: ${loadedCount} of ${collections.length} collections so far.`;
-}
-
-function collectionsNotReady(database: Database, principal: Principal) {
-  const isVisible = (id: string) => holdsScopeOn(principal, 'collections:read', id);
-  const found: { id: string; status: 'loading' | 'failed'; reason: string }[] = [];
-  for (const record of database.listCollections({ ...ALL, isVisible }).collections) {
-    const { id, status, statusReason = '' } = record;
-    // What other nodes hold says nothing about this one.
-    if (status === 'ready' || status === 'elsewhere') continue;
-    found.push({ id, status, reason: statusReason });
-    if (found.length === COLLECTIONS_LISTED_MAX) break;
-  }
-  return found;
 }

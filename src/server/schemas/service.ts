@@ -150,20 +150,31 @@ export const serviceSchemas = {
         description: '`starting`: requests are not answered yet; `stopping`: no longer.',
       }),
       reason: z.string().optional().meta({ description: 'Why it is not ready.' }),
+      collections_loading: z.number().int().min(0).meta({
+        description:
+          'How many collections are not loaded since the start. A request for one of them has it loaded next, and waits for it.',
+      }),
       collections_not_ready: z
         .array(
           z
             .object({
               id: z.string().meta({ description: 'The id of the collection.' }),
               status: z.enum(['loading', 'failed']).meta({
-                description: '`failed`: its data is damaged, and it stays unavailable.',
+                description:
+                  '`loading`: a request for it waits; `failed`: its data is damaged, and it stays unavailable.',
               }),
               reason: z.string().meta({ description: 'Why it is not ready.' }),
             })
             .meta({
               id: 'CollectionNotReady',
-              description: 'A collection whose requests are not answered.',
-              examples: [{ id: 'articles', status: 'loading', reason: 'reading the log' }],
+              description: 'A collection whose requests wait, or are not answered.',
+              examples: [
+                {
+                  id: 'articles',
+                  status: 'loading',
+                  reason: 'It is waiting to be loaded, or its log is being read.',
+                },
+              ],
             }),
         )
         .meta({ description: 'The first 100.' }),
@@ -171,7 +182,7 @@ export const serviceSchemas = {
     .meta({
       id: 'Readiness',
       description: 'Whether requests are answered.',
-      examples: [{ status: 'ready', collections_not_ready: [] }],
+      examples: [{ status: 'ready', collections_loading: 0, collections_not_ready: [] }],
     }),
   openApi: z.looseObject({}).meta({
     id: 'OpenApiDocument',

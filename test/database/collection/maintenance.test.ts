@@ -194,7 +194,7 @@ describe('maintenance', () => {
         message: new RegExp(name),
       });
       assert.equal(again.collection('good').record().vectorCount, 70);
-      assert.equal(again.state, 'ready');
+      assert.equal(again.loadingCount, 0);
       await again.close();
     }
   });

@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { connectControlClient } from '../../../src/cli/control-client.js';
 import type { SagittaClientError } from '../../../src/client/error.js';
+import { SagittaError } from '../../../src/common/errors.js';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
 import { ControlSocket } from '../../../src/server/transport/control-socket.js';
 import { openDatabase } from '../../database/harness.js';
@@ -149,10 +150,12 @@ describe('the application on the control socket', () => {
       assert.equal(status, 200);
 
       // The client waits for a server that is loading its data.
-      const state = t.mock.getter(database, 'state', () => 'starting');
+      const list = t.mock.method(database.apiKeys, 'list', () => {
+        throw new SagittaError('starting', 'The service is loading its sample data.');
+      });
       const listing = operator.call('GET', '/keys');
-      await eventually('the server was asked twice', () => state.mock.callCount() > 1);
-      state.mock.restore();
+      await eventually('the server was asked twice', () => list.mock.callCount() > 1);
+      list.mock.restore();
       await listing;
       await operator.close();
     } finally {
