@@ -23,11 +23,18 @@ import type { Page } from './query/query-api.js';
 /** Digits of the largest segment number: with leading zeros, text order is number order. */
 const NUMBER_DIGITS = 16;
 
-interface RecordServices {
+type CollectionState = CollectionEntry['state'];
+
+type MemoryUse = CollectionRecord['memory'];
+
+interface MemoryServices {
   readonly engine: Engine;
-  readonly engineReason: string;
   readonly textIndexes: TextIndexes;
   readonly sparseIndexes: SparseIndexes;
+}
+
+interface RecordServices extends MemoryServices {
+  readonly engineReason: string;
   readonly logs: Pick<CommitLogs, 'placementOf'>;
 }
 
@@ -36,13 +43,6 @@ export function toRecord(
   services: RecordServices,
 ): CollectionRecord {
   const collection = state.kind === 'ready' ? state.collection : undefined;
-  const memory = { hostBytes: collection?.rows.indexBytes ?? 0, mappedBytes: 0, deviceBytes: 0 };
-  for (const segment of collection?.rows.segments ?? []) {
-    const used = memoryOf(segment, services);
-    memory.hostBytes += used.hostBytes;
-    memory.mappedBytes += used.mappedBytes;
-    memory.deviceBytes += used.deviceBytes;
-  }
   const placement = services.logs.placementOf(definition.incarnation);
   const updatedAtMs = Math.max(definition.updatedAtMs, collection?.writtenAtMs ?? 0);
   return {
@@ -66,9 +66,50 @@ export function toRecord(
     createdAt: new Date(definition.createdAtMs).toISOString(),
     updatedAt: new Date(updatedAtMs).toISOString(),
     engine: { name: services.engine.name, reason: services.engineReason },
-    memory,
+    memory: memoryOfState(state, services),
     diskBytes: state.kind === 'ready' ? diskBytesOf(state.maintenance) : 0,
   };
+}
+
+/** What a collection takes of the memory; nothing unless it is ready. */
+function memoryOfState(state: CollectionState, services: MemoryServices): MemoryUse {
+  const memory = { hostBytes: 0, mappedBytes: 0, deviceBytes: 0 };
+  if (state.kind !== 'ready') return memory;
+  const { rows } = state.collection;
+  memory.hostBytes += rows.indexBytes;
+  for (const segment of rows.segments) {
+    const used = memoryOf(segment, services);
+    memory.hostBytes += used.hostBytes;
+    memory.mappedBytes += used.mappedBytes;
+    memory.deviceBytes += used.deviceBytes;
+  }
+  return memory;
+}
+
+/** Sums over collections, for metrics. */
+export interface CollectionSums extends MemoryUse {
+  readonly collections: number;
+  readonly failed: number;
+  /** Of those that are ready. */
+  readonly vectors: number;
+}
+
+export function sumCollections(
+  entries: readonly CollectionEntry[],
+  services: MemoryServices,
+): CollectionSums {
+  const memory = { hostBytes: 0, mappedBytes: 0, deviceBytes: 0 };
+  const sums = { collections: entries.length, failed: 0, vectors: 0, ...memory };
+  for (const { state } of entries) {
+    if (state.kind === 'failed') sums.failed++;
+    if (state.kind !== 'ready') continue;
+    sums.vectors += state.collection.rows.liveCount;
+    const used = memoryOfState(state, services);
+    sums.hostBytes += used.hostBytes;
+    sums.mappedBytes += used.mappedBytes;
+    sums.deviceBytes += used.deviceBytes;
+  }
+  return sums;
 }
 
 function placementMembers({ nodes, joining, leaving }: CollectionPlacement) {
@@ -108,7 +149,10 @@ function stateOf(segment: Segment, fileBytes: ReadonlyMap<number, number>): Segm
   return fileBytes.has(segment.number) ? 'stored' : 'sealed';
 }
 
-function memoryOf(segment: Segment, { engine, textIndexes, sparseIndexes }: RecordServices) {
+function memoryOf(
+  segment: Segment,
+  { engine, textIndexes, sparseIndexes }: MemoryServices,
+): MemoryUse {
   const { mappedBytes } = segment;
   let hostBytes = segment.hostBytes + textIndexes.bytesUsed(segment);
   let deviceBytes = 0;
@@ -162,8 +206,6 @@ function shownShape(shape: FieldShape) {
   const { metric, dimension, element } = shape as DenseSpec & VectorShape;
   return { dimension, metric, ...(element && { elementType: element }) };
 }
-
-type CollectionState = CollectionEntry['state'];
 
 function reasonOf(
   state: Exclude<CollectionState, { kind: 'ready' }>,

@@ -75,12 +75,11 @@ export class Collections {
       const isAbsent = absent.has(definition.incarnation);
       this.put({ definition, state: isAbsent ? stateOfAbsent(definition, logs) : loading() });
     }
-    this.#starting = new LoadQueue(
-      this.entries.flatMap(({ definition, state }) =>
-        state.kind === 'loading' ? definition.incarnation : [],
-      ),
-      { load: (incarnation) => this.load(incarnation), stopping },
+    const incarnations = [...this.#entries.values()].flatMap(({ definition, state }) =>
+      state.kind === 'loading' ? definition.incarnation : [],
     );
+    const load = (incarnation: string) => this.load(incarnation);
+    this.#starting = new LoadQueue(incarnations, { load, stopping });
   }
 
   /** Collections that the start has not loaded yet. One that is loaded anew later is not counted. */
@@ -419,11 +418,8 @@ function stateOfAbsent({ id }: CollectionDefinition, logs: CommitLogs): Collecti
 
 function notLoaded(id: string, state: CollectionEntry['state']): SagittaError {
   const found = state.kind === 'loading' ? ` ${describeProgress(state.progress)}` : '';
-  return new SagittaError(
-    'starting',
-    `Collection "${id}" is being loaded.${found} Retry after 1 s.`,
-    { retryAfterSeconds: 1 },
-  );
+  const detail = `Collection "${id}" is not ready.${found} Retry after 1 s.`;
+  return new SagittaError('starting', detail, { retryAfterSeconds: 1 });
 }
 
 /** How far the load of a collection has come, as a sentence. */

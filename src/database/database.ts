@@ -38,9 +38,11 @@ import type { SegmentBlocks } from './collection/rows.js';
 import type { Followed } from './collection/writer.js';
 import { CollectionHandle } from './collection-handle.js';
 import {
+  type CollectionSums,
   describeUnserved,
   diskBytesOf,
   pageOf,
+  sumCollections,
   toAliasRecord,
   toRecord,
   type UnservedCollection,
@@ -226,6 +228,11 @@ export class Database {
   /** Scans and joins under way, for metrics. */
   get scanStats(): ScanStats {
     return this.#services.scanStats;
+  }
+
+  /** Sums over all collections, for metrics; vectors and memory of those that are loaded. */
+  collectionSums(): CollectionSums {
+    return sumCollections(this.#services.collections.entries, this.#services);
   }
 
   /** Sums over all loaded collections, for metrics. */

@@ -216,6 +216,11 @@ const DATA = {
     type: 'gauge',
     meaning: 'Collections, with those that other nodes of a cluster hold.',
   },
+  sagitta_collections_loading: {
+    type: 'gauge',
+    meaning:
+      'Collections that are not loaded since the start. Requests for them wait; the gauges of vectors, rows and bytes do not have them yet.',
+  },
   sagitta_collections_failed: {
     type: 'gauge',
     meaning: 'Collections that cannot be served; `/readyz` has the reasons.',

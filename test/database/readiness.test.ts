@@ -3,51 +3,23 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { SagittaError } from '../../src/common/errors.js';
-import { DEFAULT_LIMITS } from '../../src/common/limits.js';
-import { silentLogger } from '../../src/common/logger.js';
-import { Database } from '../../src/database/database.js';
-import { createReferenceEngine } from '../../src/engine/core/reference-engine.js';
-import { createInlinePool } from '../../src/platform/pool.js';
 import {
   createMemoryState,
   createMemoryStore,
   type MemoryState,
 } from '../../src/storage/memory-store.js';
-import type { Store } from '../../src/storage/store.js';
-import { batchOf, createTestClock, openDatabase, overrideStore } from './harness.js';
+import { batchOf, openDatabase, overrideStore } from './harness.js';
+import { openOver, rowsOf, SHAPE, turns } from './starting.js';
 
 /** Two collections, of which `c` has three files of 64 rows, and some rows in the log. */
 async function createState(): Promise<MemoryState> {
   const state = createMemoryState();
   const database = await openDatabase({ state });
-  const input = {
-    vectors: { '': { kind: 'dense', dimension: 1, metric: 'dot' } },
-    description: null,
-    labels: {},
-  } as const;
-  const rows = Array.from({ length: 200 }, (_, i) => ({
-    id: `v${i}`,
-    values: [i],
-    metadata: '{}',
-  }));
-  for (const id of ['c', 'd']) await database.createCollection({ id, ...input });
-  await database.collection('c').write(batchOf(rows), { mode: 'upsert' });
-  for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
+  for (const id of ['c', 'd']) await database.createCollection({ id, ...SHAPE });
+  await database.collection('c').write(batchOf(rowsOf(200)), { mode: 'upsert' });
+  await turns();
   await database.close();
   return state;
-}
-
-function openOver(store: Store): Promise<Database> {
-  const pool = createInlinePool();
-  return Database.open({
-    store,
-    engine: createReferenceEngine({ pool }),
-    engineReason: 'test',
-    pool,
-    limits: { ...DEFAULT_LIMITS, segmentRowsMax: 64 },
-    clock: createTestClock(),
-    logger: silentLogger,
-  });
 }
 
 describe('a collection that is not ready', () => {
