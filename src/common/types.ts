@@ -149,7 +149,7 @@ export interface RowEncoder {
   allocate(rowCount: number, dimension: number): RowCodes;
   /** Encodes on the calling thread: about 5 µs per thousand values. */
   encode(rows: UnencodedRows): void;
-  /** Encodes many rows in the threads of the pool. Nothing is under way when it has ended, also in vain. */
+  /** Encodes rows, many of them in the threads of the pool. Nothing is under way when it has ended, also in vain. */
   encodeAll(rows: UnencodedRows): Promise<void>;
 }
 

@@ -51,6 +51,8 @@ const FINISH_MS_MAX = 0.2;
 
 /** Values encoded per task of the pool: about a millisecond, so that searches do not wait long behind it. */
 const ENCODED_VALUES = 2 ** 19;
+/** Fewer values are encoded on the calling thread, which takes less time than a task: 80 µs. */
+const ENCODED_VALUES_MIN = 2 ** 14;
 
 /** Works on a search until no work is left; true when this task completed it. */
 export const workSimdTask: Task<number, boolean> = {
@@ -280,6 +282,10 @@ function createRowEncoder(kernels: Kernels, pool: WorkerPool): RowEncoder {
     },
     encode: (rows) => encodeRows(kernels, rows),
     async encodeAll({ from, to, ...rows }) {
+      if ((to - from) * rows.dimension < ENCODED_VALUES_MIN) {
+        encodeRows(kernels, { ...rows, from, to });
+        return;
+      }
       const step = Math.max(1, Math.floor(ENCODED_VALUES / rows.dimension));
       const tasks: Promise<null>[] = [];
       for (let at = from; at < to; at += step) {
