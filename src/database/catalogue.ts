@@ -138,8 +138,10 @@ export class Catalogue {
     input: CloneInput,
     alsoCommit: CommitWithEntry,
   ): Promise<CollectionEntry> {
-    await this.#whenLoaded(source);
-    await this.#collections.whenTidied();
+    // Without an await when there is nothing to wait for: the id is reserved in the order of the calls.
+    for (const waiting of [this.#whenLoaded(source), this.#collections.whenTidied()]) {
+      if (waiting !== undefined) await waiting;
+    }
     const id = input.id ?? randomUUID();
     const incarnation = randomUUID();
     const { maintenance, copiedFrom } = await this.#lock.run(async () => {
@@ -189,8 +191,7 @@ export class Catalogue {
     id: string,
     alsoCommit: CommitWithEntry,
   ): Promise<CollectionEntry> {
-    await this.#whenLoaded(source);
-    return this.#lock.run(async () => {
+    return this.#change(source, async () => {
       const entry = this.#collections.requireEntry(source.id, source.incarnation);
       if (entry.state.kind === 'loading') this.#collections.requireReady(entry);
       this.#requireFree(id);
@@ -249,8 +250,7 @@ export class Catalogue {
    * `invalid_request` for an endpoint whose vectors the collection cannot have, and for vectors to add or to drop.
    */
   async update(address: CollectionAddress, change: CollectionChange): Promise<CollectionEntry> {
-    await this.#whenLoaded(address);
-    return this.#lock.run(async () => {
+    return this.#change(address, async () => {
       const entry = this.#collections.requireEntry(address.id, address.incarnation);
       requireUnnamed(entry.definition, change);
       const definition: CollectionDefinition = {
@@ -300,8 +300,7 @@ export class Catalogue {
    * `collection_aliased` while an alias points to it.
    */
   async delete(address: CollectionAddress): Promise<{ vectorCount: number }> {
-    await this.#whenLoaded(address);
-    return this.#lock.run(async () => {
+    return this.#change(address, async () => {
       let entry = this.#collections.requireEntry(address.id, address.incarnation);
       const { state } = entry;
       const { id, incarnation } = entry.definition;
@@ -333,9 +332,16 @@ export class Catalogue {
     });
   }
 
-  /** Before the lock is taken, which other changes wait for. Throws `collection_not_found`, and as `Collections.whenLoaded`. */
-  async #whenLoaded({ id, incarnation }: CollectionAddress): Promise<void> {
-    await this.#collections.whenLoaded(this.#collections.requireEntry(id, incarnation));
+  /** Changes a collection under the lock, for which others wait, when the start has loaded it. Throws as `#whenLoaded`. */
+  async #change<Result>(address: CollectionAddress, make: () => Promise<Result>): Promise<Result> {
+    const waiting = this.#whenLoaded(address);
+    if (waiting !== undefined) await waiting;
+    return this.#lock.run(make);
+  }
+
+  /** Throws `collection_not_found`, and as `Collections.whenLoaded`. */
+  #whenLoaded({ id, incarnation }: CollectionAddress): Promise<void> | undefined {
+    return this.#collections.whenLoaded(this.#collections.requireEntry(id, incarnation));
   }
 
   #removalOf(definition: Pick<CollectionDefinition, 'id' | 'incarnation'>) {

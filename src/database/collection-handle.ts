@@ -213,7 +213,8 @@ export class CollectionHandle {
    * `idempotency_in_flight` and `idempotency_key_reused`.
    */
   async openWriteStream(options: WriteStreamOptions): Promise<WriteStream> {
-    return await WriteStream.open(await this.#require(), options, this.#services);
+    await this.#whenLoaded();
+    return await WriteStream.open(this.#require(), options, this.#services);
   }
 
   /** Throws `vector_not_found`, `precondition_failed`, `limit_exceeded` and `invalid_metadata`. */
@@ -427,7 +428,10 @@ export class CollectionHandle {
   async #use<Result>(
     operation: (collection: Collection) => Result | Promise<Result>,
   ): Promise<Result> {
-    const collection = await this.#require();
+    // Without an await when there is nothing to wait for: operations begin in the order of the calls.
+    const loading = this.#whenLoaded();
+    if (loading !== undefined) await loading;
+    const collection = this.#require();
     await collection.whenVerified();
     const { segments } = collection.rows;
     try {
@@ -439,15 +443,15 @@ export class CollectionHandle {
     }
   }
 
-  async #require(): Promise<Collection> {
+  #require(): Collection {
     const { collections } = this.#services;
-    await this.#whenLoaded();
     return collections.requireReady(collections.requireEntry(this.id, this.#incarnation));
   }
 
-  async #whenLoaded(): Promise<void> {
+  /** Undefined when there is nothing to wait for. */
+  #whenLoaded(): Promise<void> | undefined {
     const { collections } = this.#services;
-    await collections.whenLoaded(collections.requireEntry(this.id, this.#incarnation));
+    return collections.whenLoaded(collections.requireEntry(this.id, this.#incarnation));
   }
 }
 

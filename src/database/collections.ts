@@ -61,7 +61,7 @@ export class Collections {
   readonly #starting: LoadQueue;
   /** The blobs of each incarnation that is loaded by the start, once they have been listed. */
   #blobsAtStart: ReadonlyMap<string, readonly string[]> | null = null;
-  /** Resolves when what earlier processes have left is removed. */
+  /** Resolves when what earlier processes have left is removed; undefined when it is. */
   #tidied: Promise<void> | undefined;
 
   /** Throws `data_corrupt`. Nothing is loaded yet. */
@@ -121,6 +121,7 @@ export class Collections {
     const { count } = this.#starting;
     this.#tidied = this.#removeLeftovers();
     await this.#tidied;
+    this.#tidied = undefined;
     await this.#starting.run();
     this.#blobsAtStart = null;
     if (this.#options.stopping.aborted || count === 0) return;
@@ -131,9 +132,9 @@ export class Collections {
     collectGarbageSoon();
   }
 
-  /** Resolves when names of blobs that the catalogue does not know yet may be used. */
-  async whenTidied(): Promise<void> {
-    await this.#tidied;
+  /** Resolves when blobs may be made for collections that the catalogue does not know yet; undefined when they may. */
+  whenTidied(): Promise<void> | undefined {
+    return this.#tidied;
   }
 
   /**

@@ -14,6 +14,7 @@ const OPERATIONS: readonly (readonly [string, (handle: CollectionHandle) => unkn
   ['requireExists', (handle) => handle.requireExists()],
   ['vectors', (handle) => handle.vectors],
   ['record', (handle) => handle.record()],
+  ['loadedRecord', (handle) => handle.loadedRecord()],
   ['update', (handle) => handle.update({ description: 'changed' })],
   ['write', (handle) => handle.write(oneVector(), { mode: 'upsert' })],
   ['openWriteStream', (handle) => handle.openWriteStream({ mode: 'upsert' })],

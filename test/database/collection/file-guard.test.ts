@@ -13,6 +13,8 @@ const failingPool = {
   run: () => Promise.reject(new SagittaError('data_corrupt', 'the checksum differs')),
 } as unknown as WorkerPool;
 
+/** So large that it is verified in the pool. */
+const bytes = new Uint8Array(2 ** 17);
 const intact = { key: 's', isDamaged: false } as Segment;
 
 describe('a guard of several files', () => {
@@ -23,7 +25,7 @@ describe('a guard of several files', () => {
       onDamaged: ({ message }) => damaged.push(message),
     });
     for (const name of ['1', '2', '3']) {
-      guard.add({ name, segment: intact, bytes: new Uint8Array(), checksum: '' });
+      guard.add({ name, segment: intact, bytes, checksum: '' });
     }
     await guard.whenVerified();
     assert.deepEqual(damaged, [
@@ -43,7 +45,7 @@ it('a queue of verifications that is closed waits for the file under way and beg
   const queue = new VerificationQueue(pool);
   const guard = new FileGuard({ queue, onDamaged: assert.ifError });
   for (const name of ['1', '2']) {
-    guard.add({ name, segment: intact, bytes: new Uint8Array(), checksum: '' });
+    guard.add({ name, segment: intact, bytes, checksum: '' });
   }
   let isClosed = false;
   const closed = queue.close().then(() => {
@@ -55,4 +57,19 @@ it('a queue of verifications that is closed waits for the file under way and beg
   await closed;
   assert.equal(ends.length, 1);
   guard.requireIntact([intact]);
+});
+
+it('a small file is verified at once, and is damaged before anybody waits', () => {
+  const damaged: string[] = [];
+  const guard = new FileGuard({
+    queue: new VerificationQueue({ threadCount: 1, run: assert.fail } as unknown as WorkerPool),
+    onDamaged: ({ message }) => damaged.push(message),
+  });
+  const small = { segment: intact, bytes: Uint8Array.of(1, 2, 3) };
+  guard.add({ ...small, name: 'sound', checksum: 'crc32:55bc801d' });
+  assert.deepEqual([damaged, guard.whenVerified()], [[], undefined]);
+  guard.add({ ...small, name: 'torn', checksum: 'crc32:00000000' });
+  assert.match(damaged.join(), /^Segment file torn is damaged: .*crc32:55bc801d/);
+  assert.equal(guard.whenVerified(), undefined);
+  assert.throws(() => guard.requireIntact([intact]), { code: 'data_corrupt' });
 });
