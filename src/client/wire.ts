@@ -132,9 +132,10 @@ export interface CollectionRecord {
   readonly nodes?: readonly string[];
   readonly move?: CollectionMoveUnderWay;
   /**
-   * `failed`: the data of this collection is damaged. Other collections are available.
-   * `elsewhere`: other nodes of the cluster hold it, and did not tell its counts, which are 0
-   * here.
+   * `loading`: it is not loaded since the start; its counts and bytes are 0 here, and requests
+   * for it wait. `failed`: the data of this collection is damaged. Other collections are
+   * available. `elsewhere`: other nodes of the cluster hold it, and did not tell its counts,
+   * which are 0 here.
    */
   readonly status: 'loading' | 'ready' | 'failed' | 'elsewhere';
   /** The number of vectors that it has. */
@@ -1123,11 +1124,11 @@ export interface ServiceInfo {
   readonly ready: string;
 }
 
-/** A collection whose requests are not answered. */
+/** A collection whose requests wait, or are not answered. */
 export interface CollectionNotReady {
   /** The id of the collection. */
   readonly id: string;
-  /** `failed`: its data is damaged, and it stays unavailable. */
+  /** `loading`: a request for it waits; `failed`: its data is damaged, and it stays unavailable. */
   readonly status: 'loading' | 'failed';
   /** Why it is not ready. */
   readonly reason: string;
@@ -1139,6 +1140,11 @@ export interface Readiness {
   readonly status: 'starting' | 'ready' | 'stopping';
   /** Why it is not ready. */
   readonly reason?: string;
+  /**
+   * How many collections are not loaded since the start. A request for one of them has it
+   * loaded next, and waits for it.
+   */
+  readonly collections_loading: number;
   /** The first 100. */
   readonly collections_not_ready: readonly CollectionNotReady[];
 }

@@ -379,9 +379,10 @@ class Collection(TypedDict):
     """
     move: NotRequired[CollectionMoveUnderWay]
     status: Literal["loading", "ready", "failed", "elsewhere"]
-    """`failed`: the data of this collection is damaged. Other collections are available.
-    `elsewhere`: other nodes of the cluster hold it, and did not tell its counts, which are 0
-    here.
+    """`loading`: it is not loaded since the start; its counts and bytes are 0 here, and requests
+    for it wait. `failed`: the data of this collection is damaged. Other collections are
+    available. `elsewhere`: other nodes of the cluster hold it, and did not tell its counts,
+    which are 0 here.
     """
     vector_count: int
     """The number of vectors that it has."""
@@ -2509,11 +2510,12 @@ class Liveness(TypedDict):
 
 
 class CollectionNotReady(TypedDict):
-    """A collection whose requests are not answered."""
+    """A collection whose requests wait, or are not answered."""
     id: str
     """The id of the collection."""
     status: Literal["loading", "failed"]
-    """`failed`: its data is damaged, and it stays unavailable."""
+    """`loading`: a request for it waits; `failed`: its data is damaged, and it stays unavailable.
+    """
     reason: str
     """Why it is not ready."""
 
@@ -2524,6 +2526,10 @@ class Readiness(TypedDict):
     """`starting`: requests are not answered yet; `stopping`: no longer."""
     reason: NotRequired[str]
     """Why it is not ready."""
+    collections_loading: int
+    """How many collections are not loaded since the start. A request for one of them has it loaded
+    next, and waits for it.
+    """
     collections_not_ready: Sequence[CollectionNotReady]
     """The first 100."""
 

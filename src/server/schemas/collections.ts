@@ -364,7 +364,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
         }),
       status: z.enum(['loading', 'ready', 'failed', 'elsewhere']).meta({
         description:
-          '`failed`: the data of this collection is damaged. Other collections are available. `elsewhere`: other nodes of the cluster hold it, and did not tell its counts, which are 0 here.',
+          '`loading`: it is not loaded since the start; its counts and bytes are 0 here, and requests for it wait. `failed`: the data of this collection is damaged. Other collections are available. `elsewhere`: other nodes of the cluster hold it, and did not tell its counts, which are 0 here.',
       }),
       vector_count: count('The number of vectors that it has.'),
       sequence: count('The sequence of the last visible write.'),
