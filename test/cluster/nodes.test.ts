@@ -356,6 +356,8 @@ describe('a node with a damaged copy of a collection', () => {
         const id = `b${written.length}`;
         await write(leader.database, [id]);
         written.push(id);
+        // In memory a write takes no turn of the event loop, and the node that starts waits for turns.
+        await new Promise((resolve) => setImmediate(resolve));
       }
     })();
     const damaged = await cluster.add(name);
