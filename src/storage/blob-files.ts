@@ -1,7 +1,7 @@
 // Named blobs as files: written under a temporary name, fsynced, renamed, and the folder fsynced, so
 // that a name always refers to a complete blob.
 
-import { constants, renameSync, rmSync } from 'node:fs';
+import { constants, readdirSync, renameSync, rmSync } from 'node:fs';
 import {
   copyFile,
   type FileHandle,
@@ -52,10 +52,13 @@ export class BlobFiles {
   readonly #retainedNames = new Set<string>();
   readonly #movedPaths = new Set<string>();
   #writeCount = 0;
+  /** All blobs, until the first change or list. */
+  #found: readonly string[] | null;
 
-  private constructor(directory: string, wasEmpty: boolean, mapper: FileMapper | null) {
+  private constructor(directory: string, found: string[], mapper: FileMapper | null) {
     this.#directory = directory;
-    this.wasEmpty = wasEmpty;
+    this.wasEmpty = found.length === 0;
+    this.#found = found;
     this.#mapper = mapper;
   }
 
@@ -68,16 +71,17 @@ export class BlobFiles {
     { mapping, isNew }: { readonly mapping: MappingRule; readonly isNew: boolean },
   ): Promise<BlobFiles> {
     await makeFolder(directory);
-    let wasEmpty = true;
+    const found: string[] = [];
     for (const folder of await foldersIn(directory)) {
       const path = join(directory, folder);
-      const names = await readdir(path);
+      // Nothing else is done meanwhile, and there may be tens of thousands of folders.
+      const names = readdirSync(path);
       const unfinished = isNew ? [] : names.filter((name) => name.endsWith(TEMPORARY_SUFFIX));
       for (const name of unfinished) await rm(join(path, name), { force: true });
-      if (unfinished.length < names.length) wasEmpty = false;
-      else if (!isNew) await rmdir(path);
+      if (unfinished.length === names.length && !isNew) await rmdir(path);
+      for (const name of names) if (!unfinished.includes(name)) found.push(`${folder}/${name}`);
     }
-    return new BlobFiles(directory, wasEmpty, FileMapper.create(mapping, directory));
+    return new BlobFiles(directory, found, FileMapper.create(mapping, directory));
   }
 
   write(name: string, parts: Iterable<Uint8Array>): Promise<void> {
@@ -98,6 +102,7 @@ export class BlobFiles {
   /** `make` makes the whole file and syncs it. */
   async #put(name: string, make: (path: string) => Promise<void>): Promise<void> {
     const path = this.#pathOf(name);
+    this.#found = null;
     // The count keeps two writes of one name apart.
     const temporary = `${path}.${++this.#writeCount}${TEMPORARY_SUFFIX}`;
     try {
@@ -138,6 +143,7 @@ export class BlobFiles {
 
   async remove(name: string): Promise<void> {
     const path = this.#pathOf(name);
+    this.#found = null;
     if (this.#retaining.size === 0) await rm(path, { force: true });
     else this.#retainedNames.add(name);
   }
@@ -165,6 +171,9 @@ export class BlobFiles {
   }
 
   async list(prefix: string): Promise<string[]> {
+    const found = this.#found;
+    this.#found = null;
+    if (found !== null) return found.filter((name) => name.startsWith(prefix)).sort();
     const slash = prefix.indexOf('/');
     // There may be tens of thousands of folders: only those that can match are read.
     const folders =
