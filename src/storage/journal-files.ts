@@ -67,9 +67,11 @@ export class JournalFiles {
     return this.#files.has(number);
   }
 
+  /** Both names that it can have had, for a file that is missing. */
   pathOf(number: number): string {
-    const kind = this.#files.get(number)?.kind ?? 'log';
-    return join(this.#folder, fileName(number, kind));
+    const file = this.#files.get(number);
+    if (file !== undefined) return join(this.#folder, fileName(number, file.kind));
+    return `${join(this.#folder, fileName(number, 'log'))} or ${fileName(number, 'base')}`;
   }
 
   /** Makes a log, or opens one for writing; each write to it is on the disk when it returns. */

@@ -78,6 +78,8 @@ class JournalReader {
   #seed = 0;
   #last: JournalContent['last'] = null;
   #isTorn = false;
+  /** Where something is that is not a frame, behind the last one that was found. */
+  #unreadable: { readonly file: number; readonly offset: number } | undefined;
 
   constructor(files: JournalFiles, mark: Mark | undefined, report: ReportDamage) {
     this.#files = files;
@@ -88,7 +90,7 @@ class JournalReader {
   read(base: number): JournalContent {
     const byteLength = this.#readBase(base);
     const logs = this.#files.numbersOf('log').filter((number) => number > base);
-    const isEmpty = (log: number) => !new FrameReader(this.#files, log, this.#seed).skipToNext(0);
+    const isEmpty = (log: number) => this.#files.sizeOf(log) === 0;
     let logBytes = 0;
     for (const [i, log] of logs.entries()) {
       const isLast = logs.slice(i + 1).every(isEmpty);
@@ -142,24 +144,26 @@ class JournalReader {
   /** Returns the bytes of its frames. */
   #readLog(file: number, isLast: boolean): number {
     const frames = new FrameReader(this.#files, file, this.#seed);
-    let unreadableAt: number | undefined;
     while (true) {
       const { offset } = frames;
       const frame = frames.next();
       const isTorn = isLast && frame !== undefined && this.#isTornBody(frames, frame);
       if (isTorn || (frame === undefined && !frames.skipToNext())) {
+        const hasData = isTorn || frames.hasData(offset);
+        if (hasData) this.#unreadable ??= { file, offset };
         if (isLast) {
           this.#last = { file, offset };
-          this.#isTorn = isTorn || frames.hasData(offset);
+          this.#isTorn = hasData;
           this.#requireAcknowledged(file, offset);
         }
         return offset;
       }
       if (frame === undefined) {
-        unreadableAt = offset;
+        this.#unreadable ??= { file, offset };
         continue;
       }
-      if (!isNext(frame, this.#head)) this.#reportGap(file, frame, unreadableAt ?? offset);
+      if (!isNext(frame, this.#head)) this.#reportGap(file, offset, frame);
+      this.#unreadable = undefined;
       for (const entry of entriesOf(frame, file)) this.#state.apply(entry as Change);
       this.#goOn(file, frame.head);
     }
@@ -179,9 +183,10 @@ class JournalReader {
     const acknowledged = this.#mark?.number ?? 0;
     const { number } = this.#head;
     if (acknowledged <= number) return;
+    const at = this.#unreadable ?? { file, offset };
     this.#report(
-      file,
-      `it ends with commit ${number}, at offset ${offset}, but ${MARK_FILE} says that commit ${acknowledged} was written: ${acknowledged - number} commits are missing or cannot be read`,
+      at.file,
+      `it ends with commit ${number}, at offset ${at.offset}, but ${MARK_FILE} says that commit ${acknowledged} was written: ${acknowledged - number} commits are missing or cannot be read`,
     );
   }
 
@@ -193,14 +198,16 @@ class JournalReader {
     return !isFollowed && !frames.isWhole(frame);
   }
 
-  #reportGap(file: number, frame: Frame, offset: number): void {
+  /** What cannot be read may be in the file before the one in which the gap shows. */
+  #reportGap(file: number, offset: number, frame: Frame): void {
+    const at = this.#unreadable ?? { file, offset };
     const expected = this.#head.number + 1;
     const { number } = frame.head;
     const what =
       number > expected
         ? `commits ${expected} to ${number - 1} are missing or cannot be read`
         : `commit ${number} does not follow commit ${this.#head.number}: one of them is of another time or another store`;
-    this.#report(file, `at offset ${offset}, ${what}`);
+    this.#report(at.file, `at offset ${at.offset}, ${what}`);
   }
 }
 
@@ -236,7 +243,7 @@ class FrameReader {
   /** Goes on to the first frame at or after `from`, at whatever offset it is; returns false when there is none. */
   skipToNext(from = this.offset + 1): boolean {
     for (let start = from; start < this.#size; ) {
-      const bytes = this.#files.readBytes(this.#file, start, WINDOW_BYTES);
+      const bytes = this.#read(start, WINDOW_BYTES);
       for (let at = bytes.indexOf(FRAME_MARK); at !== -1; at = bytes.indexOf(FRAME_MARK, at + 1)) {
         if (this.#frameAt(start + at) === undefined) continue;
         this.offset = start + at;
@@ -251,7 +258,7 @@ class FrameReader {
   /** Whether there is anything but zeros from there on. */
   hasData(from: number): boolean {
     for (let start = from; start < this.#size; start += WINDOW_BYTES) {
-      const bytes = this.#files.readBytes(this.#file, start, WINDOW_BYTES);
+      const bytes = this.#read(start, WINDOW_BYTES);
       if (bytes.some((byte) => byte !== 0)) return true;
     }
     return false;
@@ -281,8 +288,14 @@ class FrameReader {
     if (start >= 0 && start + byteLength <= this.#window.byteLength) {
       return this.#window.subarray(start, start + byteLength);
     }
-    this.#window = this.#files.readBytes(this.#file, offset, Math.max(byteLength, WINDOW_BYTES));
+    this.#window = this.#read(offset, Math.max(byteLength, WINDOW_BYTES));
     this.#windowAt = offset;
     return this.#window.subarray(0, byteLength);
+  }
+
+  /** Fewer at the end of the file, for which no memory is taken. */
+  #read(offset: number, byteLength: number): Buffer {
+    const rest = Math.max(0, this.#size - offset);
+    return this.#files.readBytes(this.#file, offset, Math.min(byteLength, rest));
   }
 }
