@@ -8,7 +8,7 @@ import { runRot } from './rot/rot.js';
 
 const CASES = [
   { what: 'any file', options: { caseCount: 20 } },
-  { what: 'the file of tables', options: { caseCount: 60, kind: 'tables', isStoreOnly: true } },
+  { what: 'the journal', options: { caseCount: 60, isStoreOnly: true } },
 ] as const;
 
 for (const { what, options } of CASES) {

@@ -1,387 +1,304 @@
-// What changed in the file of tables without a commit is found: at the start, or when it is read.
+// What changed in the journal without a commit is found: at the start, or when it is read.
 
 import assert from 'node:assert/strict';
-import { cp, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { type Database, open } from 'lmdb';
 import { openStore } from '../../src/storage/open-store.js';
-import { type Finding, StoreInspection } from '../../src/storage/store-inspection.js';
-import { makeDirectory, openIn } from './directories.js';
+import { MARK_FILE } from '../../src/storage/store-mark.js';
+import {
+  BASE,
+  change,
+  contentOf,
+  copyOf,
+  copyToDamage,
+  FIRST_LOG,
+  findingsIn,
+  LAST_LOG,
+  makeDirectoryToDamage,
+  OLD_LOG,
+  readContent,
+  readDirectly,
+  text,
+} from './damaged-store.js';
+import { openIn } from './directories.js';
+import { framesIn } from './journal-frames.js';
 
-const text = (value: string) => new Uint8Array(Buffer.from(value));
-const key = (...parts: string[]) => Buffer.from(parts.map((part) => `${part}\0`).join(''));
-const recordKey = (sequence: number) =>
-  Buffer.concat([key('l'), Buffer.alloc(7), Buffer.of(sequence)]);
-
-async function makeFilledDirectory(): Promise<string> {
-  const directory = await makeDirectory();
-  const store = await openIn(directory);
-  for (let i = 1; i <= 9; i++) {
-    await store.commit([
-      { kind: 'append', log: 'l', sequence: i, record: text(`record ${i}`) },
-      { kind: 'put', key: ['k', String(i)], value: text(`value ${i}`) },
-    ]);
-    // The records are removed before the last commits.
-    if (i === 4) await store.commit([{ kind: 'trim', log: 'l', throughSequence: 2 }]);
-  }
-  await store.close();
-  return directory;
-}
-
-type Tables = (name: string) => Database<Buffer, Buffer>;
-
-/** Changes the tables as only damage would. */
-async function changeTables(directory: string, change: (table: Tables) => void): Promise<void> {
-  const encodings = { encoding: 'binary', keyEncoding: 'binary' } as const;
-  const root = open<Buffer, Buffer>({ path: join(directory, 'store.lmdb'), ...encodings });
-  await root.transaction(() => change((name) => root.openDB({ name, ...encodings })));
-  await root.close();
-}
-
-async function errorsOf(directory: string): Promise<string[]> {
-  const findings: Finding[] = [];
-  const inspection = await StoreInspection.open(directory, (finding) => findings.push(finding));
-  await inspection.close();
-  return findings.filter(({ severity }) => severity === 'error').map(({ what }) => what);
-}
-
-async function foundIn(directory: string): Promise<string[]> {
-  return (await notesOf(directory)).filter((line) => line.startsWith('error: '));
-}
-
-async function notesOf(directory: string): Promise<string[]> {
-  const findings: Finding[] = [];
-  const inspection = await StoreInspection.open(directory, (finding) => findings.push(finding));
-  await inspection.close();
-  return findings.map(({ severity, where, what }) => `${severity}: ${where}: ${what}`);
+async function errorsIn(directory: string): Promise<string> {
+  const findings = await findingsIn(directory);
+  return findings.filter((finding) => finding.startsWith('error: ')).join('\n');
 }
 
 interface Damage {
   readonly what: string;
-  readonly change: (table: Tables) => void;
+  readonly file: string;
+  /** Changes the bytes, or returns others. */
+  readonly by: (bytes: Buffer) => Buffer | undefined;
   readonly message: RegExp;
-  /** Of a log, which is read later. */
+  /** In a record or a long value: other data can still be read. */
   readonly isFoundByReading?: true;
+}
+
+function flip(at: (frames: ReturnType<typeof framesIn>) => number): Damage['by'] {
+  return (bytes) => {
+    bytes[at(framesIn(bytes))]! ^= 4;
+    return undefined;
+  };
+}
+
+/** The bytes of the frames in another order. */
+function arrange(choose: <T>(frames: readonly T[]) => readonly T[]): Damage['by'] {
+  return (bytes) =>
+    Buffer.concat(choose(framesIn(bytes)).map(({ at, end }) => bytes.subarray(at, end)));
 }
 
 const DAMAGES: readonly Damage[] = [
   {
-    what: 'a value that has another byte',
-    change: (table) => {
-      const bytes = Buffer.from(table('values').get(key('k', '3'))!);
-      bytes[0]! ^= 4;
-      table('values').put(key('k', '3'), bytes);
-    },
-    message: /the entry "k\/3" does not have its checksum/,
+    what: 'another byte in the header of a frame',
+    file: FIRST_LOG,
+    by: flip(([, second]) => second!.at + 9),
+    message:
+      /00000004\.log( is damaged)?: at offset \d+, commits 3 to 3 are missing or cannot be read/,
   },
   {
-    what: 'a value under the key of another one',
-    change: (table) => {
-      table('values').put(key('k', '3'), table('values').get(key('k', '4'))!);
-    },
-    message: /the entry "k\/3" does not have its checksum/,
+    what: 'another byte in the directory of a frame',
+    file: FIRST_LOG,
+    by: flip(([, second]) => second!.directoryAt + 5),
+    message:
+      /00000004\.log( is damaged)?: at offset \d+, commits 3 to 3 are missing or cannot be read/,
   },
   {
-    what: 'a value that vanished',
-    change: (table) => {
-      table('values').remove(key('k', '3'));
-    },
-    message: /have 9 intact entries, but commit \d+ left 10/,
+    what: 'another byte in the header of the last frame of a log that others follow',
+    file: FIRST_LOG,
+    by: flip((frames) => frames.at(-1)!.at),
+    message:
+      /00000004\.log( is damaged)?: at offset \d+, commits \d+ to \d+ are missing or cannot be read/,
   },
   {
-    what: 'the entry of a log that vanished',
-    change: (table) => {
-      table('logs').remove(key('l'));
-    },
-    message: /have 9 intact entries, but commit \d+ left 10|the entry of log l/,
+    what: 'another byte in the first header of the last log',
+    file: LAST_LOG,
+    by: flip(([first]) => first!.at),
+    message: /00000006\.log( is damaged)?: at offset 0, commits \d+ to \d+ are missing/,
   },
   {
-    what: 'a head that vanished',
-    change: (table) => {
-      table('meta').remove(key('head'));
-    },
-    message: /the head of the tables is missing or damaged/,
+    what: 'another byte in the last header',
+    file: LAST_LOG,
+    by: flip((frames) => frames.at(-1)!.at + 30),
+    message:
+      /00000006\.log( is damaged)?: it ends with commit 10, at offset \d+, but store\.mark says that commit 11 was written: 1 commits/,
   },
   {
-    what: 'a record that has another byte',
-    change: (table) => {
-      const bytes = Buffer.from(table('records').get(recordKey(5))!);
-      bytes[2]! ^= 1;
-      table('records').put(recordKey(5), bytes);
-    },
-    message: /record 5 (of log l )?does not have (the|its) checksum/,
+    what: 'another byte in a record',
+    file: FIRST_LOG,
+    by: flip(([first]) => first!.bodiesAt),
+    message: /00000004\.log( is damaged)?: record 2 of log l, at offset \d+, /,
     isFoundByReading: true,
   },
   {
-    what: 'a record that is missing',
-    change: (table) => {
-      table('records').remove(recordKey(5));
-    },
-    message: /records are missing: 6 follows 5, and 4 was found before it/,
+    what: 'another byte in the last record',
+    file: LAST_LOG,
+    by: flip((frames) => frames.at(-1)!.bodiesAt),
+    message: /00000006\.log( is damaged)?: record 11 of log l, at offset \d+, /,
     isFoundByReading: true,
   },
   {
-    what: 'the first record missing',
-    change: (table) => {
-      table('records').remove(recordKey(3));
-    },
-    message: /record 3, before 4, is missing/,
+    what: 'another byte in a long value',
+    file: LAST_LOG,
+    by: flip((frames) => frames.at(-1)!.end - 1),
+    message: /00000006\.log( is damaged)?: the value "long\/11", at offset \d+, /,
     isFoundByReading: true,
   },
   {
-    what: 'the last records missing',
-    change: (table) => {
-      table('records').remove(recordKey(8));
-      table('records').remove(recordKey(9));
-    },
-    message: /its last records are missing: 7 was found, expected 9/,
-    isFoundByReading: true,
+    what: 'a frame that is missing',
+    file: LAST_LOG,
+    by: arrange((frames) => frames.filter((_, i) => i !== 1)),
+    message: /00000006\.log( is damaged)?: at offset \d+, commits (\d+) to \2 are missing/,
+  },
+  {
+    what: 'two frames exchanged',
+    file: LAST_LOG,
+    by: arrange(([first, second, ...others]) => [second!, first!, ...others]),
+    message: /00000006\.log( is damaged)?: at offset 0, commits (\d+) to \2 are missing/,
+  },
+  {
+    what: 'a frame that is there again behind the last one',
+    file: LAST_LOG,
+    by: arrange((frames) => [...frames, frames[0]!]),
+    message: /00000006\.log( is damaged)?: at offset \d+, commit \d+ does not follow commit 11/,
+  },
+  {
+    what: 'the last frame twice',
+    file: LAST_LOG,
+    by: arrange((frames) => [...frames, frames.at(-1)!]),
+    message: /00000006\.log( is damaged)?: at offset \d+, commit 11 does not follow commit 11/,
+  },
+  {
+    what: 'a log without data',
+    file: LAST_LOG,
+    by: () => Buffer.alloc(0),
+    message:
+      /00000005\.log( is damaged)?: it ends with commit \d+, .* but store\.mark says that commit 11/,
+  },
+  {
+    what: 'a log of zeros',
+    file: LAST_LOG,
+    by: (bytes) => bytes.fill(0),
+    message: /00000006\.log( is damaged)?: it ends with commit \d+, at offset 0, but store\.mark/,
+  },
+  {
+    what: 'a base without data',
+    file: BASE,
+    by: () => Buffer.alloc(0),
+    message: /00000003\.base( is damaged)?: at offset 0, the state that it has is not complete/,
+  },
+  {
+    what: 'another byte in the base',
+    file: BASE,
+    by: flip(([first]) => first!.directoryAt),
+    message: /00000003\.base( is damaged)?: at offset 0, the state that it has is not complete/,
   },
 ];
 
-describe('rot in the file of tables', () => {
-  for (const { what, change, message, isFoundByReading } of DAMAGES) {
+describe('rot in the journal', () => {
+  for (const { what, file, by, message, isFoundByReading } of DAMAGES) {
     it(`is found as ${what}`, async () => {
-      const directory = await makeFilledDirectory();
-      assert.deepEqual(await errorsOf(directory), []);
-      await changeTables(directory, change);
-      assert.match((await errorsOf(directory)).join('\n'), message);
+      const directory = await copyToDamage();
+      assert.deepEqual(await findingsIn(directory), []);
+      await change(directory, file, by);
+      assert.match(await errorsIn(directory), message);
       if (isFoundByReading !== true) {
         await assert.rejects(openStore({ directory }), { code: 'data_corrupt', message });
         return;
       }
       const store = await openIn(directory);
-      assert.throws(() => [...store.readLog('l', 0)], { code: 'data_corrupt', message });
-      assert.equal([...store.list(['k'])].length, 9);
+      assert.throws(() => contentOf(store), { code: 'data_corrupt', message });
+      assert.equal([...store.list(['k'])].length, 5);
       await store.close();
     });
   }
 
-  it('is found as a value of an earlier commit', async () => {
-    const directory = await makeFilledDirectory();
-    let old: Buffer;
-    await changeTables(directory, (table) => {
-      old = Buffer.from(table('values').get(key('k', '3'))!);
-    });
-    const store = await openIn(directory);
-    await store.commit([{ kind: 'put', key: ['k', '3'], value: text('newer') }]);
-    await store.close();
-    await changeTables(directory, (table) => {
-      table('values').put(key('k', '3'), old);
-    });
-    const message = /are not those that commit \d+ left: some are older ones/;
+  it('is found as logs that were exchanged', async () => {
+    const directory = await copyToDamage();
+    const path = (name: string) => join(directory, name);
+    await rename(path(FIRST_LOG), path('other'));
+    await rename(path(LAST_LOG), path(FIRST_LOG));
+    await rename(path('other'), path(LAST_LOG));
+    const message = /00000004\.log( is damaged)?: at offset 0, commits 2 to \d+ are missing/;
     await assert.rejects(openStore({ directory }), { code: 'data_corrupt', message });
-    assert.match((await errorsOf(directory)).join(), message);
+    assert.match(await errorsIn(directory), message);
   });
 
-  it('is found as a record of another history', async () => {
-    const directory = await makeFilledDirectory();
-    const other = await makeFilledDirectory();
-    const records: Buffer[] = [];
-    const store = await openIn(other);
-    await store.commit([{ kind: 'append', log: 'l', sequence: 10, record: text('other') }]);
-    await store.close();
-    await changeTables(other, (table) => {
-      records.push(Buffer.from(table('records').get(recordKey(10))!));
-    });
-    const again = await openIn(directory);
-    await again.commit([{ kind: 'append', log: 'l', sequence: 10, record: text('mine!') }]);
-    await again.close();
-    await changeTables(directory, (table) => {
-      table('records').put(recordKey(10), records[0]!);
-    });
-    const message = /record 10 is not the one that was written last/;
-    assert.match((await errorsOf(directory)).join(), message);
-    const opened = await openIn(directory);
-    assert.throws(() => [...opened.readLog('l', 5)], { code: 'data_corrupt', message });
-    await opened.close();
-  });
-});
-
-interface FilePlaces {
-  readonly bytes: Buffer;
-  /** Of the current meta page and of the other one. */
-  readonly meta: number;
-  readonly otherMeta: number;
-  /** Of the node of a table in the list of tables. */
-  readonly table: (name: string) => number;
-  /** Of a list of free pages with at least two single ones. */
-  readonly freeList: number;
-}
-
-const PAGE_BYTES = 4096;
-const HEADER_BYTES = 24;
-const NODE_BYTES = 8;
-
-/** Where lmdb keeps what it follows. */
-function placesIn(bytes: Buffer): FilePlaces {
-  const transaction = (meta: number) => bytes.readBigUInt64LE(meta + 152);
-  const [meta, otherMeta] =
-    transaction(0) > transaction(PAGE_BYTES) ? [0, PAGE_BYTES] : [PAGE_BYTES, 0];
-  const rootAt = (tree: number) => Number(bytes.readBigUInt64LE(tree + 40)) * PAGE_BYTES;
-  const nodesOf = (page: number) =>
-    Array.from(
-      { length: bytes.readUInt16LE(page + 20) / 2 },
-      (_, i) => page + HEADER_BYTES + bytes.readUInt16LE(page + HEADER_BYTES + 2 * i),
-    );
-  const valueAt = (node: number) => node + NODE_BYTES + bytes.readUInt16LE(node + 6);
-  const freeList = nodesOf(rootAt(meta + 48))
-    .map(valueAt)
-    .find((at) => [1, 2].every((i) => bytes.readBigInt64LE(at + 8 * i) > 0n));
-  const table = (name: string) =>
-    nodesOf(rootAt(meta + 96)).find((node) => bytes.indexOf(name, node) === node + NODE_BYTES)!;
-  return { bytes, meta, otherMeta, table, freeList: freeList! };
-}
-
-const FOLLOWED: readonly {
-  readonly what: string;
-  readonly change: (places: FilePlaces) => void;
-  readonly message: RegExp;
-}[] = [
-  {
-    what: 'a page of a later transaction, which lmdb would write to in place',
-    change: ({ bytes, meta }) => {
-      const root = Number(bytes.readBigUInt64LE(meta + 96 + 40));
-      bytes.writeUInt32LE(0x4000, root * PAGE_BYTES + 8);
-    },
-    message: /page \d+ \(table list\):? was written by a transaction that does not exist/,
-  },
-  {
-    what: 'an older meta page with the number of a later transaction',
-    change: ({ bytes, otherMeta }) => {
-      bytes[otherMeta + 154]! ^= 1;
-    },
-    message: /pages 0 and 1 are of transactions \d+ and \d+, which do not follow one another/,
-  },
-  {
-    what: 'a table with several values per key',
-    change: ({ bytes, table }) => {
-      const node = table('values');
-      bytes[node + NODE_BYTES + bytes.readUInt16LE(node + 6) + 4]! ^= 4;
-    },
-    message: /table "values":? has flags 4, expected 0/,
-  },
-  {
-    what: 'a table that is marked as a value',
-    change: ({ bytes, table }) => {
-      bytes[table('values') + 4]! ^= 2;
-    },
-    message: /the entry "values(\\u0000)?" has flags 0/,
-  },
-  {
-    what: 'a page that is free twice',
-    change: ({ bytes, freeList }) => {
-      bytes.copy(bytes, freeList + 16, freeList + 8, freeList + 16);
-    },
-    message: /lists page \d+, which is in use or listed before/,
-  },
-  {
-    what: 'a list of free pages that reaches beyond its value',
-    change: ({ bytes, freeList }) => {
-      bytes[freeList + 2]! ^= 1;
-    },
-    message: /entry \d+ of free list:? has \d+ numbers, expected \d+/,
-  },
-];
-
-describe('what lmdb follows in its file', () => {
-  for (const { what, change, message } of FOLLOWED) {
-    it(`is checked: ${what}`, async () => {
-      const directory = await makeFilledDirectory();
-      const path = join(directory, 'store.lmdb');
-      const bytes = await readFile(path);
-      change(placesIn(bytes));
-      await writeFile(path, bytes);
+  for (const [file, message] of [
+    [FIRST_LOG, /00000005\.log( is damaged)?: at offset 0, commits 2 to \d+ are missing/],
+    [LAST_LOG, /00000005\.log( is damaged)?: it ends with commit \d+, .* but store\.mark says/],
+  ] as const) {
+    it(`is found as ${file} missing, or that of another store`, async () => {
+      const directory = await copyToDamage();
+      await rm(join(directory, file));
       await assert.rejects(openStore({ directory }), { code: 'data_corrupt', message });
-      assert.match((await foundIn(directory)).join('\n'), message);
+      assert.match(await errorsIn(directory), message);
+      await cp(join(await makeDirectoryToDamage(), file), join(directory, file));
+      const named = /0000000[456]\.log( is damaged)?: .* commits .* (missing|cannot be read)/;
+      await assert.rejects(openStore({ directory }), { code: 'data_corrupt', message: named });
+      assert.match(await errorsIn(directory), named);
     });
   }
+
+  it('is found as a missing base', async () => {
+    const directory = await copyToDamage();
+    await rm(join(directory, BASE));
+    const missing = { code: 'data_corrupt', message: /newest base is missing in .*journal/ };
+    await assert.rejects(openStore({ directory }), missing);
+    await assert.rejects(findingsIn(directory), missing);
+  });
+
+  it('is found as a missing file to which the base refers', async () => {
+    const directory = await copyToDamage();
+    await rm(join(directory, OLD_LOG));
+    const message = /00000002\.log or 00000002\.base( is damaged)?: it is missing, and records/;
+    await assert.rejects(openStore({ directory }), { code: 'data_corrupt', message });
+    assert.match(await errorsIn(directory), message);
+  });
+
+  it('does not allow a new journal in the place of a lost one', async () => {
+    const directory = await copyToDamage();
+    await rm(join(directory, 'journal'), { recursive: true });
+    await assert.rejects(openStore({ directory }), {
+      code: 'data_corrupt',
+      message: /journal are missing, but there are segment files or a mark of commits beside it/,
+    });
+  });
 });
 
 describe('the mark of commits', () => {
-  it('shows that the store is an older copy, and one of another history', async () => {
-    const directory = await makeFilledDirectory();
-    const path = join(directory, 'store.lmdb');
-    const older = await readFile(path);
+  const values = async (directory: string, ...texts: string[]) => {
     const store = await openIn(directory);
-    await store.commit([{ kind: 'put', key: ['k', 'x'], value: text('x') }]);
-    await store.commit([{ kind: 'put', key: ['k', 'y'], value: text('y') }]);
-    await store.close();
-    await writeFile(path, older);
-    const message =
-      /ends with commit \d+, but store\.mark says that commit \d+ was written: 2 commits/;
-    await assert.rejects(openStore({ directory }), { code: 'data_corrupt', message });
-    assert.match((await errorsOf(directory)).join(), message);
-
-    // The older copy goes on to the same number of commits without this mark.
-    const other = join(await makeDirectory(), 'copy');
-    await cp(directory, other, { recursive: true, filter: (name) => !name.includes('lock') });
-    await rm(join(other, 'store.mark'));
-    const fork = await openIn(other);
-    for (const value of ['x', 'z']) {
-      await fork.commit([{ kind: 'put', key: ['k', value], value: text(value) }]);
+    for (const value of texts) {
+      await store.commit([{ kind: 'put', key: ['k', 'x'], value: text(value) }]);
     }
-    await fork.close();
-    await cp(join(other, 'store.lmdb'), path);
-    const different = /commit \d+ of the store is not the one that store\.mark was written for/;
-    await assert.rejects(openStore({ directory }), {
-      code: 'data_corrupt',
-      message: different,
-    });
-    assert.match((await errorsOf(directory)).join(), different);
+    await store.close();
+  };
+
+  it('shows that the journal is an older copy, and one of another history', async () => {
+    const directory = await copyToDamage();
+    const older = await copyOf(directory);
+    await values(directory, 'x', 'y');
+    const copyJournal = (from: string) =>
+      cp(join(from, 'journal'), join(directory, 'journal'), { recursive: true });
+    await copyJournal(older);
+    const message =
+      /00000006\.log( is damaged)?: it ends with commit 11, at offset \d+, but store\.mark says that commit 13 was written: 2 commits/;
+    await assert.rejects(openStore({ directory }), { code: 'data_corrupt', message });
+    assert.match(await errorsIn(directory), message);
+
+    // The older copy goes on to the same number of commits, and to a greater one.
+    for (const others of [['x', 'z'], ['z']]) {
+      await values(older, ...others);
+      await copyJournal(older);
+      const different =
+        /commit 13 is not the one that store\.mark was written for: one of them is of another/;
+      await assert.rejects(openStore({ directory }), { code: 'data_corrupt', message: different });
+      assert.match(await errorsIn(directory), different);
+    }
   });
 
   it('is repaired with a warning when it is missing, damaged or an older copy', async () => {
-    const directory = await makeFilledDirectory();
-    const mark = join(directory, 'store.mark');
-    const older = await readFile(mark);
-    const store = await openIn(directory);
-    for (let i = 0; i < 3; i++) {
-      await store.commit([{ kind: 'put', key: ['k', 'x'], value: text(`${i}`) }]);
-    }
-    await store.close();
+    const directory = await copyToDamage();
+    const path = join(directory, MARK_FILE);
+    const older = await readFile(path);
+    await values(directory, ...Array.from({ length: 65 }, (_, i) => `${i}`));
+    const content = await readDirectly(directory);
     const cases: [Buffer | undefined, RegExp][] = [
       [undefined, /store\.mark is missing or damaged/],
       [Buffer.alloc(0), /store\.mark is missing or damaged/],
       [Buffer.alloc(8_192), /store\.mark is missing or damaged/],
       [Buffer.alloc(8_192, 'SGTMARK1'), /store\.mark is missing or damaged/],
-      [older, /store\.mark is 3 commits behind the store/],
+      [older, /store\.mark is 65 commits behind the store/],
     ];
     for (const [bytes, expected] of cases) {
-      if (bytes === undefined) await rm(mark);
-      else await writeFile(mark, bytes);
-      assert.match((await notesOf(directory)).join(), /note: store\.mark: is/);
-      const warnings: string[] = [];
-      const opened = await openStore({ directory, warn: (message) => warnings.push(message) });
-      await opened.close();
-      assert.equal(warnings.length, 1);
-      assert.match(warnings[0]!, expected);
-      assert.deepEqual(await notesOf(directory), []);
+      if (bytes === undefined) await rm(path);
+      else await writeFile(path, bytes);
+      assert.match(
+        (await findingsIn(directory)).join(),
+        /^note: store\.mark: is [^:]*(?::[^:]*)?$/,
+      );
+      const opened = await readContent(directory);
+      assert.equal(opened.content, content);
+      assert.equal(opened.warnings.length, 1);
+      assert.match(opened.warnings[0]!, expected);
+      assert.deepEqual(await findingsIn(directory), []);
     }
   });
 
-  it('may lack the last commit, whose acknowledgement a crash prevented', async () => {
-    const directory = await makeFilledDirectory();
-    const mark = join(directory, 'store.mark');
-    const older = await readFile(mark);
-    const store = await openIn(directory);
-    await store.commit([{ kind: 'put', key: ['k', 'x'], value: text('x') }]);
-    await store.close();
-    await writeFile(mark, older);
-    const warnings: string[] = [];
-    const opened = await openStore({ directory, warn: (message) => warnings.push(message) });
-    assert.equal(Buffer.from(opened.get(['k', 'x'])!).toString(), 'x');
-    await opened.close();
-    assert.deepEqual(warnings, []);
-  });
-
-  it('does not allow a new file of tables in the place of a lost one', async () => {
-    const directory = await makeFilledDirectory();
-    await rm(join(directory, 'store.lmdb'));
-    await assert.rejects(openStore({ directory }), {
-      code: 'data_corrupt',
-      message: /is missing or empty, but there are segment files or a mark of commits beside it/,
-    });
+  it('may lack the last commits, whose acknowledgement a crash may have prevented', async () => {
+    const directory = await copyToDamage();
+    const path = join(directory, MARK_FILE);
+    const older = await readFile(path);
+    await values(directory, 'x');
+    const content = await readDirectly(directory);
+    await writeFile(path, older);
+    assert.match((await findingsIn(directory)).join(), /^note: store\.mark: is 1 commits behind/);
+    assert.deepEqual(await readContent(directory), { content, warnings: [] });
+    assert.deepEqual(await findingsIn(directory), []);
   });
 });

@@ -1,9 +1,9 @@
-// Damages one file of a directory: a place is drawn from the regions of its kind, then what happens there. Every
-// choice comes from `random`, so that the seed of a case repeats it.
+// Damages a directory: a place is drawn from the regions of a file, then what happens there, or what happens to the whole
+// file. Every choice comes from `random`, so that the seed of a case repeats it.
 
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { LmdbPages } from '../../../src/storage/lmdb-pages.js';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { type FrameRange, framesIn } from '../../storage/journal-frames.js';
 
 /** `[from, to)` in a file. */
 interface Region {
@@ -12,80 +12,143 @@ interface Region {
   readonly to: number;
 }
 
-export type FileKind = 'tables' | 'mark' | 'segment' | 'marker' | 'lmdb lock';
+export type FileKind = 'log' | 'base' | 'mark' | 'segment' | 'marker';
 
 export interface FileToDamage {
   readonly kind: FileKind;
   /** In the directory that is examined. */
   readonly path: string;
-  /** The same file at an earlier time; undefined where there was none. */
+  /** The directory at an earlier time. */
+  readonly olderFolder: string;
+  /** The same file in it; undefined where there was none. */
   readonly older: string | undefined;
-  /** Others of its kind. */
+  /** Others of its kind in the directory. */
   readonly siblings: readonly string[];
+  /** Files of its kind that belong to another store. */
+  readonly strangers: readonly string[];
+}
+
+export interface Damage {
+  readonly what: string;
+  /** Names of files, one of which a message about the damage has to have. */
+  readonly suspects: readonly string[];
+  /** Whether most files are older copies, which can be an intact earlier state. */
+  readonly isEarlierState: boolean;
 }
 
 type Random = () => number;
 
 const PAGE_BYTES = 4096;
-const PAGE_KINDS: Readonly<Record<number, string>> = { 1: 'branch', 2: 'leaf', 4: 'long value' };
+const SECTOR_BYTES = 512;
 
 export function kindOf(name: string): FileKind {
   if (name.endsWith('.arrow')) return 'segment';
   if (name.endsWith('.mark')) return 'mark';
   if (name.endsWith('.json')) return 'marker';
-  return name.endsWith('-lock') ? 'lmdb lock' : 'tables';
+  return name.endsWith('.log') ? 'log' : 'base';
 }
 
-/** Does one damage and returns what it was. */
-export function damage(directory: string, file: FileToDamage, random: Random): string {
-  const path = join(directory, file.path);
-  const kinds = DAMAGES.filter(({ isPossible }) => isPossible(file));
+/** The files of a directory, as paths in it. */
+export function filesIn(folder: string): string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
+    .sort();
+}
+
+/** Does one damage. */
+export function damage(directory: string, file: FileToDamage, random: Random): Damage {
+  const bytes = readFileSync(join(directory, file.path));
+  const isOfJournal = file.kind === 'log' || file.kind === 'base';
+  const frames = isOfJournal ? framesIn(bytes) : [];
+  const change: Change = { directory, bytes, frames, file, random };
+  const kinds = DAMAGES.filter(({ isPossible = always }) => isPossible(change));
   const chosen = pick(
     kinds.flatMap((kind) => Array.from({ length: kind.weight }, () => kind)),
     random,
   );
-  const bytes = readFileSync(path);
-  const { result, what } = chosen.change({ bytes, file, random, path });
-  // Files may be shared with the intact sample.
-  rmSync(path);
-  if (result !== undefined) writeFileSync(path, result);
-  return `${file.path}: ${what}`;
+  const { what, changed, isEarlierState = false } = chosen.make(change);
+  const suspects = chosen.isInPlace ? [basename(file.path)] : suspectsOf(directory, file, changed);
+  for (const [path, content] of changed) {
+    const target = join(directory, path);
+    // Files may be shared with the intact sample.
+    rmSync(target, { force: true });
+    if (content === undefined) continue;
+    mkdirSync(dirname(target), { recursive: true });
+    writeFileSync(target, content);
+  }
+  return { what: `${file.path}: ${what}`, suspects, isEarlierState };
 }
 
+/** What a file of the journal lacks shows in another one, with which it is compared. */
+function suspectsOf(directory: string, file: FileToDamage, changed: Changed): string[] {
+  const paths = [file.path, ...changed.keys()];
+  const isCompared = (path: string) => ['log', 'base', 'mark'].includes(kindOf(path));
+  if (isCompared(file.path)) paths.push(...filesIn(directory).filter(isCompared));
+  return [...new Set(paths.map((path) => basename(path)))];
+}
+
+/** What files have now; undefined for a file that is removed. */
+type Changed = ReadonlyMap<string, Buffer | undefined>;
+
 interface Change {
+  readonly directory: string;
   readonly bytes: Buffer;
+  /** Of a file of the journal. */
+  readonly frames: readonly FrameRange[];
   readonly file: FileToDamage;
   readonly random: Random;
-  readonly path: string;
+}
+
+interface Changes {
+  readonly what: string;
+  readonly changed: Changed;
+  readonly isEarlierState?: boolean;
 }
 
 interface DamageKind {
   readonly weight: number;
-  readonly isPossible: (file: FileToDamage) => boolean;
-  readonly change: (change: Change) => { result: Buffer | undefined; what: string };
+  /** Whether the bytes around it are still there, so that a message has to name this file. */
+  readonly isInPlace?: true;
+  readonly isPossible?: (change: Change) => boolean;
+  readonly make: (change: Change) => Changes;
 }
 
 const always = () => true;
-const hasPages = ({ kind }: FileToDamage) => kind === 'tables';
-const hasOlder = ({ older }: FileToDamage) => older !== undefined;
+const hasOlder = ({ file }: Change) => file.older !== undefined;
+const hasSiblings = ({ file }: Change) => file.siblings.length > 0;
+const hasStrangers = ({ file }: Change) => file.strangers.length > 0;
+const hasFrames = ({ frames }: Change) => frames.length > 0;
+const hasManyFrames = ({ frames }: Change) => frames.length > 2;
 
 const DAMAGES: readonly DamageKind[] = [
-  { weight: 50, isPossible: always, change: flip },
-  { weight: 8, isPossible: always, change: (change) => fill(change, 64) },
-  { weight: 6, isPossible: always, change: (change) => fill(change, PAGE_BYTES) },
-  { weight: 5, isPossible: always, change: truncate },
-  { weight: 2, isPossible: always, change: extend },
-  { weight: 1, isPossible: always, change: () => ({ result: undefined, what: 'removed' }) },
-  { weight: 2, isPossible: hasOlder, change: replaceByOlder },
-  { weight: 2, isPossible: ({ siblings }) => siblings.length > 0, change: replaceBySibling },
-  { weight: 8, isPossible: hasPages, change: swapPages },
-  { weight: 10, isPossible: (file) => hasPages(file) && hasOlder(file), change: olderPage },
-  { weight: 4, isPossible: (file) => hasPages(file) && hasOlder(file), change: tornPage },
+  { weight: 50, isInPlace: true, make: flip },
+  { weight: 8, isInPlace: true, make: (change) => fill(change, SECTOR_BYTES) },
+  { weight: 8, isInPlace: true, make: (change) => fill(change, PAGE_BYTES) },
+  { weight: 3, make: zeroRest },
+  { weight: 8, make: truncate },
+  { weight: 3, isInPlace: true, make: lengthen },
+  { weight: 2, make: ({ file }) => replaced(file, undefined, 'removed') },
+  { weight: 2, isPossible: hasOlder, make: replaceByOlder },
+  { weight: 2, isPossible: hasSiblings, make: replaceBySibling },
+  { weight: 3, isPossible: hasSiblings, make: exchangeFiles },
+  { weight: 3, isPossible: hasStrangers, make: replaceByStranger },
+  { weight: 3, make: olderButOne },
+  { weight: 6, isInPlace: true, make: foreignPage },
+  { weight: 6, isInPlace: true, isPossible: hasOlder, make: lostWrite },
+  { weight: 4, isPossible: hasManyFrames, make: exchangeFrames },
+  { weight: 4, isPossible: hasManyFrames, make: removeFrame },
+  { weight: 4, isPossible: hasFrames, make: replayFrame },
+  {
+    weight: 3,
+    isPossible: (change) => hasFrames(change) && hasSiblings(change) && hasStrangers(change),
+    make: foreignFrame,
+  },
 ];
 
 /** What the bytes of a file are, so that rare parts are hit as often as common ones. */
-function regionsOf({ bytes, file, path }: Change): Region[] {
-  if (file.kind === 'tables') return pageRegions(bytes, path);
+function regionsOf({ bytes, file, frames }: Change): Region[] {
+  if (frames.length > 0) return frameRegions(bytes, frames);
   if (file.kind === 'mark') {
     return [0, PAGE_BYTES].flatMap((slot) => [
       { name: `magic at ${slot}`, from: slot, to: slot + 8 },
@@ -96,9 +159,9 @@ function regionsOf({ bytes, file, path }: Change): Region[] {
     ]);
   }
   const { length } = bytes;
-  if (file.kind === 'marker' || length < 1_000) return [{ name: 'text', from: 0, to: length }];
+  if (file.kind !== 'segment' || length < 1_000) return [{ name: 'bytes', from: 0, to: length }];
   // The footer of an Arrow file has its length before the last six bytes.
-  const footer = file.kind === 'segment' ? bytes.readInt32LE(length - 10) : 0;
+  const footer = bytes.readInt32LE(length - 10);
   const parts = Array.from({ length: 16 }, (_, i) => ({
     name: `part ${i} of 16`,
     from: Math.floor((length * i) / 16),
@@ -112,56 +175,27 @@ function regionsOf({ bytes, file, path }: Change): Region[] {
   ];
 }
 
-/** Header, offsets and content of the pages of each kind. */
-function pageRegions(bytes: Buffer, path: string): Region[] {
-  const free = freePagesOf(path);
-  const byKind = new Map<string, Region[]>();
-  const add = (kind: string, from: number, to: number) => {
-    const regions = byKind.get(kind) ?? [];
-    byKind.set(kind, regions);
-    if (from < to) regions.push({ name: kind, from, to: Math.min(to, bytes.length) });
+/** The parts of frames, those of the last frame, and what is behind it. */
+function frameRegions(bytes: Buffer, frames: readonly FrameRange[]): Region[] {
+  const byName = new Map<string, Region[]>();
+  const add = (name: string, from: number, to: number) => {
+    if (from === to) return;
+    byName.set(name, [...(byName.get(name) ?? []), { name, from, to }]);
   };
-  for (let at = 0; at < bytes.length; at += PAGE_BYTES) {
-    const page = at / PAGE_BYTES;
-    if (page < 2) {
-      add('meta header', at, at + 24);
-      add('meta', at + 24, at + 168);
-      continue;
-    }
-    const kind = free.has(page) ? 'free' : (PAGE_KINDS[bytes.readUInt16LE(at + 18)] ?? 'other');
-    add(`${kind} header`, at, at + 24);
-    if (kind !== 'branch' && kind !== 'leaf') {
-      add(kind, at + 24, at + PAGE_BYTES);
-      continue;
-    }
-    const lower = at + 24 + bytes.readUInt16LE(at + 20);
-    const upper = at + 24 + bytes.readUInt16LE(at + 22);
-    add(`${kind} offsets`, at + 24, lower);
-    add(`${kind} gap`, lower, upper);
-    add(`${kind} entries`, upper, at + PAGE_BYTES);
-    for (let offset = at + 24; offset < lower; offset += 2) {
-      const node = at + 24 + bytes.readUInt16LE(offset);
-      add(`${kind} entry header`, node, node + 8);
-    }
+  for (const [i, { at, directoryAt, bodiesAt, end }] of frames.entries()) {
+    const which = i === frames.length - 1 ? 'last ' : '';
+    add(`${which}header`, at, directoryAt);
+    add(`${which}directory`, directoryAt, bodiesAt);
+    add(`${which}bodies`, bodiesAt, end);
   }
-  // One region of each kind is as likely as one of another.
-  const countMax = Math.max(...[...byKind.values()].map(({ length }) => length));
-  return [...byKind.values()].flatMap((regions) =>
+  const { end } = frames.at(-1)!;
+  add('next header', end, Math.min(end + 48, bytes.length));
+  add('behind the frames', end, bytes.length);
+  // One region of each name is as likely as one of another.
+  const countMax = Math.max(...[...byName.values()].map(({ length }) => length));
+  return [...byName.values()].flatMap((regions) =>
     Array.from({ length: countMax }, (_, i) => regions[i % regions.length]!),
   );
-}
-
-function freePagesOf(path: string): Set<number> {
-  const free = new Set<number>();
-  const pages = LmdbPages.open(path);
-  try {
-    for (const [first, count] of pages.freeRuns()) {
-      for (let page = first; page < first + count; page++) free.add(page);
-    }
-  } finally {
-    pages.close();
-  }
-  return free;
 }
 
 function pick<T>(items: readonly T[], random: Random): T {
@@ -173,78 +207,169 @@ function placeIn(change: Change): { at: number; name: string } {
   return { at: from + Math.floor(change.random() * (to - from)), name };
 }
 
-function flip(change: Change) {
+function replaced({ path }: FileToDamage, content: Buffer | undefined, what: string): Changes {
+  return { what, changed: new Map([[path, content]]) };
+}
+
+function flip(change: Change): Changes {
   const { at, name } = placeIn(change);
   const bit = Math.floor(change.random() * 8);
   const result = Buffer.from(change.bytes);
   result[at]! ^= 1 << bit;
-  return { result, what: `bit ${bit} of byte ${at} flipped (${name})` };
+  return replaced(change.file, result, `bit ${bit} of byte ${at} flipped (${name})`);
 }
 
-function fill(change: Change, byteLength: number) {
+function fill(change: Change, byteLength: number): Changes {
   const { at, name } = placeIn(change);
   const from = at - (at % byteLength);
   const value = change.random() < 0.7 ? 0 : 255;
   const result = Buffer.from(change.bytes);
   result.fill(value, from, Math.min(from + byteLength, result.length));
-  return { result, what: `${byteLength} bytes from ${from} on are ${value} (${name})` };
+  const what = `${byteLength} bytes from ${from} on are ${value} (${name})`;
+  return replaced(change.file, result, what);
 }
 
-function truncate(change: Change) {
+function zeroRest(change: Change): Changes {
+  const { at, name } = placeIn(change);
+  const from = change.random() < 0.5 ? at : at - (at % SECTOR_BYTES);
+  const result = Buffer.from(change.bytes).fill(0, from);
+  return replaced(change.file, result, `zeros from ${from} on (${name})`);
+}
+
+function truncate(change: Change): Changes {
   const { at, name } = placeIn(change);
   const isAligned = change.random() < 0.4;
   const byteLength = change.random() < 0.1 ? 0 : isAligned ? at - (at % PAGE_BYTES) : at;
-  return {
-    result: change.bytes.subarray(0, byteLength),
-    what: `cut to ${byteLength} of ${change.bytes.length} bytes (${name})`,
-  };
+  const what = `cut to ${byteLength} of ${change.bytes.length} bytes (${name})`;
+  return replaced(change.file, change.bytes.subarray(0, byteLength), what);
 }
 
-function extend({ bytes, random }: Change) {
-  const added = Buffer.alloc(pick([1, 8, PAGE_BYTES, 100_000], random), random() < 0.5 ? 0 : 0xa5);
-  return { result: Buffer.concat([bytes, added]), what: `${added.length} bytes longer` };
+function lengthen({ bytes, file, random }: Change): Changes {
+  const added = Buffer.alloc(pick([1, 8, PAGE_BYTES, 100_000], random));
+  const isZero = random() < 0.5;
+  if (!isZero) for (let i = 0; i < added.length; i++) added[i] = Math.floor(random() * 256);
+  const what = `${added.length} ${isZero ? 'zeros' : 'random bytes'} longer`;
+  return replaced(file, Buffer.concat([bytes, added]), what);
 }
 
-function replaceByOlder({ file }: Change) {
-  return { result: readFileSync(file.older!), what: 'replaced by an older copy' };
+function replaceByOlder({ file }: Change): Changes {
+  return replaced(file, readFileSync(file.older!), 'replaced by an older copy');
 }
 
-function replaceBySibling({ file, random }: Change) {
+function replaceBySibling({ directory, file, random }: Change): Changes {
   const sibling = pick(file.siblings, random);
-  return { result: readFileSync(sibling), what: `replaced by ${sibling}` };
+  return replaced(file, readFileSync(join(directory, sibling)), `replaced by ${sibling}`);
+}
+
+function exchangeFiles({ directory, bytes, file, random }: Change): Changes {
+  const sibling = pick(file.siblings, random);
+  const changed = new Map([
+    [file.path, readFileSync(join(directory, sibling))],
+    [sibling, bytes],
+  ]);
+  return { what: `exchanged with ${sibling}`, changed };
+}
+
+function replaceByStranger({ file, random }: Change): Changes {
+  const stranger = pick(file.strangers, random);
+  const what = `replaced by ${basename(stranger)} of another store`;
+  return replaced(file, readFileSync(stranger), what);
+}
+
+/** All files but this one are as they were at an earlier time. */
+function olderButOne({ directory, file }: Change): Changes {
+  const changed = new Map<string, Buffer | undefined>();
+  for (const path of new Set([...filesIn(directory), ...filesIn(file.olderFolder)])) {
+    if (path === file.path) continue;
+    const older = join(file.olderFolder, path);
+    changed.set(path, existsSync(older) ? readFileSync(older) : undefined);
+  }
+  return { what: 'all other files are older copies', changed, isEarlierState: true };
 }
 
 const pageOf = (bytes: Buffer, page: number) =>
   bytes.subarray(page * PAGE_BYTES, (page + 1) * PAGE_BYTES);
 
-function swapPages(change: Change) {
-  const first = Math.floor(placeIn(change).at / PAGE_BYTES);
-  const second = Math.floor(placeIn(change).at / PAGE_BYTES);
+/** A write that went to the wrong place. */
+function foreignPage(change: Change): Changes {
+  const { directory, file, random } = change;
+  const { at, name } = placeIn(change);
+  const sources = [file.path, ...file.siblings].map((path) => join(directory, path));
+  const source = pick([...sources, ...file.strangers], random);
+  const from = readFileSync(source);
+  const page = Math.floor(at / PAGE_BYTES);
+  const fromPage = random() < 0.5 ? page : Math.floor((random() * from.length) / PAGE_BYTES);
   const result = Buffer.from(change.bytes);
-  result.set(pageOf(change.bytes, second), first * PAGE_BYTES);
-  result.set(pageOf(change.bytes, first), second * PAGE_BYTES);
-  return { result, what: `pages ${first} and ${second} swapped` };
+  const foreign = pageOf(from, fromPage).subarray(0, result.length - page * PAGE_BYTES);
+  result.set(foreign, page * PAGE_BYTES);
+  return replaced(file, result, `page ${page} is page ${fromPage} of ${source} (${name})`);
 }
 
-/** A write that never reached the disk. */
-function olderPage(change: Change) {
+/** A write of which sectors never reached the disk. */
+function lostWrite(change: Change): Changes {
   const { at, name } = placeIn(change);
-  const page = Math.floor(at / PAGE_BYTES);
+  const from = at - (at % SECTOR_BYTES);
+  const to = Math.min(
+    from + SECTOR_BYTES * (1 + Math.floor(change.random() * 16)),
+    change.bytes.length,
+  );
   const result = Buffer.from(change.bytes);
-  result.set(pageOf(readFileSync(change.file.older!), page), page * PAGE_BYTES);
-  return { result, what: `page ${page} is an older one (${name})` };
+  result.fill(0, from, to);
+  result.set(readFileSync(change.file.older!).subarray(from, to), from);
+  return replaced(change.file, result, `bytes ${from} to ${to} are older ones (${name})`);
 }
 
-/** A write of which some sectors reached the disk. */
-function tornPage(change: Change) {
-  const { at, name } = placeIn(change);
-  const page = Math.floor(at / PAGE_BYTES);
-  const sector = 512 * (1 + Math.floor(change.random() * 7));
-  const old = pageOf(readFileSync(change.file.older!), page);
-  const result = Buffer.from(change.bytes);
-  const isFirstOld = change.random() < 0.5;
-  const part = isFirstOld ? old.subarray(0, sector) : old.subarray(sector);
-  result.set(part, page * PAGE_BYTES + (isFirstOld ? 0 : sector));
-  const which = isFirstOld ? 'before' : 'after';
-  return { result, what: `page ${page} is an older one ${which} byte ${sector} (${name})` };
+/** The frames of the file in another order; what is behind them stays. */
+function reordered(
+  { bytes, frames, file }: Change,
+  order: readonly number[],
+  what: string,
+): Changes {
+  const parts = order.map((i) => bytes.subarray(frames[i]!.at, frames[i]!.end));
+  const rest = bytes.subarray(frames.at(-1)!.end);
+  return replaced(file, Buffer.concat([...parts, rest]), what);
+}
+
+function exchangeFrames(change: Change): Changes {
+  const { frames, random } = change;
+  const first = Math.floor(random() * (frames.length - 1));
+  const second =
+    random() < 0.3 ? first + 1 : first + 1 + Math.floor(random() * (frames.length - first - 1));
+  const order = [...frames.keys()];
+  order[first] = second;
+  order[second] = first;
+  return reordered(change, order, `frames ${first} and ${second} exchanged`);
+}
+
+function removeFrame(change: Change): Changes {
+  const { frames, random } = change;
+  const removed = Math.floor(random() * frames.length);
+  const order = [...frames.keys()].filter((i) => i !== removed);
+  return reordered(change, order, `frame ${removed} of ${frames.length} cut out`);
+}
+
+/** Writes a frame over what is behind the last one. */
+function followedBy({ bytes, frames, file }: Change, frame: Buffer, what: string): Changes {
+  const { end } = frames.at(-1)!;
+  const rest = bytes.subarray(end + frame.length);
+  return replaced(file, Buffer.concat([bytes.subarray(0, end), frame, rest]), what);
+}
+
+function replayFrame(change: Change): Changes {
+  const { bytes, frames, random } = change;
+  const number = random() < 0.3 ? frames.length - 1 : Math.floor(random() * frames.length);
+  const { at, end } = frames[number]!;
+  const what = `frame ${number} of ${frames.length} is there again behind the last one`;
+  return followedBy(change, bytes.subarray(at, end), what);
+}
+
+function foreignFrame(change: Change): Changes {
+  const { directory, file, random } = change;
+  const siblings = file.siblings.map((path) => join(directory, path));
+  const source = pick(random() < 0.5 ? siblings : file.strangers, random);
+  const bytes = readFileSync(source);
+  const frames = framesIn(bytes);
+  const frame = frames.length === 0 ? undefined : pick(frames, random);
+  const copy = bytes.subarray(frame?.at ?? 0, frame?.end ?? 0);
+  return followedBy(change, copy, `a frame of ${source} is behind the last one`);
 }

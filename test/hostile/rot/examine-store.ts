@@ -1,5 +1,5 @@
-// Examines a data directory below the service: the entries and the logs of its store. It takes a fraction of the
-// time, so that many thousands of damages of the file of tables can be tried.
+// Examines a data directory below the service: the values and the logs of its store. It takes a fraction of the
+// time, so that many thousands of damages of the journal can be tried.
 
 import { createHash } from 'node:crypto';
 import { SagittaError } from '../../../src/common/errors.js';
@@ -9,7 +9,7 @@ import { openStore } from '../../../src/storage/open-store.js';
 import type { DiskStore } from '../../../src/storage/store.js';
 import { StoreInspection } from '../../../src/storage/store-inspection.js';
 import { type Examination, failureOf, type Verdict } from './examination.js';
-import type { Answer } from './sample.js';
+import { type Answer, LOG_BYTES_MAX } from './sample.js';
 
 const ROUNDS = 3;
 
@@ -18,7 +18,11 @@ export async function examineStore(directory: string): Promise<Examination> {
   const warnings: string[] = [];
   let store: DiskStore;
   try {
-    store = await openStore({ directory, warn: (message) => warnings.push(message) });
+    store = await openStore({
+      directory,
+      warn: (message) => warnings.push(message),
+      logBytesMax: LOG_BYTES_MAX,
+    });
   } catch (error) {
     return { verdict, failure: failureOf(error), warnings, answers: [], later: null };
   }
@@ -51,7 +55,7 @@ function incarnationsOf(store: DiskStore): string[] {
   });
 }
 
-/** Digests of all entries, and of each log. */
+/** Digests of all values, and of each log. */
 function readAll(store: DiskStore): Answer[] {
   const answer = (question: string, read: (add: (bytes: Uint8Array | string) => void) => void) => {
     const hash = createHash('sha256');
@@ -64,7 +68,7 @@ function readAll(store: DiskStore): Answer[] {
       return { question, status: 500, text };
     }
   };
-  const values = answer('entries', (add) => {
+  const values = answer('values', (add) => {
     for (const { key, value } of store.list([])) {
       add(key.join('/'));
       add(value);
@@ -82,13 +86,13 @@ function readAll(store: DiskStore): Answer[] {
   return [values, ...logs];
 }
 
-/** Replaces and removes entries, and adds long and short ones, which uses free pages. */
+/** Replaces and removes values, and adds so many records that logs and bases follow, and files are removed. */
 async function goOn(store: DiskStore, directory: string): Promise<Examination['later']> {
   try {
     for (let round = 0; round < ROUNDS; round++) await writeRound(store, round);
     await store.close();
     const verdict = await inspect(directory);
-    const again = await openStore({ directory });
+    const again = await openStore({ directory, logBytesMax: LOG_BYTES_MAX });
     const answers = readAll(again);
     await again.close();
     return { failure: null, answers, verdict };

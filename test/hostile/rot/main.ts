@@ -1,5 +1,5 @@
 // node dist/test/hostile/rot/main.js [--cases 5000] [--seed N] [--file KIND] [--first NUMBER] [--minutes N] [--store] [--verbose]
-// --store: without the service, which is many times as fast. KIND: tables, mark, segment, marker (of a backup), "lmdb lock".
+// --store: without the service, which is many times as fast. KIND: log, base, mark, segment, marker (of a backup).
 
 import { readOptions, summarize } from '../harness/program.js';
 import type { FileKind } from './damage.js';

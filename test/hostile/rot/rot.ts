@@ -1,17 +1,25 @@
-// Damages files of a data directory or a backup one at a time, has a process examine it, and judges what happened:
-// the service refuses, saying which file is damaged and what to do; or it repairs, and says so; or nothing has
-// changed. A wrong answer, a crash, an unclear message, and damage that `verify` does not find are faults.
+// Damages files of a data directory or a backup, has a process examine it, and judges what happened: the service
+// refuses, saying which file is damaged and what to do; or it repairs, and says so; or nothing has changed. A wrong
+// answer, a crash, an unclear message, and damage that `verify` does not find are faults. The stores were closed
+// properly, so that every commit of theirs is known to have been acknowledged.
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, linkSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { existsSync, linkSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createRandom } from '../../database/harness.js';
 import { roundsOf } from '../harness/program.js';
-import { damage, type FileKind, type FileToDamage, kindOf } from './damage.js';
+import {
+  type Damage,
+  damage,
+  type FileKind,
+  type FileToDamage,
+  filesIn,
+  kindOf,
+} from './damage.js';
 import type { Examination, Failure } from './examination.js';
 import type { ExaminerInput } from './examiner.js';
 import {
@@ -22,6 +30,7 @@ import {
   NEWER_BACKUP,
   OLDER,
   OLDER_BACKUP,
+  OTHER_STORE,
 } from './sample.js';
 
 const EXAMINER = fileURLToPath(new URL('./examiner.js', import.meta.url));
@@ -34,6 +43,7 @@ type Outcome =
   | 'refused by collections'
   | 'refused by restore'
   | 'repaired'
+  | 'an earlier state'
   | 'without effect'
   | 'without effect, but reported'
   | 'fault';
@@ -85,23 +95,23 @@ export async function runRot(options: RotOptions): Promise<RotReport> {
     const faults: string[] = [];
     for (const number of roundsOf({ first, count: caseCount, durationMs })) {
       const random = createRandom(seed * 1_000_003 + number);
-      // Tables have most of what can go wrong.
-      const drawn = random() < 0.4 && kinds.includes('tables') ? 'tables' : pick(kinds, random);
+      // Logs have most of what can go wrong.
+      const drawn = random() < 0.3 && kinds.includes('log') ? 'log' : pick(kinds, random);
       const target = pick(
         targets.filter(({ file }) => file.kind === drawn),
         random,
       );
       const directory = join(folder, 'case');
       await copyForCase(target.source, directory);
-      const what = damage(directory, target.file, random);
-      const place = `${target.isBackup ? 'backup, ' : ''}${what}`;
+      const done = damage(directory, target.file, random);
+      const place = `${target.isBackup ? 'backup, ' : ''}${done.what}`;
       const examination = await examiner.examine({
         directory,
         isBackup: target.isBackup,
-        mayGetWorse: target.file.kind === 'tables',
+        mayGetWorse: target.file.kind === 'log' || target.file.kind === 'base',
         isStoreOnly,
       });
-      const judged = judge(examination, target, expected);
+      const judged = judge(examination, { ...done, isBackup: target.isBackup }, expected);
       outcomes[drawn] ??= {};
       const counts = outcomes[drawn];
       counts[judged.outcome] = (counts[judged.outcome] ?? 0) + 1;
@@ -126,57 +136,58 @@ function pick<T>(items: readonly T[], random: () => number): T {
 
 function targetsIn(folder: string): Target[] {
   const backups = join(folder, BACKUPS);
+  const other = join(folder, OTHER_STORE);
+  const strangers = filesIn(other).map((path) => join(other, path));
   return [
-    ...targetsOf(join(folder, NEWER), join(folder, OLDER), false),
-    ...targetsOf(join(backups, NEWER_BACKUP), join(backups, OLDER_BACKUP), true),
+    ...targetsOf(join(folder, NEWER), join(folder, OLDER), { strangers, isBackup: false }),
+    ...targetsOf(join(backups, NEWER_BACKUP), join(backups, OLDER_BACKUP), {
+      strangers,
+      isBackup: true,
+    }),
   ];
 }
 
-function targetsOf(source: string, older: string, isBackup: boolean): Target[] {
+function targetsOf(
+  source: string,
+  olderFolder: string,
+  { strangers, isBackup }: { strangers: readonly string[]; isBackup: boolean },
+): Target[] {
   const paths = filesIn(source);
   return paths.map((path) => {
-    const siblings = paths.filter((other) => other !== path && kindOf(other) === kindOf(path));
+    const isAlike = (other: string) => kindOf(other) === kindOf(path);
+    const older = join(olderFolder, path);
     const file = {
       kind: kindOf(path),
       path,
-      older: existsSync(join(older, path)) ? join(older, path) : undefined,
-      siblings: siblings.map((sibling) => join(source, sibling)),
+      olderFolder,
+      older: existsSync(older) ? older : undefined,
+      siblings: paths.filter((other) => other !== path && isAlike(other)),
+      strangers: strangers.filter(isAlike),
     };
     return { isBackup, source, file };
   });
 }
 
-function filesIn(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
-    .sort();
-}
-
 async function copyForCase(from: string, to: string): Promise<void> {
   rmSync(to, { recursive: true, force: true });
   for (const path of filesIn(from)) {
-    mkdirSync(dirname(join(to, path)), { recursive: true });
+    mkdirSync(dirname(join(to, path)), { recursive: true, mode: 0o700 });
     if (isShared(path)) linkSync(join(from, path), join(to, path));
     else await copyFile(join(from, path), join(to, path));
   }
 }
 
-/** By whether it is a backup. */
-type Expected = ReadonlyMap<boolean, Examination>;
+/** What is found in the intact sample, and in its older copy, by whether it is a backup. */
+type Expected = ReadonlyMap<boolean, { readonly newer: Examination; readonly older: Examination }>;
 
 async function examineIntact(
   folder: string,
   examiner: Examiner,
   isStoreOnly: boolean,
 ): Promise<Expected> {
-  const expected = new Map<boolean, Examination>();
-  for (const { isBackup, source } of [
-    { isBackup: false, source: join(folder, NEWER) },
-    ...(isStoreOnly ? [] : [{ isBackup: true, source: join(folder, BACKUPS, NEWER_BACKUP) }]),
-  ]) {
+  const examine = async (source: string, isBackup: boolean) => {
     const directory = join(folder, 'case');
-    await copyForCase(source, directory);
+    await copyForCase(join(folder, source), directory);
     const found = await examiner.examine({
       directory,
       isBackup,
@@ -186,48 +197,68 @@ async function examineIntact(
     const isIntact =
       found !== 'crashed' &&
       found.failure === null &&
+      found.warnings.length === 0 &&
       found.verdict.failure === null &&
-      found.verdict.errorCount === 0 &&
+      found.verdict.findings.length === 0 &&
       found.later?.failure === null &&
-      found.later.verdict?.errorCount === 0 &&
+      found.later.verdict?.findings.length === 0 &&
       found.answers.every(({ status }) => status === 200);
     if (!isIntact) throw new Error(`the sample is not intact: ${JSON.stringify(found, null, 2)}`);
-    expected.set(isBackup, found);
-  }
-  return expected;
+    return found;
+  };
+  const pairOf = async (newer: string, older: string, isBackup: boolean) => ({
+    newer: await examine(newer, isBackup),
+    older: await examine(older, isBackup),
+  });
+  const expected = new Map([[false, await pairOf(NEWER, OLDER, false)]]);
+  if (isStoreOnly) return expected;
+  const [newer, older] = [join(BACKUPS, NEWER_BACKUP), join(BACKUPS, OLDER_BACKUP)];
+  return expected.set(true, await pairOf(newer, older, true));
 }
+
+type Done = Damage & { readonly isBackup: boolean };
 
 const fault = (what: string): Judged => ({ outcome: 'fault', fault: what });
 
-function judge(
-  found: Examination | 'crashed',
-  { isBackup, file }: Target,
-  expectations: Expected,
-): Judged {
+function judge(found: Examination | 'crashed', done: Done, expectations: Expected): Judged {
   if (found === 'crashed') return fault('the process ended');
-  const expected = expectations.get(isBackup)!;
-  const { verdict, failure, warnings, answers, later } = found;
+  const { verdict, failure } = found;
   const isFoundByVerify = verdict.failure !== null || verdict.errorCount > 0;
   if (verdict.failure !== null) {
-    const unclear = unclearIn(verdict.failure, file);
+    const unclear = unclearIn(verdict.failure, done);
     if (unclear !== undefined) return fault(`verify fails with ${unclear}`);
   }
-  if (isBackup && isFoundByVerify) return { outcome: 'refused by restore' };
+  if (done.isBackup && isFoundByVerify) return { outcome: 'refused by restore' };
   if (failure !== null) {
-    const unclear = unclearIn(failure, file);
+    const unclear = unclearIn(failure, done);
     if (unclear !== undefined) return fault(`the start fails with ${unclear}`);
     // Without its marker, a backup is a data directory.
-    if (isBackup) return { outcome: 'refused by restore' };
+    if (done.isBackup) return { outcome: 'refused by restore' };
     if (!isFoundByVerify) return fault(`verify does not find it; the start: ${failure.message}`);
     return { outcome: 'refused at the start' };
   }
-  const wrong = firstWrong(answers, expected.answers, file);
+  const { newer, older } = expectations.get(done.isBackup)!;
+  const judged = judgeAnswers(found, newer, done);
+  if (judged.outcome !== 'fault' || !done.isEarlierState) return judged;
+  if (judgeAnswers(found, older, done).outcome !== 'fault') return { outcome: 'an earlier state' };
+  // Between both. Whoever put the files together is told that commits were not marked.
+  const isSaid = found.warnings.some((warning) => /commits behind the store/.test(warning));
+  return isSaid ? { outcome: 'an earlier state' } : judged;
+}
+
+function judgeAnswers(
+  { verdict, warnings, answers, later }: Examination,
+  expected: Examination,
+  done: Done,
+): Judged {
+  const isFoundByVerify = verdict.errorCount > 0;
+  const wrong = firstWrong(answers, expected.answers, done);
   if (wrong !== undefined) return fault(wrong);
   if (answers.some(({ status }) => status >= 500)) {
     if (!isFoundByVerify) return fault('verify does not find it; collections are unavailable');
     return { outcome: 'refused by collections' };
   }
-  const judgedLater = judgeLater(later, expected, { file, isFoundByVerify });
+  const judgedLater = judgeLater(later, expected, { done, isFoundByVerify });
   if (judgedLater !== undefined) return fault(`later: ${judgedLater}`);
   if (warnings.length > 0) return { outcome: 'repaired' };
   return { outcome: isFoundByVerify ? 'without effect, but reported' : 'without effect' };
@@ -236,27 +267,31 @@ function judge(
 function judgeLater(
   later: Examination['later'],
   expected: Examination,
-  { file, isFoundByVerify }: { file: FileToDamage; isFoundByVerify: boolean },
+  { done, isFoundByVerify }: { done: Done; isFoundByVerify: boolean },
 ): string | undefined {
   if (later === null) return undefined;
   if (later.failure !== null) return later.failure.message;
   if (later.verdict!.errorCount > 0 && !isFoundByVerify) {
     return `verify finds ${later.verdict!.findings.join('; ')}`;
   }
-  return firstWrong(later.answers, expected.later!.answers, file);
+  return firstWrong(later.answers, expected.later!.answers, done);
 }
 
 const ADVICE = /restore|verify|another (directory|backup)|start the version|delete/i;
+const SAYS_WHERE = /at offset \d+|it is missing|store\.mark was written for/;
 
-/** What is missing in the message; undefined when it names the file and says what to do. */
-function unclearIn({ code, message }: Failure, file: FileToDamage): string | undefined {
+/** What is missing in the message; undefined when it names a file and an offset, and says what to do. */
+function unclearIn({ code, message }: Failure, { suspects }: Done): string | undefined {
   if (code === null) return `an error without code: ${message}`;
-  const name = file.kind === 'mark' || file.kind === 'lmdb lock' ? 'store.' : basename(file.path);
-  // The mark and the tables are compared with one another. Clients are not shown paths.
-  const isNamed =
-    message.includes(name) || message.includes('The log of the service has the cause');
-  if (!isNamed) return `a message that does not name ${name}: ${message}`;
   if (!ADVICE.test(message)) return `a message that does not say what to do: ${message}`;
+  // Clients are not shown paths.
+  if (message.includes('The log of the service has the cause')) return undefined;
+  if (!suspects.some((name) => message.includes(name))) {
+    return `a message that does not name ${suspects.join(' or ')}: ${message}`;
+  }
+  if (/journal\/\d+\./.test(message) && !SAYS_WHERE.test(message)) {
+    return `a message that does not say where in the file: ${message}`;
+  }
   return undefined;
 }
 
@@ -264,16 +299,16 @@ function unclearIn({ code, message }: Failure, file: FileToDamage): string | und
 function firstWrong(
   answers: readonly Answer[],
   expected: readonly Answer[],
-  file: FileToDamage,
+  done: Done,
 ): string | undefined {
   for (const [i, { question, status, text }] of answers.entries()) {
-    const intact = expected[i]!;
-    if (status === intact.status && text === intact.text) continue;
+    const intact = expected[i]?.text ?? '{}';
+    if (status === expected[i]?.status && text === intact) continue;
     if (status < 500) {
-      if (saysThatCollectionsFailed(text, intact.text)) continue;
-      return `${question}: found ${status} ${text.slice(0, 600)}, expected ${intact.text.slice(0, 600)}`;
+      if (saysThatCollectionsFailed(text, intact)) continue;
+      return `${question}: found ${status} ${text.slice(0, 600)}, expected ${intact.slice(0, 600)}`;
     }
-    const unclear = unclearIn(failureOf(text), file);
+    const unclear = unclearIn(failureOf(text), done);
     if (unclear !== undefined) return `${question}: ${status} with ${unclear}`;
   }
   return undefined;
@@ -291,6 +326,8 @@ interface CollectionRecord {
 
 /** Records of collections that are not loaded say so, and lack what only their data tells. */
 function saysThatCollectionsFailed(text: string, intact: string): boolean {
+  // Digests of what a store has.
+  if (!text.startsWith('{')) return false;
   const recordsIn = (json: string): readonly CollectionRecord[] => {
     const reply = JSON.parse(json) as CollectionRecord & { collections?: CollectionRecord[] };
     return reply.collections ?? [reply];

@@ -18,6 +18,10 @@ export const NEWER = 'newer';
 export const BACKUPS = 'backups';
 export const OLDER_BACKUP = 'first';
 export const NEWER_BACKUP = 'second';
+export const OTHER_STORE = 'other';
+
+/** A journal of several logs and bases is then small enough to be copied for each case. */
+export const LOG_BYTES_MAX = 40_000;
 
 interface CollectionType {
   readonly id: string;
@@ -107,7 +111,7 @@ export async function openSample(
   directory: string,
   warn: (message: string) => void,
 ): Promise<OpenSample> {
-  const store = await openStore({ directory, warn });
+  const store = await openStore({ directory, warn, logBytesMax: LOG_BYTES_MAX });
   try {
     const database = await openDatabase({ store, clock: createTestClock() });
     const service = await createService({ database });
@@ -146,6 +150,20 @@ export async function makeSample(folder: string, seed: number): Promise<void> {
     await again.close();
     await copyDirectory(directory, join(folder, copy));
   }
+  await makeOtherStore(join(folder, OTHER_STORE));
+}
+
+/** A store of logs and values that has nothing to do with the sample. */
+async function makeOtherStore(directory: string): Promise<void> {
+  const store = await openStore({ directory, logBytesMax: LOG_BYTES_MAX });
+  for (let sequence = 1; sequence <= 60; sequence++) {
+    const record = new Uint8Array(1_000 * (sequence % 20)).fill(sequence);
+    await store.commit([
+      { kind: 'append', log: 'other', sequence, record },
+      { kind: 'put', key: ['other', `${sequence % 7}`], value: record.subarray(0, sequence) },
+    ]);
+  }
+  await store.close();
 }
 
 async function makeBackup(store: DiskStore, folder: string): Promise<void> {
@@ -267,7 +285,7 @@ export async function ask(service: Service): Promise<Answer[]> {
   return answers;
 }
 
-/** Uses free pages, replaces entries of every kind and writes checkpoints: damage that was overlooked gets worse. */
+/** Replaces values of every kind and writes checkpoints: damage that was overlooked gets worse. */
 export async function writeMore(sample: OpenSample): Promise<void> {
   const random = createRandom(7);
   for (const round of [60, 61]) await writeRound(sample, random, round, FEW_ROWS);
