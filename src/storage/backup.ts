@@ -183,7 +183,9 @@ async function requireBackup(folder: string): Promise<void> {
 }
 
 async function listFiles(backup: string): Promise<string[]> {
-  const names = [BACKUP_BASE, MARK_FILE];
+  const names = [BACKUP_BASE];
+  // The next start makes one that is missing, and warns.
+  if ((await readdir(backup)).includes(MARK_FILE)) names.push(MARK_FILE);
   const folders = await readdir(join(backup, BLOB_FOLDER), { withFileTypes: true });
   for (const { name } of folders.filter((entry) => entry.isDirectory())) {
     for (const file of await readdir(join(backup, BLOB_FOLDER, name))) {
