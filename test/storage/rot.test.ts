@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { cp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { BACKUP_BASE, restoreBackup } from '../../src/storage/backup.js';
 import { openStore } from '../../src/storage/open-store.js';
 import { MARK_FILE } from '../../src/storage/store-mark.js';
 import {
@@ -300,5 +301,45 @@ describe('the mark of commits', () => {
     assert.match((await findingsIn(directory)).join(), /^note: store\.mark: is 1 commits behind/);
     assert.deepEqual(await readContent(directory), { content, warnings: [] });
     assert.deepEqual(await findingsIn(directory), []);
+  });
+});
+
+describe('rot in a backup', () => {
+  async function makeBackup(): Promise<string> {
+    const directory = await copyToDamage();
+    const store = await openStore({ directory });
+    const folder = join(directory, '..', 'backup');
+    await store.backup(folder, async () => ({ blobNames: [], collectionCount: 0 }));
+    await store.close();
+    assert.deepEqual(await findingsIn(folder), []);
+    return folder;
+  }
+
+  it('is found by verify in the base, missing or damaged', async () => {
+    const folder = await makeBackup();
+    await change(folder, BACKUP_BASE, (bytes) => {
+      bytes[bytes.length - 1]! ^= 1;
+      return undefined;
+    });
+    assert.match(
+      await errorsIn(folder),
+      /journal\/00000001\.base: has \d+ bytes with checksum crc32:.*; backup\.json says/,
+    );
+    await rm(join(folder, BACKUP_BASE));
+    await assert.rejects(findingsIn(folder), {
+      code: 'data_corrupt',
+      message: /newest base is missing in .*journal/,
+    });
+  });
+
+  it('is repaired with a warning in the mark', async () => {
+    const folder = await makeBackup();
+    await rm(join(folder, MARK_FILE));
+    assert.match((await findingsIn(folder)).join(), /^note: store\.mark: is missing or damaged/);
+    const restored = join(folder, '..', 'restored');
+    await restoreBackup(folder, restored);
+    const { content, warnings } = await readContent(restored);
+    assert.equal(content, (await readContent(join(folder, '..', 'copy'))).content);
+    assert.match(warnings.join(), /store\.mark is missing or damaged: .* It was written anew\.$/);
   });
 });

@@ -50,7 +50,7 @@ async function examine({ directory, isBackup, mayGetWorse }: ExaminerInput): Pro
   } catch (error) {
     return { ...nothing, failure: failureOf(error) };
   }
-  const answers = await ask(sample.service);
+  const answers = await ask(sample);
   const isWhole = answers.every(({ status }) => status < 500);
   const isContinued = isWhole && mayGetWorse;
   const later = isContinued ? await goOn(sample, used) : null;
@@ -64,7 +64,7 @@ async function goOn(sample: OpenSample, directory: string): Promise<Examination[
     await sample.close();
     const verdict = await verify(directory);
     const again = await openSample(directory, () => {});
-    const answers = await ask(again.service);
+    const answers = await ask(again);
     await again.close();
     return { failure: null, answers, verdict };
   } catch (error) {

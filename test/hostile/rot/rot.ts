@@ -79,6 +79,8 @@ interface Target {
   readonly isBackup: boolean;
   readonly source: string;
   readonly file: FileToDamage;
+  /** Whether it is the newest base of a journal, or a log after it. */
+  readonly isNewest: boolean;
 }
 
 export async function runRot(options: RotOptions): Promise<RotReport> {
@@ -97,7 +99,7 @@ export async function runRot(options: RotOptions): Promise<RotReport> {
       const random = createRandom(seed * 1_000_003 + number);
       // Logs have most of what can go wrong.
       const drawn = random() < 0.3 && kinds.includes('log') ? 'log' : pick(kinds, random);
-      const target = pick(
+      const target = drawTarget(
         targets.filter(({ file }) => file.kind === drawn),
         random,
       );
@@ -134,6 +136,12 @@ function pick<T>(items: readonly T[], random: () => number): T {
   return items[Math.floor(random() * items.length)]!;
 }
 
+/** Of a journal, what is from the newest base on is read by every start; of older files, records only. */
+function drawTarget(targets: readonly Target[], random: () => number): Target {
+  const newest = targets.filter(({ isNewest }) => isNewest);
+  return pick(newest.length > 0 && random() < 0.6 ? newest : targets, random);
+}
+
 function targetsIn(folder: string): Target[] {
   const backups = join(folder, BACKUPS);
   const other = join(folder, OTHER_STORE);
@@ -153,6 +161,7 @@ function targetsOf(
   { strangers, isBackup }: { strangers: readonly string[]; isBackup: boolean },
 ): Target[] {
   const paths = filesIn(source);
+  const newestBase = paths.filter((path) => kindOf(path) === 'base').at(-1)!;
   return paths.map((path) => {
     const isAlike = (other: string) => kindOf(other) === kindOf(path);
     const older = join(olderFolder, path);
@@ -164,7 +173,8 @@ function targetsOf(
       siblings: paths.filter((other) => other !== path && isAlike(other)),
       strangers: strangers.filter(isAlike),
     };
-    return { isBackup, source, file };
+    const isOfJournal = file.kind === 'log' || file.kind === 'base';
+    return { isBackup, source, file, isNewest: isOfJournal && path >= newestBase };
   });
 }
 
@@ -315,7 +325,7 @@ function firstWrong(
 }
 
 function failureOf(text: string): Failure {
-  const { code, detail } = JSON.parse(text) as { code: string; detail: string };
+  const { code, detail } = JSON.parse(text) as { code: string | null; detail: string };
   return { code, message: detail };
 }
 

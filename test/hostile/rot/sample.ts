@@ -4,6 +4,7 @@
 
 import { cp, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { SagittaError } from '../../../src/common/errors.js';
 import { silentLogger } from '../../../src/common/logger.js';
 import { Backups } from '../../../src/database/backup.js';
 import type { Database } from '../../../src/database/database.js';
@@ -103,6 +104,8 @@ export interface OpenSample {
   readonly store: DiskStore;
   readonly database: Database;
   readonly service: Service;
+  /** What the service has logged of requests that failed. */
+  readonly logged: readonly unknown[];
   close(): Promise<void>;
 }
 
@@ -114,12 +117,14 @@ export async function openSample(
   const store = await openStore({ directory, warn, logBytesMax: LOG_BYTES_MAX });
   try {
     const database = await openDatabase({ store, clock: createTestClock() });
-    const service = await createService({ database });
+    const logged: unknown[] = [];
+    const error = (details: object) => logged.push((details as { err?: unknown }).err);
+    const service = await createService({ database, logger: { ...silentLogger, error } });
     const close = async () => {
       await service.close();
       await store.close();
     };
-    return { store, database, service, close };
+    return { store, database, service, logged, close };
   } catch (error) {
     await store.close();
     throw error;
@@ -271,11 +276,12 @@ export interface Answer {
 /** Members that depend on the process or on the moment. */
 const VOLATILE = /"(?:memory|next_cursor|request_id|instance)":(?:"[^"]*"|\{[^{}]*\}),?/g;
 
-export async function ask(service: Service): Promise<Answer[]> {
+export async function ask({ service, logged }: OpenSample): Promise<Answer[]> {
   const answers: Answer[] = [];
   for (const { method, path, body } of questions()) {
     const reply = await service.call(method, path, body === undefined ? {} : { body });
-    const text = reply.text.replaceAll(VOLATILE, '');
+    const text =
+      reply.status === 500 ? causeOf(logged.at(-1)) : reply.text.replaceAll(VOLATILE, '');
     answers.push({
       question: `${method} ${path} ${JSON.stringify(body ?? '')}`,
       status: reply.status,
@@ -283,6 +289,14 @@ export async function ask(service: Service): Promise<Answer[]> {
     });
   }
   return answers;
+}
+
+/** Clients are told that the log has the details of an error, so these are judged. */
+function causeOf(logged: unknown): string {
+  const { message, stack } = logged as Error;
+  return logged instanceof SagittaError
+    ? JSON.stringify({ code: logged.code, detail: message })
+    : JSON.stringify({ code: null, detail: stack });
 }
 
 /** Replaces values of every kind and writes checkpoints: damage that was overlooked gets worse. */
