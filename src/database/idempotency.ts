@@ -199,6 +199,16 @@ export class IdempotencyKeys {
     return entry.expiresAtMs > this.#options.clock.now() ? entry : undefined;
   }
 
+  /** Whether there is a reply that has not expired. One that is damaged stays, and requests with its key are refused. */
+  #mayHaveReply(digest: string): boolean {
+    try {
+      return this.#read(digest) !== undefined;
+    } catch (error) {
+      if (!(error instanceof SagittaError) || error.code !== 'data_corrupt') throw error;
+      return true;
+    }
+  }
+
   #removeExpired(now: number): StoreOperation[] {
     const operations: StoreOperation[] = [];
     let count = 0;
@@ -210,7 +220,7 @@ export class IdempotencyKeys {
       if (this.#unstored.has(digest)) continue;
       operations.push({ kind: 'remove', key });
       // A key that was used again after it expired has a newer reply, which stays.
-      if (this.#read(digest) === undefined) {
+      if (!this.#mayHaveReply(digest)) {
         operations.push({ kind: 'remove', key: keys.idempotentReply(digest) });
       }
     }

@@ -150,6 +150,28 @@ describe('an idempotency key', () => {
     await database.close();
   });
 
+  it('does not keep other requests from being done when its reply is damaged', async () => {
+    const clock = createTestClock();
+    const store = createMemoryStore();
+    const database = await openFilled({ store, clock });
+    await write(database, 'a');
+    const [damaged] = [...store.list(['idempotency', 'reply'])];
+    const get = store.get.bind(store);
+    store.get = (key) => {
+      if (key.join() !== damaged!.key.join()) return get(key);
+      throw new SagittaError('data_corrupt', 'The file is damaged.');
+    };
+    await assert.rejects(write(database, 'a'), { code: 'data_corrupt' });
+    clock.nowMs += 24 * 60 * 60 * 1000 + 1;
+    for (const key of ['k2', 'k3']) {
+      const { isReplay } = await write(database, key, { ...REQUEST, key });
+      assert.equal(isReplay, false);
+    }
+    await assert.rejects(write(database, 'a'), { code: 'data_corrupt' });
+    assert.equal(database.collection('c').record().sequence, 3);
+    await database.close();
+  });
+
   it('expires, and its entry is removed', async () => {
     const clock = createTestClock();
     const state = createMemoryState();
