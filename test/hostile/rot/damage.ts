@@ -3,6 +3,8 @@
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { JOURNAL_FOLDER } from '../../../src/storage/journal-files.js';
+import { MARK_FILE } from '../../../src/storage/store-mark.js';
 import { type FrameRange, framesIn } from '../../storage/journal-frames.js';
 
 /** `[from, to)` in a file. */
@@ -30,7 +32,7 @@ export interface FileToDamage {
 
 export interface Damage {
   readonly what: string;
-  /** Names of files, one of which a message about the damage has to have. */
+  /** Names of files or folders, one of which a message about the damage has to have. */
   readonly suspects: readonly string[];
   /** Whether most files are older copies, which can be an intact earlier state. */
   readonly isEarlierState: boolean;
@@ -68,7 +70,7 @@ export function damage(directory: string, file: FileToDamage, random: Random): D
     random,
   );
   const { what, changed, isEarlierState = false } = chosen.make(change);
-  const suspects = chosen.isInPlace ? [basename(file.path)] : suspectsOf(directory, file, changed);
+  const suspects = chosen.isInPlace ? [basename(file.path)] : suspectsOf(file, changed);
   for (const [path, content] of changed) {
     const target = join(directory, path);
     // Files may be shared with the intact sample.
@@ -80,12 +82,11 @@ export function damage(directory: string, file: FileToDamage, random: Random): D
   return { what: `${file.path}: ${what}`, suspects, isEarlierState };
 }
 
-/** What a file of the journal lacks shows in another one, with which it is compared. */
-function suspectsOf(directory: string, file: FileToDamage, changed: Changed): string[] {
-  const paths = [file.path, ...changed.keys()];
-  const isCompared = (path: string) => ['log', 'base', 'mark'].includes(kindOf(path));
-  if (isCompared(file.path)) paths.push(...filesIn(directory).filter(isCompared));
-  return [...new Set(paths.map((path) => basename(path)))];
+/** What a file of the journal lacks shows in other ones, with which it is compared, or which it names. */
+function suspectsOf(file: FileToDamage, changed: Changed): string[] {
+  const names = [...changed.keys()].map((path) => basename(path));
+  const isCompared = ['log', 'base', 'mark'].includes(file.kind) || changed.size > 1;
+  return isCompared ? [...names, JOURNAL_FOLDER, MARK_FILE] : names;
 }
 
 /** What files have now; undefined for a file that is removed. */

@@ -165,7 +165,8 @@ async function makeOtherStore(directory: string): Promise<void> {
     const record = new Uint8Array(1_000 * (sequence % 20)).fill(sequence);
     await store.commit([
       { kind: 'append', log: 'other', sequence, record },
-      { kind: 'put', key: ['other', `${sequence % 7}`], value: record.subarray(0, sequence) },
+      // A base is then longer than a page.
+      { kind: 'put', key: ['other', `${sequence % 40}`], value: record.subarray(0, 250) },
     ]);
   }
   await store.close();
