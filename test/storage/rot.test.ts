@@ -5,6 +5,7 @@ import { cp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { BACKUP_BASE, restoreBackup } from '../../src/storage/backup.js';
+import { MARKER_FILE } from '../../src/storage/backup-marker.js';
 import { openStore } from '../../src/storage/open-store.js';
 import { MARK_FILE } from '../../src/storage/store-mark.js';
 import {
@@ -330,6 +331,37 @@ describe('rot in a backup', () => {
       code: 'data_corrupt',
       message: /newest base is missing in .*journal/,
     });
+  });
+
+  it('is found in a base of several frames', async () => {
+    const directory = await copyToDamage();
+    const store = await openStore({ directory });
+    for (let sequence = 20; sequence < 23; sequence++) {
+      const record = new Uint8Array(1_100_000).fill(sequence);
+      await store.commit([{ kind: 'append', log: 'l', sequence, record }]);
+    }
+    const folder = join(directory, '..', 'backup');
+    await store.backup(folder, async () => ({ blobNames: [], collectionCount: 0 }));
+    await store.close();
+    // It is then a data directory.
+    await rm(join(folder, MARKER_FILE));
+    const intact = await readFile(join(folder, BACKUP_BASE));
+    const damages = [
+      arrange(([first, second, third, ...others]) => [first!, third!, second!, ...others]),
+      arrange(([first, , ...others]) => [first!, ...others]),
+      arrange(([first, ...others]) => [first!, first!, ...others]),
+      arrange((frames) => frames.slice(0, -1)),
+      arrange((frames) => frames.slice(1)),
+      flip((frames) => frames.at(-1)!.at),
+    ];
+    for (const by of damages) {
+      await writeFile(join(folder, BACKUP_BASE), intact);
+      await change(folder, BACKUP_BASE, by);
+      const message =
+        /00000001\.base( is damaged)?: at offset \d+, the state that it has is not complete/;
+      assert.match(await errorsIn(folder), message);
+      await assert.rejects(openStore({ directory: folder }), { code: 'data_corrupt', message });
+    }
   });
 
   it('is repaired with a warning in the mark', async () => {
