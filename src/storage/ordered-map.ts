@@ -65,11 +65,12 @@ export class OrderedMap<Value> {
 
   /** How many keys there are from `start` to before `end`. */
   count(start: string, end: string): number {
+    if (end <= start) return 0;
     const first = this.#find(start);
     const last = this.#find(end);
     let count = last.at - first.at;
     for (let i = first.index; i < last.index; i++) count += this.#chunks[i]!.keys.length;
-    return Math.max(0, count);
+    return count;
   }
 
   /** The entries from `start` to before `end`. Changes meanwhile are seen where the iteration has not come yet. */
