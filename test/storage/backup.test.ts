@@ -2,14 +2,14 @@
 // commits and removals.
 
 import assert from 'node:assert/strict';
-import { mkdir, open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { BACKUP_BASE } from '../../src/storage/backup.js';
 import { digestOfFile, MARKER_FILE, readMarker } from '../../src/storage/backup-marker.js';
 import { withResolvers } from '../support/waiting.js';
 import { bytes, choose, nameBlobs, openDisk, text } from './backup-store.js';
-import { makeDirectory, openRestored } from './directories.js';
+import { makeDirectory } from './directories.js';
 
 describe('a backup of a store', () => {
   it('has the state of one moment and only the blobs that were chosen, and is not opened as it is', async () => {
@@ -126,32 +126,6 @@ describe('a backup of a store', () => {
     await closing;
     await refused;
     assert.deepEqual(await readdir(parent), []);
-  });
-
-  it('copies tables that have an unreferenced page', async () => {
-    const directory = await makeDirectory();
-    const store = await openDisk(directory);
-    await store.commit([nameBlobs('c/1'), { kind: 'put', key: ['k'], value: bytes('v') }]);
-    await store.close();
-    const path = join(directory, 'store.lmdb');
-    const { size } = await stat(path);
-    await truncate(path, size + 4096);
-    const file = await open(path, 'r+');
-    for (const page of [0, 4096]) {
-      const last = Buffer.alloc(8);
-      await file.read(last, 0, 8, page + 144);
-      last.writeBigUInt64LE(last.readBigUInt64LE() + 1n);
-      await file.write(last, 0, 8, page + 144);
-    }
-    await file.close();
-    const again = await openDisk(directory);
-    await again.commit([{ kind: 'remove', key: ['blobs'] }]);
-    const folder = join(await makeDirectory(), 'backup');
-    await again.backup(folder, choose);
-    await again.close();
-    const copy = await openRestored(folder);
-    assert.equal(text(copy.get(['k'])), 'v');
-    await copy.close();
   });
 
   it('does not delay commits', async (t) => {

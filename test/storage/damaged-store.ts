@@ -23,7 +23,7 @@ export const BASE = 'journal/00000003.base';
 export const FIRST_LOG = 'journal/00000004.log';
 export const LAST_LOG = 'journal/00000006.log';
 export const FILES = [OLD_LOG, BASE, FIRST_LOG, 'journal/00000005.log', LAST_LOG];
-export const LOG_BYTES_MAX = 400;
+const LOG_BYTES_MAX = 400;
 /** Of the last commit, which is also the sequence of its record. */
 const LAST_COMMIT = 11;
 
