@@ -59,8 +59,14 @@ export class JournalFiles {
     return found.map(({ number }) => number).sort((a, b) => a - b);
   }
 
+  /** Without those that are removed when their readers have ended. */
   get numbers(): number[] {
-    return [...this.#files.keys()];
+    return [...this.#files.keys()].filter((number) => !this.#removed.has(number));
+  }
+
+  /** Greater than the number of every file. */
+  get nextNumber(): number {
+    return Math.max(0, ...this.#files.keys()) + 1;
   }
 
   has(number: number): boolean {
@@ -118,7 +124,7 @@ export class JournalFiles {
     return bytes.subarray(0, at);
   }
 
-  /** Owned by the caller; undefined when the bytes are not those that were written. */
+  /** Owned by the caller; undefined when the bytes are not those that were written, or cannot be read. */
   readIntact(place: Place): Uint8Array | undefined {
     let bytes: Buffer;
     try {
@@ -126,8 +132,13 @@ export class JournalFiles {
     } catch {
       return undefined;
     }
-    if (bytes.byteLength < place.byteLength || crcOf(bytes) !== place.checksum) return undefined;
+    if (!isContent(bytes, place)) return undefined;
     return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  /** Whether the bytes are those that were written. Throws `data_corrupt` where they cannot be read. */
+  isIntact(place: Place): boolean {
+    return isContent(this.readBytes(place.file, place.offset, place.byteLength), place);
   }
 
   /** Owned by the caller. Throws `data_corrupt` when the bytes are not those that were written; `what` they are. */
@@ -171,11 +182,17 @@ export class JournalFiles {
     for (const path of paths) await rm(path, { force: true }).catch(() => {});
   }
 
+  /** Files whose readers have not ended are removed by the next start. */
   close(): void {
+    this.#removed.clear();
     for (const { descriptor } of this.#files.values()) closeSync(descriptor);
     this.#files.clear();
     this.#removed.clear();
   }
+}
+
+function isContent(bytes: Uint8Array, { byteLength, checksum }: Place): boolean {
+  return bytes.byteLength === byteLength && crcOf(bytes) === checksum;
 }
 
 export function damagedFile(path: string, what: string): SagittaError {

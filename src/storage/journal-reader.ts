@@ -23,18 +23,34 @@ import { type Change, StoreState } from './store-state.js';
 /** Is told of damage, with the file and what is wrong; a start throws, an inspection goes on behind it. */
 export type ReportDamage = (file: number, what: string) => void;
 
+/** The newest base. */
+export interface BaseSize {
+  readonly number: number;
+  /** Of its frames. */
+  readonly byteLength: number;
+  /** Of the records and values in it. */
+  readonly bodyBytes: number;
+}
+
+export interface LogEnd {
+  readonly file: number;
+  /** Where the next frame is written. */
+  readonly offset: number;
+  /** Where the last frame begins, if perhaps nobody was told of it; otherwise as `offset`. */
+  readonly unsureFrom: number;
+}
+
 export interface JournalContent {
   readonly state: StoreState;
   /** Of the checksums of frames. */
   readonly seed: number;
   /** Of the last frame. */
   readonly head: Head;
-  /** The newest base, and the bytes of its frames. */
-  readonly base: { readonly number: number; readonly byteLength: number };
+  readonly base: BaseSize;
   /** Bytes of the frames after the base. */
   readonly logBytes: number;
-  /** The log that is added to, and where; null when there is none after the base. */
-  readonly last: { readonly file: number; readonly offset: number } | null;
+  /** The log that is added to; null when there is none after the base. */
+  readonly last: LogEnd | null;
   /** Whether there is a frame behind it that was not finished. */
   readonly isTorn: boolean;
 }
@@ -89,8 +105,10 @@ class JournalReader {
 
   read(base: number): JournalContent {
     const byteLength = this.#readBase(base);
+    const bodyBytes = this.#state.liveBytes.get(base) ?? 0;
     const logs = this.#files.numbersOf('log').filter((number) => number > base);
-    const isEmpty = (log: number) => this.#files.sizeOf(log) === 0;
+    // One that was made and not used has zeros only.
+    const isEmpty = (log: number) => !new FrameReader(this.#files, log, this.#seed).hasData(0);
     let logBytes = 0;
     for (const [i, log] of logs.entries()) {
       const isLast = logs.slice(i + 1).every(isEmpty);
@@ -105,7 +123,7 @@ class JournalReader {
       state: this.#state,
       seed: this.#seed,
       head: this.#head,
-      base: { number: base, byteLength },
+      base: { number: base, byteLength, bodyBytes },
       logBytes,
       last: this.#last,
       isTorn: this.#isTorn,
@@ -144,6 +162,7 @@ class JournalReader {
   /** Returns the bytes of its frames. */
   #readLog(file: number, isLast: boolean): number {
     const frames = new FrameReader(this.#files, file, this.#seed);
+    let unsureFrom = 0;
     while (true) {
       const { offset } = frames;
       const frame = frames.next();
@@ -152,7 +171,7 @@ class JournalReader {
         const hasData = isTorn || frames.hasData(offset);
         if (hasData) this.#unreadable ??= { file, offset };
         if (isLast) {
-          this.#last = { file, offset };
+          this.#last = { file, offset, unsureFrom };
           this.#isTorn = hasData;
           this.#requireAcknowledged(file, offset);
         }
@@ -166,6 +185,7 @@ class JournalReader {
       this.#unreadable = undefined;
       for (const entry of entriesOf(frame, file)) this.#state.apply(entry as Change);
       this.#goOn(file, frame.head);
+      unsureFrom = this.#isMarked(frame) ? frame.end : frame.offset;
     }
   }
 
@@ -190,9 +210,13 @@ class JournalReader {
     );
   }
 
+  #isMarked({ head }: Frame): boolean {
+    return head.number <= (this.#mark?.number ?? 0);
+  }
+
   /** Whether the last frame, of which nobody was told, was written in part only. */
   #isTornBody(frames: FrameReader, frame: Frame): boolean {
-    if (frame.head.number <= (this.#mark?.number ?? 0)) return false;
+    if (this.#isMarked(frame)) return false;
     const isFollowed = frames.skipToNext(frame.end);
     frames.offset = frame.end;
     return !isFollowed && !frames.isWhole(frame);
@@ -264,12 +288,15 @@ class FrameReader {
     return false;
   }
 
-  /** Whether all bodies of a frame are as they were written. */
+  /**
+   * Whether all bodies of a frame are as they were written. Throws `data_corrupt` where they cannot be read: a frame is
+   * not taken for torn because the disk fails.
+   */
   isWhole(frame: Frame): boolean {
     for (const entry of entriesOf(frame, this.#file)) {
       const content = placeOf(entry);
       if (content === undefined || content.file !== this.#file) continue;
-      if (this.#files.readIntact(content) === undefined) return false;
+      if (!this.#files.isIntact(content)) return false;
     }
     return true;
   }

@@ -8,6 +8,8 @@ import { promisify } from 'node:util';
 import { SagittaError } from '../common/errors.js';
 import { writeBase } from './base.js';
 import {
+  diskSpace,
+  hasFreeSpace,
   isDiskLow,
   REMOVAL_SPACE_BYTES,
   requireFreeSpace,
@@ -15,9 +17,9 @@ import {
   translateDiskError,
   writeAll,
 } from './disk.js';
-import { entriesOf, type FrameBuilder, HEADER_BYTES, type Head } from './frame.js';
+import { entriesOf, type FrameBuilder, type Head } from './frame.js';
 import { fileName, JOURNAL_FOLDER, type JournalFiles, UNFINISHED_SUFFIX } from './journal-files.js';
-import type { JournalContent } from './journal-reader.js';
+import type { BaseSize, JournalContent, LogEnd } from './journal-reader.js';
 import { type Change, StoreState } from './store-state.js';
 
 const fdatasync = promisify(fdatasyncWithCallback);
@@ -36,8 +38,15 @@ const LOG_BYTES_MAX = 64 * 1024 * 1024;
 const BASE_AFTER_RATIO = 4;
 /** With less than this share of its bytes in use, what is left of a log moves into the next base. */
 const LIVE_SHARE_MIN = 0.25;
+/** The same with less free space than this, where room is worth more than the time to copy. */
+const LIVE_SHARE_MIN_FULL = 0.9;
+const FULL_BYTES = 4 * REMOVAL_SPACE_BYTES;
 /** A base is written early when it gives so much space back, on a disk with little room. */
 const RELEASED_BYTES_MIN = 1024 * 1024;
+/** There logs are shorter, so that what is in use of one can be copied into the space that is left for removals. */
+const SHORT_LOG_BYTES_MAX = REMOVAL_SPACE_BYTES / 2;
+/** What a base leaves free. */
+const SPARE_BYTES = 1024 * 1024;
 
 /**
  * Written behind the last frame, so that further ones change no length of a file, whose sync would take longer. Of this,
@@ -60,7 +69,7 @@ export class Journal {
   readonly #seed: number;
   readonly #logBytesMax: number;
   #head: Head;
-  #base: { readonly number: number; readonly byteLength: number };
+  #base: BaseSize;
   /** Of all frames after the base. */
   #bytesSinceBase: number;
   /** The log that is added to. */
@@ -72,11 +81,11 @@ export class Journal {
   #isClosing = false;
   /** By the monotonic clock, in milliseconds: a base that failed is not tried again before. */
   #nextBaseMs = 0;
+  #hasBaseFailed = false;
+  /** Files with records that are damaged, and so not copied. */
+  readonly #damaged = new Set<number>();
 
-  private constructor(
-    options: JournalOptions,
-    log: { readonly file: number; readonly offset: number },
-  ) {
+  private constructor(options: JournalOptions, log: Pick<LogEnd, 'file' | 'offset'>) {
     const { directory, files, content, warn, logBytesMax = LOG_BYTES_MAX } = options;
     this.files = files;
     this.state = content.state;
@@ -98,8 +107,8 @@ export class Journal {
     const { files, content } = options;
     const last = content.last ?? { file: content.base.number + 1, offset: 0 };
     const journal = new Journal(options, last);
-    if (content.isTorn) journal.#cut();
-    // What was not acknowledged may be in the memory of the system only.
+    if (content.isTorn) await journal.#clearTail();
+    if (content.last !== null) await journal.#writeAgain(content.last);
     await fdatasync(journal.#log.descriptor);
     await syncFolder(journal.#folder);
     await files.removeUnfinished();
@@ -128,48 +137,115 @@ export class Journal {
    */
   async add(builder: FrameBuilder, addsRecords: boolean): Promise<void> {
     if (addsRecords) {
-      requireFreeSpace(this.#directory, builder.byteLength + REMOVAL_SPACE_BYTES);
-      if (this.#offset >= this.#logBytesMax) await this.#startLog(this.#nextNumber());
+      await this.#makeRoom(builder.byteLength + REMOVAL_SPACE_BYTES);
+      if (this.#isLogFull()) await this.#startLog(this.files.nextNumber);
     }
     const { parts, frame } = builder.finish(this.#head, this.#offset, this.#seed);
-    const isLonger = frame.end + (addsRecords ? RESERVE_BYTES : 0) > this.#endOfFile;
-    const ahead = builder.byteLength > SHORT_FRAME_BYTES_MAX ? RESERVE_BYTES : AHEAD_BYTES;
-    if (isLonger) parts.push(ZEROS.subarray(0, ahead));
-    try {
-      await writeAll(this.#log.descriptor, parts, this.#offset);
-    } catch (error) {
-      const translated = translateDiskError(error);
-      if (translated instanceof SagittaError) await this.#undo();
-      throw translated;
+    if (frame.end + RESERVE_BYTES <= this.#endOfFile) await this.#write(parts);
+    else {
+      const isShort = builder.byteLength <= SHORT_FRAME_BYTES_MAX;
+      const ahead = isShort ? AHEAD_BYTES : RESERVE_BYTES;
+      try {
+        await this.#write([...parts, ZEROS.subarray(0, ahead)]);
+        this.#endOfFile = frame.end + ahead;
+      } catch (error) {
+        const mayUseReserve = error instanceof SagittaError && !addsRecords;
+        if (!mayUseReserve || frame.end > this.#endOfFile) throw error;
+        await this.#write(parts);
+      }
     }
-    if (isLonger) this.#endOfFile = frame.end + ahead;
     this.#bytesSinceBase += frame.end - frame.offset;
     this.#offset = frame.end;
     this.#head = frame.head;
     for (const entry of entriesOf(frame, this.#log.number)) this.state.apply(entry as Change);
   }
 
-  /** Makes sure that the next start does not find a frame that was refused. Throws errors of the system. */
-  async #undo(): Promise<void> {
-    const { descriptor } = this.#log;
-    ftruncateSync(descriptor, this.#endOfFile);
-    const byteLength = Math.min(HEADER_BYTES, this.#endOfFile - this.#offset);
-    await writeAll(descriptor, [ZEROS.subarray(0, byteLength)], this.#offset);
-    await fdatasync(descriptor);
+  #isLogFull(): boolean {
+    if (this.#offset >= this.#logBytesMax) return true;
+    return this.#offset >= SHORT_LOG_BYTES_MAX && isDiskLow(this.#directory);
   }
 
-  /** Makes the next log. Throws `storage_full` and errors of the system. */
+  /** Waits for bases that give space back until there is so much. Throws `storage_full`. */
+  async #makeRoom(byteCount: number): Promise<void> {
+    while (!hasFreeSpace(this.#directory, byteCount)) {
+      await this.tidy();
+      if (this.#basing === undefined) break;
+      await this.#basing;
+    }
+    requireFreeSpace(this.#directory, byteCount);
+  }
+
+  /** Throws `storage_full`, after which the next start does not find any of it, and errors of the system. */
+  async #write(parts: readonly Uint8Array[]): Promise<void> {
+    try {
+      await writeAll(this.#log.descriptor, parts, this.#offset);
+    } catch (error) {
+      const translated = translateDiskError(error);
+      if (translated instanceof SagittaError) {
+        await this.#clearTail();
+        await fdatasync(this.#log.descriptor);
+      }
+      throw translated;
+    }
+  }
+
+  /** Leaves nothing behind the last frame but what is written ahead, which a full disk may need. Throws errors of the system. */
+  async #clearTail(): Promise<void> {
+    const { descriptor } = this.#log;
+    this.#endOfFile = Math.min(this.#endOfFile, this.#offset + AHEAD_BYTES);
+    ftruncateSync(descriptor, this.#endOfFile);
+    await writeAll(descriptor, [ZEROS.subarray(0, this.#endOfFile - this.#offset)], this.#offset);
+  }
+
+  /**
+   * After a write that failed, the memory of the system may have what the disk has not, and take it for written: what a
+   * start has read and nobody was told of is written again. Throws errors of the system.
+   */
+  async #writeAgain({ file, offset, unsureFrom }: LogEnd): Promise<void> {
+    if (unsureFrom === offset) return;
+    const bytes = this.files.readBytes(file, unsureFrom, offset - unsureFrom);
+    await writeAll(this.#log.descriptor, [bytes], unsureFrom);
+  }
+
+  /** Makes the next log. Throws `storage_full` and errors of the system; the log is then the one before. */
   async #startLog(number: number): Promise<void> {
     try {
       const descriptor = this.files.openForWriting(number);
+      const reserved = await this.#reserveIn(descriptor);
       await syncFolder(this.#folder);
       // What was written ahead is needed no longer.
       this.#cut();
       this.#log = { number, descriptor };
       this.#offset = 0;
-      this.#endOfFile = 0;
+      this.#endOfFile = reserved;
     } catch (error) {
+      if (this.files.has(number)) await this.files.remove([number]);
       throw translateDiskError(error);
+    }
+  }
+
+  /**
+   * Writes the reserve ahead in a new log, and returns how much that is: half on a full disk, where the present log gives
+   * up its own for that and for the base that is to make room. Throws errors of the system.
+   */
+  async #reserveIn(descriptor: number): Promise<number> {
+    const reserve = ZEROS.subarray(0, RESERVE_BYTES);
+    try {
+      await writeAll(descriptor, [reserve], 0);
+      return RESERVE_BYTES;
+    } catch (error) {
+      if (!(translateDiskError(error) instanceof SagittaError)) throw error;
+    }
+    ftruncateSync(descriptor, 0);
+    this.#cut();
+    try {
+      await writeAll(descriptor, [reserve.subarray(0, RESERVE_BYTES / 2)], 0);
+      return RESERVE_BYTES / 2;
+    } catch (error) {
+      ftruncateSync(descriptor, 0);
+      await writeAll(this.#log.descriptor, [reserve], this.#offset);
+      this.#endOfFile = this.#offset + RESERVE_BYTES;
+      throw error;
     }
   }
 
@@ -178,53 +254,75 @@ export class Journal {
     this.#endOfFile = this.#offset;
   }
 
-  #nextNumber(): number {
-    return Math.max(this.#base.number, ...this.files.numbers) + 1;
-  }
-
   /** Removes files that are not needed, and begins a base when it is time. To be called between frames; never throws. */
   async tidy(): Promise<void> {
-    const isDead = (number: number) =>
-      number < this.#base.number && !this.state.liveBytes.has(number);
-    await this.files.remove(this.files.numbers.filter(isDead));
+    await this.#removeDead();
     if (this.#basing !== undefined || !this.#isBaseDue()) return;
-    const number = this.#nextNumber();
+    const isUnused = this.#offset === 0 && !this.files.has(this.#log.number - 1);
     try {
       // The logs after the base have greater numbers.
-      await this.#startLog(number + 1);
+      if (!isUnused) await this.#startLog(this.files.nextNumber + 1);
     } catch (error) {
       this.#noteFailedBase(error);
       return;
     }
-    this.#basing = this.#replaceBase(number).finally(() => {
-      this.#basing = undefined;
-    });
+    this.#basing = this.#replaceBase(this.#log.number - 1)
+      .then(() => this.#removeDead())
+      .finally(() => {
+        this.#basing = undefined;
+      });
+  }
+
+  async #removeDead(): Promise<void> {
+    const isDead = (number: number) =>
+      number < this.#base.number && !this.state.liveBytes.has(number);
+    await this.files.remove(this.files.numbers.filter(isDead));
   }
 
   #isBaseDue(): boolean {
     if (this.#isClosing || performance.now() < this.#nextBaseMs) return false;
     const due = Math.max(this.#logBytesMax, BASE_AFTER_RATIO * this.#base.byteLength);
     if (this.#bytesSinceBase >= due) return true;
-    return isDiskLow(this.#directory) && this.#releasableBytes() >= RELEASED_BYTES_MIN;
+    if (!isDiskLow(this.#directory)) return false;
+    // A base costs what is in it: on a disk that is not full yet, it has to be worth that.
+    const cost = hasFreeSpace(this.#directory, FULL_BYTES) ? this.#base.byteLength : 0;
+    return this.#releasableBytes() >= Math.max(RELEASED_BYTES_MIN, cost);
   }
 
   /** What the next base would give back to the file system. */
   #releasableBytes(): number {
     let byteLength = 0;
-    for (const number of this.files.numbers) {
-      if (this.#staysUsed(number)) continue;
-      byteLength += this.#framesOf(number) - (this.state.liveBytes.get(number) ?? 0);
-    }
+    for (const number of this.#filesToEmpty())
+      byteLength += this.#bytesIn(number) - this.#liveBytesIn(number);
     return byteLength;
   }
 
-  /** Whether enough of a file is in use that bases refer to it. */
-  #staysUsed(number: number): boolean {
-    const live = this.state.liveBytes.get(number) ?? 0;
-    return live > 0 && live >= LIVE_SHARE_MIN * this.#framesOf(number);
+  /** The files that the next base does not refer to: nothing is in use of them, or little, which it has itself. */
+  #filesToEmpty(): Set<number> {
+    const { freeBytes } = diskSpace(this.#directory);
+    const share = freeBytes < FULL_BYTES ? LIVE_SHARE_MIN_FULL : LIVE_SHARE_MIN;
+    const isLittleUsed = (number: number) =>
+      this.#liveBytesIn(number) < share * this.#bytesIn(number) && !this.#damaged.has(number);
+    const ascending = this.files.numbers
+      .filter((number) => this.#liveBytesIn(number) === 0 || isLittleUsed(number))
+      .sort((a, b) => this.#liveBytesIn(a) - this.#liveBytesIn(b));
+    let copiedBytes = 0;
+    const copies = (number: number) => {
+      copiedBytes += this.#liveBytesIn(number);
+      return copiedBytes;
+    };
+    return new Set(
+      ascending.filter((number) => copies(number) === 0 || copiedBytes <= freeBytes - SPARE_BYTES),
+    );
   }
 
-  #framesOf(number: number): number {
+  #liveBytesIn(number: number): number {
+    return this.state.liveBytes.get(number) ?? 0;
+  }
+
+  /** Of a base, without the entries, which the next one has as well. */
+  #bytesIn(number: number): number {
+    if (number === this.#base.number) return this.#base.bodyBytes;
     return number === this.#log.number ? this.#offset : this.files.sizeOf(number);
   }
 
@@ -234,7 +332,7 @@ export class Journal {
     const unfinished = `${path}${UNFINISHED_SUFFIX}`;
     const state = new StoreState(this.state);
     const bytesBefore = this.#bytesSinceBase;
-    const staying = new Set(this.files.numbers.filter((each) => this.#staysUsed(each)));
+    const emptied = this.#filesToEmpty();
     const release = this.files.retain();
     try {
       const { byteLength, moves } = await writeBase(unfinished, number, {
@@ -242,7 +340,12 @@ export class Journal {
         head: this.#head,
         seed: this.#seed,
         // What is damaged stays where it is, so that its reader finds the damage.
-        content: (place) => (staying.has(place.file) ? undefined : this.files.readIntact(place)),
+        content: (place) => {
+          if (!emptied.has(place.file)) return undefined;
+          const bytes = this.files.readIntact(place);
+          if (bytes === undefined) this.#damaged.add(place.file);
+          return bytes;
+        },
         onFrame: () => {
           if (this.#isClosing) throw new SagittaError('stopping', 'The store is closed.');
         },
@@ -251,7 +354,9 @@ export class Journal {
       await syncFolder(this.#folder);
       this.files.addBase(number);
       for (const move of moves) this.state.move(move);
-      this.#base = { number, byteLength };
+      const bodyBytes = moves.reduce((sum, { to }) => sum + to.byteLength, 0);
+      this.#base = { number, byteLength, bodyBytes };
+      this.#hasBaseFailed = false;
       this.#bytesSinceBase -= bytesBefore;
     } catch (error) {
       await rm(unfinished, { force: true }).catch(() => {});
@@ -263,7 +368,8 @@ export class Journal {
 
   #noteFailedBase(error: unknown): void {
     this.#nextBaseMs = performance.now() + BASE_PAUSE_MS;
-    if (this.#isClosing) return;
+    if (this.#isClosing || this.#hasBaseFailed) return;
+    this.#hasBaseFailed = true;
     this.#warn(
       `The state of the store could not be written to ${this.#folder}: ${(error as Error).message}. It is tried again; until then the journal grows.`,
     );

@@ -69,6 +69,7 @@ export async function openStore(options: {
     throw error;
   });
   let files: JournalFiles | undefined;
+  let journal: Journal | undefined;
   let markFile: MarkFile | undefined;
   try {
     await makeFolder(join(directory, JOURNAL_FOLDER));
@@ -84,7 +85,7 @@ export async function openStore(options: {
       await makeStore(directory, files);
     }
     const content = readIntact(directory, files, mark);
-    const journal = await Journal.open({ directory, files, content, warn, logBytesMax });
+    journal = await Journal.open({ directory, files, content, warn, logBytesMax });
     markFile = await MarkFile.open(directory, warn);
     if (isNew) await syncFolder(directory);
     if (content.isTorn) {
@@ -104,6 +105,7 @@ export async function openStore(options: {
     // Before the directory is removed, whose disk is looked at.
     const translated = unusable(directory, translateDiskError(error));
     await markFile?.close();
+    await journal?.close();
     files?.close();
     await newDirectory.removeFiles();
     await lock.release();
