@@ -24,7 +24,7 @@ import {
   type ServerProcess,
   startServerProcess,
 } from '../../support/server-process.js';
-import { type Call, FAULTS, type Fault, FaultyDisk, isPossible } from './faults.js';
+import { type Call, FAULTS, type Fault, FaultyDisk, isPossible, WRITES } from './faults.js';
 import { Model, type Send } from './model.js';
 import { type Outcome, problemOf, Scenario, SEGMENT_ROWS } from './scenario.js';
 
@@ -217,8 +217,7 @@ export class FaultyServer {
 
   /** Runs a round in which a share of the writes is short. */
   runRandom(options: { share: number; seed: number }): Promise<CaseReport> {
-    const calls: readonly Call[] = ['write', 'pwrite', 'writev', 'pwritev', 'copy'];
-    return this.#runRound(() => this.disk.armRandom({ calls, ...options }));
+    return this.#runRound(() => this.disk.armRandom({ calls: WRITES, ...options }));
   }
 
   async #runRound(arm: () => void, mayBeKilled = false): Promise<CaseReport> {

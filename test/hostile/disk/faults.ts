@@ -6,7 +6,10 @@ import { closeSync, existsSync, openSync, readSync, writeFileSync, writeSync } f
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** In the order of `enum call`. `create` is an open that makes a file, `copy` one of sendfile and copy_file_range. */
+/**
+ * In the order of `enum call`. `create` is an open that makes a file, `copy` one of sendfile and copy_file_range, `dsync`
+ * a write to a file that is open with O_DSYNC, of whatever kind.
+ */
 export const CALLS = [
   'write',
   'pwrite',
@@ -21,11 +24,25 @@ export const CALLS = [
   'mmap',
   'msync',
   'copy',
+  'dsync',
+  'read',
+  'unlink',
 ] as const;
 export type Call = (typeof CALLS)[number];
 
 /** In the order of `enum mode`. */
-const MODES = ['none', 'error', 'short', 'torn', 'kill', 'lost', 'random'] as const;
+const MODES = [
+  'none',
+  'error',
+  'short',
+  'torn',
+  'kill',
+  'lost',
+  'random',
+  'late',
+  'fills',
+  'stale',
+] as const;
 type Mode = (typeof MODES)[number];
 
 /** Error numbers of Linux. */
@@ -41,10 +58,19 @@ export const FAULTS = {
   short: { mode: 'short', error: 'EIO' },
   /** Half is written, and the call fails. */
   torn: { mode: 'torn', error: 'EIO' },
+  /** The same on a full disk, and with a quota that is used up. */
+  tornfull: { mode: 'torn', error: 'ENOSPC' },
+  tornquota: { mode: 'torn', error: 'EDQUOT' },
+  /** Half is written, and the call says so; the next one fails, as the disk is full. */
+  fills: { mode: 'fills', error: 'ENOSPC' },
+  /** All is done, and the call fails. */
+  late: { mode: 'late', error: 'EIO' },
   /** Half is written, and the process is killed. */
   kill: { mode: 'kill', error: 'EIO' },
-  /** A sync fails, and what was written since the last one is gone. */
+  /** A sync, or a write that is one, fails, and what was written since the last one is gone. */
   lost: { mode: 'lost', error: 'EIO' },
+  /** A write that is a sync fails, and what it has written can be read until `evict`. */
+  stale: { mode: 'stale', error: 'EIO' },
 } as const satisfies Record<string, { mode: Mode; error: keyof typeof ERRORS }>;
 export type Fault = keyof typeof FAULTS;
 
@@ -53,24 +79,39 @@ export const STORE_FAULTS: readonly Fault[] = (Object.keys(FAULTS) as Fault[]).f
   (fault) => fault !== 'kill',
 );
 
-const WRITES: readonly Call[] = ['write', 'pwrite', 'writev', 'pwritev', 'copy'];
-const SYNCS: readonly Call[] = ['fdatasync', 'fsync'];
-const INTERRUPTED: readonly Call[] = [...WRITES, 'create'];
+/** Those that can be short. */
+export const WRITES: readonly Call[] = ['write', 'pwrite', 'writev', 'pwritev', 'copy', 'dsync'];
+const SYNCS: readonly Call[] = ['fdatasync', 'fsync', 'dsync'];
+const INTERRUPTED: readonly Call[] = [...WRITES, 'create', 'read'];
+const PARTS: readonly Fault[] = ['torn', 'tornfull', 'tornquota', 'fills'];
 
 /** Whether a call can have the fault at all. */
 export function isPossible(call: Call, fault: Fault): boolean {
-  if (fault === 'short' || fault === 'torn') return WRITES.includes(call);
+  if (fault === 'short') return WRITES.includes(call) || call === 'read';
+  if (PARTS.includes(fault)) return WRITES.includes(call);
+  if (fault === 'stale') return call === 'dsync';
+  if (fault === 'late') return call !== 'mmap' && call !== 'read';
   if (fault === 'eintr') return INTERRUPTED.includes(call);
   if (fault === 'lost') return SYNCS.includes(call);
   if (fault === 'enomem') return call === 'mmap';
   if (fault === 'kill') return true;
+  if (call === 'read' || call === 'unlink') return fault === 'eio';
   return call !== 'mmap' || fault === 'eio';
 }
 
 // Offsets in `struct control`, in bytes.
-const FIELD = { mode: 0, calls: 4, first: 8, times: 12, error: 16, share: 20, seed: 24 } as const;
-const FIRED_OFFSET = 32;
-const COUNTS_OFFSET = 36;
+const FIELD = {
+  mode: 0,
+  calls: 4,
+  first: 8,
+  times: 12,
+  error: 16,
+  share: 20,
+  seed: 24,
+  evict: 28,
+} as const;
+const FIRED_OFFSET = 36;
+const COUNTS_OFFSET = 40;
 const PLACE_OFFSET = COUNTS_OFFSET + 4 * CALLS.length;
 const PLACE_BYTES = 256;
 const CONTROL_BYTES = PLACE_OFFSET + PLACE_BYTES;
@@ -145,6 +186,14 @@ export class FaultyDisk {
   /** From now on nothing fails. Calls are still counted. */
   disarm(): void {
     this.#put(FIELD.mode, MODES.indexOf('none'));
+  }
+
+  /**
+   * Takes back what failed writes have written, unless it was written again since, as the system does when it reads a
+   * page again that it could not write: when the process with the library opens a file below the folder next.
+   */
+  evict(): void {
+    this.#put(FIELD.evict, 1);
   }
 
   /** How many faults there were since `arm`, and the file of the last one. */

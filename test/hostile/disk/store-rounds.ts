@@ -2,13 +2,15 @@
 // a round takes milliseconds, and a store that has failed is opened again in the same process, so that each of the
 // calls can have each fault. Arguments: the folder, the control file, and a plan as JSON; prints a report as JSON.
 
-import { existsSync, mkdirSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { verifyDirectory } from '../../../src/offline.js';
+import { JOURNAL_FOLDER, UNFINISHED_SUFFIX } from '../../../src/storage/journal-files.js';
 import { openStore } from '../../../src/storage/open-store.js';
 import type { DiskStore, StoreOperation } from '../../../src/storage/store.js';
 import { createRandom } from '../../database/harness.js';
-import { CALLS, type Call, FAULTS, type Fault, FaultyDisk, isPossible } from './faults.js';
+import { CALLS, type Call, FAULTS, type Fault, FaultyDisk, isPossible, WRITES } from './faults.js';
 
 export interface StorePlan {
   readonly calls: readonly Call[];
@@ -32,17 +34,24 @@ export interface StoreReport {
 export interface StoreRow {
   cases: number;
   fired: number;
-  /** Rounds in which a commit was refused for lack of space, failed otherwise, or ended the store. */
+  /** Rounds in which a commit was refused for lack of space, something else failed, or the store ended. */
   full: number;
   refused: number;
   failed: number;
+  /** Rounds in which the store warned, for example because a base could not be written. */
+  warned: number;
 }
 
 /** Every so many rounds the store is opened again, although it has not failed. */
 const REOPEN_ROUNDS = 8;
 const RECORD_BYTES = 9_000;
-/** Larger than a page of lmdb, so that it is written by itself. */
+/** So that a round fills several logs, and a base follows. */
+const LOG_BYTES_MAX = 25_000;
+const LOG_RECORDS = 5;
 const BLOB_BYTES = 20_000;
+/** A base is waited for so often, for so long. */
+const LOOKS_MAX = 200;
+const LOOK_MS = 3;
 
 /** The states that a store may be in: keys and records with the byte that fills them. */
 type State = ReadonlyMap<string, number>;
@@ -54,6 +63,7 @@ class StoreRounds {
   readonly violations: string[] = [];
   #store: DiskStore | undefined;
   #hasFailed = false;
+  #hasWarned = false;
   #state: State = new Map();
   /** What the state is if a commit that was not acknowledged has happened. */
   #other: State | undefined;
@@ -78,21 +88,31 @@ class StoreRounds {
     if (count > 0) row.fired++;
     this.#disk.disarm();
     if (this.#hasFailed) row.failed++;
-    const isReopened = this.#hasFailed || this.#round % REOPEN_ROUNDS === 0;
+    if (this.#hasWarned) row.warned++;
+    const isReopened = count > 0 || this.#hasFailed || this.#round % REOPEN_ROUNDS === 0;
     if (!isReopened) this.#check(what);
     else await this.#reopen(what);
+    if (count > 0) await this.#readAgain(what);
+  }
+
+  /** What the memory of the system has of a failed write is gone some time; what was built on it must not be. */
+  async #readAgain(what: string): Promise<void> {
+    await this.#append(what, 'kept');
+    this.#disk.evict();
+    await this.#reopen(`${what}, read again`);
   }
 
   /** Makes a new store with the fault; whatever comes of it, it can be made without one afterwards. */
   async runNew(what: string, row: StoreRow, arm: () => void): Promise<void> {
+    this.#row = row;
     row.cases++;
     const directory = join(this.#folder, 'new');
     rmSync(directory, { recursive: true, force: true });
     arm();
     try {
       await (await openStore({ directory, mapping: 'mapped' })).close();
-    } catch {
-      row.refused++;
+    } catch (error) {
+      this.#refuse(what, error);
     }
     if (this.#disk.fired.count > 0) row.fired++;
     this.#disk.disarm();
@@ -105,18 +125,50 @@ class StoreRounds {
 
   async #open(): Promise<void> {
     this.#hasFailed = false;
+    this.#hasWarned = false;
     this.#store ??= await openStore({
       directory: this.#data,
       mapping: 'mapped',
+      logBytesMax: LOG_BYTES_MAX,
+      warn: () => {
+        this.#hasWarned = true;
+      },
       onFailure: () => {
         this.#hasFailed = true;
       },
     });
   }
 
-  async #reopen(what: string): Promise<void> {
-    await this.#store?.close();
+  async #close(what: string): Promise<void> {
+    const store = this.#store;
     this.#store = undefined;
+    await store?.close().catch((error: unknown) => {
+      this.violations.push(`${what}: cannot be closed: ${(error as Error).message}`);
+    });
+  }
+
+  /** With the fault, a start may be refused, but not change what is there. */
+  async #restart(what: string): Promise<void> {
+    if (this.#hasFailed) return;
+    await this.#close(what);
+    try {
+      await this.#open();
+    } catch (error) {
+      this.#refuse(what, error);
+      this.#hasFailed = true;
+    }
+  }
+
+  /** Of what is not a commit. */
+  #refuse(what: string, error: unknown): void {
+    this.#row.refused++;
+    const { code } = error as { code?: unknown };
+    if (code !== undefined) return;
+    this.violations.push(`${what}: an unclear error: ${(error as Error).message}`);
+  }
+
+  async #reopen(what: string): Promise<void> {
+    await this.#close(what);
     const { findings } = await verifyDirectory(this.#data);
     for (const { severity, where, what: found } of findings) {
       if (severity === 'error' && !isOfDatabase(found)) {
@@ -130,16 +182,40 @@ class StoreRounds {
   async #work(what: string): Promise<void> {
     const round = ++this.#round;
     const log = `log-${round}`;
-    for (let i = 0; i < 3; i++) await this.#append(what, log);
+    for (let i = 0; i < LOG_RECORDS; i++) await this.#append(what, log);
     await this.#blob(what, `segments/${round}`);
     await this.#append(what, 'kept');
     await this.#commit(what, [
       { kind: 'put', key: ['k', String(round % 7)], value: new Uint8Array([round % 251]) },
     ]);
     await this.#backup(what);
+    this.#read(what);
+    await this.#restart(what);
     await this.#commit(what, [{ kind: 'trim', log: 'kept', throughSequence: this.#sequence - 20 }]);
     await this.#commit(what, [{ kind: 'dropLog', log }]);
     await this.#append(what, 'kept');
+    await this.#untilBased();
+  }
+
+  async #untilBased(): Promise<void> {
+    const isBasing = () =>
+      readdirSync(join(this.#data, JOURNAL_FOLDER)).some((name) =>
+        name.endsWith(UNFINISHED_SUFFIX),
+      );
+    for (let i = 0; i < LOOKS_MAX; i++) {
+      await sleep(LOOK_MS);
+      if (!isBasing()) return;
+    }
+  }
+
+  /** A record is read as it was written, or not at all. */
+  #read(what: string): void {
+    if (this.#hasFailed) return;
+    try {
+      stateOf(this.#store!);
+    } catch (error) {
+      this.#refuse(what, error);
+    }
   }
 
   #append(what: string, log: string): Promise<void> {
@@ -174,8 +250,8 @@ class StoreRounds {
     const bytes = new Uint8Array(BLOB_BYTES).fill(7);
     try {
       await store.writeBlob(name, [bytes, bytes]);
-    } catch {
-      this.#row.refused++;
+    } catch (error) {
+      this.#refuse(what, error);
     }
     try {
       const found = (await store.mapBlob(name))?.bytes ?? (await store.readBlob(name));
@@ -184,8 +260,8 @@ class StoreRounds {
       await store.copyBlob(name, `${name}-copy`);
       await store.removeBlob(name);
       await store.removeBlob(`${name}-copy`);
-    } catch {
-      this.#row.refused++;
+    } catch (error) {
+      this.#refuse(what, error);
     }
   }
 
@@ -195,9 +271,11 @@ class StoreRounds {
     const choose = () => Promise.resolve({ blobNames: [], collectionCount: 0 });
     const isMade = await this.#store!.backup(folder, choose).then(
       () => true,
-      () => false,
+      (error: unknown) => {
+        this.#refuse(what, error);
+        return false;
+      },
     );
-    if (!isMade) this.#row.refused++;
     if (!isMade && existsSync(folder)) this.violations.push(`${what}: half a backup`);
     if (isMade) await this.#checkBackup(what, folder);
     rmSync(folder, { recursive: true, force: true });
@@ -251,7 +329,7 @@ class StoreRounds {
 }
 
 function newRow(): StoreRow {
-  return { cases: 0, fired: 0, full: 0, refused: 0, failed: 0 };
+  return { cases: 0, fired: 0, full: 0, refused: 0, failed: 0, warned: 0 };
 }
 
 /** A store without a database has no catalogue, to which its keys and blobs would belong. */
@@ -318,8 +396,7 @@ async function runPlan(
   }
   for (let i = 0; i < plan.randomRounds; i++) {
     const seed = plan.seed + i;
-    const calls: readonly Call[] = ['write', 'pwrite', 'writev', 'pwritev', 'copy'];
-    const arm = () => disk.armRandom({ calls, share: 0.2, seed });
+    const arm = () => disk.armRandom({ calls: WRITES, share: 0.2, seed });
     await rounds.run(`random short writes, seed ${seed}`, rowOf('random short writes'), arm);
   }
   await rounds.runNew('new without a fault', newRow(), none);
