@@ -51,7 +51,7 @@ describe('a backup that cannot be completed', () => {
     await store.writeBlob('c/1', [new Uint8Array(6_000_000)]);
     await store.commit([nameBlobs('c/1')]);
     const isDone = await onSmallDisk(4, async (disk, resize) => {
-      // For the files, then for the tables.
+      // For the blobs, then for the base.
       await assert.rejects(store.backup(join(disk, 'b'), choose), { code: 'storage_full' });
       const record = new Uint8Array(8_000_000);
       await store.commit([{ kind: 'append', log: 'l', sequence: 1, record }]);
@@ -62,8 +62,8 @@ describe('a backup that cannot be completed', () => {
       await store.backup(disk, choose);
       assert.deepEqual((await readdir(disk)).sort(), [
         MARKER_FILE,
+        'journal',
         'segments',
-        'store.lmdb',
         'store.mark',
       ]);
     });

@@ -58,7 +58,7 @@ describe('a backup of a store', () => {
     await store.commit([nameBlobs('c/1', 'c/2')]);
     const folder = join(await makeDirectory(), 'backup');
     await store.backup(folder, async (list) => {
-      // As a compaction does it: the tables have been copied, the files have not.
+      // As a compaction does it: the state is that of before, the files have not been copied.
       await store.commit([nameBlobs('c/2', 'c/3')]);
       await store.removeBlob('c/1');
       assert.equal(await store.readBlob('c/1'), undefined);

@@ -56,7 +56,10 @@ describe('a data directory', () => {
     await chmod(directory, 0o755);
     const warnings = await warningsAbout(directory);
     const names = await readdir(directory, { recursive: true });
-    assert.ok(names.includes('store.lmdb') && names.includes('segments/c/1'), names.join());
+    assert.ok(
+      names.includes('journal/00000001.base') && names.includes('segments/c/1'),
+      names.join(),
+    );
     for (const name of names) {
       const found = await stat(join(directory, name));
       const expected = found.isDirectory() ? 0o700 : 0o600;

@@ -87,6 +87,7 @@ class StoreRounds {
     const { count } = this.#disk.fired;
     if (count > 0) row.fired++;
     this.#disk.disarm();
+    await this.#checkBackup(what);
     if (this.#hasFailed) row.failed++;
     if (this.#hasWarned) row.warned++;
     const isReopened = count > 0 || this.#hasFailed || this.#round % REOPEN_ROUNDS === 0;
@@ -175,8 +176,22 @@ class StoreRounds {
         this.violations.push(`${what}: verify: ${where}: ${found}`);
       }
     }
-    await this.#open();
+    try {
+      await this.#open();
+    } catch (error) {
+      this.violations.push(`${what}: cannot be opened: ${(error as Error).message}`);
+      await this.#beginAnew();
+    }
     this.#check(what);
+  }
+
+  /** Other cases are tried nevertheless. */
+  async #beginAnew(): Promise<void> {
+    rmSync(this.#data, { recursive: true });
+    this.#state = new Map();
+    this.#other = undefined;
+    this.#sequence = 0;
+    await this.#open();
   }
 
   async #work(what: string): Promise<void> {
@@ -277,17 +292,19 @@ class StoreRounds {
       },
     );
     if (!isMade && existsSync(folder)) this.violations.push(`${what}: half a backup`);
-    if (isMade) await this.#checkBackup(what, folder);
-    rmSync(folder, { recursive: true, force: true });
   }
 
-  async #checkBackup(what: string, folder: string): Promise<void> {
+  /** Without the fault, which is for the store. */
+  async #checkBackup(what: string): Promise<void> {
+    const folder = join(this.#folder, 'backup');
+    if (!existsSync(folder)) return;
     const { findings } = await verifyDirectory(folder);
     for (const { severity, what: found } of findings) {
       if (severity === 'error' && !isOfDatabase(found)) {
         this.violations.push(`${what}: backup: ${found}`);
       }
     }
+    rmSync(folder, { recursive: true });
   }
 
   #check(what: string): void {
