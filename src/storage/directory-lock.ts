@@ -98,7 +98,8 @@ class Election implements DirectoryLock {
   async release(): Promise<void> {
     if (this.#isReleased) return;
     this.#isReleased = true;
-    await rm(join(this.#folderPath, this.#name), { force: true });
+    // A socket that stays is one that nobody answers.
+    await rm(join(this.#folderPath, this.#name), { force: true }).catch(() => {});
     this.#server.close();
     await this.#folder.close();
   }
