@@ -82,7 +82,7 @@ export const STORE_FAULTS: readonly Fault[] = (Object.keys(FAULTS) as Fault[]).f
 /** Those that can be short. */
 export const WRITES: readonly Call[] = ['write', 'pwrite', 'writev', 'pwritev', 'copy', 'dsync'];
 const SYNCS: readonly Call[] = ['fdatasync', 'fsync', 'dsync'];
-const INTERRUPTED: readonly Call[] = [...WRITES, 'create', 'read'];
+const INTERRUPTED: readonly Call[] = [...WRITES, 'create'];
 const PARTS: readonly Fault[] = ['torn', 'tornfull', 'tornquota', 'fills'];
 
 /** Whether a call can have the fault at all. */
