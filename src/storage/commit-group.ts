@@ -16,7 +16,7 @@ export class CommitGroup {
   readonly builder = new FrameBuilder();
   /** Logs that the group drops. */
   readonly dropped = new Set<string>();
-  addsRecords = false;
+  #mayUseReserve = true;
   readonly #state: StoreState;
   readonly #droppedBefore: ReadonlySet<string>;
   /** The greatest sequences, by log, of those that the group appends to. */
@@ -27,9 +27,17 @@ export class CommitGroup {
     this.#droppedBefore = droppedBefore;
   }
 
+  /** Whether all of it removes something, and adds no records. */
+  get mayUseReserve(): boolean {
+    return this.#mayUseReserve;
+  }
+
   /** Adds a commit as a whole; when it throws, nothing was added. */
   add(operations: readonly StoreOperation[]): void {
     this.#validate(operations);
+    const adds = operations.some(({ kind }) => kind === 'append');
+    const removes = operations.some(({ kind }) => kind !== 'append' && kind !== 'put');
+    if (adds || !removes) this.#mayUseReserve = false;
     for (const operation of operations) this.#write(operation);
   }
 
@@ -75,7 +83,6 @@ export class CommitGroup {
       case 'append': {
         const { log, sequence, record } = operation;
         this.#lasts.set(log, sequence);
-        this.addsRecords = true;
         this.builder.add({ kind: 'append', log, sequence, place: record });
         break;
       }

@@ -28,7 +28,7 @@ export function requireFreeSpace(directory: string, byteCount: number): void {
   if (!hasFreeSpace(directory, byteCount)) throw storageFull(undefined);
 }
 
-function hasFreeSpace(directory: string, byteCount: number): boolean {
+export function hasFreeSpace(directory: string, byteCount: number): boolean {
   return diskSpace(directory).freeBytes >= byteCount;
 }
 

@@ -50,7 +50,7 @@ const SPARE_BYTES = 1024 * 1024;
 
 /**
  * Written behind the last frame, so that further ones change no length of a file, whose sync would take longer. Of this,
- * `RESERVE_BYTES` are left to commits that add no records: deletions and checkpoints, which succeed on a full disk.
+ * `RESERVE_BYTES` are left to commits that remove something: deletions and checkpoints, which succeed on a full disk.
  */
 const AHEAD_BYTES = 1024 * 1024;
 const RESERVE_BYTES = 256 * 1024;
@@ -132,11 +132,11 @@ export class Journal {
   }
 
   /**
-   * Adds the frame, whose changes the state has when this resolves. `addsRecords`: it may not use the reserve. Throws
+   * Adds the frame, whose changes the state has when this resolves. `mayUseReserve`: on a full disk. Throws
    * `storage_full`, and nothing was added then, and errors of the system, after which nothing can be added.
    */
-  async add(builder: FrameBuilder, addsRecords: boolean): Promise<void> {
-    if (addsRecords) {
+  async add(builder: FrameBuilder, mayUseReserve: boolean): Promise<void> {
+    if (!mayUseReserve) {
       await this.#makeRoom(builder.byteLength + REMOVAL_SPACE_BYTES);
       if (this.#isLogFull()) await this.#startLog(this.files.nextNumber);
     }
@@ -149,8 +149,8 @@ export class Journal {
         await this.#write([...parts, ZEROS.subarray(0, ahead)]);
         this.#endOfFile = frame.end + ahead;
       } catch (error) {
-        const mayUseReserve = error instanceof SagittaError && !addsRecords;
-        if (!mayUseReserve || frame.end > this.#endOfFile) throw error;
+        const isFull = error instanceof SagittaError;
+        if (!isFull || !mayUseReserve || frame.end > this.#endOfFile) throw error;
         await this.#write(parts);
       }
     }

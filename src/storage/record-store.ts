@@ -210,7 +210,7 @@ export class RecordStore implements DiskStore {
       const commits = this.#take(group);
       if (commits.length === 0) continue;
       try {
-        if (!group.builder.isEmpty) await this.#journal.add(group.builder, group.addsRecords);
+        if (!group.builder.isEmpty) await this.#journal.add(group.builder, group.mayUseReserve);
       } catch (error) {
         this.#handle(error, commits);
         continue;

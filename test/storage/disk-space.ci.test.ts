@@ -84,7 +84,7 @@ describe('an embedded store and the space on its disk', () => {
   });
 
   it('opens on a full disk, unless it has to be created there', async (t) => {
-    const isDone = await onSmallDisk(4, async (directory) => {
+    const isDone = await onSmallDisk(16, async (directory) => {
       const made = join(directory, 'made');
       const store = await openIn(made);
       await store.commit([{ kind: 'put', key: ['k'], value: new Uint8Array([1]) }]);
@@ -94,6 +94,8 @@ describe('an embedded store and the space on its disk', () => {
       assert.deepEqual([...again.get(['k'])!], [1]);
       const append = { kind: 'append', log: 'l', sequence: 1, record } as const;
       await assert.rejects(again.commit([append]), { code: 'storage_full' });
+      const put = { kind: 'put', key: ['k'], value: new Uint8Array([2]) } as const;
+      await assert.rejects(again.commit([put]), { code: 'storage_full' });
       await again.commit([{ kind: 'remove', key: ['k'] }]);
       await again.close();
       await assert.rejects(openIn(join(directory, 'new')), { code: 'storage_full' });
