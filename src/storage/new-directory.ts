@@ -11,9 +11,12 @@ import { JOURNAL_FOLDER } from './journal-files.js';
 import { BLOB_FOLDER } from './store-format.js';
 import { MARK_FILE } from './store-mark.js';
 
-const FOLDERS = [CONTROL_FOLDER, LOCK_FOLDER, JOURNAL_FOLDER, BLOB_FOLDER];
+/** Made with the lock, and so removed with it: who has it next needs them. */
+const STORE_FOLDERS = [JOURNAL_FOLDER, BLOB_FOLDER];
+const FOLDERS = [CONTROL_FOLDER, LOCK_FOLDER];
 
 export class NewDirectory {
+  readonly #storeFolders: readonly string[];
   /** In the order of removal. */
   readonly #folders: readonly string[];
   readonly #directory: string;
@@ -23,8 +26,10 @@ export class NewDirectory {
   /** Called before the directory is locked, which makes folders. */
   constructor(directory: string) {
     this.#directory = directory;
+    const isMissing = (path: string) => !existsSync(path);
+    this.#storeFolders = STORE_FOLDERS.map((name) => join(directory, name)).filter(isMissing);
     const folders = FOLDERS.map((name) => join(directory, name));
-    this.#folders = [...folders, directory].filter((path) => !existsSync(path));
+    this.#folders = [...folders, directory].filter(isMissing);
     this.#hadMark = existsSync(join(directory, MARK_FILE));
   }
 
@@ -33,17 +38,19 @@ export class NewDirectory {
     this.#isOfStore = true;
   }
 
-  /** Removes the files of the store, which has no blobs; the caller has the lock of the directory. */
+  /** Removes the files of the store, which has no blobs, and their folders; the caller has the lock of the directory. */
   async removeFiles(): Promise<void> {
-    if (!this.#isOfStore) return;
-    if (!this.#hadMark) await rm(join(this.#directory, MARK_FILE), { force: true });
-    const journal = join(this.#directory, JOURNAL_FOLDER);
-    for (const name of await readdir(journal).catch(() => [])) {
-      await rm(join(journal, name), { force: true });
+    if (this.#isOfStore) {
+      if (!this.#hadMark) await rm(join(this.#directory, MARK_FILE), { force: true });
+      const journal = join(this.#directory, JOURNAL_FOLDER);
+      for (const name of await readdir(journal).catch(() => [])) {
+        await rm(join(journal, name), { force: true });
+      }
     }
+    for (const folder of this.#storeFolders) await rmdir(folder).catch(() => {});
   }
 
-  /** Removes the folders that are empty: another process may have locked the directory by now. */
+  /** Removes the other folders that are empty: another process may have locked the directory by now. */
   async removeFolders(): Promise<void> {
     for (const folder of this.#folders) await rmdir(folder).catch(() => {});
   }
