@@ -28,7 +28,7 @@ export interface Committer {
 /** @param before a command to run it with, such as `unshare`. */
 export function startCommitter(
   directory: string,
-  options: { mode?: 'busy' | 'idle'; before?: readonly string[] } = {},
+  options: { mode?: 'busy' | 'idle'; before?: readonly string[]; logBytesMax?: number } = {},
 ): Committer {
   const [command, ...rest] = [
     ...(options.before ?? []),
@@ -36,6 +36,7 @@ export function startCommitter(
     COMMITTER,
     directory,
     options.mode ?? 'busy',
+    ...(options.logBytesMax === undefined ? [] : [String(options.logBytesMax)]),
   ];
   const child = spawn(command!, rest, { stdio: ['ignore', 'pipe', 'pipe'] });
   started.push(child);

@@ -1,6 +1,6 @@
 // A child process that tests kill or compete with. Opens the store of the given directory, commits as fast
 // as it can and prints each sequence once it is acknowledged. A commit has a record, the same number as
-// a value, and sometimes a trim.
+// a value, and sometimes a trim. Further arguments: `idle` to commit nothing, and the bytes of a log.
 
 import { openStore } from '../../src/storage/open-store.js';
 
@@ -9,7 +9,11 @@ const TRIM_EVERY = 50;
 const KEPT_COUNT = 200;
 
 const directory = process.argv[2]!;
-const store = await openStore({ directory });
+const logBytes = process.argv[4];
+const store = await openStore({
+  directory,
+  ...(logBytes !== undefined && { logBytesMax: Number(logBytes) }),
+});
 let sequence = Number(Buffer.from(store.get(['count']) ?? []).toString() || 0);
 
 async function commitNext(): Promise<void> {

@@ -1,0 +1,47 @@
+// What a store must have to which committer.ts has committed, whenever that was killed.
+
+import assert from 'node:assert/strict';
+import { openStore } from '../../src/storage/open-store.js';
+import { type Finding, StoreInspection } from '../../src/storage/store-inspection.js';
+
+/** See committer.ts: the number of the first commit that trims the log. */
+export const TRIMS_FROM = 250;
+const TRIM_EVERY = 50;
+const KEPT_COUNT = 200;
+const RECORD_BYTES = 1_500;
+
+/**
+ * Throws AssertionError unless the store has the commits through the acknowledged one, each as a whole. Returns how many it
+ * has: one that was not acknowledged may be there.
+ */
+export async function requireCommitted(directory: string, acknowledged: number): Promise<number> {
+  const findings: Finding[] = [];
+  const inspection = await StoreInspection.open(directory, (found) => findings.push(found));
+  await inspection.close();
+  assert.deepEqual(
+    findings.filter(({ severity }) => severity === 'error'),
+    [],
+  );
+  const store = await openStore({ directory });
+  try {
+    const count = Number(Buffer.from(store.get(['count']) ?? []).toString() || 0);
+    assert.ok(count >= acknowledged, `${count} kept, ${acknowledged} acknowledged`);
+    const sequences: number[] = [];
+    for (const { sequence, record } of store.readLog('l', 0)) {
+      assert.equal(record.byteLength, RECORD_BYTES);
+      assert.ok(record.every((byte) => byte === sequence % 251));
+      sequences.push(sequence);
+    }
+    // The trim of the last commit that had one, no more and no less.
+    const trimmedAt = Math.floor(count / TRIM_EVERY) * TRIM_EVERY;
+    const first = trimmedAt > KEPT_COUNT ? trimmedAt - KEPT_COUNT + 1 : 1;
+    assert.deepEqual(
+      sequences,
+      Array.from({ length: count - first + 1 }, (_, i) => first + i),
+      'no record is missing, and record and value of a commit came together',
+    );
+    return count;
+  } finally {
+    await store.close();
+  }
+}
