@@ -134,6 +134,17 @@ const LISTED = [
     steps: program(`${HOSTILE}/disk/main.js`, '--random', '10'),
   },
   {
+    name: 'kills',
+    minutes: 4,
+    isScaled: true,
+    needs: ['compiler'],
+    guards: [
+      ...['src/storage/', 'test/storage/committe', 'test/hostile/kills/', 'test/hostile/disk/'],
+      ...HARNESS,
+    ],
+    steps: program(`${HOSTILE}/kills/main.js`, '--store', '100000', '--server', '100000'),
+  },
+  {
     name: 'decoders',
     minutes: 4,
     isScaled: true,

@@ -24,6 +24,8 @@ const CALLS: readonly Call[] = [
 ];
 
 const { seed, durationMs, values } = readOptions(Infinity, { store: 400, server: 100 });
+/** For each of both. */
+const partMs = durationMs / 2;
 const random = createRandom(seed);
 const folder = mkdtempSync(join(tmpdir(), 'sagitta-faults-library-'));
 const compiled = compileFaults(folder);
@@ -33,7 +35,8 @@ const found: string[] = [];
 async function killStores(library: string): Promise<void> {
   const kills = new StoreKills(library, random);
   try {
-    for (const round of roundsOf({ count: values.store, durationMs })) await kills.round(round);
+    for (const round of roundsOf({ count: values.store, durationMs: partMs }))
+      await kills.round(round);
   } finally {
     console.table(kills.rows);
     console.log(`${kills.acknowledgedCount} commits`);
@@ -47,7 +50,7 @@ async function killServers(library: string): Promise<void> {
   const server = await FaultyServer.start(library);
   try {
     const counts = { work: await server.count('work'), start: await server.count('start') };
-    for (const round of roundsOf({ count: values.server, durationMs })) {
+    for (const round of roundsOf({ count: values.server, durationMs: partMs })) {
       const phase: Phase = random() < STARTS_SHARE ? 'start' : 'work';
       const possible = CALLS.filter((call) => counts[phase][call] > 0);
       const call = possible[Math.floor(random() * possible.length)]!;
