@@ -110,12 +110,18 @@ class JournalReader {
     // One that was made and not used has zeros only.
     const isEmpty = (log: number) => !new FrameReader(this.#files, log, this.#seed).hasData(0);
     let logBytes = 0;
+    let end = { file: base, offset: byteLength };
     for (const [i, log] of logs.entries()) {
       const isLast = logs.slice(i + 1).every(isEmpty);
-      logBytes += this.#readLog(log, isLast);
-      if (isLast) break;
+      const offset = this.#readLog(log, isLast);
+      logBytes += offset;
+      end = { file: log, offset };
+      if (!isLast) continue;
+      // What is missing was in the log after it, if there is one.
+      if (i + 1 < logs.length) end = { file: logs[i + 1]!, offset: 0 };
+      break;
     }
-    if (this.#last === null) this.#requireAcknowledged(base, byteLength);
+    this.#requireAcknowledged(end);
     for (const file of this.#state.liveBytes.keys()) {
       if (!this.#files.has(file)) this.#report(file, 'it is missing, and records are in it');
     }
@@ -173,7 +179,6 @@ class JournalReader {
         if (isLast) {
           this.#last = { file, offset, unsureFrom };
           this.#isTorn = hasData;
-          this.#requireAcknowledged(file, offset);
         }
         return offset;
       }
@@ -199,11 +204,11 @@ class JournalReader {
   }
 
   /** At the end of the journal. */
-  #requireAcknowledged(file: number, offset: number): void {
+  #requireAcknowledged(end: { readonly file: number; readonly offset: number }): void {
     const acknowledged = this.#mark?.number ?? 0;
     const { number } = this.#head;
     if (acknowledged <= number) return;
-    const at = this.#unreadable ?? { file, offset };
+    const at = this.#unreadable ?? end;
     this.#report(
       at.file,
       `it ends with commit ${number}, at offset ${at.offset}, but ${MARK_FILE} says that commit ${acknowledged} was written: ${acknowledged - number} commits are missing or cannot be read`,

@@ -139,7 +139,7 @@ const DAMAGES: readonly Damage[] = [
     file: LAST_LOG,
     by: () => Buffer.alloc(0),
     message:
-      /00000005\.log( is damaged)?: it ends with commit \d+, .* but store\.mark says that commit 11/,
+      /00000006\.log( is damaged)?: it ends with commit \d+, .* but store\.mark says that commit 11/,
   },
   {
     what: 'a log of zeros',
