@@ -35,16 +35,20 @@ export async function stageFolder<Result>(
   const isMount = await isMountPoint(target);
   const staging = join(isMount ? target : parent, stagingName(target));
   await rm(staging, { recursive: true, force: true });
+  let isFilled = false;
   try {
     await mkdir(staging, { mode: FOLDER_MODE });
     const result = await fill(staging);
     await syncFolders(staging);
+    isFilled = true;
     if (isMount) await moveEntries(staging, target, lastName);
     else await rename(staging, target);
     await syncFolder(isMount ? target : parent);
     return result;
   } catch (error) {
-    await rm(staging, { recursive: true, force: true });
+    // Renamed before the error came, for example of the sync of its parent.
+    const isRenamed = isFilled && !isMount && (await isMissing(staging));
+    await rm(isRenamed ? target : staging, { recursive: true, force: true });
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOTEMPTY' || code === 'EEXIST') throw occupied(target);
     throw error;
@@ -99,6 +103,13 @@ async function shareBlocks(from: string, to: string): Promise<boolean> {
 }
 
 const stagingName = (target: string) => `.${basename(target)}.unfinished`;
+
+function isMissing(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => false,
+    ({ code }: NodeJS.ErrnoException) => code === 'ENOENT',
+  );
+}
 
 async function isMountPoint(target: string): Promise<boolean> {
   const found = await stat(target).catch(() => undefined);
