@@ -113,7 +113,9 @@ class Election implements DirectoryLock {
       });
       await chmod(join(this.#folderPath, unnamed), FILE_MODE);
     } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
+      const { code, syscall } = error as NodeJS.ErrnoException;
+      // Only an owner removes the sockets of others.
+      if (code === 'ENOENT' && syscall === 'chmod') throw this.#locked('another process');
       if (code === 'EACCES' || code === 'EROFS') throw unusable(this.#directory, error);
       throw new SagittaError(
         'configuration_invalid',
@@ -124,7 +126,6 @@ class Election implements DirectoryLock {
     try {
       await rename(join(this.#folderPath, unnamed), join(this.#folderPath, this.#name));
     } catch (error) {
-      // Only an owner removes the sockets of others.
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') throw this.#locked('another process');
       throw error;
     }
