@@ -38,6 +38,7 @@ export class Scenario {
   readonly #backupDirectory: string;
   readonly outcome: Outcome = { acknowledged: 0, refused: new Map() };
   #number: number;
+  #isStopping = false;
 
   constructor({ send, model, round, backupDirectory }: ScenarioOptions) {
     this.#send = send;
@@ -102,7 +103,9 @@ export class Scenario {
     }
     this.#refuse(what, reply);
     unsure();
-    await this.#model.settle(this.#send);
+    // What its disk has, a process that ends does not know: the next one is asked.
+    if (problemOf(reply).code === 'stopping') this.#isStopping = true;
+    if (!this.#isStopping) await this.#model.settle(this.#send);
   }
 
   #refuse(what: string, reply: Reply): void {
