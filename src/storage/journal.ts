@@ -57,6 +57,8 @@ const RESERVE_BYTES = 256 * 1024;
 /** Longer frames are followed by the reserve only. */
 const SHORT_FRAME_BYTES_MAX = 64 * 1024;
 const ZEROS = Buffer.alloc(AHEAD_BYTES);
+/** Short commits that remove nothing leave nothing to do. */
+const UNTIDY_BYTES_MAX = 64 * 1024;
 /** After a base failed. */
 const BASE_PAUSE_MS = 1_000;
 
@@ -82,6 +84,8 @@ export class Journal {
   /** By the monotonic clock, in milliseconds: a base that failed is not tried again before. */
   #nextBaseMs = 0;
   #hasBaseFailed = false;
+  /** Of frames since `tidy` looked for work; infinite when something was removed. */
+  #untidyBytes = Infinity;
   /** Files with records that are damaged, and so not copied. */
   readonly #damaged = new Set<number>();
 
@@ -157,7 +161,11 @@ export class Journal {
     this.#bytesSinceBase += frame.end - frame.offset;
     this.#offset = frame.end;
     this.#head = frame.head;
-    for (const entry of entriesOf(frame, this.#log.number)) this.state.apply(entry as Change);
+    this.#untidyBytes += frame.end - frame.offset;
+    for (const entry of entriesOf(frame, this.#log.number)) {
+      this.state.apply(entry as Change);
+      if (entry.kind !== 'append' && entry.kind !== 'put') this.#untidyBytes = Infinity;
+    }
   }
 
   #isLogFull(): boolean {
@@ -168,11 +176,11 @@ export class Journal {
   /** Waits for bases that give space back until there is so much. Throws `storage_full`. */
   async #makeRoom(byteCount: number): Promise<void> {
     while (!hasFreeSpace(this.#directory, byteCount)) {
+      this.#untidyBytes = Infinity;
       await this.tidy();
-      if (this.#basing === undefined) break;
+      if (this.#basing === undefined) requireFreeSpace(this.#directory, byteCount);
       await this.#basing;
     }
-    requireFreeSpace(this.#directory, byteCount);
   }
 
   /** Throws `storage_full`, after which the next start does not find any of it, and errors of the system. */
@@ -256,6 +264,8 @@ export class Journal {
 
   /** Removes files that are not needed, and begins a base when it is time. To be called between frames; never throws. */
   async tidy(): Promise<void> {
+    if (this.#untidyBytes < UNTIDY_BYTES_MAX) return;
+    this.#untidyBytes = 0;
     await this.#removeDead();
     if (this.#basing !== undefined || !this.#isBaseDue()) return;
     const isUnused = this.#offset === 0 && !this.files.has(this.#log.number - 1);

@@ -22,7 +22,7 @@ const SLOT_DISTANCE = 4096;
 const FILE_BYTES = 2 * SLOT_DISTANCE;
 
 /** Commits within this time are marked together. */
-const WRITE_MS = 2;
+const WRITE_MS = 5;
 /** After so long without a commit, the mark is synced. */
 const SYNC_MS = 20;
 
