@@ -1,7 +1,8 @@
 // A frame is what one group of commits adds to a file of the journal: a header, a directory with what changes, and the
 // bodies, which are records and long values. The directory has the checksum of every body; header and directory have
 // their own, and the header the digest of the frame before. So a frame shows by itself whether it is whole, and whether it
-// follows the one before it.
+// follows the one before it. CRC-32 and not CRC-32C, since zlib has it where the addon for files is not built; with carry-less
+// multiplication both take the same time.
 //
 // Header, little-endian: mark (4 bytes), CRC-32 of what follows it in the header (4), number of the frame (8, a float),
 // length of the directory (4), CRC-32 of the directory (4), length of the bodies (8, a float), digest of the frame before

@@ -33,7 +33,13 @@ export class StateView implements Pick<StateReader, 'get' | 'list' | 'readLog'> 
     this.#requireOpen();
     const { start, end } = rangeUnder(prefix);
     for (const [key, value] of this.#state.values.entries(start, end)) {
-      yield { key: decodeKey(key), value: this.#read(key, value) };
+      const read = () => this.#read(key, value);
+      yield {
+        key: decodeKey(key),
+        get value() {
+          return read();
+        },
+      };
     }
   }
 

@@ -39,7 +39,7 @@ export interface Store {
    */
   commit(operations: readonly StoreOperation[]): Promise<void>;
   get(key: StoreKey): Uint8Array | undefined;
-  /** Entries whose key starts with `prefix`, in key order. */
+  /** Entries whose key starts with `prefix`, in key order. A value is read when it is first used, at once or never. */
   list(prefix: StoreKey): Iterable<{ readonly key: StoreKey; readonly value: Uint8Array }>;
   /** How many entries have a key that starts with `prefix`. */
   count(prefix: StoreKey): number;

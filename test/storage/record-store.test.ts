@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { access, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { access, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { BASE_SEED, FrameBuilder, NO_FRAME } from '../../src/storage/frame.js';
@@ -50,6 +50,34 @@ describe('disk store: durability', () => {
       });
       assert.equal(child.status, 0, child.stderr);
     }
+  });
+});
+
+describe('disk store: values', () => {
+  it('lists the keys of long values without reading them, one of which is damaged', async () => {
+    const directory = await makeDirectory();
+    const store = await openIn(directory);
+    const value = new Uint8Array(1_000).fill(0x55);
+    await store.commit([
+      { kind: 'put', key: ['k', 'damaged'], value },
+      { kind: 'put', key: ['k', 'whole'], value },
+    ]);
+    await store.close();
+    const path = join(directory, 'journal', '00000002.log');
+    const bytes = await readFile(path);
+    bytes[bytes.indexOf(Buffer.from(value))]! ^= 1;
+    await writeFile(path, bytes);
+    const again = await openIn(directory);
+    assert.deepEqual(
+      [...again.list([])].map(({ key }) => key[1]),
+      ['damaged', 'whole'],
+    );
+    assert.throws(() => again.get(['k', 'damaged']), {
+      code: 'data_corrupt',
+      message: /00000002\.log is damaged: the value "k\/damaged", at offset \d+/,
+    });
+    assert.equal(again.get(['k', 'whole'])!.byteLength, 1_000);
+    await again.close();
   });
 });
 
