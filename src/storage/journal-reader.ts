@@ -175,7 +175,8 @@ class JournalReader {
       const isTorn = isLast && frame !== undefined && this.#isTornBody(frames, frame);
       if (isTorn || (frame === undefined && !frames.skipToNext())) {
         const hasData = isTorn || frames.hasData(offset);
-        if (hasData) this.#unreadable ??= { file, offset };
+        // A log that another one follows was cut behind its last frame.
+        if (hasData || (!isLast && !frames.isAtEnd)) this.#unreadable ??= { file, offset };
         if (isLast) {
           this.#last = { file, offset, unsureFrom };
           this.#isTorn = hasData;
@@ -282,6 +283,10 @@ class FrameReader {
       start += Math.max(1, bytes.byteLength - FRAME_MARK.byteLength + 1);
     }
     return false;
+  }
+
+  get isAtEnd(): boolean {
+    return this.offset >= this.#size;
   }
 
   /** Whether there is anything but zeros from there on. */

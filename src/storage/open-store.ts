@@ -26,12 +26,9 @@ import { NewDirectory } from './new-directory.js';
 import { RecordStore } from './record-store.js';
 import type { DiskStore } from './store.js';
 import { BLOB_FOLDER, otherFormat } from './store-format.js';
-import { MARK_FILE, type Mark, MarkFile, readMark } from './store-mark.js';
+import { describeMark, MARK_FILE, type Mark, MarkFile, readMark } from './store-mark.js';
 import { StoreState } from './store-state.js';
 import { requireUsable, suspicionsAbout, unusable } from './usable-directory.js';
-
-/** Two commits in one group, or the one that a crash kept from its acknowledgement, are nothing to warn about. */
-const UNMARKED_COMMITS_MAX = 64;
 
 /**
  * Throws `data_directory_locked` when another process has the directory, `configuration_invalid`
@@ -94,7 +91,10 @@ export async function openStore(options: {
         `The last write to ${files.pathOf(file)} was not finished, as after a crash. Nobody was told of it; it was cut off at offset ${offset}.`,
       );
     }
-    if (!isNew) warnAboutMark(directory, mark, content, warn);
+    const what = isNew ? undefined : describeMark(mark, content.head);
+    if (what !== undefined) {
+      warn(`The file ${join(directory, MARK_FILE)} ${what}. It was written anew.`);
+    }
     if (mark?.digest.equals(content.head.digest) !== true) await markFile.reset(content.head);
     return new RecordStore({
       ...{ directory, journal, blobs, lock, onFailure },
@@ -152,22 +152,4 @@ function readIntact(
     throw error instanceof OtherFormat ? otherFormat(directory, error.version) : error;
   }
   throw missingBase(directory);
-}
-
-function warnAboutMark(
-  directory: string,
-  mark: Mark | undefined,
-  { head }: JournalContent,
-  warn: (message: string) => void,
-): void {
-  const path = join(directory, MARK_FILE);
-  if (mark === undefined) {
-    warn(
-      `The file ${path} is missing or damaged: whether the last commits are in the store cannot be checked. It was written anew.`,
-    );
-  } else if (head.number - mark.number > UNMARKED_COMMITS_MAX) {
-    warn(
-      `The file ${path} is ${head.number - mark.number} commits behind the store, as after a power failure. It was written anew.`,
-    );
-  }
 }

@@ -27,7 +27,7 @@ import {
   otherFormat,
   rangeUnder,
 } from './store-format.js';
-import { MARK_FILE, readMark } from './store-mark.js';
+import { describeMark, MARK_FILE, readMark } from './store-mark.js';
 import type { StoreState } from './store-state.js';
 
 export interface Finding {
@@ -236,14 +236,8 @@ async function inspectJournal(
     const what = `at offset ${last!.offset}, a write was not finished, which nobody was told of`;
     report({ severity: 'note', where: nameOf(last!.file), what });
   }
-  if (mark === undefined) {
-    const what =
-      'is missing or damaged: whether the last commits are in the store cannot be checked';
-    report({ severity: 'note', where: MARK_FILE, what });
-  } else if (mark.number < head.number) {
-    const what = `is ${head.number - mark.number} commits behind the store, as after a power failure`;
-    report({ severity: 'note', where: MARK_FILE, what });
-  }
+  const aboutMark = describeMark(mark, head);
+  if (aboutMark !== undefined) report({ severity: 'note', where: MARK_FILE, what: aboutMark });
   reportContents(state, files, (file, what) =>
     report({ severity: 'error', where: nameOf(file), what }),
   );

@@ -149,3 +149,13 @@ function decodeSlot(slot: Buffer): Mark | undefined {
     digest: Buffer.from(slot.subarray(MAGIC.byteLength + 8, SLOT_BYTES - 4)),
   };
 }
+
+/** What is to be said about the mark beside a journal that ends with `head`; undefined when they agree. */
+export function describeMark(mark: Mark | undefined, head: Head): string | undefined {
+  if (mark === undefined) {
+    return 'is missing or damaged: whether the last commits are in the store cannot be checked';
+  }
+  const count = head.number - mark.number;
+  if (count <= 0) return undefined;
+  return `is ${count === 1 ? '1 commit' : `${count} commits`} behind the store, as after a crash`;
+}

@@ -252,7 +252,7 @@ function judge(found: Examination | 'crashed', done: Done, expectations: Expecte
   if (judged.outcome !== 'fault' || !done.isEarlierState) return judged;
   if (judgeAnswers(found, older, done).outcome !== 'fault') return { outcome: 'an earlier state' };
   // Between both. Whoever put the files together is told that commits were not marked.
-  const isSaid = found.warnings.some((warning) => /commits behind the store/.test(warning));
+  const isSaid = found.warnings.some((warning) => /commits? behind the store/.test(warning));
   return isSaid ? { outcome: 'an earlier state' } : judged;
 }
 
