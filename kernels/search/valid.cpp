@@ -1,8 +1,21 @@
 #include "valid.h"
 
 #include <cmath>
+#include <cstring>
 
 namespace sagitta {
+
+namespace {
+
+/** Callers may pass any number, which must not be read as an enumerator before it is known to be one. */
+bool is_metric(const sagitta_metric& metric) {
+  int value = 0;
+  static_assert(sizeof value == sizeof metric);
+  std::memcpy(&value, &metric, sizeof value);
+  return value >= SAGITTA_COSINE && value <= SAGITTA_JACCARD;
+}
+
+}  // namespace
 
 bool is_dimension(uint32_t dimension) {
   return dimension >= 1 && dimension <= SAGITTA_DIMENSION_MAX;
@@ -10,7 +23,7 @@ bool is_dimension(uint32_t dimension) {
 
 bool is_valid(const sagitta_scoring& scoring) {
   if (!is_dimension(scoring.dimension)) return false;
-  if (scoring.metric < SAGITTA_COSINE || scoring.metric > SAGITTA_JACCARD) return false;
+  if (!is_metric(scoring.metric)) return false;
   if (scoring.vector_count > 0 && scoring.vectors == nullptr) return false;
   return scoring.row_count == 0 || (scoring.values != nullptr && scoring.rows != nullptr);
 }
@@ -30,7 +43,7 @@ bool is_valid(const sagitta_batch& batch) {
     if (query.vector == nullptr || query.k == 0) return false;
     if (query.view_count > batch.view_count) return false;
     if (query.first_view > batch.view_count - query.view_count) return false;
-    if (query.metric < SAGITTA_COSINE || query.metric > SAGITTA_JACCARD) return false;
+    if (!is_metric(query.metric)) return false;
     if (std::isnan(query.floor) || std::isnan(query.after_score)) return false;
   }
   return true;
