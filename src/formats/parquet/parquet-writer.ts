@@ -19,6 +19,7 @@ type ValueType = LeafType | 'float16' | 'int8';
 const LEAF_TYPES: { readonly [Type in ValueType]?: number } = {
   boolean: 0,
   int32: 1,
+  uint32: 1,
   int64: 2,
   float32: 4,
   float64: 5,
@@ -31,7 +32,7 @@ const LEAF_TYPES: { readonly [Type in ValueType]?: number } = {
 type NumberArray = Exclude<LeafColumn['leaf'], Utf8Column | Bitmap>;
 
 export interface ParquetOptions {
-  /** Fields of values, of lists of values that may be null, and of vectors. */
+  /** Fields of values, of lists of them, whose values may be null for readers, and of vectors. */
   readonly fields: readonly FieldToWrite[];
   /** The encapsulated schema message of Arrow IPC; absent for readers that know Parquet only. */
   readonly arrowSchema?: Uint8Array;
@@ -61,6 +62,7 @@ const OPTIONAL = 1;
 const REPEATED = 2;
 const CONVERTED_UTF8 = 0;
 const CONVERTED_LIST = 3;
+const CONVERTED_UINT32 = 13;
 const CONVERTED_INT8 = 15;
 const LOGICAL_STRING = 1;
 const LOGICAL_LIST = 3;
@@ -145,8 +147,9 @@ function schemaElements(fields: readonly FieldToWrite[]): ((struct: ThriftStruct
     (struct) => struct.text(4, 'schema').i32(5, fields.length),
     ...fields.flatMap(({ name, type, isNullable = false }) => {
       if (typeof type === 'string') return [leafElement(name, type, isNullable)];
-      const element = leafElement('element', leafTypeOf(type), 'listOfNullable' in type);
-      return [...listElements(name, isNullable), element];
+      const element = leafElement('element', leafTypeOf(type), !('vectorOf' in type));
+      // Lists have the levels of such that may be null.
+      return [...listElements(name, isNullable || !('vectorOf' in type)), element];
     }),
   ];
 }
@@ -176,6 +179,7 @@ function leafElement(
     if (type === 'float16') struct.i32(2, Uint16Array.BYTES_PER_ELEMENT);
     struct.i32(3, isNullable ? OPTIONAL : REQUIRED).text(4, name);
     if (type === 'int8') struct.i32(6, CONVERTED_INT8);
+    if (type === 'uint32') struct.i32(6, CONVERTED_UINT32);
     if (type === 'float16') struct.struct(10, (half) => half.struct(LOGICAL_FLOAT16, () => {}));
     if (number !== LEAF_TYPES.utf8) return;
     struct.i32(6, CONVERTED_UTF8).struct(10, (text) => text.struct(LOGICAL_STRING, () => {}));
@@ -211,9 +215,9 @@ function writeChunk(meta: ThriftStruct, { field, offset, byteCount, valueCount }
 /** The type of the values. */
 function leafTypeOf(type: FieldToWrite['type']): ValueType {
   if (typeof type === 'string') return type;
-  assert('listOfNullable' in type || 'vectorOf' in type, 'a Parquet file has no such lists');
   if ('listOfNullable' in type) return type.listOfNullable;
-  const { arrow } = ELEMENTS[type.element ?? 'float32'];
+  assert('listOf' in type || 'vectorOf' in type, 'a Parquet file has no such lists');
+  const arrow = 'listOf' in type ? type.listOf : ELEMENTS[type.element ?? 'float32'].arrow;
   assert(arrow !== 'uint16', 'vectors of bfloat16 are sent as float32');
   return arrow === 'bool' ? 'boolean' : arrow;
 }
@@ -244,6 +248,10 @@ function bodyOf(
   const { type, isNullable = false } = field;
   if ('leaf' in column) return { body: leafBody(column, isNullable, count), valueCount: count };
   if ('items' in column) return listBody(column, count);
+  if ('elements' in column) {
+    const { starts, elements } = column;
+    return listBody({ starts, presence: null, items: { leaf: elements } }, count);
+  }
   assert('vectors' in column, 'a Parquet file has no such lists');
   const { vectors, presence, element = 'float32' } = column;
   const { vectorOf: dimension } = type as { readonly vectorOf: number };

@@ -51,9 +51,15 @@ async function* parquetFile({ fields, metadata, batches }: Table): AsyncGenerato
   yield writer.end();
 }
 
-/** Nulls of fixed-size lists cannot be read by pyarrow from Parquet, those of other lists can. */
+/** Nulls of fixed-size lists cannot be read by pyarrow from Parquet, those of other lists can; values of lists may be null. */
 function withLists(field: TableField): TableField {
   const { type, isNullable = false } = field;
+  if (typeof type === 'object' && 'listOf' in type) {
+    const { listOf } = type;
+    return listOf === 'uint32' || listOf === 'float32'
+      ? { ...field, isNullable: true, type: { listOfNullable: listOf } }
+      : field;
+  }
   if (!isNullable || typeof type !== 'object' || !('vectorOf' in type)) return field;
   return { ...field, type: { listOf: ELEMENTS[type.element ?? 'float32'].arrow } };
 }

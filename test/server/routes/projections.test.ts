@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { tableFromIPC } from 'apache-arrow';
+import { parquetReadObjects } from 'hyparquet';
 import type { Database } from '../../../src/database/database.js';
 import { batchOf, createRandom, openDatabase } from '../../database/harness.js';
 import { createService, expectProblem, type Service } from '../harness.js';
@@ -71,6 +72,33 @@ describe('a projection over HTTP', () => {
           (list as number[]).map(Math.fround),
         ]);
         assert.deepEqual(found, rounded);
+      }
+    }
+  });
+
+  it('returns them as a Parquet file, with lists of neighbors', async () => {
+    for (const body of [
+      { neighbors: 0 },
+      { dimensions: 3, neighbors: 4, sample: 40, seed: 2 },
+      { filter: { n: { $lt: 0 } }, neighbors: 2 },
+      { filter: { n: { $lt: 1 } }, neighbors: 2 },
+    ]) {
+      const [lines, file] = await Promise.all([
+        send(body, 'application/x-ndjson'),
+        send(body, 'application/vnd.apache.parquet'),
+      ]);
+      assert.equal(file.statusCode, 200, file.body);
+      const rows = lines.body.trimEnd().split('\n').slice(1);
+      const bytes = new Uint8Array(file.rawPayload);
+      const found = await parquetReadObjects({ file: bytes.buffer });
+      assert.equal(found.length, rows.length);
+      for (const [i, line] of rows.entries()) {
+        const row = JSON.parse(line) as Record<string, string | number[]>;
+        const expected = Object.entries(row).map(([name, value]) => [
+          name,
+          typeof value === 'string' ? value : value.map(Math.fround),
+        ]);
+        assert.deepEqual(found[i], Object.fromEntries(expected));
       }
     }
   });
