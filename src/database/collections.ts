@@ -15,7 +15,7 @@ import { ElsewhereError } from './elsewhere.js';
 import { blobsOf, keys, storedParts } from './keys.js';
 import { LoadQueue } from './load-queue.js';
 
-/** Of the time that a request has, the part that it may wait for its collection; the rest is left for its answer. */
+/** The share of its time that a request may wait for its collection; the rest is left for its answer. */
 const WAITING_SHARE_MAX = 0.9;
 /** Loads that take longer are logged one by one, in milliseconds; of the others there may be thousands. */
 const LONG_LOAD_MS = 1_000;

@@ -31,7 +31,7 @@ export interface StoredEntry {
   readonly stream?: StreamEntry;
 }
 
-/** Of the digest of a key: keys are in memory, and the payload is compared besides. */
+/** The length of a digest: keys are in memory, and the payload is compared besides. */
 const DIGEST_BYTES = 16;
 /** Each new reply removes up to this many expired entries, so that they go as fast as they come. */
 const EXPIRED_REMOVED_PER_REPLY = 4;
@@ -101,7 +101,7 @@ interface KeysOptions {
   readonly logs: CommitLogs;
   readonly clock: Clock;
   readonly keptMs: number;
-  /** Of keys that are remembered. */
+  /** How many keys are remembered. */
   readonly countMax: number;
 }
 

@@ -28,9 +28,9 @@ export const BACKUP_BASE = join(JOURNAL_FOLDER, fileName(BACKUP_BASE_NUMBER, 'ba
 
 export interface BackupSource {
   readonly directory: string;
-  /** Of one moment, which nobody changes. */
+  /** The state of one moment, which nobody changes. */
   readonly base: Pick<BaseSource, 'state' | 'head' | 'seed'>;
-  /** Of the journal; those that the state refers to stay. */
+  /** The files of the journal; those that the state refers to stay. */
   readonly files: JournalFiles;
   blobPath(name: string): string;
   /** Whether the store is being closed, so that the backup has to stop. */

@@ -20,9 +20,9 @@ import type { Move, StoreState } from './store-state.js';
 const FRAME_BYTES_MAX = 1024 * 1024;
 
 export interface BaseSource {
-  /** Which nobody changes meanwhile. */
+  /** The state, which nobody changes meanwhile. */
   readonly state: StoreState;
-  /** Of the journal, at the moment of the state. */
+  /** How far the journal was at the moment of the state. */
   readonly head: Head;
   readonly seed: number;
   /** What a record or value is to have in the base; undefined for one that stays where it is. */

@@ -9,7 +9,7 @@ import type { StoreState } from './store-state.js';
 
 /** Greater than every sequence. */
 const SEQUENCE_END = Number.MAX_SAFE_INTEGER;
-/** Of a name in UTF-8. */
+/** The length of a name in UTF-8. */
 const LOG_NAME_BYTES_MAX = 2_000;
 
 export class CommitGroup {

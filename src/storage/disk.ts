@@ -11,7 +11,7 @@ const writev = promisify(writevWithCallback);
 
 /** A system call writes less than 2 GiB; shorter ones let other requests use the disk in between. */
 export const CALL_BYTES_MAX = 64 * 1024 * 1024;
-/** Of one system call. */
+/** A system call takes no more parts. */
 const CALL_PARTS_MAX = 1024;
 
 /** `storage_full` for errors that mean a full disk; other errors unchanged. */

@@ -2,11 +2,11 @@
 // which the logs after them go on. What is read of them has its checksum compared.
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
-import { readdir, rm } from 'node:fs/promises';
+import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SagittaError } from '../common/errors.js';
 import { crcOf } from '../platform/crc32.js';
-import { FILE_MODE } from './disk.js';
+import { FILE_MODE, syncFolder } from './disk.js';
 import type { Place } from './place.js';
 
 export const JOURNAL_FOLDER = 'journal';
@@ -27,22 +27,24 @@ export function fileName(number: number, kind: FileKind): string {
 }
 
 export class JournalFiles {
+  /** The data directory, or the backup. */
+  readonly directory: string;
   readonly #folder: string;
   readonly #files = new Map<number, JournalFile>();
   /** Readers that need the files that there were when they began. */
   #retainCount = 0;
   readonly #removed = new Set<number>();
 
-  private constructor(folder: string) {
-    this.#folder = folder;
+  private constructor(directory: string) {
+    this.directory = directory;
+    this.#folder = join(directory, JOURNAL_FOLDER);
   }
 
   /** Without unfinished files. Throws errors of the system. */
   static async open(directory: string): Promise<JournalFiles> {
-    const folder = join(directory, JOURNAL_FOLDER);
-    const files = new JournalFiles(folder);
+    const files = new JournalFiles(directory);
     try {
-      for (const name of (await readdir(folder)).sort()) {
+      for (const name of (await readdir(files.#folder)).sort()) {
         const [, digits, kind] = NAME_PATTERN.exec(name) ?? [];
         if (digits !== undefined) files.#open(Number(digits), kind as FileKind, constants.O_RDONLY);
       }
@@ -89,9 +91,26 @@ export class JournalFiles {
     return file.descriptor;
   }
 
-  /** Opens a base that was written and has its name. */
-  addBase(number: number): void {
-    this.#open(number, 'base', constants.O_RDONLY);
+  /**
+   * Adds a base that `write` writes and syncs; it gets its name when it is whole. Throws errors of the
+   * system, and those of `write`; there is no base then.
+   */
+  async addBase<Written>(
+    number: number,
+    write: (path: string) => Promise<Written>,
+  ): Promise<Written> {
+    const path = join(this.#folder, fileName(number, 'base'));
+    const unfinished = `${path}${UNFINISHED_SUFFIX}`;
+    try {
+      const written = await write(unfinished);
+      await rename(unfinished, path);
+      await syncFolder(this.#folder);
+      this.#open(number, 'base', constants.O_RDONLY);
+      return written;
+    } catch (error) {
+      await rm(unfinished, { force: true }).catch(() => {});
+      throw error;
+    }
   }
 
   #open(number: number, kind: FileKind, flags: number): JournalFile {
@@ -99,6 +118,11 @@ export class JournalFiles {
     const file = { number, kind, descriptor };
     this.#files.set(number, file);
     return file;
+  }
+
+  /** The bytes of all files together. */
+  get byteLength(): number {
+    return this.numbers.reduce((sum, number) => sum + this.sizeOf(number), 0);
   }
 
   sizeOf(number: number): number {
@@ -184,7 +208,6 @@ export class JournalFiles {
 
   /** Files whose readers have not ended are removed by the next start. */
   close(): void {
-    this.#removed.clear();
     for (const { descriptor } of this.#files.values()) closeSync(descriptor);
     this.#files.clear();
     this.#removed.clear();

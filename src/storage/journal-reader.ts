@@ -16,7 +16,7 @@ import {
   placeOf,
 } from './frame.js';
 import { JOURNAL_FOLDER, type JournalFiles } from './journal-files.js';
-import { FORMAT_VERSION } from './store-format.js';
+import { FORMAT_VERSION, otherFormat } from './store-format.js';
 import { MARK_FILE, type Mark } from './store-mark.js';
 import { type Change, StoreState } from './store-state.js';
 
@@ -55,16 +55,6 @@ export interface JournalContent {
   readonly isTorn: boolean;
 }
 
-/** The format version that a base names, where it is another one than `FORMAT_VERSION`. */
-export class OtherFormat extends Error {
-  readonly version: number;
-
-  constructor(version: number) {
-    super(`format version ${version}`);
-    this.version = version;
-  }
-}
-
 export function missingBase(directory: string): SagittaError {
   return new SagittaError(
     'data_corrupt',
@@ -74,14 +64,14 @@ export function missingBase(directory: string): SagittaError {
 
 const WINDOW_BYTES = 1024 * 1024;
 
-/** Undefined when there is no base. Throws OtherFormat. */
+/** Throws `configuration_invalid` for another format, and `data_corrupt` when there is no base. */
 export function readJournal(
   files: JournalFiles,
   mark: Mark | undefined,
   report: ReportDamage,
-): JournalContent | undefined {
+): JournalContent {
   const number = files.numbersOf('base').at(-1);
-  if (number === undefined) return undefined;
+  if (number === undefined) throw missingBase(files.directory);
   return new JournalReader(files, mark, report).read(number);
 }
 
@@ -161,7 +151,7 @@ class JournalReader {
   }
 
   #begin({ version, seed }: { readonly version: number; readonly seed: number }): void {
-    if (version !== FORMAT_VERSION) throw new OtherFormat(version);
+    if (version !== FORMAT_VERSION) throw otherFormat(this.#files.directory, version);
     this.#seed = seed;
   }
 

@@ -2,11 +2,10 @@
 // added. From time to time a base is written with the whole state, and the files that nothing refers to are removed.
 
 import { fdatasync as fdatasyncWithCallback, ftruncateSync } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { SagittaError } from '../common/errors.js';
-import { writeBase } from './base.js';
+import { type BaseSource, writeBase } from './base.js';
 import {
   diskSpace,
   hasFreeSpace,
@@ -18,7 +17,7 @@ import {
   writeAll,
 } from './disk.js';
 import { entriesOf, type FrameBuilder, type Head } from './frame.js';
-import { fileName, JOURNAL_FOLDER, type JournalFiles, UNFINISHED_SUFFIX } from './journal-files.js';
+import { JOURNAL_FOLDER, type JournalFiles } from './journal-files.js';
 import type { BaseSize, JournalContent, LogEnd } from './journal-reader.js';
 import { type Change, StoreState } from './store-state.js';
 
@@ -128,11 +127,6 @@ export class Journal {
   /** What a base of the present state says of the journal. */
   get origin(): { readonly head: Head; readonly seed: number } {
     return { head: this.#head, seed: this.#seed };
-  }
-
-  /** In bytes, of all files. */
-  get byteLength(): number {
-    return this.files.numbers.reduce((sum, number) => sum + this.files.sizeOf(number), 0);
   }
 
   /**
@@ -338,14 +332,12 @@ export class Journal {
 
   /** Never throws. */
   async #replaceBase(number: number): Promise<void> {
-    const path = join(this.#folder, fileName(number, 'base'));
-    const unfinished = `${path}${UNFINISHED_SUFFIX}`;
     const state = new StoreState(this.state);
     const bytesBefore = this.#bytesSinceBase;
     const emptied = this.#filesToEmpty();
     const release = this.files.retain();
     try {
-      const { byteLength, moves } = await writeBase(unfinished, number, {
+      const source: BaseSource = {
         state,
         head: this.#head,
         seed: this.#seed,
@@ -359,17 +351,16 @@ export class Journal {
         onFrame: () => {
           if (this.#isClosing) throw new SagittaError('stopping', 'The store is closed.');
         },
-      });
-      await rename(unfinished, path);
-      await syncFolder(this.#folder);
-      this.files.addBase(number);
+      };
+      const { byteLength, moves } = await this.files.addBase(number, (path) =>
+        writeBase(path, number, source),
+      );
       for (const move of moves) this.state.move(move);
       const bodyBytes = moves.reduce((sum, { to }) => sum + to.byteLength, 0);
       this.#base = { number, byteLength, bodyBytes };
       this.#hasBaseFailed = false;
       this.#bytesSinceBase -= bytesBefore;
     } catch (error) {
-      await rm(unfinished, { force: true }).catch(() => {});
       this.#noteFailedBase(error);
     } finally {
       release();

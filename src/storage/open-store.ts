@@ -2,30 +2,23 @@
 // has left. Makes a new store where there is none.
 
 import { randomBytes } from 'node:crypto';
-import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SagittaError } from '../common/errors.js';
 import { CONTROL_FOLDER } from '../common/unix-socket.js';
 import { requireNoBackup } from './backup-marker.js';
-import { writeBase } from './base.js';
+import { type BaseSource, writeBase } from './base.js';
 import { BlobFiles } from './blob-files.js';
 import { LOCK_FOLDER, lockDirectory } from './directory-lock.js';
 import { makeFolder, syncFolder, translateDiskError } from './disk.js';
 import type { MappingRule } from './file-mapper.js';
 import { DIGEST_BYTES } from './frame.js';
 import { Journal } from './journal.js';
-import {
-  damagedFile,
-  fileName,
-  JOURNAL_FOLDER,
-  JournalFiles,
-  UNFINISHED_SUFFIX,
-} from './journal-files.js';
-import { type JournalContent, missingBase, OtherFormat, readJournal } from './journal-reader.js';
+import { damagedFile, JOURNAL_FOLDER, JournalFiles } from './journal-files.js';
+import { readJournal } from './journal-reader.js';
 import { NewDirectory } from './new-directory.js';
 import { RecordStore } from './record-store.js';
 import type { DiskStore } from './store.js';
-import { BLOB_FOLDER, otherFormat } from './store-format.js';
+import { BLOB_FOLDER } from './store-format.js';
 import { describeMark, MARK_FILE, type Mark, MarkFile, readMark } from './store-mark.js';
 import { StoreState } from './store-state.js';
 import { requireUsable, suspicionsAbout, unusable } from './usable-directory.js';
@@ -79,9 +72,12 @@ export async function openStore(options: {
     const mark = await readMark(directory);
     if (isNew) {
       requireNothingLost(directory, blobs, mark);
-      await makeStore(directory, files);
+      await makeStore(files);
     }
-    const content = readIntact(directory, files, mark);
+    const opened = files;
+    const content = readJournal(opened, mark, (file, what) => {
+      throw damagedFile(opened.pathOf(file), what);
+    });
     journal = await Journal.open({ directory, files, content, warn, logBytesMax });
     markFile = await MarkFile.open(directory, warn);
     if (isNew) await syncFolder(directory);
@@ -124,32 +120,12 @@ function requireNothingLost(directory: string, blobs: BlobFiles, mark: Mark | un
 }
 
 /** Makes the first base, which has nothing. The digest makes the commits of different stores differ. */
-async function makeStore(directory: string, files: JournalFiles): Promise<void> {
-  const folder = join(directory, JOURNAL_FOLDER);
-  const path = join(folder, fileName(1, 'base'));
-  await writeBase(`${path}${UNFINISHED_SUFFIX}`, 1, {
+async function makeStore(files: JournalFiles): Promise<void> {
+  const source: BaseSource = {
     state: new StoreState(),
     head: { number: 0, digest: randomBytes(DIGEST_BYTES) },
     seed: randomBytes(4).readUInt32LE(),
     content: () => undefined,
-  });
-  await rename(`${path}${UNFINISHED_SUFFIX}`, path);
-  await syncFolder(folder);
-  files.addBase(1);
-}
-
-function readIntact(
-  directory: string,
-  files: JournalFiles,
-  mark: Mark | undefined,
-): JournalContent {
-  try {
-    const content = readJournal(files, mark, (file, what) => {
-      throw damagedFile(files.pathOf(file), what);
-    });
-    if (content !== undefined) return content;
-  } catch (error) {
-    throw error instanceof OtherFormat ? otherFormat(directory, error.version) : error;
-  }
-  throw missingBase(directory);
+  };
+  await files.addBase(1, (path) => writeBase(path, 1, source));
 }

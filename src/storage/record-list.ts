@@ -31,7 +31,7 @@ export class RecordList {
     return this.#end - this.#removed;
   }
 
-  /** Of all records together. */
+  /** The bytes of all records together. */
   get byteLength(): number {
     return this.#byteLength;
   }

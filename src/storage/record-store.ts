@@ -120,7 +120,7 @@ export class RecordStore implements DiskStore {
   }
 
   get storedBytes(): number {
-    return this.#journal.byteLength;
+    return this.#journal.files.byteLength;
   }
 
   async backup(

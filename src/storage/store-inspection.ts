@@ -10,23 +10,10 @@ import { type BackupMarker, digestOfFile, MARKER_FILE, readMarker } from './back
 import { readWholeBlob } from './blob-files.js';
 import { LOCK_FOLDER, lockDirectory } from './directory-lock.js';
 import { JOURNAL_FOLDER, JournalFiles } from './journal-files.js';
-import {
-  type JournalContent,
-  missingBase,
-  OtherFormat,
-  type ReportDamage,
-  readJournal,
-} from './journal-reader.js';
+import { missingBase, type ReportDamage, readJournal } from './journal-reader.js';
 import { isPlace, type Place } from './place.js';
 import type { LogEntry, StoreKey } from './store.js';
-import {
-  ALL_KEYS,
-  BLOB_FOLDER,
-  decodeKey,
-  nameOfKey,
-  otherFormat,
-  rangeUnder,
-} from './store-format.js';
+import { ALL_KEYS, BLOB_FOLDER, decodeKey, nameOfKey, rangeUnder } from './store-format.js';
 import { describeMark, MARK_FILE, readMark } from './store-mark.js';
 import type { StoreState } from './store-state.js';
 
@@ -101,8 +88,7 @@ export class StoreInspection {
       ],
     );
     this.logs = new Map(logs);
-    const sizes = [...files.numbers.map((number) => files.sizeOf(number)), ...blobs.values()];
-    this.byteLength = sizes.reduce((sum, size) => sum + size, 0);
+    this.byteLength = [...blobs.values()].reduce((sum, size) => sum + size, files.byteLength);
   }
 
   /** The entries under a prefix in key order, without damaged ones. */
@@ -222,25 +208,16 @@ async function inspectJournal(
 ): Promise<StoreState> {
   const mark = await readMark(directory);
   const nameOf = (file: number) => relative(directory, files.pathOf(file));
-  let content: JournalContent | undefined;
-  try {
-    content = readJournal(files, mark, (file, what) =>
-      report({ severity: 'error', where: nameOf(file), what }),
-    );
-  } catch (error) {
-    throw error instanceof OtherFormat ? otherFormat(directory, error.version) : error;
-  }
-  if (content === undefined) throw missingBase(directory);
-  const { state, head, last, isTorn } = content;
+  const reportDamage: ReportDamage = (file, what) =>
+    report({ severity: 'error', where: nameOf(file), what });
+  const { state, head, last, isTorn } = readJournal(files, mark, reportDamage);
   if (isTorn) {
     const what = `at offset ${last!.offset}, a write was not finished, which nobody was told of`;
     report({ severity: 'note', where: nameOf(last!.file), what });
   }
   const aboutMark = describeMark(mark, head);
   if (aboutMark !== undefined) report({ severity: 'note', where: MARK_FILE, what: aboutMark });
-  reportContents(state, files, (file, what) =>
-    report({ severity: 'error', where: nameOf(file), what }),
-  );
+  reportContents(state, files, reportDamage);
   return state;
 }
 
