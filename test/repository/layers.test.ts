@@ -31,12 +31,12 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   cli: ['common', 'platform', 'formats', 'client', 'tools'],
 };
 
-/** What a folder within a folder may import of the folders beside it; absent where there is no rule. */
-const ALLOWED_SIBLINGS: Readonly<Record<string, readonly string[]>> = {
-  'engine/core': [],
-  'engine/simd': ['engine/core'],
-  'engine/tensor': ['engine/core'],
-  'engine/cuda': ['engine/core'],
+/**
+ * The order inside a folder of src/: a file may import files of its own subfolder and of the subfolders in earlier
+ * rows. The subfolders of one row are independent of each other. `.` stands for the files directly in the folder.
+ */
+const INNER_ORDER: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  engine: [['core'], ['simd', 'tensor', 'cuda'], ['.']],
 };
 
 /** Imports of types only, which do not exist when the program runs. */
@@ -141,6 +141,20 @@ test('folders import only the folders that they may', () => {
         return isAllowed(path, target, found.isTypeOnly) ? [] : [`${path} imports ${target}`];
       }),
     ),
+  );
+});
+
+test('the order inside folders names every subfolder', () => {
+  assertNone(
+    Object.entries(INNER_ORDER).flatMap(([folder, order]) => {
+      const inside = files.filter(({ path }) => path.startsWith(`${folder}/`));
+      const found = new Set(inside.map(({ path }) => subfolderOf(path)));
+      const named = order.flat();
+      return [
+        ...[...found].filter((name) => !named.includes(name)).map((name) => `${name} is missing`),
+        ...named.filter((name) => !found.has(name)).map((name) => `${name} does not exist`),
+      ].map((problem) => `INNER_ORDER.${folder}: ${problem}`);
+    }),
   );
 });
 
@@ -256,6 +270,7 @@ test('the rules on folders allow and refuse the imports of examples', () => {
     ['engine/core/engine.ts', 'engine/simd/simd-engine.ts', true, false],
     ['engine/tensor/tensor-engine.ts', 'engine/choose-engine.ts', false, false],
     ['engine/choose-engine.ts', 'engine/simd/simd-engine.ts', false, true],
+    ['engine/simd/simd-engine.ts', 'engine/cuda/cuda-engine.ts', true, false],
     ['unknown/file.ts', 'common/errors.ts', false, false],
     ['server/app.ts', 'unknown/file.ts', false, false],
   ];
@@ -311,7 +326,7 @@ function isAllowed(from: string, to: string, isTypeOnly: boolean): boolean {
   }
   if (ALLOWED_IMPORTS[toFolder] === undefined) return false;
   if (fromFolder === undefined) return isEntryPoint;
-  if (fromFolder === toFolder) return isAllowedSibling(from, to);
+  if (fromFolder === toFolder) return isAllowedInside(fromFolder, from, to);
   if (ALLOWED_IMPORTS[fromFolder]!.includes(toFolder)) return true;
   return (
     isTypeOnly && (ALLOWED_TYPE_IMPORTS[fromFolder] ?? []).some((place) => isWithin(to, place))
@@ -319,9 +334,18 @@ function isAllowed(from: string, to: string, isTypeOnly: boolean): boolean {
 }
 
 /** Whether a file may import another of the same folder of src/. */
-function isAllowedSibling(from: string, to: string): boolean {
-  const siblings = ALLOWED_SIBLINGS[dirname(from)];
-  return siblings === undefined || [dirname(from), ...siblings].includes(dirname(to));
+function isAllowedInside(folder: string, from: string, to: string): boolean {
+  const order = INNER_ORDER[folder];
+  const [fromPart, toPart] = [subfolderOf(from), subfolderOf(to)];
+  if (order === undefined || fromPart === toPart) return true;
+  const rowOf = (part: string) => order.findIndex((row) => row.includes(part));
+  return rowOf(toPart) !== -1 && rowOf(toPart) < rowOf(fromPart);
+}
+
+/** The subfolder of a folder of src/ that has the file; `.` for a file directly in the folder. */
+function subfolderOf(path: string): string {
+  const [, subfolder, ...rest] = path.split('/');
+  return rest.length === 0 ? '.' : subfolder!;
 }
 
 /** Undefined for a file at the root of src/. */
