@@ -26,7 +26,7 @@ RUN scripts/container/install-compiler
 COPY scripts ./scripts
 COPY kernels ./kernels
 RUN scripts/container/build-kernels
-COPY tsconfig.json tsconfig.types.json ./
+COPY tsconfig.json ./
 COPY src ./src
 COPY test ./test
 COPY bench ./bench

@@ -20,17 +20,18 @@ const TSC = 'node_modules/typescript/bin/tsc';
 const PARTS = {
   kernels: [['scripts/build-kernels.mjs', '--if-possible']],
   app: [['scripts/building/program.mjs']],
-  console: [['scripts/building/console.mjs']],
-  modules: [[TSC, '-p', 'tsconfig.json']],
-  types: [
-    [TSC, '-p', 'src/console'],
-    [TSC, '-p', 'tsconfig.types.json'],
+  console: [['packages/console/build.mjs']],
+  // The second imports the first.
+  packages: [
+    ['scripts/building/package.mjs', 'client'],
+    ['scripts/building/package.mjs', 'langchain'],
   ],
-  packages: [['scripts/packages/assemble.mjs']],
+  modules: [[TSC, '-p', 'tsconfig.json']],
+  types: [[TSC, '-p', 'packages/console']],
 };
 const GROUPS = {
   program: ['kernels', 'app', 'console'],
-  tests: ['kernels', 'app', 'console', 'modules'],
+  tests: ['kernels', 'app', 'console', 'packages', 'modules'],
 };
 
 const { values: options, positionals } = parseArgs({

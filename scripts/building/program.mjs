@@ -17,6 +17,7 @@ const OUT = join(ROOT, 'dist', 'app');
 const STAMP = join(ROOT, 'dist', '.app-inputs');
 const INPUTS = [
   'src',
+  'packages/client/src',
   'package-lock.json',
   'scripts/building/program.mjs',
   'scripts/building/code-cache.cjs',
@@ -109,7 +110,10 @@ async function buildEntries(names, thirdParty) {
     input: Object.fromEntries(names.map((name) => [name, `src/${name}.ts`])),
     platform: 'node',
     external: EXTERNAL,
-    resolve: { extensionAlias: { '.js': ['.ts', '.js'] } },
+    resolve: {
+      alias: { '@sagitta/client': join(ROOT, 'packages/client/src/client.ts') },
+      extensionAlias: { '.js': ['.ts', '.js'] },
+    },
     plugins: [thirdParty.plugin, ASCII_ONLY, IMPORTS_THROUGH_CACHE, WRAPPED],
   });
   const { output } = await bundle.write({

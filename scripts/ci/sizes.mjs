@@ -6,15 +6,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { PACKAGE_BYTES_MAX, requireBytes } from '../packages/size-limits.mjs';
+import { PACKAGE_BYTES_MAX, PACKED, requireBytes } from '../packages/size-limits.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const options = { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] };
 
-const workspaces = ['--workspaces', '--include-workspace-root'];
 const packed = execFileSync(
   'npm',
-  ['pack', '--dry-run', '--json', '--ignore-scripts', ...workspaces],
+  ['pack', '--dry-run', '--json', '--ignore-scripts', ...PACKED],
   options,
 );
 for (const { name, size, filename } of Object.values(JSON.parse(packed))) {

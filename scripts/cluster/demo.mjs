@@ -16,7 +16,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const { createClient } = await import(join(root, 'dist/src/client/client.js'));
+const { createClient } = await import('@sagitta/client');
 const { NatsServers, natsMissing } = await import(join(root, 'dist/test/cluster/nats-servers.js'));
 
 const { seconds } = parseArgs({

@@ -1,5 +1,5 @@
 // Writes the tables of docs/client.md, all methods of the client with their types, from the interfaces in
-// src/client. Relies on how biome formats them: a member begins with two spaces and ends with a semicolon.
+// packages/client/src. Relies on how biome formats them: a member begins with two spaces and ends with a semicolon.
 //
 //   node scripts/docs/client-methods.mjs            writes the tables
 //   node scripts/docs/client-methods.mjs --check    fails if they are out of date
@@ -72,11 +72,12 @@ function code(text) {
 function methodsOf([file, name]) {
   const text = readSource(file);
   const start = text.search(new RegExp(`^export interface ${name}\\b`, 'm'));
-  if (start === -1) throw new Error(`src/client/${file}.ts has no interface ${name}`);
+  if (start === -1) throw new Error(`packages/client/src/${file}.ts has no interface ${name}`);
   const heading = text.indexOf(' {\n', start);
   const body = text.slice(heading + 3, text.indexOf('\n}\n', heading));
   const methods = readDeclarations(body, /^ {2}(\w+)(?=[<(])/gm, ';\n');
-  if (methods.length === 0) throw new Error(`found no method of ${name} in src/client/${file}.ts`);
+  if (methods.length === 0)
+    throw new Error(`found no method of ${name} in packages/client/src/${file}.ts`);
   return methods;
 }
 
@@ -136,5 +137,5 @@ function firstSentence(text) {
 }
 
 function readSource(file) {
-  return readFileSync(`${root}/src/client/${file}.ts`, 'utf8');
+  return readFileSync(`${root}/packages/client/src/${file}.ts`, 'utf8');
 }

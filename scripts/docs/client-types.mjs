@@ -1,4 +1,4 @@
-// Generates src/client/wire.ts, the client's types of what the server takes and sends, from the
+// Generates packages/client/src/wire.ts, the client's types of what the server takes and sends, from the
 // schemas in openapi.json, and by python-types.mjs those of the Python package. Run
 // `node scripts/docs/openapi.mjs` first.
 //
@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { writeGenerated } from './generated.mjs';
 import './python-types.mjs';
 
-const TARGET = 'src/client/wire.ts';
+const TARGET = 'packages/client/src/wire.ts';
 
 /**
  * The types to write: the client's name, the schema, and members of the schema that the client does
@@ -137,9 +137,9 @@ const nameOfSchema = Object.fromEntries(
 const HEADER = `// What crosses the wire, in the names of the wire. Generated from the schemas of the server by
 // \`npm run openapi\`; do not edit. types.ts has what the client adds.
 
-import type { ErrorCode } from '../common/errors.js';
-import type { TextLanguage } from '../common/text-settings.js';
-import type { DeclaredTypes, JsonObject, Metric } from '../common/types.js';
+import type { ErrorCode } from '../../../src/common/errors.js';
+import type { TextLanguage } from '../../../src/common/text-settings.js';
+import type { DeclaredTypes, JsonObject, Metric } from '../../../src/common/types.js';
 `;
 
 const source = [HEADER, ...Object.entries(TYPES).map(writeType)].join('\n');

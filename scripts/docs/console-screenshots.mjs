@@ -12,8 +12,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { collectionPath } from '../../dist/src/console/routes.js';
-import { openConsole } from '../../dist/test/console/browser.js';
+import { collectionPath } from '../../dist/packages/console/src/routes.js';
+import { openConsole } from '../../dist/packages/console/test/browser.js';
 import { launchBrowser } from '../../dist/test/support/browser.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));

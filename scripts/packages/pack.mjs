@@ -17,6 +17,7 @@ import {
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { digestOf } from '../building/inputs.mjs';
+import { PACKED } from './size-limits.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const ARCHIVES = join(ROOT, 'build', 'packages');
@@ -36,7 +37,8 @@ const INPUTS = [
   'kernels',
   'openapi.json',
   'package.json',
-  'packages',
+  'packages/client',
+  'packages/langchain',
   'scripts',
 ];
 
@@ -65,9 +67,8 @@ function packInto(folder) {
   mkdirSync(ARCHIVES, { recursive: true });
   const earlier = readdirSync(ARCHIVES);
   const fresh = mkdtempSync(join(ARCHIVES, 'new-'));
-  const workspaces = ['--workspaces', '--include-workspace-root'];
   const options = ['--ignore-scripts', '--json', '--pack-destination', fresh];
-  writeFileSync(join(fresh, LIST), run('npm', ['pack', ...workspaces, ...options]));
+  writeFileSync(join(fresh, LIST), run('npm', ['pack', ...PACKED, ...options]));
   if (existsSync(folder)) {
     rmSync(fresh, { recursive: true });
     return;

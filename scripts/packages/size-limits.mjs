@@ -13,6 +13,14 @@ export const PACKAGE_BYTES_MAX = {
   sagitta: 12_000_000,
 };
 
+/** The options with which npm packs the packages that are published, and not the console. */
+export const PACKED = [
+  ...Object.keys(PACKAGE_BYTES_MAX)
+    .filter((name) => name.startsWith('@'))
+    .flatMap((name) => ['--workspace', name]),
+  '--include-workspace-root',
+];
+
 /** Prints the size of a file. Throws when it is more than 5 % over the limit. */
 export function requireSize(file, bytesMax) {
   requireBytes(basename(file), statSync(file).size, bytesMax);

@@ -9,11 +9,15 @@ export function tierOf(file) {
 }
 
 /**
- * Paths relative to test/ of the checkout at `root`, sorted. The nightly run has the files of all runs. `parts` chooses files by parts
- * of their path; `except` leaves files out.
+ * Paths relative to the checkout at `root`, sorted: the tests of test/ and of each package. The nightly run has the files
+ * of all runs. `parts` chooses files by parts of their path; `except` leaves files out.
  */
 export function listTests(root, { tier, parts, except }) {
-  return readdirSync(join(root, 'test'), { recursive: true })
+  const packages = readdirSync(join(root, 'packages')).map((name) => `packages/${name}/test`);
+  return ['test', ...packages]
+    .flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true }).map((file) => `${folder}/${file}`),
+    )
     .filter((file) => file.endsWith('.test.ts'))
     .filter((file) => tier === 'nightly' || tierOf(file) === tier)
     .filter((file) => parts.length === 0 || parts.some((part) => file.includes(part)))
@@ -23,5 +27,5 @@ export function listTests(root, { tier, parts, except }) {
 
 /** Where the build puts the file. */
 export function compiledPath(root, file) {
-  return join(root, 'dist', 'test', file.replace(/\.ts$/, '.js'));
+  return join(root, 'dist', file.replace(/\.ts$/, '.js'));
 }

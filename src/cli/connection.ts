@@ -1,13 +1,8 @@
 // The options that name a server (--url, --api-key), their environment variables, and the client that
 // is created from them. The settings of the server itself are in platform/config.ts.
 
+import { type Client, type ClientOptions, createClient, SagittaClientError } from '@sagitta/client';
 import type { Command } from 'commander';
-import {
-  type Client,
-  type ClientOptions,
-  createClient,
-  SagittaClientError,
-} from '../client/client.js';
 import { usageError } from './failure.js';
 
 const DEFAULT_URL = 'http://127.0.0.1:8484';

@@ -7,7 +7,7 @@ import { request } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errorOfReply, SagittaClientError } from '../client/error.js';
+import { errorOfReply, SagittaClientError } from '@sagitta/client';
 import { CONTROL_FOLDER, CONTROL_SOCKET, unixSocketPath } from '../common/unix-socket.js';
 import { CliError } from './failure.js';
 

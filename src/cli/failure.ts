@@ -1,10 +1,13 @@
 // Failures of the command line: the error class, the exit codes, and the report on stderr. Stack
 // traces appear only with --debug.
 
+import {
+  type ConnectionProblem,
+  connectionProblemOf,
+  proxyHint,
+  SagittaClientError,
+} from '@sagitta/client';
 import { CommanderError } from 'commander';
-import { SagittaClientError } from '../client/client.js';
-import { type ConnectionProblem, connectionProblemOf } from '../client/connection-hint.js';
-import { proxyHint } from '../client/proxy.js';
 import { SagittaError } from '../common/errors.js';
 
 export const EXIT_CODES = {

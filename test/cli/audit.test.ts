@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { before, it } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
-import { createClient } from '../../src/client/client.js';
-import { startScriptedServer } from '../client/scripted-server.js';
+import { createClient } from '@sagitta/client';
+import { startScriptedServer } from '../support/scripted-server.js';
 import { emptyServer } from '../support/shared-server.js';
 import { type CommandResult, run } from './command.js';
 

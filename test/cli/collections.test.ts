@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { before, it } from 'node:test';
-import { createClient } from '../../src/client/client.js';
+import { createClient } from '@sagitta/client';
 import { serverWithPoints } from '../support/shared-server.js';
 import { type CommandResult, run } from './command.js';
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
-import { createClient } from '../../src/client/client.js';
+import { createClient } from '@sagitta/client';
 import { serverWithPoints } from '../support/shared-server.js';
 import { type CommandOptions, type CommandResult, makeFolder, run } from './command.js';
 

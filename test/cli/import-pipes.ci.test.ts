@@ -6,7 +6,7 @@ import { open, readdir, readlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { type Client, createClient } from '../../src/client/client.js';
+import { type Client, createClient } from '@sagitta/client';
 import { emptyServer } from '../support/shared-server.js';
 import { eventually } from '../support/waiting.js';
 import { type CommandResult, makeFolder, run, start } from './command.js';

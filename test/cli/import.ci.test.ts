@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { it } from 'node:test';
+import { createClient } from '@sagitta/client';
 import { importFiles as importFilesHere } from '../../src/cli/import/import-files.js';
 import { ImportJournal } from '../../src/cli/import/journal.js';
-import { createClient } from '../../src/client/client.js';
 import { emptyServer } from '../support/shared-server.js';
 import { makeFolder } from './command.js';
 

@@ -7,6 +7,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, it } from 'node:test';
 import { gzipSync } from 'node:zlib';
+import { type Client, createClient, type StoredVector } from '@sagitta/client';
 import {
   Bool,
   DateMillisecond,
@@ -28,7 +29,6 @@ import {
 } from 'apache-arrow';
 import { importFiles as importFilesHere } from '../../src/cli/import/import-files.js';
 import { ImportJournal } from '../../src/cli/import/journal.js';
-import { type Client, createClient, type StoredVector } from '../../src/client/client.js';
 import { emptyServer } from '../support/shared-server.js';
 import { type CommandResult, makeFolder, run } from './command.js';
 

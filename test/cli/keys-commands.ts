@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { type Agent, get } from 'node:http';
-import type { ApiKeyRecord } from '../../src/client/client.js';
+import type { ApiKeyRecord } from '@sagitta/client';
 import { type CommandResult, type RunningCommand, run, start } from './command.js';
 import { serverVariables } from './serve-settings.js';
 

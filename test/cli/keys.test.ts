@@ -6,7 +6,7 @@ import { mkdir, readdir, stat } from 'node:fs/promises';
 import { Agent } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { ApiKeyWithSecret } from '../../src/client/client.js';
+import type { ApiKeyWithSecret } from '@sagitta/client';
 import { makeFolder, type RunningCommand, run } from './command.js';
 import {
   ask,

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { createClient } from '@sagitta/client';
 import { Field, List, Table, tableToIPC, Utf8, vectorFromArray } from 'apache-arrow';
-import { createClient } from '../../src/client/client.js';
 import { serverWithPoints } from '../support/shared-server.js';
 import { type CommandOptions, type CommandResult, makeFolder, run } from './command.js';
 

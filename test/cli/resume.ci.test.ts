@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createClient } from '../../src/client/client.js';
+import { createClient } from '@sagitta/client';
 import { startTestServer, type TestServer } from '../support/server-in-process.js';
 import { type CommandResult, type RunningCommand, start } from './command.js';
 

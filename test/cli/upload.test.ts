@@ -3,12 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { SagittaClientError } from '@sagitta/client';
 import { RecordBatchReader, type Vector } from 'apache-arrow';
 import { CliError } from '../../src/cli/failure.js';
 import { type ImportPosition, START } from '../../src/cli/import/journal.js';
 import { Uploader, type UploadOptions, type UploadResult } from '../../src/cli/import/uploader.js';
 import type { RowBatch } from '../../src/cli/readers/row-batch.js';
-import { SagittaClientError } from '../../src/client/client.js';
 
 function batchOf(first: number, count: number, dimension = 1): RowBatch {
   return {

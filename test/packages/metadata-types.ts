@@ -1,8 +1,8 @@
 // A declared type of metadata is that of filters, writes and replies: checked by the compiler. Where an error is
 // expected, the conditional type `Fits` is false.
 
-import { exportBatches } from '../../src/client/arrow.js';
-import type { Filter, MetadataPatch, Vectors } from '../../src/client/client.js';
+import type { Filter, MetadataPatch, Vectors } from '@sagitta/client';
+import { exportBatches } from '@sagitta/client/arrow';
 
 interface Article {
   title: string;

@@ -1,5 +1,5 @@
-// Checks the dependencies of docs/ARCHITECTURE.md: which folder may import which, which files may
-// import a package, and that files do not import each other in a cycle.
+// The rules for imports, and their check: which folder may import which, which files may import a package, and that
+// files do not import each other in a cycle.
 
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 /**
- * What a folder of src/ may import beside itself. Every folder may import `common`, which imports
+ * What a folder of src/ or a package of packages/ may import beside itself; packages are imported by their names. Every folder may import `common`, which imports
  * nothing; `platform` may be imported by all that does not run in a browser.
  */
 const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
@@ -27,7 +27,7 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
   tools: ['common', 'platform', 'engine', 'storage', 'segment', 'database'],
   client: ['common'],
   console: ['common', 'client'],
-  integrations: ['common', 'client'],
+  langchain: ['common', 'client'],
   cli: ['common', 'platform', 'formats', 'client', 'tools'],
 };
 
@@ -37,11 +37,6 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
  */
 const INNER_ORDER: Readonly<Record<string, readonly (readonly string[])[]>> = {
   engine: [['core'], ['simd', 'tensor', 'cuda'], ['.']],
-};
-
-/** Imports of types only, which do not exist when the program runs. */
-const ALLOWED_TYPE_IMPORTS: Readonly<Record<string, readonly string[]>> = {
-  client: ['server/schemas/'],
 };
 
 /** Files directly in src/: each starts a process or a thread, and may import any folder. */
@@ -58,7 +53,7 @@ const MAY_START: Readonly<Record<string, readonly string[]>> = {
 const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
   '@fastify/swagger': ['server/'],
   '@fastify/swagger-ui': ['server/'],
-  '@langchain/core': ['integrations/langchain/'],
+  '@langchain/core': ['langchain/'],
   '@nats-io/jetstream': ['cluster/logs/jetstream-stream.ts', 'cluster/nodes/nats-service.ts'],
   '@nats-io/nats-core': ['cluster/logs/jetstream-stream.ts', 'cluster/nodes/nats-service.ts'],
   '@nats-io/transport-node': ['cluster/nodes/nats-service.ts'],
@@ -109,36 +104,38 @@ const PACKAGE_HOMES: Readonly<Record<string, readonly string[]>> = {
 const ENVIRONMENT_READERS = ['platform/config.ts', 'cli/', 'engine/tensor/tensorflow-device.ts'];
 
 /** Folders whose code also runs in a browser. */
-const WITHOUT_NODE = ['client/', 'console/', 'integrations/'];
+const WITHOUT_NODE = ['client/', 'console/', 'langchain/'];
 
 /** Every statement and expression that names another module. */
 const STATEMENT =
-  /^[ \t]*(?:import|export)\b(?<clause>[^'"`;()]*?)\bfrom\s*['"](?<from>[^'"]+)['"]|^[ \t]*import\s*['"](?<effect>[^'"]+)['"]|\b(?:import|require|require\.resolve|createRequire\([^)]*\))\(\s*['"](?<call>[^'"]+)['"]/gm;
-
-interface Import {
-  /** As written. */
-  readonly specifier: string;
-  readonly isTypeOnly: boolean;
-}
+  /^[ \t]*(?:import|export)\b[^'"`;()]*?\bfrom\s*['"](?<from>[^'"]+)['"]|^[ \t]*import\s*['"](?<effect>[^'"]+)['"]|\b(?:import|require|require\.resolve|createRequire\([^)]*\))\(\s*['"](?<call>[^'"]+)['"]/gm;
 
 interface SourceFile {
-  /** Below src/, with slashes. */
+  /** Relative to src/, or to packages/ without the package's own `src/`; with slashes. */
   readonly path: string;
-  readonly imports: readonly Import[];
+  /** What the file imports, as written. */
+  readonly imports: readonly string[];
   readonly readsEnvironment: boolean;
 }
 
 /** The compiled test is at dist/test; the sources are read where they were written. */
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
-const SOURCE = join(ROOT, 'src');
+const PACKAGES = readdirSync(join(ROOT, 'packages'));
+/** The entry points of packages by the names under which they are imported. */
+const { compilerOptions } = JSON.parse(readFileSync(join(ROOT, 'tsconfig.json'), 'utf8')) as {
+  compilerOptions: { paths: Record<string, readonly string[]> };
+};
+const ENTRIES = new Map(
+  Object.entries(compilerOptions.paths).map(([name, [path]]) => [name, shorten(path!.slice(2))]),
+);
 const files = readSources();
 
 test('folders import only the folders that they may', () => {
   assertNone(
     files.flatMap(({ path, imports }) =>
-      imports.filter(isRelative).flatMap((found) => {
-        const target = resolve(path, found.specifier);
-        return isAllowed(path, target, found.isTypeOnly) ? [] : [`${path} imports ${target}`];
+      imports.filter(isInside).flatMap((specifier) => {
+        const target = resolve(path, specifier);
+        return isAllowed(path, target) ? [] : [`${path} imports ${target}`];
       }),
     ),
   );
@@ -158,25 +155,12 @@ test('the order inside folders names every subfolder', () => {
   );
 });
 
-test('docs/ARCHITECTURE.md lists what each folder may import', () => {
-  const text = readFileSync(join(ROOT, 'docs/ARCHITECTURE.md'), 'utf8');
-  const table = text.slice(text.indexOf('| folder | may import |'));
-  const listed: Record<string, string[]> = {};
-  for (const [, folders, imports] of table.matchAll(/^\| (`.*?) \| (.*?) \|$/gm)) {
-    const allowed = [...imports!.matchAll(/`(\w+)`/g)].map(([, name]) => name!);
-    for (const [, folder] of folders!.matchAll(/`(\w+)`/g)) listed[folder!] ??= allowed;
-  }
-  for (const folder of new Set(files.map(({ path }) => path.split('/')[0]!))) {
-    if (!ENTRY_POINTS.includes(folder)) assert.deepEqual(listed[folder], ALLOWED_IMPORTS[folder]);
-  }
-});
-
 test('packages are imported only where they may be', () => {
   assertNone(
     files.flatMap(({ path, imports }) =>
       imports
-        .filter((found) => !isRelative(found) && !isBuiltin(found.specifier))
-        .flatMap(({ specifier }) => {
+        .filter((specifier) => !isInside(specifier) && !isBuiltin(specifier))
+        .flatMap((specifier) => {
           const homes = PACKAGE_HOMES[packageOf(specifier)];
           if (homes === undefined)
             return [`${path} imports ${specifier}, which is not in PACKAGE_HOMES`];
@@ -193,8 +177,8 @@ test('code that may run in a browser imports no module of Node', () => {
       .filter(({ path }) => WITHOUT_NODE.some((folder) => isWithin(path, folder)))
       .flatMap(({ path, imports }) =>
         imports
-          .filter(({ specifier }) => isBuiltin(specifier))
-          .map(({ specifier }) => `${path} imports ${specifier}`),
+          .filter((specifier) => isBuiltin(specifier))
+          .map((specifier) => `${path} imports ${specifier}`),
       ),
   );
 });
@@ -213,7 +197,7 @@ test('files do not import each other in a cycle, type-only imports included', ()
   const targets = new Map(
     files.map(({ path, imports }) => [
       path,
-      imports.filter(isRelative).map(({ specifier }) => resolve(path, specifier)),
+      imports.filter(isInside).map((specifier) => resolve(path, specifier)),
     ]),
   );
   const finished = new Set<string>();
@@ -236,46 +220,46 @@ test('every import names a file that exists', () => {
   assertNone(
     files.flatMap(({ path, imports }) =>
       imports
-        .filter(isRelative)
-        .map(({ specifier }) => resolve(path, specifier))
-        .filter((target) => !known.has(target) && !existsSync(join(SOURCE, target)))
+        .filter(isInside)
+        .map((specifier) => resolve(path, specifier))
+        .filter((target) => !known.has(target) && !existsSync(join(ROOT, lengthen(target))))
         .map((target) => `${path} imports ${target}`),
     ),
   );
 });
 
 test('the rules on folders allow and refuse the imports of examples', () => {
-  const cases: readonly [from: string, to: string, isTypeOnly: boolean, allowed: boolean][] = [
-    ['server/app.ts', 'database/api.ts', false, true],
-    ['server/app.ts', 'common/errors.ts', false, true],
-    ['server/app.ts', 'server/schemas/query.ts', false, true],
-    ['server/app.ts', 'segment/segment.ts', false, false],
-    ['database/database.ts', 'server/app.ts', true, false],
-    ['segment/segment.ts', 'storage/store.ts', true, false],
-    ['client/types.ts', 'server/schemas/query.ts', true, true],
-    ['client/types.ts', 'server/schemas/query.ts', false, false],
-    ['client/types.ts', 'server/app.ts', true, false],
-    ['common/errors.ts', 'common/types.ts', false, true],
-    ['common/errors.ts', 'server/app.ts', true, false],
-    ['common/errors.ts', 'main.ts', false, false],
-    ['main.ts', 'storage/record-store.ts', false, true],
-    ['worker.ts', 'filter/evaluate-task.ts', false, true],
-    ['cli/serve.ts', 'main.ts', false, true],
-    ['server/app.ts', 'main.ts', false, false],
-    ['cli/commands/selftest.ts', 'tools/selftest/selftest.ts', false, true],
-    ['tools/selftest/contract.ts', 'engine/core/engine.ts', false, true],
-    ['engine/choose-engine.ts', 'tools/selftest/contract.ts', true, false],
-    ['cli/commands/selftest.ts', 'engine/core/engine.ts', true, false],
-    ['engine/simd/simd-engine.ts', 'engine/core/engine.ts', false, true],
-    ['engine/core/engine.ts', 'engine/simd/simd-engine.ts', true, false],
-    ['engine/tensor/tensor-engine.ts', 'engine/choose-engine.ts', false, false],
-    ['engine/choose-engine.ts', 'engine/simd/simd-engine.ts', false, true],
-    ['engine/simd/simd-engine.ts', 'engine/cuda/cuda-engine.ts', true, false],
-    ['unknown/file.ts', 'common/errors.ts', false, false],
-    ['server/app.ts', 'unknown/file.ts', false, false],
+  const cases: readonly [from: string, to: string, allowed: boolean][] = [
+    ['server/app.ts', 'database/api.ts', true],
+    ['server/app.ts', 'common/errors.ts', true],
+    ['server/app.ts', 'server/schemas/query.ts', true],
+    ['server/app.ts', 'segment/segment.ts', false],
+    ['database/database.ts', 'server/app.ts', false],
+    ['segment/segment.ts', 'storage/store.ts', false],
+    ['client/types.ts', 'server/schemas/query.ts', false],
+    ['console/main.tsx', 'client/client.ts', true],
+    ['server/app.ts', 'client/client.ts', false],
+    ['common/errors.ts', 'common/types.ts', true],
+    ['common/errors.ts', 'server/app.ts', false],
+    ['common/errors.ts', 'main.ts', false],
+    ['main.ts', 'storage/record-store.ts', true],
+    ['worker.ts', 'filter/evaluate-task.ts', true],
+    ['cli/serve.ts', 'main.ts', true],
+    ['server/app.ts', 'main.ts', false],
+    ['cli/commands/selftest.ts', 'tools/selftest/selftest.ts', true],
+    ['tools/selftest/contract.ts', 'engine/core/engine.ts', true],
+    ['engine/choose-engine.ts', 'tools/selftest/contract.ts', false],
+    ['cli/commands/selftest.ts', 'engine/core/engine.ts', false],
+    ['engine/simd/simd-engine.ts', 'engine/core/engine.ts', true],
+    ['engine/core/engine.ts', 'engine/simd/simd-engine.ts', false],
+    ['engine/tensor/tensor-engine.ts', 'engine/choose-engine.ts', false],
+    ['engine/choose-engine.ts', 'engine/simd/simd-engine.ts', true],
+    ['engine/simd/simd-engine.ts', 'engine/cuda/cuda-engine.ts', false],
+    ['unknown/file.ts', 'common/errors.ts', false],
+    ['server/app.ts', 'unknown/file.ts', false],
   ];
-  for (const [from, to, isTypeOnly, allowed] of cases) {
-    assert.equal(isAllowed(from, to, isTypeOnly), allowed, `${from} → ${to}`);
+  for (const [from, to, allowed] of cases) {
+    assert.equal(isAllowed(from, to), allowed, `${from} → ${to}`);
   }
 });
 
@@ -299,24 +283,12 @@ test('imports are found in every form of statement', () => {
     type K = import('./k.js').K;
   `;
   assert.deepEqual(
-    importsOf(text).map(({ specifier, isTypeOnly }) => `${isTypeOnly ? 'type ' : ''}${specifier}`),
-    [
-      'fastify',
-      'type ./a.js',
-      'type ./b.js',
-      './effect.js',
-      './d.js',
-      'type ./e.js',
-      './f.js',
-      './g.js',
-      'h',
-      'i/j',
-      './k.js',
-    ],
+    importsOf(text),
+    'fastify ./a.js ./b.js ./effect.js ./d.js ./e.js ./f.js ./g.js h i/j ./k.js'.split(' '),
   );
 });
 
-function isAllowed(from: string, to: string, isTypeOnly: boolean): boolean {
+function isAllowed(from: string, to: string): boolean {
   const fromFolder = folderOf(from);
   const toFolder = folderOf(to);
   const isEntryPoint = ENTRY_POINTS.includes(from);
@@ -327,10 +299,7 @@ function isAllowed(from: string, to: string, isTypeOnly: boolean): boolean {
   if (ALLOWED_IMPORTS[toFolder] === undefined) return false;
   if (fromFolder === undefined) return isEntryPoint;
   if (fromFolder === toFolder) return isAllowedInside(fromFolder, from, to);
-  if (ALLOWED_IMPORTS[fromFolder]!.includes(toFolder)) return true;
-  return (
-    isTypeOnly && (ALLOWED_TYPE_IMPORTS[fromFolder] ?? []).some((place) => isWithin(to, place))
-  );
+  return ALLOWED_IMPORTS[fromFolder]!.includes(toFolder);
 }
 
 /** Whether a file may import another of the same folder of src/. */
@@ -359,8 +328,9 @@ function isWithin(path: string, place: string): boolean {
   return place.endsWith('/') ? path.startsWith(place) : path === place;
 }
 
-function isRelative({ specifier }: Import): boolean {
-  return specifier.startsWith('.');
+/** Whether the import is of a file of this repository. */
+function isInside(specifier: string): boolean {
+  return specifier.startsWith('.') || ENTRIES.has(specifier);
 }
 
 function packageOf(specifier: string): string {
@@ -369,18 +339,39 @@ function packageOf(specifier: string): string {
 
 /** Vite's suffixes, such as `?worker`, say how a module is loaded. */
 function resolve(from: string, specifier: string): string {
-  const path = join(dirname(from), specifier.replace(/\?\w+$/, '')).replaceAll('\\', '/');
+  const entry = ENTRIES.get(specifier);
+  if (entry !== undefined) return entry;
+  const path = shorten(join(dirname(lengthen(from)), specifier.replace(/\?\w+$/, '')));
   const component = path.replace(/\.js$/, '.tsx');
-  return existsSync(join(SOURCE, component)) ? component : path.replace(/\.js$/, '.ts');
+  return existsSync(join(ROOT, lengthen(component))) ? component : path.replace(/\.js$/, '.ts');
+}
+
+/** `app.ts` for `src/app.ts`, and `client/client.ts` for `packages/client/src/client.ts`. */
+function shorten(path: string): string {
+  return path
+    .replaceAll('\\', '/')
+    .replace(/^(src|packages(?=\/[^/]+\/src\/))\//, '')
+    .replace(/^(\w+)\/src\//, '$1/');
+}
+
+/** The path relative to the repository. */
+function lengthen(path: string): string {
+  const [folder, ...rest] = path.split('/');
+  return PACKAGES.includes(folder!) ? join('packages', folder!, 'src', ...rest) : join('src', path);
 }
 
 function readSources(): SourceFile[] {
-  return readdirSync(SOURCE, { recursive: true, encoding: 'utf8' })
-    .filter((path) => /\.tsx?$/.test(path))
+  const folders = ['src', ...PACKAGES.map((name) => `packages/${name}/src`)];
+  return folders
+    .flatMap((folder) =>
+      readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+        .filter((path) => /\.tsx?$/.test(path))
+        .map((path) => join(folder, path)),
+    )
     .map((path) => {
-      const text = readFileSync(join(SOURCE, path), 'utf8');
+      const text = readFileSync(join(ROOT, path), 'utf8');
       return {
-        path: path.replaceAll('\\', '/'),
+        path: shorten(path),
         imports: importsOf(text),
         readsEnvironment: /\bprocess\.env\b/.test(text),
       };
@@ -388,24 +379,14 @@ function readSources(): SourceFile[] {
     .sort((left, right) => (left.path < right.path ? -1 : 1));
 }
 
-function importsOf(text: string): Import[] {
+function importsOf(text: string): string[] {
   const code = text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^[ \t]*\/\/.*$/gm, '');
-  return [...code.matchAll(STATEMENT)].map(({ groups }) => ({
-    specifier: (groups!.from ?? groups!.effect ?? groups!.call)!,
-    isTypeOnly: groups!.clause !== undefined && isTypeClause(groups!.clause),
-  }));
-}
-
-/** `type { A }`, `type * as a`, or braces in which every name says `type`. */
-function isTypeClause(clause: string): boolean {
-  if (/^\s*type\b/.test(clause)) return true;
-  const names = /^\s*\{(?<names>[^}]*)\}\s*$/.exec(clause)?.groups?.names;
-  if (names === undefined) return false;
-  const each = names.split(',').filter((name) => name.trim() !== '');
-  return each.length > 0 && each.every((name) => /^\s*type\s/.test(name));
+  return [...code.matchAll(STATEMENT)].map(
+    ({ groups }) => (groups!.from ?? groups!.effect ?? groups!.call)!,
+  );
 }
 
 function assertNone(violations: readonly string[]): void {
-  assert.ok(files.length > 0, `found no source below ${SOURCE}`);
+  assert.ok(files.length > 0, `found no source below ${ROOT}`);
   assert.equal(violations.length, 0, `\n  ${violations.join('\n  ')}\n`);
 }

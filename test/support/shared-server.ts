@@ -5,7 +5,7 @@ import { rmSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createClient } from '../../src/client/client.js';
+import { createClient } from '@sagitta/client';
 import { startServerProcess } from './server-process.js';
 import { endWithThisProcess, unrefChild } from './shared-process.js';
 

@@ -1,8 +1,8 @@
 // `sagitta aggregate`: counts the values of metadata fields and summarizes their numbers, as tables or
 // JSON.
 
+import type { Facet, Stats } from '@sagitta/client';
 import type { Command } from 'commander';
-import type { Facet, Stats } from '../../client/client.js';
 import { connect } from '../connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../failure.js';
 import { readFilter, splitNames, wholeNumber } from '../options.js';

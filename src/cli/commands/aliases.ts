@@ -1,7 +1,7 @@
 // `sagitta aliases`: list, set, delete.
 
+import type { AliasRecord } from '@sagitta/client';
 import type { Command } from 'commander';
-import type { AliasRecord } from '../../client/client.js';
 import { connect } from '../connection.js';
 import { usageError } from '../failure.js';
 import { addReplyOptions, print, type ReplyOptions, write } from '../printing.js';

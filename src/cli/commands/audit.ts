@@ -1,7 +1,7 @@
 // `sagitta audit`: the newest audit events of a server.
 
+import type { AuditEvent, AuditRequest } from '@sagitta/client';
 import { type Command, Option } from 'commander';
-import type { AuditEvent, AuditRequest } from '../../client/client.js';
 import { AUDIT_OUTCOMES } from '../../common/audit.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { parsePast, wholeNumber } from '../options.js';

@@ -4,8 +4,8 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
+import type { Client } from '@sagitta/client';
 import { type Command, Option } from 'commander';
-import type { Client } from '../../client/client.js';
 import { packageFile } from '../../common/package-files.js';
 import type { Metric } from '../../common/types.js';
 import { ENGINE_CHOICES } from '../../platform/config.js';

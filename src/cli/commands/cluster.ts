@@ -1,15 +1,15 @@
 // `sagitta cluster`: status, drain, move, verify.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Command } from 'commander';
-import type { Client } from '../../client/client.js';
 import type {
+  Client,
   Cluster,
   CollectionDigest,
   CollectionRecord,
   NodeDigest,
   VerifiedFiles,
-} from '../../client/types.js';
+} from '@sagitta/client';
+import type { Command } from 'commander';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { CliError, EXIT_CODES } from '../failure.js';
 import { addReplyOptions, print, type ReplyOptions, write } from '../printing.js';

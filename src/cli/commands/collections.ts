@@ -1,13 +1,13 @@
 // `sagitta collections`: list, create, update, show, schema, clone, rename, delete.
 
-import { type Command, Option } from 'commander';
 import type {
   CollectionInput,
   CollectionRecord,
   FoundPath,
   NamedVectorInput,
   TypeCounts,
-} from '../../client/client.js';
+} from '@sagitta/client';
+import { type Command, Option } from 'commander';
 import { ELEMENT_TYPES, type ElementType } from '../../common/elements.js';
 import { TEXT_LANGUAGES, type TextLanguage } from '../../common/text-settings.js';
 import { type DeclaredTypes, METRICS, type Metric } from '../../common/types.js';

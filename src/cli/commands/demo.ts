@@ -4,13 +4,13 @@
 
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import type { Command } from 'commander';
 import {
   type Client,
   type CollectionInput,
   createClient,
   SagittaClientError,
-} from '../../client/client.js';
+} from '@sagitta/client';
+import type { Command } from 'commander';
 import { packageFile } from '../../common/package-files.js';
 import { PREPARATION_HEADER } from '../../common/preparation.js';
 import type { RunningServer } from '../../main.js';

@@ -1,8 +1,8 @@
 // `sagitta join`: finds the nearest neighbours of every vector of a collection, in another collection or
 // in the same one.
 
+import type { StreamFormat } from '@sagitta/client';
 import { type Command, Option } from 'commander';
-import type { StreamFormat } from '../../client/stream-reply.js';
 import { METRICS, type Metric } from '../../common/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';
 import { EXIT_CODES_TEXT, usageError } from '../failure.js';

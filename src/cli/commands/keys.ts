@@ -5,8 +5,8 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ApiKeyInput, ApiKeyRecord, ApiKeyWithSecret, Keys } from '@sagitta/client';
 import type { Command } from 'commander';
-import type { ApiKeyInput, ApiKeyRecord, ApiKeyWithSecret, Keys } from '../../client/client.js';
 import { administrationEndsAtMs, areOfAdministrator } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
 import { ask, isInteractive } from '../confirmation.js';

@@ -1,7 +1,7 @@
 // `sagitta query --file`: sends the queries of a file as one stream. Results are written while later
 // queries are still being read, so memory use does not depend on the size of the file.
 
-import type { Client, CollectionRecord } from '../../client/client.js';
+import type { Client, CollectionRecord } from '@sagitta/client';
 import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/ipc-writer.js';
 import { usageError } from '../failure.js';
 import type { Progress } from '../progress.js';

@@ -1,7 +1,7 @@
 // `sagitta query --file --recall`: which share of the exact nearest neighbours of the queries a file of
 // results contains. The server grades the ids; a query that found fewer than k ids has missed the others.
 
-import type { Client } from '../../client/client.js';
+import type { Client } from '@sagitta/client';
 import { CliError } from '../failure.js';
 import { listNames } from '../names.js';
 import type { Progress } from '../progress.js';

@@ -2,8 +2,8 @@
 // JSON; with --file, of every vector of a file (query-file.ts).
 
 import { randomUUID } from 'node:crypto';
+import type { Match, QueryMembers, QueryReply, QueryRequest } from '@sagitta/client';
 import { type Command, Option } from 'commander';
-import type { Match, QueryMembers, QueryReply, QueryRequest } from '../../client/client.js';
 import { splitNumbers } from '../../common/number-list.js';
 import { METRICS, type Metric } from '../../common/types.js';
 import { addConnectionOptions, type ConnectionOptions, connect } from '../connection.js';

@@ -6,9 +6,9 @@ import {
   type Client,
   type CollectionInput,
   type CollectionRecord,
+  denseVectors,
   SagittaClientError,
-} from '../../client/client.js';
-import { denseVectors } from '../../client/collection-vectors.js';
+} from '@sagitta/client';
 import type { Metric } from '../../common/types.js';
 import { UNNAMED } from '../../common/vectors.js';
 import { whenAborted } from '../../common/when-aborted.js';

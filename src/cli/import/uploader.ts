@@ -2,7 +2,7 @@
 // flight, the next is filled. An upload is acknowledged before the next is sent, so the number of
 // durable rows is always known, and stays in memory until then, so that it can be retried.
 
-import { SagittaClientError } from '../../client/client.js';
+import { SagittaClientError } from '@sagitta/client';
 import { type Bitmap, createBitmap, setBit } from '../../common/bitmap.js';
 import {
   encodeBatch,

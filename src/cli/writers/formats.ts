@@ -1,7 +1,7 @@
 // The table of output formats: file extensions, the format requested from the server, and the
 // conversion of the one that the server does not write.
 
-import type { StreamFormat } from '../../client/stream-reply.js';
+import type { StreamFormat } from '@sagitta/client';
 import { usageError } from '../failure.js';
 import { isStdout } from './output.js';
 

@@ -1,7 +1,7 @@
 // Whether the reply of a stream is whole. A connection that breaks is an error of the client, but a proxy
 // may end a reply early as if it were complete.
 
-import type { StreamFormat } from '../../client/stream-reply.js';
+import type { StreamFormat } from '@sagitta/client';
 import { CliError, EXIT_CODES } from '../failure.js';
 
 /** What the last bytes are: the end of an Arrow stream, of a Parquet file, and of a line. */

@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { encodeValues } from '@sagitta/client';
 import { openNdjson, rowOfLine } from '../../../src/cli/readers/ndjson-rows.js';
 import type { ReadOptions } from '../../../src/cli/readers/row-batch.js';
 import type { InputSource } from '../../../src/cli/readers/source.js';
-import { encodeValues } from '../../../src/client/client.js';
 
 const DEFAULT: ReadOptions = {
   idField: undefined,

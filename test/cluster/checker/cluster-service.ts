@@ -4,7 +4,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Session } from '../../../src/client/session.js';
+import { Session } from '../../../packages/client/src/session.js';
 import {
   type Attempt,
   type Call,

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { createClient } from '@sagitta/client';
 import {
   Field,
   Float32,
@@ -13,7 +14,6 @@ import {
   Utf8,
   vectorFromArray,
 } from 'apache-arrow';
-import { createClient } from '../../../src/client/client.js';
 import { startTestServer, type TestServer } from '../../support/server-in-process.js';
 
 type Vectors = readonly (readonly number[])[];

@@ -1,0 +1,18 @@
+// Numbers in requests: the server compares integers of 64 bits by their digits.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { encodeJson } from '../src/encode-json.js';
+
+test('integers beyond 2^53 are written with all their digits, as bigints and as numbers', () => {
+  const filter = { a: { $in: [1768907725507217522n, -(2n ** 63n), 5n] }, b: 2 ** 60, c: 2 ** 70 };
+  assert.equal(
+    encodeJson({ filter }),
+    '{"filter":{"a":{"$in":[1768907725507217522,-9223372036854775808,5]},"b":1152921504606846976,"c":1.1805916207174113e+21}}',
+  );
+});
+
+test('text that has such digits is written as it is', () => {
+  const metadata = { id: '1768907725507217522', text: '"integer 1768907725507217522"' };
+  assert.equal(encodeJson({ metadata }), JSON.stringify({ metadata }));
+});

@@ -1,0 +1,124 @@
+// Builds the console (packages/console) to dist/console, with compressed copies beside its files, which the
+// server sends as they are. Does nothing when no input has changed since the last build.
+//
+//   node packages/console/build.mjs                     builds
+//   node packages/console/build.mjs --serve [URL]       serves the sources with reloading, in front of
+//                                                      the server at URL (http://127.0.0.1:8484)
+
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { build, createServer } from 'vite';
+import { buildIfChanged, filesIn } from '../../scripts/building/inputs.mjs';
+import { ThirdParty } from '../../scripts/building/third-party.mjs';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const OUT = join(ROOT, 'dist', 'console');
+/** The digest of the inputs of what is in dist/console. */
+const STAMP = join(ROOT, 'dist', '.console-inputs');
+const INPUTS = [
+  'packages/client/src',
+  'packages/console/src',
+  'src/common',
+  'package-lock.json',
+  'packages/console/build.mjs',
+  'scripts/building/third-party.mjs',
+];
+const COMPRESSED = new Set(['.html', '.js', '.css', '.svg', '.wasm', '.json']);
+/** The licences of the packages whose code, styles or fonts are in the files. */
+const LICENCES = 'third-party.txt';
+/** Bytes after gzip of the script that the first view loads. */
+const FIRST_VIEW_BYTES_MAX = 400_000;
+
+/** Filled by the builds of the page and of its workers. */
+const thirdParty = new ThirdParty();
+
+const config = {
+  configFile: false,
+  root: join(ROOT, 'packages', 'console', 'src'),
+  // Relative, so that the console works under any path of a proxy.
+  base: './',
+  logLevel: 'warn',
+  build: {
+    outDir: OUT,
+    emptyOutDir: true,
+    target: ['chrome123', 'firefox128', 'safari17.5'],
+    modulePreload: { polyfill: false },
+    assetsInlineLimit: 0,
+    chunkSizeWarningLimit: 1_500,
+    manifest: true,
+    rolldownOptions: {
+      // Packages mark modules for servers that render React; here everything runs in the browser.
+      onLog(level, log, write) {
+        if (log.code !== 'MODULE_LEVEL_DIRECTIVE') write(level, log);
+      },
+    },
+  },
+  resolve: {
+    alias: {
+      '@sagitta/client/arrow': join(ROOT, 'packages/client/src/arrow.ts'),
+      '@sagitta/client': join(ROOT, 'packages/client/src/client.ts'),
+    },
+  },
+  plugins: [thirdParty.plugin],
+  worker: { format: 'es', plugins: () => [thirdParty.plugin] },
+};
+
+if (process.argv[2] === '--serve') await serve(process.argv[3] ?? 'http://127.0.0.1:8484');
+else
+  await buildIfChanged(
+    { name: 'console', stamp: STAMP, inputs: INPUTS, output: join(OUT, 'index.html') },
+    buildConsole,
+  );
+
+async function serve(target) {
+  const server = await createServer({
+    ...config,
+    base: '/console/',
+    logLevel: 'info',
+    server: { host: '127.0.0.1', proxy: { '^/(?!console/)': { target } } },
+  });
+  await server.listen();
+  server.printUrls();
+}
+
+async function buildConsole() {
+  await build(config);
+  writeFileSync(join(OUT, LICENCES), thirdParty.text);
+  checkFirstView();
+  for (const path of filesIn(OUT)) if (COMPRESSED.has(extname(path))) compress(path);
+}
+
+/** The scripts that index.html loads before anything is shown: its entry and what that imports. */
+function checkFirstView() {
+  const manifest = JSON.parse(readFileSync(join(OUT, '.vite', 'manifest.json'), 'utf8'));
+  rmSync(join(OUT, '.vite'), { recursive: true });
+  const names = new Set();
+  const add = (name) => {
+    if (names.has(name)) return;
+    names.add(name);
+    for (const imported of manifest[name].imports ?? []) add(imported);
+  };
+  add('index.html');
+  add('views/overview/overview-view.tsx');
+  const byteCount = [...names]
+    .map((name) => gzipSync(readFileSync(join(OUT, manifest[name].file))).byteLength)
+    .reduce((sum, count) => sum + count, 0);
+  console.log(`console: the first view loads ${Math.round(byteCount / 1000)} kB of script (gzip)`);
+  if (byteCount > FIRST_VIEW_BYTES_MAX) {
+    throw new Error(
+      `the first view of the console loads ${byteCount} bytes of script after gzip, expected at most ${FIRST_VIEW_BYTES_MAX}; load what it does not need with its own view`,
+    );
+  }
+}
+
+function compress(path) {
+  const bytes = readFileSync(path);
+  const params = {
+    [constants.BROTLI_PARAM_QUALITY]: 11,
+    [constants.BROTLI_PARAM_SIZE_HINT]: bytes.byteLength,
+  };
+  writeFileSync(`${path}.br`, brotliCompressSync(bytes, { params }));
+  writeFileSync(`${path}.gz`, gzipSync(bytes, { level: 9 }));
+}

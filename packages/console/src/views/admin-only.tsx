@@ -1,0 +1,48 @@
+// Shows a view only to callers with the scope `admin` for all collections, and says to others what is
+// missing.
+
+import type { PrincipalRecord } from '@sagitta/client';
+import type { ReactNode } from 'react';
+import { usePrincipal } from '../api/queries.js';
+import { Page, Panel } from '../ui/panel.js';
+import { Empty, Loading, Problem } from '../ui/states.js';
+
+interface AdminOnlyProps {
+  /** Of the page in place of the view. */
+  readonly title: string;
+  readonly children: (principal: PrincipalRecord) => ReactNode;
+}
+
+export function AdminOnly({ title, children }: AdminOnlyProps) {
+  const { data: principal, error, refetch } = usePrincipal();
+  if (principal !== undefined && isAdmin(principal)) return children(principal);
+  return (
+    <Page title={title}>
+      {principal === undefined && error === null && <Loading />}
+      {principal === undefined && error !== null && (
+        <Problem error={error} onRetry={() => void refetch()} />
+      )}
+      {principal !== undefined && <MissingScope principal={principal} />}
+    </Page>
+  );
+}
+
+function isAdmin({ grants }: PrincipalRecord): boolean {
+  return grants.some(({ scope, collections }) => scope === 'admin' && collections === '*');
+}
+
+function MissingScope({ principal: { id, grants } }: { readonly principal: PrincipalRecord }) {
+  const scopes = grants.map(({ scope, collections }) =>
+    collections === '*' ? scope : `${scope} on ${collections}`,
+  );
+  return (
+    <Panel>
+      <Empty title="This needs the scope admin for all collections">
+        <p>
+          You are {id}, with {scopes.length === 0 ? 'no scope' : `the scopes ${scopes.join(', ')}`}.
+          Sign in with another credential, or ask whoever made yours.
+        </p>
+      </Empty>
+    </Panel>
+  );
+}

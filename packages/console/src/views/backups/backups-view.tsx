@@ -1,0 +1,158 @@
+// Backups: starts one, lists those that exist, and says how to restore each.
+
+import { type BackupRecord, SagittaClientError } from '@sagitta/client';
+import { useEffect, useState } from 'react';
+import { useApi } from '../../api/queries.js';
+import { createStore, useStore } from '../../api/store.js';
+import { Button } from '../../ui/button.js';
+import { CopyButton } from '../../ui/copy-button.js';
+import { DataTable, Truncated } from '../../ui/data-table.js';
+import { TextField } from '../../ui/field.js';
+import { formatBytes, formatCount, formatDuration, formatTime } from '../../ui/format.js';
+import { Page, Panel } from '../../ui/panel.js';
+import { Empty, Loading, Problem } from '../../ui/states.js';
+import { AdminOnly } from '../admin-only.js';
+import { backupRun, startBackup } from './backup-run.js';
+import styles from './backups.module.css';
+import { restoreCommand } from './restore-command.js';
+
+const nameStore = createStore('');
+
+export default function BackupsView() {
+  return (
+    <AdminOnly title="Backups">
+      {() => (
+        <Page
+          title="Backups"
+          subtitle="Each is a data directory of its own, as of one moment, made while the server runs."
+        >
+          <Backups />
+        </Page>
+      )}
+    </AdminOnly>
+  );
+}
+
+function Backups() {
+  const {
+    data: backups,
+    error,
+    refetch,
+  } = useApi(['backups'], (client, signal) => client.backups.list({ signal }), {
+    refetchInterval: ({ state }) => (state.error === null ? 10_000 : false),
+  });
+  if (isNotConfigured(error)) return <NotConfigured detail={error.detail} />;
+  return (
+    <>
+      <StartPanel />
+      {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
+      {backups === undefined && error === null && <Loading label="Loading the backups" />}
+      {backups?.length === 0 && (
+        <Panel>
+          <Empty title="There are no backups yet" />
+        </Panel>
+      )}
+      {backups !== undefined && backups.length > 0 && <BackupTable backups={backups} />}
+    </>
+  );
+}
+
+function isNotConfigured(error: unknown): error is SagittaClientError {
+  return error instanceof SagittaClientError && error.code === 'backups_not_configured';
+}
+
+function NotConfigured({ detail }: { readonly detail: string }) {
+  return (
+    <Panel>
+      <Empty title="This server has no directory for backups">
+        <p>{detail}</p>
+      </Empty>
+    </Panel>
+  );
+}
+
+function StartPanel() {
+  const run = useStore(backupRun);
+  const name = useStore(nameStore);
+  return (
+    <Panel title="New backup">
+      <form
+        className={styles.start}
+        onSubmit={(event) => {
+          event.preventDefault();
+          void startBackup(name.trim());
+        }}
+      >
+        <TextField
+          label="Name"
+          hint="Of its folder; empty for one that the server chooses."
+          value={name}
+          onChange={nameStore.set}
+        />
+        <Button type="submit" kind="primary" isBusy={run.kind === 'running'}>
+          {run.kind === 'running' ? 'Backing up' : 'Start'}
+        </Button>
+      </form>
+      <p role="status" className={styles.note}>
+        {run.kind === 'running' && <Elapsed sinceMs={run.startedAtMs} />}
+        {run.kind === 'done' &&
+          `The backup ${run.backup.name} is on disk: ${formatBytes(run.backup.byte_length)}.`}
+      </p>
+      {run.kind === 'failed' && <Problem error={run.error} />}
+    </Panel>
+  );
+}
+
+/** The server does not say how far it is; the time shows that it goes on. */
+function Elapsed({ sinceMs }: { readonly sinceMs: number }) {
+  const [nowMs, setNowMs] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNowMs(Date.now()), 1_000);
+    return () => clearInterval(timer);
+  }, []);
+  const seconds = Math.max(0, Math.floor((nowMs - sinceMs) / 1000));
+  return (
+    <>
+      Writing since <span aria-hidden>{formatDuration(seconds)}</span>
+      <span className="visually-hidden">a while</span>. You may leave this view.
+    </>
+  );
+}
+
+const COLUMNS = [
+  { label: 'Backup', cell: ({ name }: BackupRecord) => <Truncated text={name} /> },
+  {
+    label: 'As of',
+    cell: ({ created_at: time }: BackupRecord) => (
+      <time dateTime={time} className={styles.time}>
+        {formatTime(time)}
+      </time>
+    ),
+  },
+  {
+    label: 'Collections',
+    kind: 'number' as const,
+    cell: ({ collections }: BackupRecord) => formatCount(collections),
+  },
+  {
+    label: 'Size',
+    kind: 'number' as const,
+    cell: ({ byte_length: byteCount }: BackupRecord) => formatBytes(byteCount),
+  },
+  {
+    label: 'Restore on the host of the server',
+    cell: ({ name }: BackupRecord) => (
+      <span className={styles.command}>
+        <code>{restoreCommand(name)}</code>
+        <CopyButton text={restoreCommand(name)} label={`Copy the command that restores ${name}`} />
+      </span>
+    ),
+  },
+];
+
+function BackupTable({ backups }: { readonly backups: readonly BackupRecord[] }) {
+  const newestFirst = [...backups].sort((a, b) => b.created_at.localeCompare(a.created_at));
+  return (
+    <DataTable label="Backups" columns={COLUMNS} rows={newestFirst} keyOf={({ name }) => name} />
+  );
+}

@@ -1,0 +1,96 @@
+// Adds a named or sparse vector to a collection, and drops one after its name was typed.
+
+import { type CollectionVector, VECTOR_MEMBERS } from '@sagitta/client';
+import { useState } from 'react';
+import { queryClient } from '../../api/queries.js';
+import { session } from '../../api/session.js';
+import { ConfirmByName, Dialog, DialogForm } from '../../ui/dialog.js';
+import { optionsOf, SelectField, TextField } from '../../ui/field.js';
+import { pluralize } from '../../ui/format.js';
+import { notify } from '../../ui/notices.js';
+import { KIND_LABELS, MetricField } from '../vector-fields.js';
+import type { CollectionDialogProps } from './collection-dialog-props.js';
+import { EMPTY_VECTOR, parseVector, type VectorDraft } from './collection-draft.js';
+
+export function AddVectorDialog(props: CollectionDialogProps) {
+  return (
+    <Dialog title="Add a vector" isOpen={props.isOpen} onClose={props.onClose}>
+      <AddVectorForm {...props} />
+    </Dialog>
+  );
+}
+
+function AddVectorForm({ collection: { id }, onClose }: CollectionDialogProps) {
+  const [draft, setDraft] = useState(EMPTY_VECTOR);
+  const change = (part: Partial<VectorDraft>) => setDraft({ ...draft, ...part });
+  const vectors = parseVector(draft);
+  const add = async () => {
+    if (vectors === null) return;
+    await session.get().client.collections.update(id, vectors);
+    refresh(id);
+    notify(`Added ${draft.name} to ${id}.`);
+    onClose();
+  };
+  return (
+    <DialogForm action="Add" isReady={vectors !== null} onSubmit={add} onClose={onClose}>
+      <TextField
+        label="Name"
+        hint="Records lack the vector until a write brings it."
+        value={draft.name}
+        onChange={(name) => change({ name })}
+      />
+      <SelectField
+        label="Kind"
+        options={optionsOf(KIND_LABELS)}
+        value={draft.kind}
+        onChange={(kind) => change({ kind })}
+      />
+      {draft.kind !== 'sparse' && (
+        <>
+          <TextField
+            label="Dimension"
+            inputMode="numeric"
+            value={draft.dimension}
+            onChange={(dimension) => change({ dimension })}
+          />
+          <MetricField metric={draft.metric} onChange={(metric) => change({ metric })} />
+        </>
+      )}
+    </DialogForm>
+  );
+}
+
+interface DropVectorProps extends Omit<CollectionDialogProps, 'isOpen'> {
+  /** Undefined while the dialog is closed. */
+  readonly vector: CollectionVector | undefined;
+}
+
+export function DropVector({ collection, vector, onClose }: DropVectorProps) {
+  const { id, vector_count: count } = collection;
+  const name = vector?.name ?? '';
+  const drop = async () => {
+    if (vector === undefined) return;
+    const change = { [VECTOR_MEMBERS[vector.kind]]: { [name]: null } };
+    await session.get().client.collections.update(id, change);
+    refresh(id);
+    notify(`Dropped ${name} from ${id}.`);
+  };
+  return (
+    <ConfirmByName
+      title="Drop the vector"
+      name={name}
+      action="Drop"
+      isOpen={vector !== undefined}
+      onClose={onClose}
+      onConfirm={drop}
+    >
+      This removes {name} from all {pluralize(count, 'record')} of {id}; their other vectors and
+      their metadata stay. Only a backup brings it back.
+    </ConfirmByName>
+  );
+}
+
+function refresh(id: string): void {
+  void queryClient.invalidateQueries({ queryKey: ['collection', id] });
+  void queryClient.invalidateQueries({ queryKey: ['collections'] });
+}

@@ -1,0 +1,164 @@
+// A collection as it is typed into forms: checks what was typed and turns it into requests.
+
+import type { CollectionInput, JsonObject, Metric } from '@sagitta/client';
+import { VECTOR_MEMBERS } from '@sagitta/client';
+import type { VectorKind } from '../../../../../src/common/vectors.js';
+
+/** A label as it is typed; rows without a name are ignored when they have no value either. */
+export interface LabelRow {
+  readonly name: string;
+  readonly value: string;
+}
+
+export interface CollectionDraft {
+  readonly id: string;
+  /** Empty for a collection without the unnamed vector. */
+  readonly dimension: string;
+  readonly metric: Metric;
+  readonly description: string;
+  readonly labels: readonly LabelRow[];
+  /** A JSON object of further members of the request. */
+  readonly advanced: string;
+}
+
+/** What is wrong, by the field that it is about. */
+export type DraftErrors = Partial<Record<keyof CollectionDraft, string>>;
+
+export type ParsedDraft =
+  | { readonly kind: 'valid'; readonly input: CollectionInput }
+  | { readonly kind: 'invalid'; readonly errors: DraftErrors };
+
+export const EMPTY_DRAFT: CollectionDraft = {
+  id: '',
+  dimension: '',
+  metric: 'cosine',
+  description: '',
+  labels: [],
+  advanced: '',
+};
+
+/** Members that the form has no field of its own for. */
+export const ADVANCED_MEMBERS = Object.keys({
+  vectors: true,
+  sparse_vectors: true,
+  text: true,
+  element_type: true,
+  ttl_seconds: true,
+  schema: true,
+  embedding: true,
+  replication_factor: true,
+} satisfies Record<Exclude<keyof CollectionInput, keyof CollectionDraft>, true>);
+
+/** Checks what the form can know; the server checks the rest. */
+export function parseDraft(draft: CollectionDraft, dimensionMax: number): ParsedDraft {
+  const dimension = parseDimension(draft.dimension, dimensionMax);
+  const labels = parseLabels(draft.labels);
+  const advanced = parseAdvanced(draft.advanced);
+  const errors = {
+    ...(draft.id.trim() === '' && { id: 'Expected a name.' }),
+    ...(typeof dimension === 'string' && { dimension }),
+    ...(typeof labels === 'string' && { labels }),
+    ...(typeof advanced === 'string' && { advanced }),
+  };
+  if (typeof dimension === 'string' || typeof labels === 'string' || typeof advanced === 'string') {
+    return { kind: 'invalid', errors };
+  }
+  if (Object.keys(errors).length > 0) return { kind: 'invalid', errors };
+  const input: CollectionInput = {
+    ...advanced,
+    id: draft.id.trim(),
+    ...(dimension !== undefined && { dimension, metric: draft.metric }),
+    ...(draft.description !== '' && { description: draft.description }),
+    ...(Object.keys(labels).length > 0 && { labels }),
+  };
+  return { kind: 'valid', input };
+}
+
+/** A named or sparse vector to add. */
+export interface VectorDraft {
+  readonly name: string;
+  readonly kind: VectorKind;
+  /** Of no use to a sparse vector; so is the metric. */
+  readonly dimension: string;
+  readonly metric: Metric;
+}
+
+export const EMPTY_VECTOR: VectorDraft = {
+  name: '',
+  kind: 'dense',
+  dimension: '',
+  metric: 'cosine',
+};
+
+/** The change of the collection; null while something is missing. The server checks the rest. */
+export function parseVector({
+  name,
+  kind,
+  dimension,
+  metric,
+}: VectorDraft): Pick<CollectionInput, 'vectors' | 'sparse_vectors'> | null {
+  const typed = name.trim();
+  if (typed === '') return null;
+  const member = VECTOR_MEMBERS[kind];
+  if (kind === 'sparse') return { [member]: { [typed]: {} } };
+  const length = parseDimension(dimension, Number.MAX_SAFE_INTEGER);
+  if (typeof length !== 'number') return null;
+  const multi = kind === 'multi' && { multi: true };
+  return { [member]: { [typed]: { dimension: length, metric, ...multi } } };
+}
+
+/** Undefined when nothing was typed; a string is what is wrong. */
+function parseDimension(text: string, max: number): number | undefined | string {
+  if (text.trim() === '') return undefined;
+  const dimension = Number(text);
+  return Number.isInteger(dimension) && dimension >= 1 && dimension <= max
+    ? dimension
+    : `Found ${text}, expected a whole number from 1 to ${max}.`;
+}
+
+/** The labels as an object; a string is what is wrong. */
+export function parseLabels(rows: readonly LabelRow[]): Record<string, string> | string {
+  const labels: Record<string, string> = {};
+  for (const { name, value } of rows) {
+    if (name === '' && value === '') continue;
+    if (name === '') return `The label with the value ${value} has no name.`;
+    if (Object.hasOwn(labels, name)) return `The label ${name} appears twice.`;
+    labels[name] = value;
+  }
+  return labels;
+}
+
+export function rowsOfLabels(labels: Readonly<Record<string, string>>): readonly LabelRow[] {
+  return Object.entries(labels).map(([name, value]) => ({ name, value }));
+}
+
+function parseAdvanced(text: string): Partial<CollectionInput> | string {
+  if (text.trim() === '') return {};
+  const object = parseJsonObject(text);
+  if (typeof object === 'string') return object;
+  const unknown = Object.keys(object).find((name) => !ADVANCED_MEMBERS.includes(name));
+  return unknown === undefined
+    ? (object as Partial<CollectionInput>)
+    : `Found the member ${unknown}, expected some of ${ADVANCED_MEMBERS.join(', ')}.`;
+}
+
+/** A string is what is wrong with the text. */
+function parseJsonObject(text: string): JsonObject | string {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as JsonObject)
+      : 'Expected a JSON object.';
+  } catch (error) {
+    return `Expected JSON: ${error instanceof Error ? error.message : error}`;
+  }
+}
+
+/** Seconds, or null for never; a string is what is wrong. */
+export function parseTtl(text: string): number | null | string {
+  if (text.trim() === '') return null;
+  const seconds = Number(text);
+  return Number.isInteger(seconds) && seconds >= 1
+    ? seconds
+    : `Found ${text}, expected a whole number of seconds.`;
+}

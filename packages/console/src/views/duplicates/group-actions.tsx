@@ -1,0 +1,107 @@
+// The groups with what can be done: choose what to keep of each, delete the others, export all.
+
+import type { CollectionRecord } from '@sagitta/client';
+import { Download, Trash2 } from 'lucide-react';
+import { useMemo, useState } from 'react';
+import { fetchMetadata } from '../../api/by-ids.js';
+import { session } from '../../api/session.js';
+import { useStore } from '../../api/store.js';
+import { Button } from '../../ui/button.js';
+import { formatCount } from '../../ui/format.js';
+import { MenuButton } from '../../ui/menu-button.js';
+import { saveFile } from '../../ui/save-file.js';
+import { Problem } from '../../ui/states.js';
+import { DeleteDialog } from '../selection/delete-dialog.js';
+import { searchStateOf } from './duplicate-search.js';
+import styles from './duplicates.module.css';
+import { groupsAsCsv, groupsAsNdjson } from './export-groups.js';
+import { GroupList } from './group-list.js';
+import { KeepRuleFields } from './keep-rule-fields.js';
+import { idsToDelete } from './keep-rules.js';
+import { type Found, type KeptOf, useKeeping } from './use-keeping.js';
+
+interface GroupActionsProps {
+  readonly collection: CollectionRecord;
+  readonly found: Found;
+}
+
+export function GroupActions({ collection, found }: GroupActionsProps) {
+  const { groups, result, version } = found;
+  const { keptOf, isReady, error } = useKeeping(collection, found);
+  const [deleting, setDeleting] = useState<readonly string[]>();
+  const others = useMemo(() => idsToDelete(groups, keptOf), [groups, keptOf]);
+  const forget = (ids: readonly string[]) => {
+    result.pairs.remove(ids);
+    searchStateOf(collection.id).set({ kind: 'done', result, version: version + 1 });
+  };
+  return (
+    <>
+      <div className={styles.toolbar}>
+        <KeepRuleFields collection={collection} />
+        <div className={styles.toolbarActions}>
+          <ExportMenu collection={collection} found={found} keptOf={keptOf} isReady={isReady} />
+          <Button
+            kind="danger"
+            icon={Trash2}
+            disabled={others.length === 0}
+            onClick={() => setDeleting(others)}
+          >
+            Delete {formatCount(others.length)} {others.length === 1 ? 'other' : 'others'}…
+          </Button>
+        </div>
+      </div>
+      {error !== null && <Problem error={error} />}
+      <GroupList collection={collection} groups={groups} keptOf={keptOf} />
+      <DeleteDialog
+        collection={collection}
+        ids={deleting ?? []}
+        note="One vector of each group stays, and all vectors of the groups that are kept as they are."
+        isOpen={deleting !== undefined}
+        onClose={() => setDeleting(undefined)}
+        onDeleted={forget}
+      />
+    </>
+  );
+}
+
+const FORMATS = {
+  ndjson: { mediaType: 'application/x-ndjson', write: groupsAsNdjson },
+  csv: { mediaType: 'text/csv', write: groupsAsCsv },
+};
+
+interface ExportMenuProps extends GroupActionsProps {
+  readonly keptOf: KeptOf;
+  readonly isReady: boolean;
+}
+
+function ExportMenu({ collection, found, keptOf, isReady }: ExportMenuProps) {
+  const { client } = useStore(session);
+  const [error, setError] = useState<unknown>();
+  const exportAs = async (format: keyof typeof FORMATS) => {
+    setError(undefined);
+    const { mediaType, write } = FORMATS[format];
+    const ids = found.groups.flatMap(({ members }) => members.map(({ id }) => id));
+    try {
+      const metadata = await fetchMetadata(client.collection(collection.id), ids);
+      const groups = found.groups.map((group) => ({ group, kept: keptOf(group) ?? null }));
+      saveFile(`${collection.id}-duplicates.${format}`, mediaType, write(groups, metadata));
+    } catch (cause) {
+      setError(cause);
+    }
+  };
+  return (
+    <>
+      <MenuButton
+        icon={Download}
+        disabled={!isReady}
+        actions={[
+          { label: 'NDJSON, a line for each group', onSelect: () => exportAs('ndjson') },
+          { label: 'CSV, a line for each vector', onSelect: () => exportAs('csv') },
+        ]}
+      >
+        Export
+      </MenuButton>
+      {error !== undefined && <Problem error={error} />}
+    </>
+  );
+}

@@ -1,0 +1,147 @@
+// The pairs of similar vectors that a self-join finds, and the groups that they form: two vectors are in
+// one group when a chain of pairs connects them. The pairs stay, so that groups for a higher threshold
+// need no further join.
+
+import type { JoinRow } from '@sagitta/client';
+
+/** Bounds the memory to 64 MB. So many pairs are not duplicates: a higher threshold is needed. */
+const PAIRS_MAX = 4_000_000;
+
+export interface Member {
+  readonly id: string;
+  /** Its highest score with another member. */
+  readonly score: number;
+}
+
+export interface SimilarGroup {
+  /** At least two, in the order in which they were written. The first one's id identifies the group. */
+  readonly members: readonly Member[];
+}
+
+export class SimilarPairs {
+  /** By the number that pairs refer to. */
+  readonly #ids: string[] = [];
+  readonly #numbers = new Map<string, number>();
+  /** By number: the place among the joined vectors; absent until their row has arrived. */
+  readonly #places: number[] = [];
+  readonly #removed = new Set<number>();
+  #lefts = new Int32Array(1_024);
+  #rights = new Int32Array(1_024);
+  #scores = new Float64Array(1_024);
+  #pairCount = 0;
+  #rowCount = 0;
+
+  get pairCount(): number {
+    return this.#pairCount;
+  }
+
+  /** The vectors compared so far. */
+  get rowCount(): number {
+    return this.#rowCount;
+  }
+
+  get isFull(): boolean {
+    return this.#pairCount >= PAIRS_MAX;
+  }
+
+  /** Rows have to come in the order of the join, which is that in which the vectors were written. */
+  addRow({ id, matches }: JoinRow): void {
+    const place = this.#rowCount++;
+    if (matches.length === 0) return;
+    const left = this.#numberOf(id);
+    this.#places[left] = place;
+    for (const match of matches) {
+      const right = this.#numberOf(match.id);
+      // A match whose own row has come before brought this pair already.
+      if (this.#places[right] === undefined) this.#add(left, right, match.score);
+    }
+  }
+
+  /** Leaves out vectors that have been deleted. */
+  remove(ids: Iterable<string>): void {
+    for (const id of ids) {
+      const number = this.#numbers.get(id);
+      if (number !== undefined) this.#removed.add(number);
+    }
+  }
+
+  /** The groups of pairs with at least this score: the largest first, then in the order of writes. */
+  groups(threshold: number): SimilarGroup[] {
+    const parents = Int32Array.from(this.#ids, (_, number) => number);
+    const best = new Float64Array(this.#ids.length).fill(Number.NEGATIVE_INFINITY);
+    for (let pair = 0; pair < this.#pairCount; pair++) {
+      const score = this.#scores[pair]!;
+      const [left, right] = [this.#lefts[pair]!, this.#rights[pair]!];
+      if (score < threshold || this.#removed.has(left) || this.#removed.has(right)) continue;
+      best[left] = Math.max(best[left]!, score);
+      best[right] = Math.max(best[right]!, score);
+      unite(parents, left, right);
+    }
+    return this.#collect(parents, best);
+  }
+
+  #collect(parents: Int32Array, best: Float64Array): SimilarGroup[] {
+    const numbersByRoot = new Map<number, number[]>();
+    for (let number = 0; number < parents.length; number++) {
+      if (best[number] === Number.NEGATIVE_INFINITY) continue;
+      const root = rootOf(parents, number);
+      const numbers = numbersByRoot.get(root);
+      if (numbers === undefined) numbersByRoot.set(root, [number]);
+      else numbers.push(number);
+    }
+    const groups = [...numbersByRoot.values()];
+    for (const numbers of groups) numbers.sort((a, b) => this.#placeOf(a) - this.#placeOf(b));
+    groups.sort((a, b) => b.length - a.length || this.#placeOf(a[0]!) - this.#placeOf(b[0]!));
+    return groups.map((numbers) => ({
+      members: numbers.map((number) => ({ id: this.#ids[number]!, score: best[number]! })),
+    }));
+  }
+
+  /** Vectors whose row has not arrived, because the join was cancelled, were written later. */
+  #placeOf(number: number): number {
+    return this.#places[number] ?? this.#rowCount + number;
+  }
+
+  #numberOf(id: string): number {
+    let number = this.#numbers.get(id);
+    if (number === undefined) {
+      number = this.#ids.push(id) - 1;
+      this.#numbers.set(id, number);
+    }
+    return number;
+  }
+
+  #add(left: number, right: number, score: number): void {
+    if (this.#pairCount === this.#lefts.length) this.#grow();
+    this.#lefts[this.#pairCount] = left;
+    this.#rights[this.#pairCount] = right;
+    this.#scores[this.#pairCount] = score;
+    this.#pairCount++;
+  }
+
+  #grow(): void {
+    const { length } = this.#lefts;
+    const [lefts, rights, scores] = [this.#lefts, this.#rights, this.#scores];
+    this.#lefts = new Int32Array(2 * length);
+    this.#rights = new Int32Array(2 * length);
+    this.#scores = new Float64Array(2 * length);
+    this.#lefts.set(lefts);
+    this.#rights.set(rights);
+    this.#scores.set(scores);
+  }
+}
+
+/** The representative of a set; halves the path to it on the way. */
+function rootOf(parents: Int32Array, start: number): number {
+  let number = start;
+  while (parents[number] !== number) {
+    parents[number] = parents[parents[number]!]!;
+    number = parents[number]!;
+  }
+  return number;
+}
+
+function unite(parents: Int32Array, left: number, right: number): void {
+  const [a, b] = [rootOf(parents, left), rootOf(parents, right)];
+  if (a !== b) parents[Math.max(a, b)] = Math.min(a, b);
+}

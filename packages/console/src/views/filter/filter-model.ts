@@ -1,0 +1,338 @@
+// A filter as the editor shows it: conditions in groups. Every filter can be read; what the editor has
+// no controls for stays as JSON, so that reading and writing a filter never changes what it selects.
+
+import { operatorNames } from '../../../../../src/common/filter-operators.js';
+import type { Json, JsonObject } from '../../../../../src/common/types.js';
+import {
+  ID_PATH,
+  OPERATOR_NAMES,
+  type OperatorName,
+  operatorOf,
+  TEXT_PATH,
+} from './filter-operators.js';
+
+export interface FilterCondition {
+  readonly kind: 'condition';
+  /** Identifies the item while it is edited. */
+  readonly key: number;
+  readonly path: string;
+  readonly operator: OperatorName;
+  /** Undefined until there is one; the condition is then left out of the filter. */
+  readonly operand: Json | undefined;
+  readonly ignoresCase: boolean;
+}
+
+/** `all`: every item must hold; `any`: at least one; `not`: not all of them. */
+export interface FilterGroup {
+  readonly kind: 'all' | 'any' | 'not';
+  readonly key: number;
+  readonly items: readonly FilterItem[];
+}
+
+/** A part of a filter that the editor shows as text. */
+interface FilterText {
+  readonly kind: 'json';
+  readonly key: number;
+  readonly filter: JsonObject;
+}
+
+export type FilterItem = FilterCondition | FilterGroup | FilterText;
+
+let nextKey = 1;
+
+export function newCondition(path = ''): FilterCondition {
+  const operator = path === TEXT_PATH ? '$match' : '$eq';
+  return {
+    kind: 'condition',
+    key: nextKey++,
+    path,
+    operator,
+    operand: undefined,
+    ignoresCase: false,
+  };
+}
+
+export function newGroup(kind: FilterGroup['kind'], items: readonly FilterItem[]): FilterGroup {
+  return { kind, key: nextKey++, items };
+}
+
+/** The filter as a group, whose items must all hold. */
+export function readFilter(filter: JsonObject | undefined): FilterGroup {
+  return newGroup('all', filter === undefined ? [] : readMembers(filter));
+}
+
+function readMembers(filter: JsonObject): FilterItem[] {
+  return Object.entries(filter).flatMap(
+    ([name, value]) => readMember(name, value) ?? [asText({ [name]: value })],
+  );
+}
+
+/** Undefined when the editor cannot show the member. */
+function readMember(name: string, value: Json): FilterItem[] | undefined {
+  if (name === '$and' || name === '$or') {
+    if (!Array.isArray(value) || value.length === 0 || !value.every(isFilled)) return undefined;
+    return [newGroup(name === '$and' ? 'all' : 'any', value.map(readElement))];
+  }
+  if (name === '$not') return isFilled(value) ? [newGroup('not', readMembers(value))] : undefined;
+  if (name.startsWith('$') && name !== ID_PATH && name !== TEXT_PATH) return undefined;
+  // An empty path is that of a condition without one yet.
+  if (name === '') return undefined;
+  if (isObject(value)) return readOperators(name, value);
+  if (Array.isArray(value)) return undefined;
+  return [condition(name, value === null ? 'null' : '$eq', value)];
+}
+
+/** A filter in an array: one item, or a group of several. */
+function readElement(filter: JsonObject): FilterItem {
+  const items = readMembers(filter);
+  return items.length === 1 ? items[0]! : newGroup('all', items);
+}
+
+function readOperators(path: string, operators: JsonObject): FilterItem[] | undefined {
+  const { $case, ...rest } = operators;
+  if ($case !== undefined && $case !== 'insensitive' && $case !== 'sensitive') return undefined;
+  const ignoresCase = $case === 'insensitive';
+  const found: FilterItem[] = [];
+  for (const [name, value] of Object.entries(rest)) {
+    const conditions = readOperator(path, name, value);
+    if (conditions === undefined) return undefined;
+    for (const item of conditions) {
+      found.push(comparesStrings(item.operator) ? { ...item, ignoresCase } : item);
+    }
+  }
+  return found.length === 0 ? undefined : found;
+}
+
+function readOperator(path: string, name: string, value: Json): FilterCondition[] | undefined {
+  if (isObject(value) && (name === '$date' || name === '$size')) {
+    const parts = Object.entries(value).map(([inner, operand]) => {
+      const operator = findOperator([name, inner], operand);
+      return operator && condition(path, operator, operand);
+    });
+    return parts.length > 0 && parts.every((part) => part !== undefined) ? parts : undefined;
+  }
+  if (name === '$date') return [condition(path, 'date:is', value)];
+  const operator = findOperator([name], value);
+  return operator && [condition(path, operator, value)];
+}
+
+/** The operator with these members that takes this operand. */
+function findOperator(keys: readonly string[], operand: Json): OperatorName | undefined {
+  return OPERATOR_NAMES.find((name) => {
+    const operator = operatorOf(name);
+    return operator.keys.join() === keys.join() && takes(name, operand);
+  });
+}
+
+function takes(name: OperatorName, operand: Json): boolean {
+  const operator = operatorOf(name);
+  switch (operator.kind) {
+    case 'fixed':
+      return operator.operand === operand;
+    case 'scalar':
+      return typeof operand !== 'object';
+    case 'list':
+      return Array.isArray(operand) && operand.every((value) => !isCompound(value));
+    case 'string':
+    case 'date':
+    case 'type':
+      return typeof operand === 'string';
+    case 'count':
+      return typeof operand === 'number';
+    case 'json':
+      return isObject(operand);
+  }
+}
+
+/** The filter, and where each of its items stands in it, as JSON pointers by the keys of the items. */
+export interface WrittenFilter {
+  /** Undefined when every vector passes. */
+  readonly filter: JsonObject | undefined;
+  readonly pointers: ReadonlyMap<number, string>;
+}
+
+export function writeFilter(root: FilterGroup): WrittenFilter {
+  const pointers = new Map<number, string>();
+  pointers.set(root.key, '');
+  const filter = writeAll(root.items, '', pointers);
+  return { filter: Object.keys(filter).length === 0 ? undefined : filter, pointers };
+}
+
+/** One object for items that must all hold; what does not fit beside the others goes into `$and`. */
+function writeAll(
+  items: readonly FilterItem[],
+  at: string,
+  pointers: Map<number, string>,
+): JsonObject {
+  const complete = items.filter(isComplete);
+  const merged = mergeAll(complete, at, pointers);
+  if (merged !== undefined) return merged;
+  return { $and: complete.map((item, i) => writeAll([item], `${at}/$and/${i}`, pointers)) };
+}
+
+/** Undefined when two items need the same member. */
+function mergeAll(
+  items: readonly FilterItem[],
+  at: string,
+  pointers: Map<number, string>,
+): JsonObject | undefined {
+  let merged: JsonObject = {};
+  for (const item of items) {
+    const next =
+      item.kind === 'condition'
+        ? withCondition(merged, item)
+        : withMembers(merged, writeItem(item, at, pointers));
+    if (next === undefined) return undefined;
+    merged = next;
+  }
+  for (const item of items) {
+    if (item.kind === 'condition') pointers.set(item.key, conditionPointer(merged, item, at));
+    else if (item.kind === 'json') pointers.set(item.key, textPointer(item, at));
+  }
+  return merged;
+}
+
+function writeItem(
+  item: FilterGroup | FilterText,
+  at: string,
+  pointers: Map<number, string>,
+): JsonObject {
+  if (item.kind === 'json') return item.filter;
+  const name = item.kind === 'all' ? '$and' : item.kind === 'any' ? '$or' : '$not';
+  const inside = `${at}/${name}`;
+  pointers.set(item.key, inside);
+  if (item.kind === 'not') return { $not: writeAll(item.items, inside, pointers) };
+  const filters = item.items
+    .filter(isComplete)
+    .map((inner, i) => writeElement(inner, `${inside}/${i}`, pointers));
+  return { [name]: filters };
+}
+
+/** A group in an array of filters needs no `$and` of its own. */
+function writeElement(item: FilterItem, at: string, pointers: Map<number, string>): JsonObject {
+  if (item.kind !== 'all') return writeAll([item], at, pointers);
+  pointers.set(item.key, at);
+  return writeAll(item.items, at, pointers);
+}
+
+function withMembers(merged: JsonObject, members: JsonObject): JsonObject | undefined {
+  const isTaken = Object.keys(members).some((name) => Object.hasOwn(merged, name));
+  return isTaken ? undefined : { ...merged, ...members };
+}
+
+function withCondition(merged: JsonObject, item: FilterCondition): JsonObject | undefined {
+  const { path, operand } = item;
+  if (!Object.hasOwn(merged, path)) return { ...merged, [path]: fieldOf(item) };
+  const beside = merged[path]!;
+  const isOtherCase =
+    comparesStrings(item.operator) &&
+    hasStringOperator(beside) &&
+    item.ignoresCase !== (isObject(beside) && beside.$case === 'insensitive');
+  if (!isObject(beside) || isOtherCase) return undefined;
+  const [outer, inner] = operatorOf(item.operator).keys;
+  const own = item.ignoresCase ? { $case: 'insensitive' as const } : {};
+  if (!Object.hasOwn(beside, outer)) {
+    const value = inner === undefined ? operand! : { [inner]: operand! };
+    return { ...merged, [path]: { ...beside, [outer]: value, ...own } };
+  }
+  const range = beside[outer]!;
+  if (inner === undefined || !isObject(range) || Object.hasOwn(range, inner)) return undefined;
+  return { ...merged, [path]: { ...beside, [outer]: { ...range, [inner]: operand! } } };
+}
+
+/** What stands at the path of a condition: a plain value for equality, else its operator. */
+function fieldOf({ path, operator, operand, ignoresCase }: FilterCondition): Json {
+  if (isPlain(operator) && !ignoresCase && !path.startsWith('$')) return operand!;
+  const [outer, inner] = operatorOf(operator).keys;
+  const value = inner === undefined ? operand! : { [inner]: operand! };
+  return ignoresCase ? { [outer]: value, $case: 'insensitive' } : { [outer]: value };
+}
+
+function conditionPointer(merged: JsonObject, item: FilterCondition, at: string): string {
+  const keys = isObject(merged[item.path]) ? operatorOf(item.operator).keys : [];
+  return at + pointerOf([item.path, ...keys]);
+}
+
+function textPointer({ filter }: FilterText, at: string): string {
+  const names = Object.keys(filter);
+  return names.length === 1 ? at + pointerOf(names) : at;
+}
+
+/** As RFC 6901 has it. */
+function pointerOf(names: readonly string[]): string {
+  return names.map((name) => `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+}
+
+/** Whether the item says something about vectors yet. */
+function isComplete(item: FilterItem): boolean {
+  if (item.kind === 'json') return Object.keys(item.filter).length > 0;
+  if (item.kind === 'condition') return item.path !== '' && item.operand !== undefined;
+  return item.items.some(isComplete);
+}
+
+/** The group with one of its items, at any depth, replaced, or with null removed. */
+export function replaceItem(
+  group: FilterGroup,
+  key: number,
+  replacement: FilterItem | null,
+): FilterGroup {
+  const items = group.items.flatMap((item): FilterItem[] => {
+    if (item.key === key) return replacement === null ? [] : [replacement];
+    return [isGroup(item) ? replaceItem(item, key, replacement) : item];
+  });
+  return { ...group, items };
+}
+
+export function isGroup(item: FilterItem): item is FilterGroup {
+  return item.kind === 'all' || item.kind === 'any' || item.kind === 'not';
+}
+
+/** The item that an error of the server is about: the one whose place is nearest around the pointer. */
+export function itemAt(pointers: ReadonlyMap<number, string>, pointer: string): number | undefined {
+  let found: number | undefined;
+  let length = -1;
+  for (const [key, place] of pointers) {
+    const isAround = pointer === place || pointer.startsWith(`${place}/`);
+    if (isAround && place.length >= length) {
+      found = key;
+      length = place.length;
+    }
+  }
+  return found;
+}
+
+function condition(path: string, operator: OperatorName, operand: Json): FilterCondition {
+  return { kind: 'condition', key: nextKey++, path, operator, operand, ignoresCase: false };
+}
+
+function asText(filter: JsonObject): FilterText {
+  return { kind: 'json', key: nextKey++, filter };
+}
+
+function comparesStrings(operator: OperatorName): boolean {
+  return operatorOf(operator).comparesStrings;
+}
+
+function hasStringOperator(field: Json): boolean {
+  if (!isObject(field)) return true;
+  return Object.keys(field).some((name) => STRING_OPERATORS.includes(name));
+}
+
+const STRING_OPERATORS: readonly string[] = operatorNames((entry) => entry.comparesStrings);
+
+function isPlain(operator: OperatorName): boolean {
+  return operator === '$eq' || operator === 'null';
+}
+
+function isCompound(value: Json): boolean {
+  return typeof value === 'object' && value !== null;
+}
+
+/** An object that says something: an empty one, which passes every vector, has no conditions to show. */
+function isFilled(value: Json): value is JsonObject {
+  return isObject(value) && Object.keys(value).length > 0;
+}
+
+function isObject(value: Json | undefined): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,44 @@
+// How many vectors pass a filter, while it is edited: asked once typing pauses; an answer that is no
+// longer wanted is aborted.
+
+import type { CollectionRecord, JsonObject } from '@sagitta/client';
+import { keepPreviousData } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import { parseExactJson, stringifyExactJson } from '../../../../../src/common/exact-json.js';
+import { useApi } from '../../api/queries.js';
+import { useDebounced } from '../../ui/use-debounced.js';
+
+const TYPING_MS = 250;
+
+export interface FilterCount {
+  /** Undefined until the first answer. */
+  readonly count: number | undefined;
+  readonly error: unknown;
+  /** The count is that of a filter before. */
+  readonly isOld: boolean;
+}
+
+export function useFilterCount(
+  { id, vector_count, sequence }: CollectionRecord,
+  filter: JsonObject | undefined,
+): FilterCount {
+  const wanted = filter === undefined ? undefined : stringifyExactJson(filter);
+  const settled = useDebounced(wanted, TYPING_MS);
+  const { data, error, isPlaceholderData } = useApi(
+    ['collection', id, 'count', settled, sequence],
+    (client, signal) =>
+      client.collection(id).count({ filter: parseExactJson(settled!) as JsonObject }, { signal }),
+    { enabled: settled !== undefined, placeholderData: keepPreviousData, retry: false },
+  );
+  return useMemo(
+    () =>
+      wanted === undefined
+        ? { count: vector_count, error: undefined, isOld: false }
+        : {
+            count: data,
+            error: settled === wanted ? (error ?? undefined) : undefined,
+            isOld: isPlaceholderData || settled !== wanted,
+          },
+    [wanted, settled, data, error, isPlaceholderData, vector_count],
+  );
+}

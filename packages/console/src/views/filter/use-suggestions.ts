@@ -1,0 +1,94 @@
+// What the filter editor suggests: paths, values of a path and ids, from the server, by what is typed.
+
+import type { CollectionRecord, FoundPath, JsonObject } from '@sagitta/client';
+import { useMemo } from 'react';
+import { useApi, useFoundPaths } from '../../api/queries.js';
+import { formatCount } from '../../ui/format.js';
+import type { Suggestion } from '../../ui/suggest-input.js';
+import { useDebounced } from '../../ui/use-debounced.js';
+import { hasOnlyStrings, ID_PATH, TEXT_PATH, typesAt } from './filter-operators.js';
+import { formatScalar } from './filter-values.js';
+
+const TYPING_MS = 150;
+const SHOWN_MAX = 30;
+/** Values that are asked for: more than are shown, since arrays also have elements that do not fit. */
+const FACET_VALUES = 100;
+
+/** The paths that contain what is typed, with their most frequent type. */
+export function usePathSuggestions(collection: CollectionRecord, typed: string): Suggestion[] {
+  const { data: paths = [] } = useFoundPaths(collection.id);
+  return useMemo(() => {
+    const all: Suggestion[] = [
+      ...paths.map((found) => ({ value: found.path, note: typesAt(found)[0] })),
+      { value: ID_PATH, note: 'id of the vector' },
+      ...(collection.text ? [{ value: TEXT_PATH, note: 'indexed text' }] : []),
+    ];
+    const text = typed.toLowerCase();
+    return all.filter(({ value }) => value.toLowerCase().includes(text)).slice(0, SHOWN_MAX);
+  }, [paths, collection.text, typed]);
+}
+
+/** The most frequent values of a path that contain what is typed; ids that begin with it. */
+export function useValueSuggestions(
+  collection: CollectionRecord,
+  path: string,
+  found: FoundPath | undefined,
+  { typed, isActive }: { readonly typed: string; readonly isActive: boolean },
+): Suggestion[] {
+  const text = useDebounced(typed, TYPING_MS);
+  const ids = useIdSuggestions(collection.id, text, isActive && path === ID_PATH);
+  const onlyStrings = hasOnlyStrings(path, found);
+  const { data: values = [] } = useApi(
+    ['collection', collection.id, 'values', path, onlyStrings ? text : ''],
+    async (client, signal) => {
+      const request = {
+        ...(onlyStrings && text !== '' && { filter: containing(path, text) }),
+        facets: [{ path, limit: FACET_VALUES }],
+      };
+      const { facets } = await client.collection(collection.id).aggregate(request, { signal });
+      return facets![0]!.values;
+    },
+    { enabled: isActive && found !== undefined, staleTime: 30_000 },
+  );
+  return useMemo(() => {
+    if (path === ID_PATH) return ids;
+    const lower = typed.toLowerCase();
+    return values
+      .map(({ value, count }) => ({
+        value: formatScalar(value, onlyStrings),
+        note: formatCount(count),
+      }))
+      .filter(({ value }) => value.toLowerCase().includes(lower))
+      .slice(0, SHOWN_MAX);
+  }, [path, ids, values, typed, onlyStrings]);
+}
+
+/** Ids that begin with what is typed, in insertion order. */
+export function useIdSuggestions(
+  collectionId: string,
+  typed: string,
+  isActive: boolean,
+): Suggestion[] {
+  const prefix = useDebounced(typed, TYPING_MS);
+  const { data = [] } = useApi(
+    ['collection', collectionId, 'ids', prefix],
+    async (client, signal) => {
+      const { vectors } = await client.collection(collectionId).list(
+        {
+          limit: SHOWN_MAX,
+          include_metadata: false,
+          ...(prefix !== '' && { filter: { $id: { $prefix: prefix } } }),
+        },
+        { signal },
+      );
+      return vectors.map(({ id }) => ({ value: id }));
+    },
+    { enabled: isActive, staleTime: 30_000 },
+  );
+  return data;
+}
+
+function containing(path: string, text: string): JsonObject {
+  const escaped = text.replace(/[\\%_]/g, '\\$&');
+  return { [path]: { $like: `%${escaped}%`, $case: 'insensitive' } };
+}

@@ -1,0 +1,114 @@
+// What a person chose for an import: columns, target and mode. Checks the choices and names the import.
+
+import type { CollectionRecord, Metric, WriteMode } from '@sagitta/client';
+import { furtherColumns, type ImportPlan, type VectorPlan } from './import-plan.js';
+import type { FilePreview } from './import-reader.js';
+
+export interface ImportDraft {
+  readonly plan: ImportPlan;
+  /** Of the chosen vectors. */
+  readonly dimension: number;
+  /** Whether the collection is made by the import. */
+  readonly isNew: boolean;
+  readonly collectionId: string;
+  /** Of a new collection. */
+  readonly metric: Metric;
+  readonly mode: WriteMode;
+  readonly skipsBadRows: boolean;
+}
+
+/** The first choices; undefined when no column has vectors. */
+export function draftOf(fileName: string, { plan, vectorChoices }: FilePreview) {
+  const dimension = vectorChoices[0]?.dimension;
+  if (plan === undefined || dimension === undefined) return undefined;
+  const draft: ImportDraft = {
+    plan,
+    dimension,
+    isNew: true,
+    collectionId: collectionIdOf(fileName),
+    metric: 'cosine',
+    mode: 'upsert',
+    skipsBadRows: false,
+  };
+  return draft;
+}
+
+/** The file's name without what ids of collections cannot have. */
+export function collectionIdOf(fileName: string): string {
+  const name = fileName.replace(/(\.[a-z]\w{0,7}){1,2}$/i, '').replace(/[^\w.-]+/g, '-');
+  return name.replace(/^[-.]+|[-.]+$/g, '').slice(0, 64) || 'import';
+}
+
+/** Other vectors; columns that they no longer take become metadata. */
+export function withVector(
+  draft: ImportDraft,
+  columns: readonly string[],
+  vector: VectorPlan,
+  dimension: number,
+): ImportDraft {
+  const { idColumn } = draft.plan;
+  const metadataColumns = furtherColumns(columns, idColumn, vector);
+  return { ...draft, dimension, plan: { idColumn, vector, metadataColumns } };
+}
+
+/** Another column of ids; the former one becomes metadata. */
+export function withIdColumn(
+  draft: ImportDraft,
+  columns: readonly string[],
+  idColumn: string | undefined,
+): ImportDraft {
+  const { vector } = draft.plan;
+  const metadataColumns = furtherColumns(columns, idColumn, vector);
+  return { ...draft, plan: { idColumn, vector, metadataColumns } };
+}
+
+/** What is wrong with the target; undefined when the import can start. */
+export function targetProblem(
+  { isNew, collectionId, dimension, mode, plan }: ImportDraft,
+  collections: readonly CollectionRecord[],
+): string | undefined {
+  const target = collections.find(({ id }) => id === collectionId);
+  if (mode === 'update' && plan.idColumn === undefined) {
+    return 'To replace only vectors that exist, choose the column of their ids.';
+  }
+  if (isNew) {
+    if (collectionId === '') return 'Expected the name of the new collection.';
+    return target === undefined
+      ? undefined
+      : `There is a collection ${collectionId} already; choose another name, or import into it.`;
+  }
+  if (target === undefined) return 'Choose a collection.';
+  return target.dimension === dimension
+    ? undefined
+    : `The file has vectors of ${dimension} values, the collection has ${target.dimension ?? 'none'}.`;
+}
+
+/** The parts of a `File` that tell it from others. */
+interface FileIdentity {
+  readonly name: string;
+  readonly size: number;
+  readonly lastModified: number;
+}
+
+/** The name under which the position of the file is kept. */
+export function identityOf({ name, size, lastModified }: FileIdentity, serverUrl: string): string {
+  return JSON.stringify([serverUrl, name, size, lastModified]);
+}
+
+/**
+ * What the idempotency keys of an import begin with. `run` is new for each import that begins at the first
+ * row, so that a file can be imported again after its vectors were deleted.
+ */
+export function importKeyOf(file: FileIdentity, draft: ImportDraft, run: string): string {
+  const { name, size, lastModified } = file;
+  return `console-${hash(JSON.stringify([name, size, lastModified, draft]))}-${run}`;
+}
+
+/** FNV-1a with 64 bits, as hexadecimal digits: `crypto.subtle` exists only over HTTPS. */
+function hash(text: string): string {
+  let state = 0xcbf29ce484222325n;
+  for (const byte of new TextEncoder().encode(text)) {
+    state = BigInt.asUintN(64, (state ^ BigInt(byte)) * 0x100000001b3n);
+  }
+  return state.toString(16).padStart(16, '0');
+}

@@ -1,0 +1,95 @@
+// What becomes of the columns, and where the rows go.
+
+import type { CollectionRecord, WriteMode } from '@sagitta/client';
+import { useCollections } from '../../api/queries.js';
+import { Button } from '../../ui/button.js';
+import { SelectField } from '../../ui/field.js';
+import { formatCount, pluralize } from '../../ui/format.js';
+import { Panel } from '../../ui/panel.js';
+import { Problem } from '../../ui/states.js';
+import { ColumnChoices } from './column-choices.js';
+import styles from './import.module.css';
+import { type ImportDraft, targetProblem } from './import-draft.js';
+import { changeDraft, continueImport, type OpenImport, startImport } from './import-session.js';
+import type { SavedImport } from './saved-imports.js';
+import { TargetChoices } from './target-choices.js';
+
+const MODES: readonly { readonly value: WriteMode; readonly label: string }[] = [
+  { value: 'upsert', label: 'replace vectors with the same id' },
+  { value: 'insert', label: 'refuse ids that exist' },
+  { value: 'update', label: 'replace only vectors that exist' },
+];
+const BAD_ROWS = [
+  { value: 'stop', label: 'stop the import' },
+  { value: 'skip', label: 'skip it, and list it' },
+];
+
+export function ImportForm(props: OpenImport & { readonly error: unknown }) {
+  const { draft, preview, error } = props;
+  const { data: collections } = useCollections();
+  const saved = collections?.some((target) => isTargetOf(props.saved, target))
+    ? props.saved
+    : undefined;
+  const problem = targetProblem(draft, collections ?? []);
+  return (
+    <>
+      {saved !== undefined && <GoOn saved={saved} />}
+      <Panel title="Columns">
+        <ColumnChoices draft={draft} preview={preview} />
+      </Panel>
+      <Panel title="Target">
+        <TargetChoices draft={draft} collections={collections ?? []} />
+        <RowChoices draft={draft} />
+        {problem !== undefined && <p className={styles.problem}>{problem}</p>}
+        {error !== undefined && <Problem error={error} />}
+        <div>
+          <Button
+            kind={saved === undefined ? 'primary' : 'plain'}
+            disabled={collections === undefined || problem !== undefined}
+            onClick={() => void startImport()}
+          >
+            {saved === undefined ? 'Import' : 'Import from the first row'}
+          </Button>
+        </div>
+      </Panel>
+    </>
+  );
+}
+
+function isTargetOf(saved: SavedImport | undefined, target: CollectionRecord): boolean {
+  return target.id === saved?.draft.collectionId && target.created_at === saved.createdAt;
+}
+
+function GoOn({ saved: { draft, position } }: { readonly saved: SavedImport }) {
+  return (
+    <section className={styles.goOn}>
+      <p>
+        {formatCount(position.endRow)} rows of this file are in{' '}
+        <strong>{draft.collectionId}</strong> already: an earlier import stopped there
+        {position.badCount > 0 && `, after ${pluralize(position.badCount, 'bad row')}`}.
+      </p>
+      <Button kind="primary" onClick={() => void continueImport()}>
+        Go on from row {formatCount(position.endRow + 1)}
+      </Button>
+    </section>
+  );
+}
+
+function RowChoices({ draft }: { readonly draft: ImportDraft }) {
+  return (
+    <div className={styles.choices}>
+      <SelectField
+        label="Vectors that exist"
+        value={draft.mode}
+        options={MODES}
+        onChange={(mode) => changeDraft({ ...draft, mode })}
+      />
+      <SelectField
+        label="When a row is not valid"
+        value={draft.skipsBadRows ? 'skip' : 'stop'}
+        options={BAD_ROWS}
+        onChange={(chosen) => changeDraft({ ...draft, skipsBadRows: chosen === 'skip' })}
+      />
+    </div>
+  );
+}

@@ -1,0 +1,108 @@
+// Which columns of a file become ids, vectors and metadata: what a person may choose from, and a first
+// choice from the names and the first rows.
+
+import { isJsonNumber } from '../../../../../src/common/exact-json.js';
+import { vectorOf } from './cell-values.js';
+import type { ReadRow } from './read/row-source.js';
+
+/** Where the vectors are: in one column, or each value in a column of its own. */
+export type VectorPlan =
+  | { readonly kind: 'column'; readonly column: string }
+  | { readonly kind: 'columns'; readonly columns: readonly string[] };
+
+export interface ImportPlan {
+  /** Undefined: the server generates ids. */
+  readonly idColumn: string | undefined;
+  readonly vector: VectorPlan;
+  /** Columns in their order; `metadata` is an object whose members are taken. */
+  readonly metadataColumns: readonly string[];
+}
+
+export interface VectorChoice {
+  readonly label: string;
+  readonly plan: VectorPlan;
+  readonly dimension: number;
+}
+
+const VECTOR_NAMES = ['values', 'vector', 'embedding'];
+const ID_NAMES = ['id', '_id', 'key', 'uuid'];
+
+/** The columns of rows that may differ, in the order in which they appear. */
+export function columnsOf(rows: readonly ReadRow[]): readonly string[] {
+  return [...new Set(rows.flatMap(({ cells }) => Object.keys(cells)))];
+}
+
+/** Usual names first, then in the order of the columns. */
+export function vectorChoicesOf(
+  columns: readonly string[],
+  rows: readonly ReadRow[],
+): readonly VectorChoice[] {
+  const single = columns.flatMap((column): VectorChoice[] => {
+    const dimension = dimensionOf(rows, column);
+    return dimension === undefined
+      ? []
+      : [{ label: column, plan: { kind: 'column', column }, dimension }];
+  });
+  const rank = ({ label }: VectorChoice) => (VECTOR_NAMES.includes(label) ? 0 : 1);
+  return [...single.sort((a, b) => rank(a) - rank(b)), ...numberedGroups(columns, rows)];
+}
+
+/** The length of the vectors in the column; undefined if a row has none, or another length. */
+function dimensionOf(rows: readonly ReadRow[], column: string): number | undefined {
+  const lengths = rows.map(({ cells }) => vectorOf(cells[column])?.length);
+  const [first] = lengths;
+  const isVector = first !== undefined && first > 1 && lengths.every((length) => length === first);
+  return isVector ? first : undefined;
+}
+
+/** Columns such as d0, d1, …, d63, which have a number in each row. */
+function numberedGroups(columns: readonly string[], rows: readonly ReadRow[]): VectorChoice[] {
+  const groups = new Map<string, { readonly name: string; readonly number: number }[]>();
+  for (const name of columns) {
+    const [, prefix, digits] = /^(.*?)(\d+)$/.exec(name) ?? [];
+    if (prefix === undefined || !rows.every(({ cells }) => isNumber(cells[name]))) continue;
+    groups.set(prefix, [...(groups.get(prefix) ?? []), { name, number: Number(digits) }]);
+  }
+  return [...groups.values()].flatMap((group) => {
+    const sorted = [...group].sort((a, b) => a.number - b.number);
+    const first = sorted[0]!.number;
+    const isWhole = first <= 1 && sorted.every(({ number }, at) => number === first + at);
+    if (sorted.length < 2 || !isWhole) return [];
+    const names = sorted.map(({ name }) => name);
+    return [
+      {
+        label: `${names[0]} … ${names.at(-1)}`,
+        plan: { kind: 'columns', columns: names },
+        dimension: names.length,
+      },
+    ];
+  });
+}
+
+function isNumber(cell: unknown): boolean {
+  return (
+    isJsonNumber(cell) ||
+    (typeof cell === 'string' && cell.trim() !== '' && Number.isFinite(Number(cell)))
+  );
+}
+
+/** The first choice; undefined when no column has vectors. */
+export function proposePlan(
+  columns: readonly string[],
+  rows: readonly ReadRow[],
+): ImportPlan | undefined {
+  const vector = vectorChoicesOf(columns, rows)[0]?.plan;
+  if (vector === undefined) return undefined;
+  const idColumn = ID_NAMES.find((name) => columns.includes(name));
+  return { idColumn, vector, metadataColumns: furtherColumns(columns, idColumn, vector) };
+}
+
+/** The columns that are neither ids nor vectors. */
+export function furtherColumns(
+  columns: readonly string[],
+  idColumn: string | undefined,
+  vector: VectorPlan,
+): readonly string[] {
+  const taken = new Set(vector.kind === 'column' ? [vector.column] : vector.columns);
+  return columns.filter((name) => name !== idColumn && !taken.has(name));
+}

@@ -1,0 +1,225 @@
+// The import that is prepared or running, outside React: it goes on while other views are visited.
+
+import type { CollectionRecord } from '@sagitta/client';
+import { whenAborted } from '../../../../../src/common/when-aborted.js';
+import { connection } from '../../api/connection.js';
+import { queryClient } from '../../api/queries.js';
+import { SERVER_URL, session } from '../../api/session.js';
+import { createStore } from '../../api/store.js';
+import type { BadRow } from './import-batches.js';
+import { draftOf, type ImportDraft, identityOf, importKeyOf } from './import-draft.js';
+import type { FilePreview } from './import-reader.js';
+import { Pace } from './pace.js';
+import { FIRST_POSITION, type ImportPosition, runImport } from './run-import.js';
+import { forget, readSaved, type SavedImport, save } from './saved-imports.js';
+import { openWorkerReader, type WorkerReader } from './worker-reader.js';
+
+/** A file whose columns are known. */
+export interface OpenImport {
+  readonly file: File;
+  readonly preview: FilePreview;
+  readonly draft: ImportDraft;
+  /** Where an earlier import of the same file got to. */
+  readonly saved: SavedImport | undefined;
+}
+
+interface ImportProgress {
+  readonly position: ImportPosition;
+  /** The share of the file that was read. */
+  readonly share: number;
+  /** Undefined until it is known. */
+  readonly rowsPerSecond: number | undefined;
+  readonly secondsLeft: number | undefined;
+  /** At most BAD_ROWS_KEPT. */
+  readonly badRows: readonly BadRow[];
+  /** Why the last batch is sent again; undefined while the server answers. */
+  readonly waitingFor: unknown;
+}
+
+export type ImportState =
+  | { readonly kind: 'empty' }
+  | { readonly kind: 'opening'; readonly file: File }
+  | { readonly kind: 'unreadable'; readonly file: File; readonly error: unknown }
+  | ({ readonly kind: 'ready'; readonly error: unknown } & OpenImport)
+  | ({ readonly kind: 'running'; readonly progress: ImportProgress } & OpenImport)
+  | ({ readonly kind: 'done'; readonly progress: ImportProgress } & OpenImport)
+  | ({
+      readonly kind: 'stopped';
+      readonly progress: ImportProgress;
+      /** Undefined when the person cancelled. */
+      readonly error: unknown;
+    } & OpenImport);
+
+const BAD_ROWS_KEPT = 10_000;
+
+export const importState = createStore<ImportState>({ kind: 'empty' });
+let reader: WorkerReader | undefined;
+let running: AbortController | undefined;
+
+export async function chooseFile(file: File): Promise<void> {
+  closeImport();
+  importState.set({ kind: 'opening', file });
+  const opened = openWorkerReader();
+  reader = opened;
+  try {
+    const preview = await opened.open(file);
+    const saved = await readSaved(identityOf(file, SERVER_URL));
+    const draft = saved?.draft ?? draftOf(file.name, preview);
+    if (reader !== opened) return;
+    if (draft === undefined) throw new Error(noVectors(preview));
+    importState.set({ kind: 'ready', file, preview, draft, saved, error: undefined });
+  } catch (error) {
+    if (reader === opened) importState.set({ kind: 'unreadable', file, error });
+  }
+}
+
+function noVectors({ columns }: FilePreview): string {
+  const listed = columns.slice(0, 20).join(', ');
+  return `no column has vectors: expected lists of numbers of one length, or a column for each value such as d0, d1, …; found the columns ${listed}`;
+}
+
+export function changeDraft(draft: ImportDraft): void {
+  const state = importState.get();
+  if (state.kind === 'ready') importState.set({ ...state, draft });
+}
+
+/** Leaves the file; what was imported stays. */
+export function closeImport(): void {
+  running?.abort();
+  reader?.close();
+  reader = undefined;
+  importState.set({ kind: 'empty' });
+}
+
+/** Begins at the first row. */
+export async function startImport(): Promise<void> {
+  const state = importState.get();
+  if (state.kind !== 'ready') return;
+  const { file, draft } = state;
+  let collection: CollectionRecord;
+  try {
+    collection = await openTarget(draft);
+  } catch (error) {
+    importState.set({ ...state, error });
+    return;
+  }
+  // From here on the collection exists, whatever becomes of the import.
+  const settled = { ...draft, isNew: false };
+  const key = importKeyOf(file, settled, crypto.getRandomValues(new Uint32Array(2)).join(''));
+  const { created_at: createdAt } = collection;
+  const start = { draft: settled, createdAt, position: FIRST_POSITION, key };
+  await run({ ...state, draft: settled }, start);
+}
+
+function openTarget({ isNew, collectionId: id, dimension, metric }: ImportDraft) {
+  const { collections } = session.get().client;
+  return isNew ? collections.create({ id, dimension, metric }) : collections.get(id);
+}
+
+/** Goes on where an import of the same file stopped, with other handling of bad rows if given. */
+export async function continueImport(
+  change: Partial<Pick<ImportDraft, 'skipsBadRows'>> = {},
+): Promise<void> {
+  const state = importState.get();
+  if (state.kind !== 'ready' && state.kind !== 'stopped') return;
+  const saved = await readSaved(identityOf(state.file, SERVER_URL));
+  if (saved === undefined) return;
+  const draft = { ...saved.draft, ...change };
+  // Batches end at other rows when bad rows are skipped, so that they need other keys.
+  const key = change.skipsBadRows === undefined ? saved.key : `${saved.key}s`;
+  const badRows = state.kind === 'stopped' ? state.progress.badRows : [];
+  await run({ ...state, draft }, { ...saved, draft, key }, badRows);
+}
+
+/** Stops after what was sent; the import can go on later. */
+export function cancelImport(): void {
+  running?.abort();
+}
+
+async function run(
+  { file, preview, draft, saved }: OpenImport,
+  start: SavedImport,
+  badRowsBefore: readonly BadRow[] = [],
+) {
+  const opened = reader!;
+  const abort = new AbortController();
+  running = abort;
+  const name = identityOf(file, SERVER_URL);
+  const open: OpenImport = { file, preview, draft, saved };
+  let progress = firstProgress(start.position, badRowsBefore);
+  const pace = new Pace(Date.now);
+  const show = (change: Partial<ImportProgress>) => {
+    progress = { ...progress, ...change };
+    importState.set({ kind: 'running', ...open, progress });
+  };
+  show({});
+  await save(name, start);
+  try {
+    const { plan, dimension, skipsBadRows } = draft;
+    const startRow = start.position.endRow;
+    await opened.start({ plan, dimension, startRow, stopsAtBadRow: !skipsBadRows });
+    await runImport(opened, targetOf(draft, abort.signal), {
+      position: start.position,
+      key: start.key,
+      skipsBadRows,
+      onEvent(event) {
+        if (event.kind === 'waiting') return show({ waitingFor: event.error });
+        const { position, share } = event;
+        const badRows = [...progress.badRows, ...event.badRows].slice(0, BAD_ROWS_KEPT);
+        void save(name, { ...start, position });
+        show({ position, share, badRows, waitingFor: undefined, ...pace.add(position, share) });
+      },
+    });
+    await forget(name);
+    if (running === abort) importState.set({ kind: 'done', ...open, progress });
+  } catch (error) {
+    const shown = abort.signal.aborted ? undefined : error;
+    if (reader === opened) importState.set({ kind: 'stopped', ...open, progress, error: shown });
+  } finally {
+    void queryClient.invalidateQueries({ queryKey: ['collections'] });
+    void queryClient.invalidateQueries({ queryKey: ['collection', draft.collectionId] });
+  }
+}
+
+function firstProgress(position: ImportPosition, badRows: readonly BadRow[]): ImportProgress {
+  return {
+    position,
+    share: 0,
+    rowsPerSecond: undefined,
+    secondsLeft: undefined,
+    badRows,
+    waitingFor: undefined,
+  };
+}
+
+function targetOf({ collectionId, mode }: ImportDraft, signal: AbortSignal) {
+  return {
+    // The session's client at that moment: the person may have signed in again since the start.
+    write: (bytes: Uint8Array, { idempotencyKey }: { readonly idempotencyKey: string }) =>
+      session
+        .get()
+        .client.collection(collectionId)
+        .writeStream(() => [bytes], { format: 'arrow', mode, idempotencyKey, signal }),
+    wait: (ms: number) =>
+      new Promise<void>((resolve, reject) => {
+        const end = () => {
+          clearTimeout(timer);
+          stopListening();
+          stopWaiting();
+        };
+        const goOn = () => {
+          end();
+          resolve();
+        };
+        const timer = setTimeout(goOn, ms);
+        // A server that is back is not kept waiting.
+        const stopListening = connection.subscribe(() => {
+          if (connection.get() === 'connected') goOn();
+        });
+        const stopWaiting = whenAborted(signal, () => {
+          end();
+          reject(signal.reason);
+        });
+      }),
+  };
+}

@@ -1,0 +1,59 @@
+// The collection that gets the rows: a new one, or one that exists.
+
+import type { CollectionRecord } from '@sagitta/client';
+import { SelectField, TextField } from '../../ui/field.js';
+import { MetricField } from '../vector-fields.js';
+import styles from './import.module.css';
+import type { ImportDraft } from './import-draft.js';
+import { changeDraft } from './import-session.js';
+
+interface TargetChoicesProps {
+  readonly draft: ImportDraft;
+  readonly collections: readonly CollectionRecord[];
+}
+
+const KINDS = [
+  { value: 'new', label: 'a new collection' },
+  { value: 'existing', label: 'a collection that exists' },
+];
+
+export function TargetChoices({ draft, collections }: TargetChoicesProps) {
+  const fitting = collections.filter(({ dimension }) => dimension === draft.dimension);
+  return (
+    <div className={styles.choices}>
+      <SelectField
+        label="Import into"
+        value={draft.isNew ? 'new' : 'existing'}
+        options={KINDS}
+        onChange={(kind) => changeDraft({ ...draft, isNew: kind === 'new' })}
+      />
+      {draft.isNew ? (
+        <NewCollection draft={draft} />
+      ) : (
+        <SelectField
+          label="Collection"
+          hint={`Those with vectors of ${draft.dimension} values: ${fitting.length}.`}
+          value={fitting.some(({ id }) => id === draft.collectionId) ? draft.collectionId : ''}
+          options={[
+            { value: '', label: 'choose one' },
+            ...fitting.map(({ id }) => ({ value: id, label: id })),
+          ]}
+          onChange={(collectionId) => changeDraft({ ...draft, collectionId })}
+        />
+      )}
+    </div>
+  );
+}
+
+function NewCollection({ draft }: { readonly draft: ImportDraft }) {
+  return (
+    <>
+      <TextField
+        label="Name"
+        value={draft.collectionId}
+        onChange={(collectionId) => changeDraft({ ...draft, collectionId })}
+      />
+      <MetricField metric={draft.metric} onChange={(metric) => changeDraft({ ...draft, metric })} />
+    </>
+  );
+}

@@ -1,0 +1,119 @@
+// The dialog that makes an API key. What was typed stays until the key exists.
+
+import type { ApiKeyWithSecret } from '@sagitta/client';
+import { useState } from 'react';
+import { queryClient } from '../../api/queries.js';
+import { session, signIn } from '../../api/session.js';
+import { createStore, useStore } from '../../api/store.js';
+import { Dialog, DialogForm } from '../../ui/dialog.js';
+import { TextField } from '../../ui/field.js';
+import { type KeyDraft, type KeyErrors, parseKey } from './key-draft.js';
+import { ScopePicker } from './scope-picker.js';
+
+interface CreateKeyProps {
+  /** Whether requests need no credential until this key exists. */
+  readonly isFirst: boolean;
+  readonly onClose: () => void;
+  readonly onCreated: (key: ApiKeyWithSecret) => void;
+}
+
+const EMPTY_DRAFT: KeyDraft = {
+  owner: '',
+  grants: [],
+  days: '',
+  origins: '',
+  rate: '',
+  burst: '',
+};
+/** Whoever makes the first key would otherwise shut out everyone. */
+const FIRST_DRAFT: KeyDraft = { ...EMPTY_DRAFT, grants: [{ scope: 'admin', globs: '' }] };
+const draftStore = createStore<KeyDraft | undefined>(undefined);
+
+export function CreateKeyDialog(props: CreateKeyProps & { readonly isOpen: boolean }) {
+  return (
+    <Dialog title="New API key" isOpen={props.isOpen} onClose={props.onClose}>
+      <CreateKeyForm {...props} />
+    </Dialog>
+  );
+}
+
+function CreateKeyForm({ isFirst, onClose, onCreated }: CreateKeyProps) {
+  const draft = useStore(draftStore) ?? (isFirst ? FIRST_DRAFT : EMPTY_DRAFT);
+  const [errors, setErrors] = useState<KeyErrors>({});
+  const change = (part: Partial<KeyDraft>) => draftStore.set({ ...draft, ...part });
+  const create = async () => {
+    const parsed = parseKey(draft, { nowMs: Date.now(), isFirst });
+    setErrors(parsed.kind === 'invalid' ? parsed.errors : {});
+    if (parsed.kind === 'invalid') return;
+    const key = await session.get().client.keys.create(parsed.input);
+    // From now on requests need a credential; without this one the page would ask for it at once.
+    if (isFirst) await signIn(key.key, { remember: false }).catch(() => undefined);
+    draftStore.set(undefined);
+    onCreated(key);
+    void queryClient.invalidateQueries({ queryKey: ['keys'] });
+  };
+  return (
+    <DialogForm action="Create" onSubmit={create} onClose={onClose}>
+      <TextField
+        label="Owner"
+        hint="Who or what uses the key."
+        error={errors.owner}
+        dir="auto"
+        value={draft.owner}
+        onChange={(owner) => change({ owner })}
+      />
+      <ScopePicker
+        grants={draft.grants}
+        onChange={(grants) => change({ grants })}
+        error={errors.grants}
+      />
+      <TextField
+        label="Expires after (days)"
+        hint={isFirst ? 'Empty: never, as the first key requires.' : 'Empty: never.'}
+        error={errors.days}
+        inputMode="decimal"
+        value={draft.days}
+        onChange={(days) => change({ days })}
+      />
+      {!isFirst && <RestrictionFields draft={draft} errors={errors} onChange={change} />}
+    </DialogForm>
+  );
+}
+
+interface RestrictionFieldsProps {
+  readonly draft: KeyDraft;
+  readonly errors: KeyErrors;
+  readonly onChange: (part: Partial<KeyDraft>) => void;
+}
+
+/** What a key is limited to that everyone can read in a web page. */
+function RestrictionFields({ draft, errors, onChange }: RestrictionFieldsProps) {
+  return (
+    <>
+      <TextField
+        label="Web pages (origins)"
+        hint="The only pages that may use the key. Empty: no restriction. Programs can pretend to be a page."
+        error={errors.origins}
+        placeholder="https://app.example.org"
+        value={draft.origins}
+        onChange={(origins) => onChange({ origins })}
+      />
+      <TextField
+        label="Reads and writes per second"
+        hint="Of all who use the key. Empty: the limits of the service."
+        error={errors.rate}
+        inputMode="decimal"
+        value={draft.rate}
+        onChange={(rate) => onChange({ rate })}
+      />
+      <TextField
+        label="Reads and writes at once"
+        hint="Empty: those of one second."
+        error={errors.burst}
+        inputMode="numeric"
+        value={draft.burst}
+        onChange={(burst) => onChange({ burst })}
+      />
+    </>
+  );
+}

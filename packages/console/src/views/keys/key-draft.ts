@@ -1,0 +1,179 @@
+// A new API key as it is typed: its scopes with their collections, its restrictions, and when it expires.
+
+import type { ApiKeyInput, ApiKeyRecord } from '@sagitta/client';
+import {
+  areOfAdministrator,
+  matchesGlob,
+  parseGrant,
+  SCOPES,
+  type Scope,
+  SERVICE_SCOPES,
+} from '../../../../../src/common/access.js';
+import { describeBadOrigin, isOrigin } from '../../../../../src/common/origin.js';
+
+/** A chosen scope, and the globs of the collections that it is limited to. */
+export interface GrantDraft {
+  readonly scope: Scope;
+  /** Globs separated by commas or spaces; empty for all collections. */
+  readonly globs: string;
+}
+
+export interface KeyDraft {
+  readonly owner: string;
+  readonly grants: readonly GrantDraft[];
+  /** Days from now; empty for never. */
+  readonly days: string;
+  /** Of web pages, separated by commas or spaces; empty for no restriction. */
+  readonly origins: string;
+  /** Reads, and writes, per second; empty for the limits of the service. */
+  readonly rate: string;
+  /** At once; empty for those of one second. */
+  readonly burst: string;
+}
+
+export type ParsedKey =
+  | { readonly kind: 'valid'; readonly input: ApiKeyInput }
+  | { readonly kind: 'invalid'; readonly errors: KeyErrors };
+
+/** What is wrong with each field. */
+export type KeyErrors = { readonly [Name in keyof KeyDraft]?: string };
+
+const DAY_MS = 86_400_000;
+/** As the service requires. */
+const RATE_MIN = 0.001;
+export function canBeLimited(scope: Scope): boolean {
+  return !SERVICE_SCOPES.includes(scope);
+}
+
+/** `isFirst`: whether requests need no credential until this key exists. */
+export function parseKey(
+  { owner, grants, days, ...restrictions }: KeyDraft,
+  { nowMs, isFirst }: { nowMs: number; isFirst: boolean },
+): ParsedKey {
+  const scopes = grants.flatMap(scopesOf);
+  const wrong = scopes.find((scope) => parseGrant(scope) === null);
+  const firstErrors = isFirst ? checkFirst(scopes, { days, ...restrictions }) : {};
+  const dayCount = days.trim() === '' ? undefined : Number(days);
+  const errors = {
+    ...(owner.trim() === '' && { owner: 'Expected who uses the key.' }),
+    ...(scopes.length === 0 && { grants: 'Choose at least one scope.' }),
+    ...(wrong !== undefined && {
+      grants: `${wrong}: expected letters, digits, "_", ".", "-", "*" and "?" after the scope.`,
+    }),
+    ...(dayCount !== undefined &&
+      !(dayCount > 0 && dayCount <= 36_500) && {
+        days: `Found ${days}, expected a number of days.`,
+      }),
+    ...checkRestrictions(restrictions),
+    ...firstErrors,
+  };
+  if (Object.keys(errors).length > 0) return { kind: 'invalid', errors };
+  const input = {
+    owner: owner.trim(),
+    scopes,
+    ...(dayCount !== undefined && {
+      expires_at: new Date(nowMs + dayCount * DAY_MS).toISOString(),
+    }),
+    ...restrictionsOf(restrictions),
+  };
+  return { kind: 'valid', input };
+}
+
+/** The first key must be able to make others, always. */
+function checkFirst(
+  scopes: readonly string[],
+  { days, origins, rate }: Pick<KeyDraft, 'days' | 'origins' | 'rate'>,
+): KeyErrors {
+  return {
+    ...(!areOfAdministrator(scopes) && {
+      grants:
+        'The first key needs the scope admin, for all collections: without it, nobody could make others.',
+    }),
+    ...(days.trim() !== '' && {
+      days: 'The first key must not expire: nobody could make others after that.',
+    }),
+    ...(origins.trim() !== '' && {
+      origins: 'The first key must not be bound to web pages: programs could not make others.',
+    }),
+    ...(rate.trim() !== '' && {
+      rate: 'The first key must have no rate limit: whoever uses it up would keep others from making keys.',
+    }),
+  };
+}
+
+type Restrictions = Pick<KeyDraft, 'origins' | 'rate' | 'burst'>;
+
+function checkRestrictions({ origins, rate, burst }: Restrictions) {
+  const wrong = partsOf(origins).find((origin) => !isOrigin(origin));
+  const isMissing = rate.trim() === '';
+  return {
+    ...(wrong !== undefined && { origins: describeBadOrigin(wrong) }),
+    ...(!isMissing &&
+      !(Number(rate) >= RATE_MIN) && {
+        rate: `Found ${rate}, expected a number of at least ${RATE_MIN}.`,
+      }),
+    ...(burst.trim() !== '' &&
+      (isMissing
+        ? { rate: 'Expected a rate as well.' }
+        : !(Number.isInteger(Number(burst)) && Number(burst) > 0) && {
+            burst: `Found ${burst}, expected a whole number above 0.`,
+          })),
+  };
+}
+
+function restrictionsOf({ origins, rate, burst }: Restrictions): Partial<ApiKeyInput> {
+  const allowed_origins = partsOf(origins);
+  return {
+    ...(allowed_origins.length > 0 && { allowed_origins }),
+    ...(rate.trim() !== '' && {
+      rate_limit: {
+        per_second: Number(rate),
+        ...(burst.trim() !== '' && { burst: Number(burst) }),
+      },
+    }),
+  };
+}
+
+/** One scope as it is sent for each glob: `vectors:read:catalog-*`. */
+function scopesOf({ scope, globs }: GrantDraft): readonly string[] {
+  const given = partsOf(globs);
+  if (given.length === 0 || !canBeLimited(scope)) return [scope];
+  return given.map((glob) => `${scope}:${glob}`);
+}
+
+function partsOf(text: string): readonly string[] {
+  return text.split(/[\s,]+/).filter((part) => part !== '');
+}
+
+/** The collections that exist and that a scope with these globs is for. */
+export function matchedBy(globs: string, ids: readonly string[]): readonly string[] {
+  const given = partsOf(globs);
+  if (given.length === 0) return ids;
+  return ids.filter((id) => given.some((glob) => matchesGlob(glob, id)));
+}
+
+/** With or without the scope; in the order in which scopes are documented. */
+export function toggleScope(
+  grants: readonly GrantDraft[],
+  scope: Scope,
+  isChosen: boolean,
+): readonly GrantDraft[] {
+  const others = grants.filter((grant) => grant.scope !== scope);
+  const changed = isChosen ? [...others, { scope, globs: '' }] : others;
+  return [...changed].sort((a, b) => SCOPES.indexOf(a.scope) - SCOPES.indexOf(b.scope));
+}
+
+export type KeyStatus = 'active' | 'expires soon' | 'expired' | 'revoked';
+
+const SOON_MS = 7 * DAY_MS;
+
+export function statusOf(
+  { expires_at: expiresAt, revoked_at: revokedAt }: ApiKeyRecord,
+  nowMs: number,
+): KeyStatus {
+  if (revokedAt !== null) return 'revoked';
+  if (expiresAt === null) return 'active';
+  const leftMs = Date.parse(expiresAt) - nowMs;
+  if (leftMs <= 0) return 'expired';
+  return leftMs < SOON_MS ? 'expires soon' : 'active';
+}

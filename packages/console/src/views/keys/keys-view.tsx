@@ -1,0 +1,104 @@
+// API keys: who has them, what they permit, and how they are made, rotated and revoked.
+
+import type { ApiKeyRecord, ApiKeyWithSecret, PrincipalRecord } from '@sagitta/client';
+import { Plus } from 'lucide-react';
+import { useState } from 'react';
+import { administrationEndsAtMs } from '../../../../../src/common/access.js';
+import { useApi } from '../../api/queries.js';
+import { Button } from '../../ui/button.js';
+import { formatTime } from '../../ui/format.js';
+import { Page, Panel } from '../../ui/panel.js';
+import { Empty, Loading, Problem } from '../../ui/states.js';
+import { AdminOnly } from '../admin-only.js';
+import { CreateKeyDialog } from './create-key.js';
+import { KeyTable } from './key-table.js';
+import styles from './keys.module.css';
+import { RevokeDialog } from './revoke-key.js';
+import { RotateDialog } from './rotate-key.js';
+import { SecretDialog } from './secret-dialog.js';
+
+/** What is open over the table. */
+type Task =
+  | { readonly kind: 'create' }
+  | { readonly kind: 'rotate' | 'revoke'; readonly key: ApiKeyRecord }
+  | { readonly kind: 'secret'; readonly key: ApiKeyWithSecret };
+
+export default function KeysView() {
+  return <AdminOnly title="API keys">{(principal) => <Keys principal={principal} />}</AdminOnly>;
+}
+
+function Keys({ principal }: { readonly principal: PrincipalRecord }) {
+  const [task, setTask] = useState<Task>();
+  const {
+    data: keys,
+    error,
+    refetch,
+  } = useApi(['keys'], (client, signal) => client.keys.list({ signal }), {
+    refetchInterval: 15_000,
+  });
+  const close = () => setTask(undefined);
+  const showSecret = (key: ApiKeyWithSecret) => setTask({ kind: 'secret', key });
+  return (
+    <Page
+      title="API keys"
+      subtitle="The server stores a digest of each key, never the key."
+      actions={
+        <Button kind="primary" icon={Plus} onClick={() => setTask({ kind: 'create' })}>
+          New key
+        </Button>
+      }
+    >
+      {!principal.credentials_required && <OpenServer />}
+      {keys !== undefined && <LastAdministrator keys={keys} />}
+      {keys === undefined && error === null && <Loading label="Loading the keys" />}
+      {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
+      {keys?.length === 0 && (
+        <Panel>
+          <Empty title="There are no API keys" />
+        </Panel>
+      )}
+      {keys !== undefined && keys.length > 0 && (
+        <KeyTable
+          keys={keys}
+          ownId={principal.key?.id}
+          onRotate={(key) => setTask({ kind: 'rotate', key })}
+          onRevoke={(key) => setTask({ kind: 'revoke', key })}
+        />
+      )}
+      <CreateKeyDialog
+        isOpen={task?.kind === 'create'}
+        isFirst={!principal.credentials_required}
+        onClose={close}
+        onCreated={showSecret}
+      />
+      <RotateDialog
+        record={task?.kind === 'rotate' ? task.key : undefined}
+        onClose={close}
+        onRotated={showSecret}
+      />
+      <RevokeDialog record={task?.kind === 'revoke' ? task.key : undefined} onClose={close} />
+      <SecretDialog record={task?.kind === 'secret' ? task.key : undefined} onClose={close} />
+    </Page>
+  );
+}
+
+function OpenServer() {
+  return (
+    <p className={styles.warning}>
+      Anyone who reaches this server may do everything. From the first key on, every request needs a
+      credential; that key has the scope admin, so that others can be made with it.
+    </p>
+  );
+}
+
+/** Says from when on no key can make others, unless one of them never expires. */
+function LastAdministrator({ keys }: { readonly keys: readonly ApiKeyRecord[] }) {
+  const endsAtMs = administrationEndsAtMs(keys, Date.now());
+  if (!Number.isFinite(endsAtMs)) return null;
+  return (
+    <p className={styles.warning}>
+      The last key with the scope admin expires on {formatTime(new Date(endsAtMs).toISOString())}.
+      Make another before, or no key can manage the service.
+    </p>
+  );
+}

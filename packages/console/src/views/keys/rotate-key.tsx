@@ -1,0 +1,60 @@
+// Replaces the secret of an API key; the old one may stay valid for a while.
+
+import type { ApiKeyRecord, ApiKeyWithSecret } from '@sagitta/client';
+import { useState } from 'react';
+import { queryClient } from '../../api/queries.js';
+import { session } from '../../api/session.js';
+import { Dialog, DialogForm } from '../../ui/dialog.js';
+import { SelectField } from '../../ui/field.js';
+
+interface RotateDialogProps {
+  /** Undefined while the dialog is closed. */
+  readonly record: ApiKeyRecord | undefined;
+  readonly onClose: () => void;
+  readonly onRotated: (key: ApiKeyWithSecret) => void;
+}
+
+const GRACE_OPTIONS = [
+  { value: '0', label: 'ends at once' },
+  { value: '3600', label: 'stays valid for an hour' },
+  { value: '86400', label: 'stays valid for a day' },
+  { value: '604800', label: 'stays valid for a week' },
+];
+
+export function RotateDialog({ record, onClose, onRotated }: RotateDialogProps) {
+  return (
+    <Dialog title="Rotate the key" isOpen={record !== undefined} onClose={onClose}>
+      {record !== undefined && (
+        <RotateForm record={record} onClose={onClose} onRotated={onRotated} />
+      )}
+    </Dialog>
+  );
+}
+
+interface RotateFormProps extends RotateDialogProps {
+  readonly record: ApiKeyRecord;
+}
+
+function RotateForm({ record, onClose, onRotated }: RotateFormProps) {
+  const [grace, setGrace] = useState('3600');
+  const rotate = async () => {
+    const request = { grace_seconds: Number(grace) };
+    const key = await session.get().client.keys.rotate(record.id, request);
+    onRotated(key);
+    void queryClient.invalidateQueries({ queryKey: ['keys'] });
+  };
+  return (
+    <DialogForm action="Rotate" onSubmit={rotate} onClose={onClose}>
+      <p>
+        The key of <strong dir="auto">{record.owner}</strong> gets a new secret, and keeps its
+        scopes.
+      </p>
+      <SelectField
+        label="The old secret"
+        value={grace}
+        options={GRACE_OPTIONS}
+        onChange={setGrace}
+      />
+    </DialogForm>
+  );
+}

@@ -1,0 +1,76 @@
+// Chooses scopes, says what each permits, and limits them to collections by globs, with the collections
+// that match.
+
+import { SCOPE_MEANINGS, SCOPES } from '../../../../../src/common/access.js';
+import { useCollections } from '../../api/queries.js';
+import { Checkbox, FieldGroup, GroupError, TextField } from '../../ui/field.js';
+import { canBeLimited, type GrantDraft, matchedBy, toggleScope } from './key-draft.js';
+import styles from './keys.module.css';
+
+interface ScopePickerProps {
+  readonly grants: readonly GrantDraft[];
+  readonly onChange: (grants: readonly GrantDraft[]) => void;
+  readonly error: string | undefined;
+}
+
+const NAMED_MAX = 5;
+
+export function ScopePicker({ grants, onChange, error }: ScopePickerProps) {
+  const setGlobs = (changed: GrantDraft) =>
+    onChange(grants.map((grant) => (grant.scope === changed.scope ? changed : grant)));
+  return (
+    <FieldGroup label="Scopes">
+      {SCOPES.map((scope) => {
+        const grant = grants.find((each) => each.scope === scope);
+        return (
+          <div key={scope} className={styles.scope}>
+            <Checkbox
+              label={
+                <>
+                  <code>{scope}</code>{' '}
+                  <span className={styles.meaning}>{SCOPE_MEANINGS[scope]}</span>
+                </>
+              }
+              isChecked={grant !== undefined}
+              onChange={(isChosen) => onChange(toggleScope(grants, scope, isChosen))}
+            />
+            {grant !== undefined && canBeLimited(scope) && (
+              <GlobInput grant={grant} onChange={setGlobs} />
+            )}
+          </div>
+        );
+      })}
+      <GroupError error={error} />
+    </FieldGroup>
+  );
+}
+
+interface GlobInputProps {
+  readonly grant: GrantDraft;
+  readonly onChange: (grant: GrantDraft) => void;
+}
+
+function GlobInput({ grant, onChange }: GlobInputProps) {
+  const { data: collections = [] } = useCollections();
+  const ids = collections.map(({ id }) => id);
+  return (
+    <div className={styles.globs}>
+      <TextField
+        label={`Collections of ${grant.scope}`}
+        isLabelHidden
+        hint={describeMatches(grant.globs, matchedBy(grant.globs, ids))}
+        placeholder="all collections, or for example catalog-* docs"
+        value={grant.globs}
+        onChange={(globs) => onChange({ ...grant, globs })}
+      />
+    </div>
+  );
+}
+
+function describeMatches(globs: string, matches: readonly string[]): string {
+  if (globs.trim() === '') return 'All collections, also later ones.';
+  if (matches.length === 0) return 'Matches no collection that exists.';
+  const named = matches.slice(0, NAMED_MAX).join(', ');
+  const further = matches.length - NAMED_MAX;
+  return `Matches ${named}${further > 0 ? ` and ${further} more` : ''}, and later ones.`;
+}

@@ -1,0 +1,141 @@
+// What the map of a collection shows: the settings, the projected sample, and its layout. All of it
+// stays when another view is shown; requests and the worker are stopped then.
+
+import type { JsonObject } from '@sagitta/client';
+import { createStores } from '../../api/store.js';
+
+/** What the form has; texts as typed. */
+export interface MapDraft {
+  /** Empty for the unnamed vector; absent until chosen. */
+  readonly using?: string;
+  readonly sampleText: string;
+  readonly seedText: string;
+  readonly neighborsText: string;
+  readonly filter: JsonObject | undefined;
+  readonly layout: 'umap' | 'pca';
+  /** The metadata path that colours the points, empty for none; absent until chosen. */
+  readonly colourPath?: string;
+  readonly areLabelsShown: boolean;
+}
+
+export interface MapRequest {
+  readonly using: string;
+  readonly sample: number;
+  readonly seed: number;
+  readonly neighbors: number;
+  readonly filter: JsonObject | undefined;
+}
+
+/** A sample of the vectors, in the order in which they were written. */
+export interface MapData {
+  readonly request: MapRequest;
+  /** Of the snapshot: the same request may have another sample later. */
+  readonly sequence: number;
+  readonly ids: readonly string[];
+  /** Row-major [ids.length, 2]: the principal components, scaled to the extent of a layout. */
+  readonly components: Float32Array;
+  /** The shares of the two components in the variance. */
+  readonly varianceRatios: readonly number[];
+}
+
+export type Layout =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'neighbors' }
+  | {
+      /** `running` until the last epoch, `stopped` when it was ended before. */
+      readonly kind: 'running' | 'stopped' | 'done';
+      /** Row-major [ids.length, 2]. */
+      readonly positions: Float32Array;
+      readonly epoch: number;
+      readonly epochCount: number;
+    }
+  | { readonly kind: 'failed'; readonly error: unknown };
+
+export type MapState =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'loading'; readonly request: MapRequest }
+  | { readonly kind: 'failed'; readonly error: unknown }
+  | ReadyState;
+
+export interface ReadyState {
+  readonly kind: 'ready';
+  readonly data: MapData;
+  readonly layout: Layout;
+}
+
+const SAMPLE_MAX = 200_000;
+const NEIGHBORS_MAX = 30;
+
+export const mapDraftOf = createStores<MapDraft>({
+  sampleText: '20000',
+  seedText: '0',
+  neighborsText: '15',
+  filter: undefined,
+  layout: 'umap',
+  areLabelsShown: true,
+});
+export const mapStateOf = createStores<MapState>({ kind: 'none' });
+/** Indexes of points. */
+export const mapSelectionOf = createStores<ReadonlySet<number>>(new Set());
+/** Entries of the legend that are not shown. */
+export const hiddenEntriesOf = createStores<ReadonlySet<number>>(new Set());
+
+/** What is wrong with the numbers of the form, by field. */
+export function draftErrors(
+  draft: MapDraft,
+): Partial<Record<'sample' | 'seed' | 'neighbors', string>> {
+  return {
+    ...numberError('sample', draft.sampleText, 1, SAMPLE_MAX),
+    ...numberError('seed', draft.seedText, 0, 2 ** 32 - 1),
+    ...numberError('neighbors', draft.neighborsText, 2, NEIGHBORS_MAX),
+  };
+}
+
+function numberError(name: string, text: string, min: number, max: number) {
+  const value = Number(text);
+  const isFine = text.trim() !== '' && Number.isInteger(value) && value >= min && value <= max;
+  return isFine ? {} : { [name]: `Expected a whole number from ${min} to ${max}.` };
+}
+
+/** Of a draft without errors. */
+export function requestOf(draft: MapDraft, using: string): MapRequest {
+  return {
+    using,
+    sample: Number(draft.sampleText),
+    seed: Number(draft.seedText),
+    neighbors: Number(draft.neighborsText),
+    filter: draft.filter,
+  };
+}
+
+/** Half the width of a layout at its start, so that the components do not jump when one begins. */
+const EXTENT = 10;
+
+/** @param coordinates row-major [count, 2] */
+export function scaleComponents(coordinates: Float32Array): Float32Array {
+  const extent = coordinates.reduce((max, value) => Math.max(max, Math.abs(value)), 0) || 1;
+  return coordinates.map((value) => (value / extent) * EXTENT);
+}
+
+/** Without points whose vectors were deleted; a layout that runs would bring them back and ends. */
+export function withoutPoints({ data, layout }: ReadyState, gone: ReadonlySet<string>): ReadyState {
+  const kept = [...data.ids.keys()].filter((point) => !gone.has(data.ids[point]!));
+  const rowsOf = (positions: Float32Array) =>
+    Float32Array.from(kept.flatMap((point) => [positions[2 * point]!, positions[2 * point + 1]!]));
+  return {
+    kind: 'ready',
+    data: {
+      ...data,
+      ids: kept.map((point) => data.ids[point]!),
+      components: rowsOf(data.components),
+    },
+    layout:
+      'positions' in layout
+        ? {
+            ...layout,
+            kind: layout.kind === 'done' ? 'done' : 'stopped',
+            positions: rowsOf(layout.positions),
+          }
+        : { kind: 'none' },
+  };
+}

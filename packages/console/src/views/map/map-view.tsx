@@ -1,0 +1,66 @@
+// The map of a collection: a sample of its vectors in two dimensions, by their principal components at
+// once and by UMAP as it converges.
+
+import { denseVectors } from '@sagitta/client';
+import { useEffect } from 'react';
+import { stringifyExactJson } from '../../../../../src/common/exact-json.js';
+import { useStore } from '../../api/store.js';
+import { Empty, Loading, Problem } from '../../ui/states.js';
+import type { CollectionViewProps } from '../collection-view-props.js';
+import styles from './map.module.css';
+import { MapSettings } from './map-settings.js';
+import { mapDraftOf, mapStateOf, requestOf } from './map-state.js';
+import { ReadyMap } from './ready-map.js';
+import { useMap } from './use-map.js';
+
+export default function MapView({ collection }: CollectionViewProps) {
+  const vectors = denseVectors(collection);
+  const draft = useStore(mapDraftOf(collection.id));
+  const state = useStore(mapStateOf(collection.id));
+  const actions = useMap(collection);
+  const using = (vectors.find(({ name }) => name === draft.using) ?? vectors[0])?.name ?? '';
+  const isEmpty = vectors.length === 0 || collection.vector_count === 0;
+  const load = () => actions.load(requestOf(draft, using));
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the first map is drawn without being asked
+  useEffect(() => {
+    if (!isEmpty && mapStateOf(collection.id).get().kind === 'none') load();
+  }, []);
+  if (isEmpty) {
+    return (
+      <>
+        <h1 className="visually-hidden">Map of {collection.id}</h1>
+        <Empty title="There is nothing to draw">
+          <p>The map shows dense vectors, and this collection has none.</p>
+        </Empty>
+      </>
+    );
+  }
+  const request = state.kind === 'ready' ? state.data.request : undefined;
+  const isStale = stringifyExactJson(request) !== stringifyExactJson(requestOf(draft, using));
+  return (
+    <div className={styles.view}>
+      <h1 className="visually-hidden">Map of {collection.id}</h1>
+      <MapSettings
+        collection={collection}
+        vectors={vectors}
+        using={using}
+        isStale={isStale}
+        isBusy={state.kind === 'loading'}
+        onLoad={load}
+      />
+      {state.kind === 'loading' && <Loading label="Projecting the vectors" />}
+      {state.kind === 'failed' && <Problem error={state.error} onRetry={load} />}
+      {state.kind === 'ready' && state.data.ids.length === 0 && (
+        <Empty title="No vector passes the filter" />
+      )}
+      {state.kind === 'ready' && state.data.ids.length > 0 && (
+        <ReadyMap
+          collection={collection}
+          data={state.data}
+          layout={state.layout}
+          actions={actions}
+        />
+      )}
+    </div>
+  );
+}

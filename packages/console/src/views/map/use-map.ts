@@ -1,0 +1,136 @@
+// Loads the projection of a collection's sample, then its neighbours, and lets a worker lay them out.
+
+import type { CollectionRecord, ProjectionRequest } from '@sagitta/client';
+import { useCallback, useEffect, useRef } from 'react';
+import { session } from '../../api/session.js';
+import { useStore } from '../../api/store.js';
+import {
+  hiddenEntriesOf,
+  type Layout,
+  type MapData,
+  type MapRequest,
+  mapSelectionOf,
+  mapStateOf,
+  scaleComponents,
+} from './map-state.js';
+import type { UmapJob, UmapUpdate } from './umap-worker.js';
+
+export interface MapActions {
+  readonly load: (request: MapRequest) => void;
+  /** Begins the layout of what is loaded. */
+  readonly layOut: () => void;
+  readonly stop: () => void;
+}
+
+export function useMap({ id }: CollectionRecord): MapActions {
+  const { client } = useStore(session);
+  const controller = useRef<AbortController>(undefined);
+  const worker = useRef<Worker>(undefined);
+  const store = mapStateOf(id);
+
+  const stop = useCallback(() => {
+    controller.current?.abort();
+    worker.current?.terminate();
+    worker.current = undefined;
+    const state = store.get();
+    if (state.kind === 'loading') store.set({ kind: 'none' });
+    if (state.kind === 'ready') store.set({ ...state, layout: stopped(state.layout) });
+  }, [store]);
+  useEffect(() => stop, [stop]);
+
+  const begin = useCallback(() => {
+    stop();
+    controller.current = new AbortController();
+    return controller.current.signal;
+  }, [stop]);
+
+  const load = useCallback(
+    async (request: MapRequest) => {
+      const signal = begin();
+      store.set({ kind: 'loading', request });
+      try {
+        const reply = await client.collection(id).project(wireRequest(request), { signal });
+        forgetMarks(id);
+        store.set({ kind: 'ready', data: mapData(request, reply), layout: { kind: 'none' } });
+      } catch (error) {
+        if (!signal.aborted) store.set({ kind: 'failed', error });
+      }
+    },
+    [client, id, store, begin],
+  );
+
+  const layOut = useCallback(async () => {
+    const signal = begin();
+    const state = store.get();
+    if (state.kind !== 'ready') return;
+    const { request } = state.data;
+    store.set({ ...state, layout: { kind: 'neighbors' } });
+    try {
+      const wire = { ...wireRequest(request), neighbors: request.neighbors };
+      const reply = await client.collection(id).project(wire, { signal });
+      const { starts, rows, distances } = reply.neighbors!;
+      // Vectors may have been written since the first request: the map is of what came last.
+      const data = isSameSample(state.data, reply.ids) ? state.data : mapData(request, reply);
+      if (data !== state.data) forgetMarks(id);
+      const job = { graph: { starts, neighbors: rows, distances }, seed: request.seed };
+      worker.current = startWorker({ ...job, start: data.components }, (layout) =>
+        store.set({ kind: 'ready', data, layout }),
+      );
+    } catch (error) {
+      if (!signal.aborted) store.set({ ...state, layout: { kind: 'failed', error } });
+    }
+  }, [client, id, store, begin]);
+
+  return { load, layOut, stop };
+}
+
+/** What refers to points and categories by their numbers, which another sample has differently. */
+function forgetMarks(id: string): void {
+  mapSelectionOf(id).set(new Set());
+  hiddenEntriesOf(id).set(new Set());
+}
+
+function stopped(layout: Layout): Layout {
+  if (layout.kind === 'running') return { ...layout, kind: 'stopped' };
+  return layout.kind === 'neighbors' ? { kind: 'none' } : layout;
+}
+
+function wireRequest({ using, sample, seed, filter }: MapRequest): ProjectionRequest {
+  return {
+    sample,
+    seed,
+    dimensions: 2,
+    ...(using !== '' && { using }),
+    ...(filter !== undefined && { filter }),
+  };
+}
+
+interface Projected {
+  readonly sequence: number;
+  readonly ids: readonly string[];
+  readonly coordinates: Float32Array;
+  readonly varianceRatios: readonly number[];
+}
+
+function mapData(request: MapRequest, projected: Projected): MapData {
+  const { sequence, ids, coordinates, varianceRatios } = projected;
+  const components = scaleComponents(coordinates);
+  return { request, sequence, ids, components, varianceRatios };
+}
+
+function isSameSample({ ids }: MapData, others: readonly string[]): boolean {
+  return ids.length === others.length && ids.every((id, at) => id === others[at]);
+}
+
+function startWorker(job: UmapJob, onUpdate: (layout: Layout) => void): Worker {
+  const worker = new Worker(new URL('./umap-worker.ts', import.meta.url), { type: 'module' });
+  worker.addEventListener('message', ({ data }: MessageEvent<UmapUpdate>) => {
+    const { positions, epoch, epochCount } = data;
+    onUpdate({ kind: epoch < epochCount ? 'running' : 'done', positions, epoch, epochCount });
+  });
+  worker.addEventListener('error', ({ message }) => {
+    onUpdate({ kind: 'failed', error: new Error(`the layout failed: ${message}`) });
+  });
+  worker.postMessage(job);
+  return worker;
+}

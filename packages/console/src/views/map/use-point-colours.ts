@@ -1,0 +1,67 @@
+// The colours of the points by a metadata path, whose values are read from the server, and which of
+// the points are hidden by the legend.
+
+import type { CollectionRecord, Vectors } from '@sagitta/client';
+import { useMemo } from 'react';
+import { resolvePath } from '../../../../../src/common/metadata-path.js';
+import type { Json } from '../../../../../src/common/types.js';
+import { useApi } from '../../api/queries.js';
+import { type ColumnColours, colourColumn } from './column-colours.js';
+import type { MapData } from './map-state.js';
+
+export interface PointColours {
+  /** The value of each point; undefined until they have arrived, and without a path. */
+  readonly values: readonly (Json | undefined)[] | undefined;
+  readonly colours: ColumnColours | undefined;
+  readonly isLoading: boolean;
+  readonly error: Error | null;
+}
+
+export function usePointColours(
+  { id }: CollectionRecord,
+  data: MapData,
+  path: string,
+): PointColours {
+  const {
+    data: column,
+    error,
+    isFetching,
+  } = useApi(
+    ['collection', id, 'column', path, data.request, data.sequence, data.ids.length],
+    (client, signal) => readColumn(client.collection(id), data, path, signal),
+    { enabled: path !== '', staleTime: 60_000 },
+  );
+  const values = path === '' ? undefined : column;
+  const colours = useMemo(() => values && colourColumn(values), [values]);
+  return { values, colours, isLoading: isFetching && column === undefined, error };
+}
+
+/**
+ * The values come from an export of the same sample, which costs less than asking for each id; of other
+ * metadata nothing is kept. Points whose vectors have been deleted meanwhile have no value.
+ */
+async function readColumn(
+  vectors: Vectors,
+  { request, ids }: MapData,
+  path: string,
+  signal: AbortSignal,
+): Promise<readonly (Json | undefined)[]> {
+  const { using, sample, seed, filter } = request;
+  const pointOf = new Map(ids.map((id, point) => [id, point]));
+  const values: (Json | undefined)[] = new Array(ids.length).fill(undefined);
+  const rows = vectors.exportAll({
+    includeValues: false,
+    signal,
+    // A sample of those with a named vector cannot be told apart from other samples.
+    ...(using === '' && { sample, seed }),
+    ...(filter !== undefined && { filter }),
+  });
+  for await (const { id, metadata } of rows) {
+    const point = pointOf.get(id);
+    if (point === undefined) continue;
+    values[point] = metadata && resolvePath(metadata, path);
+    pointOf.delete(id);
+    if (pointOf.size === 0) break;
+  }
+  return values;
+}

@@ -1,0 +1,50 @@
+// The aliases, with the collection that each stands for.
+
+import type { AliasRecord } from '@sagitta/client';
+import { ArrowRight } from 'lucide-react';
+import { Link } from 'wouter';
+import { useApi } from '../../api/queries.js';
+import { collectionPath } from '../../routes.js';
+import { Panel } from '../../ui/panel.js';
+import { Loading, Problem } from '../../ui/states.js';
+import styles from './overview.module.css';
+
+export function AliasPanel() {
+  const {
+    data: aliases,
+    error,
+    refetch,
+  } = useApi(
+    ['aliases'],
+    async (client, signal) => {
+      const found: AliasRecord[] = [];
+      for await (const alias of client.aliases.all({ limit: 1_000 }, { signal })) found.push(alias);
+      return found;
+    },
+    { refetchInterval: 10_000 },
+  );
+  return (
+    <Panel title="Aliases">
+      {aliases === undefined && error === null && <Loading />}
+      {error !== null && <Problem error={error} onRetry={() => void refetch()} />}
+      {aliases?.length === 0 && <p>No alias stands for a collection.</p>}
+      {aliases !== undefined && aliases.length > 0 && <AliasList aliases={aliases} />}
+    </Panel>
+  );
+}
+
+function AliasList({ aliases }: { readonly aliases: readonly AliasRecord[] }) {
+  return (
+    <ul className={styles.aliases}>
+      {aliases.map(({ name, collection }) => (
+        <li key={name} className={styles.alias}>
+          <span title={name}>{name}</span>
+          <ArrowRight size={14} role="img" aria-label="stands for" />
+          <Link href={collectionPath(collection)} title={collection}>
+            {collection}
+          </Link>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,107 @@
+// How near the limits are: each gauge of `/metrics` that has a limit in `/limits`, and the memory and the
+// disk of the machine.
+
+import type { Limits } from '@sagitta/client';
+import { type Metrics, sumOf } from '../../api/metrics-text.js';
+import { formatBytes, formatCount } from '../../ui/format.js';
+
+export interface LimitUsage {
+  readonly label: string;
+  readonly used: string;
+  readonly limit: string;
+  /** Of the limit that is used: 0 to 1, or more where a limit was exceeded. */
+  readonly share: number;
+}
+
+interface LimitedGauge {
+  readonly label: string;
+  readonly gauge: string;
+  readonly limit: string;
+  readonly format: (value: number) => string;
+  /** Of the gauge's unit to that of the limit. */
+  readonly scale?: number;
+}
+
+const milliseconds = (value: number) => `${formatCount(Math.round(value))} ms`;
+
+const LIMITED: readonly LimitedGauge[] = [
+  {
+    label: 'Collections',
+    gauge: 'sagitta_collections',
+    limit: 'collections_max',
+    format: formatCount,
+  },
+  {
+    label: 'Connections',
+    gauge: 'sagitta_http_connections',
+    limit: 'connections_max',
+    format: formatCount,
+  },
+  {
+    label: 'Request bodies',
+    gauge: 'sagitta_http_body_bytes_in_flight',
+    limit: 'body_bytes_in_flight_max',
+    format: formatBytes,
+  },
+  {
+    label: 'Replies',
+    gauge: 'sagitta_http_reply_bytes_in_flight',
+    limit: 'reply_bytes_in_flight_max',
+    format: formatBytes,
+  },
+  {
+    label: 'Filter cache',
+    gauge: 'sagitta_filter_cache_bytes',
+    limit: 'filter_cache_bytes_max',
+    format: formatBytes,
+  },
+  {
+    label: 'Waiting queries',
+    gauge: 'sagitta_engine_queue_queries',
+    limit: 'queued_queries_max',
+    format: formatCount,
+  },
+  {
+    label: 'Waiting tasks',
+    gauge: 'sagitta_pool_tasks_waiting',
+    limit: 'queued_tasks_max',
+    format: formatCount,
+  },
+  {
+    label: 'Event loop delay',
+    gauge: 'sagitta_event_loop_delay_seconds',
+    limit: 'event_loop_delay_ms_max',
+    format: milliseconds,
+    scale: 1000,
+  },
+];
+
+/** Gauges or limits that the server does not have are left out. */
+export function limitUsageOf(metrics: Metrics, limits: Limits): readonly LimitUsage[] {
+  return [...machineUsageOf(metrics), ...settingUsageOf(metrics, limits)];
+}
+
+function machineUsageOf(metrics: Metrics): readonly LimitUsage[] {
+  const memory = sumOf(metrics, 'process_resident_memory_bytes');
+  const disk = sumOf(metrics, 'sagitta_disk_total_bytes');
+  const free = sumOf(metrics, 'sagitta_disk_free_bytes');
+  const used = disk === undefined || free === undefined ? undefined : disk - free;
+  return [
+    { label: 'Memory', value: memory, most: sumOf(metrics, 'process_memory_limit_bytes') },
+    { label: 'Disk', value: used, most: disk },
+  ].flatMap(({ label, value, most }) =>
+    value === undefined || most === undefined || most === 0
+      ? []
+      : { label, used: formatBytes(value), limit: formatBytes(most), share: value / most },
+  );
+}
+
+function settingUsageOf(metrics: Metrics, limits: Limits): readonly LimitUsage[] {
+  return LIMITED.flatMap(({ label, gauge, limit, format, scale = 1 }) => {
+    const value = sumOf(metrics, gauge);
+    const most = limits[limit];
+    if (value === undefined || most === undefined || most === 0) return [];
+    const used = value * scale;
+    return { label, used: format(used), limit: format(most), share: used / most };
+  });
+}

@@ -1,0 +1,68 @@
+// The matches of a query, page by page from one snapshot, with how long each page took.
+
+import type { JsonObject, Match, QueryReply, QueryRequest } from '@sagitta/client';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import { session } from '../../api/session.js';
+import { useStore } from '../../api/store.js';
+
+export type FoundMatch = Match<JsonObject, Float32Array>;
+
+export interface FoundPage {
+  readonly reply: QueryReply<FoundMatch>;
+  /** What the page waited for it. */
+  readonly totalMs: number;
+}
+
+export interface Matches {
+  readonly matches: readonly FoundMatch[];
+  /** The first page, which has the total and what was asked for beside matches. */
+  readonly first: FoundPage | undefined;
+  readonly error: unknown;
+  readonly isRunning: boolean;
+  /** Undefined when there are no more matches, or they are being read. */
+  readonly readMore: (() => void) | undefined;
+  readonly isReadingMore: boolean;
+  readonly retry: () => void;
+}
+
+/** Runs the request once, and again only when `runNumber` or the request is another. */
+export function useMatches(
+  collectionId: string,
+  request: QueryRequest | undefined,
+  options: { readonly runNumber: number; readonly hasValues: boolean },
+): Matches {
+  const { client } = useStore(session);
+  const include = options.hasValues ? ({ include_values: 'float32' } as const) : {};
+  const query = useInfiniteQuery({
+    queryKey: ['collection', collectionId, 'matches', request, options],
+    queryFn: async ({ pageParam, signal }): Promise<FoundPage> => {
+      const body = pageParam === undefined ? request! : { cursor: pageParam };
+      const startMs = performance.now();
+      const reply = await client
+        .collection(collectionId)
+        .query({ ...body, explain: true, ...include } as QueryRequest<JsonObject, 'float32'>, {
+          signal,
+        });
+      return { reply, totalMs: performance.now() - startMs };
+    },
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ reply }) => reply.next_cursor,
+    enabled: request !== undefined,
+    staleTime: Infinity,
+    refetchOnWindowFocus: false,
+    // Further pages continue the snapshot of the first, which ends after some minutes.
+    retry: false,
+  });
+  const pages = query.data?.pages;
+  const matches = useMemo(() => (pages ?? []).flatMap(({ reply }) => reply.matches), [pages]);
+  return {
+    matches,
+    first: pages?.[0],
+    error: query.error ?? undefined,
+    isRunning: query.isFetching,
+    readMore: query.hasNextPage && !query.isFetching ? () => void query.fetchNextPage() : undefined,
+    isReadingMore: query.isFetchingNextPage,
+    retry: () => void query.refetch(),
+  };
+}

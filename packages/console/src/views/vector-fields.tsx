@@ -1,0 +1,48 @@
+// How the vectors of a collection are called, and the fields for which of them is meant and for the metric that
+// compares them.
+
+import type { DimensionedVector, Metric } from '@sagitta/client';
+import { BIT_METRICS, METRICS, VALUE_METRICS } from '../../../../src/common/types.js';
+import type { VectorKind } from '../../../../src/common/vectors.js';
+import { SelectField } from '../ui/field.js';
+
+export const KIND_LABELS: Readonly<Record<VectorKind, string>> = {
+  dense: 'One vector',
+  multi: 'List of vectors',
+  sparse: 'Sparse',
+};
+
+interface VectorFieldProps {
+  readonly label?: string;
+  readonly vectors: readonly DimensionedVector[];
+  readonly using: string;
+  readonly onChange: (using: string) => void;
+}
+
+/** Which vector of the records is compared; nothing where there is only one. */
+export function VectorField({ label = 'Vector', vectors, using, onChange }: VectorFieldProps) {
+  if (vectors.length < 2) return null;
+  const options = vectors.map((vector) => ({ value: vector.name, label: labelOf(vector) }));
+  return <SelectField label={label} value={using} options={options} onChange={onChange} />;
+}
+
+function labelOf({ name, dimension }: DimensionedVector): string {
+  return `${name === '' ? 'Unnamed' : name} (${dimension} dimensions)`;
+}
+
+interface MetricFieldProps {
+  /** That of the vectors; absent for vectors to come. */
+  readonly own?: Metric | undefined;
+  readonly metric: Metric;
+  readonly hint?: string;
+  readonly onChange: (metric: Metric) => void;
+}
+
+export function MetricField({ own, metric, hint, onChange }: MetricFieldProps) {
+  // As far as their own metric tells what the elements of the vectors are.
+  const metrics = own !== undefined && BIT_METRICS.has(own) ? METRICS : VALUE_METRICS;
+  const options = metrics.map((value) => ({ value, label: value }));
+  return (
+    <SelectField label="Metric" hint={hint} value={metric} options={options} onChange={onChange} />
+  );
+}

@@ -1,0 +1,118 @@
+// What a vector looks like: a picture from its metadata or its values, and its text. Pictures come from
+// the same origin or are in the metadata; nothing is ever asked of another host.
+
+import type { CollectionRecord } from '@sagitta/client';
+import {
+  isJsonNumber,
+  numberText,
+  stringifyExactJson,
+} from '../../../../../src/common/exact-json.js';
+import { resolvePath } from '../../../../../src/common/metadata-path.js';
+import type { Json, JsonObject } from '../../../../../src/common/types.js';
+
+/** What there is to show of a vector; matches and stored vectors are such. */
+export interface ShownVector {
+  readonly id: string;
+  readonly metadata?: JsonObject;
+  readonly values?: ArrayLike<number>;
+}
+
+/** The width and height in pixels of the grey pictures that the values are. */
+export interface PictureShape {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** From the label `preview` of the collection, such as `values:8x8`, if the dimension is that of it. */
+export function pictureShape({ labels, dimension }: CollectionRecord): PictureShape | undefined {
+  const found = /^values:(\d{1,4})x(\d{1,4})$/.exec(labels.preview ?? '');
+  if (found === null) return undefined;
+  const [width, height] = [Number(found[1]), Number(found[2])];
+  return width * height === dimension ? { width, height } : undefined;
+}
+
+/** The pixels of a grey picture as RGBA, row-major, scaled from the least value to the greatest. */
+export function greyPixels(values: ArrayLike<number>): Uint8ClampedArray<ArrayBuffer> {
+  let min = Infinity;
+  let max = -Infinity;
+  for (let i = 0; i < values.length; i++) {
+    min = Math.min(min, values[i]!);
+    max = Math.max(max, values[i]!);
+  }
+  const scale = max > min ? 255 / (max - min) : 0;
+  const pixels = new Uint8ClampedArray(values.length * 4);
+  for (let i = 0; i < values.length; i++) {
+    const grey = (values[i]! - min) * scale;
+    pixels.set([grey, grey, grey, 255], i * 4);
+  }
+  return pixels;
+}
+
+const PICTURE_DATA = /^data:image\/(png|jpeg|gif|webp|avif);base64,[A-Za-z0-9+/=]+$/;
+const PICTURE_NAME = /\.(png|jpe?g|gif|webp|avif|svg)(\?[^#]*)?$/i;
+
+/** The address of a picture that a string in metadata is, if the page may show it. */
+export function pictureUrl(text: string, origin: string): string | undefined {
+  if (text.startsWith('data:')) return PICTURE_DATA.test(text) ? text : undefined;
+  const isAddress = text.startsWith('/') || text.startsWith(`${origin}/`);
+  if (!isAddress || !PICTURE_NAME.test(text)) return undefined;
+  // `//host/…` and `/\host/…` are of other hosts.
+  const url = URL.canParse(text, origin) ? new URL(text, origin) : undefined;
+  return url?.origin === origin ? url.href : undefined;
+}
+
+/** The first picture in the metadata, in the order of its members. */
+export function findPictureUrl(metadata: JsonObject | undefined, origin: string) {
+  for (const text of stringsIn(metadata ?? {})) {
+    const url = pictureUrl(text, origin);
+    if (url !== undefined) return url;
+  }
+  return undefined;
+}
+
+const TEXT_CHARACTERS_MIN = 12;
+
+/** The text that says most: that of the indexed fields, or else the longest string that reads like text. */
+export function previewText(
+  metadata: JsonObject | undefined,
+  { text }: CollectionRecord,
+): string | undefined {
+  if (metadata === undefined) return undefined;
+  const indexed = (text?.fields ?? []).flatMap((path) => [
+    ...stringsIn(resolvePath(metadata, path) ?? {}),
+  ]);
+  if (indexed.length > 0) return indexed.join(' · ');
+  const texts = [...stringsIn(metadata)].filter(
+    (one) => one.length >= TEXT_CHARACTERS_MIN && !one.startsWith('data:') && /\s/.test(one),
+  );
+  return texts.sort((a, b) => b.length - a.length)[0];
+}
+
+const TITLE_PATHS = ['title', 'name', 'lemma', 'label', 'headline', 'subject'];
+
+/** A short name of the vector from its metadata, for places where its id says little. */
+export function previewTitle(metadata: JsonObject | undefined): string | undefined {
+  for (const path of TITLE_PATHS) {
+    const value = metadata?.[path];
+    if (typeof value === 'string' && value !== '') return value;
+    if (isJsonNumber(value)) return numberText(value);
+  }
+  return undefined;
+}
+
+/** A value in one line: strings as they are, everything else as JSON. */
+export function formatValue(value: Json | undefined): string {
+  if (value === undefined) return '';
+  if (typeof value === 'string') return value;
+  if (Array.isArray(value) && value.every((one) => typeof one === 'string')) {
+    return value.join(', ');
+  }
+  return stringifyExactJson(value);
+}
+
+function* stringsIn(value: Json): Generator<string> {
+  if (typeof value === 'string') yield value;
+  else if (typeof value === 'object' && value !== null) {
+    for (const inner of Object.values(value)) yield* stringsIn(inner);
+  }
+}

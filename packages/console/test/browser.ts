@@ -1,0 +1,112 @@
+// Opens the console in a browser, as a person would, and collects whatever goes wrong meanwhile:
+// errors of the page, violations of its Content-Security-Policy, requests to other hosts.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { WAIT_MS_MAX } from '../../../test/support/waiting.js';
+
+type Theme = 'light' | 'dark';
+
+export interface PageOptions {
+  /** The address within the console: `/collections/wordnet/browse`. */
+  readonly path?: string;
+  readonly width?: number;
+  readonly height?: number;
+  readonly theme?: Theme;
+}
+
+export interface ConsolePage {
+  readonly page: Page;
+  /** Goes to another address within the console, without loading the page again. */
+  go(path: string): Promise<void>;
+  /** Fails if anything went wrong so far, but for messages that match `expected`. */
+  expectNoProblems(expected?: RegExp): void;
+  close(): Promise<void>;
+}
+
+/** `url` is that of the server, or of a proxy in front of it. */
+export async function openConsole(
+  browser: Browser,
+  url: string,
+  { path = '/', width = 1440, height = 900, theme = 'light' }: PageOptions = {},
+): Promise<ConsolePage> {
+  const context = await browser.newContext({
+    viewport: { width, height },
+    colorScheme: theme,
+    reducedMotion: 'reduce',
+    acceptDownloads: true,
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(WAIT_MS_MAX);
+  const problems = await collectProblems(context, page, new URL(url).origin);
+  await page.goto(`${url}/console/#${path}`);
+  return {
+    page,
+    async go(next) {
+      await page.evaluate(`location.hash = ${JSON.stringify(next)}`);
+    },
+    expectNoProblems(expected) {
+      const unexpected = problems.filter((problem) => expected?.test(problem) !== true);
+      assert.deepEqual(unexpected, []);
+    },
+    close: () => context.close(),
+  };
+}
+
+async function collectProblems(
+  context: BrowserContext,
+  page: Page,
+  origin: string,
+): Promise<readonly string[]> {
+  const problems: string[] = [];
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') {
+      problems.push(`console ${message.type()}: ${message.text()}`);
+    }
+  });
+  page.on('pageerror', (error) => problems.push(`uncaught: ${error.message}`));
+  context.on('request', (request) => {
+    const target = new URL(request.url());
+    const isOwn = target.origin === origin || ['data:', 'blob:'].includes(target.protocol);
+    if (!isOwn) problems.push(`request to another host: ${request.url()}`);
+  });
+  await context.exposeFunction('reportViolation', (text: string) => problems.push(text));
+  // Its dialog belongs to the window system, which tests have none of; downloads are what remains.
+  await context.addInitScript('delete window.showSaveFilePicker');
+  await context.addInitScript(`
+    document.addEventListener('securitypolicyviolation', (event) => {
+      reportViolation('CSP: ' + event.violatedDirective + ' ' + event.blockedURI + ' ' + event.sourceFile);
+    });
+  `);
+  return problems;
+}
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+interface AxeResults {
+  readonly violations: readonly {
+    readonly id: string;
+    readonly help: string;
+    readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
+  }[];
+}
+
+/** Fails if axe-core finds a violation of any of its rules in what is shown. */
+export async function expectAccessible(page: Page, what: string): Promise<void> {
+  await page.evaluate(AXE);
+  const { violations } = (await page.evaluate('axe.run()')) as AxeResults;
+  const found = violations.flatMap(({ id, help, nodes }) =>
+    nodes.map(({ html, failureSummary }) => `${id} (${help}): ${html}\n  ${failureSummary}`),
+  );
+  assert.deepEqual(found, [], `axe-core on ${what}`);
+}
+
+/** Fails if the page is wider than the window, so that one would have to scroll sideways. */
+export async function expectNoSidewaysScroll(page: Page, what: string): Promise<void> {
+  const { content, window: shown } = (await page.evaluate(
+    '({ content: document.documentElement.scrollWidth, window: innerWidth })',
+  )) as { content: number; window: number };
+  assert.ok(content <= shown, `${what} is ${content} px wide in a window of ${shown} px`);
+}

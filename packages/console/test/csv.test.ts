@@ -1,0 +1,16 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { csvLine } from '../src/ui/csv.js';
+
+test('a line of CSV quotes what would end a cell, and has nothing for absent values', () => {
+  const cells = ['a,b', 'say "no"', 'two\nlines', 1.5, true, null, undefined, { a: ['x'] }];
+  assert.equal(csvLine(cells), '"a,b","say ""no""","two\nlines",1.5,true,,,"{""a"":[""x""]}"\r\n');
+});
+
+test('a line of CSV has integers beyond 2^53 with all their digits', () => {
+  const cells = [1768907725507217523n, 2 ** 63, [1768907725507217523n], { a: 2 ** 63 }];
+  assert.equal(
+    csvLine(cells),
+    '1768907725507217523,9223372036854775808,[1768907725507217523],"{""a"":9223372036854775808}"\r\n',
+  );
+});

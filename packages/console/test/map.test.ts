@@ -1,0 +1,266 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import KDBush from 'kdbush';
+import { type Camera, fitCamera, pan, toPlane, toScreen, zoom } from '../src/views/map/camera.js';
+import {
+  colourColumn,
+  MISSING_ENTRY,
+  OTHER_ENTRY,
+  SCALE_START,
+} from '../src/views/map/column-colours.js';
+import { meanOf } from '../src/views/map/mean.js';
+import { entryColour, paletteOf } from '../src/views/map/palette.js';
+import { HIDDEN, placeLabels, pointFlags, withoutOverlaps } from '../src/views/map/point-flags.js';
+import {
+  changeSelection,
+  nearestPoint,
+  type PointIndex,
+  pointsWithin,
+} from '../src/views/map/point-selection.js';
+
+const SIZE = { width: 400, height: 200 };
+
+function assertNear(found: number, expected: number, what?: string) {
+  assert.ok(
+    Math.abs(found - expected) < 1e-9,
+    `${what ?? ''} expected ${expected}, found ${found}`,
+  );
+}
+
+describe('the camera', () => {
+  test('shows all points, with space around them', () => {
+    const positions = Float32Array.of(-10, 5, 30, 7, 0, -3);
+    const camera = fitCamera(positions, SIZE);
+    for (let at = 0; at < positions.length; at += 2) {
+      const place = { x: positions[at]!, y: positions[at + 1]! };
+      const { x, y } = toScreen(camera, SIZE, place);
+      assert.ok(x > 0 && x < SIZE.width && y > 0 && y < SIZE.height, `${x}, ${y}`);
+    }
+  });
+
+  test('is not decided by a few points that are far away', () => {
+    const near = Array.from({ length: 1_000 }, (_, i) => [i % 10, Math.floor(i / 100)]).flat();
+    const alone = fitCamera(Float32Array.from(near), SIZE);
+    const { scale } = fitCamera(Float32Array.from([...near, 500, 500]), SIZE);
+    assert.ok(scale > 0.7 * alone.scale, `${scale} instead of ${alone.scale}`);
+  });
+
+  test('is finite for no points, one, and equal ones', () => {
+    for (const positions of [[], [3, 4], [3, 4, 3, 4]]) {
+      const { x, y, scale } = fitCamera(Float32Array.from(positions), SIZE);
+      assert.ok([x, y, scale].every(Number.isFinite) && scale > 0);
+    }
+  });
+
+  test('a place of the screen and its place in the plane belong together', () => {
+    const camera: Camera = { x: 3, y: -2, scale: 12 };
+    const place = toPlane(camera, SIZE, toScreen(camera, SIZE, { x: 1.5, y: 7 }));
+    assertNear(place.x, 1.5);
+    assertNear(place.y, 7);
+    assert.ok(toScreen(camera, SIZE, { x: 0, y: 1 }).y < toScreen(camera, SIZE, { x: 0, y: 0 }).y);
+  });
+
+  test('moves with the pointer, and zooms around it', () => {
+    const camera: Camera = { x: 1, y: 1, scale: 10 };
+    const moved = toScreen(pan(camera, 30, -20), SIZE, { x: 1, y: 1 });
+    assertNear(moved.x, 230);
+    assertNear(moved.y, 80);
+    const around = { x: 350, y: 20 };
+    const zoomed = zoom(camera, SIZE, 3, around);
+    const still = toScreen(zoomed, SIZE, toPlane(camera, SIZE, around));
+    assertNear(still.x, 350);
+    assertNear(still.y, 20);
+    assert.equal(zoomed.scale, 30);
+  });
+});
+
+describe('the colours of a column', () => {
+  test('strings are categories, the ten most frequent with a colour, in the order of their names', () => {
+    const values = Array.from({ length: 12 }, (_, i) => Array(12 - i).fill(`name ${i}`)).flat();
+    const colours = colourColumn([...values, null, undefined]);
+    assert.ok(colours.kind === 'categories');
+    assert.deepEqual(
+      colours.legend.map(({ label, count }) => `${label}: ${count}`),
+      [...Array.from({ length: 10 }, (_, i) => `name ${i}: ${12 - i}`), '2 others: 3', 'None: 2'],
+    );
+    assert.equal(colours.entries[0], 0);
+    assert.equal(colours.entries[values.length - 1], OTHER_ENTRY);
+    assert.equal(colours.entries.at(-1), MISSING_ENTRY);
+  });
+
+  test('a few numbers are categories in their order, as are booleans', () => {
+    const labels = colourColumn([10, 2, 2, 10, 10]);
+    assert.ok(labels.kind === 'categories');
+    assert.deepEqual(
+      labels.legend.map(({ label }) => label),
+      ['2', '10'],
+    );
+    assert.equal(colourColumn([true, false]).kind, 'categories');
+  });
+
+  test('many numbers are a scale, which outliers do not stretch', () => {
+    const values = [...Array.from({ length: 300 }, (_, i) => i), 1e9, undefined];
+    const colours = colourColumn(values);
+    assert.ok(colours.kind === 'scale');
+    assert.ok(colours.max < 300, `found ${colours.max}`);
+    assert.equal(colours.entries[0], SCALE_START);
+    assert.equal(colours.entries[300], 255, 'beyond the scale, the colour of its end');
+    assert.equal(colours.entries[301], MISSING_ENTRY);
+    assert.equal(colours.missingCount, 1);
+    assert.ok(colours.entries[100]! < colours.entries[200]!);
+  });
+
+  test('integers beyond 2^53 are a scale with other numbers, or categories with all digits', () => {
+    const [one, other] = [1768907725507217522n, 1768907725507217523n];
+    const few = colourColumn([one, other, other, 1]);
+    assert.ok(few.kind === 'categories');
+    assert.deepEqual(
+      few.legend.map(({ label, count }) => `${label}: ${count}`),
+      ['1: 1', `${one}: 1`, `${other}: 2`],
+    );
+    const many = colourColumn(
+      Array.from({ length: 40 }, (_, i) => (i < 20 ? i : 2n ** 60n + BigInt(i))),
+    );
+    assert.ok(many.kind === 'scale');
+    assert.equal(many.entries[0], SCALE_START);
+    assert.equal(many.entries[39], 255);
+  });
+
+  test('numbers beside strings are categories', () => {
+    const mixed = [...Array.from({ length: 20 }, (_, i) => i), 'x'];
+    assert.equal(colourColumn(mixed).kind, 'categories');
+  });
+});
+
+/** Of WCAG 2.2. */
+function luminanceOf(colour: string): number {
+  const parts = [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16) / 255);
+  const [red, green, blue] = parts.map((part) =>
+    part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4,
+  );
+  return 0.2126 * red! + 0.7152 * green! + 0.0722 * blue!;
+}
+
+describe('the palette', () => {
+  const surfaces = { light: '#ffffff', dark: '#151b23' } as const;
+  for (const theme of ['light', 'dark'] as const) {
+    test(`every colour of the ${theme} theme has a contrast of 3 with the surface`, () => {
+      const surface = luminanceOf(surfaces[theme]);
+      for (let entry = 0; entry < 256; entry++) {
+        const [low, high] = [surface, luminanceOf(entryColour(theme, entry))].sort((a, b) => a - b);
+        const contrast = (high! + 0.05) / (low! + 0.05);
+        assert.ok(contrast >= 3, `entry ${entry}: ${contrast}`);
+      }
+    });
+
+    test(`the scale of the ${theme} theme gets steadily lighter or darker`, () => {
+      const sign = theme === 'light' ? -1 : 1;
+      for (let entry = SCALE_START + 8; entry < 256; entry++) {
+        const before = luminanceOf(entryColour(theme, entry - 8));
+        assert.ok(sign * (luminanceOf(entryColour(theme, entry)) - before) > 0, `entry ${entry}`);
+      }
+    });
+  }
+
+  test('the renderer gets the same colours', () => {
+    const palette = paletteOf('dark');
+    const [red, green, blue, alpha] = palette.subarray(4 * 7, 4 * 8);
+    const hex = [red, green, blue].map((part) => part!.toString(16).padStart(2, '0')).join('');
+    assert.equal(`#${hex}`, entryColour('dark', 7));
+    assert.equal(alpha, 255);
+  });
+});
+
+function indexOf(positions: Float32Array): PointIndex {
+  const tree = new KDBush(positions.length / 2, 64, Float32Array);
+  for (let at = 0; at < positions.length; at += 2) tree.add(positions[at]!, positions[at + 1]!);
+  return { positions, tree: tree.finish() };
+}
+
+describe('points', () => {
+  // Numbers of a grid of 5 × 5: point 7 is at (2, 1).
+  const grid = Float32Array.from(
+    Array.from({ length: 25 }, (_, i) => [i % 5, Math.floor(i / 5)]).flat(),
+  );
+  const index = indexOf(grid);
+
+  test('a lasso takes what lies within its line, also a concave one', () => {
+    const line = [
+      { x: -0.5, y: -0.5 },
+      { x: 4.5, y: -0.5 },
+      { x: 4.5, y: 1.5 },
+      { x: 2, y: -0.2 },
+      { x: -0.5, y: 1.5 },
+    ];
+    assert.deepEqual(
+      pointsWithin(index, line).sort((a, b) => a - b),
+      [0, 1, 3, 4, 5, 9],
+    );
+  });
+
+  test('the nearest point is found within a radius, without hidden ones', () => {
+    const place = { x: 2.2, y: 1.1 };
+    assert.equal(
+      nearestPoint(index, place, 0.5, () => true),
+      7,
+    );
+    assert.equal(
+      nearestPoint(index, place, 0.9, (point) => point !== 7),
+      8,
+    );
+    assert.equal(
+      nearestPoint(index, { x: 9, y: 9 }, 0.5, () => true),
+      -1,
+    );
+  });
+
+  test('a selection is replaced, extended and reduced', () => {
+    const before = new Set([1, 2]);
+    assert.deepEqual([...changeSelection(before, [3], 'replace')], [3]);
+    assert.deepEqual([...changeSelection(before, [3], 'add')], [1, 2, 3]);
+    assert.deepEqual([...changeSelection(before, [2, 3], 'remove')], [1]);
+  });
+
+  test('flags say what is hidden and what is selected', () => {
+    const flags = pointFlags(4, Uint8Array.of(0, 1, 1, 0), new Set([1]), new Set([0, 2]));
+    assert.deepEqual([...flags], [2, HIDDEN, HIDDEN | 2, 0]);
+  });
+
+  test('labels are in the middle of the points of their category', () => {
+    const values = Array.from(grid.subarray(0, 25), (_, i) => (i < 15 ? 'low' : 'high'));
+    const colours = colourColumn(values);
+    const labels = placeLabels(grid, colours, new Set());
+    assert.deepEqual(
+      labels.map(({ label, x, y }) => ({ label, x, y })),
+      [
+        { label: 'high', x: 2, y: 4 },
+        { label: 'low', x: 2, y: 1 },
+      ],
+    );
+    assert.deepEqual(
+      placeLabels(grid, colours, new Set([0])).map(({ label }) => label),
+      ['low'],
+    );
+  });
+
+  test('labels that would cover one of a larger category are left out', () => {
+    const labels = [
+      { entry: 0, label: 'small', count: 2, x: 100, y: 100 },
+      { entry: 1, label: 'large', count: 9, x: 110, y: 105 },
+      { entry: 2, label: 'below', count: 1, x: 100, y: 140 },
+      { entry: 3, label: 'beside', count: 1, x: 220, y: 100 },
+    ];
+    const shown = withoutOverlaps(labels).map(({ label }) => label);
+    assert.deepEqual(shown, ['large', 'below', 'beside']);
+  });
+
+  test('the mean of vectors is that of each element', () => {
+    assert.deepEqual(
+      meanOf([
+        [1, 2],
+        [3, -4],
+      ]),
+      [2, -1],
+    );
+  });
+});

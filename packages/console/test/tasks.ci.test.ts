@@ -1,0 +1,157 @@
+// What an administrator does with the console, in a browser against a real server: imports a file while
+// the server is killed, deals with bad rows, and makes, uses and revokes API keys.
+
+import assert from 'node:assert/strict';
+import { after, before, suite, test } from 'node:test';
+import { createClient } from '@sagitta/client';
+import type { Browser, Page } from 'playwright-core';
+import { launchBrowser, NO_BROWSER } from '../../../test/support/browser.js';
+import { WAIT_MS_MAX } from '../../../test/support/waiting.js';
+import { expectAccessible, openConsole } from './browser.js';
+import { type ConsoleServer, startConsoleServer } from './console-server.js';
+
+/** Rows of two batches and a half; those in `bad` have no vector. */
+function rowsFile(bad: readonly number[] = []) {
+  const lines = Array.from({ length: 25_000 }, (_, at) =>
+    JSON.stringify({
+      id: `r${at}`,
+      values: bad.includes(at) ? null : [at, 1, 2],
+      metadata: { at },
+    }),
+  );
+  return { name: 'rows.jsonl', mimeType: 'text/plain', buffer: Buffer.from(lines.join('\n')) };
+}
+
+const heading = (page: Page, name: string) =>
+  page.getByRole('heading', { name }).first().waitFor({ timeout: WAIT_MS_MAX });
+const press = (page: Page, name: string) =>
+  page.getByRole('button', { name, exact: true }).click({ timeout: WAIT_MS_MAX });
+
+suite('tasks of administrators in the console', { skip: NO_BROWSER }, () => {
+  let server: ConsoleServer;
+  let browser: Browser;
+
+  before(async () => {
+    server = await startConsoleServer();
+    browser = await launchBrowser();
+  });
+
+  after(async () => {
+    await browser?.close();
+    await server?.close();
+  });
+
+  test('an import goes on after its server was killed, and writes every row once', async () => {
+    const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
+      path: '/import',
+    });
+    await page.setInputFiles('input[type=file]', rowsFile());
+    await page.getByLabel('Name').fill('cut');
+    // The server dies with the second batch on its way, which it has not acknowledged.
+    let batchCount = 0;
+    await page.route('**/collections/cut/vectors*', async (route) => {
+      if (++batchCount === 2) await server.kill();
+      await route.continue();
+    });
+    await press(page, 'Import');
+    await page.getByText('The import goes on by itself').waitFor({ timeout: WAIT_MS_MAX });
+    await server.restart();
+    await heading(page, 'Imported');
+    const client = createClient({ baseUrl: server.url });
+    assert.equal(await client.collection('cut').count(), 25_000);
+    expectNoProblems(/ERR_CONNECTION_REFUSED|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/);
+    await close();
+  });
+
+  test('a vector is added to a collection, and dropped after its name was typed', async () => {
+    const { collections } = createClient({ baseUrl: server.url });
+    await collections.create({ id: 'grown', dimension: 2 });
+    const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
+      path: '/collections/grown/schema',
+    });
+    await press(page, 'Add a vector');
+    await page.getByLabel('Name').fill('summary');
+    await page.getByLabel('Dimension').fill('384');
+    await page.getByLabel('Metric').selectOption('dot');
+    await expectAccessible(page, 'the dialog that adds a vector');
+    await press(page, 'Add');
+    await page.getByRole('row', { name: /summary one vector 384 dot/ }).waitFor();
+    assert.deepEqual((await collections.get('grown')).vectors, {
+      summary: { dimension: 384, metric: 'dot' },
+    });
+    await press(page, 'Drop summary');
+    await page.getByText('This removes summary from all 0 records of grown').waitFor();
+    await expectAccessible(page, 'the dialog that drops a vector');
+    await page.getByLabel('Type summary to confirm').fill('summary');
+    await press(page, 'Drop');
+    await page.getByText('Dropped summary from grown.').waitFor();
+    assert.equal((await collections.get('grown')).vectors, undefined);
+    expectNoProblems();
+    await close();
+  });
+
+  test('an import stops at a bad row, then skips and lists it', async () => {
+    const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
+      path: '/import',
+    });
+    const file = rowsFile([12_345]);
+    await page.setInputFiles('input[type=file]', file);
+    await page.getByLabel('Name').fill('bad');
+    await press(page, 'Import');
+    await page.getByText('Row 12,346 is not valid').waitFor({ timeout: WAIT_MS_MAX });
+    await press(page, 'Skip bad rows and go on');
+    await heading(page, 'Imported');
+    await page.getByRole('row', { name: /12,346 values found null/ }).waitFor();
+    const client = createClient({ baseUrl: server.url });
+    assert.equal(await client.collection('bad').count(), 24_999);
+    expectNoProblems();
+    await close();
+  });
+
+  test('the first key is used at once, limits another one, and revokes it', async () => {
+    const { page, expectNoProblems, close } = await openConsole(browser, server.url, {
+      path: '/keys',
+    });
+    await press(page, 'New key');
+    await page.getByLabel('Owner').fill('operations');
+    await expectAccessible(page, 'the dialog of a new key');
+    await press(page, 'Create');
+    await page.getByText('This page is signed in with it.').waitFor({ timeout: WAIT_MS_MAX });
+    await expectAccessible(page, 'the secret of a new key');
+    await press(page, 'I have copied it');
+    await page.getByRole('row', { name: /operations .* yours admin active never/ }).waitFor();
+    await press(page, 'New key');
+    await page.getByLabel('Owner').fill('reader');
+    await page.getByRole('checkbox', { name: /^vectors:read/ }).check();
+    await page.getByLabel('Collections of vectors:read').fill('cu*');
+    await page.getByText('Matches cut, and later ones.').waitFor();
+    await page.getByLabel('Web pages (origins)').fill('https://app.example/');
+    await page.getByLabel('Reads and writes per second').fill('20');
+    await press(page, 'Create');
+    await page.getByText('Expected https://app.example; found').waitFor();
+    await page.getByLabel('Web pages (origins)').fill('https://app.example');
+    await expectAccessible(page, 'the dialog of a key for web pages');
+    await press(page, 'Create');
+    const secret =
+      (await page.getByRole('dialog', { name: 'The key' }).locator('code').textContent()) ?? '';
+    const fromPage: typeof fetch = (url, init) => {
+      const headers = new Headers(init?.headers);
+      headers.set('origin', 'https://app.example');
+      return fetch(url, { ...init, headers });
+    };
+    const reader = createClient({ baseUrl: server.url, apiKey: secret, fetch: fromPage });
+    assert.equal(await reader.collection('cut').count(), 25_000);
+    const elsewhere = createClient({ baseUrl: server.url, apiKey: secret });
+    await assert.rejects(elsewhere.collection('cut').count(), { code: 'origin_not_allowed' });
+    await press(page, 'I have copied it');
+    await page
+      .getByRole('row', { name: /reader .* https:\/\/app\.example 20\/s, 20 at once/ })
+      .waitFor();
+    await press(page, 'Revoke the key of reader');
+    await press(page, 'Revoke');
+    await page.getByRole('row', { name: /reader .* revoked/ }).waitFor();
+    await assert.rejects(reader.collection('cut').count(), { status: 401 });
+    expectNoProblems(/status of 401/);
+    await close();
+  });
+});

@@ -1,0 +1,61 @@
+// Every view of the console in both themes, on a narrow and on a wide window, with ordinary data and with
+// data that is hard to show: axe-core finds nothing, nothing is wider than the window, and neither the
+// browser nor the Content-Security-Policy complains.
+
+import { after, before, suite, test } from 'node:test';
+import type { Browser, Page } from 'playwright-core';
+import { launchBrowser, NO_BROWSER } from '../../../test/support/browser.js';
+import { WAIT_MS_MAX } from '../../../test/support/waiting.js';
+import { COLLECTION_VIEWS, collectionPath, SERVICE_VIEWS } from '../src/routes.js';
+import { expectAccessible, expectNoSidewaysScroll, openConsole } from './browser.js';
+import { type ConsoleServer, loadEverything, startConsoleServer } from './console-server.js';
+import { EXTREME } from './extreme-collection.js';
+
+const ADDRESSES = [
+  ...SERVICE_VIEWS.map(({ path }) => path),
+  ...['wordnet', EXTREME, 'empty'].flatMap((id) =>
+    COLLECTION_VIEWS.map(({ name }) => collectionPath(id, name)),
+  ),
+];
+
+suite('every view of the console', { skip: NO_BROWSER }, () => {
+  let server: ConsoleServer | undefined;
+  let browser: Browser | undefined;
+
+  before(async () => {
+    server = await startConsoleServer();
+    await loadEverything(server.client);
+    browser = await launchBrowser();
+  });
+
+  after(async () => {
+    await browser?.close();
+    await server?.close();
+  });
+
+  for (const theme of ['light', 'dark'] as const) {
+    for (const width of [375, 1440]) {
+      test(`${theme} theme, ${width} px`, async (t) => {
+        const console = await openConsole(browser!, server!.url, { theme, width });
+        for (const address of ADDRESSES) {
+          await t.test(address, async () => {
+            await console.go(address);
+            await settled(console.page);
+            await expectAccessible(console.page, address);
+            await expectNoSidewaysScroll(console.page, address);
+            console.expectNoProblems();
+          });
+        }
+        await console.close();
+      });
+    }
+  }
+});
+
+/** Waits until nothing loads any more. */
+async function settled(page: Page): Promise<void> {
+  await page.locator('main h1, main h2').first().waitFor({ timeout: WAIT_MS_MAX });
+  // Not by waitForFunction, whose later attempts the Content-Security-Policy refuses as an eval.
+  const loading = page.locator('main [role=status]').filter({ hasText: /^Loading/ });
+  await loading.first().waitFor({ state: 'detached', timeout: WAIT_MS_MAX });
+}
