@@ -14,7 +14,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { packBuilt } from './pack.mjs';
 import { publishMissing } from './registry.mjs';
-import { PACKAGE_BYTES_MAX, requireBytes } from './size-limits.mjs';
+import { PACKAGE_BYTES_MAX, PACKED, requireBytes } from './size-limits.mjs';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 /** Dependencies first. */
@@ -90,7 +90,7 @@ function prevent(problem) {
 /** `prepack` of each package builds it. Returns what npm says about the archives. */
 function packAnew() {
   const words = ['pack', '--json', '--pack-destination', folder];
-  const output = run('npm', [...words, '--workspaces', '--include-workspace-root'], 'pipe');
+  const output = run('npm', [...words, ...PACKED], 'pipe');
   // The builds print lines before the JSON.
   const packed = JSON.parse(output.slice(output.search(/^\[\s*$/m)));
   return packed.map((each) => ({ ...each, archive: join(folder, each.filename) }));
