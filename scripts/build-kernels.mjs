@@ -280,7 +280,7 @@ function parseArguments(args) {
 function whatIsMissing(names) {
   if (names.some((name) => TARGETS[name].isCuda)) return 'GPUs are not used: no kernels were built';
   if (names.includes('files')) return WITHOUT_FILES;
-  return 'searches use WebAssembly, which is slower: no kernels were built';
+  return 'no kernels were built, so searches are many times slower; with the npm packages that `sagitta selftest --engine wasm` names, they use WebAssembly';
 }
 
 /** Builds what needs Node's own headers, which an installation of Node may lack. */

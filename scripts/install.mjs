@@ -1,5 +1,5 @@
 // Runs when npm installs the package or a checkout: builds the kernels with the local compiler, unless the package
-// has some that load here. Never fails: without kernels the server uses WebAssembly. Where npm skips install scripts,
+// has some that load here. Never fails: without kernels the server still answers, many times slower. Where npm skips install scripts,
 // src/platform/native-addon.ts finds the same kernels.
 
 import { spawnSync } from 'node:child_process';

@@ -43,7 +43,7 @@ const ENTRIES = [
  * ever load them.
  */
 const EXTERNAL =
-  /^(@fastify\/(ajv-compiler|fast-json-stringify-compiler|static|swagger-ui)|light-my-request|@nats-io|@opentelemetry(?!\/api(\/|$))|@tensorflow|h5wasm|parquet-wasm|piscina|re2js|snowball-stemmers)(\/|$)/;
+  /^(@fastify\/(ajv-compiler|fast-json-stringify-compiler|static|swagger-ui)|light-my-request|@tensorflow|h5wasm|parquet-wasm|piscina|re2js|snowball-stemmers)(\/|$)/;
 
 /**
  * Escapes all other characters: a file that has one takes two bytes of memory for each of its characters, and Node

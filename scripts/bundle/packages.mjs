@@ -39,7 +39,10 @@ const EXCLUDED_FILES = [
   /^(tests?|__tests__|docs?|examples?|bench(mark)?s?|integration|scripts|typings)\//,
 ];
 
-/** Every package that the server needs, with its path, name, version and licence. */
+/**
+ * Every package that the server needs, with its path, name, version and licence. Where the archive goes, nothing can be
+ * installed, so it has the optional packages as well.
+ */
 export function listPackages(root) {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')).packages;
   const found = new Map();
@@ -56,7 +59,7 @@ export function listPackages(root) {
       visit(namesOf(lock[path]), path);
     }
   };
-  visit(namesOf(lock['']), '');
+  visit([...namesOf(lock['']), ...Object.keys(lock[''].peerDependencies)], '');
   return [...found]
     .map(([path, record]) => ({ path, ...record }))
     .sort((left, right) => (left.path < right.path ? -1 : 1));

@@ -3,6 +3,7 @@
 import { type Logger, silentLogger } from '../common/logger.js';
 import { withoutPaths } from '../common/without-paths.js';
 import type { CounterName } from '../platform/metric-table.js';
+import { describeMissing } from '../platform/optional-package.js';
 import { createInlinePool, type WorkerPool } from '../platform/pool.js';
 import { type Engine, type EngineName, EngineUnavailable } from './core/engine.js';
 import { createReferenceEngine, createReferenceSearch } from './core/reference-engine.js';
@@ -47,6 +48,9 @@ export interface EngineOptions extends Pick<TensorEngineOptions, 'residentBytesM
   readonly cudaAddonPath?: string;
   readonly logger?: Logger;
 }
+
+/** What the wasm engine computes with; not part of the default installation. */
+const WASM_PACKAGES = ['@tensorflow/tfjs-core', '@tensorflow/tfjs-backend-wasm'];
 
 /** Fastest first. */
 const CANDIDATES: readonly {
@@ -193,6 +197,8 @@ async function createSimd({ pool, simdTarget = null }: EngineOptions) {
 }
 
 async function createWasm(options: EngineOptions) {
+  const missing = describeMissing(WASM_PACKAGES);
+  if (missing !== null) throw new EngineUnavailable(missing);
   const engine = await createTensor('wasm', options);
   const reason = `${engine.device!.name} works on this machine`;
   return { engine, reason, readings: [fallbackReading(engine)] };

@@ -74,6 +74,13 @@ describe('the package of the server', { skip: NO_REGISTRY || NO_COMPILER }, () =
       sagitta(...SELFTEST, 'simd'),
       /install a C\+\+ compiler .* and run `node .*build-kernels\.mjs`/,
     );
+    const advice = await sagitta(...SELFTEST, 'wasm').then(
+      () => assert.fail('the packages of the wasm engine are installed by default'),
+      (error: Error) => /run `npm install ([^`]+)`/.exec(error.message),
+    );
+    assert.ok(advice, 'the error does not say how to install them');
+    const prefix = ['--global', '--prefix', join(workshop.folder, 'plain')];
+    await run('npm', ['install', ...prefix, '--ignore-scripts', ...advice[1]!.split(' ')], { env });
     assert.match((await sagitta(...SELFTEST, 'wasm')).stdout, /^Passed: wasm\b/m);
   });
 

@@ -1,0 +1,30 @@
+// Packages that npm does not install by default because few installations need them. package.json lists them as optional
+// peers, which fixes their versions.
+
+import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { packageFile } from '../common/package-files.js';
+
+const requireHere = createRequire(import.meta.url);
+
+/** Says which of the packages are not installed and how to install them; null when all of them are installed. */
+export function describeMissing(names: readonly string[]): string | null {
+  const missing = names.filter((name) => !isInstalled(name));
+  if (missing.length === 0) return null;
+  const versions = optionalVersions();
+  const words = missing.map((name) => `${name}@${versions[name]}`).join(' ');
+  const subject = missing.length === 1 ? 'package is' : 'packages are';
+  return `the npm ${subject} not installed: ${missing.join(', ')}; run \`npm install ${words}\` where sagitta is installed`;
+}
+
+/** Looks for the folder, because `exports` of a package may refuse to resolve its name or its manifest. */
+function isInstalled(name: string): boolean {
+  const folders = requireHere.resolve.paths(name) ?? [];
+  return folders.some((folder) => existsSync(join(folder, name, 'package.json')));
+}
+
+function optionalVersions(): Readonly<Record<string, string>> {
+  const text = readFileSync(packageFile('package.json'), 'utf8');
+  return (JSON.parse(text) as { peerDependencies: Record<string, string> }).peerDependencies;
+}
