@@ -9,10 +9,10 @@
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
-import type { AggregateReply, AggregateRequest } from '../src/database/aggregate/aggregate-api.js';
+import type { AggregateReply, AggregateRequest } from '../src/database/api/aggregate-api.js';
+import type { QueryReply } from '../src/database/api/query-api.js';
 import type { CollectionHandle } from '../src/database/collection-handle.js';
 import type { Database } from '../src/database/database.js';
-import type { QueryReply } from '../src/database/query/query-api.js';
 import { batchOf, createRandom } from '../test/database/harness.js';
 import { EMBEDDED_THREADS, percentiles, withDatabase } from './embedded.js';
 import { describeMachine } from './engine/machine.js';

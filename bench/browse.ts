@@ -9,7 +9,7 @@
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
-import type { ListReply, ListRequest } from '../src/database/api.js';
+import type { ListReply, ListRequest } from '../src/database/api/database-api.js';
 import type { CollectionHandle } from '../src/database/collection-handle.js';
 import type { Database } from '../src/database/database.js';
 import { batchOf, createRandom } from '../test/database/harness.js';

@@ -13,7 +13,7 @@ import { countBits } from '../src/common/bitmap.js';
 import { DEFAULT_LIMITS } from '../src/common/limits.js';
 import type { JsonObject } from '../src/common/types.js';
 import { countVisible, takeSnapshot } from '../src/database/collection/snapshot.js';
-import { FilterCache } from '../src/database/query/filter-cache.js';
+import { FilterCache } from '../src/database/filters/filter-cache.js';
 import { evaluateFilter } from '../src/filter/evaluate.js';
 import { selectRows } from '../src/filter/evaluate-task.js';
 import type { FilterNode } from '../src/filter/filter-node.js';

@@ -11,9 +11,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
+import type { QueryRequest } from '../src/database/api/query-api.js';
 import type { CollectionHandle } from '../src/database/collection-handle.js';
 import type { Database } from '../src/database/database.js';
-import type { QueryRequest } from '../src/database/query/query-api.js';
 import { batchOf, createRandom } from '../test/database/harness.js';
 import { readNpy } from './compare/vectors.js';
 import { EMBEDDED_THREADS, percentiles, withDatabase } from './embedded.js';

@@ -14,7 +14,7 @@ import { assert, SagittaError } from './common/errors.js';
 import { packageFile, packageVersion } from './common/package-files.js';
 import type { Preparation } from './common/preparation.js';
 import type { Tracer } from './common/trace.js';
-import { Backups } from './database/backup.js';
+import { Backups } from './database/admin/backup.js';
 import { Database } from './database/database.js';
 import { addStorageGauges, createDatabaseMetrics } from './database/database-metrics.js';
 import { createEngine } from './engine/choose-engine.js';

@@ -5,8 +5,8 @@ import { completeFrom, newestCatalogue } from './cluster/checkpoints/backup-of-n
 import { systemClock } from './common/clock.js';
 import { SagittaError } from './common/errors.js';
 import { silentLogger } from './common/logger.js';
-import { ApiKeys } from './database/api-keys.js';
-import { type BackupRecord, Backups } from './database/backup.js';
+import { ApiKeys } from './database/admin/api-keys.js';
+import { type BackupRecord, Backups } from './database/admin/backup.js';
 import { Database } from './database/database.js';
 import { apiKeyInput, apiKeyMembers } from './server/key-members.js';
 import { requireRestorable, restoreBackup } from './storage/backup.js';

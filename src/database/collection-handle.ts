@@ -4,14 +4,15 @@
 import { assert } from '../common/errors.js';
 import type { EmbeddingSource, FieldShapes, JsonObject, VectorBatch } from '../common/types.js';
 import type { StoreOperation } from '../storage/store.js';
+import type { AttachedReply } from './admin/idempotency.js';
 import { runAggregate } from './aggregate/aggregate.js';
+import { runSchema } from './aggregate/found-schema.js';
 import type {
   AggregateReply,
   AggregateRequest,
   FoundSchema,
   SchemaRequest,
-} from './aggregate/aggregate-api.js';
-import { runSchema } from './aggregate/found-schema.js';
+} from './api/aggregate-api.js';
 import type {
   CallOptions,
   CloneInput,
@@ -30,11 +31,21 @@ import type {
   VectorSelection,
   WriteMode,
   WriteResult,
-} from './api.js';
+} from './api/database-api.js';
+import { observeWritten } from './api/observer.js';
+import type {
+  QueryReply,
+  QueryRequest,
+  QuerySession,
+  RecallReply,
+  RecallRequest,
+} from './api/query-api.js';
+import type { Warning } from './api/warning.js';
 import { type CollectionDigest, type DigestRequest, runDigest } from './bulk/digest.js';
 import { type Join, type JoinRequest, runJoin } from './bulk/join.js';
 import { runScan, type Scan, type ScanRequest } from './bulk/scan.js';
-import type { CommitWithEntry } from './catalogue.js';
+import type { CommitWithEntry } from './catalogue/catalogue.js';
+import { toRecord, toSegmentsPage } from './catalogue/collection-record.js';
 import { type Collection, vectorNotFound } from './collection/collection.js';
 import { patchVector, writeBatch } from './collection/patches.js';
 import { countVisible } from './collection/snapshot.js';
@@ -48,25 +59,14 @@ import {
   type ParsedSelection,
   parseSelection,
 } from './collection/writes.js';
-import { toRecord, toSegmentsPage } from './collection-record.js';
 import type { DatabaseServices } from './database-services.js';
-import type { AttachedReply } from './idempotency.js';
-import { observeWritten } from './observer.js';
+import { selectPassing } from './filters/select-passing.js';
+import { findUnknownPaths } from './filters/unknown-paths.js';
 import { type Projection, type ProjectionRequest, runProjection } from './projection/projection.js';
 import { runList } from './query/list.js';
 import { type QueryOptions, runQuery } from './query/query.js';
-import type {
-  QueryReply,
-  QueryRequest,
-  QuerySession,
-  RecallReply,
-  RecallRequest,
-} from './query/query-api.js';
 import { openSession, type SessionOptions } from './query/query-session.js';
 import { runRecall } from './query/recall.js';
-import { selectPassing } from './select-passing.js';
-import { findUnknownPaths } from './unknown-paths.js';
-import type { Warning } from './warning.js';
 
 export interface WriteOptions {
   readonly mode: WriteMode;

@@ -8,9 +8,9 @@ import {
   type MetricEntry,
 } from '../platform/metric-table.js';
 import type { Metrics } from '../platform/metrics.js';
+import type { DatabaseObserver } from './api/observer.js';
 import type { ScanStats } from './bulk/scan-stats.js';
 import type { Database } from './database.js';
-import type { DatabaseObserver } from './observer.js';
 
 /** Registers everything that a database reports. */
 export function createDatabaseMetrics(metrics: Metrics): DatabaseObserver {

@@ -10,16 +10,16 @@ import type { TextIndexes } from '../inverted/text-index.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Segment } from '../segment/segment.js';
 import type { CommitLogs } from '../storage/commit-log.js';
+import type { IdempotencyKeys } from './admin/idempotency.js';
+import type { DatabaseObserver } from './api/observer.js';
 import type { ScanStats } from './bulk/scan-stats.js';
-import type { Catalogue } from './catalogue.js';
-import type { Collections } from './collections.js';
-import type { IdempotencyKeys } from './idempotency.js';
-import type { DatabaseObserver } from './observer.js';
+import type { Catalogue } from './catalogue/catalogue.js';
+import type { Collections } from './catalogue/collections.js';
+import type { FilterCache } from './filters/filter-cache.js';
 import type { RowOrders } from './order/row-orders.js';
 import type { CursorSealer } from './query/cursor.js';
-import type { FilterCache } from './query/filter-cache.js';
-import type { Peers } from './query/peers.js';
-import type { SearchScheduler } from './query/search-scheduler.js';
+import type { Peers } from './search/peers.js';
+import type { SearchScheduler } from './search/search-scheduler.js';
 
 export interface DatabaseServices {
   readonly collections: Collections;

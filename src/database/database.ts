@@ -15,7 +15,14 @@ import { MemoryRelease } from '../platform/memory-release.js';
 import type { WorkerPool } from '../platform/pool.js';
 import { type CommitLogs, logsOfStore } from '../storage/commit-log.js';
 import type { Store, StoreOperation } from '../storage/store.js';
-import type { AliasEntry } from './aliases.js';
+import { ApiKeys } from './admin/api-keys.js';
+import { AuditLog } from './admin/audit-log.js';
+import {
+  type AttachedReply,
+  type AttachReply,
+  IdempotencyKeys,
+  runIdempotent,
+} from './admin/idempotency.js';
 import type {
   AliasChange,
   AliasesPage,
@@ -25,18 +32,11 @@ import type {
   CollectionsPage,
   CollectionsRequest,
   IdempotencyRequest,
-} from './api.js';
-import { ApiKeys } from './api-keys.js';
-import { AuditLog } from './audit-log.js';
+} from './api/database-api.js';
+import { type DatabaseObserver, SILENT_OBSERVER } from './api/observer.js';
 import { ScanStats } from './bulk/scan-stats.js';
-import { Catalogue } from './catalogue.js';
-import type { Collection } from './collection/collection.js';
-import { VerificationQueue } from './collection/file-guard.js';
-import { followedWrite } from './collection/follow.js';
-import { decodeDefinition } from './collection/manifest.js';
-import type { SegmentBlocks } from './collection/rows.js';
-import type { Followed } from './collection/writer.js';
-import { CollectionHandle } from './collection-handle.js';
+import type { AliasEntry } from './catalogue/aliases.js';
+import { Catalogue } from './catalogue/catalogue.js';
 import {
   type CollectionSums,
   describeUnserved,
@@ -46,33 +46,33 @@ import {
   toAliasRecord,
   toRecord,
   type UnservedCollection,
-} from './collection-record.js';
-import { type CollectionEntry, Collections, type StorageUse } from './collections.js';
+} from './catalogue/collection-record.js';
+import { type CollectionEntry, Collections, type StorageUse } from './catalogue/collections.js';
+import { ExpirySweep } from './catalogue/expiry-sweep.js';
+import type { Collection } from './collection/collection.js';
+import { VerificationQueue } from './collection/file-guard.js';
+import { followedWrite } from './collection/follow.js';
+import type { SegmentBlocks } from './collection/rows.js';
+import type { Followed } from './collection/writer.js';
+import { CollectionHandle } from './collection-handle.js';
 import type { DatabaseServices } from './database-services.js';
-import { ExpirySweep } from './expiry-sweep.js';
-import {
-  type AttachedReply,
-  type AttachReply,
-  IdempotencyKeys,
-  runIdempotent,
-} from './idempotency.js';
-import { keys } from './keys.js';
-import { type DatabaseObserver, SILENT_OBSERVER } from './observer.js';
+import { FilterCache } from './filters/filter-cache.js';
+import { createWordsColumns } from './filters/words-columns.js';
+import { keys } from './layout/keys.js';
+import { decodeDefinition } from './layout/manifest.js';
+import { storeLayout } from './layout/store-layout.js';
 import { RowOrders } from './order/row-orders.js';
 import { CursorSealer } from './query/cursor.js';
-import { FilterCache } from './query/filter-cache.js';
 import { openToken } from './query/paging.js';
+import { countPart, searchPart } from './rankings/search-part.js';
 import {
   type CountRequest,
   NO_PEERS,
   type PartHits,
   type Peers,
   type SearchRequest,
-} from './query/peers.js';
-import { countPart, searchPart } from './query/search-part.js';
-import { SearchScheduler } from './query/search-scheduler.js';
-import { createWordsColumns } from './query/words-columns.js';
-import { storeLayout } from './store-layout.js';
+} from './search/peers.js';
+import { SearchScheduler } from './search/search-scheduler.js';
 
 /** Records that are written to disk at the same time, each at most a body; usually far less. */
 const RECORD_BUFFERS_KEPT_MAX = 4;

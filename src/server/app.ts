@@ -9,7 +9,7 @@ import type { Limits } from '../common/limits.js';
 import type { Logger } from '../common/logger.js';
 import type { Preparation } from '../common/preparation.js';
 import type { Tracer } from '../common/trace.js';
-import type { BackupService } from '../database/backup.js';
+import type { BackupService } from '../database/admin/backup.js';
 import type { Database } from '../database/database.js';
 import { memoryInUse } from '../platform/memory-limit.js';
 import type { Metrics } from '../platform/metrics.js';

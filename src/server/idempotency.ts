@@ -10,8 +10,8 @@ import {
   validationError,
 } from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
-import type { IdempotencyRequest } from '../database/api.js';
-import type { AttachReply } from '../database/idempotency.js';
+import type { AttachReply } from '../database/admin/idempotency.js';
+import type { IdempotencyRequest } from '../database/api/database-api.js';
 import type { ParsedBody } from './ingest/json-body.js';
 import { problemReply, STATUS_OF_CODE } from './problem.js';
 import type { StoredReply } from './replies/reply.js';

@@ -1,7 +1,7 @@
 // API keys by the names of the API, for commands that work without a server.
 
 import type { z } from 'zod';
-import type { ApiKeyInput, ApiKeyRecord } from '../database/api-keys.js';
+import type { ApiKeyInput, ApiKeyRecord } from '../database/admin/api-keys.js';
 import { createRecordWriter } from './replies/record-writer.js';
 import { keySchemas } from './schemas/keys.js';
 import { toProperties } from './wire-names.js';

@@ -22,7 +22,7 @@ import { NOBODY } from '../common/access.js';
 import { endsWithin } from '../common/ends-within.js';
 import { assert, collectionNotFound, overloadedError, SagittaError } from '../common/errors.js';
 import { PREPARATION_HEADER } from '../common/preparation.js';
-import { ElsewhereError } from '../database/elsewhere.js';
+import { ElsewhereError } from '../database/catalogue/not-held-error.js';
 import { isLoopback } from '../platform/config.js';
 import { authorizeRoute } from './auth/authorization.js';
 import { consistencyOf } from './cluster/consistency.js';

@@ -7,7 +7,7 @@ import type { ErrorCode } from '../common/errors.js';
 import type { Limits } from '../common/limits.js';
 import type { Logger } from '../common/logger.js';
 import type { Preparation } from '../common/preparation.js';
-import type { BackupService } from '../database/backup.js';
+import type { BackupService } from '../database/admin/backup.js';
 import type { Database } from '../database/database.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Authenticator } from './auth/authenticator.js';

@@ -8,7 +8,7 @@ import type { Clock } from '../../src/common/clock.js';
 import type { Limits } from '../../src/common/limits.js';
 import { type Logger, silentLogger } from '../../src/common/logger.js';
 import { Database } from '../../src/database/database.js';
-import type { Peers } from '../../src/database/query/peers.js';
+import type { Peers } from '../../src/database/search/peers.js';
 import {
   createMemoryState,
   createMemoryStore,

@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { VectorBatch } from '../../src/common/types.js';
-import type { CountRequest, Peers, SearchRequest } from '../../src/database/query/peers.js';
-import type { QueryReply, QueryRequest } from '../../src/database/query/query-api.js';
+import type { QueryReply, QueryRequest } from '../../src/database/api/query-api.js';
+import type { CountRequest, Peers, SearchRequest } from '../../src/database/search/peers.js';
 import { createMetrics } from '../../src/platform/metrics.js';
 import type { ClusterMember } from '../../src/server/cluster/cluster.js';
 import type { Forwarding, NodeRequest } from '../../src/server/cluster/forwarding.js';

@@ -3,8 +3,8 @@
 
 import assert from 'node:assert/strict';
 import type { Named, SparseVector, VectorKind } from '../../src/common/vectors.js';
-import type { VectorRecord, VectorsChange } from '../../src/database/api.js';
-import type { QueryRequest } from '../../src/database/query/query-api.js';
+import type { VectorRecord, VectorsChange } from '../../src/database/api/database-api.js';
+import type { QueryRequest } from '../../src/database/api/query-api.js';
 import { columnsOf } from '../vector-columns.js';
 
 const NAMES = ['title', 'image', 'words'];

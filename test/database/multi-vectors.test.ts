@@ -5,8 +5,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { JsonObject, VectorBatch } from '../../src/common/types.js';
 import type { MultiVector } from '../../src/common/vectors.js';
+import type { QueryRequest } from '../../src/database/api/query-api.js';
 import type { Database } from '../../src/database/database.js';
-import type { QueryRequest } from '../../src/database/query/query-api.js';
 import {
   canonicalScore,
   createCanonicalQuery,

@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { JsonObject, VectorBatch } from '../../src/common/types.js';
+import type { QueryRequest } from '../../src/database/api/query-api.js';
 import type { Database } from '../../src/database/database.js';
-import type { QueryRequest } from '../../src/database/query/query-api.js';
 import { createMemoryState } from '../../src/storage/memory-store.js';
 import { IS_NIGHTLY } from '../support/nightly.js';
 import { columnsOf, dense } from '../vector-columns.js';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { CommitTimings } from '../../src/database/api.js';
+import type { CommitTimings } from '../../src/database/api/database-api.js';
 import type { Database } from '../../src/database/database.js';
 import type { Engine } from '../../src/engine/core/engine.js';
 import { createReferenceEngine } from '../../src/engine/core/reference-engine.js';

@@ -1,6 +1,6 @@
 // An observer of a database that keeps what it is told.
 
-import type { DatabaseObserver } from '../../src/database/observer.js';
+import type { DatabaseObserver } from '../../src/database/api/observer.js';
 
 type MetricName = Parameters<DatabaseObserver['count' | 'observe']>[0];
 

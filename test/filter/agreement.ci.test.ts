@@ -15,7 +15,7 @@ test('columns, incomplete columns and single documents give the answers of the o
 
 test('every operator gives the answers of the oracle over values that suit it', (t) => {
   const seenBy = compareOperators(t, IS_NIGHTLY ? 800 : 200);
-  // Words are answered by an index of text: test/database/query/text-query.test.ts compares them.
+  // Words are answered by an index of text: test/database/rankings/text-query.test.ts compares them.
   const operators = Object.keys(FILTER_OPERATORS).filter((name) => name !== '$match');
   for (const operator of [...operators, '$case']) {
     const { matches, misses } = seenBy.get(operator) ?? { matches: 0, misses: 0 };

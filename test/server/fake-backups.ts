@@ -1,7 +1,7 @@
 // A BackupService without a disk: it keeps names in memory, with creation times a second apart.
 
 import { SagittaError } from '../../src/common/errors.js';
-import type { BackupRecord, BackupService } from '../../src/database/backup.js';
+import type { BackupRecord, BackupService } from '../../src/database/admin/backup.js';
 
 export function createFakeBackups(): BackupService {
   const records = new Map<string, BackupRecord>();

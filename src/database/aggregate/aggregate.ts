@@ -3,12 +3,6 @@
 
 import type { JsonObject } from '../../common/types.js';
 import type { WorkerPool } from '../../platform/pool.js';
-import type { Collection } from '../collection/collection.js';
-import { countVisible, type SegmentView } from '../collection/snapshot.js';
-import { SnapshotView } from '../collection/snapshot-view.js';
-import type { DatabaseServices } from '../database-services.js';
-import { reachSequence } from '../query/paging.js';
-import { findUnknownPaths } from '../unknown-paths.js';
 import type {
   AggregateReply,
   AggregateRequest,
@@ -18,7 +12,13 @@ import type {
   FacetRequest,
   Stats,
   StatsRequest,
-} from './aggregate-api.js';
+} from '../api/aggregate-api.js';
+import type { Collection } from '../collection/collection.js';
+import { countVisible, type SegmentView } from '../collection/snapshot.js';
+import { SnapshotView } from '../collection/snapshot-view.js';
+import type { DatabaseServices } from '../database-services.js';
+import { findUnknownPaths } from '../filters/unknown-paths.js';
+import { reachSequence } from '../query/paging.js';
 import { type AggregateTarget, aggregateSegments, mergeInPool } from './aggregate-task.js';
 import {
   addSummaries,

@@ -6,7 +6,7 @@ import { isJsonNumber } from '../../common/exact-json.js';
 import type { JsonNumber } from '../../common/types.js';
 import { decodeUtf8 } from '../../common/utf8-column.js';
 import { type HashKey, hashBytes } from '../../segment/id-hash.js';
-import type { Facet, FacetValue } from './aggregate-api.js';
+import type { Facet, FacetValue } from '../api/aggregate-api.js';
 import { NumberCounts } from './number-counts.js';
 import type { StringCounts, ValueCounts } from './value-counts.js';
 

@@ -5,7 +5,7 @@ import type { RowSet } from '../../common/bitmap.js';
 import type { MetadataColumn } from '../../common/columns.js';
 import { float64AtMost } from '../../common/exact-json.js';
 import type { JsonNumber } from '../../common/types.js';
-import type { Histogram, HistogramRequest, Stats } from './aggregate-api.js';
+import type { Histogram, HistogramRequest, Stats } from '../api/aggregate-api.js';
 import { ExactSum, quotientOf, sumOf } from './exact-sum.js';
 import { visitNumbers } from './row-set.js';
 

@@ -4,7 +4,7 @@
 import { isDistance, type Metric, type Utf8Column } from '../../common/types.js';
 import { distanceOf, publicScore } from '../../engine/core/engine.js';
 import type { SegmentView } from '../collection/snapshot.js';
-import { toFloat32 } from '../query/hits.js';
+import { toFloat32 } from '../search/hits.js';
 
 /** Some rows, in order of arrival, and their matches, best first. */
 export interface JoinChunk {

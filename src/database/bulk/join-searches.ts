@@ -16,8 +16,8 @@ import {
   type ViewRow,
 } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
-import { type EngineSearch, type SharedRows, searchByEngine } from '../query/scattered-search.js';
-import type { ScheduledHits } from '../query/search-scheduler.js';
+import { type EngineSearch, type SharedRows, searchByEngine } from '../search/scattered-search.js';
+import type { ScheduledHits } from '../search/search-scheduler.js';
 
 export interface SearchPlan {
   /** The rows, with their vectors. */

@@ -17,12 +17,12 @@ import {
   type VectorColumn,
 } from '../../common/vectors.js';
 import type { WorkerPool } from '../../platform/pool.js';
+import type { Warning } from '../api/warning.js';
 import type { Collection } from '../collection/collection.js';
 import { rowSizesOf } from '../collection/row-sizes.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
-import { selectPassing } from '../select-passing.js';
-import type { Warning } from '../warning.js';
+import { selectPassing } from '../filters/select-passing.js';
 import { type SampleRequest, sampleViews } from './sample.js';
 import {
   countTypedCells,

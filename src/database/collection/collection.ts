@@ -31,15 +31,15 @@ import { parseFilter } from '../../filter/parse.js';
 import type { Segment } from '../../segment/segment.js';
 import type { CommitLog } from '../../storage/commit-log.js';
 import type { Store } from '../../storage/store.js';
-import type { CommitTimings, Include, VectorRecord } from '../api.js';
-import type { DatabaseObserver } from '../observer.js';
-import { namesOfColumns } from '../vector-changes.js';
+import type { CommitTimings, Include, VectorRecord } from '../api/database-api.js';
+import type { DatabaseObserver } from '../api/observer.js';
+import type { CollectionDefinition } from '../layout/manifest.js';
 import { type Expiries, NEVER } from './expiries.js';
 import type { FileGuard } from './file-guard.js';
-import type { CollectionDefinition } from './manifest.js';
 import type { RowAddress, Rows, SegmentBlocks } from './rows.js';
 import { type IncludeMetadata, selectMetadata } from './selected-metadata.js';
 import { type Snapshot, takeSnapshot } from './snapshot.js';
+import { namesOfColumns } from './vector-changes.js';
 import { type Followed, type RecordMark, type Write, Writer } from './writer.js';
 
 /** The vectors of a row. */

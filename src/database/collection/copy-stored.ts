@@ -3,8 +3,8 @@
 // made in several commits; the next start removes one that was interrupted.
 
 import type { Store, StoreOperation } from '../../storage/store.js';
-import { keys, logName, segmentBlobName } from '../keys.js';
-import { encodeJson, type Manifest } from './manifest.js';
+import { keys, logName, segmentBlobName } from '../layout/keys.js';
+import { encodeJson, type Manifest } from '../layout/manifest.js';
 
 interface Source {
   readonly incarnation: string;

@@ -8,9 +8,9 @@ import type { DeclaredType, DeclaredTypes, Json, JsonObject } from '../../common
 import { parseInstant } from '../../filter/instant.js';
 import type { CommitLog } from '../../storage/commit-log.js';
 import type { StoreOperation } from '../../storage/store.js';
-import { keys } from '../keys.js';
+import { keys } from '../layout/keys.js';
+import { type CollectionDefinition, encodeJson } from '../layout/manifest.js';
 import type { Collection } from './collection.js';
-import { type CollectionDefinition, encodeJson } from './manifest.js';
 import { rowsOf } from './snapshot.js';
 import type { Write } from './writer.js';
 

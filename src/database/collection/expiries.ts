@@ -5,7 +5,7 @@
 import type { VectorBatch } from '../../common/types.js';
 import { decodeExpiries, type ExpiryTimes, encodeExpiries } from '../../segment/stored-tables.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
-import { changesUnder, keys } from '../keys.js';
+import { changesUnder, keys } from '../layout/keys.js';
 import type { RowAddress, Rows } from './rows.js';
 
 /** For `VectorBatch.expiresAtMs`: a vector that stays, also where the collection has a time to live. */

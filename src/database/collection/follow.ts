@@ -3,7 +3,7 @@
 import { SagittaError } from '../../common/errors.js';
 import { decodeLogRecord } from '../../segment/log-record.js';
 import type { StoreOperation } from '../../storage/store.js';
-import { logName } from '../keys.js';
+import { logName } from '../layout/keys.js';
 import type { Collection } from './collection.js';
 import type { Write } from './writer.js';
 import { applyLogRecord } from './writes.js';

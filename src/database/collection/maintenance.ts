@@ -9,6 +9,7 @@ import type { Clock } from '../../common/clock.js';
 import { SagittaError } from '../../common/errors.js';
 import { collectGarbageSoon } from '../../common/garbage.js';
 import type { Limits } from '../../common/limits.js';
+import { Lock } from '../../common/lock.js';
 import type { Logger } from '../../common/logger.js';
 import type { RowEncoder } from '../../common/types.js';
 import type { WorkerPool } from '../../platform/pool.js';
@@ -17,11 +18,8 @@ import { SEGMENT_BYTES_MAX, Segment } from '../../segment/segment.js';
 import { decodeSegment, encodeSegmentTask } from '../../segment/segment-file.js';
 import { encodeDeletions } from '../../segment/stored-tables.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
-import { keys, logName, segmentBlobName } from '../keys.js';
-import { Lock } from '../lock.js';
-import type { DatabaseObserver } from '../observer.js';
-import type { Collection } from './collection.js';
-import { copyStored } from './copy-stored.js';
+import type { DatabaseObserver } from '../api/observer.js';
+import { keys, logName, segmentBlobName } from '../layout/keys.js';
 import {
   type CollectionDefinition,
   decodeJson,
@@ -30,7 +28,9 @@ import {
   type Manifest,
   type ManifestSegment,
   removeUnnamedBlobs,
-} from './manifest.js';
+} from '../layout/manifest.js';
+import type { Collection } from './collection.js';
+import { copyStored } from './copy-stored.js';
 import type { SegmentBlocks } from './rows.js';
 
 /** A log of this size is checkpointed even when no segment is full: it bounds the replay at start. */

@@ -18,7 +18,7 @@ import {
   type VectorColumn,
   vectorAt,
 } from '../../common/vectors.js';
-import type { MetadataChange, WriteMode, WriteResult } from '../api.js';
+import type { MetadataChange, WriteMode, WriteResult } from '../api/database-api.js';
 import type { Collection } from './collection.js';
 import { findTypeViolation } from './declared-types.js';
 import { NEVER } from './expiries.js';

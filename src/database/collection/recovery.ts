@@ -6,8 +6,15 @@ import { decodeLogRecord, type LogRecord } from '../../segment/log-record.js';
 import { decodeSegment } from '../../segment/segment-file.js';
 import { decodeDeletions } from '../../segment/stored-tables.js';
 import type { CommitLogs } from '../../storage/commit-log.js';
-import { keys, logName, segmentBlobName } from '../keys.js';
-import { namesOfColumns } from '../vector-changes.js';
+import { keys, logName, segmentBlobName } from '../layout/keys.js';
+import {
+  type CollectionDefinition,
+  decodeJson,
+  EMPTY_MANIFEST,
+  type Manifest,
+  type ManifestSegment,
+  removeUnnamedBlobs,
+} from '../layout/manifest.js';
 import { Collection } from './collection.js';
 import { Expiries } from './expiries.js';
 import {
@@ -17,15 +24,8 @@ import {
   type VerificationQueue,
 } from './file-guard.js';
 import { type CollectionServices, Maintenance } from './maintenance.js';
-import {
-  type CollectionDefinition,
-  decodeJson,
-  EMPTY_MANIFEST,
-  type Manifest,
-  type ManifestSegment,
-  removeUnnamedBlobs,
-} from './manifest.js';
 import { Rows } from './rows.js';
+import { namesOfColumns } from './vector-changes.js';
 import { applyLogRecord } from './writes.js';
 
 export interface LoadOptions extends CollectionServices {

@@ -4,7 +4,7 @@
 
 import { field, type SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import type { MetadataChange, UpdateResult } from '../api.js';
+import type { MetadataChange, UpdateResult } from '../api/database-api.js';
 import type { DatabaseServices } from '../database-services.js';
 import type { Collection } from './collection.js';
 import { isChangedBy } from './merge-patch.js';

@@ -7,16 +7,16 @@ import { createHash } from 'node:crypto';
 import { assert } from '../../common/errors.js';
 import type { VectorBatch } from '../../common/types.js';
 import type { StoreOperation } from '../../storage/store.js';
+import { type Claim, keyReused } from '../admin/idempotency.js';
 import type {
   IdempotencyRequest,
   OnCommitted,
   StreamProgress,
   WriteMode,
   WriteResult,
-} from '../api.js';
+} from '../api/database-api.js';
+import { observeWritten } from '../api/observer.js';
 import type { DatabaseServices } from '../database-services.js';
-import { type Claim, keyReused } from '../idempotency.js';
-import { observeWritten } from '../observer.js';
 import type { Collection } from './collection.js';
 import { writeBatch } from './patches.js';
 import type { Write } from './writer.js';

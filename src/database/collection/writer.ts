@@ -8,8 +8,8 @@ import { overloadedError } from '../../common/errors.js';
 import type { VectorBatch } from '../../common/types.js';
 import type { CommitLog } from '../../storage/commit-log.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
-import type { CommitTimings } from '../api.js';
-import type { DatabaseObserver } from '../observer.js';
+import type { CommitTimings } from '../api/database-api.js';
+import type { DatabaseObserver } from '../api/observer.js';
 
 export interface RecordMark {
   readonly sequence: number;

@@ -24,13 +24,13 @@ import {
   recordBytesMax,
 } from '../../segment/log-record.js';
 import type { StoreOperation } from '../../storage/store.js';
-import type { DeleteResult, VectorSelection, WriteMode, WriteResult } from '../api.js';
-import { logName } from '../keys.js';
-import type { FilterCache } from '../query/filter-cache.js';
+import type { DeleteResult, VectorSelection, WriteMode, WriteResult } from '../api/database-api.js';
+import type { FilterCache } from '../filters/filter-cache.js';
+import { logName } from '../layout/keys.js';
+import type { CollectionDefinition } from '../layout/manifest.js';
 import type { Collection } from './collection.js';
 import { findTypeViolation } from './declared-types.js';
 import type { Companion } from './expiries.js';
-import type { CollectionDefinition } from './manifest.js';
 import { rowsOf } from './snapshot.js';
 import type { PendingIds, PreparedWrite, Write } from './writer.js';
 

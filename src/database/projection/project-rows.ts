@@ -1,7 +1,7 @@
 // The coordinates of rows along principal components, in the worker pool.
 
 import type { Task } from '../../platform/pool.js';
-import { toFloat32 } from '../query/hits.js';
+import { toFloat32 } from '../search/hits.js';
 import { countRows, type RowValues, visitRows } from './row-values.js';
 
 /** The components of a projection, and where its origin is. */

@@ -6,6 +6,7 @@ import { field, validationError } from '../../common/errors.js';
 import { isDistance, type JsonObject, type Metric, type Utf8Column } from '../../common/types.js';
 import { UNNAMED } from '../../common/vectors.js';
 import { distanceOf, type SearchHits } from '../../engine/core/engine.js';
+import type { Warning } from '../api/warning.js';
 import { intactChunks } from '../bulk/join.js';
 import { TextColumn } from '../bulk/join-chunks.js';
 import { type JoinRow, searchGroups, takeRows } from '../bulk/join-searches.js';
@@ -19,9 +20,8 @@ import {
   withRows,
 } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
-import { toFloat32 } from '../query/hits.js';
-import { selectPassing } from '../select-passing.js';
-import type { Warning } from '../warning.js';
+import { selectPassing } from '../filters/select-passing.js';
+import { toFloat32 } from '../search/hits.js';
 import { findComponentsTask } from './components.js';
 import { centerRowsTask, computeCovariance, covarianceBytes } from './covariance.js';
 import { type Axes, projectRowsTask } from './project-rows.js';

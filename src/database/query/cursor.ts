@@ -6,8 +6,8 @@
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { SagittaError } from '../../common/errors.js';
+import type { SealedRanking } from '../search/peers.js';
 import type { ListOptions } from './list-options.js';
-import type { SealedRanking } from './peers.js';
 import type { PlannedOptions } from './query-options.js';
 
 // A token: base64url(version byte, 12-byte nonce, ciphertext, 16-byte tag). Its plain text: length of

@@ -1,8 +1,8 @@
 // The search for one page of a diversified result: finds the nearest candidates, of which `diversify.ts`
 // chooses. Both are done anew for every page, so that a cursor needs only the number of matches so far.
 
+import type { Hit } from '../search/hits.js';
 import { chooseDiverse } from './diversify.js';
-import type { Hit } from './hits.js';
 import { PageSearch } from './page-search.js';
 import type { DiversePlan } from './query-plan.js';
 

@@ -12,7 +12,6 @@ import { selectRows } from '../../filter/evaluate-task.js';
 import { createEquality, lookUp } from '../../filter/lookup.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { visibleAmong } from '../../segment/visibility.js';
-import type { FacetValue } from '../aggregate/aggregate-api.js';
 import { compareValues } from '../aggregate/merge-values.js';
 import {
   countPathCells,
@@ -21,6 +20,7 @@ import {
   selectPaths,
 } from '../aggregate/path-columns.js';
 import { defineSegmentsTask, runOverSegments } from '../aggregate/segment-tasks.js';
+import type { FacetValue } from '../api/aggregate-api.js';
 import type { SegmentView } from '../collection/snapshot.js';
 import type { WantedValues } from './group-stage.js';
 

@@ -2,7 +2,7 @@
 // from any source in order of rank, tells which values still matter, and knows when the groups are
 // proven complete. Where the matches come from is left to the caller.
 
-import type { FacetValue } from '../aggregate/aggregate-api.js';
+import type { FacetValue } from '../api/aggregate-api.js';
 
 export interface GroupingRequest {
   readonly path: string;

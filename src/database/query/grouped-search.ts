@@ -3,9 +3,9 @@
 // least one group. Groups of earlier pages are found again, so that a cursor needs only their number.
 
 import { type SegmentView, withRows } from '../collection/snapshot.js';
+import type { Hit } from '../search/hits.js';
 import { narrowToWanted, valuesOfRow } from './group-rows.js';
 import { GroupStage } from './group-stage.js';
-import type { Hit } from './hits.js';
 import { type PageHit, PageSearch, type PageServices } from './page-search.js';
 import type { GroupedPlan } from './query-plan.js';
 

@@ -1,11 +1,11 @@
 // The options of a list: one table of what they are on a first page, and on a page that a cursor continues.
 
 import type { JsonObject } from '../../common/types.js';
-import type { ListRequest } from '../api.js';
+import type { ListRequest } from '../api/database-api.js';
+import { sameJson } from '../api/repeated.js';
 import type { IncludeMetadata } from '../collection/selected-metadata.js';
 import type { ListSortKey } from '../order/order-rows.js';
 import { type OptionTable, optionsOf } from './page-options.js';
-import { sameJson } from './repeated.js';
 
 export interface ListOptions {
   readonly filter: JsonObject | null;

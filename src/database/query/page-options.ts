@@ -2,7 +2,7 @@
 // a cursor continues.
 
 import type { Limits } from '../../common/limits.js';
-import { requireRepeated } from './repeated.js';
+import { requireRepeated } from '../api/repeated.js';
 
 interface Option<Request, Value> {
   /** Whether a cursor keeps it. */

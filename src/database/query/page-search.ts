@@ -3,12 +3,12 @@
 // pages to the engine together.
 
 import type { Position, SearchHits } from '../../engine/core/engine.js';
-import type { FacetValue } from '../aggregate/aggregate-api.js';
+import type { FacetValue } from '../api/aggregate-api.js';
 import type { SegmentView } from '../collection/snapshot.js';
 import type { DatabaseServices } from '../database-services.js';
-import { type Hit, hitsWithout } from './hits.js';
+import type { RowQuery } from '../rankings/ranking.js';
+import { type Hit, hitsWithout } from '../search/hits.js';
 import type { QueryPlan } from './query-plan.js';
-import type { RowQuery } from './rankings/ranking.js';
 
 /** A match of a page, with the value of its group in a grouped query. */
 export interface PageHit extends Hit {

@@ -9,9 +9,9 @@ import {
   validationError,
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
+import { cursorError } from '../api/repeated.js';
 import type { Collection } from '../collection/collection.js';
 import type { Cursor, CursorSealer } from './cursor.js';
-import { cursorError } from './repeated.js';
 
 export interface PageRequest {
   readonly limit?: number | undefined;

@@ -2,11 +2,11 @@
 
 import { field, type ValidationIssue, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
+import type { QueryRequest } from '../api/query-api.js';
+import { findRankingIssues, hasRanking } from '../rankings/kinds.js';
+import { findMisplaced, type Locate } from '../rankings/ranking.js';
 import { findPageIssues } from './paging.js';
-import type { QueryRequest } from './query-api.js';
 import { firstLimit } from './query-options.js';
-import { findRankingIssues, hasRanking } from './rankings/kinds.js';
-import { findMisplaced, type Locate } from './rankings/ranking.js';
 
 const CHECKED = Symbol('checked');
 

@@ -3,13 +3,18 @@
 
 import type { Limits } from '../../common/limits.js';
 import type { JsonObject } from '../../common/types.js';
-import type { AggregationRequest } from '../aggregate/aggregate-api.js';
+import type { AggregationRequest } from '../api/aggregate-api.js';
+import type {
+  DiversityRequest,
+  QueryRequest,
+  ScoreStatsRequest,
+  SortKey,
+} from '../api/query-api.js';
+import { sameJson } from '../api/repeated.js';
 import type { IncludeMetadata } from '../collection/selected-metadata.js';
 import type { Diversity } from './diversify.js';
 import type { GroupingRequest } from './group-stage.js';
 import { type OptionTable, optionsOf } from './page-options.js';
-import type { DiversityRequest, QueryRequest, ScoreStatsRequest, SortKey } from './query-api.js';
-import { sameJson } from './repeated.js';
 
 export interface PlannedOptions {
   readonly filter: JsonObject | null;

@@ -4,24 +4,24 @@
 import { field, validationError } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
 import type { FilterNode } from '../../filter/filter-node.js';
+import type { QueryRequest } from '../api/query-api.js';
+import { mismatch, requireRepeated } from '../api/repeated.js';
 import type { Collection } from '../collection/collection.js';
-import type { QueryCursor } from './cursor.js';
-import type { Diversity } from './diversify.js';
-import type { GroupingRequest } from './group-stage.js';
-import type { Hit } from './hits.js';
-import { firstOptions, nextOptions, sealOptions } from './page-options.js';
-import { requireReadable } from './paging.js';
-import type { QueryRequest } from './query-api.js';
-import { findGroupSizeIssues } from './query-issues.js';
-import { type PlannedOptions, QUERY_OPTIONS } from './query-options.js';
-import { planRanking, RANKING_MEMBERS } from './rankings/kinds.js';
+import { planRanking, RANKING_MEMBERS } from '../rankings/kinds.js';
 import {
   findMisplaced,
   type Ranking,
   type RankingContext,
   type Scoring,
-} from './rankings/ranking.js';
-import { mismatch, requireRepeated } from './repeated.js';
+} from '../rankings/ranking.js';
+import type { Hit } from '../search/hits.js';
+import type { QueryCursor } from './cursor.js';
+import type { Diversity } from './diversify.js';
+import type { GroupingRequest } from './group-stage.js';
+import { firstOptions, nextOptions, sealOptions } from './page-options.js';
+import { requireReadable } from './paging.js';
+import { findGroupSizeIssues } from './query-issues.js';
+import { type PlannedOptions, QUERY_OPTIONS } from './query-options.js';
 
 /** A cursor restores all of it. */
 export interface QueryPlan extends PlannedOptions {

@@ -12,20 +12,20 @@ import {
 } from '../../common/errors.js';
 import { UNNAMED } from '../../common/vectors.js';
 import { whenAborted } from '../../common/when-aborted.js';
-import type { CallOptions } from '../api.js';
+import type { CallOptions } from '../api/database-api.js';
+import { type DatabaseObserver, observeCursorError, observeReplies } from '../api/observer.js';
+import type { PreparedQueries, QueryRequest, QuerySession } from '../api/query-api.js';
 import type { Collection } from '../collection/collection.js';
 import { rowSizesOf } from '../collection/row-sizes.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
-import { type DatabaseObserver, observeCursorError, observeReplies } from '../observer.js';
+import { rankingContext } from '../rankings/kinds.js';
 import type { CursorSealer, QueryCursor } from './cursor.js';
 import { matchBytesOf } from './match-bytes.js';
 import { openCursor, reachCursor, reachSequence } from './paging.js';
 import { answerPlans } from './query.js';
-import type { PreparedQueries, QueryRequest, QuerySession } from './query-api.js';
 import { checkQuery } from './query-issues.js';
 import { planQuery, type QueryPlan } from './query-plan.js';
-import { rankingContext } from './rankings/kinds.js';
 
 /** Larger groups fill the engine no better and delay the queries of others. */
 const GROUP_QUERIES_MAX = 256;

@@ -4,25 +4,10 @@
 import { distanceOf } from '../../engine/core/engine.js';
 import { filterTests } from '../../filter/filter-node.js';
 import { aggregateViews, viewsOfFacets } from '../aggregate/aggregate.js';
-import type { Aggregations } from '../aggregate/aggregate-api.js';
 import { finite } from '../aggregate/row-set.js';
-import type { CallOptions } from '../api.js';
-import type { Collection } from '../collection/collection.js';
-import { rowSizesOf } from '../collection/row-sizes.js';
-import type { RowAddress } from '../collection/rows.js';
-import { countVisible, isVisible, type SegmentView, withoutRow } from '../collection/snapshot.js';
-import { SnapshotView } from '../collection/snapshot-view.js';
-import type { DatabaseServices } from '../database-services.js';
-import { observeCursorError, observeReplies } from '../observer.js';
-import { findUnknownPaths } from '../unknown-paths.js';
-import type { Warning } from '../warning.js';
-import { DiverseSearch } from './diverse-search.js';
-import { GroupedSearch } from './grouped-search.js';
-import { toFloat32 } from './hits.js';
-import { matchBytesOf } from './match-bytes.js';
-import { openRankings, searchRankings } from './open-rankings.js';
-import type { PageHit, PageSearch } from './page-search.js';
-import { openCursor, reachCursor, reachSequence } from './paging.js';
+import type { Aggregations } from '../api/aggregate-api.js';
+import type { CallOptions } from '../api/database-api.js';
+import { observeCursorError, observeReplies } from '../api/observer.js';
 import type {
   Explain,
   Match,
@@ -30,12 +15,27 @@ import type {
   QueryRequest,
   QueryTimings,
   QueryWork,
-} from './query-api.js';
+} from '../api/query-api.js';
+import type { Warning } from '../api/warning.js';
+import type { Collection } from '../collection/collection.js';
+import { rowSizesOf } from '../collection/row-sizes.js';
+import type { RowAddress } from '../collection/rows.js';
+import { countVisible, isVisible, type SegmentView, withoutRow } from '../collection/snapshot.js';
+import { SnapshotView } from '../collection/snapshot-view.js';
+import type { DatabaseServices } from '../database-services.js';
+import { findUnknownPaths } from '../filters/unknown-paths.js';
+import { rankingContext } from '../rankings/kinds.js';
+import { openRankings, searchRankings } from '../rankings/open-rankings.js';
+import type { OpenRanking } from '../rankings/ranking.js';
+import { toFloat32 } from '../search/hits.js';
+import { DiverseSearch } from './diverse-search.js';
+import { GroupedSearch } from './grouped-search.js';
+import { matchBytesOf } from './match-bytes.js';
+import type { PageHit, PageSearch } from './page-search.js';
+import { openCursor, reachCursor, reachSequence } from './paging.js';
 import { checkQuery } from './query-issues.js';
 import { isDiverse, isGrouped, nextCursor, planQuery, type QueryPlan } from './query-plan.js';
 import { RankedSearch } from './ranked-search.js';
-import { rankingContext } from './rankings/kinds.js';
-import type { OpenRanking } from './rankings/ranking.js';
 import { findScoreStats } from './score-stats.js';
 
 export interface QueryOptions extends CallOptions {

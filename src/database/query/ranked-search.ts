@@ -3,10 +3,10 @@
 import { isJsonNumber, parseExactJson } from '../../common/exact-json.js';
 import { resolvePath } from '../../common/metadata-path.js';
 import type { Json, JsonNumber, JsonObject } from '../../common/types.js';
+import type { SortKey } from '../api/query-api.js';
 import type { SegmentView } from '../collection/snapshot.js';
-import type { Hit } from './hits.js';
+import type { Hit } from '../search/hits.js';
 import { PageSearch, type PageServices } from './page-search.js';
-import type { SortKey } from './query-api.js';
 import type { QueryPlan } from './query-plan.js';
 
 export class RankedSearch extends PageSearch {

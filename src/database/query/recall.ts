@@ -5,19 +5,19 @@
 import { hasRow } from '../../common/bitmap.js';
 import { cutByWeight } from '../../common/cut-by-weight.js';
 import { field } from '../../common/errors.js';
+import { observeQueries } from '../api/observer.js';
+import type { RecallReply, RecallRequest } from '../api/query-api.js';
 import type { Collection } from '../collection/collection.js';
 import type { RowAddress } from '../collection/rows.js';
 import { type SegmentView, type ViewRow, viewsOfRows } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import type { DatabaseServices } from '../database-services.js';
-import { observeQueries } from '../observer.js';
-import { findUnknownPaths } from '../unknown-paths.js';
-import { type Hit, toHits } from './hits.js';
-import { openRankings, searchRankings } from './open-rankings.js';
+import { findUnknownPaths } from '../filters/unknown-paths.js';
+import { openRankings, searchRankings } from '../rankings/open-rankings.js';
+import type { Filter } from '../rankings/passing-rows.js';
+import { VectorRanking } from '../rankings/vector.js';
+import { type Hit, toHits } from '../search/hits.js';
 import { reachSequence } from './paging.js';
-import type { RecallReply, RecallRequest } from './query-api.js';
-import type { Filter } from './rankings/passing-rows.js';
-import { VectorRanking } from './rankings/vector.js';
 
 /** Bounds the bitmaps of the rows that are compared with the k-th nearest. */
 const GROUP_QUERIES_MAX = 128;

@@ -9,13 +9,13 @@ import { scoreSelected } from '../../engine/core/row-scores.js';
 import { EMPTY_COLUMN } from '../../filter/column-plans.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import { findStats } from '../aggregate/aggregate.js';
-import type { HistogramRequest } from '../aggregate/aggregate-api.js';
 import type { PathSource } from '../aggregate/path-columns.js';
 import { defineSegmentsTask, runOverSegments } from '../aggregate/segment-tasks.js';
+import type { HistogramRequest } from '../api/aggregate-api.js';
+import type { ScoreStats } from '../api/query-api.js';
 import { countVisible, type SegmentView, withRows } from '../collection/snapshot.js';
-import { toFloat32 } from './hits.js';
-import type { ScoreStats } from './query-api.js';
-import type { Scoring } from './rankings/ranking.js';
+import type { Scoring } from '../rankings/ranking.js';
+import { toFloat32 } from '../search/hits.js';
 
 /** The scores that are summarized. */
 interface ScoredQuery extends Scoring {

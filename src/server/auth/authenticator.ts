@@ -5,7 +5,7 @@
 import type { Socket } from 'node:net';
 import { EVERYBODY, NOBODY, OPERATOR, type Principal } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
-import type { ApiKeys } from '../../database/api-keys.js';
+import type { ApiKeys } from '../../database/admin/api-keys.js';
 
 /** The prefix of API keys; other bearer tokens are access tokens. */
 const API_KEY_PREFIX = 'sk_';

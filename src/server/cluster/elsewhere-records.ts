@@ -2,7 +2,7 @@
 // how many vectors there are. What none of them answers stays as this node has it, with the status `elsewhere`.
 
 import { OPERATOR } from '../../common/access.js';
-import type { CollectionRecord } from '../../database/api.js';
+import type { CollectionRecord } from '../../database/api/database-api.js';
 import type { RouteServices } from '../route.js';
 import type { ClusterMember } from './cluster.js';
 import type { Consistency } from './consistency.js';

@@ -1,4 +1,4 @@
-// Parts of searches between the nodes of a cluster (database/query/scattered-search.ts), as requests that only nodes
+// Parts of searches between the nodes of a cluster (database/search/scattered-search.ts), as requests that only nodes
 // can make. Numbers that decide the order of rows travel as bytes.
 
 import { OPERATOR } from '../../common/access.js';
@@ -11,7 +11,7 @@ import {
   type Peers,
   type SearchRequest,
   TOO_LATE,
-} from '../../database/query/peers.js';
+} from '../../database/search/peers.js';
 import type { Metrics } from '../../platform/metrics.js';
 import { STATUS_OF_CODE } from '../problem.js';
 import type { ClusterMember } from './cluster.js';

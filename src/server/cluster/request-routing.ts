@@ -3,7 +3,7 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { noLeaderError, SagittaError } from '../../common/errors.js';
-import { ElsewhereError } from '../../database/elsewhere.js';
+import { ElsewhereError } from '../../database/catalogue/not-held-error.js';
 import type { RateKind } from '../limits/rate-limit.js';
 import { collectionOf, type RequestContext } from '../request-context.js';
 import type { ownerOf, Route, RouteServices } from '../route.js';

@@ -17,9 +17,9 @@ import {
   specOf,
   UNNAMED,
 } from '../../common/vectors.js';
+import type { QueryRequest } from '../../database/api/query-api.js';
 import type { CollectionHandle } from '../../database/collection-handle.js';
-import type { QueryRequest } from '../../database/query/query-api.js';
-import { mapRankings } from '../../database/query/rankings/requests.js';
+import { mapRankings } from '../../database/rankings/requests.js';
 import { finishVector } from '../ingest/dense-vectors.js';
 import type { ParsedRows } from '../ingest/parsed-rows.js';
 import type { Embedder } from './embedder.js';

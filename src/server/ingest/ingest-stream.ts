@@ -4,7 +4,7 @@
 import { rowField, SagittaError } from '../../common/errors.js';
 import { collectGarbageSoon } from '../../common/garbage.js';
 import { wireName } from '../../common/wire-names.js';
-import type { IdempotencyRequest, WriteMode } from '../../database/api.js';
+import type { IdempotencyRequest, WriteMode } from '../../database/api/database-api.js';
 import type { WriteStream } from '../../database/collection/write-stream.js';
 import { embedRows } from '../embedding/embed-rows.js';
 import { asReplay, idempotencyKeyInHeader, idempotencyRequest } from '../idempotency.js';

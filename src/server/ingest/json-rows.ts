@@ -20,7 +20,7 @@ import type { Limits } from '../../common/limits.js';
 import type { FieldShapes, JsonObject, Utf8Column } from '../../common/types.js';
 import { cutName, describeUnknownName } from '../../common/unknown-name.js';
 import { UNNAMED } from '../../common/vectors.js';
-import type { WriteMode } from '../../database/api.js';
+import type { WriteMode } from '../../database/api/database-api.js';
 import {
   CUT,
   type CutVectors,

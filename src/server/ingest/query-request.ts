@@ -2,11 +2,11 @@
 
 import type { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
-import type { AggregationRequest } from '../../database/aggregate/aggregate-api.js';
+import type { AggregationRequest } from '../../database/api/aggregate-api.js';
+import type { QueryRequest, RankingRequest } from '../../database/api/query-api.js';
 import type { SampleRequest } from '../../database/bulk/sample.js';
-import type { QueryRequest, RankingRequest } from '../../database/query/query-api.js';
-import { countExamples } from '../../database/query/rankings/examples.js';
-import { rankingsOf } from '../../database/query/rankings/requests.js';
+import { countExamples } from '../../database/rankings/examples.js';
+import { rankingsOf } from '../../database/rankings/requests.js';
 import type { Schemas } from '../schemas/all.js';
 import type { Properties } from '../wire-names.js';
 

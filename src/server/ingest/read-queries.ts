@@ -12,7 +12,7 @@ import {
 } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { type JsonObject, METRICS, type Metric, type Utf8Column } from '../../common/types.js';
-import type { QueryRequest } from '../../database/query/query-api.js';
+import type { QueryRequest } from '../../database/api/query-api.js';
 import { type EncodedBatch, transferables } from '../../formats/arrow/encoded-batch.js';
 import {
   type ColumnRules,

@@ -3,7 +3,7 @@
 // failed one is durable and none after it will be.
 
 import { SagittaError, shiftRows } from '../../common/errors.js';
-import type { OnCommitted } from '../../database/api.js';
+import type { OnCommitted } from '../../database/api/database-api.js';
 import type { WriteStream } from '../../database/collection/write-stream.js';
 import type { IngestBatch } from './ingest-batch.js';
 import { type AtomicRows, bytesOf, type ParsedRows, toAtomicRows } from './parsed-rows.js';

@@ -14,7 +14,7 @@ import {
   type Vector,
   type VectorColumn,
 } from '../../common/vectors.js';
-import type { Match } from '../../database/query/query-api.js';
+import type { Match } from '../../database/api/query-api.js';
 import { wireFormats } from '../schemas/basics.js';
 import { propertyName } from '../wire-names.js';
 import type { TableColumn } from './table.js';

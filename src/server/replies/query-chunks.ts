@@ -4,7 +4,7 @@
 import type { z } from 'zod';
 import type { FieldShapes } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
-import type { Match, QueryReply } from '../../database/query/query-api.js';
+import type { Match, QueryReply } from '../../database/api/query-api.js';
 import {
   type MatchFields,
   type MatchRows,

@@ -9,7 +9,7 @@ import { isJsonNumber, numberText } from '../../common/exact-json.js';
 import { float32Text, vectorText } from '../../common/float-text.js';
 import type { NamedValues, SparseVectors } from '../../common/types.js';
 import type { MultiVector } from '../../common/vectors.js';
-import type { QueryReply } from '../../database/query/query-api.js';
+import type { QueryReply } from '../../database/api/query-api.js';
 import { type WireFormat, wireFormats } from '../schemas/basics.js';
 import { type PropertyName, propertyName } from '../wire-names.js';
 import { jsonReply, type StoredReply } from './reply.js';

@@ -1,6 +1,6 @@
 // Replies whose body is text. Idempotency keys store them, so a replay is identical to the byte.
 
-import type { Warning } from '../../database/warning.js';
+import type { Warning } from '../../database/api/warning.js';
 
 /** Idempotency keys store it as JSON of these three members. */
 export interface StoredReply {

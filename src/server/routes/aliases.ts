@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import { holdsScopeOn, seesCollection } from '../../common/access.js';
 import { field, SagittaError, validationError } from '../../common/errors.js';
-import type { AliasChange, AliasRecord } from '../../database/api.js';
+import type { AliasChange, AliasRecord } from '../../database/api/database-api.js';
 import { defineJsonRoute } from '../json-route.js';
 import type { RequestContext } from '../request-context.js';
 import type { Route, RouteServices } from '../route.js';

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import type { AuditOutcome } from '../../common/audit.js';
 import { parameter, validationError } from '../../common/errors.js';
-import type { AuditEvent } from '../../database/audit-log.js';
+import type { AuditEvent } from '../../database/admin/audit-log.js';
 import { defineJsonRoute } from '../json-route.js';
 import type { Route, RouteServices } from '../route.js';
 

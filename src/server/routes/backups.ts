@@ -1,7 +1,7 @@
 // Backups: create, list. A backup is completed even if the client disconnects, however long it takes.
 
 import { OPERATOR } from '../../common/access.js';
-import type { BackupRecord } from '../../database/backup.js';
+import type { BackupRecord } from '../../database/admin/backup.js';
 import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/parse-request.js';
 import { validateBody } from '../ingest/validate.js';

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { holdsScopeOn } from '../../common/access.js';
 import { field, SagittaError, validationError } from '../../common/errors.js';
-import type { CollectionRecord } from '../../database/api.js';
+import type { CollectionRecord } from '../../database/api/database-api.js';
 import { consistencyOf } from '../cluster/consistency.js';
 import {
   completeRecord,

@@ -1,6 +1,6 @@
 // Who the caller is, and what its credential permits, so that a client can offer what will work.
 
-import type { ApiKeyRecord } from '../../database/api-keys.js';
+import type { ApiKeyRecord } from '../../database/admin/api-keys.js';
 import { defineJsonRoute } from '../json-route.js';
 import type { Route, RouteServices } from '../route.js';
 import type { PrincipalKind } from '../schemas/principal.js';

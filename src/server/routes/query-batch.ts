@@ -16,9 +16,9 @@ import type {
   QueryReply,
   QueryRequest,
   QuerySession,
-} from '../../database/query/query-api.js';
+} from '../../database/api/query-api.js';
 import { checkedQuery, findQueryIssues } from '../../database/query/query-issues.js';
-import { isScoredByFormula } from '../../database/query/rankings/examples.js';
+import { isScoredByFormula } from '../../database/rankings/examples.js';
 import { chooseQueryColumns } from '../../formats/arrow/query-rows.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { embedQueries } from '../embedding/embed-rows.js';

@@ -2,7 +2,7 @@
 
 import type { z } from 'zod';
 import type { ErrorCode } from '../../common/errors.js';
-import type { ListReply } from '../../database/api.js';
+import type { ListReply } from '../../database/api/database-api.js';
 import { collectionToRead } from '../collection-choice.js';
 import { applyIfNoneMatch, etagOfVersion } from '../conditional.js';
 import { defineJsonRoute } from '../json-route.js';

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { type ErrorCode, field, rowField, validationError } from '../../common/errors.js';
 import type { JsonObject } from '../../common/types.js';
 import { type Vector, type VectorColumn, vectorAt } from '../../common/vectors.js';
-import type { OnCommitted, VectorSelection, WriteResult } from '../../database/api.js';
+import type { OnCommitted, VectorSelection, WriteResult } from '../../database/api/database-api.js';
 import { JsonScanner } from '../../formats/json/json-scanner.js';
 import { nameCollection } from '../collection-choice.js';
 import { checkIfMatch, etagOfVersion } from '../conditional.js';

@@ -1,7 +1,7 @@
 // Requests and replies about backups.
 
 import { z } from 'zod';
-import { BACKUP_NAME_PATTERN } from '../../database/backup.js';
+import { BACKUP_NAME_PATTERN } from '../../database/admin/backup.js';
 import { count } from './basics.js';
 
 const example = {

@@ -6,7 +6,7 @@ import type { Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
 import { DECLARED_TYPES, type DeclaredTypes } from '../../common/types.js';
-import { findVectorsViolations } from '../../database/vector-changes.js';
+import { findVectorsViolations } from '../../database/collection/vector-changes.js';
 import { EMBEDDING_NAME } from '../../platform/config.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { type BasicSchemas, count, deleted, page, upTo } from './basics.js';

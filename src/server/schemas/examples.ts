@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import type { Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import { type Example, RECOMMEND_STRATEGIES } from '../../database/query/query-api.js';
+import { type Example, RECOMMEND_STRATEGIES } from '../../database/api/query-api.js';
 import { readVector } from '../ingest/dense-vectors.js';
 import { describeKind } from '../ingest/describe-kind.js';
 import { measureId } from '../ingest/row-rules.js';

@@ -10,7 +10,7 @@ import {
   KEY_RATE_MIN,
   KEY_SCOPES_MAX,
   OWNER_CHARACTERS_MAX,
-} from '../../database/api-keys.js';
+} from '../../database/admin/api-keys.js';
 import { upTo } from './basics.js';
 
 const id = z

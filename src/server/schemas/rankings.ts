@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
-import { FUSION_KINDS, NORMALIZATIONS } from '../../database/query/query-api.js';
+import { FUSION_KINDS, NORMALIZATIONS } from '../../database/api/query-api.js';
 import { readVector } from '../ingest/dense-vectors.js';
 import { type BasicSchemas, upTo } from './basics.js';
 import { exampleSchemas } from './examples.js';

@@ -4,7 +4,7 @@
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import type { Phase } from '../../common/trace.js';
-import type { QueryReply, QueryRequest, QueryTimings } from '../../database/query/query-api.js';
+import type { QueryReply, QueryRequest, QueryTimings } from '../../database/api/query-api.js';
 import type { RequestContext } from '../request-context.js';
 import { filterShape } from './filter-shape.js';
 

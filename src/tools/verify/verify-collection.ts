@@ -1,12 +1,12 @@
 // Verifies one collection on disk: its segment files one after another, their deletions, and the log from
 // the checkpoint on. Continues after every finding.
 
+import { keys, logName, segmentBlobName } from '../../database/layout/keys.js';
 import type {
   CollectionDefinition,
   Manifest,
   ManifestSegment,
-} from '../../database/collection/manifest.js';
-import { keys, logName, segmentBlobName } from '../../database/keys.js';
+} from '../../database/layout/manifest.js';
 import { decodeLogRecord } from '../../segment/log-record.js';
 import type { Segment } from '../../segment/segment.js';
 import { decodeSegment, verifySegmentTask } from '../../segment/segment-file.js';

@@ -13,8 +13,8 @@ import {
   type VectorColumn,
   vectorAt,
 } from '../../common/vectors.js';
-import type { CollectionDefinition } from '../../database/collection/manifest.js';
-import { namesOfColumns } from '../../database/vector-changes.js';
+import { namesOfColumns } from '../../database/collection/vector-changes.js';
+import type { CollectionDefinition } from '../../database/layout/manifest.js';
 import { VectorNames } from '../../segment/vector-names.js';
 
 export interface RowsToCheck {

@@ -4,16 +4,16 @@
 
 import { METRICS } from '../../common/types.js';
 import { isSpec, UNNAMED } from '../../common/vectors.js';
-import { decodeEntry } from '../../database/api-key-entry.js';
-import { decodeAuditEvent } from '../../database/audit-log.js';
+import { decodeEntry } from '../../database/admin/api-key-entry.js';
+import { decodeAuditEvent } from '../../database/admin/audit-log.js';
+import type { StreamEntry } from '../../database/admin/idempotency.js';
+import { keys, logName, segmentBlobName } from '../../database/layout/keys.js';
 import {
   type CollectionDefinition,
   decodeJson,
   EMPTY_MANIFEST,
   type Manifest,
-} from '../../database/collection/manifest.js';
-import type { StreamEntry } from '../../database/idempotency.js';
-import { keys, logName, segmentBlobName } from '../../database/keys.js';
+} from '../../database/layout/manifest.js';
 import { decodeExpiries } from '../../segment/stored-tables.js';
 import type { StoreInspection } from '../../storage/store-inspection.js';
 import { verifyCollection } from './verify-collection.js';

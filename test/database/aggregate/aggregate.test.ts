@@ -7,13 +7,13 @@ import { numberOf, stringifyExactJson } from '../../../src/common/exact-json.js'
 import { DEFAULT_LIMITS } from '../../../src/common/limits.js';
 import { resolvePath } from '../../../src/common/metadata-path.js';
 import type { Json, JsonNumber, JsonObject } from '../../../src/common/types.js';
+import { ExactSum, quotientOf } from '../../../src/database/aggregate/exact-sum.js';
 import type {
   AggregateReply,
   Facet,
   FacetValue,
   Stats,
-} from '../../../src/database/aggregate/aggregate-api.js';
-import { ExactSum, quotientOf } from '../../../src/database/aggregate/exact-sum.js';
+} from '../../../src/database/api/aggregate-api.js';
 import type { Database } from '../../../src/database/database.js';
 import { matchesDocument } from '../../../src/filter/operators.js';
 import { parseFilter } from '../../../src/filter/parse.js';

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { stringifyExactJson } from '../../../src/common/exact-json.js';
 import { flattenMetadata } from '../../../src/common/metadata-path.js';
 import type { Json, JsonObject } from '../../../src/common/types.js';
-import type { FoundPath, TypeCounts } from '../../../src/database/aggregate/aggregate-api.js';
+import type { FoundPath, TypeCounts } from '../../../src/database/api/aggregate-api.js';
 import type { CollectionHandle } from '../../../src/database/collection-handle.js';
 import type { Database } from '../../../src/database/database.js';
 import { batchOf, createRandom, openDatabase, testSeed } from '../harness.js';

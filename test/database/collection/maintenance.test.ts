@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Manifest } from '../../../src/database/collection/manifest.js';
+import type { Manifest } from '../../../src/database/layout/manifest.js';
 import {
   createMemoryState,
   createMemoryStore,

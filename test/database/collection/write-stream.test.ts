@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { type ErrorCode, SagittaError } from '../../../src/common/errors.js';
-import type { IdempotencyRequest, StreamProgress } from '../../../src/database/api.js';
+import type { IdempotencyRequest, StreamProgress } from '../../../src/database/api/database-api.js';
 import type { Database } from '../../../src/database/database.js';
 import { createMemoryState, createMemoryStore } from '../../../src/storage/memory-store.js';
 import type { StoreOperation } from '../../../src/storage/store.js';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { SagittaError } from '../../../src/common/errors.js';
+import { SILENT_OBSERVER } from '../../../src/database/api/observer.js';
 import { type Write, Writer } from '../../../src/database/collection/writer.js';
-import { SILENT_OBSERVER } from '../../../src/database/observer.js';
 import type { Store } from '../../../src/storage/store.js';
 import { withResolvers } from '../../support/waiting.js';
 

@@ -9,7 +9,7 @@ import {
 } from '../../../src/common/exact-json.js';
 import { resolvePath } from '../../../src/common/metadata-path.js';
 import type { Json, JsonObject } from '../../../src/common/types.js';
-import type { ListRequest } from '../../../src/database/api.js';
+import type { ListRequest } from '../../../src/database/api/database-api.js';
 import type { Database } from '../../../src/database/database.js';
 import type { ListSortKey } from '../../../src/database/order/order-rows.js';
 import { RowOrders } from '../../../src/database/order/row-orders.js';

@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import { before, describe, it } from 'node:test';
 import type { SagittaError } from '../../../src/common/errors.js';
+import type { QueryReply, QueryRequest } from '../../../src/database/api/query-api.js';
 import type { Database } from '../../../src/database/database.js';
-import type { QueryReply, QueryRequest } from '../../../src/database/query/query-api.js';
 import { createMemoryState } from '../../../src/storage/memory-store.js';
 import { placeOf } from '../../support/issues.js';
 import {

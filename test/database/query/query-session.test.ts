@@ -5,12 +5,12 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { SagittaError } from '../../../src/common/errors.js';
 import type { Metric } from '../../../src/common/types.js';
-import type { Database } from '../../../src/database/database.js';
 import type {
   QueryReply,
   QueryRequest,
   QuerySession,
-} from '../../../src/database/query/query-api.js';
+} from '../../../src/database/api/query-api.js';
+import type { Database } from '../../../src/database/database.js';
 import { placeOf } from '../../support/issues.js';
 import { IS_NIGHTLY } from '../../support/nightly.js';
 import { eventually } from '../../support/waiting.js';

@@ -3,8 +3,8 @@
 
 import { createHash } from 'node:crypto';
 import { SagittaError } from '../../../src/common/errors.js';
-import type { CollectionDefinition } from '../../../src/database/collection/manifest.js';
-import { keys, logName } from '../../../src/database/keys.js';
+import { keys, logName } from '../../../src/database/layout/keys.js';
+import type { CollectionDefinition } from '../../../src/database/layout/manifest.js';
 import { openStore } from '../../../src/storage/open-store.js';
 import type { DiskStore } from '../../../src/storage/store.js';
 import { StoreInspection } from '../../../src/storage/store-inspection.js';

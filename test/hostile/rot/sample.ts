@@ -6,7 +6,7 @@ import { cp, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SagittaError } from '../../../src/common/errors.js';
 import { silentLogger } from '../../../src/common/logger.js';
-import { Backups } from '../../../src/database/backup.js';
+import { Backups } from '../../../src/database/admin/backup.js';
 import type { Database } from '../../../src/database/database.js';
 import { openStore } from '../../../src/storage/open-store.js';
 import type { DiskStore } from '../../../src/storage/store.js';

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { CollectionRecord } from '../../../src/database/api.js';
+import type { CollectionRecord } from '../../../src/database/api/database-api.js';
 import { completeRecord, recordElsewhere } from '../../../src/server/cluster/elsewhere-records.js';
 import type { NodeReply } from '../../../src/server/cluster/node-client.js';
 

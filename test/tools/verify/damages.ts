@@ -1,13 +1,13 @@
 // Kinds of damage of a data directory: how each is done to the sample of verify.test.ts, and the expected
 // finding.
 
+import { keys, segmentBlobName } from '../../../src/database/layout/keys.js';
 import {
   type CollectionDefinition,
   decodeJson,
   encodeJson,
   type Manifest,
-} from '../../../src/database/collection/manifest.js';
-import { keys, segmentBlobName } from '../../../src/database/keys.js';
+} from '../../../src/database/layout/manifest.js';
 import { encodeLogRecord } from '../../../src/segment/log-record.js';
 import type { SegmentData } from '../../../src/segment/segment-data.js';
 import { decodeSegment } from '../../../src/segment/segment-file.js';

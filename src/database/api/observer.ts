@@ -1,0 +1,85 @@
+// What a database reports about its work, by the names of metrics: once for each query, batch, write or
+// maintenance task, never for each row. Nothing here names a collection, a vector or a principal.
+
+import { SagittaError } from '../../common/errors.js';
+import type { DatabaseCounter, DatabaseHistogram } from '../../platform/metric-table.js';
+import type { Labels } from '../../platform/metrics.js';
+import type { WriteResult } from './database-api.js';
+import type { Page, QueryReply, QueryRequest, QueryTimings, QueryWork } from './query-api.js';
+
+export interface DatabaseObserver {
+  /** Adds to a counter. */
+  count(name: DatabaseCounter, amount: number, labels?: Labels): void;
+  /** Adds a value to a histogram; durations are in seconds. */
+  observe(name: DatabaseHistogram, value: number, labels?: Labels): void;
+}
+
+export const SILENT_OBSERVER: DatabaseObserver = { count() {}, observe() {} };
+
+/** Work that adds up over queries. */
+type SearchWork = Pick<QueryWork, 'rowsScanned' | 'candidatesRescored'>;
+
+/** Reports queries that were answered together; timings and work are those of all of them. */
+export function observeQueries(
+  observer: DatabaseObserver,
+  count: number,
+  { filterMs, waitMs, searchMs, assembleMs }: QueryTimings,
+  { rowsScanned, candidatesRescored }: SearchWork,
+): void {
+  observer.count('sagitta_queries_total', count);
+  observer.count('sagitta_rows_scanned_total', rowsScanned);
+  observer.count('sagitta_rows_rescored_total', candidatesRescored);
+  const phases = { filter: filterMs, wait: waitMs, search: searchMs, assemble: assembleMs };
+  for (const [phase, milliseconds] of Object.entries(phases)) {
+    observer.observe('sagitta_query_phase_seconds', milliseconds / 1000, { phase });
+  }
+}
+
+export function observeWritten(
+  observer: DatabaseObserver,
+  { insertedCount, updatedCount }: Omit<WriteResult, 'sequence'>,
+): void {
+  observer.count('sagitta_vectors_written_total', insertedCount, { kind: 'inserted' });
+  observer.count('sagitta_vectors_written_total', updatedCount, { kind: 'updated' });
+}
+
+/** Reports the cursors of a page: the one that it continued and the one that it issues. */
+export function observeCursors(
+  observer: DatabaseObserver,
+  request: { readonly cursor?: string | undefined },
+  page: Page,
+): void {
+  if (request.cursor !== undefined) observer.count('sagitta_cursors_resumed_total', 1);
+  if (page.nextCursor !== undefined) observer.count('sagitta_cursors_issued_total', 1);
+}
+
+/** Reports a rejected cursor; ignores other errors. */
+export function observeCursorError(
+  observer: DatabaseObserver,
+  cursor: string | undefined,
+  error: unknown,
+): void {
+  if (cursor === undefined || !(error instanceof SagittaError)) return;
+  const { code } = error;
+  if (code.startsWith('cursor_')) observer.count('sagitta_cursors_refused_total', 1, { code });
+}
+
+/** Reports queries that were answered together, one reply per request, and their cursors. */
+export function observeReplies(
+  observer: DatabaseObserver,
+  requests: readonly QueryRequest[],
+  replies: readonly QueryReply[],
+): void {
+  let rowsScanned = 0;
+  let candidatesRescored = 0;
+  for (const [i, reply] of replies.entries()) {
+    rowsScanned += reply.work.rowsScanned;
+    candidatesRescored += reply.work.candidatesRescored;
+    observeCursors(observer, requests[i]!, reply);
+  }
+  const [first] = replies;
+  if (first !== undefined) {
+    const work = { rowsScanned, candidatesRescored };
+    observeQueries(observer, replies.length, first.timings, work);
+  }
+}

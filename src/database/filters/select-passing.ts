@@ -1,0 +1,34 @@
+// The rows of a collection that pass a filter, for operations that read all of them once.
+
+import type { FieldPath } from '../../common/errors.js';
+import type { JsonObject } from '../../common/types.js';
+import type { Warning } from '../api/warning.js';
+import type { Collection } from '../collection/collection.js';
+import type { SegmentView, Snapshot } from '../collection/snapshot.js';
+import type { DatabaseServices } from '../database-services.js';
+import { findUnknownPaths } from './unknown-paths.js';
+
+interface PassingSelection {
+  readonly snapshot: Snapshot;
+  /** All segments, with only the rows that pass. */
+  readonly views: readonly SegmentView[];
+  /** About the filter. */
+  readonly warnings: readonly Warning[] | undefined;
+}
+
+/**
+ * From a snapshot that is taken before the call returns. Throws `invalid_filter` with issues under the field of the
+ * request at `path`, by default `filter`; rejects with the signal's reason.
+ */
+export async function selectPassing(
+  collection: Collection,
+  filter: JsonObject | undefined,
+  { filters, limits }: Pick<DatabaseServices, 'filters' | 'limits'>,
+  { signal, path }: { readonly signal?: AbortSignal | undefined; readonly path?: FieldPath } = {},
+): Promise<PassingSelection> {
+  const node = filter === undefined ? null : collection.parseFilter(filter, limits, path);
+  const snapshot = collection.snapshot();
+  const views = await filters.filter(snapshot.views, node, signal);
+  const warnings = findUnknownPaths(collection, views, { filter: node });
+  return { snapshot, views, warnings };
+}

@@ -1,0 +1,118 @@
+// The stored records of a collection: its definition in the catalogue, and the manifest that names its
+// segment files. Both are JSON with a format version.
+
+import { SagittaError } from '../../common/errors.js';
+import type { TextSettings } from '../../common/text-settings.js';
+import type { DeclaredTypes, EmbeddingSource, FieldShapes } from '../../common/types.js';
+import type { Store } from '../../storage/store.js';
+import { blobsOf, segmentBlobName } from './keys.js';
+
+export const FORMAT_VERSION = 1;
+
+export interface CollectionDefinition {
+  readonly formatVersion: number;
+  /** New with each creation: data of earlier collections under the same id is never found. */
+  readonly incarnation: string;
+  readonly id: string;
+  readonly vectors: FieldShapes;
+  /** See `NamesOfColumns`; both are absent where no vector was added. */
+  readonly columns?: Readonly<Record<string, string>> | undefined;
+  readonly additionCount?: number | undefined;
+  readonly description: string | null;
+  readonly labels: Readonly<Record<string, string>>;
+  /** When vectors expire that state no expiry, counted from their write; null for never. */
+  readonly ttlSeconds: number | null;
+  /** The declared types of metadata; null for none. */
+  readonly schema: DeclaredTypes | null;
+  /** Absent for a collection without an index of text. */
+  readonly text?: TextSettings | undefined;
+  /** Turns texts into vectors; null for none. */
+  readonly embedding: EmbeddingSource | null;
+  /** How many nodes of a cluster hold it; null for all. */
+  readonly replicationFactor: number | null;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+export interface ManifestSegment {
+  readonly number: number;
+  readonly rowCount: number;
+  readonly byteLength: number;
+  readonly checksum: string;
+}
+
+/**
+ * The segment files and the stored deletions have the state at `checkpointSequence`; the log has the
+ * rest. The files may also have the first `partialRowCount` rows of the record after the checkpoint.
+ */
+export interface Manifest {
+  readonly formatVersion: number;
+  readonly checkpointSequence: number;
+  readonly partialRowCount: number;
+  /** Rows that ended at or before this sequence may have been removed; no older snapshot can be read. */
+  readonly horizonSequence: number;
+  readonly nextSegmentNumber: number;
+  /** The time of the last write in the checkpoint. */
+  readonly writtenAtMs: number;
+  /** In order of arrival. */
+  readonly segments: readonly ManifestSegment[];
+}
+
+export const EMPTY_MANIFEST: Manifest = {
+  formatVersion: FORMAT_VERSION,
+  checkpointSequence: 0,
+  partialRowCount: 0,
+  horizonSequence: 0,
+  nextSegmentNumber: 1,
+  writtenAtMs: 0,
+  segments: [],
+};
+
+/** Throws `data_corrupt`. */
+export function decodeDefinition(bytes: Uint8Array, id: string): CollectionDefinition {
+  return decodeJson<CollectionDefinition>(bytes, `The catalogue's entry of collection "${id}"`);
+}
+
+export function encodeJson<T extends { readonly formatVersion: number }>(value: T): Uint8Array {
+  return Buffer.from(JSON.stringify(value));
+}
+
+/** Throws `data_corrupt` for a format that this version cannot read; `what` names the value. */
+export function decodeJson<T extends { readonly formatVersion: number }>(
+  bytes: Uint8Array,
+  what: string,
+): T {
+  let value: T;
+  try {
+    value = JSON.parse(Buffer.from(bytes).toString()) as T;
+  } catch (cause) {
+    throw new SagittaError('data_corrupt', `${what} is not valid JSON.`, { cause });
+  }
+  if (value.formatVersion !== FORMAT_VERSION) {
+    throw new SagittaError(
+      'data_corrupt',
+      `${what} has format version ${value.formatVersion}; this version reads ${FORMAT_VERSION}. It was written by another version of Sagitta.`,
+    );
+  }
+  return value;
+}
+
+/**
+ * Removes the files of a checkpoint or compaction that did not reach its commit: no manifest names them. `blobNames`: all
+ * that there are of the incarnation, which are listed otherwise.
+ */
+export async function removeUnnamedBlobs(
+  store: Store,
+  incarnation: string,
+  manifests: readonly Manifest[],
+  blobNames: readonly string[] | null = null,
+): Promise<void> {
+  const named = new Set(
+    manifests.flatMap(({ segments }) =>
+      segments.map(({ number }) => segmentBlobName(incarnation, number)),
+    ),
+  );
+  for (const name of blobNames ?? (await store.listBlobs(blobsOf(incarnation)))) {
+    if (!named.has(name)) await store.removeBlob(name);
+  }
+}

@@ -1,0 +1,56 @@
+// Searches by inverted indexes, of texts and of sparse vectors: they rank the rows of a snapshot that match, in the
+// place of the engine.
+
+import { type Bitmap, createFullBitmap } from '../../common/bitmap.js';
+import type { Utf8Column } from '../../common/types.js';
+import type { Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
+import { type SegmentView, withRows } from '../collection/snapshot.js';
+import type { OpenRanking } from './ranking.js';
+
+/** The rows of a segment that are ranked, and the index of it. */
+interface IndexedRows<Part> {
+  readonly parts: readonly Part[];
+  readonly rows: Bitmap;
+  readonly ids: Utf8Column;
+}
+
+/** How the rows are ranked. */
+interface InvertedRanking<Part> {
+  rank(
+    views: readonly IndexedRows<Part>[],
+    range: Pick<SearchQuery, 'k' | 'after' | 'scoreMin'>,
+  ): Promise<
+    Pick<SearchHits, 'viewIndexes' | 'rows' | 'scores'> & { readonly scoredCount: number }
+  >;
+  countBefore(
+    views: readonly IndexedRows<Part>[],
+    positions: readonly Position[],
+  ): Promise<Float64Array>;
+}
+
+/**
+ * @param parts of the index of each view.
+ * @param matches the rows of each view that match and pass.
+ */
+export function openInverted<Part>(
+  views: readonly SegmentView[],
+  parts: readonly (readonly Part[])[],
+  matches: readonly Pick<SegmentView, 'rows' | 'visibleCount'>[],
+  { rank, countBefore }: InvertedRanking<Part>,
+): OpenRanking {
+  const partsOf = new Map(views.map(({ segment }, i) => [segment, parts[i]!]));
+  const rowsOf = (searched: readonly SegmentView[]) =>
+    searched.map(({ segment, metadata: { ids }, rowCount, rows }): IndexedRows<Part> => {
+      return { parts: partsOf.get(segment)!, rows: rows ?? createFullBitmap(rowCount), ids };
+    });
+  return {
+    views: withRows(views.map((view, i) => ({ ...view, ...matches[i]! }))),
+    async search({ views: searched, k, after, scoreMin }) {
+      const found = await rank(rowsOf(searched), { k, after, scoreMin });
+      const { viewIndexes, rows, scores, scoredCount } = found;
+      const scannedCount = searched.reduce((sum, { rowCount }) => sum + rowCount, 0);
+      return { viewIndexes, rows, scores, scannedCount, rescoredCount: scoredCount };
+    },
+    countBefore: (searched, positions) => countBefore(rowsOf(searched), positions),
+  };
+}

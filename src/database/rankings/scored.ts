@@ -1,0 +1,203 @@
+// Rankings that score every row with vectors: they rank the rows that have the vector, and the nodes of a cluster search
+// them together.
+
+import { field, validationError } from '../../common/errors.js';
+import { countsBefore, placeOf, sortPositions } from '../../common/row-positions.js';
+import type { Metric } from '../../common/types.js';
+import type { Engine, Position, SearchHits } from '../../engine/core/engine.js';
+import type { Collection } from '../collection/collection.js';
+import type { FieldView } from '../collection/snapshot.js';
+import type { DatabaseServices } from '../database-services.js';
+import type { SealedVectors } from '../search/peers.js';
+import {
+  type EngineSearch,
+  type SearchHere,
+  type SharedRows,
+  searchTogether,
+} from '../search/scattered-search.js';
+import type { PassingRows } from './passing-rows.js';
+import {
+  digestOf,
+  type OpenRanking,
+  type Origin,
+  Ranking,
+  type Repeats,
+  type RowQuery,
+} from './ranking.js';
+
+export interface ScoredBy {
+  /** Row-major where there are several. */
+  readonly vector: Float32Array;
+  readonly metric: Metric;
+  /** The name of the vector of rows that is searched; '' for the unnamed one. */
+  readonly using: string;
+  readonly excludedIds: readonly string[];
+  /** Null where it can be seen in the rest. */
+  readonly origin: Origin;
+}
+
+/** The views of a query are among those of the ranking, which have their vectors. */
+export interface FieldQuery extends RowQuery {
+  readonly views: readonly FieldView[];
+}
+
+export abstract class ScoredRanking extends Ranking {
+  abstract override readonly kind: SealedVectors['kind'];
+  readonly by: ScoredBy;
+
+  constructor(by: ScoredBy) {
+    super();
+    this.by = by;
+  }
+
+  override get excludedIds(): readonly string[] {
+    return this.by.excludedIds;
+  }
+
+  get repeats(): Repeats {
+    const { metric, using, origin, vector, excludedIds } = this.by;
+    const isOrigin = (sent: object) => digestOf(sent) === origin;
+    return {
+      ...(origin === null && {
+        vector: (sent) => sameElements(sent, vector),
+        id: (sent) => sent === excludedIds[0],
+      }),
+      multiVector: isOrigin,
+      recommend: isOrigin,
+      discover: isOrigin,
+      using: (sent) => sent === using,
+      metric: (sent) => sent === metric,
+    };
+  }
+
+  override searcher({ name }: Pick<Engine, 'name'>): string {
+    return name;
+  }
+
+  seal(collection: Collection): SealedVectors {
+    const { origin, ...by } = this.by;
+    return { ...sealField(collection, this.#field), ...by, digest: digestOf(origin) };
+  }
+
+  async open(rows: PassingRows): Promise<OpenRanking> {
+    const { searched } = rows;
+    const { view, snapshot } = searched;
+    const views = searched.having(await rows.views(), this.by.using);
+    const filters = rows.sharedFilters;
+    const shared =
+      filters && sharedRows({ collection: view.collection, snapshot, filters, views }, this.#field);
+    return this.openRows(views, shared, searched);
+  }
+
+  /** Searches of this node for the ranking. */
+  protected abstract searchHere(services: DatabaseServices, signal?: AbortSignal): SearchHere;
+
+  protected openRows(
+    views: readonly FieldView[],
+    shared: SharedRows | null,
+    { services, signal }: PassingRows['searched'],
+  ): OpenRanking {
+    const here = this.searchHere(services, signal);
+    const search = async (query: FieldQuery) => {
+      const asked = this.asked(query);
+      const together =
+        shared && (await searchTogether([{ query: asked, rows: shared }], here, services, signal));
+      return (together ?? (await here([asked])))[0]!;
+    };
+    return {
+      views,
+      search,
+      countBefore: (some: readonly FieldView[], positions) =>
+        countByRanking(search, some, positions),
+    };
+  }
+
+  protected asked(query: FieldQuery): EngineSearch['query'] {
+    const { vector, metric } = this.by;
+    return { ...query, vector, metric };
+  }
+
+  get #field(): RankedField {
+    const formula = this.scoring?.formula;
+    return { kind: this.kind, using: this.by.using, ...(formula && { formula }) };
+  }
+}
+
+/** The vector that a ranking compares, and how. */
+type RankedField = Omit<SharedRows['ranking'], 'column'>;
+
+/** The rows of a snapshot that are scored, as other nodes find them. */
+export function sharedRows(rows: Omit<SharedRows, 'ranking'>, ranked: RankedField): SharedRows {
+  return { ...rows, ranking: sealField(rows.collection, ranked) };
+}
+
+function sealField(collection: Collection, ranked: RankedField): SharedRows['ranking'] {
+  const column = columnOf(collection, ranked.using);
+  return { ...ranked, ...(column && { column }) };
+}
+
+/** Where the segments have a vector, if not under its name. */
+export function columnOf({ rows }: Collection, using: string): string | undefined {
+  const column = rows.columnOf(using);
+  return column === using ? undefined : column;
+}
+
+/** Whether a sealed ranking means the vector that has its name. */
+export function hasColumn(
+  { rows }: Collection,
+  { using, column }: Pick<SealedVectors, 'using' | 'column'>,
+): boolean {
+  return rows.columnOf(using) === (column ?? using);
+}
+
+/** Throws `cursor_expired` unless the vector of a sealed ranking is still there. */
+export function requireColumn(
+  collection: Collection,
+  sealed: Pick<SealedVectors, 'using' | 'column'>,
+): void {
+  if (hasColumn(collection, sealed)) return;
+  const detail = `The vector "${sealed.using}" of collection "${collection.definition.id}" was dropped since the first page. Start again without a cursor.`;
+  throw validationError([{ location: field('cursor'), code: 'cursor_expired', detail }]);
+}
+
+export function sameElements<Elements extends Float32Array | Uint32Array>(
+  sent: Elements,
+  sealed: Elements,
+): boolean {
+  return sent.length === sealed.length && sent.every((x, i) => x === sealed[i]);
+}
+
+/** Row-major. */
+export function concatenate(vectors: readonly Float32Array[]): Float32Array {
+  const { length } = vectors[0]!;
+  const all = new Float32Array(vectors.length * length);
+  for (const [i, vector] of vectors.entries()) all.set(vector, i * length);
+  return all;
+}
+
+/** Rows of one search: a longer ranking is read in parts. */
+const RANKED_ROWS = 10_000;
+
+/** Counts by reading the ranking from its beginning, having no better way. */
+async function countByRanking(
+  search: (query: FieldQuery) => Promise<SearchHits>,
+  views: readonly FieldView[],
+  positions: readonly Position[],
+): Promise<Float64Array> {
+  const { sorted, origins } = sortPositions(positions);
+  const counts = new Float64Array(positions.length + 1);
+  let after: Position | null = null;
+  for (;;) {
+    const found: SearchHits = await search({ views, k: RANKED_ROWS, after, scoreMin: null });
+    let place = 0;
+    for (const [i, score] of found.scores.entries()) {
+      const { segment, metadata } = views[found.viewIndexes[i]!]!;
+      const row = found.rows[i]!;
+      place = placeOf(sorted, score, metadata.ids, row);
+      counts[place]!++;
+      after = { score, id: segment.idBytes(row) };
+    }
+    const isBehindAll = place === positions.length;
+    if (isBehindAll || found.scores.length < RANKED_ROWS) return countsBefore(counts, origins);
+  }
+}

@@ -1,0 +1,111 @@
+// Searches a part of the rows of a snapshot for another node of a cluster (scattered-search.ts).
+
+import { SagittaError } from '../../common/errors.js';
+import type { SearchHits } from '../../engine/core/engine.js';
+import type { Collection } from '../collection/collection.js';
+import type { SegmentView } from '../collection/snapshot.js';
+import { SnapshotView } from '../collection/snapshot-view.js';
+import type { DatabaseServices } from '../database-services.js';
+import {
+  type CountRequest,
+  NO_PEERS,
+  type PartHits,
+  type PartQuery,
+  type SearchRequest,
+} from '../search/peers.js';
+import { narrow, searchRange } from '../search/scattered-search.js';
+import { rankingContext } from './kinds.js';
+import { openRankings, searchRankings } from './open-rankings.js';
+import type { OpenRanking } from './ranking.js';
+import { hasColumn } from './scored.js';
+
+type RankedRows = Pick<PartQuery, 'ranking' | 'filters'>;
+
+/**
+ * Throws `cursor_expired` when the snapshot can no longer be read, and `overloaded`; rejects with the signal's reason
+ * when the snapshot is not there in time.
+ */
+export async function searchPart(
+  collection: Collection,
+  { queries, ...part }: SearchRequest,
+  services: DatabaseServices,
+  signal: AbortSignal,
+): Promise<readonly PartHits[]> {
+  const alone = { ...services, peers: NO_PEERS };
+  return await inSnapshot(collection, part.sequence, queries, alone, signal, async (opened) => {
+    const searches = queries.map(({ k, after, scoreMin }, q) => {
+      const ranking = opened[q]!;
+      return { ranking, k, after, scoreMin, views: ranking.views };
+    });
+    const hits = await searchRange(searches, part, async (some) => {
+      const asked = some.map(({ ranking, ...query }) => ({ ranking, query }));
+      return (await searchRankings(asked, alone, signal)).hits;
+    });
+    return hits.map((found, q) => toPartHits(found, opened[q]!.views));
+  });
+}
+
+/** The same for the number of rows before positions. */
+export async function countPart(
+  collection: Collection,
+  { query, positions, ...part }: CountRequest,
+  services: DatabaseServices,
+  signal: AbortSignal,
+): Promise<Float64Array> {
+  const alone = { ...services, peers: NO_PEERS };
+  return await inSnapshot(collection, part.sequence, [query], alone, signal, async ([opened]) =>
+    opened!.countBefore(narrow(opened!.views, part).views, positions),
+  );
+}
+
+function toPartHits(
+  { viewIndexes, rows, ...rest }: SearchHits,
+  views: readonly SegmentView[],
+): PartHits {
+  const segments = Array.from(viewIndexes, (index) => views[index]!.segment);
+  return {
+    ...rest,
+    ids: segments.map((segment, i) => segment.id(rows[i]!)),
+    sequences: segments.map((segment, i) => segment.insertedSequence(rows[i]!)),
+  };
+}
+
+/** Opens rankings in the snapshot of another node, which is kept meanwhile. */
+async function inSnapshot<Result>(
+  collection: Collection,
+  sequence: number,
+  ranked: readonly RankedRows[],
+  services: DatabaseServices,
+  signal: AbortSignal,
+  use: (opened: readonly OpenRanking[]) => Promise<Result>,
+): Promise<Result> {
+  await collection.waitForSequence(sequence, signal);
+  if (sequence < collection.horizonSequence) {
+    throw new SagittaError(
+      'cursor_expired',
+      `The snapshot at sequence ${sequence} of "${collection.definition.id}" can no longer be read; the oldest is at ${collection.horizonSequence}.`,
+    );
+  }
+  const view = new SnapshotView(collection, services.collections);
+  try {
+    view.pin(sequence);
+    const context = rankingContext(view, services.limits);
+    const rankings = ranked.map(({ ranking, filters }) => {
+      if (!hasColumn(collection, ranking)) throw unknownColumn(collection, ranking.using);
+      const parsed = filters.map((filter) => ({
+        filter,
+        filterNode: context.parseFilter(filter, []),
+      }));
+      return { sequence, ranking: context.unseal(ranking, []), filters: parsed };
+    });
+    return await use(await openRankings(view, rankings, services, signal));
+  } finally {
+    view.close();
+  }
+}
+
+/** For the node that asked, which then searches the part itself. */
+function unknownColumn({ definition: { id } }: Collection, using: string): SagittaError {
+  const detail = `This node has not learned yet which vector "${using}" of collection "${id}" is. Retry after 1 s.`;
+  return new SagittaError('starting', detail, { retryAfterSeconds: 1 });
+}
