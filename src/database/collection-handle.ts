@@ -48,7 +48,9 @@ import type { CommitWithEntry } from './catalogue/catalogue.js';
 import { toRecord, toSegmentsPage } from './catalogue/collection-record.js';
 import { type Collection, vectorNotFound } from './collection/collection.js';
 import { patchVector, writeBatch } from './collection/patches.js';
+import { selectPassing } from './collection/select-passing.js';
 import { countVisible } from './collection/snapshot.js';
+import { findUnknownPaths } from './collection/unknown-paths.js';
 import { updateSelected } from './collection/update-selected.js';
 import { WriteStream, type WriteStreamOptions } from './collection/write-stream.js';
 import type { Write } from './collection/writer.js';
@@ -60,8 +62,6 @@ import {
   parseSelection,
 } from './collection/writes.js';
 import type { DatabaseServices } from './database-services.js';
-import { selectPassing } from './filters/select-passing.js';
-import { findUnknownPaths } from './filters/unknown-paths.js';
 import { type Projection, type ProjectionRequest, runProjection } from './projection/projection.js';
 import { runList } from './query/list.js';
 import { type QueryOptions, runQuery } from './query/query.js';

@@ -22,7 +22,7 @@ import { NOBODY } from '../common/access.js';
 import { endsWithin } from '../common/ends-within.js';
 import { assert, collectionNotFound, overloadedError, SagittaError } from '../common/errors.js';
 import { PREPARATION_HEADER } from '../common/preparation.js';
-import { ElsewhereError } from '../database/catalogue/not-held-error.js';
+import { NotHeldError } from '../database/catalogue/not-held-error.js';
 import { isLoopback } from '../platform/config.js';
 import { authorizeRoute } from './auth/authorization.js';
 import { consistencyOf } from './cluster/consistency.js';
@@ -411,10 +411,10 @@ export class RequestPipeline {
       ? withDeadline(work, context, this.#services.limits.requestMsMax)
       : work;
     const found = await finished.catch((error: unknown) => {
-      if (error instanceof OwnedElsewhere || error instanceof ElsewhereError) return error;
+      if (error instanceof OwnedElsewhere || error instanceof NotHeldError) return error;
       throw error;
     });
-    if (found instanceof ElsewhereError) {
+    if (found instanceof NotHeldError) {
       // Rows may also be elsewhere for a process that is alone, and has the data of a node.
       if (this.#routing === null) throw found;
       const elsewhere = { owner: bound.owner, context, body, error: found };
@@ -704,7 +704,7 @@ function toPromise(
     try {
       return start();
     } catch (error) {
-      if (error instanceof ElsewhereError) return Promise.reject(error);
+      if (error instanceof NotHeldError) return Promise.reject(error);
       throw error;
     }
   };

@@ -36,6 +36,17 @@ const ALLOWED_IMPORTS: Readonly<Record<string, readonly string[]>> = {
  * rows. The subfolders of one row are independent of each other. `.` stands for the files directly in the folder.
  */
 const INNER_ORDER: Readonly<Record<string, readonly (readonly string[])[]>> = {
+  database: [
+    ['api', 'layout'],
+    ['admin', 'filters'],
+    ['collection'],
+    ['catalogue', 'search'],
+    ['aggregate'],
+    ['order', 'rankings'],
+    ['query', 'bulk'],
+    ['projection'],
+    ['.'],
+  ],
   engine: [['core'], ['simd', 'tensor', 'cuda'], ['.']],
 };
 

@@ -14,11 +14,11 @@ import type {
   StatsRequest,
 } from '../api/aggregate-api.js';
 import type { Collection } from '../collection/collection.js';
+import { reachSequence } from '../collection/reach-sequence.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
-import type { DatabaseServices } from '../database-services.js';
-import { findUnknownPaths } from '../filters/unknown-paths.js';
-import { reachSequence } from '../query/paging.js';
+import { findUnknownPaths } from '../collection/unknown-paths.js';
+import type { ReadServices } from '../search/read-services.js';
 import { type AggregateTarget, aggregateSegments, mergeInPool } from './aggregate-task.js';
 import {
   addSummaries,
@@ -33,7 +33,7 @@ import { withoutPath } from './own-filter.js';
 export async function runAggregate(
   collection: Collection,
   request: AggregateRequest,
-  services: DatabaseServices,
+  services: ReadServices,
   signal: AbortSignal | undefined,
 ): Promise<AggregateReply> {
   const { collections, filters, limits, observer, pool } = services;

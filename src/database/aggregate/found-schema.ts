@@ -12,8 +12,8 @@ import type { FoundPath, FoundSchema, SchemaRequest, TypeCounts } from '../api/a
 import type { Collection } from '../collection/collection.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
-import type { DatabaseServices } from '../database-services.js';
-import { findUnknownPaths } from '../filters/unknown-paths.js';
+import { findUnknownPaths } from '../collection/unknown-paths.js';
+import type { ReadServices } from '../search/read-services.js';
 import { mergeInPool } from './aggregate-task.js';
 import { leastDistinctCount } from './merge-values.js';
 import { EMPTY_SUMMARY, greater, lesser } from './number-summary.js';
@@ -31,7 +31,7 @@ const RESULTS_MAX = 1_024;
 export async function runSchema(
   collection: Collection,
   request: SchemaRequest,
-  { collections, filters, limits, pool }: DatabaseServices,
+  { collections, filters, limits, pool }: ReadServices,
   signal: AbortSignal | undefined,
 ): Promise<FoundSchema> {
   const { limit = limits.pageLimitDefault, after = null } = request;

@@ -16,9 +16,7 @@ import type {
   VectorShape,
 } from '../../common/types.js';
 import type { Vector } from '../../common/vectors.js';
-import type { IncludeMetadata } from '../collection/selected-metadata.js';
-import type { ListSortKey } from '../order/order-rows.js';
-import type { Page } from './query-api.js';
+import type { IncludeMetadata, Page, SortKey } from './query-api.js';
 import type { Warning } from './warning.js';
 
 export interface CollectionInput {
@@ -240,7 +238,7 @@ export interface ListRequest {
   readonly cursor?: string | undefined;
   readonly filter?: JsonObject | undefined;
   /** Absent: in order of arrival, or as on the first page. */
-  readonly sort?: readonly ListSortKey[] | undefined;
+  readonly sort?: readonly SortKey[] | undefined;
   /** Absent: as on the first page when there is a cursor, else metadata only. */
   readonly includeValues?: boolean | undefined;
   readonly includeMetadata?: IncludeMetadata | undefined;

@@ -9,7 +9,6 @@ import type {
   VectorShape,
 } from '../../common/types.js';
 import type { SparseVector } from '../../common/vectors.js';
-import type { IncludeMetadata } from '../collection/selected-metadata.js';
 import type {
   AggregationRequest,
   Aggregations,
@@ -25,8 +24,11 @@ export interface Page {
   readonly total?: number | undefined;
 }
 
+/** Whether metadata is read, or the paths of it that are. */
+export type IncludeMetadata = boolean | readonly string[];
+
 export interface SortKey {
-  /** A metadata path, `score` or `id`. */
+  /** A metadata path; also `score` and `id` in a query, and `$id` in a list. */
   readonly field: string;
   readonly order: 'asc' | 'desc';
 }

@@ -5,11 +5,11 @@
 import { hash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { SagittaError } from '../../common/errors.js';
+import type { Limits } from '../../common/limits.js';
 import type { Utf8Column } from '../../common/types.js';
 import { type VectorColumn, vectorAt } from '../../common/vectors.js';
 import type { Collection } from '../collection/collection.js';
 import { rowsOf } from '../collection/snapshot.js';
-import type { DatabaseServices } from '../database-services.js';
 import { allChunks, type RowChunk } from './scan.js';
 
 export interface DigestRequest {
@@ -35,7 +35,7 @@ const WORDS = 8;
 export async function runDigest(
   collection: Collection,
   { sequence = collection.sequence }: DigestRequest,
-  { limits }: Pick<DatabaseServices, 'limits'>,
+  { limits }: { readonly limits: Limits },
   signal: AbortSignal | undefined,
 ): Promise<CollectionDigest> {
   const timeout = AbortSignal.timeout(limits.requestMsMax);

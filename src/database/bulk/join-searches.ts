@@ -15,9 +15,9 @@ import {
   type SegmentView,
   type ViewRow,
 } from '../collection/snapshot.js';
-import type { DatabaseServices } from '../database-services.js';
 import { type EngineSearch, type SharedRows, searchByEngine } from '../search/scattered-search.js';
 import type { ScheduledHits } from '../search/search-scheduler.js';
+import type { BulkServices } from './bulk-services.js';
 
 export interface SearchPlan {
   /** The rows, with their vectors. */
@@ -94,7 +94,7 @@ interface Group extends SearchedGroup {
 export async function* searchGroups(
   plan: SearchPlan,
   searched: Collection,
-  services: DatabaseServices,
+  services: BulkServices,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<SearchedGroup> {
   const controller = new AbortController();
@@ -126,7 +126,7 @@ export async function* searchGroups(
 function unloadGone(
   views: readonly SegmentView[],
   collection: Collection,
-  { collections, unloadSegment }: DatabaseServices,
+  { collections, unloadSegment }: BulkServices,
 ): void {
   const current = new Set(collections.isServing(collection) ? collection.rows.segments : []);
   for (const { segment } of views) if (!current.has(segment)) unloadSegment(segment);
@@ -134,14 +134,14 @@ function unloadGone(
 
 class JoinSearches {
   readonly #plan: SearchPlan;
-  readonly #services: DatabaseServices;
+  readonly #services: BulkServices;
   readonly #signal: AbortSignal;
   /** Hits of one row in its first search. */
   readonly #k: number;
   #groupRows: number;
   #hasBegun = false;
 
-  constructor(plan: SearchPlan, services: DatabaseServices, signal: AbortSignal) {
+  constructor(plan: SearchPlan, services: BulkServices, signal: AbortSignal) {
     this.#plan = plan;
     this.#services = services;
     this.#signal = signal;

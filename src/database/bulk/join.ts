@@ -10,10 +10,10 @@ import type { SearchHits } from '../../engine/core/engine.js';
 import type { Segment } from '../../segment/segment.js';
 import type { Warning } from '../api/warning.js';
 import { type Collection, requireComparable } from '../collection/collection.js';
+import { selectPassing } from '../collection/select-passing.js';
 import { countVisible, type SegmentView, viewsOfField, withRows } from '../collection/snapshot.js';
-import type { DatabaseServices } from '../database-services.js';
-import { selectPassing } from '../filters/select-passing.js';
 import { sharedRows } from '../rankings/scored.js';
+import type { BulkServices } from './bulk-services.js';
 import { CHUNK_BYTES, type JoinChunk, JoinChunkBuilder } from './join-chunks.js';
 import { heldBytesMax, type JoinRow, type SearchPlan, searchGroups } from './join-searches.js';
 import { type SampleRequest, sampleViews } from './sample.js';
@@ -107,7 +107,7 @@ export interface Join {
 export async function runJoin(
   collection: Collection,
   request: JoinRequest,
-  services: DatabaseServices,
+  services: BulkServices,
   signal: AbortSignal | undefined,
 ): Promise<Join> {
   const { collections, limits, pool } = services;
@@ -179,7 +179,7 @@ export async function* intactChunks<Chunk>(
 async function* joinChunks(
   plan: JoinPlan,
   searched: Collection,
-  services: DatabaseServices,
+  services: BulkServices,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<JoinChunk> {
   const builder = new JoinChunkBuilder(plan);

@@ -20,9 +20,9 @@ import type { WorkerPool } from '../../platform/pool.js';
 import type { Warning } from '../api/warning.js';
 import type { Collection } from '../collection/collection.js';
 import { rowSizesOf } from '../collection/row-sizes.js';
+import { selectPassing } from '../collection/select-passing.js';
 import { countVisible, type SegmentView } from '../collection/snapshot.js';
-import type { DatabaseServices } from '../database-services.js';
-import { selectPassing } from '../filters/select-passing.js';
+import type { BulkServices } from './bulk-services.js';
 import { type SampleRequest, sampleViews } from './sample.js';
 import {
   countTypedCells,
@@ -119,7 +119,7 @@ interface Run {
 export async function runScan(
   collection: Collection,
   request: ScanRequest,
-  services: DatabaseServices,
+  services: BulkServices,
   signal: AbortSignal | undefined,
 ): Promise<Scan> {
   const { pool, scanStats } = services;

@@ -33,7 +33,7 @@ import {
 } from '../layout/manifest.js';
 import { type AliasEntry, aliasOperations } from './aliases.js';
 import { type CollectionEntry, type Collections, dataRemovalOf, ELSEWHERE } from './collections.js';
-import { ElsewhereError } from './not-held-error.js';
+import { NotHeldError } from './not-held-error.js';
 
 /** Aliases that an error names; the list of aliases has all. */
 const ALIASES_NAMED_MAX = 3;
@@ -476,7 +476,7 @@ export class Catalogue {
     return this.#lock.run(async () => {
       const entry = this.#collections.findIncarnation(incarnation);
       if (entry === undefined || entry.state.kind === 'elsewhere') return;
-      await this.#collections.unloadTo(ELSEWHERE, entry, new ElsewhereError([entry.definition.id]));
+      await this.#collections.unloadTo(ELSEWHERE, entry, new NotHeldError([entry.definition.id]));
       await this.#markAbsent(incarnation);
     });
   }

@@ -13,7 +13,7 @@ import { blobsOf, keys, storedParts } from '../layout/keys.js';
 import { type CollectionDefinition, decodeDefinition } from '../layout/manifest.js';
 import { Aliases } from './aliases.js';
 import { LoadQueue } from './load-queue.js';
-import { ElsewhereError } from './not-held-error.js';
+import { NotHeldError } from './not-held-error.js';
 
 /** The share of its time that a request may wait for its collection; the rest is left for its answer. */
 const WAITING_SHARE_MAX = 0.9;
@@ -255,22 +255,22 @@ export class Collections {
   }
 
   /**
-   * Throws as `requireReady`, and ElsewhereError for a collection that this process brings in, or is about to drop: it
+   * Throws as `requireReady`, and NotHeldError for a collection that this process brings in, or is about to drop: it
    * has some of the rows, or a log that may be closed at any moment.
    */
   requireHeld(entry: CollectionEntry): Collection {
     const { id, incarnation } = entry.definition;
-    if (!this.#options.logs.holds(incarnation)) throw new ElsewhereError([id]);
+    if (!this.#options.logs.holds(incarnation)) throw new NotHeldError([id]);
     return this.requireReady(entry);
   }
 
   /**
    * Throws `starting` while the collection is being loaded, `collection_unavailable` when that failed, and
-   * ElsewhereError for one that other nodes hold.
+   * NotHeldError for one that other nodes hold.
    */
   requireReady({ definition: { id }, state }: CollectionEntry): Collection {
     if (state.kind === 'ready') return state.collection;
-    if (state.kind === 'elsewhere') throw new ElsewhereError([id]);
+    if (state.kind === 'elsewhere') throw new NotHeldError([id]);
     if (state.kind === 'loading') throw notLoaded(id, state);
     throw new SagittaError(
       'collection_unavailable',

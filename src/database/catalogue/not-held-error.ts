@@ -1,10 +1,10 @@
-// Thrown where an operation needs the rows of collections that other nodes of the cluster hold. The server sends the
-// request to a node that holds them.
+// The error of an operation that needs rows of collections that only other nodes of the cluster hold. The server then
+// sends the request to a node that holds them.
 
 import { SagittaError } from '../../common/errors.js';
 
-export class ElsewhereError extends SagittaError {
-  /** The ids of the collections, all of which the node must hold. */
+export class NotHeldError extends SagittaError {
+  /** The ids of the collections that the answering node must hold. */
   readonly collections: readonly string[];
 
   constructor(collections: readonly string[]) {

@@ -54,6 +54,9 @@ interface PatchServices {
   readonly limits: Limits;
 }
 
+/** What writes of a collection are given. */
+export type WriteServices = PatchServices & RecordEncoding;
+
 /** Throws `vector_not_found`, `precondition_failed` and `invalid_metadata` when it is prepared. */
 export function patchVector(
   collection: Collection,
@@ -87,7 +90,7 @@ export function writeBatch(
     readonly mode: WriteMode;
     readonly alsoCommit: CommitTogether<WriteResult> | undefined;
   },
-  services: PatchServices & RecordEncoding,
+  services: WriteServices,
 ): Write<WriteResult> {
   const { mode, alsoCommit } = options;
   if (mode === 'patch') return patchVectors(collection, batch, services, alsoCommit);

@@ -4,9 +4,6 @@ import { resolvePath } from '../../common/metadata-path.js';
 import type { JsonObject } from '../../common/types.js';
 import { readMembers } from '../../formats/json/json-scanner.js';
 
-/** Whether metadata is read, or the paths of it that are. */
-export type IncludeMetadata = boolean | readonly string[];
-
 /** The members of an object that are kept: whole, or of an object in it some. */
 interface Kept extends Map<string, Kept | 'whole'> {}
 

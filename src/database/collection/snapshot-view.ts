@@ -17,7 +17,7 @@ interface CachedSnapshot {
   endedThroughSequence: number;
 }
 
-interface CollectionsBeingServed {
+export interface ServedCollections {
   /** Whether the collection still exists. */
   isServing(collection: Collection): boolean;
 }
@@ -25,13 +25,13 @@ interface CollectionsBeingServed {
 export class SnapshotView {
   readonly collection: Collection;
   readonly sequence: number;
-  readonly #collections: CollectionsBeingServed;
+  readonly #collections: ServedCollections;
   /** By sequence: that of the view, and those of cursors. */
   readonly #unpins = new Map<number, () => void>();
   #cached: CachedSnapshot | null = null;
   #isClosed = false;
 
-  constructor(collection: Collection, collections: CollectionsBeingServed) {
+  constructor(collection: Collection, collections: ServedCollections) {
     this.collection = collection;
     this.sequence = collection.sequence;
     this.#collections = collections;

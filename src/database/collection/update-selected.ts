@@ -2,10 +2,11 @@
 // sequence. Its rows are in memory while it is prepared, so it has a bound; a larger change is made in
 // steps, which find what is left because a changed row is not selected for the same change again.
 
+import type { Clock } from '../../common/clock.js';
 import { field, type SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { MetadataChange, UpdateResult } from '../api/database-api.js';
-import type { DatabaseServices } from '../database-services.js';
+import type { FilterCache } from '../filters/filter-cache.js';
 import type { Collection } from './collection.js';
 import { isChangedBy } from './merge-patch.js';
 import { type ChangedRow, changedRow, withIssues, writtenAnew } from './patches.js';
@@ -21,7 +22,11 @@ export interface UpdateOptions {
   readonly alsoCommit: CommitTogether<UpdateResult> | undefined;
 }
 
-type Services = Pick<DatabaseServices, 'clock' | 'limits' | 'filters'>;
+interface Services {
+  readonly clock: Clock;
+  readonly limits: Limits;
+  readonly filters: FilterCache;
+}
 
 /** Rows that are looked at between two yields to the event loop: a few milliseconds. */
 const YIELD_ROWS = 1_024;

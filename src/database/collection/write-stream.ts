@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { assert } from '../../common/errors.js';
 import type { VectorBatch } from '../../common/types.js';
 import type { StoreOperation } from '../../storage/store.js';
-import { type Claim, keyReused } from '../admin/idempotency.js';
+import { type Claim, type IdempotencyKeys, keyReused } from '../admin/idempotency.js';
 import type {
   IdempotencyRequest,
   OnCommitted,
@@ -15,16 +15,20 @@ import type {
   WriteMode,
   WriteResult,
 } from '../api/database-api.js';
-import { observeWritten } from '../api/observer.js';
-import type { DatabaseServices } from '../database-services.js';
+import { type DatabaseObserver, observeWritten } from '../api/observer.js';
 import type { Collection } from './collection.js';
-import { writeBatch } from './patches.js';
+import { type WriteServices, writeBatch } from './patches.js';
 import type { Write } from './writer.js';
 
 export interface WriteStreamOptions {
   readonly mode: WriteMode;
   readonly idempotency?: IdempotencyRequest | undefined;
 }
+
+type StreamServices = WriteServices & {
+  readonly idempotencyKeys: IdempotencyKeys;
+  readonly observer: DatabaseObserver;
+};
 
 const NO_PROGRESS: StreamProgress = {
   batchCount: 0,
@@ -41,7 +45,7 @@ const NO_PROGRESS: StreamProgress = {
 export class WriteStream {
   readonly #collection: Collection;
   readonly #mode: WriteMode;
-  readonly #services: DatabaseServices;
+  readonly #services: StreamServices;
   /** Null without an idempotency key. */
   readonly #keyed: KeyedStream | null;
   readonly #resumed: StreamProgress;
@@ -55,7 +59,7 @@ export class WriteStream {
   static async open(
     collection: Collection,
     { mode, idempotency }: WriteStreamOptions,
-    services: DatabaseServices,
+    services: StreamServices,
   ): Promise<WriteStream> {
     if (idempotency === undefined) return new WriteStream(collection, mode, services, null);
     const { incarnation } = collection;
@@ -67,7 +71,7 @@ export class WriteStream {
   private constructor(
     collection: Collection,
     mode: WriteMode,
-    services: DatabaseServices,
+    services: StreamServices,
     keyed: KeyedStream | null,
   ) {
     this.#collection = collection;

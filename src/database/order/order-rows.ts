@@ -11,17 +11,12 @@ import {
   readColumns,
   selectPaths,
 } from '../aggregate/path-columns.js';
+import type { SortKey } from '../api/query-api.js';
 import { StableOrder } from './stable-order.js';
 import { TextRanks } from './text-ranks.js';
 
 /** The field that stands for the id of a row, as in filters. */
 const ID_FIELD = '$id';
-
-export interface ListSortKey {
-  /** A metadata path or `$id`. */
-  readonly field: string;
-  readonly order: 'asc' | 'desc';
-}
 
 /** The rows of a segment to be ordered. */
 export interface OrderTarget extends RowSet {
@@ -29,7 +24,7 @@ export interface OrderTarget extends RowSet {
 }
 
 interface OrderInput {
-  readonly keys: readonly ListSortKey[];
+  readonly keys: readonly SortKey[];
   readonly segments: readonly (PathsInput & { readonly ids: Utf8Column | null })[];
 }
 
@@ -58,10 +53,7 @@ export const orderRowsTask: Task<OrderInput, Uint32Array> = {
 };
 
 /** The input of the task, with only what the keys read. */
-export function orderInput(
-  keys: readonly ListSortKey[],
-  targets: readonly OrderTarget[],
-): OrderInput {
+export function orderInput(keys: readonly SortKey[], targets: readonly OrderTarget[]): OrderInput {
   const paths = keys.map(({ field }) => field).filter((field) => field !== ID_FIELD);
   const needsIds = paths.length < keys.length;
   const segments = targets.map((target) => ({

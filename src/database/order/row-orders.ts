@@ -6,14 +6,15 @@ import { field, validationError } from '../../common/errors.js';
 import { stringifyExactJson } from '../../common/exact-json.js';
 import type { JsonObject } from '../../common/types.js';
 import type { WorkerPool } from '../../platform/pool.js';
-import { type ListSortKey, type OrderTarget, orderInput, orderRowsTask } from './order-rows.js';
+import type { SortKey } from '../api/query-api.js';
+import { type OrderTarget, orderInput, orderRowsTask } from './order-rows.js';
 
 /** Everything that the order of rows depends on. */
 export interface OrderKey {
   readonly incarnation: string;
   readonly sequence: number;
   readonly filter: JsonObject | null;
-  readonly sort: readonly ListSortKey[];
+  readonly sort: readonly SortKey[];
 }
 
 interface KeptOrder {

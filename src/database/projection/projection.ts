@@ -7,11 +7,13 @@ import { isDistance, type JsonObject, type Metric, type Utf8Column } from '../..
 import { UNNAMED } from '../../common/vectors.js';
 import { distanceOf, type SearchHits } from '../../engine/core/engine.js';
 import type { Warning } from '../api/warning.js';
+import type { BulkServices } from '../bulk/bulk-services.js';
 import { intactChunks } from '../bulk/join.js';
 import { TextColumn } from '../bulk/join-chunks.js';
 import { type JoinRow, searchGroups, takeRows } from '../bulk/join-searches.js';
 import { type SampleRequest, sampleViews } from '../bulk/sample.js';
 import type { Collection } from '../collection/collection.js';
+import { selectPassing } from '../collection/select-passing.js';
 import {
   countVisible,
   type FieldView,
@@ -19,8 +21,6 @@ import {
   viewsOfField,
   withRows,
 } from '../collection/snapshot.js';
-import type { DatabaseServices } from '../database-services.js';
-import { selectPassing } from '../filters/select-passing.js';
 import { toFloat32 } from '../search/hits.js';
 import { findComponentsTask } from './components.js';
 import { centerRowsTask, computeCovariance, covarianceBytes } from './covariance.js';
@@ -86,7 +86,7 @@ const CHUNK_NUMBERS = 16_384;
 
 interface Plan {
   readonly collection: Collection;
-  readonly services: DatabaseServices;
+  readonly services: BulkServices;
   readonly signal: AbortSignal | undefined;
   readonly views: readonly FieldView[];
   readonly shape: Omit<RowValues, 'blocks'>;
@@ -99,7 +99,7 @@ interface Plan {
 export async function runProjection(
   collection: Collection,
   request: ProjectionRequest,
-  services: DatabaseServices,
+  services: BulkServices,
   signal: AbortSignal | undefined,
 ): Promise<Projection> {
   const { limits, pool } = services;

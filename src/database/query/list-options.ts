@@ -2,15 +2,14 @@
 
 import type { JsonObject } from '../../common/types.js';
 import type { ListRequest } from '../api/database-api.js';
+import type { IncludeMetadata, SortKey } from '../api/query-api.js';
 import { sameJson } from '../api/repeated.js';
-import type { IncludeMetadata } from '../collection/selected-metadata.js';
-import type { ListSortKey } from '../order/order-rows.js';
 import { type OptionTable, optionsOf } from './page-options.js';
 
 export interface ListOptions {
   readonly filter: JsonObject | null;
   /** Null for the order of arrival. */
-  readonly sort: readonly ListSortKey[] | null;
+  readonly sort: readonly SortKey[] | null;
   readonly limit: number;
   readonly includeMetadata: IncludeMetadata;
   readonly includeValues: boolean;

@@ -8,15 +8,16 @@ import type { FilterNode } from '../../filter/filter-node.js';
 import type { ListReply, ListRequest, VectorRecord } from '../api/database-api.js';
 import { observeCursorError, observeCursors } from '../api/observer.js';
 import type { Collection } from '../collection/collection.js';
+import { reachCursor } from '../collection/reach-sequence.js';
 import type { RowAddress } from '../collection/rows.js';
 import { countVisible, type SegmentView, withRows } from '../collection/snapshot.js';
-import type { DatabaseServices } from '../database-services.js';
+import { findUnknownPaths } from '../collection/unknown-paths.js';
 import type { FilterCache } from '../filters/filter-cache.js';
-import { findUnknownPaths } from '../filters/unknown-paths.js';
 import type { ListCursor } from './cursor.js';
 import { LIST_OPTIONS, type ListOptions } from './list-options.js';
 import { firstOptions, nextOptions, sealOptions } from './page-options.js';
-import { findLimitIssues, openCursor, reachCursor, requireReadable } from './paging.js';
+import { findLimitIssues, openCursor, requireReadable } from './paging.js';
+import type { QueryServices } from './query-services.js';
 
 interface ListPlan extends ListOptions {
   readonly sequence: number;
@@ -36,7 +37,7 @@ interface RowName {
 export async function runList(
   collection: Collection,
   request: ListRequest,
-  services: DatabaseServices,
+  services: QueryServices,
   signal: AbortSignal | undefined,
 ): Promise<ListReply> {
   const { observer, sealer } = services;
@@ -57,7 +58,7 @@ async function findPage(
   collection: Collection,
   request: ListRequest,
   cursor: ListCursor | null,
-  services: DatabaseServices,
+  services: QueryServices,
 ): Promise<ListReply> {
   const issues = findLimitIssues(request, services.limits, field);
   if (issues.length > 0) throw validationError(issues);
@@ -92,7 +93,7 @@ async function findRows(
   collection: Collection,
   plan: ListPlan,
   { views, filter }: { readonly views: readonly SegmentView[]; readonly filter: FilterNode | null },
-  { filters, rowOrders }: DatabaseServices,
+  { filters, rowOrders }: QueryServices,
 ): Promise<{ readonly found: readonly RowAddress[]; readonly total?: number }> {
   const { sequence, sort, offset, limit } = plan;
   const countMax = limit + 1;
@@ -134,7 +135,7 @@ function planPage(
   collection: Collection,
   request: ListRequest,
   cursor: ListCursor | null,
-  { limits, clock }: DatabaseServices,
+  { limits, clock }: QueryServices,
 ): ListPlan {
   const now = clock.now();
   if (cursor === null) {

@@ -5,9 +5,9 @@
 import type { Position, SearchHits } from '../../engine/core/engine.js';
 import type { FacetValue } from '../api/aggregate-api.js';
 import type { SegmentView } from '../collection/snapshot.js';
-import type { DatabaseServices } from '../database-services.js';
 import type { RowQuery } from '../rankings/ranking.js';
 import { type Hit, hitsWithout } from '../search/hits.js';
+import type { ReadServices } from '../search/read-services.js';
 import type { QueryPlan } from './query-plan.js';
 
 /** A match of a page, with the value of its group in a grouped query. */
@@ -16,7 +16,7 @@ export interface PageHit extends Hit {
 }
 
 /** The searches of a page use these. */
-export type PageServices = Pick<DatabaseServices, 'pool' | 'limits'>;
+export type PageServices = Pick<ReadServices, 'pool' | 'limits'>;
 
 /** Ask for `next()` and give its result to `accept()` until there is none; then read the page. */
 export abstract class PageSearch<Plan extends QueryPlan = QueryPlan> {

@@ -1,13 +1,7 @@
 // The rules that list and query pages share: how limit, offset and cursor go together, and which
 // cursors a collection accepts.
 
-import {
-  field,
-  type IssueLocation,
-  SagittaError,
-  type ValidationIssue,
-  validationError,
-} from '../../common/errors.js';
+import { type IssueLocation, SagittaError, type ValidationIssue } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { cursorError } from '../api/repeated.js';
 import type { Collection } from '../collection/collection.js';
@@ -84,47 +78,6 @@ export function requireReadable(
   if (ageMs <= limits.retentionMs && sequence >= collection.horizonSequence) return;
   const detail = `The cursor's snapshot was opened ${Math.round(ageMs / 1000)} s ago; snapshots are kept for ${Math.round(limits.retentionMs / 1000)} s. Start again from the first page.`;
   throw cursorError('cursor_expired', 'cursor', detail);
-}
-
-/**
- * Waits until the write is visible. Rejects with `invalid_request` where the collection is written and has no
- * such write: it comes from another server, or was lost with a backup that was restored.
- */
-export async function reachSequence(
-  collection: Collection,
-  minSequence: number,
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  if (minSequence <= collection.sequence) return;
-  if (!collection.isWritable) return collection.waitForSequence(minSequence, signal);
-  await collection.whenVisible();
-  const { sequence: expected } = collection;
-  if (minSequence <= expected) return;
-  const detail = `Expected the sequence of a write of this collection, at most ${expected}; found ${minSequence}.`;
-  throw validationError([
-    {
-      location: field('min_sequence'),
-      code: 'invalid_request',
-      detail,
-      expected,
-      actual: minSequence,
-    },
-  ]);
-}
-
-/**
- * Waits until this process has the snapshot of a cursor, which another node of a cluster may have issued. Rejects with the
- * signal's reason.
- */
-export async function reachCursor(
-  { sequence }: Pick<Cursor, 'sequence'>,
-  collection: Collection,
-  signal: AbortSignal | undefined,
-): Promise<void> {
-  if (sequence <= collection.sequence) return;
-  // Whoever writes has every sequence, but others may have applied a commit before it has.
-  if (collection.isWritable) await collection.whenVisible();
-  else await collection.waitForSequence(sequence, signal);
 }
 
 /** Throws `cursor_invalid`. */

@@ -6,12 +6,12 @@ import type { JsonObject } from '../../common/types.js';
 import type { AggregationRequest } from '../api/aggregate-api.js';
 import type {
   DiversityRequest,
+  IncludeMetadata,
   QueryRequest,
   ScoreStatsRequest,
   SortKey,
 } from '../api/query-api.js';
 import { sameJson } from '../api/repeated.js';
-import type { IncludeMetadata } from '../collection/selected-metadata.js';
 import type { Diversity } from './diversify.js';
 import type { GroupingRequest } from './group-stage.js';
 import { type OptionTable, optionsOf } from './page-options.js';

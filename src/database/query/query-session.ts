@@ -16,16 +16,17 @@ import type { CallOptions } from '../api/database-api.js';
 import { type DatabaseObserver, observeCursorError, observeReplies } from '../api/observer.js';
 import type { PreparedQueries, QueryRequest, QuerySession } from '../api/query-api.js';
 import type { Collection } from '../collection/collection.js';
+import { reachCursor, reachSequence } from '../collection/reach-sequence.js';
 import { rowSizesOf } from '../collection/row-sizes.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
-import type { DatabaseServices } from '../database-services.js';
 import { rankingContext } from '../rankings/kinds.js';
 import type { CursorSealer, QueryCursor } from './cursor.js';
 import { matchBytesOf } from './match-bytes.js';
-import { openCursor, reachCursor, reachSequence } from './paging.js';
+import { openCursor } from './paging.js';
 import { answerPlans } from './query.js';
 import { checkQuery } from './query-issues.js';
 import { planQuery, type QueryPlan } from './query-plan.js';
+import type { QueryServices } from './query-services.js';
 
 /** Larger groups fill the engine no better and delay the queries of others. */
 const GROUP_QUERIES_MAX = 256;
@@ -46,7 +47,7 @@ export interface SessionOptions extends CallOptions {
 export async function openSession(
   collection: Collection,
   { minSequence = 0, cursors = [], signal }: SessionOptions,
-  services: DatabaseServices,
+  services: QueryServices,
 ): Promise<QuerySession> {
   const { collections, observer, limits, sealer, clock } = services;
   await reachSequence(collection, minSequence, signal);

@@ -18,12 +18,12 @@ import type {
 } from '../api/query-api.js';
 import type { Warning } from '../api/warning.js';
 import type { Collection } from '../collection/collection.js';
+import { reachCursor, reachSequence } from '../collection/reach-sequence.js';
 import { rowSizesOf } from '../collection/row-sizes.js';
 import type { RowAddress } from '../collection/rows.js';
 import { countVisible, isVisible, type SegmentView, withoutRow } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
-import type { DatabaseServices } from '../database-services.js';
-import { findUnknownPaths } from '../filters/unknown-paths.js';
+import { findUnknownPaths } from '../collection/unknown-paths.js';
 import { rankingContext } from '../rankings/kinds.js';
 import { openRankings, searchRankings } from '../rankings/open-rankings.js';
 import type { OpenRanking } from '../rankings/ranking.js';
@@ -32,9 +32,10 @@ import { DiverseSearch } from './diverse-search.js';
 import { GroupedSearch } from './grouped-search.js';
 import { matchBytesOf } from './match-bytes.js';
 import type { PageHit, PageSearch } from './page-search.js';
-import { openCursor, reachCursor, reachSequence } from './paging.js';
+import { openCursor } from './paging.js';
 import { checkQuery } from './query-issues.js';
 import { isDiverse, isGrouped, nextCursor, planQuery, type QueryPlan } from './query-plan.js';
+import type { QueryServices } from './query-services.js';
 import { RankedSearch } from './ranked-search.js';
 import { findScoreStats } from './score-stats.js';
 
@@ -47,7 +48,7 @@ export interface QueryOptions extends CallOptions {
 export async function runQuery(
   collection: Collection,
   request: QueryRequest,
-  services: DatabaseServices,
+  services: QueryServices,
   { signal, reserve }: QueryOptions,
 ): Promise<QueryReply> {
   const { collections, limits, sealer, clock, observer } = services;
@@ -78,7 +79,7 @@ export async function runQuery(
 export async function answerPlans(
   view: SnapshotView,
   plans: readonly QueryPlan[],
-  services: DatabaseServices,
+  services: QueryServices,
   signal: AbortSignal | undefined,
 ): Promise<readonly QueryReply[]> {
   const { sealer, engine } = services;
@@ -176,7 +177,7 @@ async function aggregateAll(
     readonly opened: readonly OpenRanking[];
     readonly excluded: readonly (readonly RowAddress[])[];
   },
-  services: DatabaseServices,
+  services: QueryServices,
   signal: AbortSignal | undefined,
 ): Promise<readonly QueryAggregations[]> {
   const { pool, observer, limits } = services;
@@ -216,7 +217,7 @@ interface SearchedPage {
  */
 async function searchPages(
   pages: readonly SearchedPage[],
-  services: DatabaseServices,
+  services: QueryServices,
   signal: AbortSignal | undefined,
 ): Promise<number> {
   let waitMs = 0;

@@ -8,16 +8,16 @@ import { field } from '../../common/errors.js';
 import { observeQueries } from '../api/observer.js';
 import type { RecallReply, RecallRequest } from '../api/query-api.js';
 import type { Collection } from '../collection/collection.js';
+import { reachSequence } from '../collection/reach-sequence.js';
 import type { RowAddress } from '../collection/rows.js';
 import { type SegmentView, type ViewRow, viewsOfRows } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
-import type { DatabaseServices } from '../database-services.js';
-import { findUnknownPaths } from '../filters/unknown-paths.js';
+import { findUnknownPaths } from '../collection/unknown-paths.js';
 import { openRankings, searchRankings } from '../rankings/open-rankings.js';
 import type { Filter } from '../rankings/passing-rows.js';
 import { VectorRanking } from '../rankings/vector.js';
 import { type Hit, toHits } from '../search/hits.js';
-import { reachSequence } from './paging.js';
+import type { ReadServices } from '../search/read-services.js';
 
 /** Bounds the bitmaps of the rows that are compared with the k-th nearest. */
 const GROUP_QUERIES_MAX = 128;
@@ -27,7 +27,7 @@ const GROUP_IDS_MAX = 131_072;
 export async function runRecall(
   collection: Collection,
   request: RecallRequest,
-  services: DatabaseServices,
+  services: ReadServices,
   signal: AbortSignal | undefined,
 ): Promise<RecallReply> {
   const { vectors, ids, minSequence = 0 } = request;
@@ -73,7 +73,7 @@ async function gradeGroup(
   view: SnapshotView,
   group: readonly GradedQuery[],
   filter: Filter,
-  services: DatabaseServices,
+  services: ReadServices,
   signal: AbortSignal | undefined,
 ): Promise<readonly number[]> {
   const startedAtMs = performance.now();

@@ -14,8 +14,8 @@ import { type Formula, searchByExamples } from '../../engine/core/example-search
 import type { DiscoverRequest, Example, QueryRequest, RecommendRequest } from '../api/query-api.js';
 import type { SearchedVector } from '../collection/collection.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
-import type { DatabaseServices } from '../database-services.js';
 import type { SealedVectors } from '../search/peers.js';
+import type { ReadServices } from '../search/read-services.js';
 import type { SearchHere } from '../search/scattered-search.js';
 import type { CheckContext, RankingKind, Scoring } from './ranking.js';
 import { concatenate, type ScoredBy, ScoredRanking } from './scored.js';
@@ -36,7 +36,7 @@ class ExampleRanking extends ScoredRanking {
     return { vector, metric, formula: this.#formula };
   }
 
-  protected searchHere({ pool }: DatabaseServices, signal?: AbortSignal): SearchHere {
+  protected searchHere({ pool }: ReadServices, signal?: AbortSignal): SearchHere {
     const formula = this.#formula;
     return (queries) =>
       Promise.all(

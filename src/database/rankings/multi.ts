@@ -4,8 +4,8 @@ import { type FieldPath, field, validationError } from '../../common/errors.js';
 import { UNNAMED } from '../../common/vectors.js';
 import { searchByMaxSim } from '../../engine/core/max-sim.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
-import type { DatabaseServices } from '../database-services.js';
 import type { SealedVectors } from '../search/peers.js';
+import type { ReadServices } from '../search/read-services.js';
 import type { SearchHere } from '../search/scattered-search.js';
 import { type RankingKind, tooManyVectors } from './ranking.js';
 import { concatenate, ScoredRanking } from './scored.js';
@@ -18,7 +18,7 @@ class MultiRanking extends ScoredRanking {
     return 'max_sim';
   }
 
-  protected searchHere({ pool }: DatabaseServices, signal?: AbortSignal): SearchHere {
+  protected searchHere({ pool }: ReadServices, signal?: AbortSignal): SearchHere {
     const options = signal ? { signal } : {};
     return (queries) => Promise.all(queries.map((query) => searchByMaxSim(pool, query, options)));
   }

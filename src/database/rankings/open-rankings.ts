@@ -2,7 +2,7 @@
 
 import type { SearchHits } from '../../engine/core/engine.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
-import type { DatabaseServices } from '../database-services.js';
+import type { ReadServices } from '../search/read-services.js';
 import { searchByEngine } from '../search/scattered-search.js';
 import type { ScheduledHits } from '../search/search-scheduler.js';
 import { type Filter, PassingRows, SearchedSnapshot } from './passing-rows.js';
@@ -19,7 +19,7 @@ interface RankedSnapshot {
 export async function openRankings(
   view: SnapshotView,
   ranked: readonly RankedSnapshot[],
-  services: DatabaseServices,
+  services: ReadServices,
   signal: AbortSignal | undefined,
 ): Promise<readonly OpenRanking[]> {
   const snapshots = new Map<number, SearchedSnapshot>();
@@ -47,7 +47,7 @@ interface RankingSearch {
 /** The hits of each search, in order: those of the engine in one batch, the others beside it. */
 export async function searchRankings(
   searches: readonly RankingSearch[],
-  services: DatabaseServices,
+  services: ReadServices,
   signal: AbortSignal | undefined,
 ): Promise<ScheduledHits> {
   const byEngine = searches.flatMap(({ ranking, query }) => ranking.engineSearch?.(query) ?? []);

@@ -13,7 +13,7 @@ import {
   withRows,
 } from '../collection/snapshot.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
-import type { DatabaseServices } from '../database-services.js';
+import type { ReadServices } from '../search/read-services.js';
 
 type Views = readonly SegmentView[];
 
@@ -27,7 +27,7 @@ export interface Filter {
 export class SearchedSnapshot {
   readonly snapshot: Snapshot;
   readonly view: SnapshotView;
-  readonly services: DatabaseServices;
+  readonly services: ReadServices;
   readonly signal: AbortSignal | undefined;
   readonly #passing = new Map<FilterNode | null, Promise<Views>>();
   readonly #having = new WeakMap<Views, Map<string, readonly FieldView[]>>();
@@ -35,7 +35,7 @@ export class SearchedSnapshot {
   constructor(
     view: SnapshotView,
     sequence: number,
-    services: DatabaseServices,
+    services: ReadServices,
     signal: AbortSignal | undefined,
   ) {
     this.snapshot = view.snapshot(sequence);

@@ -7,8 +7,8 @@ import type { Metric } from '../../common/types.js';
 import type { Engine, Position, SearchHits } from '../../engine/core/engine.js';
 import type { Collection } from '../collection/collection.js';
 import type { FieldView } from '../collection/snapshot.js';
-import type { DatabaseServices } from '../database-services.js';
 import type { SealedVectors } from '../search/peers.js';
+import type { ReadServices } from '../search/read-services.js';
 import {
   type EngineSearch,
   type SearchHere,
@@ -90,7 +90,7 @@ export abstract class ScoredRanking extends Ranking {
   }
 
   /** Searches of this node for the ranking. */
-  protected abstract searchHere(services: DatabaseServices, signal?: AbortSignal): SearchHere;
+  protected abstract searchHere(services: ReadServices, signal?: AbortSignal): SearchHere;
 
   protected openRows(
     views: readonly FieldView[],

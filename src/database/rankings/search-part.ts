@@ -5,7 +5,6 @@ import type { SearchHits } from '../../engine/core/engine.js';
 import type { Collection } from '../collection/collection.js';
 import type { SegmentView } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
-import type { DatabaseServices } from '../database-services.js';
 import {
   type CountRequest,
   NO_PEERS,
@@ -13,6 +12,7 @@ import {
   type PartQuery,
   type SearchRequest,
 } from '../search/peers.js';
+import type { ReadServices } from '../search/read-services.js';
 import { narrow, searchRange } from '../search/scattered-search.js';
 import { rankingContext } from './kinds.js';
 import { openRankings, searchRankings } from './open-rankings.js';
@@ -28,7 +28,7 @@ type RankedRows = Pick<PartQuery, 'ranking' | 'filters'>;
 export async function searchPart(
   collection: Collection,
   { queries, ...part }: SearchRequest,
-  services: DatabaseServices,
+  services: ReadServices,
   signal: AbortSignal,
 ): Promise<readonly PartHits[]> {
   const alone = { ...services, peers: NO_PEERS };
@@ -49,7 +49,7 @@ export async function searchPart(
 export async function countPart(
   collection: Collection,
   { query, positions, ...part }: CountRequest,
-  services: DatabaseServices,
+  services: ReadServices,
   signal: AbortSignal,
 ): Promise<Float64Array> {
   const alone = { ...services, peers: NO_PEERS };
@@ -75,7 +75,7 @@ async function inSnapshot<Result>(
   collection: Collection,
   sequence: number,
   ranked: readonly RankedRows[],
-  services: DatabaseServices,
+  services: ReadServices,
   signal: AbortSignal,
   use: (opened: readonly OpenRanking[]) => Promise<Result>,
 ): Promise<Result> {

@@ -7,8 +7,8 @@ import { publicScore } from '../../engine/core/engine.js';
 import { vectorNotFound } from '../collection/collection.js';
 import type { FieldView } from '../collection/snapshot.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
-import type { DatabaseServices } from '../database-services.js';
 import type { SealedVectors } from '../search/peers.js';
+import type { ReadServices } from '../search/read-services.js';
 import {
   countTogether,
   type SearchHere,
@@ -35,7 +35,7 @@ export class VectorRanking extends ScoredRanking {
     return publicScore(this.by.metric, score);
   }
 
-  protected searchHere({ scheduler }: DatabaseServices, signal?: AbortSignal): SearchHere {
+  protected searchHere({ scheduler }: ReadServices, signal?: AbortSignal): SearchHere {
     return async (queries) => (await scheduler.search(queries, signal)).hits;
   }
 

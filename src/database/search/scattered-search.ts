@@ -22,7 +22,6 @@ import {
   type SegmentView,
   type Snapshot,
 } from '../collection/snapshot.js';
-import type { DatabaseServices } from '../database-services.js';
 import {
   NOT_NEEDED,
   type PartHits,
@@ -32,6 +31,7 @@ import {
   type SequenceRange,
   TOO_LATE,
 } from './peers.js';
+import type { ReadServices } from './read-services.js';
 import type { ScheduledHits } from './search-scheduler.js';
 
 /** To send a hit takes about as long as to score so many values; so many are sent in any case. */
@@ -73,7 +73,7 @@ export type SearchHere = (queries: readonly VectorQuery[]) => Promise<readonly S
 /** Searches of the engine, by this node or by several together, in order. Rejects as `SearchScheduler.search`. */
 export async function searchByEngine(
   searches: readonly EngineSearch[],
-  services: DatabaseServices,
+  services: ReadServices,
   signal: AbortSignal | undefined,
 ): Promise<ScheduledHits> {
   const queries = searches.map(({ query }) => query);
@@ -93,7 +93,7 @@ export async function searchByEngine(
 export async function searchTogether(
   searches: readonly { readonly query: VectorQuery; readonly rows: SharedRows }[],
   here: SearchHere,
-  services: Pick<DatabaseServices, 'peers'>,
+  services: Pick<ReadServices, 'peers'>,
   signal: AbortSignal | undefined,
 ): Promise<readonly SearchHits[] | null> {
   const [first] = searches;
@@ -134,7 +134,7 @@ export async function countTogether(
   rows: SharedRows,
   query: VectorQuery,
   positions: readonly Position[],
-  services: DatabaseServices,
+  services: ReadServices,
   signal: AbortSignal | undefined,
 ): Promise<Float64Array | null> {
   const isShared = query.views === rows.views;

@@ -3,7 +3,7 @@
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { noLeaderError, SagittaError } from '../../common/errors.js';
-import { ElsewhereError } from '../../database/catalogue/not-held-error.js';
+import { NotHeldError } from '../../database/catalogue/not-held-error.js';
 import type { RateKind } from '../limits/rate-limit.js';
 import { collectionOf, type RequestContext } from '../request-context.js';
 import type { ownerOf, Route, RouteServices } from '../route.js';
@@ -107,7 +107,7 @@ export class RequestRouting {
     onReplyClosed(request.raw, reply.raw, end);
   }
 
-  /** The rows stay here until the reply has ended. Throws ElsewhereError. */
+  /** The rows stay here until the reply has ended. Throws NotHeldError. */
   requireHeld(ids: readonly string[], request: FastifyRequest, reply: FastifyReply): void {
     const { cluster } = this.#forwarding;
     for (const id of ids) {
@@ -115,7 +115,7 @@ export class RequestRouting {
       // Whether there is one, the handler finds out.
       if (incarnation === undefined) continue;
       request.incarnations?.push(incarnation);
-      if (!this.#database.holds(id) || !cluster.holds(incarnation)) throw new ElsewhereError(ids);
+      if (!this.#database.holds(id) || !cluster.holds(incarnation)) throw new NotHeldError(ids);
       onReplyClosed(request.raw, reply.raw, cluster.beginRead(incarnation));
     }
   }
@@ -133,7 +133,7 @@ export class RequestRouting {
       readonly owner: Owner;
       readonly context: RequestContext;
       readonly body: Uint8Array;
-      readonly error: ElsewhereError;
+      readonly error: NotHeldError;
     },
   ): Promise<FastifyReply> {
     const isChange = owner === 'catalogue';

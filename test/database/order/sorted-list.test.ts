@@ -10,8 +10,8 @@ import {
 import { resolvePath } from '../../../src/common/metadata-path.js';
 import type { Json, JsonObject } from '../../../src/common/types.js';
 import type { ListRequest } from '../../../src/database/api/database-api.js';
+import type { SortKey } from '../../../src/database/api/query-api.js';
 import type { Database } from '../../../src/database/database.js';
-import type { ListSortKey } from '../../../src/database/order/order-rows.js';
 import { RowOrders } from '../../../src/database/order/row-orders.js';
 import { createInlinePool, type WorkerPool } from '../../../src/platform/pool.js';
 import { createMemoryState } from '../../../src/storage/memory-store.js';
@@ -78,7 +78,7 @@ function compareValues(left: Json | undefined, right: Json | undefined): number 
 }
 
 /** The ids as a plain stable sort has them. */
-function sortIds(rows: readonly TestVector[], sort: readonly ListSortKey[]): string[] {
+function sortIds(rows: readonly TestVector[], sort: readonly SortKey[]): string[] {
   const documents = rows.map(({ id, metadata }) => {
     const document = parseExactJson(metadata) as JsonObject;
     return {
@@ -99,7 +99,7 @@ function sortIds(rows: readonly TestVector[], sort: readonly ListSortKey[]): str
   return documents.map(({ id }) => id);
 }
 
-const ORDERS: readonly (readonly ListSortKey[])[] = [
+const ORDERS: readonly (readonly SortKey[])[] = [
   [{ field: 'a', order: 'asc' }],
   [{ field: 'a', order: 'desc' }],
   [{ field: '$id', order: 'desc' }],

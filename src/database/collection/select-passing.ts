@@ -1,11 +1,12 @@
 // The rows of a collection that pass a filter, for operations that read all of them once.
 
 import type { FieldPath } from '../../common/errors.js';
+import type { Limits } from '../../common/limits.js';
 import type { JsonObject } from '../../common/types.js';
 import type { Warning } from '../api/warning.js';
-import type { Collection } from '../collection/collection.js';
-import type { SegmentView, Snapshot } from '../collection/snapshot.js';
-import type { DatabaseServices } from '../database-services.js';
+import type { FilterCache } from '../filters/filter-cache.js';
+import type { Collection } from './collection.js';
+import type { SegmentView, Snapshot } from './snapshot.js';
 import { findUnknownPaths } from './unknown-paths.js';
 
 interface PassingSelection {
@@ -23,7 +24,7 @@ interface PassingSelection {
 export async function selectPassing(
   collection: Collection,
   filter: JsonObject | undefined,
-  { filters, limits }: Pick<DatabaseServices, 'filters' | 'limits'>,
+  { filters, limits }: { readonly filters: FilterCache; readonly limits: Limits },
   { signal, path }: { readonly signal?: AbortSignal | undefined; readonly path?: FieldPath } = {},
 ): Promise<PassingSelection> {
   const node = filter === undefined ? null : collection.parseFilter(filter, limits, path);

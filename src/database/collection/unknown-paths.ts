@@ -4,8 +4,8 @@
 import { cutName, nearestName } from '../../common/unknown-name.js';
 import { type FilterNode, filterTests, testPaths } from '../../filter/filter-node.js';
 import type { Warning } from '../api/warning.js';
-import type { Collection } from '../collection/collection.js';
-import type { SegmentView } from '../collection/snapshot.js';
+import type { Collection } from './collection.js';
+import type { SegmentView } from './snapshot.js';
 
 /** The parts of requests that name metadata paths. */
 interface PathNames {
