@@ -1,4 +1,4 @@
-// Rankings that score every row (by examples), diversification (mmr), and counts of the rows before positions,
+// Rankings that score every row (by examples), diversification (mmr), and counts of the rows before rank keys,
 // in turns with a plain search of the same rows, with a pool of two threads. Results are compared with brute
 // force before anything is timed.
 //
@@ -11,10 +11,11 @@ import { writeFile } from 'node:fs/promises';
 import { setImmediate as nextIteration } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { silentLogger } from '../src/common/logger.js';
+import type { RankKey } from '../src/common/rank-key.js';
 import { chooseDiverse } from '../src/database/query/diversify.js';
 import { createEngine } from '../src/engine/choose-engine.js';
 import { countBefore } from '../src/engine/core/count-before.js';
-import type { BlockView, Position, SearchHits, SearchQuery } from '../src/engine/core/engine.js';
+import type { BlockView, SearchHits, SearchQuery } from '../src/engine/core/engine.js';
 import {
   combineScores,
   type Formula,
@@ -34,7 +35,7 @@ const FULL = { rowCount: 100_000, dimensions: [384, 768], runCount: 40, candidat
 const WARM_UP_RUNS = 4;
 const THREADS = 2;
 const K = 10;
-const POSITIONS = 100;
+const RANK_KEYS = 100;
 
 interface Measured {
   readonly name: string;
@@ -94,7 +95,7 @@ async function runShape(shape: Shape): Promise<void> {
     await diverseCase(views, queryOf(0)),
     await countCase(views, queryOf(0), 1),
     await countCase(views, queryOf(0), 10),
-    await countCase(views, queryOf(0), rowCount / POSITIONS / 10),
+    await countCase(views, queryOf(0), rowCount / RANK_KEYS / 10),
   ]);
   for (const { block } of views) engine.unload(block.key);
 }
@@ -155,23 +156,23 @@ function chooseByForce(rows: readonly Float32Array[], relevances: Float64Array):
   return Uint32Array.from(chosen);
 }
 
-/** Positions of every so-many-th of the best rows. */
+/** Rank keys of every so-many-th of the best rows. */
 async function countCase(
   views: readonly BlockView[],
   vector: Float32Array,
   step: number,
 ): Promise<Measured> {
-  const [hits] = await engine.search([createQuery(vector, views, POSITIONS * step)]);
-  const positions = Array.from({ length: Math.floor(hits!.rows.length / step) }, (_, i) =>
-    positionAt(hits!, views, i * step),
+  const [hits] = await engine.search([createQuery(vector, views, RANK_KEYS * step)]);
+  const rankKeys = Array.from({ length: Math.floor(hits!.rows.length / step) }, (_, i) =>
+    rankKeyAt(hits!, views, i * step),
   );
   const query = { vector, metric: 'cosine', views } as const;
-  const count = () => countBefore({ engine, pool }, query, positions);
-  assert.deepEqual([...(await count())], bruteForceCounts(query, positions));
-  return { name: `rows before ${positions.length} of the best ${POSITIONS * step}`, run: count };
+  const count = () => countBefore({ engine, pool }, query, rankKeys);
+  assert.deepEqual([...(await count())], bruteForceCounts(query, rankKeys));
+  return { name: `rows before ${rankKeys.length} of the best ${RANK_KEYS * step}`, run: count };
 }
 
-function positionAt(hits: SearchHits, views: readonly BlockView[], place: number): Position {
+function rankKeyAt(hits: SearchHits, views: readonly BlockView[], place: number): RankKey {
   const { block } = views[hits.viewIndexes[place]!]!;
   return { score: hits.scores[place]!, id: idOf(block, hits.rows[place]!) };
 }

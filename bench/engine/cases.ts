@@ -71,7 +71,7 @@ export function listCases(parameters: Parameters): Case[] {
 }
 
 /**
- * The distinct queries of a case, which its calls use in turn. The positions of later pages come from
+ * The distinct queries of a case, which its calls use in turn. The rank keys of later pages come from
  * brute force, so there are only as many queries as were checked.
  */
 export function createQueries(benchCase: Case, data: DataSet, truth: Truth): SearchQuery[] {

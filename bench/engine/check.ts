@@ -2,8 +2,9 @@
 // summation is the documented one (eight lanes, folded in halves), so scores agree to the bit.
 
 import { hasBit } from '../../src/common/bitmap.js';
+import type { RankKey } from '../../src/common/rank-key.js';
 import type { Metric } from '../../src/common/types.js';
-import type { Position, SearchHits, SearchQuery } from '../../src/engine/core/engine.js';
+import type { SearchHits, SearchQuery } from '../../src/engine/core/engine.js';
 import { type DataSet, idOf } from './data.js';
 
 export interface Match {
@@ -30,7 +31,7 @@ export class Truth {
     );
   }
 
-  /** The matches of a query, with its filter and position applied. */
+  /** The matches of a query, with its filter and rank key applied. */
   matchesOf(index: number, query: SearchQuery): Match[] {
     const scores = this.#scoresOf(index, query.metric);
     const isEligible = (row: number) =>
@@ -120,7 +121,7 @@ function passesFilter({ views }: SearchQuery, { starts }: DataSet, row: number):
   return rows === null || hasBit(rows, row - starts[index]!);
 }
 
-function isAfter(after: Position | null, row: number, score: number): boolean {
+function isAfter(after: RankKey | null, row: number, score: number): boolean {
   if (after === null) return true;
   if (score !== after.score) return score < after.score;
   return idOf(row) > Buffer.from(after.id).toString();

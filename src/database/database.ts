@@ -402,7 +402,7 @@ export class Database {
     return this.#ofPart(part, (collection) => searchPart(collection, part, this.#services, signal));
   }
 
-  /** The same for the rows before positions. */
+  /** The same for the rows before rank keys. */
   countPart(part: CountRequest, signal: AbortSignal): Promise<Float64Array> {
     return this.#ofPart(part, (collection) => countPart(collection, part, this.#services, signal));
   }

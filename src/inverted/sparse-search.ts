@@ -3,7 +3,7 @@
 // exact in float64, so that a score depends on this order only.
 
 import { type Bitmap, createBitmap } from '../common/bitmap.js';
-import type { RowPosition, SortedPositions } from '../common/row-positions.js';
+import type { RankKey, SortedRankKeys } from '../common/rank-key.js';
 import type { SparseVector } from '../common/vectors.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
 import { addRows, type MatchedRows, narrowTo } from './containing-rows.js';
@@ -11,7 +11,7 @@ import { countPostings, WINDOW_ROWS } from './posting-lists.js';
 import { findIndex, type SparsePart } from './sparse-part.js';
 import { countInGroups, rankInGroups, runInGroups, type ViewsInput } from './view-groups.js';
 import {
-  countAtPlaces,
+  countInBuckets,
   type PartScores,
   type RankedHits,
   type RankedRange,
@@ -54,12 +54,12 @@ export const rankSparseTask: Task<ViewsInput<RankedSparse, SparseRanking>, Ranke
   run: ({ views, work }) => searchWindows(views, work, (part) => scoresOf(part, work.vector)),
 };
 
-type CountWork = SparseScoring & { readonly positions: SortedPositions };
+type CountWork = SparseScoring & { readonly rankKeys: SortedRankKeys };
 
 export const countSparseTask: Task<ViewsInput<RankedSparse, CountWork>, Float64Array> = {
   name: 'sparse.count',
-  run: ({ views, work: { vector, positions } }) =>
-    countAtPlaces(views, positions, (part) => scoresOf(part, vector)),
+  run: ({ views, work: { vector, rankKeys } }) =>
+    countInBuckets(views, rankKeys, (part) => scoresOf(part, vector)),
 };
 
 /** Of each view, in order, the rows that match and pass. Rejects with `overloaded`. */
@@ -83,14 +83,14 @@ export function rankSparse(
   return rankInGroups(pool, rankSparseTask, input, itemsIn(ranking.vector));
 }
 
-/** The number of rows of all views before each position. Rejects with `overloaded`. */
+/** The number of rows of all views before each rank key. Rejects with `overloaded`. */
 export function countSparseBefore(
   pool: WorkerPool,
   views: readonly RankedSparse[],
   vector: SparseVector,
-  positions: readonly RowPosition[],
+  rankKeys: readonly RankKey[],
 ): Promise<Float64Array> {
-  const input = { views, work: { vector }, positions };
+  const input = { views, work: { vector }, rankKeys };
   return countInGroups(pool, countSparseTask, input, itemsIn(vector));
 }
 

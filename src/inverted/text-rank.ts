@@ -1,12 +1,12 @@
 // The best rows of some segments by BM25. See bm25.ts for why the bounds hold to the last bit.
 
-import type { SortedPositions } from '../common/row-positions.js';
+import type { SortedRankKeys } from '../common/rank-key.js';
 import type { TextSettings } from '../common/text-settings.js';
 import { lengthNorms, termScore } from './bm25.js';
 import { WINDOW_ROWS } from './posting-lists.js';
 import { findTerm, type TextPart } from './text-part.js';
 import {
-  countAtPlaces,
+  countInBuckets,
   type PartScores,
   type RankedHits,
   type RankedRange,
@@ -32,12 +32,12 @@ export function rankRows(views: readonly RankedText[], ranking: TextRanking): Ra
   return searchWindows(views, ranking, partOpener(views, ranking));
 }
 
-/** The number of rows at each place among the positions; see `countAtPlaces`. */
+/** Counts the rows in each bucket of the keys; see `countInBuckets`. */
 export function countRows(
   views: readonly RankedText[],
-  { positions, ...scoring }: TextScoring & { readonly positions: SortedPositions },
+  { rankKeys, ...scoring }: TextScoring & { readonly rankKeys: SortedRankKeys },
 ): Float64Array {
-  return countAtPlaces(views, positions, partOpener(views, scoring));
+  return countInBuckets(views, rankKeys, partOpener(views, scoring));
 }
 
 function partOpener(views: readonly RankedText[], scoring: TextScoring) {

@@ -1,7 +1,7 @@
 // Matches and ranks the rows of many segments, in the worker pool where there is much to do.
 
 import type { Bitmap } from '../common/bitmap.js';
-import type { RowPosition, SortedPositions } from '../common/row-positions.js';
+import type { RankKey, SortedRankKeys } from '../common/rank-key.js';
 import type { TextSettings } from '../common/text-settings.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
 import { analyzerOf } from './analyzer.js';
@@ -56,7 +56,7 @@ export const rankTextTask: Task<ViewsInput<RankedText, TextRanking>, RankedHits>
   run: ({ views, work }) => rankRows(views, work),
 };
 
-type CountWork = TextScoring & { readonly positions: SortedPositions };
+type CountWork = TextScoring & { readonly rankKeys: SortedRankKeys };
 
 export const countTextTask: Task<ViewsInput<RankedText, CountWork>, Float64Array> = {
   name: 'text.count',
@@ -98,14 +98,14 @@ export async function rankText(
   );
 }
 
-/** The number of rows of all views before each position. Rejects with `overloaded`. */
+/** The number of rows of all views before each rank key. Rejects with `overloaded`. */
 export async function countTextBefore(
   pool: WorkerPool,
   views: readonly RankedText[],
   scoring: TextScoring,
-  positions: readonly RowPosition[],
+  rankKeys: readonly RankKey[],
 ): Promise<Float64Array> {
-  return countInGroups(pool, countTextTask, { views, work: scoring, positions }, ({ parts }) =>
+  return countInGroups(pool, countTextTask, { views, work: scoring, rankKeys }, ({ parts }) =>
     countAll(parts, scoring.terms),
   );
 }

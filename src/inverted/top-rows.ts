@@ -1,7 +1,7 @@
 // The best rows of a search in the order (score descending, id bytes ascending): a heap with the worst of
 // them on top.
 
-import type { RowPosition } from '../common/row-positions.js';
+import type { RankKey } from '../common/rank-key.js';
 import type { Utf8Column } from '../common/types.js';
 
 /** Rows of views, best first. */
@@ -105,9 +105,9 @@ export class TopRows {
   }
 }
 
-/** Whether a row comes after a position. */
+/** Whether a row comes after a rank key. */
 export function isAfter(
-  { score: lastScore, id }: RowPosition,
+  { score: lastScore, id }: RankKey,
   score: number,
   ids: Utf8Column,
   row: number,

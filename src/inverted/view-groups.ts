@@ -4,10 +4,10 @@
 import { cutByWeight } from '../common/cut-by-weight.js';
 import {
   countsBefore,
-  type RowPosition,
-  type SortedPositions,
-  sortPositions,
-} from '../common/row-positions.js';
+  type RankKey,
+  type SortedRankKeys,
+  sortRankKeys,
+} from '../common/rank-key.js';
 import type { Utf8Column } from '../common/types.js';
 import type { Task, WorkerPool } from '../platform/pool.js';
 import { TopRows } from './top-rows.js';
@@ -74,24 +74,20 @@ export async function rankInGroups<
   return { ...top.ranked(), viewCount: input.views.length, scoredCount };
 }
 
-/** What a task needs to count rows before positions. */
-type WithPositions<Work> = Work & { readonly positions: SortedPositions };
+/** What a task needs to count rows before rank keys. */
+type WithRankKeys<Work> = Work & { readonly rankKeys: SortedRankKeys };
 
-/** The number of rows of all views before each position. Rejects with `overloaded`. */
+/** The number of rows of all views before each rank key. Rejects with `overloaded`. */
 export async function countInGroups<View, Work extends object>(
   pool: WorkerPool,
-  task: Task<ViewsInput<View, WithPositions<Work>>, Float64Array>,
-  {
-    views,
-    work,
-    positions,
-  }: ViewsInput<View, Work> & { readonly positions: readonly RowPosition[] },
+  task: Task<ViewsInput<View, WithRankKeys<Work>>, Float64Array>,
+  { views, work, rankKeys }: ViewsInput<View, Work> & { readonly rankKeys: readonly RankKey[] },
   itemsOf: (view: View) => number,
 ): Promise<Float64Array> {
-  const { sorted, origins } = sortPositions(positions);
-  const input = { views, work: { ...work, positions: sorted } };
+  const { sorted, origins } = sortRankKeys(rankKeys);
+  const input = { views, work: { ...work, rankKeys: sorted } };
   const groups = await runInGroups(pool, task, input, itemsOf);
-  const counts = new Float64Array(positions.length + 1);
+  const counts = new Float64Array(rankKeys.length + 1);
   for (const group of groups) for (const [i, count] of group.entries()) counts[i]! += count;
   return countsBefore(counts, origins);
 }

@@ -4,7 +4,7 @@
 // sum of bounds, added in the same order, is not below the sum of what they bound. No tolerance is needed.
 
 import { type Bitmap, nextSetBit } from '../common/bitmap.js';
-import { placeOf, type RowPosition, type SortedPositions } from '../common/row-positions.js';
+import { bucketOf, type RankKey, type SortedRankKeys } from '../common/rank-key.js';
 import type { Utf8Column } from '../common/types.js';
 import { type PostingLists, WINDOW_BITS, WINDOW_ROWS } from './posting-lists.js';
 import { isAfter, type RankedRows, TopRows } from './top-rows.js';
@@ -19,8 +19,8 @@ export interface RankedView<Part extends PostingLists> {
 /** Which of the rows are asked for. */
 export interface RankedRange {
   readonly k: number;
-  /** Only rows after this position; null for all. */
-  readonly after: RowPosition | null;
+  /** Only rows after this rank key; null for all. */
+  readonly after: RankKey | null;
   /** The least score, rounded to float32; null for none. */
   readonly scoreMin: number | null;
 }
@@ -79,19 +79,19 @@ export function searchWindows<Part extends PostingLists>(
   return { ...top.ranked(), viewCount: views.length, scoredCount };
 }
 
-/** The number of rows at each place 0..n among n positions; rows behind all of them may be left out. */
-export function countAtPlaces<Part extends PostingLists>(
+/** Counts the rows in each bucket of the keys, see `bucketOf`; the last bucket may lack rows. */
+export function countInBuckets<Part extends PostingLists>(
   views: readonly RankedView<Part>[],
-  positions: SortedPositions,
+  rankKeys: SortedRankKeys,
   openPart: (part: Part) => PartScores,
 ): Float64Array {
-  const counts = new Float64Array(positions.scores.length + 1);
-  const least = positions.scores.at(-1) ?? Number.POSITIVE_INFINITY;
+  const counts = new Float64Array(rankKeys.scores.length + 1);
+  const least = rankKeys.scores.at(-1) ?? Number.POSITIVE_INFINITY;
   visitWindows(views, openPart, {
     isLow: (bound) => bound < least,
     least,
     visit(score, view, row) {
-      counts[placeOf(positions, score, views[view]!.ids, row)]!++;
+      counts[bucketOf(rankKeys, score, views[view]!.ids, row)]!++;
       return least;
     },
   });

@@ -98,11 +98,11 @@ test(`every page has the rows of brute force, with the same bits of their scores
       after = { score: last.score, id: idOf(last.row, rowCount) };
     }
     assert.deepEqual(found, expected.slice(0, 3 * k), `round ${round}`);
-    const positions = expected
+    const rankKeys = expected
       .filter((_, i) => i % 7 === 3)
       .map(({ row, score }) => ({ score, id: idOf(row, rowCount) }))
       .reverse();
-    const counts = await countSparseBefore(pool, views, query, positions);
+    const counts = await countSparseBefore(pool, views, query, rankKeys);
     const wanted = [...expected.keys()].filter((i) => i % 7 === 3).reverse();
     assert.deepEqual([...counts], wanted, `round ${round}`);
     const scoreMin = Math.fround(expected[Math.floor(expected.length / 2)]?.score ?? 0);

@@ -4,9 +4,10 @@
 
 import { setTimeout as wait } from 'node:timers/promises';
 import { SagittaError } from '../../common/errors.js';
+import type { RankKey } from '../../common/rank-key.js';
 import type { Metric } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
-import type { Position, SearchHits } from '../../engine/core/engine.js';
+import type { SearchHits } from '../../engine/core/engine.js';
 import type { Collection } from '../collection/collection.js';
 import {
   countVisible,
@@ -72,7 +73,7 @@ interface SearchedGroup {
   /** Hits of each row that the reader has not taken. */
   readonly found: SearchHits[][];
   /** Where the next search of each row starts; null when it is complete. */
-  readonly after: (Position | null)[];
+  readonly after: (RankKey | null)[];
   /** Continues the search of the row at this index, and of later rows that are incomplete too. */
   searchFurther(from: number): Promise<void>;
 }
@@ -238,7 +239,7 @@ class JoinSearches {
     };
   }
 
-  #queryOf(row: JoinRow, after: Position | null, k: number): EngineSearch['query'] {
+  #queryOf(row: JoinRow, after: RankKey | null, k: number): EngineSearch['query'] {
     const { searched: views, metric, scoreMin } = this.#plan;
     const vector = this.#valuesOf(row);
     return { vector, metric, k, views, after, scoreMin };

@@ -2,7 +2,8 @@
 // thousandth page costs what the first one costs. Searching itself is left to the caller, who sends the searches of many
 // pages to the engine together.
 
-import type { Position, SearchHits } from '../../engine/core/engine.js';
+import type { RankKey } from '../../common/rank-key.js';
+import type { SearchHits } from '../../engine/core/engine.js';
 import type { FacetValue } from '../api/aggregate-api.js';
 import type { SegmentView } from '../collection/snapshot.js';
 import type { RowQuery } from '../rankings/ranking.js';
@@ -26,7 +27,7 @@ export abstract class PageSearch<Plan extends QueryPlan = QueryPlan> {
   /** Where the next search looks. */
   protected views: readonly SegmentView[];
   /** The row that the next search begins after; null for the first. */
-  protected after: Position | null = null;
+  protected after: RankKey | null = null;
   #wantedCount = 0;
   scannedCount = 0;
   rescoredCount = 0;

@@ -4,7 +4,7 @@
 // rankings.
 
 import { hasRow } from '../../common/bitmap.js';
-import { comparePositions } from '../../common/row-positions.js';
+import { compareRankKeys } from '../../common/rank-key.js';
 import type { SearchHits } from '../../engine/core/engine.js';
 import type { Segment } from '../../segment/segment.js';
 import type { RowAddress } from '../collection/rows.js';
@@ -15,7 +15,7 @@ import {
   type FusionMethod,
   type Term,
 } from './fusion-method.js';
-import { positionOf, type RankedPart } from './ranked-part.js';
+import { type RankedPart, rankKeyOf } from './ranked-part.js';
 import type { RowQuery } from './ranking.js';
 
 /** A row that a ranking has shown, and what it gets from each: NaN where that is not known yet. */
@@ -168,11 +168,11 @@ export class FusedSearch {
   }
 }
 
-/** The candidates that a search asks for: in its views, after its position, and not below its threshold. */
+/** The candidates that a search asks for: in its views, after its rank key, and not below its threshold. */
 class EligibleRows {
   readonly #query: RowQuery;
   readonly #viewIndexes: ReadonlyMap<Segment, number>;
-  /** Those that can be after the position and reach the threshold, as far as is known. */
+  /** Those that can be after the rank key and reach the threshold, as far as is known. */
   readonly #rows: readonly Candidate[];
 
   constructor(query: RowQuery, rows: readonly Candidate[]) {
@@ -210,13 +210,13 @@ class EligibleRows {
   best(): Pick<SearchHits, 'viewIndexes' | 'rows' | 'scores'> {
     const hits = this.#rows
       .filter((row) => row.upper === row.lower && this.#isHit(row))
-      .map((row) => ({ row, position: positionOf(row, row.upper) }))
-      .sort((left, right) => comparePositions(left.position, right.position))
+      .map((row) => ({ row, rankKey: rankKeyOf(row, row.upper) }))
+      .sort((left, right) => compareRankKeys(left.rankKey, right.rankKey))
       .slice(0, this.#query.k);
     return {
       viewIndexes: Uint32Array.from(hits, ({ row }) => this.#viewIndexes.get(row.segment)!),
       rows: Uint32Array.from(hits, ({ row }) => row.row),
-      scores: Float64Array.from(hits, ({ position }) => position.score),
+      scores: Float64Array.from(hits, ({ rankKey }) => rankKey.score),
     };
   }
 
@@ -233,9 +233,9 @@ class EligibleRows {
     return !this.#isBelow(row.lower) && this.#isAfter(row, row.upper);
   }
 
-  /** Whether the row with this score comes after the position of the search. */
+  /** Whether the row with this score comes after the rank key of the search. */
   #isAfter(row: RowAddress, score: number): boolean {
     const { after } = this.#query;
-    return after === null || comparePositions(after, positionOf(row, score)) < 0;
+    return after === null || compareRankKeys(after, rankKeyOf(row, score)) < 0;
   }
 }

@@ -2,8 +2,9 @@
 // place of the engine.
 
 import { type Bitmap, createFullBitmap } from '../../common/bitmap.js';
+import type { RankKey } from '../../common/rank-key.js';
 import type { Utf8Column } from '../../common/types.js';
-import type { Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
+import type { SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import { type SegmentView, withRows } from '../collection/snapshot.js';
 import type { OpenRanking } from './ranking.js';
 
@@ -24,7 +25,7 @@ interface InvertedRanking<Part> {
   >;
   countBefore(
     views: readonly IndexedRows<Part>[],
-    positions: readonly Position[],
+    rankKeys: readonly RankKey[],
   ): Promise<Float64Array>;
 }
 
@@ -51,6 +52,6 @@ export function openInverted<Part>(
       const scannedCount = searched.reduce((sum, { rowCount }) => sum + rowCount, 0);
       return { viewIndexes, rows, scores, scannedCount, rescoredCount: scoredCount };
     },
-    countBefore: (searched, positions) => countBefore(rowsOf(searched), positions),
+    countBefore: (searched, rankKeys) => countBefore(rowsOf(searched), rankKeys),
   };
 }

@@ -2,7 +2,8 @@
 // ranks of other rows on request.
 
 import { hasRow } from '../../common/bitmap.js';
-import type { Position, SearchHits } from '../../engine/core/engine.js';
+import type { RankKey } from '../../common/rank-key.js';
+import type { SearchHits } from '../../engine/core/engine.js';
 import type { Segment } from '../../segment/segment.js';
 import type { RowAddress } from '../collection/rows.js';
 import { type SegmentView, viewsOfRows } from '../collection/snapshot.js';
@@ -54,7 +55,7 @@ export class RankedPart {
     while (!this.isExhausted && this.rows.length < depth) {
       const k = Math.min(SEARCH_ROWS_MAX, depth - this.rows.length);
       const last = this.rows.at(-1);
-      const after = last ? positionOf(last, this.scores.at(-1)!) : null;
+      const after = last ? rankKeyOf(last, this.scores.at(-1)!) : null;
       const found = await this.#search(this.views, k, after);
       for (const [i, score] of found.scores.entries()) {
         const { segment } = this.views[found.viewIndexes[i]!]!;
@@ -86,15 +87,15 @@ export class RankedPart {
 
   /** The ranks of rows that it has, by their scores; 1 for the best. */
   async ranksOf(rows: readonly RowAddress[], scores: Float64Array): Promise<Float64Array> {
-    const positions = rows.map((row, i) => positionOf(row, scores[i]!));
-    const counts = await this.#opened.countBefore(this.views, positions);
+    const rankKeys = rows.map((row, i) => rankKeyOf(row, scores[i]!));
+    const counts = await this.#opened.countBefore(this.views, rankKeys);
     return counts.map((count) => count + 1);
   }
 
   async #search(
     views: readonly SegmentView[],
     k: number,
-    after: Position | null,
+    after: RankKey | null,
   ): Promise<SearchHits> {
     const found = await this.#opened.search({ views, k, after, scoreMin: null });
     this.scannedCount += found.scannedCount;
@@ -103,6 +104,6 @@ export class RankedPart {
   }
 }
 
-export function positionOf({ segment, row }: RowAddress, score: number): Position {
+export function rankKeyOf({ segment, row }: RowAddress, score: number): RankKey {
   return { score, id: segment.idBytes(row) };
 }

@@ -5,8 +5,9 @@ import { createHash } from 'node:crypto';
 import type { FieldPath, IssueLocation, ValidationIssue, Violation } from '../../common/errors.js';
 import { stringifyExactJson } from '../../common/exact-json.js';
 import type { Limits } from '../../common/limits.js';
+import type { RankKey } from '../../common/rank-key.js';
 import type { JsonObject, Metric } from '../../common/types.js';
-import type { Engine, Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
+import type { Engine, SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import type { Formula } from '../../engine/core/example-search.js';
 import type { FilterNode } from '../../filter/filter-node.js';
 import type { QueryRequest, TargetRequest } from '../api/query-api.js';
@@ -88,8 +89,8 @@ export interface OpenRanking {
   readonly views: readonly SegmentView[];
   /** Its best rows in the views of the query. Rejects with `overloaded`. */
   search(query: RowQuery): Promise<SearchHits>;
-  /** The number of rows of the views that come before each position. */
-  countBefore(views: readonly SegmentView[], positions: readonly Position[]): Promise<Float64Array>;
+  /** The number of rows of the views that come before each rank key. */
+  countBefore(views: readonly SegmentView[], rankKeys: readonly RankKey[]): Promise<Float64Array>;
   /** The search of the engine, which searches for many queries together; absent for rankings that it does not search. */
   engineSearch?(query: RowQuery): EngineSearch;
 }

@@ -2,9 +2,9 @@
 // them together.
 
 import { field, validationError } from '../../common/errors.js';
-import { countsBefore, placeOf, sortPositions } from '../../common/row-positions.js';
+import { bucketOf, countsBefore, type RankKey, sortRankKeys } from '../../common/rank-key.js';
 import type { Metric } from '../../common/types.js';
-import type { Engine, Position, SearchHits } from '../../engine/core/engine.js';
+import type { Engine, SearchHits } from '../../engine/core/engine.js';
 import type { Collection } from '../collection/collection.js';
 import type { FieldView } from '../collection/snapshot.js';
 import type { SealedVectors } from '../search/peers.js';
@@ -107,8 +107,7 @@ export abstract class ScoredRanking extends Ranking {
     return {
       views,
       search,
-      countBefore: (some: readonly FieldView[], positions) =>
-        countByRanking(search, some, positions),
+      countBefore: (some: readonly FieldView[], rankKeys) => countByRanking(search, some, rankKeys),
     };
   }
 
@@ -182,22 +181,22 @@ const RANKED_ROWS = 10_000;
 async function countByRanking(
   search: (query: FieldQuery) => Promise<SearchHits>,
   views: readonly FieldView[],
-  positions: readonly Position[],
+  rankKeys: readonly RankKey[],
 ): Promise<Float64Array> {
-  const { sorted, origins } = sortPositions(positions);
-  const counts = new Float64Array(positions.length + 1);
-  let after: Position | null = null;
+  const { sorted, origins } = sortRankKeys(rankKeys);
+  const counts = new Float64Array(rankKeys.length + 1);
+  let after: RankKey | null = null;
   for (;;) {
     const found: SearchHits = await search({ views, k: RANKED_ROWS, after, scoreMin: null });
-    let place = 0;
+    let bucket = 0;
     for (const [i, score] of found.scores.entries()) {
       const { segment, metadata } = views[found.viewIndexes[i]!]!;
       const row = found.rows[i]!;
-      place = placeOf(sorted, score, metadata.ids, row);
-      counts[place]!++;
+      bucket = bucketOf(sorted, score, metadata.ids, row);
+      counts[bucket]!++;
       after = { score, id: segment.idBytes(row) };
     }
-    const isBehindAll = place === positions.length;
+    const isBehindAll = bucket === rankKeys.length;
     if (isBehindAll || found.scores.length < RANKED_ROWS) return countsBefore(counts, origins);
   }
 }

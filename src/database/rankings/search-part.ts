@@ -45,16 +45,16 @@ export async function searchPart(
   });
 }
 
-/** The same for the number of rows before positions. */
+/** The same for the number of rows before rank keys. */
 export async function countPart(
   collection: Collection,
-  { query, positions, ...part }: CountRequest,
+  { query, rankKeys, ...part }: CountRequest,
   services: ReadServices,
   signal: AbortSignal,
 ): Promise<Float64Array> {
   const alone = { ...services, peers: NO_PEERS };
   return await inSnapshot(collection, part.sequence, [query], alone, signal, async ([opened]) =>
-    opened!.countBefore(narrow(opened!.views, part).views, positions),
+    opened!.countBefore(narrow(opened!.views, part).views, rankKeys),
   );
 }
 

@@ -63,7 +63,7 @@ class SparseRanking extends Ranking {
     signal?.throwIfAborted();
     return openInverted(views, parts, matches, {
       rank: (some, range) => rankSparse(pool, some, { vector, ...range }),
-      countBefore: (some, positions) => countSparseBefore(pool, some, vector, positions),
+      countBefore: (some, rankKeys) => countSparseBefore(pool, some, vector, rankKeys),
     });
   }
 }

@@ -59,7 +59,7 @@ class TextRanking extends Ranking {
     const scoring = scoringOf(terms, settings, matches.statistics);
     return openInverted(passing, parts, matches.views, {
       rank: (views, range) => rankText(pool, views, { ...scoring, ...range }),
-      countBefore: (views, positions) => countTextBefore(pool, views, scoring, positions),
+      countBefore: (views, rankKeys) => countTextBefore(pool, views, scoring, rankKeys),
     });
   }
 }

@@ -52,10 +52,10 @@ export class VectorRanking extends ScoredRanking {
         const { hits } = await searchByEngine([engineSearch(query)], services, signal);
         return hits[0]!;
       },
-      countBefore: async (some: readonly FieldView[], positions) => {
+      countBefore: async (some: readonly FieldView[], rankKeys) => {
         const counted = this.asked({ views: some, k: 1, after: null, scoreMin: null });
-        const counts = rows && (await countTogether(rows, counted, positions, services, signal));
-        return counts ?? countBefore(services, counted, positions, signal && { signal });
+        const counts = rows && (await countTogether(rows, counted, rankKeys, services, signal));
+        return counts ?? countBefore(services, counted, rankKeys, signal && { signal });
       },
     };
   }

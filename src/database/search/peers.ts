@@ -1,7 +1,8 @@
 // The requests of the nodes of a cluster to each other, by which they search together (scattered-search.ts).
 
+import type { RankKey } from '../../common/rank-key.js';
 import type { JsonObject, Metric } from '../../common/types.js';
-import type { Position, SearchQuery } from '../../engine/core/engine.js';
+import type { SearchQuery } from '../../engine/core/engine.js';
 import type { Formula } from '../../engine/core/example-search.js';
 
 /** The rows that writes from the sequence `from` to before `to` have inserted. */
@@ -50,11 +51,11 @@ export interface SearchRequest extends Part {
   readonly queries: readonly PartQuery[];
 }
 
-/** The number of rows that come before each position. */
+/** The number of rows that come before each rank key. */
 export interface CountRequest extends Part {
   readonly kind: 'count';
   readonly query: RankedRows;
-  readonly positions: readonly Position[];
+  readonly rankKeys: readonly RankKey[];
 }
 
 /** The best rows of a part for one query, best first. */
@@ -78,7 +79,7 @@ export const NOT_NEEDED = new Error('The search has failed.');
 export interface Peer {
   /** One result a query. */
   search(request: SearchRequest, signal: AbortSignal): Promise<readonly PartHits[]>;
-  /** One count a position. */
+  /** One count a rank key. */
   count(request: CountRequest, signal: AbortSignal): Promise<Float64Array>;
 }
 

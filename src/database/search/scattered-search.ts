@@ -11,9 +11,10 @@ import {
   createFullBitmap,
   hasRow,
 } from '../../common/bitmap.js';
+import type { RankKey } from '../../common/rank-key.js';
 import type { JsonObject } from '../../common/types.js';
 import { countBefore } from '../../engine/core/count-before.js';
-import type { Position, SearchHits, SearchQuery } from '../../engine/core/engine.js';
+import type { SearchHits, SearchQuery } from '../../engine/core/engine.js';
 import type { Segment } from '../../segment/segment.js';
 import type { Collection } from '../collection/collection.js';
 import {
@@ -129,27 +130,27 @@ export async function searchTogether(
   );
 }
 
-/** The number of the rows that come before each position; null when this node had better count alone. */
+/** The number of the rows that come before each rank key; null when this node had better count alone. */
 export async function countTogether(
   rows: SharedRows,
   query: VectorQuery,
-  positions: readonly Position[],
+  rankKeys: readonly RankKey[],
   services: ReadServices,
   signal: AbortSignal | undefined,
 ): Promise<Float64Array | null> {
   const isShared = query.views === rows.views;
-  const nodes = isShared ? chooseNodes([{ query, rows }], positions.length, services.peers) : [];
+  const nodes = isShared ? chooseNodes([{ query, rows }], rankKeys.length, services.peers) : [];
   if (nodes.length < 2) return null;
   const counted = sealedRows(rows, query);
-  const part = { kind: 'count', ...placeOf(rows), query: counted, positions } as const;
+  const part = { kind: 'count', ...placeOf(rows), query: counted, rankKeys } as const;
   const found = await shareOut<Float64Array>(nodes, rows.snapshot.views, signal, {
     here: (range) => {
       const { views } = narrow(query.views, range);
-      return countBefore(services, { ...query, views }, positions, signal && { signal });
+      return countBefore(services, { ...query, views }, rankKeys, signal && { signal });
     },
     ask: (peer, range, aborted) => peer.count({ ...part, ...range }, aborted),
   });
-  return Float64Array.from(positions, (_, i) => found.reduce((sum, counts) => sum + counts[i]!, 0));
+  return Float64Array.from(rankKeys, (_, i) => found.reduce((sum, counts) => sum + counts[i]!, 0));
 }
 
 function placeOf({ collection: { incarnation }, snapshot: { sequence } }: SharedRows) {

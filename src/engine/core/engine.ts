@@ -2,14 +2,11 @@
 // return the same rows and the same score bits; the contract in `src/tools/selftest` checks this.
 
 import type { Bitmap } from '../../common/bitmap.js';
-import type { RowPosition } from '../../common/row-positions.js';
+import type { RankKey } from '../../common/rank-key.js';
 import { isDistance, type Metric, type RowEncoder, type VectorBlock } from '../../common/types.js';
 
 export const ENGINE_NAMES = ['reference', 'wasm', 'simd', 'tensorflow', 'cuda'] as const;
 export type EngineName = (typeof ENGINE_NAMES)[number];
-
-/** Unrounded, as in `SearchHits`. */
-export type Position = RowPosition;
 
 /** A block, and the rows of it that a query searches. */
 export interface BlockView {
@@ -28,8 +25,8 @@ export interface SearchQuery {
   readonly k: number;
   /** The block views to search. Queries of one batch may have different views of a block. */
   readonly views: readonly BlockView[];
-  /** Only rows strictly after this position; null for all. */
-  readonly after: Position | null;
+  /** Only rows strictly after this rank key; null for all. */
+  readonly after: RankKey | null;
   /** The least public score (see `publicScore`), rounded to float32; null for no limit. */
   readonly scoreMin: number | null;
 }
@@ -66,13 +63,13 @@ export interface Engine {
   readonly rowEncoder: RowEncoder | null;
   /**
    * Returns one result per query, in order. A batch may mix dimensions, metrics, k, views and
-   * positions. Rejects with the signal's reason when the signal aborts before the search is complete.
+   * rank keys. Rejects with the signal's reason when the signal aborts before the search is complete.
    */
   search(queries: readonly SearchQuery[], options?: SearchOptions): Promise<SearchHits[]>;
   /** A faster way to do what `countBefore` in count-before.ts does, which calls it. */
   countBefore?(
     query: CountedQuery,
-    positions: readonly Position[],
+    rankKeys: readonly RankKey[],
     options?: SearchOptions,
   ): Promise<Float64Array>;
   /** Frees what the engine keeps for a block. Allowed for unknown keys and during a search. */

@@ -38,7 +38,7 @@ export interface KernelBatch {
   readonly ks: Uint32Array;
   /** The least score; −Infinity for no limit. */
   readonly floors: Float64Array;
-  /** Positions: scores, and ids with [queries + 1] offsets. An empty id means no position. */
+  /** Rank keys: scores, and ids with [queries + 1] offsets. An empty id means no rank key. */
   readonly afterScores: Float64Array;
   readonly afterOffsets: Uint32Array;
   readonly afterIds: Uint8Array;

@@ -1,15 +1,16 @@
 // The order of answers: score descending, then id bytes ascending. Has the bounded selection of the
-// best rows in that order, and the rules of positions and score limits. canonical.ts defines scores.
+// best rows in that order, and the rules of rank keys and score limits. canonical.ts defines scores.
 
+import type { RankKey } from '../../common/rank-key.js';
 import { isDistance, type Metric, type Utf8Column } from '../../common/types.js';
-import { type Position, publicScore } from './engine.js';
+import { publicScore } from './engine.js';
 
 /** Limits of the rows that may be in the answer of a query. */
 interface Eligibility {
   /** The least score; see `scoreFloor`. */
   readonly floor: number;
-  /** Only rows strictly after this position. */
-  readonly after: Position | null;
+  /** Only rows strictly after this rank key. */
+  readonly after: RankKey | null;
 }
 
 /** Negative when the id of `left` comes first, 0 when both are the same bytes. */
@@ -76,7 +77,7 @@ function fromOrderKey(key: bigint): number {
 export class TopRows {
   readonly floor: number;
   readonly #ids: Utf8Column;
-  readonly #after: Position | null;
+  readonly #after: RankKey | null;
   readonly #capacity: number;
   readonly #scores: Float64Array;
   readonly #rows: Uint32Array;
@@ -124,9 +125,9 @@ export class TopRows {
     return { rows, scores };
   }
 
-  #isAfter(position: Position, score: number, row: number): boolean {
-    if (score !== position.score) return score < position.score;
-    return compareIdWith(this.#ids, row, position.id) > 0;
+  #isAfter(rankKey: RankKey, score: number, row: number): boolean {
+    if (score !== rankKey.score) return score < rankKey.score;
+    return compareIdWith(this.#ids, row, rankKey.id) > 0;
   }
 
   /** A total order: equal ids, which only versions of one vector have, go by row. */

@@ -4,8 +4,8 @@
 import type { Bitmap } from '../../common/bitmap.js';
 import { cutByWeight } from '../../common/cut-by-weight.js';
 import { assert } from '../../common/errors.js';
+import type { RankKey } from '../../common/rank-key.js';
 import type { Metric, VectorBlock } from '../../common/types.js';
-import type { Position } from './engine.js';
 import type { BlockHits, BlockQuery } from './per-block.js';
 
 /** Queries per slice: their product with a chunk of rows is 16 MiB. */
@@ -18,7 +18,7 @@ export interface PackedQuery {
   readonly k: number;
   readonly rowCount: number;
   readonly rows: Bitmap | null;
-  readonly after: Position | null;
+  readonly after: RankKey | null;
   readonly scoreMin: number | null;
 }
 
@@ -51,8 +51,8 @@ export function packQueries(block: VectorBlock, queries: readonly BlockQuery[]):
 /** Copies the query without its vector, except for its bitmap. */
 export function packQuery(query: BlockQuery): PackedQuery {
   const { metric, k, rowCount, rows, after, scoreMin } = query;
-  const position = after && { score: after.score, id: Uint8Array.from(after.id) };
-  return { metric, k, rowCount, rows, after: position, scoreMin };
+  const rankKey = after && { score: after.score, id: Uint8Array.from(after.id) };
+  return { metric, k, rowCount, rows, after: rankKey, scoreMin };
 }
 
 /** Cuts a batch, in order, into slices of bounded memory. */

@@ -3,6 +3,7 @@
 // left; thresholds and the merge of results are shared inside the kernels.
 
 import { assert } from '../../common/errors.js';
+import type { RankKey } from '../../common/rank-key.js';
 import type { RowEncoder, UnencodedRows } from '../../common/types.js';
 import { whenAborted } from '../../common/when-aborted.js';
 import { whenAllEnded } from '../../common/when-all-ended.js';
@@ -10,7 +11,6 @@ import type { Task, WorkerPool } from '../../platform/pool.js';
 import type {
   CountedQuery,
   Engine,
-  Position,
   SearchHits,
   SearchOptions,
   SearchQuery,
@@ -103,12 +103,12 @@ const searchKind: SearchKind<KernelHits> = {
   take: (kernels, ticket) => kernels.takeHits(ticket),
 };
 
-function countKindOf(positions: readonly Position[]): SearchKind<Float64Array> {
-  const scores = Float64Array.from(positions, ({ score }) => score);
-  const idOffsets = new Uint32Array(positions.length + 1);
-  for (const [i, { id }] of positions.entries()) idOffsets[i + 1] = idOffsets[i]! + id.length;
-  const ids = new Uint8Array(idOffsets[positions.length]!);
-  for (const [i, { id }] of positions.entries()) ids.set(id, idOffsets[i]!);
+function countKindOf(rankKeys: readonly RankKey[]): SearchKind<Float64Array> {
+  const scores = Float64Array.from(rankKeys, ({ score }) => score);
+  const idOffsets = new Uint32Array(rankKeys.length + 1);
+  for (const [i, { id }] of rankKeys.entries()) idOffsets[i + 1] = idOffsets[i]! + id.length;
+  const ids = new Uint8Array(idOffsets[rankKeys.length]!);
+  for (const [i, { id }] of rankKeys.entries()) ids.set(id, idOffsets[i]!);
   return {
     create: (kernels, batch) => kernels.createCount(batch, scores, idOffsets, ids),
     take: (kernels, ticket) => kernels.takeCounts(ticket),
@@ -166,7 +166,7 @@ class SimdEngine implements Engine {
   /** Not joined by the calling thread: how many rows will have to be scored is not part of the cost. */
   async countBefore(
     query: CountedQuery,
-    positions: readonly Position[],
+    rankKeys: readonly RankKey[],
     { signal }: SearchOptions = {},
   ): Promise<Float64Array> {
     assert(!this.#isClosed, 'the engine is not closed');
@@ -176,7 +176,7 @@ class SimdEngine implements Engine {
     const workerCount = this.#pool.threadCount;
     const batch: KernelBatch = { ...columns, blocks: blocks.map(toKernel), workerCount };
     const options = { joinedCostMax: INLINE_COST_NS, signal };
-    return this.#run(batch, countKindOf(positions), options);
+    return this.#run(batch, countKindOf(rankKeys), options);
   }
 
   async #run<Result>(

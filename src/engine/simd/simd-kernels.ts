@@ -29,8 +29,8 @@ export interface Kernels {
   /** Returns a ticket, valid in all threads. The batch's arrays must live until no thread works on it. */
   createSearch(batch: KernelBatch): number;
   /**
-   * Like `createSearch`, for the rows that come before positions; the batch has one query. The id of
-   * position i is ids[idOffsets[i]..idOffsets[i + 1]).
+   * Like `createSearch`, for the rows that come before rank keys; the batch has one query. The id of
+   * rank key i is ids[idOffsets[i]..idOffsets[i + 1]).
    */
   createCount(
     batch: KernelBatch,
@@ -47,7 +47,7 @@ export interface Kernels {
   /** Ends the search soon, without hits. */
   cancel(ticket: number): void;
   takeHits(ticket: number): KernelHits;
-  /** One count per position. */
+  /** One count per rank key. */
   takeCounts(ticket: number): Float64Array;
   /** Invalidates the ticket; `work` then does nothing. */
   release(ticket: number): void;

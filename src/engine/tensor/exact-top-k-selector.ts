@@ -214,7 +214,7 @@ export class ExactTopKSelector {
     return this.#boundOf(key, lengthMax) < this.#threshold;
   }
 
-  /** Rows up to this length with a key above this are before the query's position; Infinity for none. */
+  /** Rows up to this length with a key above this are before the query's rank key; Infinity for none. */
   keyCap(lengthMax: number): number {
     const { after, metric } = this.query;
     if (after === null) return Number.POSITIVE_INFINITY;
@@ -267,7 +267,7 @@ export class ExactTopKSelector {
     if (upper < this.#threshold) return false;
     if (after !== null && lower > after.score) return false;
     this.#addPending(row, upper);
-    // Only rows that certainly come after the position prove anything about the k-th best. Rows below
+    // Only rows that certainly come after the rank key prove anything about the k-th best. Rows below
     // the floor prove nothing either, but they cannot raise the threshold, which starts at the floor.
     if (after === null || upper < after.score) {
       this.#lowerBounds.add(lower);

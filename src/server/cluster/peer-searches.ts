@@ -3,6 +3,7 @@
 
 import { OPERATOR } from '../../common/access.js';
 import { stringifyExactJson } from '../../common/exact-json.js';
+import type { RankKey } from '../../common/rank-key.js';
 import {
   type CountRequest,
   type PartHits,
@@ -24,9 +25,7 @@ const REST_MS = 5_000;
 
 type PartRequest = SearchRequest | CountRequest;
 
-type Position = CountRequest['positions'][number];
-
-interface EncodedPosition {
+interface EncodedRankKey {
   readonly score: string;
   readonly id: string;
 }
@@ -35,15 +34,15 @@ type Ranking = PartQuery['ranking'];
 
 type EncodedRanking = Omit<Ranking, 'vector'> & { readonly vector: string };
 
-type EncodedCount = Omit<CountRequest, 'query' | 'positions'> & {
+type EncodedCount = Omit<CountRequest, 'query' | 'rankKeys'> & {
   readonly query: Omit<CountRequest['query'], 'ranking'> & { readonly ranking: EncodedRanking };
-  readonly positions: readonly EncodedPosition[];
+  readonly rankKeys: readonly EncodedRankKey[];
 };
 
 type EncodedSearch = Omit<SearchRequest, 'queries'> & {
   readonly queries: readonly (Omit<PartQuery, 'ranking' | 'after'> & {
     readonly ranking: EncodedRanking;
-    readonly after: EncodedPosition | null;
+    readonly after: EncodedRankKey | null;
   })[];
 };
 
@@ -111,20 +110,20 @@ export class PeerSearches implements Peers {
   }
 }
 
-/** Numbers of vectors, and scores of positions, as bytes. */
+/** Numbers of vectors, and scores of rank keys, as bytes. */
 function encodePart(part: PartRequest): string {
   if (part.kind === 'count') {
-    const { query, positions } = part;
+    const { query, rankKeys } = part;
     return stringifyExactJson({
       ...part,
       query: { ...query, ranking: encodeRanking(query.ranking) },
-      positions: positions.map(encodePosition),
+      rankKeys: rankKeys.map(encodeRankKey),
     });
   }
   const queries = part.queries.map(({ ranking, after, ...query }) => ({
     ...query,
     ranking: encodeRanking(ranking),
-    after: after && encodePosition(after),
+    after: after && encodeRankKey(after),
   }));
   return stringifyExactJson({ ...part, queries });
 }
@@ -132,11 +131,11 @@ function encodePart(part: PartRequest): string {
 /** Of what `encodePart` has made. */
 export function decodePart(body: Readonly<Record<string, unknown>>): PartRequest {
   if (body.kind === 'count') {
-    const { query, positions, ...rest } = body as unknown as EncodedCount;
+    const { query, rankKeys, ...rest } = body as unknown as EncodedCount;
     return {
       ...rest,
       query: { ...query, ranking: decodeRanking(query.ranking) },
-      positions: positions.map(decodePosition),
+      rankKeys: rankKeys.map(decodeRankKey),
     };
   }
   const { queries, ...rest } = body as unknown as EncodedSearch;
@@ -145,7 +144,7 @@ export function decodePart(body: Readonly<Record<string, unknown>>): PartRequest
     queries: queries.map(({ ranking, after, ...query }) => ({
       ...query,
       ranking: decodeRanking(ranking),
-      after: after && decodePosition(after),
+      after: after && decodeRankKey(after),
     })),
   };
 }
@@ -158,11 +157,11 @@ function decodeRanking(ranking: EncodedRanking): Ranking {
   return { ...ranking, vector: new Float32Array(fromBase64(ranking.vector)) };
 }
 
-function encodePosition({ score, id }: Position): EncodedPosition {
+function encodeRankKey({ score, id }: RankKey): EncodedRankKey {
   return { score: toBase64(Float64Array.of(score)), id: Buffer.from(id).toString('base64') };
 }
 
-function decodePosition({ score, id }: EncodedPosition): Position {
+function decodeRankKey({ score, id }: EncodedRankKey): RankKey {
   return { score: new Float64Array(fromBase64(score))[0]!, id: Buffer.from(id, 'base64') };
 }
 

@@ -3,8 +3,9 @@
 
 import assert from 'node:assert/strict';
 import { createBitmap, createFullBitmap, setBit } from '../../common/bitmap.js';
+import type { RankKey } from '../../common/rank-key.js';
 import { METRICS } from '../../common/types.js';
-import { type Position, publicScore, type SearchQuery } from '../../engine/core/engine.js';
+import { publicScore, type SearchQuery } from '../../engine/core/engine.js';
 import {
   createBlock,
   createIds,
@@ -203,18 +204,18 @@ export const BLOCK_CASES: readonly ContractCase[] = [
           const rows = createRandomBitmap(random, block.rowCount, 0.7);
           const [all] = await check([createQuery(block, vector, { metric, k: 10_000, rows })]);
           const rowsOfPages: number[] = [];
-          let position: Position | null = null;
+          let rankKey: RankKey | null = null;
           for (;;) {
             const query: SearchQuery = createQuery(block, vector, {
               metric,
               k: 150,
               rows,
-              after: position,
+              after: rankKey,
             });
             const [page] = await engine.search([query]);
             if (page!.rows.length === 0) break;
             rowsOfPages.push(...page!.rows);
-            position = {
+            rankKey = {
               score: page!.scores.at(-1)!,
               id: idOf(block, page!.rows.at(-1)!),
             };

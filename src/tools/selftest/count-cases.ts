@@ -1,10 +1,11 @@
-// Contract cases for ranks: the rows that come before positions in the order, counted as brute force does,
+// Contract cases for ranks: the rows that come before rank keys in the order, counted as brute force does,
 // by the engine's own way or in the pool.
 
 import assert from 'node:assert/strict';
+import type { RankKey } from '../../common/rank-key.js';
 import { METRICS, type Metric, type VectorBlock } from '../../common/types.js';
 import { countBefore } from '../../engine/core/count-before.js';
-import type { CountedQuery, Position } from '../../engine/core/engine.js';
+import type { CountedQuery } from '../../engine/core/engine.js';
 import { createInlinePool } from '../../platform/pool.js';
 import {
   createBlocks,
@@ -33,7 +34,7 @@ const SHAPES: readonly (readonly [dimension: number, rowCounts: readonly number[
 export const COUNT_CASES: readonly ContractCase[] = [
   ...ROW_KINDS.map(
     (kind): ContractCase => ({
-      name: `counts the rows before positions as brute force does over ${kind} rows`,
+      name: `counts the rows before rank keys as brute force does over ${kind} rows`,
       isQuick: kind === 'random' || kind === 'duplicates',
       async run(context) {
         const random = createRandom(context.seed + 3);
@@ -42,8 +43,8 @@ export const COUNT_CASES: readonly ContractCase[] = [
           for (const metric of METRICS) {
             const query = createCountedQuery(random, blocks, kind, metric);
             for (const count of [1, 2, 70]) {
-              const positions = Array.from({ length: count }, () => pick(random, query));
-              await checkCounts(context, query, positions, kind);
+              const rankKeys = Array.from({ length: count }, () => pick(random, query));
+              await checkCounts(context, query, rankKeys, kind);
             }
           }
           for (const { key } of blocks) context.engine.unload(key);
@@ -53,7 +54,7 @@ export const COUNT_CASES: readonly ContractCase[] = [
   ),
 
   {
-    name: 'counts no rows without positions, views or rows',
+    name: 'counts no rows without rank keys, views or rows',
     isQuick: true,
     async run(context) {
       const random = createRandom(context.seed);
@@ -62,11 +63,11 @@ export const COUNT_CASES: readonly ContractCase[] = [
         VectorBlock,
       ];
       const query: CountedQuery = { vector: rowOf(full, 0), metric: 'cosine', views: [] };
-      const positions = [{ score: -2, id: idOf(full, 0) }];
-      await checkCounts(context, query, positions, 'no views');
-      await checkCounts(context, { ...query, views: [fullView(empty)] }, positions, 'no rows');
-      await checkCounts(context, { ...query, views: [fullView(full)] }, [], 'no positions');
-      await checkCounts(context, { ...query, views: [fullView(full)] }, positions, 'all rows');
+      const rankKeys = [{ score: -2, id: idOf(full, 0) }];
+      await checkCounts(context, query, rankKeys, 'no views');
+      await checkCounts(context, { ...query, views: [fullView(empty)] }, rankKeys, 'no rows');
+      await checkCounts(context, { ...query, views: [fullView(full)] }, [], 'no rank keys');
+      await checkCounts(context, { ...query, views: [fullView(full)] }, rankKeys, 'all rows');
     },
   },
 
@@ -76,10 +77,10 @@ export const COUNT_CASES: readonly ContractCase[] = [
     async run({ engine, seed }) {
       const [block] = createBlocks(createRandom(seed), 'random', [500], 32);
       const query = { vector: rowOf(block!, 0), metric: 'dot', views: [fullView(block!)] } as const;
-      const position = { score: 0, id: idOf(block!, 0) };
+      const rankKey = { score: 0, id: idOf(block!, 0) };
       const reason = new Error('aborted before');
       const options = { signal: AbortSignal.abort(reason) };
-      const counted = countBefore({ engine, pool: createInlinePool() }, query, [position], options);
+      const counted = countBefore({ engine, pool: createInlinePool() }, query, [rankKey], options);
       await assert.rejects(counted, reason);
     },
   },
@@ -88,12 +89,12 @@ export const COUNT_CASES: readonly ContractCase[] = [
 async function checkCounts(
   { engine, seed }: ContractContext,
   query: CountedQuery,
-  positions: readonly Position[],
+  rankKeys: readonly RankKey[],
   message: string,
 ): Promise<void> {
-  const counts = await countBefore({ engine, pool: createInlinePool() }, query, positions);
+  const counts = await countBefore({ engine, pool: createInlinePool() }, query, rankKeys);
   const what = `${query.metric}, dimension ${query.vector.length}, ${message}, seed ${seed}`;
-  assert.deepEqual([...counts], bruteForceCounts(query, positions), what);
+  assert.deepEqual([...counts], bruteForceCounts(query, rankKeys), what);
 }
 
 /** A query over all blocks: some of them filtered, some of them in part. */
@@ -111,8 +112,8 @@ function createCountedQuery(
   return { vector: createVector(random, blocks[0]!, kind), metric, views };
 }
 
-/** The position of a row, or one with its score or near to it and another id. */
-function pick(random: Random, { vector, metric, views }: CountedQuery): Position {
+/** The rank key of a row, or one with its score or near to it and another id. */
+function pick(random: Random, { vector, metric, views }: CountedQuery): RankKey {
   const filled = views.filter(({ block }) => block.rowCount > 0);
   const { block } = filled[randomInt(random, filled.length)]!;
   const row = randomInt(random, block.rowCount);

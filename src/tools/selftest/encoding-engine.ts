@@ -31,8 +31,8 @@ export function withCodes(engine: Engine, choice: CodeChoice = 'all'): Engine {
         options,
       ),
     ...(countBefore !== undefined && {
-      countBefore: (query, positions, options) =>
-        countBefore({ ...query, views: query.views.map(encodeView) }, positions, options),
+      countBefore: (query, rankKeys, options) =>
+        countBefore({ ...query, views: query.views.map(encodeView) }, rankKeys, options),
     }),
     unload: (key) => engine.unload(key),
     bytesUsed: (key) => engine.bytesUsed(key),

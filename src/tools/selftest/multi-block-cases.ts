@@ -4,13 +4,9 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { createBitmap, setBit } from '../../common/bitmap.js';
+import type { RankKey } from '../../common/rank-key.js';
 import { METRICS, type VectorBlock } from '../../common/types.js';
-import {
-  type BlockView,
-  type Position,
-  publicScore,
-  type SearchHits,
-} from '../../engine/core/engine.js';
+import { type BlockView, publicScore, type SearchHits } from '../../engine/core/engine.js';
 import {
   createBlock,
   createBlocks,
@@ -120,15 +116,15 @@ export const MULTI_BLOCK_CASES: readonly ContractCase[] = [
           const query = createMultiBlockQuery(views, vector, { metric, k: 10_000 });
           const [all] = await check([query]);
           const walked: number[][] = [];
-          let position: Position | null = null;
+          let rankKey: RankKey | null = null;
           for (;;) {
             const [page]: SearchHits[] = await engine.search([
-              { ...query, k: 150, after: position },
+              { ...query, k: 150, after: rankKey },
             ]);
             walked.push(...viewRows(page!));
             if (page!.rows.length < 150) break;
             const block = blocks[page!.viewIndexes.at(-1)!]!;
-            position = { score: page!.scores.at(-1)!, id: idOf(block, page!.rows.at(-1)!) };
+            rankKey = { score: page!.scores.at(-1)!, id: idOf(block, page!.rows.at(-1)!) };
           }
           assert.ok(walked.length > 1_000);
           assert.deepEqual(walked, viewRows(all!), `${kind}, ${metric}, seed ${seed}`);

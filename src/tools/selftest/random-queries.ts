@@ -1,4 +1,4 @@
-// Random queries: any metric, k, bitmap, row count, position and score limit.
+// Random queries: any metric, k, bitmap, row count, rank key and score limit.
 
 import { METRICS, type VectorBlock } from '../../common/types.js';
 import { type BlockView, publicScore, type SearchQuery } from '../../engine/core/engine.js';
@@ -49,11 +49,11 @@ export function createRandomMultiBlockQuery(
     metric,
     k: [1, 2, 10, 100, 10_000][randomInt(random, 5)]!,
   });
-  // A position need not be that of a row that is searched.
+  // A rank key need not be that of a row that is searched.
   return withRandomBound(random, query, block, block.rowCount);
 }
 
-/** Adds, to some queries, the position or the score of one of the first `rowCount` rows as a bound. */
+/** Adds, to some queries, the rank key or the score of one of the first `rowCount` rows as a bound. */
 function withRandomBound(
   random: Random,
   query: SearchQuery,

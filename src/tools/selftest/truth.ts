@@ -2,10 +2,10 @@
 // sort.
 
 import assert from 'node:assert/strict';
+import type { RankKey } from '../../common/rank-key.js';
 import { isDistance, type Metric } from '../../common/types.js';
 import {
   type CountedQuery,
-  type Position,
   publicScore,
   type SearchHits,
   type SearchQuery,
@@ -79,8 +79,8 @@ export function bruteForce(query: SearchQuery): TrueHits {
   };
 }
 
-/** The number of rows that come before each position. */
-export function bruteForceCounts(query: CountedQuery, positions: readonly Position[]): number[] {
+/** The number of rows that come before each rank key. */
+export function bruteForceCounts(query: CountedQuery, rankKeys: readonly RankKey[]): number[] {
   const querySquare = laneSum(query.vector, query.vector);
   const rows = query.views.flatMap(({ block, rowCount, rows: bitmap }) =>
     Array.from({ length: rowCount }, (_, row) => row)
@@ -90,12 +90,11 @@ export function bruteForceCounts(query: CountedQuery, positions: readonly Positi
         id: idOf(block, row),
       })),
   );
-  return positions.map(
-    (position) =>
+  return rankKeys.map(
+    (rankKey) =>
       rows.filter(
         ({ score, id }) =>
-          score > position.score ||
-          (score === position.score && Buffer.compare(id, position.id) < 0),
+          score > rankKey.score || (score === rankKey.score && Buffer.compare(id, rankKey.id) < 0),
       ).length,
   );
 }

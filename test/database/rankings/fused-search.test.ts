@@ -1,16 +1,15 @@
 // Searches of fused rankings against the definition: random rankings with equal scores and missing rows,
-// positions, thresholds and narrowed rows. Rankings are read in small steps, so that bounds decide often.
+// rank keys, thresholds and narrowed rows. Rankings are read in small steps, so that bounds decide often.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createBitmap, hasBit, setBit } from '../../../src/common/bitmap.js';
-import { comparePositions } from '../../../src/common/row-positions.js';
+import { compareRankKeys, type RankKey } from '../../../src/common/rank-key.js';
 import { type SegmentView, withRows } from '../../../src/database/collection/snapshot.js';
 import { FusedSearch } from '../../../src/database/rankings/fused-search.js';
 import type { FusionMethod } from '../../../src/database/rankings/fusion-method.js';
 import { RankedPart } from '../../../src/database/rankings/ranked-part.js';
 import type { OpenRanking, RowQuery } from '../../../src/database/rankings/ranking.js';
-import type { Position } from '../../../src/engine/core/engine.js';
 import { IS_NIGHTLY } from '../../support/nightly.js';
 import { createRandom, testSeed } from '../harness.js';
 
@@ -68,7 +67,7 @@ function isIn({ rowCount, rows }: SegmentView, row: number): boolean {
 interface Found {
   readonly view: number;
   readonly row: number;
-  readonly position: Position;
+  readonly rankKey: RankKey;
 }
 
 /** The rows of a query in order, by sorting all of them. */
@@ -79,14 +78,14 @@ function rank(ranking: Ranking, segments: readonly FakeSegment[], query: RowQuer
     for (const [row, id] of ids.entries()) {
       const score = ranking.get(keyOf(key, row));
       if (score === undefined || !isIn(segmentView, row)) continue;
-      found.push({ view, row, position: { score, id: Buffer.from(id) } });
+      found.push({ view, row, rankKey: { score, id: Buffer.from(id) } });
     }
   }
   const { after, scoreMin } = query;
   return found
-    .filter(({ position }) => after === null || comparePositions(after, position) < 0)
-    .filter(({ position }) => scoreMin === null || Math.fround(position.score) >= scoreMin)
-    .sort((left, right) => comparePositions(left.position, right.position));
+    .filter(({ rankKey }) => after === null || compareRankKeys(after, rankKey) < 0)
+    .filter(({ rankKey }) => scoreMin === null || Math.fround(rankKey.score) >= scoreMin)
+    .sort((left, right) => compareRankKeys(left.rankKey, right.rankKey));
 }
 
 function openRanking(ranking: Ranking, segments: readonly FakeSegment[]): OpenRanking {
@@ -97,16 +96,16 @@ function openRanking(ranking: Ranking, segments: readonly FakeSegment[]): OpenRa
       return {
         viewIndexes: Uint32Array.from(found, ({ view }) => view),
         rows: Uint32Array.from(found, ({ row }) => row),
-        scores: Float64Array.from(found, ({ position }) => position.score),
+        scores: Float64Array.from(found, ({ rankKey }) => rankKey.score),
         scannedCount: 0,
         rescoredCount: 0,
       };
     },
-    async countBefore(views, positions) {
+    async countBefore(views, rankKeys) {
       const all = rank(ranking, segments, { k: 1, views, after: null, scoreMin: null });
       return Float64Array.from(
-        positions,
-        (position) => all.filter((one) => comparePositions(one.position, position) < 0).length,
+        rankKeys,
+        (rankKey) => all.filter((one) => compareRankKeys(one.rankKey, rankKey) < 0).length,
       );
     },
   };
@@ -137,15 +136,15 @@ function fuse(
   const fused = new Map<string, number>();
   for (const { ranking, weight } of parts) {
     const ranked = rank(ranking, segments, { ...query, views });
-    const best = ranked[0]?.position.score ?? 0;
+    const best = ranked[0]?.rankKey.score ?? 0;
     const divisor =
       method.kind === 'weighted' && method.normalize === 'max' && best !== 0 ? Math.abs(best) : 1;
-    for (const [i, { view, row, position }] of ranked.entries()) {
+    for (const [i, { view, row, rankKey }] of ranked.entries()) {
       const key = keyOf(segments[view]!.key, row);
       const term =
         method.kind === 'rrf'
           ? weight / (method.rankConstant + i + 1)
-          : weight * (position.score / divisor);
+          : weight * (rankKey.score / divisor);
       fused.set(key, (fused.get(key) ?? 0) + term);
     }
   }
@@ -177,7 +176,7 @@ describe('a search of a fused ranking', () => {
         1 + Math.floor(random() * 6),
       );
       const fused = fuse(method, parts, segments);
-      let after: Position | null = null;
+      let after: RankKey | null = null;
       const scoreMin = random() < 0.2 ? Math.fround(random() * 0.1) : null;
       // As pages and groups do: again and again behind the last row, among ever fewer rows.
       let views = withRows(viewsOf(fused, segments));
@@ -189,7 +188,7 @@ describe('a search of a fused ranking', () => {
         const context = `case ${n}, page ${page}, ${JSON.stringify(method)}`;
         assert.deepEqual(
           [...found.scores],
-          expected.map(({ position }) => position.score),
+          expected.map(({ rankKey }) => rankKey.score),
           context,
         );
         assert.deepEqual(
@@ -204,7 +203,7 @@ describe('a search of a fused ranking', () => {
         );
         const last = expected.at(-1);
         if (last === undefined) break;
-        after = last.position;
+        after = last.rankKey;
         if (random() < 0.3) views = views.map((view) => narrow(random, view));
       }
     }

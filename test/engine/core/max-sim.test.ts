@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createBitmap, hasBit, setBit } from '../../../src/common/bitmap.js';
+import type { RankKey } from '../../../src/common/rank-key.js';
 import type { VectorBlock } from '../../../src/common/types.js';
 import { utf8ColumnOf } from '../../../src/common/utf8-column.js';
 import {
@@ -12,7 +13,7 @@ import {
   sumOfProducts,
   sumOfSquares,
 } from '../../../src/engine/core/canonical.js';
-import type { BlockView, Position } from '../../../src/engine/core/engine.js';
+import type { BlockView } from '../../../src/engine/core/engine.js';
 import { searchByMaxSim } from '../../../src/engine/core/max-sim.js';
 import { createInlinePool } from '../../../src/platform/pool.js';
 import {
@@ -98,7 +99,7 @@ function rank(
 async function search(
   views: readonly MultiView[],
   query: Float32Array,
-  options: { metric: 'cosine' | 'dot'; k: number; after?: Position; scoreMin?: number },
+  options: { metric: 'cosine' | 'dot'; k: number; after?: RankKey; scoreMin?: number },
 ) {
   const { metric, k, after = null, scoreMin = null } = options;
   const searched = { vector: query, metric, k, views, after, scoreMin };

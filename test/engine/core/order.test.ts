@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import type { RankKey } from '../../../src/common/rank-key.js';
 import { METRICS } from '../../../src/common/types.js';
-import { type Position, publicScore } from '../../../src/engine/core/engine.js';
+import { publicScore } from '../../../src/engine/core/engine.js';
 import { compareIds, compareIdWith, scoreFloor, TopRows } from '../../../src/engine/core/order.js';
 import { createBlock, createIds, createRandom, idOf, randomInt, SEED } from '../blocks.js';
 
@@ -43,7 +44,7 @@ describe('the selection of the best rows', () => {
       const k = 1 + randomInt(random, 40);
       const floor = random() < 0.5 ? Number.NEGATIVE_INFINITY : randomInt(random, 4) - 2;
       const row = randomInt(random, rowCount);
-      const after: Position | null =
+      const after: RankKey | null =
         rowCount === 0 || random() < 0.5 ? null : { score: scores[row]!, id: idOf(block, row) };
       const top = new TopRows(k, rowCount, block.ids, { floor, after });
       for (const [offered, score] of scores.entries()) top.offer(score, offered);

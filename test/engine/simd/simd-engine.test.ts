@@ -87,29 +87,29 @@ function testEngine(kernels: Kernels): void {
       assertTrueHits(hits!, bruteForce(query), 'after an abort');
     });
 
-    it('counts the rows before positions as brute force does', async () => {
+    it('counts the rows before rank keys as brute force does', async () => {
       const { vector, metric, views } = createQueries(1)[0]!;
-      const positions = Array.from({ length: 20 }, (_, i) => ({
+      const rankKeys = Array.from({ length: 20 }, (_, i) => ({
         score: trueScore(metric, vector, rowOf(block, 1_000 * i)),
         id: idOf(block, 1_000 * i),
       }));
       const query = { vector, metric, views };
-      const counts = await engine.countBefore!(query, positions);
-      assert.deepEqual([...counts], bruteForceCounts(query, positions), `seed ${SEED}`);
+      const counts = await engine.countBefore!(query, rankKeys);
+      assert.deepEqual([...counts], bruteForceCounts(query, rankKeys), `seed ${SEED}`);
     });
 
     it('rejects a count aborted while it runs, and answers the next', async () => {
       const [query] = createQueries(1);
-      const position = { score: 0.5, id: idOf(block, 0) };
+      const rankKey = { score: 0.5, id: idOf(block, 0) };
       const views = new Array(200).fill(query!.views[0]);
       const controller = new AbortController();
-      const counted = engine.countBefore!({ ...query!, views }, [position], {
+      const counted = engine.countBefore!({ ...query!, views }, [rankKey], {
         signal: controller.signal,
       });
       controller.abort(new Error('the client went away'));
       await assert.rejects(counted, /the client went away/);
-      const counts = await engine.countBefore!(query!, [position]);
-      assert.deepEqual([...counts], bruteForceCounts(query!, [position]));
+      const counts = await engine.countBefore!(query!, [rankKey]);
+      assert.deepEqual([...counts], bruteForceCounts(query!, [rankKey]));
     });
 
     it('encodes many rows in the pool as on the calling thread', async () => {

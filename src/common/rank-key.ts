@@ -1,34 +1,32 @@
-// Positions in the order (score descending, id bytes ascending), and the places of rows among them: for
-// counts of the rows that come before each position.
+// What orders results: the score, descending, then the bytes of the id, ascending. Also counts the rows that come before
+// each of several keys.
 
 import type { Utf8Column } from './types.js';
 
-/** A position need not be that of a row. */
-export interface RowPosition {
+/** A point in the order of results, which need not be that of a row. */
+export interface RankKey {
   readonly score: number;
   readonly id: Uint8Array;
 }
 
-/** Positions in their order, best first. */
-export interface SortedPositions {
+/** Keys in their order, best first. */
+export interface SortedRankKeys {
   readonly scores: Float64Array;
   readonly ids: Utf8Column;
 }
 
-/** Below 0 where the left one comes first. */
-export function comparePositions(left: RowPosition, right: RowPosition): number {
+/** Below 0 where the left key comes first. */
+export function compareRankKeys(left: RankKey, right: RankKey): number {
   return left.score === right.score ? Buffer.compare(left.id, right.id) : right.score - left.score;
 }
 
-/** With the index that each of them was given at. */
-export function sortPositions(positions: readonly RowPosition[]): {
-  readonly sorted: SortedPositions;
+/** `origins` are the indexes at which the sorted keys were given. */
+export function sortRankKeys(rankKeys: readonly RankKey[]): {
+  readonly sorted: SortedRankKeys;
   readonly origins: readonly number[];
 } {
-  const origins = [...positions.keys()].sort((a, b) =>
-    comparePositions(positions[a]!, positions[b]!),
-  );
-  const inOrder = origins.map((origin) => positions[origin]!);
+  const origins = [...rankKeys.keys()].sort((a, b) => compareRankKeys(rankKeys[a]!, rankKeys[b]!));
+  const inOrder = origins.map((origin) => rankKeys[origin]!);
   const offsets = new Int32Array(inOrder.length + 1);
   for (const [i, { id }] of inOrder.entries()) offsets[i + 1] = offsets[i]! + id.length;
   const bytes = new Uint8Array(offsets[inOrder.length]!);
@@ -37,9 +35,9 @@ export function sortPositions(positions: readonly RowPosition[]): {
   return { sorted: { scores, ids: { offsets, bytes } }, origins };
 }
 
-/** The place 0..n of a row among n positions: that of the first position that it comes before. */
-export function placeOf(
-  { scores, ids: positionIds }: SortedPositions,
+/** n keys divide the rows into n + 1 buckets; bucket i ends at key i. Returns the bucket of a row. */
+export function bucketOf(
+  { scores, ids: keyIds }: SortedRankKeys,
   score: number,
   ids: Utf8Column,
   row: number,
@@ -50,7 +48,7 @@ export function placeOf(
     const middle = (from + to) >>> 1;
     const isBefore =
       score === scores[middle]!
-        ? Buffer.compare(idAt(ids, row), idAt(positionIds, middle)) < 0
+        ? Buffer.compare(idAt(ids, row), idAt(keyIds, middle)) < 0
         : score > scores[middle]!;
     if (isBefore) to = middle;
     else from = middle + 1;
@@ -58,18 +56,15 @@ export function placeOf(
   return from;
 }
 
-/**
- * The number of rows before each position, as they were given. A row at a place comes before the position at
- * this place and at all later ones.
- */
+/** The number of rows before each key, in the order in which the keys were given. */
 export function countsBefore(
-  countsByPlace: Float64Array,
+  countsByBucket: Float64Array,
   origins: readonly number[],
 ): Float64Array {
   const counts = new Float64Array(origins.length);
   let sum = 0;
-  for (const [place, origin] of origins.entries()) {
-    sum += countsByPlace[place]!;
+  for (const [bucket, origin] of origins.entries()) {
+    sum += countsByBucket[bucket]!;
     counts[origin] = sum;
   }
   return counts;
