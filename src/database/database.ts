@@ -64,13 +64,13 @@ import { storeLayout } from './layout/store-layout.js';
 import { RowOrders } from './order/row-orders.js';
 import { CursorSealer } from './query/cursor.js';
 import { openToken } from './query/paging.js';
-import { countPart, searchPart } from './rankings/search-part.js';
+import { countForPeer, searchForPeer } from './rankings/peer-searches.js';
 import {
-  type CountRequest,
+  type PeerCountRequest,
   NO_PEERS,
-  type PartHits,
+  type PeerHits,
   type Peers,
-  type SearchRequest,
+  type PeerSearchRequest,
 } from './search/peers.js';
 import { SearchScheduler } from './search/search-scheduler.js';
 
@@ -397,14 +397,14 @@ export class Database {
     return this.#services.catalogue.letGo(incarnation);
   }
 
-  /** Searches a part of a collection for another node. Throws what `Collections.requireReady` and `searchPart` throw. */
-  searchPart(part: SearchRequest, signal: AbortSignal): Promise<readonly PartHits[]> {
-    return this.#ofPart(part, (collection) => searchPart(collection, part, this.#services, signal));
+  /** Searches a part of a collection for another node. Throws what `Collections.requireReady` and `searchForPeer` throw. */
+  searchForPeer(part: PeerSearchRequest, signal: AbortSignal): Promise<readonly PeerHits[]> {
+    return this.#ofPart(part, (collection) => searchForPeer(collection, part, this.#services, signal));
   }
 
   /** The same for the rows before rank keys. */
-  countPart(part: CountRequest, signal: AbortSignal): Promise<Float64Array> {
-    return this.#ofPart(part, (collection) => countPart(collection, part, this.#services, signal));
+  countForPeer(part: PeerCountRequest, signal: AbortSignal): Promise<Float64Array> {
+    return this.#ofPart(part, (collection) => countForPeer(collection, part, this.#services, signal));
   }
 
   async #ofPart<Found>(

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { VectorBatch } from '../../src/common/types.js';
 import type { QueryReply, QueryRequest } from '../../src/database/api/query-api.js';
-import type { CountRequest, Peers, SearchRequest } from '../../src/database/search/peers.js';
+import type { PeerCountRequest, Peers, PeerSearchRequest } from '../../src/database/search/peers.js';
 import { createMetrics } from '../../src/platform/metrics.js';
 import type { ClusterMember } from '../../src/server/cluster/cluster.js';
 import type { Forwarding, NodeRequest } from '../../src/server/cluster/forwarding.js';
@@ -42,7 +42,7 @@ describe('a query that several nodes answer', () => {
     return values;
   };
   let cluster: MemoryCluster;
-  let asked: (SearchRequest | CountRequest)[] = [];
+  let asked: (PeerSearchRequest | PeerCountRequest)[] = [];
   /** The other nodes, whose names begin with those of nodes that answer for them. */
   let others = new Map<string, Outcome>();
   let writer: TestNode;
@@ -53,8 +53,8 @@ describe('a query that several nodes answer', () => {
     asked.push(part);
     const { database } = cluster.nodes.find((other) => name.startsWith(other.name))!;
     return part.kind === 'count'
-      ? encodeCounts(await database.countPart(part, signal))
-      : encodeHits(await database.searchPart(part, signal));
+      ? encodeCounts(await database.countForPeer(part, signal))
+      : encodeHits(await database.searchForPeer(part, signal));
   };
   /** As nodes ask each other, without the network. */
   const forwardingOf = (self: string) => {
@@ -185,9 +185,9 @@ describe('a query that several nodes answer', () => {
     }
   };
 
-  const searchPart = (part: SearchRequest | CountRequest) => {
+  const searchForPeer = (part: PeerSearchRequest | PeerCountRequest) => {
     assert.equal(part.kind, 'search');
-    return node.database.searchPart(part as SearchRequest, AbortSignal.timeout(60_000));
+    return node.database.searchForPeer(part as PeerSearchRequest, AbortSignal.timeout(60_000));
   };
 
   before(async () => {
@@ -303,7 +303,7 @@ describe('a query that several nodes answer', () => {
     assert.equal(work.rowsScanned, total);
     assert.equal(asked.length, 2);
     for (const part of asked) {
-      const [found] = await searchPart(part);
+      const [found] = await searchForPeer(part);
       const share = found!.scannedCount / total!;
       assert.ok(share > 0.1 && share < 0.6, `a share of ${share}`);
     }
@@ -311,7 +311,7 @@ describe('a query that several nodes answer', () => {
 
   it('has a node search about the same rows whichever node is asked', async () => {
     const request = { vector: Float32Array.of(1, 0, 0, 0), topK: 3 };
-    const parts: SearchRequest[] = [];
+    const parts: PeerSearchRequest[] = [];
     for (const [name, nodes] of [
       ['n1', all('n2', 'n3').set('n2', 'failure')],
       ['n2', all('n1', 'n3').set('n1', 'failure')],
@@ -322,11 +322,11 @@ describe('a query that several nodes answer', () => {
       await database.collection('c').query(request);
       // Of n3, for both.
       assert.equal(asked.length, 1);
-      parts.push(asked[0] as SearchRequest);
+      parts.push(asked[0] as PeerSearchRequest);
     }
-    const [first, second] = parts as [SearchRequest, SearchRequest];
-    const countIn = async (range: Pick<SearchRequest, 'from' | 'to'>) => {
-      const [found] = await searchPart({ ...first, ...range });
+    const [first, second] = parts as [PeerSearchRequest, PeerSearchRequest];
+    const countIn = async (range: Pick<PeerSearchRequest, 'from' | 'to'>) => {
+      const [found] = await searchForPeer({ ...first, ...range });
       return found!.scannedCount;
     };
     const common = { from: Math.max(first.from, second.from), to: Math.min(first.to, second.to) };

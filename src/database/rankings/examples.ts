@@ -16,7 +16,7 @@ import type { SearchedVector } from '../collection/collection.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
 import type { SealedVectors } from '../search/peers.js';
 import type { ReadServices } from '../search/read-services.js';
-import type { SearchHere } from '../search/scattered-search.js';
+import type { LocalSearch } from '../search/scattered-search.js';
 import type { CheckContext, RankingKind, Scoring } from './ranking.js';
 import { concatenate, type ScoredBy, ScoredRanking } from './scored.js';
 import { storedVector, unsealVectors, VectorRanking } from './vector.js';
@@ -36,7 +36,7 @@ class ExampleRanking extends ScoredRanking {
     return { vector, metric, formula: this.#formula };
   }
 
-  protected searchHere({ pool }: ReadServices, signal?: AbortSignal): SearchHere {
+  protected localSearch({ pool }: ReadServices, signal?: AbortSignal): LocalSearch {
     const formula = this.#formula;
     return (queries) =>
       Promise.all(

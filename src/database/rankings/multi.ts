@@ -6,7 +6,7 @@ import { searchByMaxSim } from '../../engine/core/max-sim.js';
 import type { SnapshotView } from '../collection/snapshot-view.js';
 import type { SealedVectors } from '../search/peers.js';
 import type { ReadServices } from '../search/read-services.js';
-import type { SearchHere } from '../search/scattered-search.js';
+import type { LocalSearch } from '../search/scattered-search.js';
 import { type RankingKind, tooManyVectors } from './ranking.js';
 import { concatenate, ScoredRanking } from './scored.js';
 import { missingVector, unsealVectors } from './vector.js';
@@ -18,7 +18,7 @@ class MultiRanking extends ScoredRanking {
     return 'max_sim';
   }
 
-  protected searchHere({ pool }: ReadServices, signal?: AbortSignal): SearchHere {
+  protected localSearch({ pool }: ReadServices, signal?: AbortSignal): LocalSearch {
     const options = signal ? { signal } : {};
     return (queries) => Promise.all(queries.map((query) => searchByMaxSim(pool, query, options)));
   }

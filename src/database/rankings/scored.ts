@@ -11,9 +11,9 @@ import type { SealedVectors } from '../search/peers.js';
 import type { ReadServices } from '../search/read-services.js';
 import {
   type EngineSearch,
-  type SearchHere,
+  type LocalSearch,
   type SharedRows,
-  searchTogether,
+  searchWithPeers,
 } from '../search/scattered-search.js';
 import type { PassingRows } from './passing-rows.js';
 import {
@@ -90,18 +90,18 @@ export abstract class ScoredRanking extends Ranking {
   }
 
   /** Searches of this node for the ranking. */
-  protected abstract searchHere(services: ReadServices, signal?: AbortSignal): SearchHere;
+  protected abstract localSearch(services: ReadServices, signal?: AbortSignal): LocalSearch;
 
   protected openRows(
     views: readonly FieldView[],
     shared: SharedRows | null,
     { services, signal }: PassingRows['searched'],
   ): OpenRanking {
-    const here = this.searchHere(services, signal);
+    const here = this.localSearch(services, signal);
     const search = async (query: FieldQuery) => {
       const asked = this.asked(query);
       const together =
-        shared && (await searchTogether([{ query: asked, rows: shared }], here, services, signal));
+        shared && (await searchWithPeers([{ query: asked, rows: shared }], here, services, signal));
       return (together ?? (await here([asked])))[0]!;
     };
     return {

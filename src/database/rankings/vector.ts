@@ -10,8 +10,8 @@ import type { SnapshotView } from '../collection/snapshot-view.js';
 import type { SealedVectors } from '../search/peers.js';
 import type { ReadServices } from '../search/read-services.js';
 import {
-  countTogether,
-  type SearchHere,
+  countWithPeers,
+  type LocalSearch,
   type SharedRows,
   searchByEngine,
 } from '../search/scattered-search.js';
@@ -35,7 +35,7 @@ export class VectorRanking extends ScoredRanking {
     return publicScore(this.by.metric, score);
   }
 
-  protected searchHere({ scheduler }: ReadServices, signal?: AbortSignal): SearchHere {
+  protected localSearch({ scheduler }: ReadServices, signal?: AbortSignal): LocalSearch {
     return async (queries) => (await scheduler.search(queries, signal)).hits;
   }
 
@@ -54,7 +54,7 @@ export class VectorRanking extends ScoredRanking {
       },
       countBefore: async (some: readonly FieldView[], rankKeys) => {
         const counted = this.asked({ views: some, k: 1, after: null, scoreMin: null });
-        const counts = rows && (await countTogether(rows, counted, rankKeys, services, signal));
+        const counts = rows && (await countWithPeers(rows, counted, rankKeys, services, signal));
         return counts ?? countBefore(services, counted, rankKeys, signal && { signal });
       },
     };

@@ -38,7 +38,7 @@ interface RankedRows {
   readonly filters: readonly JsonObject[];
 }
 
-export type PartQuery = RankedRows & Pick<SearchQuery, 'k' | 'after' | 'scoreMin'>;
+export type PeerQuery = RankedRows & Pick<SearchQuery, 'k' | 'after' | 'scoreMin'>;
 
 /** A part of the rows of a snapshot. */
 interface Part extends SequenceRange {
@@ -46,20 +46,20 @@ interface Part extends SequenceRange {
   readonly sequence: number;
 }
 
-export interface SearchRequest extends Part {
+export interface PeerSearchRequest extends Part {
   readonly kind: 'search';
-  readonly queries: readonly PartQuery[];
+  readonly queries: readonly PeerQuery[];
 }
 
 /** The number of rows that come before each rank key. */
-export interface CountRequest extends Part {
+export interface PeerCountRequest extends Part {
   readonly kind: 'count';
   readonly query: RankedRows;
   readonly rankKeys: readonly RankKey[];
 }
 
 /** The best rows of a part for one query, best first. */
-export interface PartHits {
+export interface PeerHits {
   readonly ids: readonly string[];
   /** The sequences of the writes that inserted the rows. */
   readonly sequences: readonly number[];
@@ -70,17 +70,17 @@ export interface PartHits {
 }
 
 /** Why the search of a part is aborted when this node searches the part itself. */
-export const TOO_LATE = new Error('The other node did not answer in time.');
+export const PEER_TIMEOUT = new Error('The other node did not answer in time.');
 
 /** Why it is aborted when this node has failed. */
-export const NOT_NEEDED = new Error('The search has failed.');
+export const SEARCH_FAILED = new Error('The search has failed.');
 
 /** Another node. Rejects when the node does not answer, and with the signal's reason. */
 export interface Peer {
   /** One result a query. */
-  search(request: SearchRequest, signal: AbortSignal): Promise<readonly PartHits[]>;
+  search(request: PeerSearchRequest, signal: AbortSignal): Promise<readonly PeerHits[]>;
   /** One count a rank key. */
-  count(request: CountRequest, signal: AbortSignal): Promise<Float64Array>;
+  count(request: PeerCountRequest, signal: AbortSignal): Promise<Float64Array>;
 }
 
 export interface Peers {

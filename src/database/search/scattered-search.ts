@@ -24,13 +24,13 @@ import {
   type Snapshot,
 } from '../collection/snapshot.js';
 import {
-  NOT_NEEDED,
-  type PartHits,
+  SEARCH_FAILED,
+  type PeerHits,
   type Peer,
   type Peers,
   type SealedVectors,
   type SequenceRange,
-  TOO_LATE,
+  PEER_TIMEOUT,
 } from './peers.js';
 import type { ReadServices } from './read-services.js';
 import type { ScheduledHits } from './search-scheduler.js';
@@ -69,7 +69,7 @@ interface VectorQuery extends SearchQuery {
 }
 
 /** One result a query, in its views, by this node. */
-export type SearchHere = (queries: readonly VectorQuery[]) => Promise<readonly SearchHits[]>;
+export type LocalSearch = (queries: readonly VectorQuery[]) => Promise<readonly SearchHits[]>;
 
 /** Searches of the engine, by this node or by several together, in order. Rejects as `SearchScheduler.search`. */
 export async function searchByEngine(
@@ -80,8 +80,8 @@ export async function searchByEngine(
   const queries = searches.map(({ query }) => query);
   const shared = searches.flatMap(({ query, rows }) => (rows === null ? [] : { query, rows }));
   if (shared.length === searches.length) {
-    const here: SearchHere = async (some) => (await services.scheduler.search(some, signal)).hits;
-    const hits = await searchTogether(shared, here, services, signal);
+    const here: LocalSearch = async (some) => (await services.scheduler.search(some, signal)).hits;
+    const hits = await searchWithPeers(shared, here, services, signal);
     if (hits !== null) return { hits, waitMs: 0 };
   }
   return services.scheduler.search(queries, signal);
@@ -91,9 +91,9 @@ export async function searchByEngine(
  * One result a search, in order; null when this node had better search alone. `here` searches views of the targets on this
  * node.
  */
-export async function searchTogether(
+export async function searchWithPeers(
   searches: readonly { readonly query: VectorQuery; readonly rows: SharedRows }[],
-  here: SearchHere,
+  here: LocalSearch,
   services: Pick<ReadServices, 'peers'>,
   signal: AbortSignal | undefined,
 ): Promise<readonly SearchHits[] | null> {
@@ -131,7 +131,7 @@ export async function searchTogether(
 }
 
 /** The number of the rows that come before each rank key; null when this node had better count alone. */
-export async function countTogether(
+export async function countWithPeers(
   rows: SharedRows,
   query: VectorQuery,
   rankKeys: readonly RankKey[],
@@ -200,7 +200,7 @@ async function shareOut<Found>(
   const answers = nodes.map((node, i) =>
     node === null ? null : ask(node, ranges[i]!, aborted).catch(() => null),
   );
-  let reason = NOT_NEEDED;
+  let reason = SEARCH_FAILED;
   try {
     const own = await here(ranges[nodes.indexOf(null)]!);
     const ownMs = performance.now() - startedAtMs;
@@ -217,7 +217,7 @@ async function shareOut<Found>(
       signal?.throwIfAborted();
       found.push(part ?? (await here(ranges[i]!)));
     }
-    reason = TOO_LATE;
+    reason = PEER_TIMEOUT;
     return found;
   } finally {
     ended.abort(reason);
@@ -345,7 +345,7 @@ class RowIndexes {
   }
 
   /** Null when one of them is not here, or is not to be found: then the nodes do not mean the same. */
-  locate({ ids, sequences, ...rest }: PartHits, views: Views): SearchHits | null {
+  locate({ ids, sequences, ...rest }: PeerHits, views: Views): SearchHits | null {
     const viewIndexes = new Uint32Array(ids.length);
     const rows = new Uint32Array(ids.length);
     const { indexes, inserted } = this.#indexesIn(views);

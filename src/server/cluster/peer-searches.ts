@@ -5,13 +5,13 @@ import { OPERATOR } from '../../common/access.js';
 import { stringifyExactJson } from '../../common/exact-json.js';
 import type { RankKey } from '../../common/rank-key.js';
 import {
-  type CountRequest,
-  type PartHits,
-  type PartQuery,
+  type PeerCountRequest,
+  type PeerHits,
+  type PeerQuery,
   type Peer,
   type Peers,
-  type SearchRequest,
-  TOO_LATE,
+  type PeerSearchRequest,
+  PEER_TIMEOUT,
 } from '../../database/search/peers.js';
 import type { Metrics } from '../../platform/metrics.js';
 import { STATUS_OF_CODE } from '../problem.js';
@@ -23,30 +23,30 @@ export const SEARCH_PATH = '/cluster/parts';
 /** A node that has failed to answer is not asked for so long. */
 const REST_MS = 5_000;
 
-type PartRequest = SearchRequest | CountRequest;
+type PartRequest = PeerSearchRequest | PeerCountRequest;
 
 interface EncodedRankKey {
   readonly score: string;
   readonly id: string;
 }
 
-type Ranking = PartQuery['ranking'];
+type Ranking = PeerQuery['ranking'];
 
 type EncodedRanking = Omit<Ranking, 'vector'> & { readonly vector: string };
 
-type EncodedCount = Omit<CountRequest, 'query' | 'rankKeys'> & {
-  readonly query: Omit<CountRequest['query'], 'ranking'> & { readonly ranking: EncodedRanking };
+type EncodedCount = Omit<PeerCountRequest, 'query' | 'rankKeys'> & {
+  readonly query: Omit<PeerCountRequest['query'], 'ranking'> & { readonly ranking: EncodedRanking };
   readonly rankKeys: readonly EncodedRankKey[];
 };
 
-type EncodedSearch = Omit<SearchRequest, 'queries'> & {
-  readonly queries: readonly (Omit<PartQuery, 'ranking' | 'after'> & {
+type EncodedSearch = Omit<PeerSearchRequest, 'queries'> & {
+  readonly queries: readonly (Omit<PeerQuery, 'ranking' | 'after'> & {
     readonly ranking: EncodedRanking;
     readonly after: EncodedRankKey | null;
   })[];
 };
 
-type EncodedHits = Omit<PartHits, 'scores'> & { readonly scores: string };
+type EncodedHits = Omit<PeerHits, 'scores'> & { readonly scores: string };
 
 export class PeerSearches implements Peers {
   readonly valuesMin: number;
@@ -98,7 +98,7 @@ export class PeerSearches implements Peers {
       return found.text;
     } catch (error) {
       // Otherwise nobody waits for the query any more.
-      if (!signal.aborted || signal.reason === TOO_LATE) {
+      if (!signal.aborted || signal.reason === PEER_TIMEOUT) {
         this.#count(1, { outcome: 'failed' });
         // It goes on answering for newer snapshots.
         if (!isSnapshotGone) {
@@ -165,13 +165,13 @@ function decodeRankKey({ score, id }: EncodedRankKey): RankKey {
   return { score: new Float64Array(fromBase64(score))[0]!, id: Buffer.from(id, 'base64') };
 }
 
-export function encodeHits(hits: readonly PartHits[]): string {
+export function encodeHits(hits: readonly PeerHits[]): string {
   return JSON.stringify(
     hits.map(({ scores, ...rest }): EncodedHits => ({ ...rest, scores: toBase64(scores) })),
   );
 }
 
-function decodeHits(text: string): readonly PartHits[] {
+function decodeHits(text: string): readonly PeerHits[] {
   return (JSON.parse(text) as readonly EncodedHits[]).map(({ scores, ...rest }) => ({
     ...rest,
     scores: new Float64Array(fromBase64(scores)),

@@ -192,9 +192,9 @@ function searchRoute(services: RouteServices): Route {
       const { database } = services;
       const { signal } = request;
       if (part.kind === 'count') {
-        return jsonReply(encodeCounts(await database.countPart(part, signal)));
+        return jsonReply(encodeCounts(await database.countForPeer(part, signal)));
       }
-      return jsonReply(encodeHits(await database.searchPart(part, signal)));
+      return jsonReply(encodeHits(await database.searchForPeer(part, signal)));
     },
   });
 }

@@ -6,11 +6,11 @@ import type { Collection } from '../collection/collection.js';
 import type { SegmentView } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import {
-  type CountRequest,
+  type PeerCountRequest,
   NO_PEERS,
-  type PartHits,
-  type PartQuery,
-  type SearchRequest,
+  type PeerHits,
+  type PeerQuery,
+  type PeerSearchRequest,
 } from '../search/peers.js';
 import type { ReadServices } from '../search/read-services.js';
 import { narrow, searchRange } from '../search/scattered-search.js';
@@ -19,18 +19,18 @@ import { openRankings, searchRankings } from './open-rankings.js';
 import type { OpenRanking } from './ranking.js';
 import { hasColumn } from './scored.js';
 
-type RankedRows = Pick<PartQuery, 'ranking' | 'filters'>;
+type RankedRows = Pick<PeerQuery, 'ranking' | 'filters'>;
 
 /**
  * Throws `cursor_expired` when the snapshot can no longer be read, and `overloaded`; rejects with the signal's reason
  * when the snapshot is not there in time.
  */
-export async function searchPart(
+export async function searchForPeer(
   collection: Collection,
-  { queries, ...part }: SearchRequest,
+  { queries, ...part }: PeerSearchRequest,
   services: ReadServices,
   signal: AbortSignal,
-): Promise<readonly PartHits[]> {
+): Promise<readonly PeerHits[]> {
   const alone = { ...services, peers: NO_PEERS };
   return await inSnapshot(collection, part.sequence, queries, alone, signal, async (opened) => {
     const searches = queries.map(({ k, after, scoreMin }, q) => {
@@ -41,14 +41,14 @@ export async function searchPart(
       const asked = some.map(({ ranking, ...query }) => ({ ranking, query }));
       return (await searchRankings(asked, alone, signal)).hits;
     });
-    return hits.map((found, q) => toPartHits(found, opened[q]!.views));
+    return hits.map((found, q) => toPeerHits(found, opened[q]!.views));
   });
 }
 
 /** The same for the number of rows before rank keys. */
-export async function countPart(
+export async function countForPeer(
   collection: Collection,
-  { query, rankKeys, ...part }: CountRequest,
+  { query, rankKeys, ...part }: PeerCountRequest,
   services: ReadServices,
   signal: AbortSignal,
 ): Promise<Float64Array> {
@@ -58,10 +58,10 @@ export async function countPart(
   );
 }
 
-function toPartHits(
+function toPeerHits(
   { viewIndexes, rows, ...rest }: SearchHits,
   views: readonly SegmentView[],
-): PartHits {
+): PeerHits {
   const segments = Array.from(viewIndexes, (index) => views[index]!.segment);
   return {
     ...rest,
