@@ -1,5 +1,4 @@
-// What the operations on all collections share. The database makes it once; a function that carries out an
-// operation is given it, and takes of it what its own layer names.
+// The services that all operations share. The database creates them once; each layer names the part that it uses.
 
 import type { BufferPool } from '../common/buffer-pool.js';
 import type { CommitLogs } from '../storage/commit-log.js';
@@ -13,9 +12,9 @@ export interface DatabaseServices extends QueryServices, BulkServices {
   readonly collections: Collections;
   readonly catalogue: Catalogue;
   readonly logs: CommitLogs;
-  /** Why this engine was chosen: part of every collection's record. */
+  /** Why this engine was chosen, for the records of collections. */
   readonly engineReason: string;
   readonly idempotencyKeys: IdempotencyKeys;
-  /** Buffers that log records are encoded in, one after another. */
+  /** Reusable buffers for encoded log records. */
   readonly recordBytes: BufferPool;
 }

@@ -3,18 +3,18 @@
 import type { JsonNumber, JsonObject } from '../../common/types.js';
 import type { Warning } from './warning.js';
 
-/** A scalar of metadata that vectors are counted or grouped by. */
+/** A scalar metadata value that vectors are counted or grouped by. */
 export type FacetValue = string | JsonNumber | boolean;
 
 export interface FacetRequest {
   readonly path: string;
-  /** How many values are returned. */
+  /** The number of values to return. */
   readonly limit: number;
-  /** Whether rows are counted that only conditions of the filter on this path exclude. */
+  /** Whether to ignore the filter's conditions on this path. */
   readonly ignoreOwnFilter?: boolean | undefined;
 }
 
-/** Buckets of equal width between two bounds; an absent bound is the least or the greatest number. */
+/** Buckets of equal width between two bounds, which by default are the least and the greatest number. */
 export interface HistogramRequest {
   readonly bucketCount: number;
   readonly min?: number | undefined;
@@ -39,7 +39,7 @@ export interface AggregateRequest extends AggregationRequest {
 
 export interface Facet {
   readonly path: string;
-  /** The most frequent first; equal counts in the order of values. */
+  /** By descending count; equal counts in the order of their values. */
   readonly values: readonly { readonly value: FacetValue; readonly count: number }[];
   readonly distinctCount: number;
   /** Rows without a value. */
@@ -49,7 +49,7 @@ export interface Facet {
 export interface Histogram {
   readonly buckets: readonly {
     readonly from: number;
-    /** Not part of the bucket, except in the last one. */
+    /** Exclusive, except in the last bucket. */
     readonly to: number;
     readonly count: number;
   }[];
@@ -59,11 +59,11 @@ export interface Histogram {
 
 export interface Stats {
   readonly path: string;
-  /** Numbers. An array has several. */
+  /** The number of numbers; an array counts each of its own. */
   readonly count: number;
   /** Rows without a number. */
   readonly missingCount: number;
-  /** These four are absent when there is no number. */
+  /** Absent, like the next three, when no row has a number. */
   readonly min?: JsonNumber | undefined;
   readonly max?: JsonNumber | undefined;
   readonly sum?: JsonNumber | undefined;
@@ -102,17 +102,17 @@ export interface TypeCounts {
 
 export interface FoundPath {
   readonly path: string;
-  /** Rows that have the path, also with null. */
+  /** Rows that have the path, including those with null. */
   readonly count: number;
   /** Rows by the type of their value. */
   readonly types: TypeCounts;
   /** Elements of arrays by their type; undefined without arrays. */
   readonly elementTypes: TypeCounts | undefined;
-  /** Distinct strings, numbers and booleans, also in arrays. */
+  /** Distinct strings, numbers and booleans, including those in arrays. */
   readonly distinctCount: number;
-  /** False when there are at least so many. */
+  /** Whether `distinctCount` is exact; otherwise it is a lower bound. */
   readonly isDistinctExact: boolean;
-  /** The least and the greatest of the numbers; absent without any. */
+  /** The least number; absent, like the greatest, without any. */
   readonly min?: JsonNumber;
   readonly max?: JsonNumber;
 }
@@ -126,6 +126,6 @@ export interface FoundSchema {
   /** Rows that pass the filter. */
   readonly count: number;
   readonly sequence: number;
-  /** On the first page. */
+  /** Present on the first page only. */
   readonly warnings?: readonly Warning[] | undefined;
 }

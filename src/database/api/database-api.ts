@@ -1,6 +1,5 @@
-// Requests and replies of the database, beside those of queries (query/query-api.ts). Vectors are
-// Float32Arrays, metadata is the JSON text as sent, and every failure that a caller can cause is a
-// SagittaError.
+// Requests and replies of the database, except those of queries (query-api.ts). Vectors are Float32Arrays, metadata is
+// the JSON text as sent, and every failure that a caller can cause is a SagittaError.
 
 import type { ElementType } from '../../common/elements.js';
 import type { TextSettings } from '../../common/text-settings.js';
@@ -25,25 +24,25 @@ export interface CollectionInput {
   readonly vectors: FieldShapes;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
-  /** When vectors expire that state no expiry, counted from their write; null or absent for never. */
+  /** Lifetime, from their write, of vectors without an expiry of their own; null or absent for no limit. */
   readonly ttlSeconds?: number | null | undefined;
   /** Types of metadata by path; null or absent for none. */
   readonly schema?: DeclaredTypes | null | undefined;
-  /** Absent for no index of text. */
+  /** Settings of the text index; absent for no index. */
   readonly text?: TextSettings | undefined;
-  /** Turns texts into vectors; null or absent for none. */
+  /** The service that turns texts into vectors; null or absent for none. */
   readonly embedding?: EmbeddingSource | null | undefined;
-  /** How many nodes of a cluster are to hold it; null or absent for all. Without effect on a service that is alone. */
+  /** The number of nodes of a cluster that hold the collection; null or absent for all. No effect without a cluster. */
   readonly replicationFactor?: number | null | undefined;
 }
 
-/** Absent members stay as they are. */
+/** Absent members leave their setting unchanged. */
 export interface CollectionChange
   extends Pick<CollectionInput, 'ttlSeconds' | 'schema' | 'embedding' | 'replicationFactor'>,
     Pick<CloneInput, 'description' | 'labels'>,
     VectorsChange {}
 
-/** Vectors to add, and with null to drop, by name; the others stay. */
+/** Vectors to add by name, or to drop where the value is null; vectors that are not named stay. */
 export interface VectorsChange {
   /** Dense vectors and multi-vectors. */
   readonly vectors?: Readonly<Record<string, FieldShape | null>> | undefined;
@@ -54,7 +53,7 @@ export interface VectorsChange {
 /** Sparse vectors by name. They have no settings. */
 type SparseShapes = Readonly<Record<string, Readonly<Record<string, never>>>>;
 
-/** What a clone has in place of what its source has; absent members are those of the source. */
+/** Settings of a clone that differ from those of its source. */
 export interface CloneInput {
   /** Generated when absent. */
   readonly id?: string | undefined;
@@ -62,16 +61,16 @@ export interface CloneInput {
   readonly labels?: Readonly<Record<string, string>> | undefined;
 }
 
-/** An alias to make or to move, or to remove. */
+/** An alias to create, move or remove. */
 export interface AliasChange {
   readonly name: string;
-  /** The id or an alias of the collection to point to; null for none. */
+  /** The id or an alias of the target collection; null removes the alias. */
   readonly collection: string | null;
 }
 
 export interface AliasRecord {
   readonly name: string;
-  /** The id of the collection that it points to. */
+  /** The id of the target collection. */
   readonly collection: string;
   /** ISO 8601, UTC. */
   readonly createdAt: string;
@@ -86,13 +85,12 @@ export interface AliasesPage extends Page {
 
 export interface CollectionRecord {
   readonly id: string;
-  /** Of the unnamed vector; both are absent for a collection without it. */
+  /** The dimension of the unnamed vector; absent, like its metric, in a collection without one. */
   readonly dimension?: number | undefined;
   readonly metric?: Metric | undefined;
   /** Absent for float32. */
   readonly elementType?: ElementType;
-  /** Absent for none. */
-  /** Named dense vectors and multi-vectors. */
+  /** Named dense vectors and multi-vectors; absent for none. */
   readonly vectors?:
     | Readonly<
         Record<
@@ -104,22 +102,22 @@ export interface CollectionRecord {
   readonly sparseVectors?: SparseShapes | undefined;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
-  /** Absent when vectors without an expiry of their own stay for ever. */
+  /** Absent when vectors without an expiry of their own stay forever. */
   readonly ttlSeconds?: number;
   /** Types of metadata by path; absent without any. */
   readonly schema?: DeclaredTypes;
   readonly text?: TextSettings | undefined;
-  /** Turns texts into vectors; absent without one. */
+  /** The service that turns texts into vectors; absent for none. */
   readonly embedding?: EmbeddingSource;
-  /** How many nodes of a cluster are to hold it; absent for all. */
+  /** The number of nodes of a cluster that should hold the collection; absent for all. */
   readonly replicationFactor?: number;
-  /** The nodes that hold it; absent where all do, and for a service that is alone. */
+  /** The nodes that hold the collection; absent when all do, and without a cluster. */
   readonly nodes?: readonly string[];
-  /** The node that brings it in, and the one whose place that takes, if any; absent while there is none. */
+  /** The node that is loading a copy, and the node that it replaces, if any; absent while no copy moves. */
   readonly move?: { readonly to: string; readonly from?: string };
   /**
-   * `failed`: its data is damaged. It answers `collection_unavailable`; other collections are not affected.
-   * `elsewhere`: other nodes hold it, and this one does not know its counts.
+   * `failed`: the data is damaged, and requests get `collection_unavailable`; other collections are not affected.
+   * `elsewhere`: other nodes hold the collection, and this one does not know its counts.
    */
   readonly status: 'loading' | 'ready' | 'failed' | 'elsewhere';
   /** Why the collection is not ready, without paths of the host; absent when it is ready. */
@@ -130,43 +128,43 @@ export interface CollectionRecord {
   /** ISO 8601, UTC. */
   readonly createdAt: string;
   readonly updatedAt: string;
-  /** The engine that searches, and why it was chosen. */
+  /** The engine in use, and why it was chosen. */
   readonly engine: { readonly name: string; readonly reason: string };
   readonly memory: MemoryUse;
-  /** The segments' files and the log that no checkpoint has trimmed; 0 until it is loaded. */
+  /** Segment files plus the log that no checkpoint has trimmed; 0 until the collection is loaded. */
   readonly diskBytes: number;
 }
 
 interface MemoryUse {
   readonly hostBytes: number;
-  /** Mapped files, whose memory the system can take back; not part of `hostBytes`. */
+  /** Mapped files, whose memory the system can reclaim; not part of `hostBytes`. */
   readonly mappedBytes: number;
   readonly deviceBytes: number;
 }
 
 export interface SegmentRecord {
   readonly number: number;
-  /** `active` takes rows, `sealed` waits for its file, `stored` has one. */
+  /** An `active` segment accepts rows, a `sealed` one waits for its file, a `stored` one has a file. */
   readonly state: 'active' | 'sealed' | 'stored';
-  /** Rows, with those that only snapshots see. */
+  /** All rows, including those that only older snapshots see. */
   readonly rowCount: number;
   /** Live rows. */
   readonly vectorCount: number;
-  /** Without the index of ids, which all segments of the collection share. */
+  /** Excludes the id index, which all segments of the collection share. */
   readonly memory: MemoryUse;
-  /** 0 without a file. */
+  /** 0 for a segment without a file. */
   readonly fileBytes: number;
 }
 
 export interface SegmentsPage extends Page {
   readonly segments: readonly SegmentRecord[];
   readonly total: number;
-  /** Of all segments of the collection. */
+  /** Bytes of the files of all segments, not only of this page. */
   readonly fileBytes: number;
   readonly logBytes: number;
 }
 
-/** `patch`: existing vectors get what the rows have, and keep the rest. */
+/** `patch` merges rows into existing vectors, which keep what the rows do not name. */
 export type WriteMode = 'upsert' | 'insert' | 'update' | 'patch';
 
 export interface WriteResult {
@@ -179,11 +177,11 @@ export interface WriteResult {
 /** The progress of a stream of writes. */
 export interface StreamProgress {
   readonly batchCount: number;
-  /** Rows of the stream so far, as many as its first `batchCount` batches have. */
+  /** Rows in the first `batchCount` batches. */
   readonly rowCount: number;
   readonly insertedCount: number;
   readonly updatedCount: number;
-  /** The sequence of the last write; undefined when there is none. */
+  /** The sequence of the last write; undefined before the first. */
   readonly sequence: number | undefined;
 }
 
@@ -191,17 +189,17 @@ export interface DeleteResult {
   readonly deletedCount: number;
   /** The sequence of this delete, or the current one when nothing was deleted. */
   readonly sequence: number;
-  /** About the filter, in the state before. */
+  /** Warnings about the filter, against the state before the delete. */
   readonly warnings?: readonly Warning[] | undefined;
 }
 
 /** The phases of a write. */
 export interface CommitTimings {
-  /** When it was submitted to the writer, by `performance.now()`. */
+  /** When the write was submitted, by `performance.now()`. */
   readonly submittedAtMs: number;
-  /** Wait for the commit before it, and preparation of its own commit. */
+  /** Wait for the previous commit plus preparation of this one. */
   readonly waitMs: number;
-  /** Commit, until it was on disk. */
+  /** Commit time, until the write was on disk. */
   readonly commitMs: number;
 }
 
@@ -209,16 +207,16 @@ export type OnCommitted = (timings: CommitTimings) => void;
 
 export interface VectorRecord {
   readonly id: string;
-  /** Different after every write of this vector. */
+  /** Changes with every write of this vector. */
   readonly version: string;
   readonly values?: Float32Array;
-  /** The named vectors that it has; with values, where the collection has any. */
+  /** Named vectors; present when values are included and the collection has named vectors. */
   readonly vectors?: NamedValues;
-  /** The same for sparse vectors. */
+  /** Sparse vectors; present when values are included and the collection has sparse vectors. */
   readonly sparseVectors?: SparseVectors;
   /** JSON text, exactly as sent. */
   readonly metadata?: string;
-  /** Of the write that made it as it is. */
+  /** The sequence of the last write of this vector. */
   readonly sequence?: number;
   /** ISO 8601, UTC; absent for a vector that does not expire. */
   readonly expiresAt?: string;
@@ -234,60 +232,60 @@ export interface Include {
 export interface ListRequest {
   readonly limit?: number | undefined;
   readonly offset?: number | undefined;
-  /** With an offset: the page at that place of the snapshot, which the cursor only names. */
+  /** Together with an offset, the cursor only names the snapshot. */
   readonly cursor?: string | undefined;
   readonly filter?: JsonObject | undefined;
-  /** Absent: in order of arrival, or as on the first page. */
+  /** Absent for the order of arrival, or with a cursor for that of the first page. */
   readonly sort?: readonly SortKey[] | undefined;
-  /** Absent: as on the first page when there is a cursor, else metadata only. */
+  /** Absent for metadata only, or with a cursor for what the first page included. */
   readonly includeValues?: boolean | undefined;
   readonly includeMetadata?: IncludeMetadata | undefined;
 }
 
 export interface ListReply extends Page {
   readonly vectors: readonly VectorRecord[];
-  /** On the first page. */
+  /** Present on the first page only. */
   readonly warnings?: readonly Warning[] | undefined;
 }
 
-/** The vectors that a delete or an update is about. */
+/** The vectors that a delete or an update applies to. */
 export type VectorSelection =
   | { readonly kind: 'ids'; readonly ids: readonly string[] }
   | { readonly kind: 'filter'; readonly filter: JsonObject }
   | { readonly kind: 'all' };
 
-/** Both as JSON text of an object. */
+/** A change of metadata, as the JSON text of an object. */
 export type MetadataChange =
   /** A JSON merge patch. */
   | { readonly kind: 'patch'; readonly text: string }
   | { readonly kind: 'replace'; readonly text: string };
 
 export interface UpdateResult {
-  /** The vectors that the update has changed; those that were as it would leave them are not written. */
+  /** Vectors that the update changed. Vectors that already had the new metadata are not written. */
   readonly updatedCount: number;
   /** Whether the limit was reached before all vectors were changed. */
   readonly hasMore: boolean;
   /** The sequence of this update, or the current one when nothing was changed. */
   readonly sequence: number;
-  /** About the filter, in the state before. */
+  /** Warnings about the filter, against the state before the update. */
   readonly warnings?: readonly Warning[] | undefined;
 }
 
 export interface IdempotencyRequest {
-  /** Principal, method and route: the same key in another scope is another key. */
+  /** Principal, method and route. Keys of different scopes are independent. */
   readonly scope: string;
   readonly key: string;
   /** A digest of everything that the reply depends on. */
   readonly payloadDigest: string;
-  /** Of the collection that is written to; absent for a change of the catalogue. */
+  /** The incarnation of the collection that is written to; absent for a change of the catalogue. */
   readonly incarnation?: string | undefined;
 }
 
-/** A page of the collections, or of the aliases of collections. */
+/** Requests a page of collections or of aliases. */
 export interface CollectionsRequest {
   readonly limit?: number | undefined;
   readonly cursor?: string | undefined;
-  /** The collections that the caller may see; absent for all. */
+  /** Decides which collections the caller may see; absent for all. */
   readonly isVisible?: (id: string) => boolean;
 }
 
@@ -306,12 +304,12 @@ export interface VectorPatch {
   readonly ifVersion?: string | undefined;
   /** Throws `precondition_failed` unless this is the vector's sequence. */
   readonly ifSequence?: number | undefined;
-  /** Milliseconds since the Unix epoch, Infinity for never; undefined for the expiry that it has. */
+  /** Milliseconds since the Unix epoch, Infinity for never; undefined leaves the expiry unchanged. */
   readonly expiresAtMs?: number | undefined;
   readonly onCommitted?: OnCommitted | undefined;
 }
 
-/** For operations that may take long. The signal aborts when the caller no longer waits. */
+/** Options of operations that may take long. The signal aborts when the caller stops waiting. */
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }

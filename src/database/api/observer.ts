@@ -1,5 +1,5 @@
-// What a database reports about its work, by the names of metrics: once for each query, batch, write or
-// maintenance task, never for each row. Nothing here names a collection, a vector or a principal.
+// What a database reports about its work, by the names of metrics: once per query, batch, write or
+// maintenance task, never per row. Nothing here names a collection, a vector or a principal.
 
 import { SagittaError } from '../../common/errors.js';
 import type { DatabaseCounter, DatabaseHistogram } from '../../platform/metric-table.js';
@@ -19,7 +19,7 @@ export const SILENT_OBSERVER: DatabaseObserver = { count() {}, observe() {} };
 /** Work that adds up over queries. */
 type SearchWork = Pick<QueryWork, 'rowsScanned' | 'candidatesRescored'>;
 
-/** Reports queries that were answered together; timings and work are those of all of them. */
+/** Reports queries that were answered together, with their common timings and their total work. */
 export function observeQueries(
   observer: DatabaseObserver,
   count: number,
@@ -43,7 +43,7 @@ export function observeWritten(
   observer.count('sagitta_vectors_written_total', updatedCount, { kind: 'updated' });
 }
 
-/** Reports the cursors of a page: the one that it continued and the one that it issues. */
+/** Reports the cursor that a page continued and the cursor that it issues. */
 export function observeCursors(
   observer: DatabaseObserver,
   request: { readonly cursor?: string | undefined },

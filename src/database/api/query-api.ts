@@ -24,7 +24,7 @@ export interface Page {
   readonly total?: number | undefined;
 }
 
-/** Whether metadata is read, or the paths of it that are. */
+/** Whether metadata is included, or the paths to include. */
 export type IncludeMetadata = boolean | readonly string[];
 
 export interface SortKey {
@@ -43,7 +43,7 @@ export interface RecommendRequest {
   readonly positive: readonly Example[];
   readonly negative: readonly Example[];
   readonly strategy: (typeof RECOMMEND_STRATEGIES)[number];
-  /** Whether examples that are given by their ids may be matches. */
+  /** Whether examples given by id may be matches. */
   readonly includeExamples: boolean;
 }
 
@@ -60,7 +60,7 @@ export interface DiversityRequest {
   readonly candidateCount?: number | undefined;
 }
 
-/** Rows are ranked by exactly one of the first members. */
+/** What to rank rows by: exactly one of the members before `using`. */
 export interface RankingRequest {
   readonly vector?: Float32Array | undefined;
   readonly id?: string | undefined;
@@ -69,11 +69,11 @@ export interface RankingRequest {
   readonly text?: TextRequest | undefined;
   /** Compared with the sparse vector `using`. */
   readonly sparse?: SparseVector | undefined;
-  /** A text, which the caller replaces by its vector before the query is planned. */
+  /** A text that the caller replaces by its vector before the query is planned. */
   readonly embed?: string | undefined;
   readonly recommend?: RecommendRequest | undefined;
   readonly discover?: DiscoverRequest | undefined;
-  /** The named vector to search; absent for the unnamed one. */
+  /** The name of the vector to search; absent for the unnamed one. */
   readonly using?: string | undefined;
   readonly metric?: Metric | undefined;
 }
@@ -81,20 +81,20 @@ export interface RankingRequest {
 export const FUSION_KINDS = ['rrf', 'weighted'] as const;
 export const NORMALIZATIONS = ['none', 'max'] as const;
 
-/** Several rankings in one; `fusion.ts` defines the scores. */
+/** Combines several rankings; `fusion-method.ts` defines the scores. */
 export interface FusionRequest {
   readonly kind: (typeof FUSION_KINDS)[number];
-  /** For `rrf`. */
+  /** Used by `rrf`. */
   readonly rankConstant: number;
-  /** For `weighted`. */
+  /** Used by `weighted`. */
   readonly normalize: (typeof NORMALIZATIONS)[number];
   readonly parts: readonly FusionPartRequest[];
 }
 
 export interface FusionPartRequest extends RankingRequest {
-  /** Rows must pass it, and the filter of the query, to be ranked by this part. */
+  /** This part ranks only rows that pass this filter and the filter of the query. */
   readonly filter?: JsonObject | undefined;
-  /** It ranks only so many rows, its best; absent for all. */
+  /** The number of best rows that this part ranks; absent for all. */
   readonly limit?: number | undefined;
   /** Above 0. */
   readonly weight: number;
@@ -107,7 +107,7 @@ export interface TargetRequest extends RankingRequest {
 
 /** A first stage: the query searches only the best `limit` rows of another ranking. */
 export interface PrefetchRequest extends TargetRequest {
-  /** Rows must pass it, and the filter of the query. */
+  /** Applies in addition to the filter of the query. */
   readonly filter?: JsonObject | undefined;
   readonly limit: number;
 }
@@ -123,12 +123,12 @@ export interface QueryRequest extends TargetRequest, AggregationRequest {
   readonly filter?: JsonObject | undefined;
   readonly includeMetadata?: IncludeMetadata | undefined;
   readonly includeValues?: boolean | 'base64' | undefined;
-  /** Whether matches have the sequence of the write that made them as they are. */
+  /** Whether matches include the sequence of their last write. */
   readonly includeSequence?: boolean | undefined;
   readonly sort?: readonly SortKey[] | undefined;
-  /** A metadata path: `topK`, `limit` and `offset` then count groups of equal values. */
+  /** A metadata path. `topK`, `limit` and `offset` then count groups of equal values. */
   readonly groupBy?: string | undefined;
-  /** The most matches of a group. */
+  /** Matches per group, at most. */
   readonly groupSize?: number | undefined;
   /** Compared with the score rounded to float32. */
   readonly scoreThreshold?: number | undefined;
@@ -148,7 +148,7 @@ export interface ScoreStatsRequest {
   readonly histogram?: HistogramRequest | undefined;
 }
 
-/** They summarize the scores of all rows that pass the filter and reach the threshold. */
+/** A summary of the scores of all rows that pass the filter and reach the threshold. */
 export type ScoreStats = Omit<Stats, 'path' | 'missingCount'>;
 
 export interface Match {
@@ -157,22 +157,19 @@ export interface Match {
   readonly score: number;
   /** L2 distance rounded to float32; euclidean only. */
   readonly distance?: number;
-  /** The value that it is grouped by. */
+  /** The value of the group that the match belongs to. */
   readonly group?: FacetValue;
-  /** The sequence of the write that made it as it is. */
+  /** The sequence of the last write of this vector. */
   readonly sequence?: number;
   readonly metadata?: string;
   readonly values?: Float32Array;
-  /** The named vectors that it has; with values, where the collection has any. */
+  /** Named vectors; present when values are included and the collection has named vectors. */
   readonly vectors?: NamedValues;
-  /** The same for sparse vectors. */
+  /** Sparse vectors; present when values are included and the collection has sparse vectors. */
   readonly sparseVectors?: SparseVectors;
 }
 
-/**
- * The phases of a query, or of queries that were answered together, one after another. A page at an
- * offset adds up several searches.
- */
+/** The successive phases of a query, or of queries that were answered together. A page at an offset sums several searches. */
 export interface QueryTimings {
   /** When the first phase began, by `performance.now()`. */
   readonly startedAtMs: number;
@@ -184,9 +181,9 @@ export interface QueryTimings {
   readonly assembleMs: number;
 }
 
-/** The work of a query, in numbers that reveal nothing of its data. */
+/** The work of a query, in numbers that reveal nothing about its data. */
 export interface QueryWork {
-  /** Conditions of the filter, also of one that a cursor restored. */
+  /** Conditions of the filter, which a cursor may have restored. */
   readonly conditionCount: number;
   readonly segmentCount: number;
   readonly rowsScanned: number;
@@ -206,51 +203,54 @@ export interface Explain extends QueryWork {
 
 export interface QueryReply extends Page, Aggregations {
   readonly matches: readonly Match[];
-  /** How `values` are written in the reply. */
+  /** The encoding of `values` in the reply. */
   readonly valuesEncoding: 'numbers' | 'base64';
   /** The snapshot that answered. */
   readonly sequence: number;
   readonly scoreStats?: ScoreStats | undefined;
-  /** On the first page. */
+  /** Present on the first page only. */
   readonly warnings?: readonly Warning[] | undefined;
   readonly explain?: Explain | undefined;
   readonly timings: QueryTimings;
   readonly work: QueryWork;
 }
 
-/** Queries that have been checked and are searched together. */
+/** Checked queries that are searched together. */
 export interface PreparedQueries {
-  /** The index of the first one among all queries of the session. */
+  /** The index of the first query among all queries of the session. */
   readonly firstIndex: number;
   readonly count: number;
-  /** The memory that their matches will take, as far as it can be known before. */
+  /** An estimate of the memory that the matches take. */
   readonly matchBytes: number;
-  /** One reply a query, in order, all with the same timings. Throws `collection_not_found` when the collection is gone by then. */
+  /** One reply per query, in order, all with the same timings. Throws `collection_not_found` for a deleted collection. */
   answer(options?: { readonly signal?: AbortSignal | undefined }): Promise<readonly QueryReply[]>;
 }
 
-/** Any number of queries that one snapshot answers; a query with a cursor uses the cursor's snapshot. */
+/** Answers any number of queries from one snapshot; a query with a cursor uses the cursor's snapshot. */
 export interface QuerySession {
   readonly sequence: number;
-  /** Those that matches may have. */
+  /** The vectors of the collection by name. */
   readonly vectors: FieldShapes;
-  /** The shape of a vector, or of each of a multi-vector: the unnamed one for undefined. Throws `invalid_request` at `using`. */
+  /**
+   * The shape of the named vector, for a multi-vector of each of its vectors; undefined names the unnamed one. Throws
+   * `invalid_request` at `using`.
+   */
   shapeOf(using: string | undefined): VectorShape;
   /**
-   * Checks all queries and splits them into groups that fit the engine. Throws the issues of all of
-   * them, the first query being row `firstIndex` (0).
+   * Checks all queries and splits them into groups that fit the engine. Throws the issues of all
+   * queries; the first query is row `firstIndex`, by default 0.
    */
   prepare(requests: readonly QueryRequest[], firstIndex?: number): readonly PreparedQueries[];
   /** Releases the snapshot. May be called more than once. */
   close(): void;
 }
 
-/** Answers to queries that are to be graded. */
+/** Answers to queries, to be graded. */
 export interface RecallRequest {
   readonly vectors: readonly Float32Array[];
-  /** One list for each vector, of 1 to `topKMax` ids. */
+  /** One list per vector, of 1 to `topKMax` ids. */
   readonly ids: readonly (readonly string[])[];
-  /** The named vector to search; absent for the unnamed one. */
+  /** The name of the vector to search; absent for the unnamed one. */
   readonly using?: string | undefined;
   readonly filter?: JsonObject | undefined;
   readonly metric?: Metric | undefined;
@@ -258,7 +258,7 @@ export interface RecallRequest {
 }
 
 export interface RecallReply {
-  /** One for each query, from 0 to 1. */
+  /** One recall per query, from 0 to 1. */
   readonly recalls: readonly number[];
   readonly sequence: number;
   readonly warnings?: readonly Warning[] | undefined;

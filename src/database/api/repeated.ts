@@ -1,9 +1,9 @@
-// A request may repeat beside its cursor the members of the request that the cursor continues.
+// A request with a cursor may repeat members of the request that the cursor continues; they must be equal.
 
 import { type ErrorCode, field, type SagittaError, validationError } from '../../common/errors.js';
 import { stringifyExactJson } from '../../common/exact-json.js';
 
-/** Throws `cursor_mismatch` where a member that is sent does not pass its test. */
+/** Throws `cursor_mismatch` when a repeated member does not pass its test. */
 export function requireRepeated(request: object, repeats: object, sealed?: unknown): void {
   for (const [member, isSame] of Object.entries(repeats)) {
     const sent = (request as Record<string, unknown>)[member];
@@ -17,7 +17,7 @@ export function wireName(member: string): string {
   return member.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** The error for a field that was sent beside a cursor and differs from the cursor's request. */
+/** The error for a member that differs from the cursor's request. */
 export function mismatch(name: string): SagittaError {
   const detail = `${name} differs from the request that the cursor continues; send the cursor alone or with the same fields.`;
   return cursorError('cursor_mismatch', name, detail);

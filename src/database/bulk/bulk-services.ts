@@ -1,4 +1,4 @@
-// What exports, joins and projections are given beside what every read needs.
+// The services of exports, joins and projections.
 
 import type { Segment } from '../../segment/segment.js';
 import type { Collection } from '../collection/collection.js';
@@ -9,7 +9,7 @@ import type { ScanStats } from './scan-stats.js';
 export interface BulkServices extends ReadServices {
   readonly collections: LoadedCollections;
   readonly scanStats: ScanStats;
-  /** Drops what the engine and the filter cache hold for a segment that is gone. */
+  /** Frees what the engine and the filter cache keep for a segment that no longer exists. */
   readonly unloadSegment: (segment: Segment) => void;
 }
 

@@ -1,22 +1,22 @@
-// The layout of the store: its keys and what is stored under each. Data of a collection is stored by
-// incarnation, not by id, so that a new collection under an old id shares nothing with its predecessor.
+// The keys of the store and what is stored under each. Data of a collection is stored by incarnation, not by id, so that
+// a new collection with an old id shares nothing with its predecessor.
 
 import type { StoreKey, StoreOperation } from '../../storage/store.js';
 
-/** Digits of the largest sequence: with leading zeros, text order is number order. */
+/** Digits of the largest sequence. Leading zeros make text order equal to numeric order. */
 const SEQUENCE_DIGITS = 16;
 
 export const keys = {
   /** The catalogue: a CollectionDefinition as JSON. */
   collection: (id: string): StoreKey => ['collection', id],
   collections: ['collection'] as StoreKey,
-  /** Further names of collections: an AliasEntry as JSON. */
+  /** Additional names of collections: an AliasEntry as JSON. */
   alias: (name: string): StoreKey => ['alias', name],
   aliases: ['alias'] as StoreKey,
-  /** Which segment files make up the collection: a Manifest as JSON. */
+  /** The segment files that make up a collection: a Manifest as JSON. */
   manifest: (incarnation: string): StoreKey => ['manifest', incarnation],
   manifests: ['manifest'] as StoreKey,
-  /** Deletions in sealed segments: one entry for each checkpoint with what it added. */
+  /** Deletions in sealed segments: one entry per checkpoint, with the deletions since the previous one. */
   deletions: (incarnation: string, segmentNumber: number, throughSequence: number): StoreKey => [
     'deletions',
     incarnation,
@@ -28,7 +28,7 @@ export const keys = {
     incarnation,
     String(segmentNumber),
   ],
-  /** When the rows of the write with this sequence expire. */
+  /** The times at which rows of the write with this sequence expire. */
   expiries: (incarnation: string, sequence: number): StoreKey => [
     'expiry',
     incarnation,
@@ -38,12 +38,12 @@ export const keys = {
   allExpiries: ['expiry'] as StoreKey,
   deletionsOfCollection: (incarnation: string): StoreKey => ['deletions', incarnation],
   allDeletions: ['deletions'] as StoreKey,
-  /** Present where this store has no rows of a collection, which other nodes of a cluster hold. */
+  /** Marks a collection whose rows only other nodes of the cluster hold. */
   absence: (incarnation: string): StoreKey => ['absent', incarnation],
   absences: ['absent'] as StoreKey,
   /** 32 random bytes that seal the cursors of this data directory. */
   cursorSecret: ['secret', 'cursor'] as StoreKey,
-  /** API keys, without their secrets: an ApiKeyEntry as JSON. */
+  /** API keys without their secrets: an ApiKeyEntry as JSON. */
   apiKey: (id: string): StoreKey => ['key', id],
   apiKeys: ['key'] as StoreKey,
   /** The newest audit events: an AuditEvent as JSON. */
@@ -52,9 +52,10 @@ export const keys = {
     String(sequence).padStart(SEQUENCE_DIGITS, '0'),
   ],
   auditEvents: ['audit'] as StoreKey,
-  /** Idempotent replies by digest of scope and key, and the order in which they expire. */
+  /** Replies under idempotency keys, by the digest of scope and key. */
   idempotentReply: (digest: string): StoreKey => ['idempotency', 'reply', digest],
   idempotentReplies: ['idempotency', 'reply'] as StoreKey,
+  /** The order in which these replies expire. */
   idempotentExpiry: (expiresAtMs: number, digest: string): StoreKey => [
     'idempotency',
     'expiry',
@@ -69,7 +70,7 @@ export const logName = (incarnation: string): string => incarnation;
 export const segmentBlobName = (incarnation: string, segmentNumber: number): string =>
   `${incarnation}/${segmentNumber}.arrow`;
 
-/** The puts and removals of keys below a prefix; `value` is null for a removal. */
+/** The puts and removals of keys under a prefix; `value` is null for a removal. */
 export function* changesUnder(
   prefix: StoreKey,
   operations: readonly StoreOperation[],
@@ -82,7 +83,7 @@ export function* changesUnder(
   }
 }
 
-/** Where a store has what belongs to one collection, besides its entry in the catalogue. */
+/** Where a store keeps the data of one collection, apart from its entry in the catalogue. */
 export const storedParts = (incarnation: string) => ({
   prefixes: [
     keys.manifest(incarnation),

@@ -1,4 +1,4 @@
-// The stored records of a collection: its definition in the catalogue, and the manifest that names its
+// The stored descriptions of a collection: its definition in the catalogue, and the manifest that names its
 // segment files. Both are JSON with a format version.
 
 import { SagittaError } from '../../common/errors.js';
@@ -11,24 +11,24 @@ export const FORMAT_VERSION = 1;
 
 export interface CollectionDefinition {
   readonly formatVersion: number;
-  /** New with each creation: data of earlier collections under the same id is never found. */
+  /** Random for each created collection, so that data of earlier collections with the same id is never found. */
   readonly incarnation: string;
   readonly id: string;
   readonly vectors: FieldShapes;
-  /** See `NamesOfColumns`; both are absent where no vector was added. */
+  /** See `NamesOfColumns`; absent, like `additionCount`, when no vector was added. */
   readonly columns?: Readonly<Record<string, string>> | undefined;
   readonly additionCount?: number | undefined;
   readonly description: string | null;
   readonly labels: Readonly<Record<string, string>>;
-  /** When vectors expire that state no expiry, counted from their write; null for never. */
+  /** Lifetime, from their write, of vectors without an expiry of their own; null for no limit. */
   readonly ttlSeconds: number | null;
   /** The declared types of metadata; null for none. */
   readonly schema: DeclaredTypes | null;
-  /** Absent for a collection without an index of text. */
+  /** Absent for a collection without a text index. */
   readonly text?: TextSettings | undefined;
-  /** Turns texts into vectors; null for none. */
+  /** The service that turns texts into vectors; null for none. */
   readonly embedding: EmbeddingSource | null;
-  /** How many nodes of a cluster hold it; null for all. */
+  /** The number of nodes of a cluster that hold the collection; null for all. */
   readonly replicationFactor: number | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
@@ -42,14 +42,14 @@ export interface ManifestSegment {
 }
 
 /**
- * The segment files and the stored deletions have the state at `checkpointSequence`; the log has the
- * rest. The files may also have the first `partialRowCount` rows of the record after the checkpoint.
+ * The segment files and the stored deletions contain the state at `checkpointSequence`, the log all later writes.
+ * The files may also contain the first `partialRowCount` rows of the record after the checkpoint.
  */
 export interface Manifest {
   readonly formatVersion: number;
   readonly checkpointSequence: number;
   readonly partialRowCount: number;
-  /** Rows that ended at or before this sequence may have been removed; no older snapshot can be read. */
+  /** Rows that ended at or before this sequence may have been removed, so older snapshots cannot be read. */
   readonly horizonSequence: number;
   readonly nextSegmentNumber: number;
   /** The time of the last write in the checkpoint. */
@@ -77,7 +77,7 @@ export function encodeJson<T extends { readonly formatVersion: number }>(value: 
   return Buffer.from(JSON.stringify(value));
 }
 
-/** Throws `data_corrupt` for a format that this version cannot read; `what` names the value. */
+/** Throws `data_corrupt` for a value that this version cannot read; `what` names the value. */
 export function decodeJson<T extends { readonly formatVersion: number }>(
   bytes: Uint8Array,
   what: string,
@@ -98,8 +98,8 @@ export function decodeJson<T extends { readonly formatVersion: number }>(
 }
 
 /**
- * Removes the files of a checkpoint or compaction that did not reach its commit: no manifest names them. `blobNames`: all
- * that there are of the incarnation, which are listed otherwise.
+ * Removes the files that no manifest names, which a checkpoint or compaction left when it ended before its commit.
+ * `blobNames` are all blobs of the incarnation; null lists them.
  */
 export async function removeUnnamedBlobs(
   store: Store,

@@ -1,20 +1,20 @@
-// Where a store has what was committed to which log: to that of the catalogue, and to that of each collection. A
-// cluster copies it from node to node.
+// Which entries of a store belong to the log of the catalogue and which to the log of a collection. A cluster copies
+// them from node to node.
 
 import type { StateReader, StoreKey } from '../../storage/store.js';
 import { keys, segmentBlobName, storedParts } from './keys.js';
 import { decodeJson, type Manifest } from './manifest.js';
 
-/** A blob, and a text that is another one for other bytes under the name. */
+/** A blob with a text that changes with its bytes. */
 export interface NamedBlob {
   readonly name: string;
   readonly version: string;
 }
 
 export const storeLayout = {
-  /** Prefixes of the entries of the catalogue. */
+  /** Prefixes of the entries that belong to the catalogue. */
   catalogue: [keys.collections, keys.aliases, keys.apiKeys, keys.cursorSecret],
-  /** An entry of the catalogue that tells one service, or cluster, from another one. */
+  /** An entry that is unique to each service or cluster. */
   secret: keys.cursorSecret,
   collection: storedParts,
   /** The blobs that the entries of a collection name. Throws `data_corrupt`. */
@@ -28,8 +28,8 @@ export const storeLayout = {
     }));
   },
   /**
-   * Replies under idempotency keys come through all logs. The value of an entry under `prefix` has room for the name
-   * of the log; `entryOf` is the key of the reply that belongs to it.
+   * Replies under idempotency keys are committed to all logs. The value of an entry under `prefix` is free for the name
+   * of the log; `entryOf` gives the key of the reply that belongs to the entry.
    */
   replies: {
     prefix: keys.idempotentExpiries,

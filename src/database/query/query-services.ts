@@ -1,4 +1,4 @@
-// What queries and lists are given beside what every read needs.
+// The services of queries and lists.
 
 import type { RowOrders } from '../order/row-orders.js';
 import type { ReadServices } from '../search/read-services.js';

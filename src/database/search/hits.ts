@@ -1,4 +1,4 @@
-// The rows that a search finds, and the scores of replies.
+// The rows that a search found, and scores as replies show them.
 
 import type { SearchHits } from '../../engine/core/engine.js';
 import type { SegmentView } from '../collection/snapshot.js';
@@ -6,11 +6,11 @@ import type { SegmentView } from '../collection/snapshot.js';
 export interface Hit {
   readonly view: SegmentView;
   readonly row: number;
-  /** As the ranking gives it: unrounded, for the order. */
+  /** Unrounded, because it decides the order. */
   readonly score: number;
 }
 
-/** Best first. */
+/** The found rows, best first. */
 export function toHits(views: readonly SegmentView[], found: SearchHits): readonly Hit[] {
   return Array.from(found.viewIndexes, (viewIndex, i) => ({
     view: views[viewIndex]!,
@@ -19,7 +19,7 @@ export function toHits(views: readonly SegmentView[], found: SearchHits): readon
   }));
 }
 
-/** The first hits without the vectors of these ids. A search for k others asks for as many more. */
+/** The first `count` hits without the vectors of these ids. The search must have asked for as many hits more. */
 export function hitsWithout(
   ids: readonly string[],
   views: readonly SegmentView[],
@@ -35,7 +35,7 @@ export function hitsWithout(
 
 const FLOAT32_MAX = 3.4028234663852886e38;
 
-/** Rounded to float32; what lies beyond becomes the largest float32, since JSON has no infinity. */
+/** Rounds to float32. Values beyond its range become the largest float32, since JSON has no infinity. */
 export function toFloat32(value: number): number {
   return Math.fround(Math.max(-FLOAT32_MAX, Math.min(FLOAT32_MAX, value)));
 }

@@ -1,38 +1,38 @@
-// The requests of the nodes of a cluster to each other, by which they search together (scattered-search.ts).
+// The requests that nodes of a cluster send each other to share a search (scattered-search.ts).
 
 import type { RankKey } from '../../common/rank-key.js';
 import type { JsonObject, Metric } from '../../common/types.js';
 import type { SearchQuery } from '../../engine/core/engine.js';
 import type { Formula } from '../../engine/core/example-search.js';
 
-/** The rows that writes from the sequence `from` to before `to` have inserted. */
+/** Rows that were inserted by writes with a sequence from `from` to before `to`. */
 export interface SequenceRange {
   readonly from: number;
   readonly to: number;
 }
 
-/** A ranking as cursors and other nodes get it: without what is made again of the rest. */
+/** A ranking as cursors and other nodes receive it: without anything that can be derived from the rest. */
 export interface SealedRanking {
   readonly kind: string;
 }
 
-/** One that scores every row with vectors. */
+/** A sealed ranking that scores every row by its vectors. */
 export interface SealedVectors extends SealedRanking {
   readonly kind: 'vector' | 'examples' | 'multi';
   readonly vector: Float32Array;
   readonly metric: Metric;
   /** The name of the vector that is searched; '' for the unnamed one. */
   readonly using: string;
-  /** Where the segments have it, if not under its name. */
+  /** The column of the vector in the segments, if it differs from the name. */
   readonly column?: string | undefined;
   /** The formula of a ranking by examples. */
   readonly formula?: Formula | undefined;
   readonly excludedIds: readonly string[];
-  /** A digest of what the ranking was made of, where that cannot be seen in it. */
+  /** A digest of the request, when the sealed ranking does not show all of it; null otherwise. */
   readonly digest: string | null;
 }
 
-/** The rows that pass all filters and have the vector that is searched. */
+/** Rows that pass all filters and have the searched vector, and their ranking. */
 interface RankedRows {
   readonly ranking: SealedVectors;
   readonly filters: readonly JsonObject[];
@@ -40,25 +40,25 @@ interface RankedRows {
 
 export type PeerQuery = RankedRows & Pick<SearchQuery, 'k' | 'after' | 'scoreMin'>;
 
-/** A part of the rows of a snapshot. */
-interface Part extends SequenceRange {
+/** A range of the rows of a snapshot. */
+interface SnapshotRange extends SequenceRange {
   readonly incarnation: string;
   readonly sequence: number;
 }
 
-export interface PeerSearchRequest extends Part {
+export interface PeerSearchRequest extends SnapshotRange {
   readonly kind: 'search';
   readonly queries: readonly PeerQuery[];
 }
 
-/** The number of rows that come before each rank key. */
-export interface PeerCountRequest extends Part {
+/** Asks for the number of rows that come before each rank key. */
+export interface PeerCountRequest extends SnapshotRange {
   readonly kind: 'count';
   readonly query: RankedRows;
   readonly rankKeys: readonly RankKey[];
 }
 
-/** The best rows of a part for one query, best first. */
+/** The best rows of a range for one query, best first. */
 export interface PeerHits {
   readonly ids: readonly string[];
   /** The sequences of the writes that inserted the rows. */
@@ -69,29 +69,29 @@ export interface PeerHits {
   readonly rescoredCount: number;
 }
 
-/** Why the search of a part is aborted when this node searches the part itself. */
+/** The reason of the abort when this node searches the range itself. */
 export const PEER_TIMEOUT = new Error('The other node did not answer in time.');
 
-/** Why it is aborted when this node has failed. */
+/** The reason of the abort when the search has failed on this node. */
 export const SEARCH_FAILED = new Error('The search has failed.');
 
-/** Another node. Rejects when the node does not answer, and with the signal's reason. */
+/** Another node. Its methods reject when the node does not answer, and with the signal's reason. */
 export interface Peer {
-  /** One result a query. */
+  /** Returns one result per query. */
   search(request: PeerSearchRequest, signal: AbortSignal): Promise<readonly PeerHits[]>;
-  /** One count a rank key. */
+  /** Returns one count per rank key. */
   count(request: PeerCountRequest, signal: AbortSignal): Promise<Float64Array>;
 }
 
 export interface Peers {
   /**
-   * The nodes that hold a collection and answer at the moment, this one as null, in an order that is the same on all of
-   * them; none for a service that is alone.
+   * The reachable nodes that hold a collection, with null for this node, in an order that is the same on all nodes; empty
+   * without a cluster.
    */
   holding(incarnation: string): readonly (Peer | null)[];
-  /** Searches of fewer values are not worth the requests; infinity for a service that is alone. */
+  /** Searches of fewer values are not worth the requests; infinity without a cluster. */
   readonly valuesMin: number;
 }
 
-/** The peers of a service that is alone, and of a search on behalf of another node. */
+/** Used without a cluster, and by a search for another node. */
 export const NO_PEERS: Peers = { holding: () => [], valuesMin: Number.POSITIVE_INFINITY };

@@ -1,5 +1,4 @@
-// What queries, aggregations, exports and joins are given to read a collection with. A function that needs
-// less says so by its type.
+// The services that queries, aggregations, exports and joins read a collection with.
 
 import type { Clock } from '../../common/clock.js';
 import type { Limits } from '../../common/limits.js';
@@ -17,7 +16,7 @@ export interface ReadServices {
   readonly collections: ServedCollections;
   readonly engine: Engine;
   readonly scheduler: SearchScheduler;
-  /** Nodes that search together with this one. */
+  /** The nodes that share searches with this one. */
   readonly peers: Peers;
   readonly filters: FilterCache;
   readonly textIndexes: TextIndexes;

@@ -1,7 +1,7 @@
-// Searches that the nodes of a cluster make together. Every node that holds the collection has all its rows, and each searches
-// those that were written between two sequences: rows are in the order of their writes in every segment of every node,
-// whatever its segments are. The node that was asked merges what the others find, by unrounded score and id, so that the answer
-// is the one that it would find alone. It searches itself what another node does not answer in time.
+// Spreads a search over the nodes of a cluster that hold the collection. Each node holds all rows and searches those that were
+// written between two sequences, since the rows of every segment are in the order of their writes on every node. The node
+// that received the request merges the hits by unrounded score and id, which gives the answer that it would find alone, and
+// itself searches the ranges of nodes that do not answer in time.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -35,30 +35,31 @@ import {
 import type { ReadServices } from './read-services.js';
 import type { ScheduledHits } from './search-scheduler.js';
 
-/** To send a hit takes about as long as to score so many values; so many are sent in any case. */
+/** Sending a hit takes about as long as scoring this many values. */
 const VALUES_PER_HIT = 8_192;
+/** Searches for up to this many hits are shared even when they score few values. */
 const HITS_MIN = 4_096;
-/** Another node may take several times as long as this one for its part, and so long at least. */
-const PATIENCE = 4;
-const PATIENCE_MS_MIN = 50;
-/** Rows of a write that are looked for one by one, before they are indexed. */
-const INDEXED_AFTER = 8;
-/** A part may be smaller or larger by this fraction, to begin with a segment. */
-const UNEVENNESS_MAX = 0.1;
+/** A peer may take this many times as long for its range as this node for its own. */
+const PEER_TIME_FACTOR = 4;
+const PEER_WAIT_MS_MIN = 50;
+/** Lookups of rows of one write before the rows of that write are indexed. */
+const LOOKUPS_BEFORE_INDEX = 8;
+/** A range may deviate by this fraction from the even share, to begin at a segment. */
+const SHARE_TOLERANCE = 0.1;
 
 type Views = readonly SegmentView[];
 
-/** Rows of a snapshot that other nodes find, too, and so can search a part of. */
+/** Rows of a snapshot that other nodes can find as well, so that they can search a range of them. */
 export interface SharedRows {
   readonly collection: Collection;
   readonly snapshot: Snapshot;
-  /** How they are ranked, by the vector and the metric of each query. */
+  /** The ranking, without the vector and the metric of each query. */
   readonly ranking: Pick<SealedVectors, 'kind' | 'using' | 'column' | 'formula'>;
   readonly filters: readonly JsonObject[];
   readonly views: readonly FieldView[];
 }
 
-/** A search by vectors; `rows` is null where its rows were chosen here. */
+/** A search by vectors; `rows` is null when its rows were chosen on this node. */
 export interface EngineSearch {
   readonly query: VectorQuery;
   readonly rows: SharedRows | null;
@@ -68,10 +69,10 @@ interface VectorQuery extends SearchQuery {
   readonly views: readonly FieldView[];
 }
 
-/** One result a query, in its views, by this node. */
+/** Searches on this node: one result per query, in its views. */
 export type LocalSearch = (queries: readonly VectorQuery[]) => Promise<readonly SearchHits[]>;
 
-/** Searches of the engine, by this node or by several together, in order. Rejects as `SearchScheduler.search`. */
+/** Searches by the engine of this node or with peers; results are in order. Rejects like `SearchScheduler.search`. */
 export async function searchByEngine(
   searches: readonly EngineSearch[],
   services: ReadServices,
@@ -80,27 +81,24 @@ export async function searchByEngine(
   const queries = searches.map(({ query }) => query);
   const shared = searches.flatMap(({ query, rows }) => (rows === null ? [] : { query, rows }));
   if (shared.length === searches.length) {
-    const here: LocalSearch = async (some) => (await services.scheduler.search(some, signal)).hits;
-    const hits = await searchWithPeers(shared, here, services, signal);
+    const local: LocalSearch = async (some) => (await services.scheduler.search(some, signal)).hits;
+    const hits = await searchWithPeers(shared, local, services, signal);
     if (hits !== null) return { hits, waitMs: 0 };
   }
   return services.scheduler.search(queries, signal);
 }
 
-/**
- * One result a search, in order; null when this node had better search alone. `here` searches views of the targets on this
- * node.
- */
+/** One result per search, in order; null when searching alone is faster. */
 export async function searchWithPeers(
   searches: readonly { readonly query: VectorQuery; readonly rows: SharedRows }[],
-  here: LocalSearch,
+  local: LocalSearch,
   services: Pick<ReadServices, 'peers'>,
   signal: AbortSignal | undefined,
 ): Promise<readonly SearchHits[] | null> {
   const [first] = searches;
   if (first === undefined) return null;
   const { collection, snapshot } = first.rows;
-  // Other nodes do not know how a search has narrowed its views meanwhile.
+  // Other nodes do not know how a search has narrowed its views.
   const isShared = searches.every(
     ({ query, rows }) => query.views === rows.views && rows.snapshot.sequence === snapshot.sequence,
   );
@@ -111,26 +109,26 @@ export async function searchWithPeers(
     const { k, after, scoreMin } = query;
     return { ...sealedRows(rows, query), k, after, scoreMin };
   });
-  const part = { kind: 'search', ...placeOf(first.rows), queries } as const;
+  const request = { kind: 'search', ...snapshotOf(first.rows), queries } as const;
   const asked = searches.map(({ query }) => query);
   const rowIndexes = new RowIndexes(collection);
-  const found = await shareOut<readonly SearchHits[]>(nodes, snapshot.views, signal, {
-    here: (range) => searchRange(asked, range, here),
+  const found = await scatter<readonly SearchHits[]>(nodes, snapshot.views, signal, {
+    local: (range) => searchRange(asked, range, local),
     async ask(peer, range, aborted) {
-      const hits = await peer.search({ ...part, ...range }, aborted);
+      const hits = await peer.search({ ...request, ...range }, aborted);
       const located = hits.map((ofQuery, q) => rowIndexes.locate(ofQuery, asked[q]!.views));
       return located.some((ofQuery) => ofQuery === null) ? null : (located as SearchHits[]);
     },
   });
   return asked.map((query, q) =>
     merge(
-      found.map((ofPart) => ofPart[q]!),
+      found.map((ofRange) => ofRange[q]!),
       query,
     ),
   );
 }
 
-/** The number of the rows that come before each rank key; null when this node had better count alone. */
+/** The number of rows before each rank key; null when counting alone is faster. */
 export async function countWithPeers(
   rows: SharedRows,
   query: VectorQuery,
@@ -142,18 +140,18 @@ export async function countWithPeers(
   const nodes = isShared ? chooseNodes([{ query, rows }], rankKeys.length, services.peers) : [];
   if (nodes.length < 2) return null;
   const counted = sealedRows(rows, query);
-  const part = { kind: 'count', ...placeOf(rows), query: counted, rankKeys } as const;
-  const found = await shareOut<Float64Array>(nodes, rows.snapshot.views, signal, {
-    here: (range) => {
+  const request = { kind: 'count', ...snapshotOf(rows), query: counted, rankKeys } as const;
+  const found = await scatter<Float64Array>(nodes, rows.snapshot.views, signal, {
+    local: (range) => {
       const { views } = narrow(query.views, range);
       return countBefore(services, { ...query, views }, rankKeys, signal && { signal });
     },
-    ask: (peer, range, aborted) => peer.count({ ...part, ...range }, aborted),
+    ask: (peer, range, aborted) => peer.count({ ...request, ...range }, aborted),
   });
   return Float64Array.from(rankKeys, (_, i) => found.reduce((sum, counts) => sum + counts[i]!, 0));
 }
 
-function placeOf({ collection: { incarnation }, snapshot: { sequence } }: SharedRows) {
+function snapshotOf({ collection: { incarnation }, snapshot: { sequence } }: SharedRows) {
   return { incarnation, sequence };
 }
 
@@ -161,7 +159,7 @@ function sealedRows({ ranking, filters }: SharedRows, { vector, metric }: Vector
   return { filters, ranking: { ...ranking, vector, metric, excludedIds: [], digest: null } };
 }
 
-/** None when the searches are too small, or find too much; this node is null. */
+/** The nodes to search on, with null for this one; none when the searches are too small or find too many rows. */
 function chooseNodes(
   searches: readonly { readonly query: VectorQuery; readonly rows: SharedRows }[],
   hitCount: number,
@@ -174,26 +172,26 @@ function chooseNodes(
   }
   const hitsMax = Math.max(HITS_MIN, valueCount / VALUES_PER_HIT);
   const isWorthIt = valueCount >= peers.valuesMin && hitCount <= hitsMax;
-  // Who is there is looked up only for searches that are worth it.
+  // The nodes are looked up only for searches that are worth it.
   return isWorthIt ? peers.holding(searches[0]!.rows.collection.incarnation) : [];
 }
 
-/** The results of the parts of the rows, in order: of other nodes as far as they answer in time, else of this one. */
-async function shareOut<Found>(
+/** The results for consecutive ranges of the rows, from peers that answer in time and otherwise from this node. */
+async function scatter<Found>(
   nodes: readonly (Peer | null)[],
   views: readonly SegmentView[],
   signal: AbortSignal | undefined,
   {
-    here,
+    local,
     ask,
   }: {
-    readonly here: (range: SequenceRange) => Promise<Found>;
-    /** Null where its answer cannot be used. */
+    readonly local: (range: SequenceRange) => Promise<Found>;
+    /** Resolves with null when the answer of the peer cannot be used. */
     readonly ask: (peer: Peer, range: SequenceRange, signal: AbortSignal) => Promise<Found | null>;
   },
 ): Promise<readonly Found[]> {
-  // The same node gets about the same rows in every search, whichever node is asked: it needs those in memory only.
-  const ranges = cutEvenly(views, nodes.length);
+  // A node gets about the same rows in every search, whichever node received it, so that only those need memory there.
+  const ranges = splitEvenly(views, nodes.length);
   const ended = new AbortController();
   const aborted = AbortSignal.any([ended.signal, ...(signal === undefined ? [] : [signal])]);
   const startedAtMs = performance.now();
@@ -202,9 +200,9 @@ async function shareOut<Found>(
   );
   let reason = SEARCH_FAILED;
   try {
-    const own = await here(ranges[nodes.indexOf(null)]!);
+    const own = await local(ranges[nodes.indexOf(null)]!);
     const ownMs = performance.now() - startedAtMs;
-    const patience = sleep(Math.max(PATIENCE_MS_MIN, PATIENCE * ownMs), null, {
+    const timeout = sleep(Math.max(PEER_WAIT_MS_MIN, PEER_TIME_FACTOR * ownMs), null, {
       signal: ended.signal,
     }).catch(() => null);
     const found: Found[] = [];
@@ -213,9 +211,9 @@ async function shareOut<Found>(
         found.push(own);
         continue;
       }
-      const part = await Promise.race([answer, patience]);
+      const remote = await Promise.race([answer, timeout]);
       signal?.throwIfAborted();
-      found.push(part ?? (await here(ranges[i]!)));
+      found.push(remote ?? (await local(ranges[i]!)));
     }
     reason = PEER_TIMEOUT;
     return found;
@@ -224,10 +222,10 @@ async function shareOut<Found>(
   }
 }
 
-/** Ranges of sequences with about as many visible rows each, which begin with a segment where that is near. */
-function cutEvenly(views: readonly SegmentView[], count: number): readonly SequenceRange[] {
+/** Ranges of sequences with about equally many visible rows, which begin at a segment when one begins nearby. */
+function splitEvenly(views: readonly SegmentView[], count: number): readonly SequenceRange[] {
   const share = countVisible(views) / count;
-  const tolerance = UNEVENNESS_MAX * share;
+  const tolerance = SHARE_TOLERANCE * share;
   const starts = [0];
   let visibleBefore = 0;
   for (const [i, { segment, rowCount, visibleCount }] of views.entries()) {
@@ -248,14 +246,14 @@ function cutEvenly(views: readonly SegmentView[], count: number): readonly Seque
   return starts.map((from, i) => ({ from, to: starts[i + 1] ?? Number.MAX_SAFE_INTEGER }));
 }
 
-/** The searches in the rows of a range, by this node. The hits are of the whole views. */
+/** Searches the rows of a range on this node. View indexes of the hits refer to the whole views. */
 export async function searchRange<
   View extends SegmentView,
   Query extends { readonly views: readonly View[] },
 >(
   searches: readonly Query[],
   range: SequenceRange,
-  here: (searches: readonly Query[]) => Promise<readonly SearchHits[]>,
+  local: (searches: readonly Query[]) => Promise<readonly SearchHits[]>,
 ): Promise<SearchHits[]> {
   const narrowed = new Map<readonly View[], RangeOfViews<View>>();
   const rangeOf = ({ views }: Query) => {
@@ -267,7 +265,7 @@ export async function searchRange<
     return found;
   };
   const queries = searches.map((query) => ({ ...query, views: rangeOf(query).views }));
-  const hits = await here(queries.filter(({ views }) => views.length > 0));
+  const hits = await local(queries.filter(({ views }) => views.length > 0));
   const found = hits.values();
   return queries.map(({ views }, i) => {
     if (views.length === 0) return NO_HITS;
@@ -291,7 +289,7 @@ interface RangeOfViews<View> {
   readonly indexes: readonly number[];
 }
 
-/** The views with only the rows of a range, without those that then have none. */
+/** The views restricted to the rows of a range, without views that become empty. */
 export function narrow<View extends SegmentView>(
   all: readonly View[],
   { from, to }: SequenceRange,
@@ -311,7 +309,7 @@ export function narrow<View extends SegmentView>(
   return { views, indexes };
 }
 
-/** The first row that the write with this sequence, or a later one, has inserted. */
+/** The first row that was inserted by the write with this sequence or a later one. */
 function firstRowSince({ segment, rowCount }: SegmentView, sequence: number): number {
   let low = 0;
   let high = rowCount;
@@ -323,7 +321,7 @@ function firstRowSince({ segment, rowCount }: SegmentView, sequence: number): nu
   return low;
 }
 
-/** The visible rows from one on. */
+/** The visible rows from the row `first` on. */
 function rowsFrom({ rows, rowCount }: SegmentView, first: number): Bitmap {
   const kept = rows === null ? createFullBitmap(rowCount) : createBitmap(rowCount);
   if (rows !== null) kept.words.set(rows.words.subarray(0, kept.words.length));
@@ -332,7 +330,7 @@ function rowsFrom({ rows, rowCount }: SegmentView, first: number): Bitmap {
   return kept;
 }
 
-/** Finds rows of other nodes among those of this one. */
+/** Finds the rows of this node that correspond to hits of other nodes. */
 class RowIndexes {
   readonly #collection: Collection;
   readonly #ofViews = new Map<
@@ -344,7 +342,7 @@ class RowIndexes {
     this.#collection = collection;
   }
 
-  /** Null when one of them is not here, or is not to be found: then the nodes do not mean the same. */
+  /** Null when a row does not exist here or must not be found, because the nodes then differ in their data. */
   locate({ ids, sequences, ...rest }: PeerHits, views: Views): SearchHits | null {
     const viewIndexes = new Uint32Array(ids.length);
     const rows = new Uint32Array(ids.length);
@@ -353,7 +351,7 @@ class RowIndexes {
       const sequence = sequences[i]!;
       const live = this.#collection.find(id);
       const index = live && indexes.get(live.segment);
-      // A vector that was written again, or moved by a compaction, has another row in the snapshot.
+      // A vector that was rewritten, or moved by a compaction, is in another row in the snapshot.
       const isSame = index !== undefined && live!.segment.insertedSequence(live!.row) === sequence;
       const address = isSame ? ([index, live!.row] as const) : inserted.find(sequence, id);
       if (address === null || !hasRow(views[address[0]]!, address[1])) return null;
@@ -373,10 +371,10 @@ class RowIndexes {
   }
 }
 
-/** A view and a row of it. */
+/** A row and the index of its view. */
 type Address = readonly [viewIndex: number, row: number];
 
-/** Rows by the writes that inserted them. A write has thousands, of which a long join may look for all. */
+/** Finds rows by the write that inserted them. A write may have thousands of rows, and a long join may look up all. */
 class InsertedRows {
   readonly #views: Views;
   readonly #searchCounts = new Map<number, number>();
@@ -389,7 +387,7 @@ class InsertedRows {
   find(sequence: number, id: string): Address | null {
     const searchCount = (this.#searchCounts.get(sequence) ?? 0) + 1;
     this.#searchCounts.set(sequence, searchCount);
-    if (searchCount > INDEXED_AFTER) return this.#indexOf(sequence).get(id) ?? null;
+    if (searchCount > LOOKUPS_BEFORE_INDEX) return this.#indexOf(sequence).get(id) ?? null;
     const bytes = Buffer.from(id);
     for (const [index, row, { segment }] of this.#rowsOf(sequence)) {
       if (segment.idEquals(row, bytes)) return [index, row];
@@ -418,7 +416,7 @@ class InsertedRows {
   }
 }
 
-/** The best rows of all parts, in the order of answers. */
+/** The best rows of all ranges, in the order of results. */
 function merge(parts: readonly SearchHits[], { k, views }: VectorQuery): SearchHits {
   const rows = parts.flatMap(({ viewIndexes, rows: rowNumbers, scores }) =>
     Array.from(scores, (score, i) => ({ score, view: viewIndexes[i]!, row: rowNumbers[i]! })),

@@ -1,7 +1,7 @@
-// Admission to the engine by continuous batching: while the engine works on one batch, searches that
-// arrive wait together and become the next one. There is no timer, so an idle engine starts at once
-// and a busy one gets full batches. The queue is bounded and served in order of arrival; large groups
-// are let in two at a time, so that a small search waits for one or two of them and not for all.
+// Admits searches to the engine by continuous batching: searches that arrive while the engine works on a
+// batch form the next batch. There is no timer, so an idle engine starts at once and a busy one gets full
+// batches. The queue is bounded and served in order of arrival; at most two large groups are admitted at a
+// time, so that a small search waits for one or two of them and not for all.
 
 import { assert, overloadedError } from '../../common/errors.js';
 import { whenAborted } from '../../common/when-aborted.js';
@@ -10,9 +10,9 @@ import type { DatabaseObserver } from '../api/observer.js';
 
 export interface SearchSchedulerOptions {
   readonly engine: Pick<Engine, 'search'>;
-  /** Searches that may wait; a longer queue only adds latency. */
+  /** The number of searches that may wait; a longer queue only adds latency. */
   readonly waitingMax: number;
-  /** A search with more queries than this is a batch of its own, as is one with many hits. */
+  /** A search with more queries than this, or with many hits, is a batch of its own. */
   readonly batchQueriesMax?: number;
   readonly observer: Pick<DatabaseObserver, 'observe'>;
 }
@@ -20,35 +20,35 @@ export interface SearchSchedulerOptions {
 export interface ScheduledHits {
   /** One result per query, in order. */
   readonly hits: readonly SearchHits[];
-  /** From the call until the engine began. */
+  /** Time from the call until the engine started. */
   readonly waitMs: number;
 }
 
-/** Several times the batch that saturates the arithmetic units; larger batches only add latency. */
+/** Several times the size that saturates the arithmetic units; larger batches only add latency. */
 const BATCH_QUERIES_MAX = 1_024;
 
-/** Hits of all queries of a batch: choosing and holding many takes longer than scoring. */
+/** Bounds the hits of all queries of a batch: selecting and holding many hits takes longer than scoring. */
 const BATCH_HITS_MAX = 65_536;
 
-/** A search with fewer queries and hits delays others only briefly. */
+/** Searches with fewer queries and hits delay others only briefly. */
 const LARGE_GROUP_QUERIES_MIN = 32;
 const LARGE_GROUP_HITS_MIN = 16_384;
 
-/** One in the engine and one that is ready to follow it. */
+/** One in the engine, and one ready to follow it. */
 const LARGE_GROUPS_MAX = 2;
 
 interface PendingSearch {
   readonly queries: readonly SearchQuery[];
-  /** The most hits of all queries together. */
+  /** The sum of `k` over the queries. */
   readonly hitCount: number;
   readonly submittedAtMs: number;
-  /** Null while it waits. */
+  /** Null while the search waits. */
   batch: Batch | null;
-  /** Answered, failed or cancelled. */
+  /** Whether the search was answered, failed or was cancelled. */
   isSettled: boolean;
   readonly resolve: (found: ScheduledHits) => void;
   readonly reject: (reason: unknown) => void;
-  /** Ends the wait for the abort of its signal. */
+  /** Stops listening for the abort of the signal. */
   ignoreAbort: () => void;
 }
 
@@ -64,14 +64,14 @@ export class SearchScheduler {
   readonly #observer: Pick<DatabaseObserver, 'observe'>;
   /** In order of arrival, which is the order of service. */
   readonly #waiting = new Set<PendingSearch>();
-  /** Large groups that are not in the queue yet, in order of arrival. */
+  /** Large groups that are not yet admitted to the queue, in order of arrival. */
   readonly #heldBack = new Set<PendingSearch>();
   /** Large groups in the queue or in the engine. */
   #largeGroupCount = 0;
   #isRunning = false;
   /** Whether the last batch was a single search, behind which nothing waited. */
   #wasAlone = true;
-  /** Aborts when every search of a batch has been cancelled. A later batch then gets another one. */
+  /** Aborts when every search of a batch has been cancelled; the next batch then gets a new controller. */
   #controller = new AbortController();
 
   constructor(options: SearchSchedulerOptions) {
@@ -122,9 +122,8 @@ export class SearchScheduler {
     if (isLarge(search)) this.#largeGroupCount++;
     if (this.#isRunning) return;
     this.#isRunning = true;
-    // Whatever else arrives in this iteration of the event loop shares the first batch: also the
-    // requests that have arrived while this thread took part in a search. A large group fills a batch
-    // alone.
+    // All searches that arrive in this iteration of the event loop share the first batch, including requests
+    // that arrived while this thread took part in a search. A large group fills a batch alone.
     const start = isLarge(search) ? queueMicrotask : setImmediate;
     start(() => this.#runBatches());
   }
@@ -134,7 +133,7 @@ export class SearchScheduler {
     return this.#largeGroupCount < LARGE_GROUPS_MAX && this.#heldBack.size === 0;
   }
 
-  /** Moves groups that were held back into the queue, as far as it takes them. */
+  /** Moves held-back groups into the queue while there is room. */
   #admitLargeGroups(): void {
     for (const search of this.#heldBack) {
       if (this.#largeGroupCount >= LARGE_GROUPS_MAX) return;
@@ -149,14 +148,14 @@ export class SearchScheduler {
   }
 
   async #runBatches(): Promise<void> {
-    // Not when others are likely to arrive meanwhile, nor after a batch whose replies are to be sent.
+    // The engine may block this thread unless more searches are likely to arrive or replies are waiting to be sent.
     let mayBlock = this.#wasAlone;
     for (;;) {
       if (this.#waiting.size === 0) this.#admitLargeGroups();
       if (this.#waiting.size === 0) break;
       const batch = this.#takeBatch();
       this.#wasAlone = batch.searches.length === 1 && this.#waiting.size === 0;
-      // Only after the batch has been taken, so that a group that was held back does not join it.
+      // After the batch has been taken, so that a held-back group does not join it.
       this.#admitLargeGroups();
       await this.#runBatch(batch, mayBlock);
       mayBlock = false;
@@ -164,7 +163,7 @@ export class SearchScheduler {
     this.#isRunning = false;
   }
 
-  /** The searches that have waited longest, as many as fit. */
+  /** Takes the searches that have waited longest, as many as fit. */
   #takeBatch(): Batch {
     const searches: PendingSearch[] = [];
     const batch = { searches, startedAtMs: performance.now() };
