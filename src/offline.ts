@@ -8,7 +8,7 @@ import { silentLogger } from './common/logger.js';
 import { ApiKeys } from './database/admin/api-keys.js';
 import { type BackupRecord, Backups } from './database/admin/backup.js';
 import { Database } from './database/database.js';
-import { apiKeyInput, apiKeyMembers } from './server/key-members.js';
+import { apiKeyInput, apiKeyMembers } from './server/replies/key-members.js';
 import { requireRestorable, restoreBackup } from './storage/backup.js';
 import { openStore } from './storage/open-store.js';
 import type { DiskStore } from './storage/store.js';

@@ -1,6 +1,6 @@
 // The table of error codes and the one error class. Every failure that a user can cause has a code
 // here and a test; failures that only a bug can cause are assertions. Nothing in this file knows
-// HTTP: `server/problem.ts` maps each code to a status, exhaustively.
+// HTTP: `server/wire/problem.ts` maps each code to a status, exhaustively.
 
 /** Titles by error code. A code is part of the API: it is never reused for another meaning. */
 export const ERROR_TITLES = {
@@ -76,7 +76,7 @@ export type FieldPath = readonly (string | number)[];
 
 /**
  * The place in a request that an issue is about, independent of how the request spells it:
- * `server/problem.ts` renders it as a JSON pointer.
+ * `server/wire/problem.ts` renders it as a JSON pointer.
  */
 export type IssueLocation =
   | {

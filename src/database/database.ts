@@ -66,11 +66,11 @@ import { CursorSealer } from './query/cursor.js';
 import { openToken } from './query/paging.js';
 import { countForPeer, searchForPeer } from './rankings/peer-searches.js';
 import {
-  type PeerCountRequest,
   NO_PEERS,
+  type PeerCountRequest,
   type PeerHits,
-  type Peers,
   type PeerSearchRequest,
+  type Peers,
 } from './search/peers.js';
 import { SearchScheduler } from './search/search-scheduler.js';
 
@@ -399,12 +399,16 @@ export class Database {
 
   /** Searches a part of a collection for another node. Throws what `Collections.requireReady` and `searchForPeer` throw. */
   searchForPeer(part: PeerSearchRequest, signal: AbortSignal): Promise<readonly PeerHits[]> {
-    return this.#ofPart(part, (collection) => searchForPeer(collection, part, this.#services, signal));
+    return this.#ofPart(part, (collection) =>
+      searchForPeer(collection, part, this.#services, signal),
+    );
   }
 
   /** The same for the rows before rank keys. */
   countForPeer(part: PeerCountRequest, signal: AbortSignal): Promise<Float64Array> {
-    return this.#ofPart(part, (collection) => countForPeer(collection, part, this.#services, signal));
+    return this.#ofPart(part, (collection) =>
+      countForPeer(collection, part, this.#services, signal),
+    );
   }
 
   async #ofPart<Found>(

@@ -15,10 +15,9 @@ import { memoryInUse } from '../platform/memory-limit.js';
 import type { Metrics } from '../platform/metrics.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Authenticator } from './auth/authenticator.js';
+import { Cors, type CorsSettings } from './auth/cors.js';
 import type { Forwarding } from './cluster/forwarding.js';
-import { Cors, type CorsSettings } from './cors.js';
 import { Embedder, type EmbeddingOptions } from './embedding/embedder.js';
-import { respondToParseError } from './failures.js';
 import { addBodyParsers } from './ingest/body-parsers.js';
 import { type EventLoopDelay, EventLoopMonitor } from './limits/event-loop-monitor.js';
 import { NO_PRESSURE } from './limits/memory-budget.js';
@@ -27,7 +26,7 @@ import { describeApi } from './openapi.js';
 import { findConsole, serveConsole } from './pages/console.js';
 import { serveDocs } from './pages/docs.js';
 import { RequestPipeline, withoutVersion } from './request-pipeline.js';
-import type { Route, RouteReply, RouteServices } from './route.js';
+import type { Route, RouteReply, RouteServices } from './requests/route.js';
 import { aggregateRoutes } from './routes/aggregate.js';
 import { aliasRoutes } from './routes/aliases.js';
 import { auditRoutes } from './routes/audit.js';
@@ -55,6 +54,7 @@ import { logRefusedConnections } from './transport/connections.js';
 import { HostNames } from './transport/host-names.js';
 import { Listener } from './transport/listener.js';
 import type { Tls } from './transport/tls.js';
+import { respondToParseError } from './wire/failures.js';
 
 export interface AppOptions {
   readonly database: Database;

@@ -4,12 +4,12 @@
 import type { z } from 'zod';
 import { ERROR_TITLES, type ErrorCode, SagittaError } from '../common/errors.js';
 import { packageVersion } from '../common/package-files.js';
-import { convertSchemas, type JsonSchema } from './json-schemas.js';
 import { rateKindOf } from './limits/rate-limit.js';
-import { JSON_TYPE } from './media-types.js';
-import { BODY_LAYOUT, problemReply, STATUS_OF_CODE } from './problem.js';
-import { mayNeedRows, ownerOf, type Route } from './route.js';
+import { mayNeedRows, ownerOf, type Route } from './requests/route.js';
 import type { Schemas } from './schemas/all.js';
+import { convertSchemas, type JsonSchema } from './schemas/json-schemas.js';
+import { JSON_TYPE } from './wire/media-types.js';
+import { BODY_LAYOUT, problemReply, STATUS_OF_CODE } from './wire/problem.js';
 
 type Described = Record<string, unknown>;
 

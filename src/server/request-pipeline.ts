@@ -25,38 +25,25 @@ import { PREPARATION_HEADER } from '../common/preparation.js';
 import { NotHeldError } from '../database/catalogue/not-held-error.js';
 import { isLoopback } from '../platform/config.js';
 import { authorizeRoute } from './auth/authorization.js';
-import { consistencyOf } from './cluster/consistency.js';
+import type { Cors } from './auth/cors.js';
 import { OwnedElsewhere } from './cluster/forwarding.js';
-import { type Destination, RequestRouting } from './cluster/request-routing.js';
-import {
-  COMPRESSED_BYTES_MIN,
-  compress,
-  ENCODINGS,
-  type Encoding,
-  isCompressible,
-  isEncodingRefused,
-  tagOfEncoded,
-} from './content-encodings.js';
-import type { Cors } from './cors.js';
-import { logFailure, toClientError } from './failures.js';
 import { declaredBytesOf } from './ingest/body-parsers.js';
-import { refuseParameters, validateQuery } from './ingest/validate.js';
 import { BodyAdmission } from './limits/body-admission.js';
 import type { EventLoopDelay } from './limits/event-loop-monitor.js';
 import { type Pressure, shareHolder } from './limits/memory-budget.js';
 import { type RateKind, RateLimiter, rateKindOf } from './limits/rate-limit.js';
 import { OPERATIONAL_HEADROOM_BYTES, ReplyAdmission } from './limits/reply-admission.js';
-import {
-  chooseEncoding,
-  chooseType,
-  JSON_TYPE,
-  notAcceptableError,
-  refusesIdentity,
-} from './media-types.js';
-import { BODY_LAYOUT, pathOf, problemContextOf, problemReply } from './problem.js';
 import { begin, isStream, type ReplyChunks, toReadable } from './replies/reply-stream.js';
-import { collectionOf, NO_QUERY, RequestContext } from './request-context.js';
-import { ownerOf, type Route, type RouteReply, type RouteServices, readsPath } from './route.js';
+import { collectionOf, NO_QUERY, RequestContext } from './requests/request-context.js';
+import { type Destination, RequestRouting } from './requests/request-routing.js';
+import {
+  ownerOf,
+  type Route,
+  type RouteReply,
+  type RouteServices,
+  readsPath,
+} from './requests/route.js';
+import { refuseParameters, validateQuery } from './schemas/validate.js';
 import { RequestTelemetry, type TelemetryServices } from './telemetry/request-telemetry.js';
 import { BodyStream } from './transport/body-stream.js';
 import {
@@ -69,6 +56,25 @@ import {
 } from './transport/connections.js';
 import type { HostNames } from './transport/host-names.js';
 import { connectionOf } from './transport/listener.js';
+import { consistencyOf } from './wire/consistency.js';
+import {
+  COMPRESSED_BYTES_MIN,
+  compress,
+  ENCODINGS,
+  type Encoding,
+  isCompressible,
+  isEncodingRefused,
+  tagOfEncoded,
+} from './wire/content-encodings.js';
+import { logFailure, toClientError } from './wire/failures.js';
+import {
+  chooseEncoding,
+  chooseType,
+  JSON_TYPE,
+  notAcceptableError,
+  refusesIdentity,
+} from './wire/media-types.js';
+import { BODY_LAYOUT, pathOf, problemContextOf, problemReply } from './wire/problem.js';
 
 interface RequestPipelineOptions {
   readonly services: RouteServices;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { SagittaError } from '../../src/common/errors.js';
 import { createThreadPool } from '../../src/platform/pool.js';
-import { parseJsonTask } from '../../src/server/ingest/json-body.js';
+import { parseJsonTask } from '../../src/server/bodies/json-body.js';
 
 describe('the thread pool', () => {
   it('refuses tasks that may be refused when its queue is full, and no others', async () => {

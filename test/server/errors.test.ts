@@ -14,7 +14,7 @@ import {
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
 import { silentLogger } from '../../src/common/logger.js';
 import { createInlinePool } from '../../src/platform/pool.js';
-import { toClientError } from '../../src/server/failures.js';
+import { toClientError } from '../../src/server/wire/failures.js';
 import {
   BODY_LAYOUT,
   type IssueLayout,
@@ -23,7 +23,7 @@ import {
   problemReply,
   STATUS_OF_CODE,
   STREAM_LAYOUT,
-} from '../../src/server/problem.js';
+} from '../../src/server/wire/problem.js';
 import { createFilledService, createService, expectProblem, type Service } from './harness.js';
 
 describe('problems', () => {

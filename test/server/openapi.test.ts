@@ -4,7 +4,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { ERROR_TITLES } from '../../src/common/errors.js';
 import { DEFAULT_LIMITS } from '../../src/common/limits.js';
-import { parseVectorsTask } from '../../src/server/ingest/json-rows.js';
+import { parseVectorsTask } from '../../src/server/bodies/json-rows.js';
 import { withoutVersion } from '../../src/server/request-pipeline.js';
 import { IS_NIGHTLY } from '../support/nightly.js';
 import {

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { type CutVectors, cutVectors } from '../../src/formats/json/cut-vectors.js';
-import type { ParsedBody } from '../../src/server/ingest/json-body.js';
-import type { ParsedVectors } from '../../src/server/ingest/json-rows.js';
-import type { ParsedRows } from '../../src/server/ingest/parsed-rows.js';
+import type { ParsedBody } from '../../src/server/bodies/json-body.js';
+import type { ParsedVectors } from '../../src/server/bodies/json-rows.js';
+import type { ParsedRows } from '../../src/server/bodies/parsed-rows.js';
 
 const cutNothing: CutVectors = () => null;
 

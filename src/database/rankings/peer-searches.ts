@@ -6,8 +6,8 @@ import type { Collection } from '../collection/collection.js';
 import type { SegmentView } from '../collection/snapshot.js';
 import { SnapshotView } from '../collection/snapshot-view.js';
 import {
-  type PeerCountRequest,
   NO_PEERS,
+  type PeerCountRequest,
   type PeerHits,
   type PeerQuery,
   type PeerSearchRequest,

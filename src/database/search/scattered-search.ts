@@ -24,13 +24,13 @@ import {
   type Snapshot,
 } from '../collection/snapshot.js';
 import {
-  SEARCH_FAILED,
-  type PeerHits,
+  PEER_TIMEOUT,
   type Peer,
+  type PeerHits,
   type Peers,
+  SEARCH_FAILED,
   type SealedVectors,
   type SequenceRange,
-  PEER_TIMEOUT,
 } from './peers.js';
 import type { ReadServices } from './read-services.js';
 import type { ScheduledHits } from './search-scheduler.js';

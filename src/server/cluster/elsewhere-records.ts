@@ -3,9 +3,9 @@
 
 import { OPERATOR } from '../../common/access.js';
 import type { CollectionRecord } from '../../database/api/database-api.js';
-import type { RouteServices } from '../route.js';
+import type { RouteServices } from '../requests/route.js';
+import type { Consistency } from '../wire/consistency.js';
 import type { ClusterMember } from './cluster.js';
-import type { Consistency } from './consistency.js';
 import type { LogPositions } from './seen-positions.js';
 
 export const RECORDS_PATH = '/cluster/records';

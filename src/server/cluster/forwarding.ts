@@ -12,12 +12,12 @@ import { noLeaderError, SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import type { Metrics } from '../../platform/metrics.js';
 import type { NodeKeys } from '../../platform/node-keys.js';
-import { NDJSON } from '../media-types.js';
-import { problemContextOf, problemReply } from '../problem.js';
 import { createAuditLimiter } from '../telemetry/request-telemetry.js';
 import { abortAfterFlush, clearBodyTimeout, onReplyClosed } from '../transport/connections.js';
+import { SESSION, writeSession } from '../wire/consistency.js';
+import { NDJSON } from '../wire/media-types.js';
+import { problemContextOf, problemReply } from '../wire/problem.js';
 import type { Cluster, ClusterMember } from './cluster.js';
-import { SESSION, writeSession } from './consistency.js';
 import {
   HOP_HEADERS,
   LostReply,

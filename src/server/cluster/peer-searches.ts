@@ -5,16 +5,16 @@ import { OPERATOR } from '../../common/access.js';
 import { stringifyExactJson } from '../../common/exact-json.js';
 import type { RankKey } from '../../common/rank-key.js';
 import {
+  PEER_TIMEOUT,
+  type Peer,
   type PeerCountRequest,
   type PeerHits,
   type PeerQuery,
-  type Peer,
-  type Peers,
   type PeerSearchRequest,
-  PEER_TIMEOUT,
+  type Peers,
 } from '../../database/search/peers.js';
 import type { Metrics } from '../../platform/metrics.js';
-import { STATUS_OF_CODE } from '../problem.js';
+import { STATUS_OF_CODE } from '../wire/problem.js';
 import type { ClusterMember } from './cluster.js';
 import type { Forwarding } from './forwarding.js';
 

@@ -20,8 +20,8 @@ import {
 import type { QueryRequest } from '../../database/api/query-api.js';
 import type { CollectionHandle } from '../../database/collection-handle.js';
 import { mapRankings } from '../../database/rankings/requests.js';
-import { finishVector } from '../ingest/dense-vectors.js';
-import type { ParsedRows } from '../ingest/parsed-rows.js';
+import { finishVector } from '../bodies/dense-vectors.js';
+import type { ParsedRows } from '../bodies/parsed-rows.js';
 import type { Embedder } from './embedder.js';
 
 interface EmbedContext {

@@ -9,7 +9,7 @@ import { forEachAtOnce } from '../../common/for-each-at-once.js';
 import type { EmbeddingSource } from '../../common/types.js';
 import type { Config, EmbeddingEndpoint } from '../../platform/config.js';
 import type { Metrics } from '../../platform/metrics.js';
-import { readVector } from '../ingest/dense-vectors.js';
+import { readVector } from '../bodies/dense-vectors.js';
 
 export type EmbeddingOptions = Pick<
   Config,

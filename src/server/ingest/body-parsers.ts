@@ -7,11 +7,11 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { field, SagittaError, validationError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { INLINE_BYTES_MAX } from '../../platform/pool.js';
-import { decode, encodingOf, invalidEncoding } from '../content-encodings.js';
 import type { BodyReservation } from '../limits/body-admission.js';
-import { JSON_TYPE, STREAM_TYPES } from '../media-types.js';
 import { BodyStream } from '../transport/body-stream.js';
 import { sendContinue } from '../transport/connections.js';
+import { decode, encodingOf, invalidEncoding } from '../wire/content-encodings.js';
+import { JSON_TYPE, STREAM_TYPES } from '../wire/media-types.js';
 
 /** Gives handlers the bytes of bodies, whole or as they arrive; the handlers parse them. */
 export function addBodyParsers(app: FastifyInstance, limits: Limits): void {

@@ -6,12 +6,12 @@ import type { FieldShapes } from '../../common/types.js';
 import { itemWidth, UNNAMED } from '../../common/vectors.js';
 import { chooseVectorColumns } from '../../formats/arrow/column-choice.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
-import type { RouteServices } from '../route.js';
-import { decompressBodyTask, parseRecordBatchTask } from './arrow-rows.js';
-import { parseLinesTask } from './json-rows.js';
-import { cutLines } from './line-cutter.js';
+import { decompressBodyTask, parseRecordBatchTask } from '../bodies/arrow-rows.js';
+import { parseLinesTask } from '../bodies/json-rows.js';
+import { cutLines } from '../bodies/line-cutter.js';
+import type { ParsedRows } from '../bodies/parsed-rows.js';
+import type { RouteServices } from '../requests/route.js';
 import { runParseTask } from './parse-request.js';
-import type { ParsedRows } from './parsed-rows.js';
 
 /** Rows that came together, are parsed together and, unless an id comes twice, written atomically. */
 export interface IngestBatch {

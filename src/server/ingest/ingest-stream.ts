@@ -7,16 +7,16 @@ import { wireName } from '../../common/wire-names.js';
 import type { IdempotencyRequest, WriteMode } from '../../database/api/database-api.js';
 import type { WriteStream } from '../../database/collection/write-stream.js';
 import { embedRows } from '../embedding/embed-rows.js';
-import { asReplay, idempotencyKeyInHeader, idempotencyRequest } from '../idempotency.js';
-import { ARROW_STREAM } from '../media-types.js';
-import { internalError } from '../problem.js';
 import { repliesBy } from '../replies/record-writer.js';
-import type { StoredReply } from '../replies/reply.js';
-import type { RequestContext } from '../request-context.js';
-import type { RouteServices } from '../route.js';
+import { asReplay, idempotencyKeyInHeader, idempotencyRequest } from '../requests/idempotency.js';
+import type { RequestContext } from '../requests/request-context.js';
+import type { RouteServices } from '../requests/route.js';
+import { refuseParameters } from '../schemas/validate.js';
 import type { BodyStream } from '../transport/body-stream.js';
+import { ARROW_STREAM } from '../wire/media-types.js';
+import { internalError } from '../wire/problem.js';
+import type { StoredReply } from '../wire/reply.js';
 import { type BatchOptions, lineBatches, recordBatches } from './ingest-batch.js';
-import { refuseParameters } from './validate.js';
 import { writeBatches } from './write-pipeline.js';
 
 export interface IngestQuery {

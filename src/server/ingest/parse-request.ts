@@ -4,13 +4,18 @@
 import type { z } from 'zod';
 import type { FieldShapes } from '../../common/types.js';
 import { INLINE_BYTES_MAX, type Task, type WorkerPool } from '../../platform/pool.js';
-import { bodyOf, hasIdempotencyKeyHeader } from '../idempotency.js';
-import type { RequestContext } from '../request-context.js';
-import type { RouteServices } from '../route.js';
-import type { Properties } from '../wire-names.js';
-import { type JsonBody, type ParsedBody, parseJsonTask, type VectorsAt } from './json-body.js';
-import { type ParsedVectors, parseVectorsTask } from './json-rows.js';
-import { validateBody } from './validate.js';
+import {
+  type JsonBody,
+  type ParsedBody,
+  parseJsonTask,
+  type VectorsAt,
+} from '../bodies/json-body.js';
+import { type ParsedVectors, parseVectorsTask } from '../bodies/json-rows.js';
+import { bodyOf, hasIdempotencyKeyHeader } from '../requests/idempotency.js';
+import type { RequestContext } from '../requests/request-context.js';
+import type { RouteServices } from '../requests/route.js';
+import { validateBody } from '../schemas/validate.js';
+import type { Properties } from '../wire/property-names.js';
 
 /** The validated body. Not for writes with an idempotency key: `runWrite` stores errors of the body, too. */
 export async function readJsonBody<Schema extends z.ZodType>(

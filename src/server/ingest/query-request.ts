@@ -8,7 +8,7 @@ import type { SampleRequest } from '../../database/bulk/sample.js';
 import { countExamples } from '../../database/rankings/examples.js';
 import { rankingsOf } from '../../database/rankings/requests.js';
 import type { Schemas } from '../schemas/all.js';
-import type { Properties } from '../wire-names.js';
+import type { Properties } from '../wire/property-names.js';
 
 export type QueryBody = Properties<z.output<Schemas['query']['query']>>;
 

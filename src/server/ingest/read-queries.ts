@@ -24,9 +24,9 @@ import {
 } from '../../formats/arrow/query-rows.js';
 import type { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { INLINE_BYTES_MAX, type Task, type WorkerPool } from '../../platform/pool.js';
-import { describeKind } from './describe-kind.js';
-import { isObject, parseJson } from './json-body.js';
-import { measureId } from './row-rules.js';
+import { isObject, parseJson } from '../bodies/json-body.js';
+import { measureId } from '../bodies/row-rules.js';
+import { describeKind } from '../bodies/value-kinds.js';
 
 /** The queries of consecutive rows of the stream. */
 export interface RequestGroup {

@@ -5,8 +5,8 @@
 import { SagittaError, shiftRows } from '../../common/errors.js';
 import type { OnCommitted } from '../../database/api/database-api.js';
 import type { WriteStream } from '../../database/collection/write-stream.js';
+import { type AtomicRows, bytesOf, type ParsedRows, toAtomicRows } from '../bodies/parsed-rows.js';
 import type { IngestBatch } from './ingest-batch.js';
-import { type AtomicRows, bytesOf, type ParsedRows, toAtomicRows } from './parsed-rows.js';
 
 export interface PipelineOptions {
   readonly stream: WriteStream;

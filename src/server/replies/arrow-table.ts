@@ -1,7 +1,7 @@
 // A table as an Arrow IPC stream. Columns are sent as they are in memory.
 
 import { encodeBatch, encodeEnd, encodeSchema } from '../../formats/arrow/ipc-writer.js';
-import { ARROW_STREAM } from '../media-types.js';
+import { ARROW_STREAM } from '../wire/media-types.js';
 import type { Table, TableFormat } from './table.js';
 
 export const ARROW_TABLE: TableFormat = {

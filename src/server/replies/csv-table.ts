@@ -5,7 +5,7 @@ import type { Utf8Column } from '../../common/types.js';
 import type { ColumnToWrite } from '../../formats/arrow/ipc-writer.js';
 import { JsonWriter } from '../../formats/json/json-writer.js';
 import type { Task, WorkerPool } from '../../platform/pool.js';
-import { CSV } from '../media-types.js';
+import { CSV } from '../wire/media-types.js';
 import { type CellWriter, estimateBytes, jsonCell } from './row-json.js';
 import type { Table, TableField, TableFormat } from './table.js';
 import { LINE_BYTES, type LinesInput, TEXT_CHUNK_BYTES, textOfBatches } from './text-batches.js';

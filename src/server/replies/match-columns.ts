@@ -16,7 +16,7 @@ import {
 } from '../../common/vectors.js';
 import type { Match } from '../../database/api/query-api.js';
 import { wireFormats } from '../schemas/basics.js';
-import { propertyName } from '../wire-names.js';
+import { propertyName } from '../wire/property-names.js';
 import type { TableColumn } from './table.js';
 import { type VectorField, vectorColumns } from './vector-columns.js';
 

@@ -2,7 +2,7 @@
 
 import { JsonWriter } from '../../formats/json/json-writer.js';
 import type { Task } from '../../platform/pool.js';
-import { NDJSON } from '../media-types.js';
+import { NDJSON } from '../wire/media-types.js';
 import { estimateBytes, rowWriter } from './row-json.js';
 import type { TableFormat } from './table.js';
 import { LINE_BYTES, type LinesInput, TEXT_CHUNK_BYTES, textOfBatches } from './text-batches.js';

@@ -4,7 +4,7 @@ import { ELEMENTS } from '../../common/elements.js';
 import { packageVersion } from '../../common/package-files.js';
 import { encodeSchema } from '../../formats/arrow/ipc-writer.js';
 import { ParquetWriter } from '../../formats/parquet/parquet-writer.js';
-import { PARQUET } from '../media-types.js';
+import { PARQUET } from '../wire/media-types.js';
 import { type Batch, batchBytes, type Table, type TableField, type TableFormat } from './table.js';
 
 /** Readers hold at least one column of a group in memory, and read groups in parallel. */

@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import type { FieldShapes } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
 import type { Match, QueryReply } from '../../database/api/query-api.js';
+import { yieldToEventLoop } from './join-texts.js';
 import {
   type MatchFields,
   type MatchRows,
@@ -15,7 +16,6 @@ import {
 import type { ReplyChunks } from './reply-stream.js';
 import { type Table, type TableColumn, tableOf } from './table.js';
 import type { VectorField } from './vector-columns.js';
-import { yieldToEventLoop } from './yield.js';
 
 /** Replies to consecutive queries. */
 export interface ReplyGroup {

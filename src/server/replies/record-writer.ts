@@ -11,9 +11,9 @@ import type { NamedValues, SparseVectors } from '../../common/types.js';
 import type { MultiVector } from '../../common/vectors.js';
 import type { QueryReply } from '../../database/api/query-api.js';
 import { type WireFormat, wireFormats } from '../schemas/basics.js';
-import { type PropertyName, propertyName } from '../wire-names.js';
-import { jsonReply, type StoredReply } from './reply.js';
-import { joinTexts, type OnGrown } from './yield.js';
+import { type PropertyName, propertyName } from '../wire/property-names.js';
+import { jsonReply, type StoredReply } from '../wire/reply.js';
+import { joinTexts, type OnGrown } from './join-texts.js';
 
 export type ValuesEncoding = QueryReply['valuesEncoding'];
 

@@ -5,10 +5,10 @@
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { SagittaError } from '../../common/errors.js';
-import { ChunkCompressor, type Encoding } from '../content-encodings.js';
-import { NDJSON } from '../media-types.js';
-import { type ProblemContext, problemReply } from '../problem.js';
 import { abortAfterFlush, abortReply, slowReaderMsMax } from '../transport/connections.js';
+import { ChunkCompressor, type Encoding } from '../wire/content-encodings.js';
+import { NDJSON } from '../wire/media-types.js';
+import { type ProblemContext, problemReply } from '../wire/problem.js';
 
 /** The chunks of a body, each a few megabytes at most. */
 export type ReplyChunks = AsyncIterable<Uint8Array | string>;

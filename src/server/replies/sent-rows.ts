@@ -1,6 +1,6 @@
 // Charges the rate limit for the rows of a streamed reply, and counts them.
 
-import type { RequestContext } from '../request-context.js';
+import type { RequestContext } from '../requests/request-context.js';
 
 /** Called before each chunk with its number of rows. Waits for the rate limit; a rejection ends the reply. */
 export type Admit = (rowCount: number) => Promise<void>;

@@ -2,8 +2,8 @@
 // and the paths that there are.
 
 import { aggregationCost } from '../ingest/query-request.js';
-import { defineJsonRoute } from '../json-route.js';
-import type { Route, RouteServices } from '../route.js';
+import type { Route, RouteServices } from '../requests/route.js';
+import { defineJsonRoute } from './json-route.js';
 
 export function aggregateRoutes(services: RouteServices): Route[] {
   return [aggregateCollection(services), getSchema(services)];

@@ -5,9 +5,9 @@ import { z } from 'zod';
 import { holdsScopeOn, seesCollection } from '../../common/access.js';
 import { field, SagittaError, validationError } from '../../common/errors.js';
 import type { AliasChange, AliasRecord } from '../../database/api/database-api.js';
-import { defineJsonRoute } from '../json-route.js';
-import type { RequestContext } from '../request-context.js';
-import type { Route, RouteServices } from '../route.js';
+import type { RequestContext } from '../requests/request-context.js';
+import type { Route, RouteServices } from '../requests/route.js';
+import { defineJsonRoute } from './json-route.js';
 
 const CHANGE_ERRORS = [
   'collection_not_found',

@@ -4,8 +4,8 @@ import { z } from 'zod';
 import type { AuditOutcome } from '../../common/audit.js';
 import { parameter, validationError } from '../../common/errors.js';
 import type { AuditEvent } from '../../database/admin/audit-log.js';
-import { defineJsonRoute } from '../json-route.js';
-import type { Route, RouteServices } from '../route.js';
+import type { Route, RouteServices } from '../requests/route.js';
+import { defineJsonRoute } from './json-route.js';
 
 export function auditRoutes(services: RouteServices): Route[] {
   const { database, limits } = services;

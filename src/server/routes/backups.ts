@@ -2,12 +2,12 @@
 
 import { OPERATOR } from '../../common/access.js';
 import type { BackupRecord } from '../../database/admin/backup.js';
-import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/parse-request.js';
-import { validateBody } from '../ingest/validate.js';
-import { defineJsonRoute } from '../json-route.js';
 import { repliesBy } from '../replies/record-writer.js';
-import { defineRoute, type Route, type RouteServices } from '../route.js';
+import { bodyOf } from '../requests/idempotency.js';
+import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
+import { validateBody } from '../schemas/validate.js';
+import { defineJsonRoute } from './json-route.js';
 
 export function backupRoutes(services: RouteServices): Route[] {
   const { backups } = services;

@@ -9,11 +9,11 @@ import {
   type RecordsRequest,
 } from '../cluster/elsewhere-records.js';
 import { decodePart, encodeCounts, encodeHits, SEARCH_PATH } from '../cluster/peer-searches.js';
-import { bodyOf } from '../idempotency.js';
 import { parseJsonBody, readJsonBody } from '../ingest/parse-request.js';
-import { defineJsonRoute } from '../json-route.js';
-import { jsonReply } from '../replies/reply.js';
-import { defineRoute, type Route, type RouteServices } from '../route.js';
+import { bodyOf } from '../requests/idempotency.js';
+import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
+import { jsonReply } from '../wire/reply.js';
+import { defineJsonRoute } from './json-route.js';
 
 export function clusterRoutes(services: RouteServices): Route[] {
   return [

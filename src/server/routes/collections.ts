@@ -5,26 +5,26 @@ import { z } from 'zod';
 import { holdsScopeOn } from '../../common/access.js';
 import { field, SagittaError, validationError } from '../../common/errors.js';
 import type { CollectionRecord } from '../../database/api/database-api.js';
-import { consistencyOf } from '../cluster/consistency.js';
+import { isObject, type JsonBody, type ParsedBody } from '../bodies/json-body.js';
 import {
   completeRecord,
   completeRecords,
   recordElsewhere,
   withRowsOf,
 } from '../cluster/elsewhere-records.js';
-import { applyIfNoneMatch, etagOf } from '../conditional.js';
-import { bodyOf, runWrite } from '../idempotency.js';
-import { isObject, type JsonBody, type ParsedBody } from '../ingest/json-body.js';
 import { parseJsonBody } from '../ingest/parse-request.js';
-import { validateBody } from '../ingest/validate.js';
-import { defineJsonRoute } from '../json-route.js';
 import { repliesBy } from '../replies/record-writer.js';
-import type { StoredReply } from '../replies/reply.js';
-import { CACHE_RECORD } from '../replies/reply.js';
-import type { RequestContext } from '../request-context.js';
-import { defineRoute, type Route, type RouteServices } from '../route.js';
+import { bodyOf, runWrite } from '../requests/idempotency.js';
+import type { RequestContext } from '../requests/request-context.js';
+import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
+import { validateBody } from '../schemas/validate.js';
 import { toFieldChanges, toFieldShapes, toSparseChanges } from '../schemas/vector-fields.js';
+import { applyIfNoneMatch, etagOf } from '../wire/conditional.js';
+import { consistencyOf } from '../wire/consistency.js';
+import type { StoredReply } from '../wire/reply.js';
+import { CACHE_RECORD } from '../wire/reply.js';
 import { requireNode } from './cluster.js';
+import { defineJsonRoute } from './json-route.js';
 
 export function collectionRoutes(services: RouteServices): Route[] {
   return [

@@ -2,9 +2,9 @@
 
 import { z } from 'zod';
 import type { CollectionDigest } from '../../database/bulk/digest.js';
-import { defineJsonRoute } from '../json-route.js';
-import type { RequestContext } from '../request-context.js';
-import type { Route, RouteServices } from '../route.js';
+import type { RequestContext } from '../requests/request-context.js';
+import type { Route, RouteServices } from '../requests/route.js';
+import { defineJsonRoute } from './json-route.js';
 
 /** How long it is waited for what other nodes have committed before the call. */
 const CURRENT_MS_MAX = 10_000;

@@ -3,7 +3,6 @@
 import { parameter, validationError } from '../../common/errors.js';
 import { toSample } from '../ingest/query-request.js';
 import { recordTable } from '../replies/record-columns.js';
-import { NO_STORE, warningsHeader } from '../replies/reply.js';
 import { sendRows } from '../replies/sent-rows.js';
 import type { TableFormat } from '../replies/table.js';
 import {
@@ -12,7 +11,8 @@ import {
   requirePlaceFor,
   TABLE_FORMATS,
 } from '../replies/table-formats.js';
-import { defineRoute, type Route, type RouteServices } from '../route.js';
+import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
+import { NO_STORE, warningsHeader } from '../wire/reply.js';
 
 const TYPES = FORMAT_NAMES.map((name) => TABLE_FORMATS[name].type);
 

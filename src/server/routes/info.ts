@@ -1,11 +1,11 @@
 // What the service is: a document for programs, and for browsers the way to the console.
 
 import { packageVersion } from '../../common/package-files.js';
-import { chooseType, HTML_TYPE, JSON_TYPE } from '../media-types.js';
 import { CONSOLE_PATH, redirectToConsole } from '../pages/console.js';
-import { jsonReply } from '../replies/reply.js';
-import { defineRoute, type Route } from '../route.js';
+import { defineRoute, type Route } from '../requests/route.js';
 import { serviceSchemas } from '../schemas/service.js';
+import { chooseType, HTML_TYPE, JSON_TYPE } from '../wire/media-types.js';
+import { jsonReply } from '../wire/reply.js';
 
 /** The reply depends on it: a cache may not give a browser's to a program. */
 const VARY = { vary: 'accept' };

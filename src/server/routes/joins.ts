@@ -2,12 +2,12 @@
 
 import { readJsonBody } from '../ingest/parse-request.js';
 import { toSample } from '../ingest/query-request.js';
-import { NDJSON } from '../media-types.js';
 import { joinLines, joinTable } from '../replies/join-table.js';
-import { NO_STORE, warningsHeader } from '../replies/reply.js';
 import { sendRows } from '../replies/sent-rows.js';
 import { COLUMN_TYPES, columnFormat } from '../replies/table-formats.js';
-import { defineRoute, type Route, type RouteServices } from '../route.js';
+import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
+import { NDJSON } from '../wire/media-types.js';
+import { NO_STORE, warningsHeader } from '../wire/reply.js';
 
 const TYPES = [NDJSON, ...COLUMN_TYPES];
 

@@ -3,8 +3,8 @@
 // another.
 
 import { EVERYBODY, OPERATOR, type Principal } from '../../common/access.js';
-import { defineJsonRoute } from '../json-route.js';
-import type { Route, RouteServices } from '../route.js';
+import type { Route, RouteServices } from '../requests/route.js';
+import { defineJsonRoute } from './json-route.js';
 
 const COMMON = { tag: 'Keys', access: { scope: 'admin', on: 'service' } } as const;
 

@@ -1,9 +1,9 @@
 // Who the caller is, and what its credential permits, so that a client can offer what will work.
 
 import type { ApiKeyRecord } from '../../database/admin/api-keys.js';
-import { defineJsonRoute } from '../json-route.js';
-import type { Route, RouteServices } from '../route.js';
+import type { Route, RouteServices } from '../requests/route.js';
 import type { PrincipalKind } from '../schemas/principal.js';
+import { defineJsonRoute } from './json-route.js';
 
 const KEY_PREFIX = 'key:';
 

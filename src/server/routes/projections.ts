@@ -1,12 +1,12 @@
 // Projections: the principal components of a sample of a collection, and nearest vectors within it.
 
 import { readJsonBody } from '../ingest/parse-request.js';
-import { NDJSON } from '../media-types.js';
 import { projectionLines, projectionTable } from '../replies/projection-table.js';
-import { NO_STORE, warningsHeader } from '../replies/reply.js';
 import { sendRows } from '../replies/sent-rows.js';
 import { COLUMN_TYPES, columnFormat } from '../replies/table-formats.js';
-import { defineRoute, type Route, type RouteServices } from '../route.js';
+import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
+import { NDJSON } from '../wire/media-types.js';
+import { NO_STORE, warningsHeader } from '../wire/reply.js';
 
 const TYPES = [NDJSON, ...COLUMN_TYPES];
 

@@ -22,13 +22,9 @@ import { isScoredByFormula } from '../../database/rankings/examples.js';
 import { chooseQueryColumns } from '../../formats/arrow/query-rows.js';
 import { ArrowStreamReader } from '../../formats/arrow/stream-reader.js';
 import { embedQueries } from '../embedding/embed-rows.js';
-import { bodyOf } from '../idempotency.js';
 import { parseJsonBody } from '../ingest/parse-request.js';
 import { costOf, toQueryRequest } from '../ingest/query-request.js';
 import { readQueries } from '../ingest/read-queries.js';
-import { refuseParameters, validateLongBody } from '../ingest/validate.js';
-import { ARROW_STREAM, JSON_TYPE, NDJSON } from '../media-types.js';
-import { BODY_LAYOUT, STREAM_LAYOUT } from '../problem.js';
 import { PREFETCHED_COUNT, prefetch } from '../replies/prefetch.js';
 import {
   jsonChunks,
@@ -38,15 +34,19 @@ import {
   type WriteReply,
 } from '../replies/query-chunks.js';
 import { createReplyWriter } from '../replies/record-writer.js';
-import { NO_STORE, warningsHeader } from '../replies/reply.js';
 import type { ReplyChunks } from '../replies/reply-stream.js';
 import { COLUMN_TYPES, columnFormat, requirePlaceFor } from '../replies/table-formats.js';
-import type { RequestContext } from '../request-context.js';
-import { defineRoute, type Route, type RouteReply, type RouteServices } from '../route.js';
+import { bodyOf } from '../requests/idempotency.js';
+import type { RequestContext } from '../requests/request-context.js';
+import { defineRoute, type Route, type RouteReply, type RouteServices } from '../requests/route.js';
 import type { Schemas } from '../schemas/all.js';
+import { refuseParameters, validateLongBody } from '../schemas/validate.js';
 import { SlowQueryLog, serverTiming } from '../telemetry/query-telemetry.js';
 import type { BodyStream } from '../transport/body-stream.js';
-import type { Properties } from '../wire-names.js';
+import { ARROW_STREAM, JSON_TYPE, NDJSON } from '../wire/media-types.js';
+import { BODY_LAYOUT, STREAM_LAYOUT } from '../wire/problem.js';
+import type { Properties } from '../wire/property-names.js';
+import { NO_STORE, warningsHeader } from '../wire/reply.js';
 import { QUERY_ERRORS } from './query.js';
 
 type RowOptions = Properties<z.output<Schemas['query']['queryRows']>>;

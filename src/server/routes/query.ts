@@ -9,7 +9,6 @@ import {
   validationError,
 } from '../../common/errors.js';
 import { checkQuery } from '../../database/query/query-issues.js';
-import { collectionToRead } from '../collection-choice.js';
 import { EMBEDDING_ERRORS, embedQueries } from '../embedding/embed-rows.js';
 import { readJsonBody } from '../ingest/parse-request.js';
 import {
@@ -17,15 +16,16 @@ import {
   costOf,
   toQueryRequest,
 } from '../ingest/query-request.js';
-import { BODY_LAYOUT } from '../problem.js';
 import { createReplyWriter } from '../replies/record-writer.js';
-import type { StoredReply } from '../replies/reply.js';
-import { jsonReply } from '../replies/reply.js';
-import type { RequestContext } from '../request-context.js';
-import { defineRoute, type Route, type RouteServices } from '../route.js';
+import type { RequestContext } from '../requests/request-context.js';
+import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
 import type { Schemas } from '../schemas/all.js';
 import { phasesOf, SlowQueryLog, serverTiming } from '../telemetry/query-telemetry.js';
-import type { Properties } from '../wire-names.js';
+import { BODY_LAYOUT } from '../wire/problem.js';
+import type { Properties } from '../wire/property-names.js';
+import type { StoredReply } from '../wire/reply.js';
+import { jsonReply } from '../wire/reply.js';
+import { collectionToRead } from './collection-choice.js';
 
 /** The members that may be in the query string instead of the body. */
 const PAGE_MEMBERS = ['limit', 'offset', 'cursor'] as const;

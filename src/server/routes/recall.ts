@@ -1,8 +1,8 @@
 // Grades the results of another system or index against the exact ones.
 
 import { field, validationError } from '../../common/errors.js';
-import { defineJsonRoute } from '../json-route.js';
-import type { Route, RouteServices } from '../route.js';
+import type { Route, RouteServices } from '../requests/route.js';
+import { defineJsonRoute } from './json-route.js';
 
 export function recallRoutes(services: RouteServices): Route[] {
   const { database } = services;

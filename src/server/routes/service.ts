@@ -4,8 +4,8 @@ import { z } from 'zod';
 import { holdsScopeOn } from '../../common/access.js';
 import type { Metrics } from '../../platform/metrics.js';
 import { repliesBy } from '../replies/record-writer.js';
-import { CACHE_RECORD, jsonReply } from '../replies/reply.js';
-import { defineRoute, type Route, type RouteServices } from '../route.js';
+import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
+import { CACHE_RECORD, jsonReply } from '../wire/reply.js';
 
 /** Readiness probes need not list every failed collection. */
 const COLLECTIONS_LISTED_MAX = 100;

@@ -3,15 +3,15 @@
 import type { z } from 'zod';
 import type { ErrorCode } from '../../common/errors.js';
 import type { ListReply } from '../../database/api/database-api.js';
-import { collectionToRead } from '../collection-choice.js';
-import { applyIfNoneMatch, etagOfVersion } from '../conditional.js';
-import { defineJsonRoute } from '../json-route.js';
 import { repliesBy } from '../replies/record-writer.js';
-import { CACHE_VECTOR } from '../replies/reply.js';
-import type { RequestContext } from '../request-context.js';
-import { defineRoute, type Route, type RouteServices } from '../route.js';
+import type { RequestContext } from '../requests/request-context.js';
+import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
 import type { Schemas } from '../schemas/all.js';
-import type { Properties } from '../wire-names.js';
+import { applyIfNoneMatch, etagOfVersion } from '../wire/conditional.js';
+import type { Properties } from '../wire/property-names.js';
+import { CACHE_VECTOR } from '../wire/reply.js';
+import { collectionToRead } from './collection-choice.js';
+import { defineJsonRoute } from './json-route.js';
 
 const LIST_ERRORS: readonly ErrorCode[] = [
   'collection_not_found',

@@ -6,22 +6,22 @@ import type { JsonObject } from '../../common/types.js';
 import { type Vector, type VectorColumn, vectorAt } from '../../common/vectors.js';
 import type { OnCommitted, VectorSelection, WriteResult } from '../../database/api/database-api.js';
 import { JsonScanner } from '../../formats/json/json-scanner.js';
-import { nameCollection } from '../collection-choice.js';
-import { checkIfMatch, etagOfVersion } from '../conditional.js';
+import { toBatch } from '../bodies/parsed-rows.js';
+import { checkMetadata } from '../bodies/row-rules.js';
+import { type ReadVectors, readVectorsOfOne } from '../bodies/vectors-reader.js';
 import { EMBED_FIELD, EMBEDDING_ERRORS, embedRows, embedText } from '../embedding/embed-rows.js';
-import { bodyOf, runWrite } from '../idempotency.js';
 import { ingest, refuseIfSet } from '../ingest/ingest-stream.js';
 import { parseJsonBody, parseVectorsBody, readJsonBody } from '../ingest/parse-request.js';
-import { toBatch } from '../ingest/parsed-rows.js';
-import { checkMetadata } from '../ingest/row-rules.js';
-import { validateBody } from '../ingest/validate.js';
-import { type ReadVectors, readVectorsOfOne } from '../ingest/vectors-reader.js';
-import { defineJsonRoute } from '../json-route.js';
-import { STREAM_TYPES } from '../media-types.js';
-import { BODY_LAYOUT, STREAM_LAYOUT } from '../problem.js';
 import { repliesBy } from '../replies/record-writer.js';
-import type { RequestContext } from '../request-context.js';
-import { defineRoute, type Route, type RouteServices } from '../route.js';
+import { bodyOf, runWrite } from '../requests/idempotency.js';
+import type { RequestContext } from '../requests/request-context.js';
+import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
+import { validateBody } from '../schemas/validate.js';
+import { checkIfMatch, etagOfVersion } from '../wire/conditional.js';
+import { STREAM_TYPES } from '../wire/media-types.js';
+import { BODY_LAYOUT, STREAM_LAYOUT } from '../wire/problem.js';
+import { nameCollection } from './collection-choice.js';
+import { defineJsonRoute } from './json-route.js';
 
 const WRITE_ERRORS: readonly ErrorCode[] = [
   'collection_not_found',

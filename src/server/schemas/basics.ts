@@ -12,9 +12,9 @@ import {
   type NamedValues,
   type SparseVectors,
 } from '../../common/types.js';
-import { describeKind } from '../ingest/describe-kind.js';
-import { measureId } from '../ingest/row-rules.js';
-import { readSparse, type SparseBody } from '../ingest/sparse-vectors.js';
+import { measureId } from '../bodies/row-rules.js';
+import { readSparse, type SparseBody } from '../bodies/sparse-vectors.js';
+import { describeKind } from '../bodies/value-kinds.js';
 import { type Found, readBy, refusing } from './rules.js';
 
 /** How a reply writes a value that JSON.stringify would write otherwise. */

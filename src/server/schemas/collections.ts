@@ -8,7 +8,7 @@ import { METADATA_PATH_CHARACTERS_MAX } from '../../common/metadata-path.js';
 import { DECLARED_TYPES, type DeclaredTypes } from '../../common/types.js';
 import { findVectorsViolations } from '../../database/collection/vector-changes.js';
 import { EMBEDDING_NAME } from '../../platform/config.js';
-import { describeKind } from '../ingest/describe-kind.js';
+import { describeKind } from '../bodies/value-kinds.js';
 import { type BasicSchemas, count, deleted, page, upTo } from './basics.js';
 import { type Found, refusing } from './rules.js';
 import { textSchemas } from './text.js';

@@ -4,9 +4,9 @@ import { z } from 'zod';
 import type { Violation } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import { type Example, RECOMMEND_STRATEGIES } from '../../database/api/query-api.js';
-import { readVector } from '../ingest/dense-vectors.js';
-import { describeKind } from '../ingest/describe-kind.js';
-import { measureId } from '../ingest/row-rules.js';
+import { readVector } from '../bodies/dense-vectors.js';
+import { measureId } from '../bodies/row-rules.js';
+import { describeKind } from '../bodies/value-kinds.js';
 import { upTo } from './basics.js';
 import { type Found, readBy } from './rules.js';
 

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
 import { FUSION_KINDS, NORMALIZATIONS } from '../../database/api/query-api.js';
-import { readVector } from '../ingest/dense-vectors.js';
+import { readVector } from '../bodies/dense-vectors.js';
 import { type BasicSchemas, upTo } from './basics.js';
 import { exampleSchemas } from './examples.js';
 import { readBy } from './rules.js';

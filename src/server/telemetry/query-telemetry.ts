@@ -5,7 +5,7 @@ import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import type { Phase } from '../../common/trace.js';
 import type { QueryReply, QueryRequest, QueryTimings } from '../../database/api/query-api.js';
-import type { RequestContext } from '../request-context.js';
+import type { RequestContext } from '../requests/request-context.js';
 import { filterShape } from './filter-shape.js';
 
 /** Milliseconds with a resolution of 1 µs. */

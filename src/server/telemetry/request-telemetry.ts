@@ -11,7 +11,7 @@ import type { Phase, RequestSpan, Tracer } from '../../common/trace.js';
 import { API_KEY_ID_PATTERN } from '../../database/admin/api-keys.js';
 import type { AuditLog } from '../../database/admin/audit-log.js';
 import type { CommitTimings } from '../../database/api/database-api.js';
-import { STATUS_OF_CODE } from '../problem.js';
+import { STATUS_OF_CODE } from '../wire/problem.js';
 import type { HttpMetrics, StreamCount, StreamDirection } from './http-metrics.js';
 import { readTraceContext } from './trace-context.js';
 

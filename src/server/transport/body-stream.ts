@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import { SagittaError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
-import { decode, type Encoding, encodingOf, invalidEncoding } from '../content-encodings.js';
+import { decode, type Encoding, encodingOf, invalidEncoding } from '../wire/content-encodings.js';
 import { clearBodyTimeout, discardBody, sendContinue } from './connections.js';
 
 export class BodyStream implements AsyncIterable<Buffer> {

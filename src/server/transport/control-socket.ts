@@ -10,7 +10,7 @@ import { Server as NetServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { assert, SagittaError } from '../../common/errors.js';
 import { CONTROL_FOLDER, CONTROL_SOCKET, unixSocketPath } from '../../common/unix-socket.js';
-import { respondToParseError } from '../failures.js';
+import { respondToParseError } from '../wire/failures.js';
 
 export class ControlSocket {
   readonly #folderPath: string;

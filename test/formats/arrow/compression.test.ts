@@ -7,7 +7,7 @@ import type { EncodedBatch, EncodedBody } from '../../../src/formats/arrow/encod
 import { decodeLz4Frame } from '../../../src/formats/arrow/lz4-frame.js';
 import { decodeZstd, loadZstd } from '../../../src/formats/arrow/zstd.js';
 import { createThreadPool } from '../../../src/platform/pool.js';
-import { decompressBodyTask } from '../../../src/server/ingest/arrow-rows.js';
+import { decompressBodyTask } from '../../../src/server/bodies/arrow-rows.js';
 import { LZ4_STREAM, ZSTD_STREAM } from './fixtures.js';
 import { batchesOf, rowsOf } from './streams.js';
 

@@ -17,7 +17,7 @@ import { decodeArrowFile, decodeArrowStream } from '../../../src/formats/arrow/s
 import { decodeZstd, loadZstd } from '../../../src/formats/arrow/zstd.js';
 import { readElements, readMembers } from '../../../src/formats/json/json-scanner.js';
 import { decodeLogRecord } from '../../../src/segment/log-record.js';
-import { parseVectorsInput } from '../../../src/server/ingest/json-rows.js';
+import { parseVectorsInput } from '../../../src/server/bodies/json-rows.js';
 import { batchesOf, readBatch, textAt } from '../../formats/arrow/streams.js';
 import { parseBothWays, withoutGeneratedIds } from '../../support/both-readers.js';
 

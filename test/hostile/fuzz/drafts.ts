@@ -1,7 +1,7 @@
 // Requests to each operation of the document, as parts that can still be changed. Most of them are valid.
 
 import type { Json, JsonObject } from '../../../src/common/types.js';
-import { ARROW_STREAM, NDJSON } from '../../../src/server/media-types.js';
+import { ARROW_STREAM, NDJSON } from '../../../src/server/wire/media-types.js';
 import { arrowStream, type Row } from '../../server/ingest/streams.js';
 import type { ApiDocument, Operation, Parameter } from './document.js';
 import { makeMetadata } from './filters.js';

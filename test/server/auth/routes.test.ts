@@ -7,7 +7,7 @@ import { SCOPES, type Scope } from '../../../src/common/access.js';
 import type { Database } from '../../../src/database/database.js';
 import { routesOf } from '../../../src/server/app.js';
 import { Authenticator } from '../../../src/server/auth/authenticator.js';
-import type { Route } from '../../../src/server/route.js';
+import type { Route } from '../../../src/server/requests/route.js';
 import { openDatabase } from '../../database/harness.js';
 import { createService, expectProblem, type Reply, type Service } from '../harness.js';
 import { addAlias, COLLECTION, fillCollection, SAMPLE_REQUESTS } from '../requests.js';

@@ -4,7 +4,7 @@ import { DEFAULT_LIMITS, type Limits } from '../../../src/common/limits.js';
 import type { Metric } from '../../../src/common/types.js';
 import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/ipc-writer.js';
 import type { AppOptions } from '../../../src/server/app.js';
-import { ARROW_STREAM, NDJSON } from '../../../src/server/media-types.js';
+import { ARROW_STREAM, NDJSON } from '../../../src/server/wire/media-types.js';
 import { columnOf, openDatabase } from '../../database/harness.js';
 import { type CallOptions, createService, type Reply, type Service } from '../harness.js';
 

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { encodeBatch, encodeEnd, encodeSchema } from '../../../src/formats/arrow/ipc-writer.js';
-import { ARROW_STREAM } from '../../../src/server/media-types.js';
+import { ARROW_STREAM } from '../../../src/server/wire/media-types.js';
 import { createFilledService } from '../harness.js';
 import { exchange, headOf, listen, repliesIn } from '../wire.js';
 

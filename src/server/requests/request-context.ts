@@ -1,0 +1,313 @@
+// One request as its handler sees it, and the state that the steps of the pipeline keep with
+// Fastify's request.
+
+import type { IncomingHttpHeaders } from 'node:http';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Principal, Scope } from '../../common/access.js';
+import { assert, SagittaError } from '../../common/errors.js';
+import {
+  authorizeCollection,
+  authorizeCreation,
+  type NamedCollection,
+  type RouteAccess,
+} from '../auth/authorization.js';
+import type { ReceivedRequest } from '../cluster/node-client.js';
+import type { BodyReservation } from '../limits/body-admission.js';
+import type { Allowance } from '../limits/rate-limit.js';
+import type { ReplyReservation } from '../limits/reply-admission.js';
+import type { RequestTelemetry } from '../telemetry/request-telemetry.js';
+import { BodyStream } from '../transport/body-stream.js';
+import { isReplyClosed } from '../transport/connections.js';
+import { chooseType, notAcceptableError } from '../wire/media-types.js';
+import {
+  type IssueLayout,
+  PARAMETER_LAYOUT,
+  type ProblemContext,
+  problemContextOf,
+} from '../wire/problem.js';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The path of the route with its placeholders, without a prefix. */
+    route?: string;
+    /** The name of the operation in the audit log, for routes that appear there. */
+    audit?: string | undefined;
+    streamTypes?: readonly string[] | undefined;
+    isOperational?: boolean | undefined;
+    /** Whether the path may begin with `/v1`. */
+    isVersioned?: boolean;
+    isInner?: boolean | undefined;
+  }
+  interface FastifyRequest {
+    telemetry: RequestTelemetry;
+    /** `NOBODY` until the request is authenticated. */
+    principal: Principal;
+    /** The rate limit of the principal; null without one, or before authentication. */
+    allowance: Allowance | null;
+    /** The memory of the body; null before admission and for GET. */
+    bodyReservation: BodyReservation | null;
+    replyReservation: ReplyReservation;
+    issueLayout: IssueLayout;
+    /** The id or alias of a collection in the path, as sent; "" for other paths. */
+    collectionName: string;
+    /** What another node sends along, which has forwarded the request; null for one of a client. */
+    forwarded: ReceivedRequest | null;
+    /** Of the collections that it reads or writes; null before it is authorized. */
+    incarnations: string[] | null;
+  }
+}
+
+const NO_BODY = new Uint8Array(0);
+/** The query of routes without parameters. */
+export const NO_QUERY = {};
+
+/** The collection in the path of a request, if there is one. */
+export function collectionOf({ params, collectionName }: FastifyRequest): NamedCollection {
+  return { id: (params as Record<string, string>).id ?? '', name: collectionName };
+}
+
+/** How often a stream checks that its credential is still valid. */
+const REAUTHORIZE_MS = 1_000;
+
+/** The part of a `Route` that its requests use. */
+interface RouteInfo {
+  readonly method: string;
+  readonly path: string;
+  readonly access: RouteAccess;
+  /** Null for routes that do not accept a body. */
+  readonly body: unknown;
+}
+
+/** `Query`: the query string as the schema of the route describes it. */
+export class RequestContext<Query = Readonly<Record<string, unknown>>> {
+  readonly #route: RouteInfo;
+  readonly #request: FastifyRequest;
+  readonly #reply: FastifyReply;
+  readonly #reauthorize: () => Promise<void>;
+  readonly #nowMs: () => number;
+  /** Ends the handler where another node carries out the writes of the collection. */
+  readonly requireOwned: (collectionId: string) => Promise<void>;
+  /** Ends the handler where another node holds one of the collections: it gets the request. */
+  readonly requireHeld: (collectionIds: readonly string[]) => void;
+  #authorizedAtMs: number;
+  /** When the body had been received, by `performance.now()`; of a stream, when it began. */
+  readonly receivedAtMs = performance.now();
+  #controller: AbortController | undefined;
+  #abortReason: SagittaError | undefined;
+  /** Set by the pipeline after validation, before the handler runs. */
+  query: Query = NO_QUERY as Query;
+
+  /** `reauthorize` rejects if the credential is no longer valid for the route; `nowMs`: of a monotonic clock. */
+  constructor(
+    route: RouteInfo,
+    request: FastifyRequest,
+    reply: FastifyReply,
+    {
+      reauthorize,
+      nowMs,
+      requireOwned,
+      requireHeld,
+    }: Pick<RequestContext, 'requireOwned' | 'requireHeld'> & {
+      reauthorize: () => Promise<void>;
+      nowMs: () => number;
+    },
+  ) {
+    this.requireOwned = requireOwned;
+    this.requireHeld = requireHeld;
+    this.#route = route;
+    this.#request = request;
+    this.#reply = reply;
+    this.#reauthorize = reauthorize;
+    this.#nowMs = nowMs;
+    this.#authorizedAtMs = nowMs();
+    if (route.body === null) request.issueLayout = PARAMETER_LAYOUT;
+  }
+
+  /** Method and path of the route, without a prefix. */
+  get operation(): string {
+    return `${this.#route.method} ${this.#route.path}`;
+  }
+
+  /** Decoded, by the names in the path of the route. In place of an alias it has the collection's id. */
+  get params(): Readonly<Record<string, string>> {
+    return this.#request.params as Readonly<Record<string, string>>;
+  }
+
+  /** The params as sent, for the digest of an idempotent request. */
+  get rawParams(): Readonly<Record<string, string>> {
+    const { params } = this;
+    return this.collectionName === '' ? params : { ...params, id: this.collectionName };
+  }
+
+  /** The id or alias of a collection in the path, as sent; "" for other paths. */
+  get collectionName(): string {
+    return this.#request.collectionName;
+  }
+
+  /** The id of the collection in the path whose vectors the route writes; undefined for other routes. */
+  get writtenCollection(): string | undefined {
+    const { access } = this.#route;
+    const isWrite = typeof access === 'object' && access.scope === 'vectors:write';
+    return isWrite && access.on === 'path' ? this.params.id : undefined;
+  }
+
+  /** The query string before validation, for the digest of an idempotent request. */
+  get rawQuery(): Readonly<Record<string, unknown>> {
+    return this.#request.query as Readonly<Record<string, unknown>>;
+  }
+
+  get headers(): IncomingHttpHeaders {
+    return this.#request.headers;
+  }
+
+  /** Without parameters; undefined if there is no body. */
+  get contentType(): string | undefined {
+    const [type] = this.headers['content-type']?.split(';') ?? [];
+    return type?.trim().toLowerCase();
+  }
+
+  /** The bytes as sent; empty if there are none. */
+  get body(): Uint8Array {
+    const { body } = this.#request;
+    return body instanceof Uint8Array ? body : NO_BODY;
+  }
+
+  /** Shared memory until the work on the body ends, for what is read from it; null without a body. */
+  allocate(byteCount: number): Uint8Array | null {
+    return this.#request.bodyReservation?.allocate(byteCount) ?? null;
+  }
+
+  /** Takes the place of `body` if `contentType` is one of the route's `streamTypes`; else null. */
+  get bodyStream(): BodyStream | null {
+    const { body } = this.#request;
+    return body instanceof BodyStream ? body : null;
+  }
+
+  /**
+   * How errors render the locations of fields; by default as members of the body, or as parameters
+   * for routes without a body.
+   */
+  get issueLayout(): IssueLayout {
+    return this.#request.issueLayout;
+  }
+
+  set issueLayout(layout: IssueLayout) {
+    this.#request.issueLayout = layout;
+  }
+
+  get problemContext(): ProblemContext {
+    return problemContextOf(this.#request);
+  }
+
+  get principal(): Principal {
+    return this.#request.principal;
+  }
+
+  /** For what only the handler knows: the target of the operation, and the duration of its phases. */
+  get telemetry(): RequestTelemetry {
+    return this.#request.telemetry;
+  }
+
+  /**
+   * Authorizes the request for a collection that is not named in the path, or for another scope than
+   * that of the route. `isNew`: for creating it; `name`: the alias that the request has for it. Throws
+   * `collection_not_found` and `insufficient_scope`.
+   */
+  authorize(
+    collectionId: string,
+    options: { isNew?: boolean; name?: string; scope?: Scope } = {},
+  ): void {
+    const { access } = this.#route;
+    assert(
+      typeof access === 'object' && (access.on === 'named' || access.on === 'path'),
+      'the route declares a scope on a collection',
+    );
+    // With a collection in the path, another one is not the target of the operation.
+    if (access.on === 'named') this.telemetry.setAuditTarget(collectionId);
+    const check = options.isNew === true ? authorizeCreation : authorizeCollection;
+    const { name = collectionId, scope = access.scope } = options;
+    check(scope, this.principal, { id: collectionId, name });
+  }
+
+  /**
+   * Charges the rate limit for the whole request: the number of queries, or of vectors read, written
+   * or deleted by id; 1 was charged already. Must precede any effect. Throws `rate_limited`.
+   */
+  charge(cost: number): void {
+    this.#request.allowance?.charge(cost);
+  }
+
+  /**
+   * Charges the rate limit for the next batch of a stream, in the same unit, and waits where `charge`
+   * would throw. Rejects if the credential is no longer valid, and with the reason of `signal`.
+   */
+  async chargeOrWait(cost: number): Promise<void> {
+    if (this.#nowMs() - this.#authorizedAtMs >= REAUTHORIZE_MS) {
+      await this.#reauthorize();
+      this.#authorizedAtMs = this.#nowMs();
+    }
+    const { allowance } = this.#request;
+    if (allowance === null) return;
+    for (;;) {
+      const waitMs = allowance.chargeOrWaitMs(cost);
+      if (waitMs === 0) return;
+      // An aborted timer rejects with an error of its own; the reason of the signal is thrown below.
+      await wait(waitMs, undefined, { signal: this.signal }).catch(() => {});
+      this.signal.throwIfAborted();
+    }
+  }
+
+  /**
+   * The offered content type that Accept prefers, for routes whose choice depends on the request.
+   * Throws `not_acceptable`.
+   */
+  chooseReplyType(offered: readonly string[]): string {
+    const { accept } = this.headers;
+    const type = chooseType(accept, offered);
+    if (type === null) throw notAcceptableError(offered, accept);
+    return type;
+  }
+
+  /**
+   * Sets the memory of a long reply while it is being made. Throws `overloaded`, and
+   * `deadline_exceeded` if the client has disconnected.
+   */
+  reserveReply(byteCount: number): void {
+    this.#request.replyReservation.reserve(this.principal.id, byteCount);
+  }
+
+  /**
+   * Reserves memory for the results that the reply will be made of, before they are there; for a stream, as
+   * much of them as there is at once. Throws as `reserveReply`.
+   */
+  reserveWork(byteCount: number, { isStreamed = false } = {}): void {
+    this.#request.replyReservation.reserveWork(this.principal.id, byteCount, isStreamed);
+  }
+
+  /**
+   * Aborted with a `deadline_exceeded` error when the deadline passes or the client disconnects.
+   * Created on first use: most routes do not need it.
+   */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      const controller = new AbortController();
+      this.#controller = controller;
+      const { raw } = this.#reply;
+      const abortUnlessReplied = () => {
+        if (!raw.writableEnded) {
+          controller.abort(new SagittaError('deadline_exceeded', 'The client disconnected.'));
+        }
+      };
+      if (this.#abortReason !== undefined) controller.abort(this.#abortReason);
+      else if (isReplyClosed(raw)) abortUnlessReplied();
+      else raw.once('close', abortUnlessReplied);
+    }
+    return this.#controller.signal;
+  }
+
+  abort(reason: SagittaError): void {
+    this.#abortReason = reason;
+    this.#controller?.abort(reason);
+  }
+}

@@ -1,0 +1,141 @@
+// A route is one object that Fastify serves and OpenAPI describes, so that the two cannot differ.
+// Paths are written as in OpenAPI, `/collections/{id}`.
+
+import type { z } from 'zod';
+import type { AuditOperation } from '../../common/audit.js';
+import type { ErrorCode } from '../../common/errors.js';
+import type { Limits } from '../../common/limits.js';
+import type { Logger } from '../../common/logger.js';
+import type { Preparation } from '../../common/preparation.js';
+import type { BackupService } from '../../database/admin/backup.js';
+import type { Database } from '../../database/database.js';
+import type { WorkerPool } from '../../platform/pool.js';
+import type { Authenticator } from '../auth/authenticator.js';
+import type { RouteAccess } from '../auth/authorization.js';
+import type { Forwarding } from '../cluster/forwarding.js';
+import type { Embedder } from '../embedding/embedder.js';
+import { rateKindOf } from '../limits/rate-limit.js';
+import type { ReplyChunks } from '../replies/reply-stream.js';
+import type { Schemas } from '../schemas/all.js';
+import type { StreamType } from '../wire/media-types.js';
+import type { Properties } from '../wire/property-names.js';
+import type { StoredReply } from '../wire/reply.js';
+import type { RequestContext } from './request-context.js';
+
+/** The services that the handlers of routes use. */
+export interface RouteServices {
+  readonly database: Database;
+  readonly backups: BackupService;
+  readonly pool: WorkerPool;
+  readonly limits: Limits;
+  readonly logger: Logger;
+  readonly slowQueryMs: number;
+  readonly schemas: Schemas;
+  readonly authenticator: Authenticator;
+  readonly embedder: Embedder;
+  /** The collection of requests that name none. */
+  readonly defaultCollection: string | null;
+  /** Null for a process that is alone. */
+  readonly forwarding: Forwarding | null;
+  /** Null, or absent, for a service that is used as it is. */
+  readonly preparation?: Preparation | null;
+  /** Whether the service is stopping: long requests should end soon. */
+  readonly isStopping: () => boolean;
+}
+
+/** Static bodies are bytes, which all requests share. */
+export interface RouteReply extends Omit<StoredReply, 'body'> {
+  readonly body: string | Buffer | ReplyChunks;
+}
+
+export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly path: string;
+  readonly operationId: string;
+  readonly tag: 'Collections' | 'Vectors' | 'Query' | 'Keys' | 'Backups' | 'Service';
+  readonly summary: string;
+  /** The access that the route requires. */
+  readonly access: RouteAccess;
+  readonly description?: string;
+  readonly query?: QuerySchema;
+  /** Validated by the handler; null for routes that do not accept a body. */
+  readonly body: z.ZodType | null;
+  readonly reply: z.ZodType;
+  /** Headers of the request and of a 200 reply that the route supports. */
+  readonly takesIdempotencyKey?: boolean;
+  readonly takesIfMatch?: boolean;
+  readonly sendsETag?: boolean;
+  readonly sendsLocation?: boolean;
+  readonly sendsServerTiming?: boolean;
+  /** Sagitta-Sequence: the snapshot that was read, for replies whose body does not contain it. */
+  readonly sendsSequence?: boolean;
+  /** Sagitta-Warnings, for replies whose body has no `warnings`. */
+  readonly sendsWarnings?: boolean;
+  /** Sends Content-Disposition. */
+  readonly sendsFile?: boolean;
+  /** Content types besides JSON whose bodies the handler reads as they arrive. */
+  readonly streamTypes?: readonly StreamType[];
+  /** The content types of the reply; JSON only if absent. */
+  readonly replyTypes?: readonly string[];
+  /** A reply that is neither 200 nor a problem. */
+  readonly otherReply?: { readonly status: number; readonly description: string };
+  /** When the reply is a redirect (307) with a relative Location instead. */
+  readonly redirects?: string;
+  /** The name of the operation in the audit log, `collection.create`; absent if it is not logged. */
+  readonly audit?: AuditOperation;
+  /** Error codes beyond those of every route. */
+  readonly errors: readonly ErrorCode[];
+  /** Whether, of several nodes, the one that gets the request carries it out, although it is no read. */
+  readonly isOfNode?: boolean;
+  /** Whether the handler names the collections whose rows it needs (`requireHeld`), besides the one in the path. */
+  readonly readsSeveral?: boolean;
+  /** Whether the work continues beyond the deadline, and after the client has disconnected. */
+  readonly mayTakeLong?: boolean;
+  /** Whether the route replies in every state of the service, and under overload. */
+  readonly isAlwaysServed?: boolean;
+  /** For other nodes of a cluster: clients do not find it, and it is not described. */
+  readonly isInner?: boolean;
+  /** For operators: served without the prefix `/v1` only, and regardless of Accept. */
+  readonly isOperational?: boolean;
+  handle(
+    request: RequestContext<Properties<z.output<QuerySchema>>>,
+  ): RouteReply | Promise<RouteReply>;
+}
+
+/**
+ * Which node of a cluster carries the route out: `any`, the one that owns the `catalogue`, or the one that owns the
+ * `collection` in the path or, with `named`, the one that the handler finds.
+ */
+export function ownerOf({
+  access,
+  method,
+  isOfNode = false,
+}: Route): 'any' | 'catalogue' | 'collection' | 'named' {
+  if (rateKindOf(access) !== 'write' || method === 'GET' || isOfNode) return 'any';
+  if (typeof access === 'string' || access.scope !== 'vectors:write') return 'catalogue';
+  return access.on === 'path' ? 'collection' : 'named';
+}
+
+/** Whether the route reads rows of the collection in the path, and of no other one that a node must hold. */
+export function readsPath({ access, readsSeveral = false }: Route): boolean {
+  return (
+    typeof access === 'object' &&
+    access.scope === 'vectors:read' &&
+    access.on === 'path' &&
+    !readsSeveral
+  );
+}
+
+/** Whether the route may need rows of a collection, which another node may hold. */
+export function mayNeedRows(route: Route): boolean {
+  const { access } = route;
+  if (typeof access === 'string') return false;
+  return (
+    access.scope.startsWith('vectors:') || (ownerOf(route) === 'catalogue' && access.on === 'path')
+  );
+}
+
+/** Types the query of the handler by its schema; the list of routes has no use for the type. */
+export function defineRoute<QuerySchema extends z.ZodObject>(route: Route<QuerySchema>): Route {
+  return route as unknown as Route;
+}

@@ -1,0 +1,47 @@
+// Routes that take and return JSON: their schemas read the body and write the reply, so that handlers know
+// neither text nor the names of the API.
+
+import type { z } from 'zod';
+import type { VectorsAt } from '../bodies/json-body.js';
+import { readJsonBody } from '../ingest/parse-request.js';
+import { rateKindOf } from '../limits/rate-limit.js';
+import { createReplyWriter, type RecordOf } from '../replies/record-writer.js';
+import type { RequestContext } from '../requests/request-context.js';
+import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
+import type { Properties } from '../wire/property-names.js';
+import { jsonReply } from '../wire/reply.js';
+
+/** `Body` is null for a route that does not accept a body. */
+interface JsonRoute<
+  Query extends z.ZodObject,
+  Body extends z.ZodType | null,
+  Reply extends z.ZodObject,
+> extends Omit<Route<Query>, 'body' | 'reply' | 'handle'> {
+  readonly body: Body;
+  /** The member of the body with vectors, if there is one. */
+  readonly vectorsAt?: VectorsAt;
+  readonly reply: Reply;
+  handle(
+    request: RequestContext<Properties<z.output<Query>>>,
+    body: Body extends z.ZodType ? Properties<z.output<Body>> : null,
+  ): RecordOf<Reply> | Promise<RecordOf<Reply>>;
+}
+
+export function defineJsonRoute<
+  Query extends z.ZodObject,
+  Body extends z.ZodType | null,
+  Reply extends z.ZodObject,
+>(services: RouteServices, { vectorsAt, handle, ...route }: JsonRoute<Query, Body, Reply>): Route {
+  const writeReply = createReplyWriter(route.reply);
+  // A write has had its effect, and its reply is sent in any case.
+  const isRefusable = rateKindOf(route.access) !== 'write' || route.method === 'GET';
+  return defineRoute<Query>({
+    ...route,
+    async handle(request) {
+      const body = route.body && (await readJsonBody(services, request, route.body, vectorsAt));
+      const found = await handle(request, body as Parameters<typeof handle>[1]);
+      const reserve = (count: number) => isRefusable && request.reserveReply(count);
+      return jsonReply(await writeReply(found, reserve));
+    },
+  });
+}

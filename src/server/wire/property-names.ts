@@ -1,0 +1,96 @@
+// The names of the API and those of the code: a member `top_k` of a schema is the property `topK`. What a
+// schema does not name, such as metadata and filters, keeps its names.
+
+import { z } from 'zod';
+import type { JsonObject } from '../../common/types.js';
+
+export type PropertyName<Name> = Name extends `${infer Head}_${infer Tail}`
+  ? `${Head}${Capitalize<PropertyName<Tail>>}`
+  : Name;
+
+/** Whether a type is that of objects with any names and any values. */
+type IsJson<Value> = string extends keyof Value ? (JsonObject extends Value ? true : false) : false;
+
+/** What a schema has read, with the names of properties. */
+export type Properties<Value> = Value extends readonly (infer Item)[]
+  ? Properties<Item>[]
+  : Value extends Float32Array | Uint32Array
+    ? Value
+    : Value extends object
+      ? IsJson<Value> extends true
+        ? Value
+        : { [Name in keyof Value as PropertyName<Name>]: Properties<Value[Name]> }
+      : Value;
+
+export function propertyName(name: string): string {
+  return name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+type Rename = (value: unknown) => unknown;
+
+/** Null for a schema without a name that differs. */
+const renames = new WeakMap<z.core.$ZodType, Rename | null>();
+
+/** @param value what the schema has read. */
+export function toProperties<Schema extends z.ZodType>(
+  schema: Schema,
+  value: z.output<Schema>,
+): Properties<z.output<Schema>> {
+  return (renameOf(schema)?.(value) ?? value) as Properties<z.output<Schema>>;
+}
+
+function renameOf(schema: z.core.$ZodType): Rename | null {
+  let rename = renames.get(schema);
+  if (rename === undefined) {
+    rename = makeRename(schema);
+    renames.set(schema, rename);
+  }
+  return rename;
+}
+
+function makeRename(schema: z.core.$ZodType): Rename | null {
+  if (
+    schema instanceof z.ZodOptional ||
+    schema instanceof z.ZodNullable ||
+    schema instanceof z.ZodDefault
+  ) {
+    const inner = renameOf(schema.unwrap());
+    return inner && ((value) => (value == null ? value : inner(value)));
+  }
+  if (schema instanceof z.ZodArray) {
+    const inner = renameOf(schema.element);
+    return inner && ((items) => (items as unknown[]).map(inner));
+  }
+  if (schema instanceof z.ZodRecord) {
+    const inner = renameOf(schema.valueType);
+    return (
+      inner &&
+      ((members) =>
+        mapMembers(
+          members as object,
+          (name) => name,
+          () => inner,
+        ))
+    );
+  }
+  if (!(schema instanceof z.ZodObject)) return null;
+  const members = new Map(
+    Object.entries(schema.shape).map(([name, member]) => [name, renameOf(member)]),
+  );
+  const isSame = [...members].every(([name, rename]) => propertyName(name) === name && !rename);
+  if (isSame) return null;
+  return (value) => mapMembers(value as object, propertyName, (name) => members.get(name) ?? null);
+}
+
+function mapMembers(
+  members: object,
+  nameOf: (name: string) => string,
+  renameOf: (name: string) => Rename | null,
+): object {
+  return Object.fromEntries(
+    Object.entries(members).map(([name, value]) => [
+      nameOf(name),
+      value === undefined ? value : (renameOf(name)?.(value) ?? value),
+    ]),
+  );
+}
