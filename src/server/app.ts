@@ -26,7 +26,7 @@ import { describeApi } from './openapi.js';
 import { findConsole, serveConsole } from './pages/console.js';
 import { serveDocs } from './pages/docs.js';
 import { RequestPipeline, withoutVersion } from './request-pipeline.js';
-import type { Route, RouteReply, RouteServices } from './requests/route.js';
+import type { Route, RouteServices } from './requests/route.js';
 import { aggregateRoutes } from './routes/aggregate.js';
 import { aliasRoutes } from './routes/aliases.js';
 import { auditRoutes } from './routes/audit.js';
@@ -55,6 +55,7 @@ import { HostNames } from './transport/host-names.js';
 import { Listener } from './transport/listener.js';
 import type { Tls } from './transport/tls.js';
 import { respondToParseError } from './wire/failures.js';
+import type { RouteReply } from './wire/reply.js';
 
 export interface AppOptions {
   readonly database: Database;

@@ -33,16 +33,10 @@ import type { EventLoopDelay } from './limits/event-loop-monitor.js';
 import { type Pressure, shareHolder } from './limits/memory-budget.js';
 import { type RateKind, RateLimiter, rateKindOf } from './limits/rate-limit.js';
 import { OPERATIONAL_HEADROOM_BYTES, ReplyAdmission } from './limits/reply-admission.js';
-import { begin, isStream, type ReplyChunks, toReadable } from './replies/reply-stream.js';
+import { begin, isStream, toReadable } from './replies/reply-stream.js';
 import { collectionOf, NO_QUERY, RequestContext } from './requests/request-context.js';
 import { type Destination, RequestRouting } from './requests/request-routing.js';
-import {
-  ownerOf,
-  type Route,
-  type RouteReply,
-  type RouteServices,
-  readsPath,
-} from './requests/route.js';
+import { ownerOf, type Route, type RouteServices, readsPath } from './requests/route.js';
 import { refuseParameters, validateQuery } from './schemas/validate.js';
 import { RequestTelemetry, type TelemetryServices } from './telemetry/request-telemetry.js';
 import { BodyStream } from './transport/body-stream.js';
@@ -75,6 +69,7 @@ import {
   refusesIdentity,
 } from './wire/media-types.js';
 import { BODY_LAYOUT, pathOf, problemContextOf, problemReply } from './wire/problem.js';
+import type { ReplyChunks, RouteReply } from './wire/reply.js';
 
 interface RequestPipelineOptions {
   readonly services: RouteServices;

@@ -48,6 +48,18 @@ const INNER_ORDER: Readonly<Record<string, readonly (readonly string[])[]>> = {
     ['.'],
   ],
   engine: [['core'], ['simd', 'tensor', 'cuda'], ['.']],
+  server: [
+    ['wire', 'bodies'],
+    ['transport'],
+    ['auth', 'telemetry', 'pages'],
+    ['limits', 'embedding', 'cluster'],
+    ['schemas'],
+    ['replies'],
+    ['requests'],
+    ['ingest'],
+    ['routes'],
+    ['.'],
+  ],
 };
 
 /** Files directly in src/: each starts a process or a thread, and may import any folder. */

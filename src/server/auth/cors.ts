@@ -5,8 +5,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { SagittaError } from '../../common/errors.js';
 import type { Config } from '../../platform/config.js';
-import type { RouteReply } from '../requests/route.js';
 import { SESSION } from '../wire/consistency.js';
+import type { RouteReply } from '../wire/reply.js';
 
 /** At least one origin, as browsers send them, or `*` for all. */
 export type CorsSettings = Pick<

@@ -1,7 +1,7 @@
 // The cluster that a process is a node of, as the routes and the other files of this folder see it; `cluster` and
 // the entry point provide it.
 
-import type { LogPositions } from './seen-positions.js';
+import type { LogPositions } from '../wire/consistency.js';
 
 export interface ClusterMember {
   /** The process: another one after each start. */

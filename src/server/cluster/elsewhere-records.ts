@@ -3,16 +3,20 @@
 
 import { OPERATOR } from '../../common/access.js';
 import type { CollectionRecord } from '../../database/api/database-api.js';
-import type { RouteServices } from '../requests/route.js';
-import type { Consistency } from '../wire/consistency.js';
+import type { Database } from '../../database/database.js';
+import type { Consistency, LogPositions } from '../wire/consistency.js';
 import type { ClusterMember } from './cluster.js';
-import type { LogPositions } from './seen-positions.js';
+import type { Forwarding } from './forwarding.js';
 
 export const RECORDS_PATH = '/cluster/records';
 /** A node that does not answer for so long is passed over. */
 const ANSWER_MS_MAX = 2_000;
 
-type Services = Pick<RouteServices, 'database' | 'forwarding'>;
+interface Services {
+  readonly database: Database;
+  /** Null for a process that is alone. */
+  readonly forwarding: Forwarding | null;
+}
 
 /** What one node asks another one for. */
 export interface RecordsRequest extends Consistency {

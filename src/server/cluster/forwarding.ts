@@ -14,7 +14,7 @@ import type { Metrics } from '../../platform/metrics.js';
 import type { NodeKeys } from '../../platform/node-keys.js';
 import { createAuditLimiter } from '../telemetry/request-telemetry.js';
 import { abortAfterFlush, clearBodyTimeout, onReplyClosed } from '../transport/connections.js';
-import { SESSION, writeSession } from '../wire/consistency.js';
+import { type LogPositions, SESSION, writeSession } from '../wire/consistency.js';
 import { NDJSON } from '../wire/media-types.js';
 import { problemContextOf, problemReply } from '../wire/problem.js';
 import type { Cluster, ClusterMember } from './cluster.js';
@@ -27,7 +27,7 @@ import {
   type ReceivedRequest,
 } from './node-client.js';
 import type { ForwardedRequest } from './request-signature.js';
-import { type LogPositions, laterOf, SeenPositions } from './seen-positions.js';
+import { laterOf, SeenPositions } from './seen-positions.js';
 
 /** Thrown where the body of a request names a collection whose writes another node carries out. */
 export class OwnedElsewhere extends Error {

@@ -7,7 +7,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Principal } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
 import type { NodeKeys } from '../../platform/node-keys.js';
-import type { LogPositions } from './seen-positions.js';
+import type { LogPositions } from '../wire/consistency.js';
 
 /** What a node sends along with a request. */
 export interface ForwardedRequest {

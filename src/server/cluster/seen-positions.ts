@@ -1,8 +1,7 @@
 // Up to where clients of this node have seen the logs of collections that other nodes hold. The next request about such a
 // collection takes it along, so that another node answers with at least that.
 
-/** Positions in logs by their names: `catalogue`, or the incarnation of a collection. */
-export type LogPositions = Readonly<Record<string, number>>;
+import type { LogPositions } from '../wire/consistency.js';
 
 /** The later one of each log. */
 export function laterOf(...all: readonly LogPositions[]): LogPositions {

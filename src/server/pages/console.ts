@@ -6,8 +6,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { extname, join, relative, sep } from 'node:path';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { assert, SagittaError } from '../../common/errors.js';
-import type { RouteReply } from '../requests/route.js';
-import { NO_STORE } from '../wire/reply.js';
+import { NO_STORE, type RouteReply } from '../wire/reply.js';
 import { createPage, type StaticPage, servePage } from './static-page.js';
 
 /** Relative, so that it is right under any prefix that a proxy adds. */

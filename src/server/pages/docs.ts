@@ -5,7 +5,7 @@
 import { Worker } from 'node:worker_threads';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { programFile } from '../../common/package-files.js';
-import type { RouteReply } from '../requests/route.js';
+import type { RouteReply } from '../wire/reply.js';
 import { DOCS_PATHS, type DocsFile } from './docs-files.js';
 import { createPage, type StaticPage, servePage } from './static-page.js';
 

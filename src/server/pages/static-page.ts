@@ -3,9 +3,9 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { RouteReply } from '../requests/route.js';
 import { applyIfNoneMatch, etagOf } from '../wire/conditional.js';
 import { chooseEncoding } from '../wire/media-types.js';
+import type { RouteReply } from '../wire/reply.js';
 
 /** Compressed forms of files, in the order of preference. */
 const ENCODINGS = ['br', 'gzip'] as const;

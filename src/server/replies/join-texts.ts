@@ -1,14 +1,12 @@
-// Long texts are made in chunks with yields to the event loop in between, one chunk of one text at a
-// time, so that short requests are served meanwhile.
+// Joins the texts of many items in chunks, with yields to the event loop in between, so that short requests
+// are served meanwhile.
 
 import { constants } from 'node:buffer';
 import { SagittaError } from '../../common/errors.js';
+import { yieldToEventLoop } from '../limits/event-loop-yield.js';
 
 /** Less than 2 ms of floats. Shorter texts are made without a yield. */
 const CHUNK_CHARACTERS = 64 * 1024;
-
-/** The callers that have yielded, in order. */
-const waiting: (() => void)[] = [];
 
 /** Called with the length of a text while it is made; a throw ends it. */
 export type OnGrown = (characterCount: number) => void;
@@ -59,20 +57,6 @@ function appendChunk<Item>(
   }
   chunks.push(texts.join(','));
   return at;
-}
-
-/** Resolves in a later iteration of the event loop, in the order of the calls. */
-export function yieldToEventLoop(): Promise<void> {
-  return new Promise((resolve) => {
-    waiting.push(resolve);
-    if (waiting.length === 1) setImmediate(resumeNext);
-  });
-}
-
-/** One caller per iteration: all of them together would block the event loop for long. */
-function resumeNext(): void {
-  waiting.shift()!();
-  if (waiting.length > 0) setImmediate(resumeNext);
 }
 
 function tooLong(madeCount: number, itemCount: number): SagittaError {

@@ -5,7 +5,8 @@ import type { z } from 'zod';
 import type { FieldShapes } from '../../common/types.js';
 import { utf8ColumnOf } from '../../common/utf8-column.js';
 import type { Match, QueryReply } from '../../database/api/query-api.js';
-import { yieldToEventLoop } from './join-texts.js';
+import { yieldToEventLoop } from '../limits/event-loop-yield.js';
+import type { ReplyChunks } from '../wire/reply.js';
 import {
   type MatchFields,
   type MatchRows,
@@ -13,7 +14,6 @@ import {
   matchVectorFields,
   vectorsOfMatches,
 } from './match-columns.js';
-import type { ReplyChunks } from './reply-stream.js';
 import { type Table, type TableColumn, tableOf } from './table.js';
 import type { VectorField } from './vector-columns.js';
 

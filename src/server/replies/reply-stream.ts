@@ -9,9 +9,7 @@ import { abortAfterFlush, abortReply, slowReaderMsMax } from '../transport/conne
 import { ChunkCompressor, type Encoding } from '../wire/content-encodings.js';
 import { NDJSON } from '../wire/media-types.js';
 import { type ProblemContext, problemReply } from '../wire/problem.js';
-
-/** The chunks of a body, each a few megabytes at most. */
-export type ReplyChunks = AsyncIterable<Uint8Array | string>;
+import type { ReplyChunks } from '../wire/reply.js';
 
 export interface ReplyStreamOptions {
   /** The Content-Type. */

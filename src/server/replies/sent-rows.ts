@@ -1,13 +1,19 @@
 // Charges the rate limit for the rows of a streamed reply, and counts them.
 
-import type { RequestContext } from '../requests/request-context.js';
+import type { RequestTelemetry } from '../telemetry/request-telemetry.js';
 
 /** Called before each chunk with its number of rows. Waits for the rate limit; a rejection ends the reply. */
 export type Admit = (rowCount: number) => Promise<void>;
 
+/** The request that the rows are charged to. */
+interface ChargedRequest {
+  readonly telemetry: Pick<RequestTelemetry, 'openStream'>;
+  chargeOrWait(cost: number): Promise<void>;
+}
+
 /** @param costOf the cost of a number of rows, as `charge` measures it. */
 export async function* sendRows(
-  request: RequestContext<unknown>,
+  request: ChargedRequest,
   costOf: (rowCount: number) => number,
   make: (admit: Admit) => AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array> {

@@ -2,22 +2,19 @@
 
 import { type IssueLocation, validationError } from '../../common/errors.js';
 import type { FieldShapes } from '../../common/types.js';
+import type { FormatName } from '../wire/media-types.js';
 import { ARROW_TABLE } from './arrow-table.js';
 import { CSV_TABLE } from './csv-table.js';
 import { NDJSON_TABLE } from './ndjson-table.js';
 import { PARQUET_TABLE } from './parquet-table.js';
 import type { TableFormat } from './table.js';
 
-/** The first one is the default. */
 export const TABLE_FORMATS = {
   arrow: ARROW_TABLE,
   ndjson: NDJSON_TABLE,
   parquet: PARQUET_TABLE,
   csv: CSV_TABLE,
-} as const satisfies Readonly<Record<string, TableFormat>>;
-
-export type FormatName = keyof typeof TABLE_FORMATS;
-export const FORMAT_NAMES = Object.keys(TABLE_FORMATS) as [FormatName, ...FormatName[]];
+} as const satisfies Readonly<Record<FormatName, TableFormat>>;
 
 const COLUMN_FORMATS = Object.values(TABLE_FORMATS).filter(({ hasColumns }) => hasColumns);
 

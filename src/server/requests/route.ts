@@ -15,11 +15,10 @@ import type { RouteAccess } from '../auth/authorization.js';
 import type { Forwarding } from '../cluster/forwarding.js';
 import type { Embedder } from '../embedding/embedder.js';
 import { rateKindOf } from '../limits/rate-limit.js';
-import type { ReplyChunks } from '../replies/reply-stream.js';
 import type { Schemas } from '../schemas/all.js';
 import type { StreamType } from '../wire/media-types.js';
 import type { Properties } from '../wire/property-names.js';
-import type { StoredReply } from '../wire/reply.js';
+import type { RouteReply } from '../wire/reply.js';
 import type { RequestContext } from './request-context.js';
 
 /** The services that the handlers of routes use. */
@@ -41,11 +40,6 @@ export interface RouteServices {
   readonly preparation?: Preparation | null;
   /** Whether the service is stopping: long requests should end soon. */
   readonly isStopping: () => boolean;
-}
-
-/** Static bodies are bytes, which all requests share. */
-export interface RouteReply extends Omit<StoredReply, 'body'> {
-  readonly body: string | Buffer | ReplyChunks;
 }
 
 export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {

@@ -5,13 +5,9 @@ import { toSample } from '../ingest/query-request.js';
 import { recordTable } from '../replies/record-columns.js';
 import { sendRows } from '../replies/sent-rows.js';
 import type { TableFormat } from '../replies/table.js';
-import {
-  FORMAT_NAMES,
-  type FormatName,
-  requirePlaceFor,
-  TABLE_FORMATS,
-} from '../replies/table-formats.js';
+import { requirePlaceFor, TABLE_FORMATS } from '../replies/table-formats.js';
 import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
+import { FORMAT_NAMES, type FormatName } from '../wire/media-types.js';
 import { NO_STORE, warningsHeader } from '../wire/reply.js';
 
 const TYPES = FORMAT_NAMES.map((name) => TABLE_FORMATS[name].type);

@@ -34,11 +34,10 @@ import {
   type WriteReply,
 } from '../replies/query-chunks.js';
 import { createReplyWriter } from '../replies/record-writer.js';
-import type { ReplyChunks } from '../replies/reply-stream.js';
 import { COLUMN_TYPES, columnFormat, requirePlaceFor } from '../replies/table-formats.js';
 import { bodyOf } from '../requests/idempotency.js';
 import type { RequestContext } from '../requests/request-context.js';
-import { defineRoute, type Route, type RouteReply, type RouteServices } from '../requests/route.js';
+import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
 import type { Schemas } from '../schemas/all.js';
 import { refuseParameters, validateLongBody } from '../schemas/validate.js';
 import { SlowQueryLog, serverTiming } from '../telemetry/query-telemetry.js';
@@ -46,6 +45,7 @@ import type { BodyStream } from '../transport/body-stream.js';
 import { ARROW_STREAM, JSON_TYPE, NDJSON } from '../wire/media-types.js';
 import { BODY_LAYOUT, STREAM_LAYOUT } from '../wire/problem.js';
 import type { Properties } from '../wire/property-names.js';
+import type { ReplyChunks, RouteReply } from '../wire/reply.js';
 import { NO_STORE, warningsHeader } from '../wire/reply.js';
 import { QUERY_ERRORS } from './query.js';
 

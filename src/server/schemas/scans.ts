@@ -2,7 +2,7 @@
 
 import { z } from 'zod';
 import type { Limits } from '../../common/limits.js';
-import { FORMAT_NAMES } from '../replies/table-formats.js';
+import { FORMAT_NAMES } from '../wire/media-types.js';
 import { type BasicSchemas, upTo } from './basics.js';
 
 const METADATA_FORMS = ['text', 'columns'] as const;

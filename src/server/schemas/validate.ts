@@ -17,7 +17,7 @@ import {
 import { parseExactJson } from '../../common/exact-json.js';
 import { cutName, describeUnknownName } from '../../common/unknown-name.js';
 import { describeKind } from '../bodies/value-kinds.js';
-import { yieldToEventLoop } from '../replies/join-texts.js';
+import { yieldToEventLoop } from '../limits/event-loop-yield.js';
 import { type Properties, toProperties } from '../wire/property-names.js';
 
 type Issue = z.core.$ZodIssue;

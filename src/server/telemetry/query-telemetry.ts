@@ -1,12 +1,21 @@
 // Telemetry of queries: the header Server-Timing, the spans of the phases, and the slow query log.
 // Records numbers and the shape of filters: no vectors, values, paths of metadata or cursors.
 
+import type { Principal } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import type { Phase } from '../../common/trace.js';
 import type { QueryReply, QueryRequest, QueryTimings } from '../../database/api/query-api.js';
-import type { RequestContext } from '../requests/request-context.js';
 import { filterShape } from './filter-shape.js';
+import type { RequestTelemetry } from './request-telemetry.js';
+
+/** The request that a query belongs to. */
+interface QueryingRequest {
+  readonly telemetry: RequestTelemetry;
+  readonly principal: Principal;
+  /** When the body had been received, by `performance.now()`. */
+  readonly receivedAtMs: number;
+}
 
 /** Milliseconds with a resolution of 1 µs. */
 const shorten = (milliseconds: number) => Number(Math.max(0, milliseconds).toFixed(3));
@@ -71,7 +80,7 @@ export class SlowQueryLog {
 
   /** For a batch, with one of its queries: `add` the replies of each group; `end` logs the batch if it was slow. */
   batch(
-    request: RequestContext<unknown>,
+    request: QueryingRequest,
     collectionId: string,
     sample: Pick<QueryRequest, 'topK' | 'filter'>,
   ) {
@@ -124,7 +133,7 @@ export class SlowQueryLog {
    * disconnected. The times add up to `milliseconds`, which counts from the end of the upload.
    */
   async run(
-    request: RequestContext<unknown>,
+    request: QueryingRequest,
     collectionId: string,
     query: QueryRequest,
     { search, write }: QueryRun,
@@ -174,7 +183,7 @@ export class SlowQueryLog {
   }
 
   #note(
-    { telemetry, principal }: RequestContext<unknown>,
+    { telemetry, principal }: QueryingRequest,
     collection: string,
     milliseconds: number,
     describe: () => object,

@@ -2,9 +2,8 @@
 
 import { createHash } from 'node:crypto';
 import { SagittaError } from '../../common/errors.js';
-import type { RouteReply } from '../requests/route.js';
 import { tagOfPlain } from './content-encodings.js';
-import type { StoredReply } from './reply.js';
+import type { RouteReply, StoredReply } from './reply.js';
 
 /** The entity tag of a body. */
 export function etagOf(body: string | Buffer): string {

@@ -3,13 +3,15 @@
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { SagittaError } from '../../common/errors.js';
-import type { LogPositions } from '../cluster/seen-positions.js';
 
 const CONSISTENCY = 'sagitta-consistency';
 export const SESSION = 'sagitta-session';
 /** More collections than a client uses at a time; the header has a few kilobytes then. */
 const SESSION_LOGS_MAX = 64;
 const SESSION_ITEM = /^([A-Za-z0-9-]{1,64}):([0-9]{1,15})$/;
+
+/** Positions in logs by the name of the log: `catalogue`, or the incarnation of a collection. */
+export type LogPositions = Readonly<Record<string, number>>;
 
 export interface Consistency {
   /** Whether the reply must have everything that any node of the cluster has acknowledged before. */

@@ -9,6 +9,10 @@ export const ARROW_STREAM = 'application/vnd.apache.arrow.stream';
 export const PARQUET = 'application/vnd.apache.parquet';
 export const CSV = 'text/csv';
 
+/** The formats of replies with rows, by the names of the API; the first one is the default. */
+export const FORMAT_NAMES = ['arrow', 'ndjson', 'parquet', 'csv'] as const;
+export type FormatName = (typeof FORMAT_NAMES)[number];
+
 /** Content types of streamed bodies, whose length is not limited. */
 export const STREAM_TYPES = [ARROW_STREAM, NDJSON] as const;
 export type StreamType = (typeof STREAM_TYPES)[number];

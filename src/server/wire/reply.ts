@@ -9,6 +9,14 @@ export interface StoredReply {
   readonly body: string;
 }
 
+/** The chunks of a body that is made while it is sent, each a few megabytes at most. */
+export type ReplyChunks = AsyncIterable<Uint8Array | string>;
+
+/** Static bodies are bytes, which all requests share. */
+export interface RouteReply extends Omit<StoredReply, 'body'> {
+  readonly body: string | Buffer | ReplyChunks;
+}
+
 export const NO_STORE = 'no-store';
 /** Records of collections: a cache may serve them for 30 s, then revalidates with the ETag. */
 export const CACHE_RECORD = 'private, max-age=30';
