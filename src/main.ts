@@ -28,8 +28,8 @@ import { createThreadPool, type ThreadPool } from './platform/pool.js';
 import { createApp, stopApp } from './server/app.js';
 import { Authenticator } from './server/auth/authenticator.js';
 import { openSecurity, type Security } from './server/auth/security.js';
-import { Forwarding } from './server/cluster/forwarding.js';
 import { PeerSearches } from './server/cluster/peer-searches.js';
+import { RequestForwarder } from './server/cluster/request-forwarder.js';
 import { ControlSocket } from './server/transport/control-socket.js';
 import { diskSpace } from './storage/disk.js';
 import { DiskWatch } from './storage/disk-watch.js';
@@ -137,7 +137,7 @@ interface OpenedDatabase {
   readonly database: Database;
   /** Of the cluster; null for a process that is alone. */
   readonly node: ClusterNode | null;
-  readonly forwarding: Forwarding | null;
+  readonly forwarder: RequestForwarder | null;
   readonly backups: Backups;
   readonly failed: Promise<SagittaError>;
   readonly pool: ThreadPool;
@@ -193,10 +193,10 @@ async function openDatabase(
     blobs === null ? null : await joinCluster(config, { store, blobs, keys, logger, closers });
   const { engine, reason, readings } = await choosing;
   logger.info({ engine: engine.name, reason }, 'engine chosen');
-  const forwarding = node && new Forwarding({ cluster: node, keys, metrics, logger });
-  closers.push(() => forwarding?.close());
+  const forwarder = node && new RequestForwarder({ cluster: node, keys, metrics, logger });
+  closers.push(() => forwarder?.close());
   const valuesMin = config.clusterScatterValues;
-  const peers = forwarding && new PeerSearches({ forwarding, metrics, valuesMin });
+  const peers = forwarder && new PeerSearches({ forwarder, metrics, valuesMin });
   const database = await Database.open({
     store,
     ...(node && { logs: node }),
@@ -232,7 +232,7 @@ async function openDatabase(
   closers.push(() => diskWatch.close());
   const backups = new Backups({ store, directory: config.backupDir, logger });
   const chosen = { name: engine.name, reason };
-  return { database, node, forwarding, backups, failed, pool, engine: chosen, metrics };
+  return { database, node, forwarder, backups, failed, pool, engine: chosen, metrics };
 }
 
 /** What the nodes of a cluster share; null for a process that is alone. */
@@ -349,7 +349,7 @@ async function listen(
     readonly closers: Closers;
   },
 ): Promise<{ url: string; address: string; isCredentialRequired: boolean }> {
-  const { database, forwarding, backups, pool, metrics, security, logger, closers } = parts;
+  const { database, forwarder, backups, pool, metrics, security, logger, closers } = parts;
   const tracer = await openTracer(config, logger);
   closers.push(() => tracer?.close());
   const control = new ControlSocket(config.dataDir);
@@ -373,7 +373,7 @@ async function listen(
     tracer,
     slowQueryMs: config.slowQueryMs,
     authenticator,
-    forwarding,
+    forwarder,
     preparation: parts.preparation,
     tls: security.tls,
     trustedProxies: config.trustedProxies,

@@ -16,7 +16,7 @@ import type { Metrics } from '../platform/metrics.js';
 import type { WorkerPool } from '../platform/pool.js';
 import type { Authenticator } from './auth/authenticator.js';
 import { Cors, type CorsSettings } from './auth/cors.js';
-import type { Forwarding } from './cluster/forwarding.js';
+import type { RequestForwarder } from './cluster/request-forwarder.js';
 import { Embedder, type EmbeddingOptions } from './embedding/embedder.js';
 import { addBodyParsers } from './ingest/body-parsers.js';
 import { type EventLoopDelay, EventLoopMonitor } from './limits/event-loop-monitor.js';
@@ -72,7 +72,7 @@ export interface AppOptions {
   readonly slowQueryMs: number;
   readonly authenticator: Authenticator;
   /** Null, the default, for a process that is alone. */
-  readonly forwarding?: Forwarding | null;
+  readonly forwarder?: RequestForwarder | null;
   /** No endpoint by default. */
   readonly embedding?: EmbeddingOptions;
   /** Null, the default, for a service that is used as it is. */
@@ -143,7 +143,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     ...options,
     schemas,
     embedder: new Embedder(options.embedding ?? NO_EMBEDDING, metrics),
-    forwarding: options.forwarding ?? null,
+    forwarder: options.forwarder ?? null,
     isStopping: () => pipeline.isStopping,
   };
   const consolePages = consoleFolder === null ? null : await findConsole(consoleFolder);
@@ -216,7 +216,7 @@ function describeOnce(routes: readonly Route[], schemas: Schemas) {
   let made: ReturnType<typeof describeApi> | undefined;
   return () => {
     made ??= describeApi(
-      routes.filter(({ isInner }) => isInner !== true),
+      routes.filter(({ isInternal }) => isInternal !== true),
       schemas,
     );
     return made;

@@ -26,7 +26,7 @@ import { NotHeldError } from '../database/catalogue/not-held-error.js';
 import { isLoopback } from '../platform/config.js';
 import { authorizeRoute } from './auth/authorization.js';
 import type { Cors } from './auth/cors.js';
-import { OwnedElsewhere } from './cluster/forwarding.js';
+import { NotOwnerError } from './cluster/request-forwarder.js';
 import { declaredBytesOf } from './ingest/body-parsers.js';
 import { BodyAdmission } from './limits/body-admission.js';
 import type { EventLoopDelay } from './limits/event-loop-monitor.js';
@@ -35,8 +35,13 @@ import { type RateKind, RateLimiter, rateKindOf } from './limits/rate-limit.js';
 import { OPERATIONAL_HEADROOM_BYTES, ReplyAdmission } from './limits/reply-admission.js';
 import { begin, isStream, toReadable } from './replies/reply-stream.js';
 import { collectionOf, NO_QUERY, RequestContext } from './requests/request-context.js';
-import { type Destination, RequestRouting } from './requests/request-routing.js';
-import { ownerOf, type Route, type RouteServices, readsPath } from './requests/route.js';
+import { type Destination, RequestRouter } from './requests/request-router.js';
+import {
+  ownerOf,
+  type Route,
+  type RouteServices,
+  readsCollectionInPath,
+} from './requests/route.js';
 import { refuseParameters, validateQuery } from './schemas/validate.js';
 import { RequestTelemetry, type TelemetryServices } from './telemetry/request-telemetry.js';
 import { BodyStream } from './transport/body-stream.js';
@@ -92,7 +97,7 @@ interface BoundRoute {
   /** Memory for replies beyond the limit. */
   readonly headroomBytes: number;
   readonly owner: ReturnType<typeof ownerOf>;
-  readonly readsPath: boolean;
+  readonly readsCollectionInPath: boolean;
 }
 
 /**
@@ -117,7 +122,7 @@ export function withoutVersion(url: string): string {
 export class RequestPipeline {
   readonly #services: RouteServices;
   /** Null for a process that is alone. */
-  readonly #routing: RequestRouting | null;
+  readonly #routing: RequestRouter | null;
   readonly #routes: readonly Route[];
   readonly #telemetry: TelemetryServices;
   readonly #cors: Cors | null;
@@ -136,7 +141,7 @@ export class RequestPipeline {
     const { memoryPressure: pressure } = options;
     const { limits } = services;
     this.#services = services;
-    this.#routing = services.forwarding && new RequestRouting(services, services.forwarding);
+    this.#routing = services.forwarder && new RequestRouter(services, services.forwarder);
     this.#routes = routes;
     this.#telemetry = telemetry;
     this.#cors = cors;
@@ -183,7 +188,7 @@ export class RequestPipeline {
       rateKind: rateKindOf(route.access),
       headroomBytes: route.isAlwaysServed === true ? OPERATIONAL_HEADROOM_BYTES : 0,
       owner: ownerOf(route),
-      readsPath: readsPath(route),
+      readsCollectionInPath: readsCollectionInPath(route),
     };
     app.route({
       method: route.method,
@@ -194,14 +199,14 @@ export class RequestPipeline {
         streamTypes: route.streamTypes,
         isOperational: route.isOperational,
         isVersioned: route.isOperational !== true,
-        isInner: route.isInner,
+        isInternal: route.isInternal,
       },
       onRequest: async (request, reply) => {
         this.#checkHeaders(route, request);
         const destination = await this.#admit(bound, request, reply);
         if (destination === 'here') return;
         // Resolves when the reply has ended, so that nothing else is done with the request.
-        await this.#services.forwarding?.forward(request, reply, { ...destination, body: null });
+        await this.#services.forwarder?.forward(request, reply, { ...destination, body: null });
       },
       handler: (request, reply) => this.#handle(bound, request, reply),
     });
@@ -246,10 +251,10 @@ export class RequestPipeline {
     if (request.is404 || (isVersioned && request.routeOptions.config.isVersioned !== true)) {
       throw this.#unknownRouteError(request, reply);
     }
-    request.forwarded = this.#services.forwarding?.read(request) ?? null;
-    if (request.forwarded !== null) request.telemetry.carriesOutFor(request.forwarded);
-    const isInner = request.routeOptions.config.isInner === true;
-    if (isInner && request.forwarded === null) throw this.#unknownRouteError(request, reply);
+    request.forwarded = this.#services.forwarder?.read(request) ?? null;
+    if (request.forwarded !== null) request.telemetry.setForwardedFrom(request.forwarded);
+    const isInternal = request.routeOptions.config.isInternal === true;
+    if (isInternal && request.forwarded === null) throw this.#unknownRouteError(request, reply);
     if (request.forwarded !== null || this.#services.authenticator.isRequired) return;
     const { host, ':authority': authority } = request.headers;
     this.#hostNames.check(host ?? (authority as string | undefined));
@@ -258,7 +263,7 @@ export class RequestPipeline {
   #unknownRouteError(request: FastifyRequest, reply: FastifyReply): SagittaError {
     const path = pathOf(request);
     const methods = methodsAt(
-      this.#routes.filter(({ isInner }) => isInner !== true),
+      this.#routes.filter(({ isInternal }) => isInternal !== true),
       path,
     );
     if (methods.length === 0) {
@@ -328,15 +333,18 @@ export class RequestPipeline {
     this.#resolveCollection(route, request);
     if (wanted !== null) {
       // Which other ones the body names is not known yet.
-      const id = route.readsSeveral === true ? '' : collectionOf(request).id;
+      const id = route.readsOtherCollections === true ? '' : collectionOf(request).id;
       await this.#routing?.whenCurrent(id, wanted, request);
     }
     authorizeRoute(route.access, request.principal, collectionOf(request));
-    if (wanted?.isStrong === false && this.#routing?.mayBeNew(route, request) === true) {
+    if (
+      wanted?.isStrong === false &&
+      this.#routing?.shouldAskCatalogueOwner(route, request) === true
+    ) {
       return { incarnation: null, isRead: true };
     }
     if (isAwaitingContinue(request.raw)) this.#requireCollection(route, request);
-    this.#routing?.noteCollection(request);
+    this.#routing?.attachIncarnation(request);
     // A write is refused before it has an effect: afterwards its reply must be sent.
     if (rateKind === 'write') this.#replies.check(request.principal.id, 1, 0);
     this.#openBodyReservation(route, request);
@@ -387,14 +395,14 @@ export class RequestPipeline {
     const { route } = bound;
     const reauthorize = () => this.#reauthorize(route, request);
     if (route.body !== null) await reauthorize();
-    const requireOwned = async (id: string) =>
-      await this.#routing?.requireOwned(id, request, reply);
-    const requireHeld = (ids: readonly string[]) => this.#routing?.requireHeld(ids, request, reply);
-    const options = { reauthorize, requireOwned, requireHeld, nowMs: this.#nowMs };
+    const requireOwnership = async (id: string) =>
+      await this.#routing?.requireOwnership(id, request, reply);
+    const requireRows = (ids: readonly string[]) => this.#routing?.requireRows(ids, request, reply);
+    const options = { reauthorize, requireOwnership, requireRows, nowMs: this.#nowMs };
     const context = new RequestContext(route, request, reply, options);
     const { body } = context;
     const runHandler = () => {
-      if (bound.readsPath) requireHeld([context.params.id!]);
+      if (bound.readsCollectionInPath) requireRows([context.params.id!]);
       if (route.body === null && context.body.length > 0) {
         throw new SagittaError('invalid_request', `${context.operation} does not accept a body.`);
       }
@@ -412,19 +420,19 @@ export class RequestPipeline {
       ? withDeadline(work, context, this.#services.limits.requestMsMax)
       : work;
     const found = await finished.catch((error: unknown) => {
-      if (error instanceof OwnedElsewhere || error instanceof NotHeldError) return error;
+      if (error instanceof NotOwnerError || error instanceof NotHeldError) return error;
       throw error;
     });
     if (found instanceof NotHeldError) {
       // Rows may also be elsewhere for a process that is alone, and has the data of a node.
       if (this.#routing === null) throw found;
       const elsewhere = { owner: bound.owner, context, body, error: found };
-      const sent = this.#routing.forwardToHolder(request, reply, elsewhere);
+      const sent = this.#routing.forwardToReplica(request, reply, elsewhere);
       return hasDeadline ? withDeadline(sent, context, this.#services.limits.requestMsMax) : sent;
     }
-    if (found instanceof OwnedElsewhere) {
+    if (found instanceof NotOwnerError) {
       const { incarnation } = found;
-      return this.#services.forwarding!.forward(request, reply, { incarnation, body });
+      return this.#services.forwarder!.forward(request, reply, { incarnation, body });
     }
     if (!isStream(found.body)) return this.#sendChecked(bound, reply, found);
     return this.#sendStream(reply, { ...found, body: await begin(found.body) });
@@ -550,13 +558,13 @@ export class RequestPipeline {
 
   /** For the node that has forwarded the request, or for the client. */
   #addPositions(reply: FastifyReply): void {
-    const { forwarding } = this.#services;
+    const { forwarder } = this.#services;
     const { request } = reply;
     const { forwarded, incarnations } = request;
     // What there is, it tells only those who may know.
-    if (forwarding === null || (forwarded === null && incarnations === null)) return;
+    if (forwarder === null || (forwarded === null && incarnations === null)) return;
     if (request.routeOptions.config.isOperational === true) return;
-    reply.headers(forwarding.replyHeaders(request));
+    reply.headers(forwarder.replyHeaders(request));
   }
 
   /** Replies with the problem document of an error. */

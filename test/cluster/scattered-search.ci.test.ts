@@ -8,13 +8,13 @@ import type { QueryReply, QueryRequest } from '../../src/database/api/query-api.
 import type { PeerCountRequest, Peers, PeerSearchRequest } from '../../src/database/search/peers.js';
 import { createMetrics } from '../../src/platform/metrics.js';
 import type { ClusterMember } from '../../src/server/cluster/cluster.js';
-import type { Forwarding, NodeRequest } from '../../src/server/cluster/forwarding.js';
 import {
   decodePart,
   encodeCounts,
   encodeHits,
   PeerSearches,
 } from '../../src/server/cluster/peer-searches.js';
+import type { NodeRequest, RequestForwarder } from '../../src/server/cluster/request-forwarder.js';
 import { batchOf, createRandom, testSeed } from '../database/harness.js';
 import { columnsOf, dense, multi } from '../vector-columns.js';
 import { MemoryCluster, type TestNode } from './memory-cluster.js';
@@ -62,7 +62,7 @@ describe('a query that several nodes answer', () => {
     let turn = 0;
     return {
       cluster: { self: memberOf(self) },
-      holdersOf() {
+      replicasOf() {
         const names = [...others.keys()];
         const first = turn++ % Math.max(1, names.length);
         return [...names.slice(first), ...names.slice(0, first)].map(memberOf);
@@ -75,16 +75,16 @@ describe('a query that several nodes answer', () => {
           signal.addEventListener('abort', () => reject(signal.reason));
         });
       },
-    } as unknown as Forwarding;
+    } as unknown as RequestForwarder;
   };
   const peersOf = (self: string): Peers => {
-    const forwarding = forwardingOf(self);
+    const forwarder = forwardingOf(self);
     return {
       valuesMin: 1,
       // Anew for each search, so that a node that has failed is asked again.
       holding(incarnation) {
         const metrics = createMetrics();
-        return new PeerSearches({ forwarding, metrics, valuesMin: 1 }).holding(incarnation);
+        return new PeerSearches({ forwarder, metrics, valuesMin: 1 }).holding(incarnation);
       },
     };
   };

@@ -6,7 +6,7 @@ import { type Logger, silentLogger } from '../../src/common/logger.js';
 import { createMetrics } from '../../src/platform/metrics.js';
 import { NodeKeys } from '../../src/platform/node-keys.js';
 import { Authenticator } from '../../src/server/auth/authenticator.js';
-import { Forwarding } from '../../src/server/cluster/forwarding.js';
+import { RequestForwarder } from '../../src/server/cluster/request-forwarder.js';
 import { type CallOptions, createService, type Reply, type Service } from '../server/harness.js';
 import { PATIENT_LIMITS } from '../support/patience.js';
 import { MemoryCluster, type TestNode, waitFor } from './memory-cluster.js';
@@ -17,7 +17,7 @@ const NODE_KEYS = new NodeKeys(['known to the nodes and to nobody else'], 'serve
 interface ServedNode {
   readonly node: TestNode;
   readonly service: Service;
-  readonly forwarding: Forwarding;
+  readonly forwarder: RequestForwarder;
 }
 
 export class ServedCluster {
@@ -47,7 +47,7 @@ export class ServedCluster {
 
   async add(name: string): Promise<void> {
     const node = await this.cluster.add(name);
-    const forwarding = new Forwarding({
+    const forwarder = new RequestForwarder({
       cluster: node.node,
       keys: NODE_KEYS,
       metrics: createMetrics(),
@@ -56,11 +56,11 @@ export class ServedCluster {
     const limits = { ...DEFAULT_LIMITS, ...PATIENT_LIMITS };
     const { database } = node;
     const authenticator = new Authenticator({ apiKeys: database.apiKeys });
-    const service = await createService({ database, forwarding, limits, authenticator });
+    const service = await createService({ database, forwarder, limits, authenticator });
     await service.app.listen({ host: '127.0.0.1', port: 0 });
     const { port } = service.app.server.address() as AddressInfo;
     node.node.serve(`http://127.0.0.1:${port}`);
-    this.#served.set(name, { node, service, forwarding });
+    this.#served.set(name, { node, service, forwarder });
   }
 
   /** Resolves when every node knows that all of these serve, and who leads. */
@@ -92,10 +92,10 @@ export class ServedCluster {
   }
 
   async kill(name: string): Promise<void> {
-    const { node, service, forwarding } = this.#served.get(name)!;
+    const { node, service, forwarder } = this.#served.get(name)!;
     this.#served.delete(name);
     await node.kill();
-    forwarding.close();
+    forwarder.close();
     await service.app.close();
   }
 

@@ -214,7 +214,7 @@ describe('a stranger with access to the ports of nodes', () => {
       const changed = request.replace(from!, to!);
       assert.notEqual(changed, request);
       const reply = await exchange(leader, changed);
-      assert.match(reply, /^HTTP\/1\.1 401 .*was not made for this request/s, from);
+      assert.match(reply, /^HTTP\/1\.1 401 .*is not signed for this request/s, from);
     }
     assert.equal(warnings.length - before, 8);
     assert.match(JSON.stringify(warnings.at(-1)), /"client":"(::ffff:)?127\.0\.0\.1"/);
@@ -258,7 +258,7 @@ describe('a stranger with access to the ports of nodes', () => {
       });
     for (const sent of bodies.slice(0, 2)) {
       const reply = await send(sent);
-      assert.match(reply.text, /not the one that a node of this cluster has sent/, sent[0]);
+      assert.match(reply.text, /does not carry the signature of a node/, sent[0]);
     }
     // The body is over when the node begins to read it.
     change = (text) => (/^POST/.test(text) ? text.replace(/\r\n\r\n.*/s, '\r\n\r\n0\r\n\r\n') : '');

@@ -10,8 +10,8 @@ import { addClusterGauges } from '../../src/cluster/nodes/cluster-metrics.js';
 import { silentLogger } from '../../src/common/logger.js';
 import { createMetrics } from '../../src/platform/metrics.js';
 import { NodeKeys } from '../../src/platform/node-keys.js';
-import { Forwarding } from '../../src/server/cluster/forwarding.js';
 import { PeerSearches } from '../../src/server/cluster/peer-searches.js';
+import { RequestForwarder } from '../../src/server/cluster/request-forwarder.js';
 import { MemoryCluster, type TestNode } from '../cluster/memory-cluster.js';
 import { startTestServer, type TestServer } from '../support/server-in-process.js';
 
@@ -260,9 +260,9 @@ async function metricsOfNode(): Promise<Map<string, Metric>> {
   const metrics = createMetrics();
   addClusterGauges(metrics, node);
   const keys = new NodeKeys([], 'test');
-  const forwarding = new Forwarding({ cluster: node, keys, metrics, logger: silentLogger });
-  new PeerSearches({ forwarding, metrics, valuesMin: 1 });
-  forwarding.close();
+  const forwarder = new RequestForwarder({ cluster: node, keys, metrics, logger: silentLogger });
+  new PeerSearches({ forwarder, metrics, valuesMin: 1 });
+  forwarder.close();
   const text = await metrics.render();
   await cluster.stop();
   return parseMetrics(text);

@@ -289,7 +289,7 @@ export const isBeyondDocument = (name: string) =>
  * limits only: services that have the same share one, since each takes 100 ms to make.
  */
 export function documentOf(app: FastifyInstance, limits: Limits): OpenApi {
-  const routes = routesOf(app).filter(({ isInner }) => isInner !== true);
+  const routes = routesOf(app).filter(({ isInternal }) => isInternal !== true);
   const key = JSON.stringify([
     Object.entries(limits).filter(([name]) => !isBeyondDocument(name)),
     routes.map(({ method, path }) => `${method} ${path}`),

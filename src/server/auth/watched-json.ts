@@ -3,7 +3,7 @@
 
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
-import { readNamed } from '../transport/tls.js';
+import { readConfiguredFile } from '../transport/tls.js';
 import { reloadOnChange } from '../transport/watched-files.js';
 
 export interface WatchedJson<Value> {
@@ -20,7 +20,7 @@ export async function openWatchedJson<Value>(
   { what, path, logger }: { what: string; path: string; logger: Logger },
   parse: (json: unknown) => Value,
 ): Promise<WatchedJson<Value>> {
-  const read = async () => (await readNamed(what, path)).toString();
+  const read = async () => (await readConfiguredFile(what, path)).toString();
   const valueIn = (source: string) => parse(parseJson(source, what, path));
   let text = await read();
   let value = valueIn(text);

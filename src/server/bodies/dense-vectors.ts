@@ -30,7 +30,7 @@ export const denseRules: VectorRules<DenseShape, DenseColumn> = {
   openColumn: (options) => new DenseReader(options),
   ofArrow(column, rules) {
     const { shape } = rules;
-    finishVectors(column, rules);
+    conformVectors(column, rules);
     return { ...column, ...specOf(shape) };
   },
 };
@@ -63,7 +63,7 @@ class DenseReader implements ColumnReader {
 }
 
 /** Finishes the vectors of the rows, and reports what is wrong with them. */
-export function finishVectors(
+export function conformVectors(
   column: DenseColumn | MultiColumn,
   { shape, rowCount, isFull, report }: ArrowRules<ShapeOf<'dense' | 'multi'>>,
 ): void {
@@ -72,7 +72,7 @@ export function finishVectors(
     if (!hasVector(column, row)) continue;
     const values = valuesOfRows(column, row, row + 1);
     for (let start = 0; start < values.length; start += shape.dimension) {
-      const violation = finishVector(values, start, shape);
+      const violation = conformVector(values, start, shape);
       if (violation !== null) report(row, violation);
     }
   }
@@ -119,7 +119,7 @@ export function readVectorInto(
   }
   const violation = narrowInto(target, start, elements);
   if (violation !== null) return violation;
-  return finishVector(target, start, shape);
+  return conformVector(target, start, shape);
 }
 
 /** The same for a vector whose elements are known to be finite; it may be in its place already. */
@@ -131,7 +131,7 @@ function placeVector(
 ): Violation | null {
   if (vector.length !== shape.dimension) return wrongLength(vector.length, shape);
   if (vector.buffer !== target.buffer) target.set(vector, start);
-  return finishVector(target, start, shape);
+  return conformVector(target, start, shape);
 }
 
 function wrongLength(actual: number, { dimension: expected, name }: ShapeToCheck): Violation {
@@ -210,7 +210,11 @@ function needsFinish({ metric, element }: Finish): boolean {
  * Gives the elements the type of the shape, in their places, and says which has no value of it. Cosine compares
  * directions, and zero has none.
  */
-export function finishVector(values: Float32Array, start: number, shape: Finish): Violation | null {
+export function conformVector(
+  values: Float32Array,
+  start: number,
+  shape: Finish,
+): Violation | null {
   const { dimension, metric, element } = shape;
   const end = start + dimension;
   if (element !== undefined) {

@@ -2,7 +2,7 @@
 
 import type { MultiColumn, MultiVector } from '../../common/vectors.js';
 import { vectorsMax } from '../../formats/arrow/multi-vectors.js';
-import { finishVectors, readVectorInto } from './dense-vectors.js';
+import { conformVectors, readVectorInto } from './dense-vectors.js';
 import { describeKind } from './value-kinds.js';
 import {
   type ColumnOptions,
@@ -18,7 +18,7 @@ export const multiRules: VectorRules<MultiShape, MultiColumn> = {
   member: 'vectors',
   openColumn: (options) => new ListReader(options, (source) => readMultiVector(source, options)),
   ofArrow(column, rules) {
-    finishVectors(column, rules);
+    conformVectors(column, rules);
     return column;
   },
 };

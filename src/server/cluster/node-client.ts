@@ -1,5 +1,5 @@
-// Requests of one node of a cluster to another: signed (request-signature.ts, signed-body.ts), on connections that are
-// kept, and given up when the other node cannot be reached or is no longer heard of.
+// Sends signed requests to other nodes of the cluster over persistent connections, and verifies those that arrive. A
+// request is abandoned when the other node cannot be reached or has stopped announcing itself.
 
 import { once } from 'node:events';
 import {
@@ -35,24 +35,24 @@ export interface NodeReply {
   readonly text: string;
 }
 
-/** A request of another node, with its body as that node got it. */
+/** A request that another node has forwarded, with its verified body. */
 export interface ReceivedRequest extends ForwardedRequest {
   readonly bodyStream: Readable;
 }
 
-/** What is sent along, without what is found out here. */
-export type SentAlong = Omit<ForwardedRequest, 'body'>;
+/** What the caller of the client knows of a forwarded request. */
+export type ForwardingContext = Omit<ForwardedRequest, 'body'>;
 
 interface SendOptions {
   readonly member: ClusterMember;
-  /** What was read of the body; null when nothing was. */
+  /** The body, if it has been read; null if it has not. */
   readonly body: Uint8Array | null;
-  /** Whether it changes nothing. */
+  /** Whether the request only reads. */
   readonly isRead: boolean;
   readonly signal: AbortSignal;
 }
 
-/** About one connection between two nodes; RFC 9110, section 7.6.1. */
+/** Headers that are about a single connection (RFC 9110, section 7.6.1). */
 export const HOP_HEADERS = [
   'connection',
   'keep-alive',
@@ -62,9 +62,9 @@ export const HOP_HEADERS = [
   'host',
 ];
 const CONNECT_MS_MAX = 2_000;
-/** A connection is kept so long while no request uses it: less than the other node keeps it, by default. */
+/** How long idle connections are kept: less than the default of the server at the other end. */
 const IDLE_MS_MAX = 15_000;
-/** How often it is looked at whether the node is still there while it does not answer. */
+/** The interval of checks that the other node still announces itself while it does not answer. */
 const WATCH_MS = 1_000;
 
 export class NodeClient {
@@ -72,7 +72,7 @@ export class NodeClient {
   readonly #keys: NodeKeys;
   readonly #signer: RequestSigner;
   readonly #verifier: RequestVerifier;
-  // Only with a timeout of its own, Node's agent also ends a connection before the other node does.
+  // With a timeout of its own, the agent closes idle connections before the other node does.
   readonly #http = new HttpAgent({ keepAlive: true, timeout: IDLE_MS_MAX });
   readonly #https = new HttpsAgent({ keepAlive: true, timeout: IDLE_MS_MAX });
 
@@ -84,7 +84,7 @@ export class NodeClient {
     this.#verifier = new RequestVerifier(keys, instance, () => cluster.clockOf(instance)!);
   }
 
-  /** Null for a request of a client. Throws `credentials_invalid`, and `no_leader` for one that is late. */
+  /** Null for a request of a client. Throws `credentials_invalid`, and `no_leader` for a request that is too old. */
   read({ headers, method, originalUrl, id, raw }: FastifyRequest): ReceivedRequest | null {
     const found = headers[FORWARDED];
     if (found === undefined) return null;
@@ -93,7 +93,10 @@ export class NodeClient {
     const { principal, body } = forwarded;
     const hasBody = headers['transfer-encoding'] !== undefined;
     if (body !== null && !hasBody) {
-      throw new SagittaError('credentials_invalid', 'The body that a node has sent is missing.');
+      throw new SagittaError(
+        'credentials_invalid',
+        'The forwarded request lacks the body that its signature announces.',
+      );
     }
     const bodyStream =
       body === null ? Readable.from([]) : verifiedBody(raw, new BodyVerifier(this.#keys, tag));
@@ -101,20 +104,21 @@ export class NodeClient {
   }
 
   /**
-   * Sends a request of a client with its body. Resolves with the head of the reply. Rejects with `no_leader`
-   * when the node was not reached; when it was and does not answer, with `no_holder` for a read, and `LostReply`.
+   * Forwards a request of a client with its body. Resolves when the head of the reply has arrived. Rejects with
+   * `no_leader` if the node cannot be reached. If it was reached but does not answer, rejects with `no_holder` for a
+   * read and `OutcomeUnknownError` for a write.
    */
   async send(
     request: FastifyRequest,
     reply: FastifyReply,
-    along: SentAlong,
+    context: ForwardingContext,
     { member, body, isRead, signal }: SendOptions,
   ): Promise<IncomingMessage> {
     const { method, originalUrl, id } = request;
     const target = originForm(originalUrl);
-    const forwarded = { ...along, body: bodyLengthOf(request, body) };
+    const forwarded = { ...context, body: bodyLengthOf(request, body) };
     const passed = passedHeaders(request.headers);
-    // A body that was read here is decoded.
+    // A body that was read here has been decoded.
     if (body !== null) delete passed['content-encoding'];
     const { headers, signature } = this.#sign(
       { method, target, id, headers: passed },
@@ -125,12 +129,12 @@ export class NodeClient {
       let isConnected = false;
       const sent = this.#open(member.url, target, { method, headers, signal });
       const timer = setTimeout(() => {
-        // After a pause of the event loop, this runs before the connections that were made meanwhile are seen.
+        // After a pause of the event loop, timers run before the events of connections made meanwhile.
         setImmediate(() => {
           if (!isConnected) sent.destroy();
         });
       }, CONNECT_MS_MAX);
-      // A machine that is gone closes no connection.
+      // A machine that has failed does not close its connections.
       const watch = setInterval(() => {
         if (!this.#cluster.present.some(({ url }) => url === member.url)) sent.destroy();
       }, WATCH_MS).unref();
@@ -144,7 +148,7 @@ export class NodeClient {
       });
       const source = request.forwarded?.bodyStream ?? request.raw;
       sent.once('response', (found) => {
-        // The rest of an upload is of no use to a node that has refused it.
+        // A node that has refused a request does not need the rest of its body.
         if ((found.statusCode ?? 502) >= 400 && !sent.writableEnded) {
           source.unpipe();
           discardBody(request);
@@ -157,7 +161,7 @@ export class NodeClient {
       sent.on('error', (cause) => {
         clearTimeout(timer);
         if (!isConnected) reject(noLeaderError(cause));
-        else reject(isRead ? noAnswerError(cause) : new LostReply(cause));
+        else reject(isRead ? noAnswerError(cause) : new OutcomeUnknownError(cause));
       });
       if (forwarded.body === null) {
         sent.end();
@@ -170,17 +174,17 @@ export class NodeClient {
         return;
       }
       sendContinue(request.raw);
-      // Of a body that another node has sent: one that was changed on the way.
+      // A body that another node has forwarded may fail verification.
       if (source !== request.raw) source.once('error', (error) => sent.destroy(error));
       source.pipe(signer);
     });
   }
 
-  /** Sends a request of this node. Rejects when the other one does not answer. `body`: JSON, or "". */
+  /** Sends a request of this node itself. `body` is JSON or empty. Rejects if the other node does not answer. */
   async ask(
     member: ClusterMember,
     { method, path, body, id }: Readonly<Record<'method' | 'path' | 'body' | 'id', string>>,
-    along: SentAlong,
+    context: ForwardingContext,
     signal: AbortSignal,
   ): Promise<NodeReply> {
     const request = {
@@ -190,7 +194,7 @@ export class NodeClient {
       headers: body === '' ? {} : { 'content-type': 'application/json' },
     };
     const length = body === '' ? null : { byteCount: Buffer.byteLength(body) };
-    const { headers, signature } = this.#sign(request, { ...along, body: length }, member);
+    const { headers, signature } = this.#sign(request, { ...context, body: length }, member);
     const sent = this.#open(member.url, path, { method, headers, signal });
     if (length === null) sent.end();
     else {
@@ -207,7 +211,7 @@ export class NodeClient {
     this.#https.destroy();
   }
 
-  /** `path` is sent as it is. */
+  /** `path` is sent unchanged. */
   #open(
     memberUrl: string,
     path: string,
@@ -219,7 +223,7 @@ export class NodeClient {
     return (isSecure ? httpsRequest : httpRequest)({ ...member, ...options, path, agent });
   }
 
-  /** The headers of a request with its signature. Throws `no_leader` when the node is not heard of any more. */
+  /** Throws `no_leader` if the other node has stopped announcing itself. */
   #sign(
     request: Parameters<RequestSigner['sign']>[0],
     forwarded: ForwardedRequest,
@@ -235,7 +239,7 @@ export class NodeClient {
     );
     const headers = {
       ...(request.headers as Record<string, string | string[]>),
-      // The chunks of the body have signatures, which the client has not counted.
+      // Signatures make the body longer than its Content-Length.
       ...(forwarded.body !== null && { 'transfer-encoding': 'chunked' }),
       'x-request-id': request.id,
       [FORWARDED]: signature.header,
@@ -244,21 +248,17 @@ export class NodeClient {
   }
 }
 
-/** The body of a request that another node has sent. */
 function verifiedBody(raw: FastifyRequest['raw'], verifier: BodyVerifier): BodyVerifier {
   raw.once('error', (error) => verifier.destroy(error));
   raw.once('close', () => {
     if (!raw.readableEnded) verifier.destroy(new Error('the connection was closed'));
   });
-  // Whoever reads it gets the error; nobody may be reading it yet.
+  // Readers get the error from the stream; it must not be uncaught if there is no reader yet.
   verifier.on('error', () => {});
   return raw.pipe(verifier);
 }
 
-/**
- * The path and the query of a request's target. A target may be a URL (RFC 9112, section 3.2.2), whose host is this
- * node, whatever it says.
- */
+/** Path and query of a request target, which may be an absolute URL (RFC 9112, section 3.2.2). */
 function originForm(target: string): string {
   if (target.startsWith('/')) return target;
   const authority = target.indexOf('://');
@@ -266,12 +266,12 @@ function originForm(target: string): string {
   return authority === -1 || path === -1 ? '/' : target.slice(path);
 }
 
-/** Null for a request without a body, such as a DELETE whose client has sent none. */
+/** Null for a request without a body, such as most DELETE requests. */
 function bodyLengthOf(
   { method, raw, headers, forwarded }: FastifyRequest,
   body: Uint8Array | null,
 ): ForwardedRequest['body'] {
-  // The bodies of these mean nothing.
+  // A body has no meaning in these methods.
   if (method === 'GET' || method === 'HEAD') return null;
   if (body !== null) return { byteCount: body.length };
   if (forwarded !== null) return forwarded.body;
@@ -284,27 +284,27 @@ function bodyLengthOf(
   return mayHaveBody ? { byteCount: null } : null;
 }
 
-/** Some principals are told from others by identity. */
+/** Restores the principals that are compared by identity. */
 function knownPrincipal(principal: Principal): Principal {
   const text = JSON.stringify(principal);
   return [NOBODY, EVERYBODY, OPERATOR].find((known) => JSON.stringify(known) === text) ?? principal;
 }
 
-/** For a request that changes nothing. */
+/** The error of a read. */
 export function noAnswerError(cause: Error): SagittaError {
   return new SagittaError(
     'no_holder',
-    `The node that was asked did not answer to the end (${cause.message}). Retry after 1 s.`,
+    `The other node did not complete its reply (${cause.message}). Retry after 1 s.`,
     { cause, retryAfterSeconds: 1 },
   );
 }
 
-/** For a request that was sent to another node. */
-export class LostReply extends SagittaError {
+/** The error of a write that reached another node, which may have carried it out. */
+export class OutcomeUnknownError extends SagittaError {
   constructor(cause: Error) {
     super(
       'outcome_unknown',
-      `The node that carries out writes did not answer (${cause.message}), so whether this one took effect is not known. Send it again with its idempotency key, or read what it was to write.`,
+      `The node that carries out writes did not answer (${cause.message}), so it is unknown whether this write took effect. Repeat it with the same idempotency key, or read back what it should have written.`,
       { cause },
     );
   }

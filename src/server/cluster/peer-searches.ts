@@ -1,5 +1,5 @@
-// Parts of searches between the nodes of a cluster (database/search/scattered-search.ts), as requests that only nodes
-// can make. Numbers that decide the order of rows travel as bytes.
+// The transport of scattered searches (database/search/scattered-search.ts): internal requests between nodes. Numbers that
+// decide the order of rows are sent as bytes.
 
 import { OPERATOR } from '../../common/access.js';
 import { stringifyExactJson } from '../../common/exact-json.js';
@@ -16,12 +16,11 @@ import {
 import type { Metrics } from '../../platform/metrics.js';
 import { STATUS_OF_CODE } from '../wire/problem.js';
 import type { ClusterMember } from './cluster.js';
-import type { Forwarding } from './forwarding.js';
+import { PeerBackoff } from './peer-backoff.js';
+import type { RequestForwarder } from './request-forwarder.js';
 
-/** Another path when requests or replies change, so that a node of another version refuses them. */
+/** The path changes with the format of requests and replies, so that a node of another version refuses them. */
 export const SEARCH_PATH = '/cluster/parts';
-/** A node that has failed to answer is not asked for so long. */
-const REST_MS = 5_000;
 
 type PartRequest = PeerSearchRequest | PeerCountRequest;
 
@@ -50,31 +49,28 @@ type EncodedHits = Omit<PeerHits, 'scores'> & { readonly scores: string };
 
 export class PeerSearches implements Peers {
   readonly valuesMin: number;
-  readonly #forwarding: Forwarding;
-  /** By instance, by `performance.now`. */
-  readonly #restsUntilMs = new Map<string, number>();
+  readonly #forwarder: RequestForwarder;
+  readonly #backoff = new PeerBackoff();
   readonly #count: ReturnType<Metrics['addCounter']>;
 
   constructor(options: {
-    readonly forwarding: Forwarding;
+    readonly forwarder: RequestForwarder;
     readonly metrics: Metrics;
     readonly valuesMin: number;
   }) {
-    this.#forwarding = options.forwarding;
+    this.#forwarder = options.forwarder;
     this.valuesMin = options.valuesMin;
     this.#count = options.metrics.addCounter('sagitta_cluster_search_parts_total');
   }
 
   holding(incarnation: string): readonly (Peer | null)[] {
-    const { self } = this.#forwarding.cluster;
-    const nowMs = performance.now();
-    const others = this.#forwarding
-      .holdersOf([incarnation])
+    const { self } = this.#forwarder.cluster;
+    const others = this.#forwarder
+      .replicasOf([incarnation])
       .filter(
-        ({ instance, version }) =>
-          version === self.version && (this.#restsUntilMs.get(instance) ?? 0) <= nowMs,
+        ({ instance, version }) => version === self.version && !this.#backoff.isActive(instance),
       );
-    // By names, which stay when a node starts again.
+    // In the order of their names, which do not change at a restart.
     return [self, ...others]
       .sort((a, b) => (a.node < b.node ? -1 : 1))
       .map((member) => (member === self ? null : this.#peer(member)));
@@ -91,26 +87,24 @@ export class PeerSearches implements Peers {
     const request = { method: 'POST', path: SEARCH_PATH, body: encodePart(part) } as const;
     let isSnapshotGone = false;
     try {
-      const found = await this.#forwarding.ask(member, { ...request, principal: OPERATOR }, signal);
+      const found = await this.#forwarder.ask(member, { ...request, principal: OPERATOR }, signal);
       isSnapshotGone = found.status === STATUS_OF_CODE.cursor_expired;
       if (found.status !== 200) throw new Error(`${member.node} replied: ${found.text}`);
       this.#count(1, { outcome: 'found' });
       return found.text;
     } catch (error) {
-      // Otherwise nobody waits for the query any more.
+      // After any other abort, the client no longer waits for the query.
       if (!signal.aborted || signal.reason === PEER_TIMEOUT) {
         this.#count(1, { outcome: 'failed' });
-        // It goes on answering for newer snapshots.
-        if (!isSnapshotGone) {
-          this.#restsUntilMs.set(member.instance, performance.now() + REST_MS);
-        }
+        // A node without the snapshot still answers for newer ones.
+        if (!isSnapshotGone) this.#backoff.start(member.instance);
       }
       throw error;
     }
   }
 }
 
-/** Numbers of vectors, and scores of rank keys, as bytes. */
+/** With the elements of vectors and the scores of positions as bytes. */
 function encodePart(part: PartRequest): string {
   if (part.kind === 'count') {
     const { query, rankKeys } = part;
@@ -128,7 +122,7 @@ function encodePart(part: PartRequest): string {
   return stringifyExactJson({ ...part, queries });
 }
 
-/** Of what `encodePart` has made. */
+/** The inverse of `encodePart`. */
 export function decodePart(body: Readonly<Record<string, unknown>>): PartRequest {
   if (body.kind === 'count') {
     const { query, rankKeys, ...rest } = body as unknown as EncodedCount;
@@ -178,7 +172,6 @@ function decodeHits(text: string): readonly PeerHits[] {
   }));
 }
 
-/** Counts are whole numbers. */
 export function encodeCounts(counts: Float64Array): string {
   return JSON.stringify([...counts]);
 }
@@ -191,7 +184,7 @@ function toBase64({ buffer, byteOffset, byteLength }: Float32Array | Float64Arra
   return Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength).toString('base64');
 }
 
-/** In a buffer of their own, so that they are aligned. */
+/** In a new buffer, so that the numbers are aligned. */
 function fromBase64(text: string): ArrayBuffer {
   return Uint8Array.from(Buffer.from(text, 'base64')).buffer;
 }

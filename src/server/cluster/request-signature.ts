@@ -1,7 +1,7 @@
-// What a node sends along with a request to another one, and how that one knows that it comes from a node: an HMAC of
-// the keys of the nodes over method, target, headers, what is sent along, when and to which process, and a number that no other
-// request of the sender has. A process accepts what was made for it, lately and once. The time is that of the receiver's own
-// clock, as its announcements tell it, so that no clock of a machine need be right.
+// The header with which a node forwards a request to another node, signed by an HMAC with the keys of the nodes. The
+// signature covers method, target, headers, the forwarded data, the receiving process, a time, and a number that is unique
+// per sender. A process accepts only requests that are addressed to it and recent, each of them once. Times are on the
+// receiver's clock, which its announcements publish, so that the clocks of the machines need not agree.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Principal } from '../../common/access.js';
@@ -9,35 +9,39 @@ import { SagittaError } from '../../common/errors.js';
 import type { NodeKeys } from '../../platform/node-keys.js';
 import type { LogPositions } from '../wire/consistency.js';
 
-/** What a node sends along with a request. */
+/** The data that a node forwards with a request. */
 export interface ForwardedRequest {
-  /** Whom the node that was asked first has found to be the client; no credential of the client is sent. */
+  /** The client as the first node authenticated it; credentials of the client are not forwarded. */
   readonly principal: Principal;
-  /** The address of the client; `local` on the control socket. */
+  /** The address of the client; `local` for the control socket. */
   readonly client: string;
-  /** The node that was asked first. */
+  /** The node that the client sent the request to. */
   readonly via: string;
-  /** How many nodes have forwarded it. */
+  /** The number of nodes that have forwarded the request. */
   readonly hopCount: number;
-  /** What it had of the catalogue, and its clients have seen of the collection: the request may be about that. */
+  /**
+   * How far that node has applied the catalogue, and what its clients have seen of the collection: the request may
+   * depend on both.
+   */
   readonly positions: LogPositions;
-  /** Whether it is a change of the catalogue for which the node that was asked first lacks rows. */
+  /** Whether this is a change of the catalogue that needs rows which the forwarding node does not hold. */
   readonly needsRows?: boolean;
-  /** Null for a request without a body. `byteCount`: null where the client does not say. */
+  /** Null for a request without a body. `byteCount` is null if the client did not declare it. */
   readonly body: { readonly byteCount: number | null } | null;
 }
 
 interface Envelope extends ForwardedRequest {
-  /** The processes. */
+  /** The instance of the sender. */
   readonly from: string;
+  /** The instance of the receiver. */
   readonly to: string;
-  /** Counts the requests of the sender. */
+  /** Consecutive per sender. */
   readonly number: number;
-  /** On the clock of the receiver. */
+  /** The time of sending on the clock of the receiver. */
   readonly atMs: number;
 }
 
-/** What is signed besides the envelope. */
+/** The parts of a request that the signature covers besides the envelope. */
 export interface SignedRequest {
   readonly method: string;
   /** Path and query. */
@@ -48,8 +52,8 @@ export interface SignedRequest {
 
 export const FORWARDED = 'sagitta-forwarded';
 /**
- * The headers of a client that nodes pass on, and sign: those that the API reads, without credentials. Others may have
- * some, such as those of proxies.
+ * The headers of a client that nodes pass on and sign: those that the API reads, except credentials. Other headers may
+ * contain credentials too, such as those of proxies.
  */
 const PASSED_HEADERS = [
   'accept',
@@ -66,16 +70,17 @@ const PASSED_HEADERS = [
   'tracestate',
 ] as const;
 
-/** A request that was under way for longer is refused: more than a busy process takes to read it. */
+/** Older requests are refused. A busy process reads a request in less time. */
 export const AGE_MS_MAX = 30_000;
-/** Requests may overtake each other by so many; older ones are refused. 4 KiB of memory for each sender. */
-const OVERTAKEN_MAX = 32_768;
-/** Processes of nodes that sent something lately, of which only those with the secret count. */
+/** How far requests of one sender may arrive out of order. Takes 4 KiB per sender. */
+const REORDER_MAX = 32_768;
+/** Processes that sent a validly signed request recently. */
 const SENDERS_MAX = 1_024;
 
-/** What is sent in the header, and the tag with which the chunks of the body begin. */
 export interface Signature {
+  /** The value of the header. */
   readonly header: string;
+  /** The HMAC of the request, which the signatures of body chunks start from. */
   readonly tag: Buffer;
 }
 
@@ -84,13 +89,13 @@ export class RequestSigner {
   readonly #from: string;
   #lastNumber = 0;
 
-  /** `from`: this process. */
+  /** `from` is the instance of this process. */
   constructor(keys: NodeKeys, from: string) {
     this.#keys = keys;
     this.#from = from;
   }
 
-  /** `receiver`: the other process, and what its clock shows. */
+  /** `receiver` is the addressed process and the current time of its clock. */
   sign(
     request: SignedRequest,
     forwarded: ForwardedRequest,
@@ -111,7 +116,7 @@ export class RequestVerifier {
   readonly #nowMs: () => number;
   readonly #senders = new Map<string, Sender>();
 
-  /** `self`: this process. `nowMs`: the clock that it announces. */
+  /** `self` is the instance of this process, and `nowMs` the clock that it announces. */
   constructor(keys: NodeKeys, self: string, nowMs: () => number) {
     this.#keys = keys;
     this.#self = self;
@@ -119,8 +124,8 @@ export class RequestVerifier {
   }
 
   /**
-   * `header`: of the signature. Throws `credentials_invalid` for a request that no node has made, or that came before,
-   * and `no_leader`, which the sender may repeat, for one that is late or for another process.
+   * Throws `credentials_invalid` for a request that no node has signed or that is a replay. Throws `no_leader`, after
+   * which the sender may retry, for a request that is too old or addressed to another process.
    */
   verify(
     header: string,
@@ -130,13 +135,13 @@ export class RequestVerifier {
     const tag = Buffer.from(digest, 'base64url');
     if (!this.#keys.verify('requests', tag, signedText(request, text))) {
       throw refused(
-        `The header ${FORWARDED} was not made for this request by a node that has the SAGITTA_CLUSTER_SECRET of this one. Clients do not send it.`,
+        `The header ${FORWARDED} is not signed for this request with the SAGITTA_CLUSTER_SECRET of this node. Clients must not send it.`,
       );
     }
     const envelope = JSON.parse(Buffer.from(text, 'base64url').toString()) as Envelope;
     const { from, to, number, atMs, ...forwarded } = envelope;
     if (to !== this.#self) {
-      throw late(`The request was made for the process ${to}, and this one is ${this.#self}.`);
+      throw late(`The request is addressed to the process ${to}; this one is ${this.#self}.`);
     }
     const nowMs = this.#nowMs();
     const ageMs = Math.round(nowMs - atMs);
@@ -146,12 +151,12 @@ export class RequestVerifier {
       );
     }
     if (!this.#senderOf(from, nowMs).accept(number, nowMs)) {
-      throw refused(`Request ${number} of the process ${from} came before: it was sent again.`);
+      throw refused(`Request ${number} of the process ${from} was received before.`);
     }
     return { forwarded, tag };
   }
 
-  /** Requests of a forgotten one are too old. */
+  /** Senders are forgotten only when all their earlier requests are too old to be accepted. */
   #senderOf(instance: string, nowMs: number): Sender {
     const known = this.#senders.get(instance);
     if (known !== undefined) return known;
@@ -159,23 +164,23 @@ export class RequestVerifier {
       if (nowMs - lastMs > 2 * AGE_MS_MAX) this.#senders.delete(other);
     }
     if (this.#senders.size >= SENDERS_MAX)
-      throw late(`${SENDERS_MAX} processes of nodes send requests.`);
+      throw late(`Expected requests of at most ${SENDERS_MAX} processes of nodes; found more.`);
     const sender = new Sender();
     this.#senders.set(instance, sender);
     return sender;
   }
 }
 
-/** Which of the newest requests of a process were accepted. */
+/** The requests of one process that were accepted, for the newest numbers. */
 class Sender {
   lastMs = 0;
   #highest = 0;
-  /** By number modulo their count. */
-  readonly #isAccepted = new Uint8Array(OVERTAKEN_MAX / 8);
+  /** A bit for each number modulo `REORDER_MAX`. */
+  readonly #isAccepted = new Uint8Array(REORDER_MAX / 8);
 
   accept(number: number, nowMs: number): boolean {
-    if (!Number.isSafeInteger(number) || number <= this.#highest - OVERTAKEN_MAX) return false;
-    const first = Math.max(this.#highest + 1, number - OVERTAKEN_MAX + 1);
+    if (!Number.isSafeInteger(number) || number <= this.#highest - REORDER_MAX) return false;
+    const first = Math.max(this.#highest + 1, number - REORDER_MAX + 1);
     for (let skipped = first; skipped <= number; skipped++) this.#set(skipped, false);
     if (number <= this.#highest && this.#get(number)) return false;
     this.#set(number, true);
@@ -185,19 +190,19 @@ class Sender {
   }
 
   #get(number: number): boolean {
-    const at = number % OVERTAKEN_MAX;
+    const at = number % REORDER_MAX;
     return (this.#isAccepted[at >> 3]! & (1 << (at & 7))) !== 0;
   }
 
   #set(number: number, isAccepted: boolean): void {
-    const at = number % OVERTAKEN_MAX;
+    const at = number % REORDER_MAX;
     const bit = 1 << (at & 7);
     if (isAccepted) this.#isAccepted[at >> 3]! |= bit;
     else this.#isAccepted[at >> 3]! &= ~bit;
   }
 }
 
-/** The headers of a client's request that another node gets. */
+/** The headers of a client's request that are forwarded. */
 export function passedHeaders(headers: IncomingHttpHeaders): Record<string, string | string[]> {
   return Object.fromEntries(
     PASSED_HEADERS.flatMap((name) => {

@@ -1,13 +1,14 @@
-// The body of a request between nodes, in chunks that are signed one by one, so that a stream is used while it arrives and
-// yet nothing of it that no node has sent: length (uint32, little-endian), bytes, HMAC. A tag covers the one before it,
-// the first that of the request, so that chunks can be neither exchanged nor left out; an empty chunk is the end.
+// The body of a request between nodes, as chunks that are signed one by one, so that the receiver can process a stream
+// while it arrives and still use only authentic bytes. A chunk is its length (uint32, little-endian), its bytes and an
+// HMAC. Each HMAC covers the one before it, and the first that of the request, so that chunks can be neither reordered
+// nor omitted. An empty chunk ends the body.
 
 import { Transform, type TransformCallback } from 'node:stream';
 import { SagittaError } from '../../common/errors.js';
 import { type NodeKeys, TAG_BYTES } from '../../platform/node-keys.js';
 
 const LENGTH_BYTES = 4;
-/** What a reader keeps until it can check it. */
+/** The most that a receiver buffers before it can verify a chunk. */
 const CHUNK_BYTES_MAX = 64 * 1024;
 const NO_BYTES = Buffer.alloc(0);
 
@@ -15,13 +16,12 @@ class ChunkTags {
   readonly #keys: NodeKeys;
   #last: Uint8Array;
 
-  /** `first`: the tag of the request. */
-  constructor(keys: NodeKeys, first: Uint8Array) {
+  constructor(keys: NodeKeys, requestTag: Uint8Array) {
     this.#keys = keys;
-    this.#last = first;
+    this.#last = requestTag;
   }
 
-  /** `chunk`: with its length. */
+  /** `chunk` includes its length. */
   sign(chunk: Uint8Array): Buffer {
     const tag = this.#keys.sign('requests', 'chunk\n', this.#last, chunk);
     this.#last = tag;
@@ -65,7 +65,7 @@ export class BodySigner extends Transform {
   }
 }
 
-/** Turns signed chunks into the body. Fails with `credentials_invalid`, and `invalid_request` for one that ends early. */
+/** Turns signed chunks into the body. Fails with `credentials_invalid`, or `invalid_request` if the body ends early. */
 export class BodyVerifier extends Transform {
   readonly #tags: ChunkTags;
   #pending: Buffer = NO_BYTES;
@@ -107,6 +107,6 @@ export class BodyVerifier extends Transform {
 function alteredError(): SagittaError {
   return new SagittaError(
     'credentials_invalid',
-    'The body of the request is not the one that a node of this cluster has sent; what came before this part of it is.',
+    'A chunk of the body does not carry the signature of a node of this cluster; the chunks before it do.',
   );
 }

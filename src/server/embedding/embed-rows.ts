@@ -20,7 +20,7 @@ import {
 import type { QueryRequest } from '../../database/api/query-api.js';
 import type { CollectionHandle } from '../../database/collection-handle.js';
 import { mapRankings } from '../../database/rankings/requests.js';
-import { finishVector } from '../bodies/dense-vectors.js';
+import { conformVector } from '../bodies/dense-vectors.js';
 import type { ParsedRows } from '../bodies/parsed-rows.js';
 import type { Embedder } from './embedder.js';
 
@@ -123,7 +123,7 @@ async function embedTexts(
     });
   for (const [i, { location }] of texts.entries()) {
     const element = isStored ? shape.element : undefined;
-    const violation = finishVector(vectors, i * dimension, { ...shape, element });
+    const violation = conformVector(vectors, i * dimension, { ...shape, element });
     if (violation !== null) throw validationError([{ location, ...violation }]);
   }
   return vectors;

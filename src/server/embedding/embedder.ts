@@ -19,7 +19,7 @@ export type EmbeddingOptions = Pick<
 /** Calls of one request that are under way at once: more would take the endpoint from others. */
 const CALLS_MAX = 4;
 /** Before the second attempt; doubled before each further one. */
-const DELAY_MS_BASE = 200;
+const BACKOFF_MS_BASE = 200;
 /** Beyond this, a Retry-After is left to the client. */
 const RETRY_AFTER_MS_MAX = 5_000;
 const BREAKER = { failuresMax: 5, coolDownMs: 10_000 };
@@ -36,7 +36,7 @@ interface Target {
 }
 
 /** A failure that another attempt may not have. */
-class PassingFailure extends Error {
+class TransientFailure extends Error {
   readonly retryAfterMs: number;
 
   constructor(message: string, retryAfterMs = 0) {
@@ -114,8 +114,8 @@ export class Embedder {
         return await this.#attempt(texts, target, signal);
       } catch (error) {
         signal.throwIfAborted();
-        if (!(error instanceof PassingFailure)) throw error;
-        const waitMs = Math.max(DELAY_MS_BASE * 2 ** (attempt - 1), error.retryAfterMs);
+        if (!(error instanceof TransientFailure)) throw error;
+        const waitMs = Math.max(BACKOFF_MS_BASE * 2 ** (attempt - 1), error.retryAfterMs);
         if (attempt >= attemptsMax || waitMs > RETRY_AFTER_MS_MAX) {
           throw unavailable(target, `${error.message} (attempt ${attempt})`, waitMs);
         }
@@ -124,7 +124,7 @@ export class Embedder {
     }
   }
 
-  /** One call. Throws `PassingFailure`, `embedding_failed`, and `embedding_unavailable` without a call. */
+  /** One call. Throws `TransientFailure`, `embedding_failed`, and `embedding_unavailable` without a call. */
   async #attempt(
     texts: readonly string[],
     target: Target,
@@ -145,7 +145,7 @@ export class Embedder {
     } catch (error) {
       this.#countCalls(1, { outcome: 'failure' });
       // An abort says nothing about the endpoint, and a refusal is about the request.
-      const isFailure = error instanceof PassingFailure && !signal.aborted;
+      const isFailure = error instanceof TransientFailure && !signal.aborted;
       admission.settle(isFailure ? 'failure' : signal.aborted ? 'unknown' : 'success');
       throw error;
     } finally {
@@ -178,17 +178,19 @@ export class Embedder {
       const text = await readText(response, bytesMax);
       if (response.ok) return parseReply(text, target);
       if (response.status === 429 || response.status >= 500) {
-        throw new PassingFailure(`it replied ${response.status}`, retryAfterMsOf(response));
+        throw new TransientFailure(`it replied ${response.status}`, retryAfterMsOf(response));
       }
       throw failed(target, `it replied ${response.status}`);
     } catch (error) {
-      if (error instanceof SagittaError || error instanceof PassingFailure) throw error;
+      if (error instanceof SagittaError || error instanceof TransientFailure) throw error;
       signal.throwIfAborted();
       if (timeout.aborted) {
-        throw new PassingFailure(`it did not reply within ${this.#options.embeddingTimeoutMs} ms`);
+        throw new TransientFailure(
+          `it did not reply within ${this.#options.embeddingTimeoutMs} ms`,
+        );
       }
       // The message of undici names addresses, which are no concern of a client.
-      throw new PassingFailure('it cannot be reached, or the connection was lost');
+      throw new TransientFailure('it cannot be reached, or the connection was lost');
     }
   }
 }

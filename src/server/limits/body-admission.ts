@@ -78,7 +78,7 @@ export class BodyAdmission {
   }
 
   /** Takes memory from `allocate`, which nobody uses any longer. */
-  takeBack(memory: Uint8Array): void {
+  recycle(memory: Uint8Array): void {
     this.#garbageBytes += this.#buffers.release(memory);
     if (this.#garbageBytes < GARBAGE_BYTES_MAX) return;
     this.#garbageBytes = 0;
@@ -141,7 +141,7 @@ export class BodyReservation {
   /** Also gives the memory to other bodies: called when nobody reads the body any longer. */
   end(): void {
     this.release();
-    for (const memory of this.#memory.splice(0)) this.#admission.takeBack(memory);
+    for (const memory of this.#memory.splice(0)) this.#admission.recycle(memory);
   }
 
   /** May be called any number of times. */

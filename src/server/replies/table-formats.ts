@@ -27,7 +27,7 @@ export function columnFormat(type: string): TableFormat | null {
 }
 
 /** Throws `invalid_request` for multi-vectors and sparse ones, which files of Parquet do not have. */
-export function requirePlaceFor(
+export function requireVectorSupport(
   vectors: FieldShapes,
   format: TableFormat | null,
   location: IssueLocation,

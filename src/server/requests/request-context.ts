@@ -37,7 +37,7 @@ declare module 'fastify' {
     isOperational?: boolean | undefined;
     /** Whether the path may begin with `/v1`. */
     isVersioned?: boolean;
-    isInner?: boolean | undefined;
+    isInternal?: boolean | undefined;
   }
   interface FastifyRequest {
     telemetry: RequestTelemetry;
@@ -87,9 +87,9 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
   readonly #reauthorize: () => Promise<void>;
   readonly #nowMs: () => number;
   /** Ends the handler where another node carries out the writes of the collection. */
-  readonly requireOwned: (collectionId: string) => Promise<void>;
+  readonly requireOwnership: (collectionId: string) => Promise<void>;
   /** Ends the handler where another node holds one of the collections: it gets the request. */
-  readonly requireHeld: (collectionIds: readonly string[]) => void;
+  readonly requireRows: (collectionIds: readonly string[]) => void;
   #authorizedAtMs: number;
   /** When the body had been received, by `performance.now()`; of a stream, when it began. */
   readonly receivedAtMs = performance.now();
@@ -106,15 +106,15 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
     {
       reauthorize,
       nowMs,
-      requireOwned,
-      requireHeld,
-    }: Pick<RequestContext, 'requireOwned' | 'requireHeld'> & {
+      requireOwnership,
+      requireRows,
+    }: Pick<RequestContext, 'requireOwnership' | 'requireRows'> & {
       reauthorize: () => Promise<void>;
       nowMs: () => number;
     },
   ) {
-    this.requireOwned = requireOwned;
-    this.requireHeld = requireHeld;
+    this.requireOwnership = requireOwnership;
+    this.requireRows = requireRows;
     this.#route = route;
     this.#request = request;
     this.#reply = reply;

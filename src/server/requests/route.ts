@@ -12,7 +12,7 @@ import type { Database } from '../../database/database.js';
 import type { WorkerPool } from '../../platform/pool.js';
 import type { Authenticator } from '../auth/authenticator.js';
 import type { RouteAccess } from '../auth/authorization.js';
-import type { Forwarding } from '../cluster/forwarding.js';
+import type { RequestForwarder } from '../cluster/request-forwarder.js';
 import type { Embedder } from '../embedding/embedder.js';
 import { rateKindOf } from '../limits/rate-limit.js';
 import type { Schemas } from '../schemas/all.js';
@@ -35,7 +35,7 @@ export interface RouteServices {
   /** The collection of requests that name none. */
   readonly defaultCollection: string | null;
   /** Null for a process that is alone. */
-  readonly forwarding: Forwarding | null;
+  readonly forwarder: RequestForwarder | null;
   /** Null, or absent, for a service that is used as it is. */
   readonly preparation?: Preparation | null;
   /** Whether the service is stopping: long requests should end soon. */
@@ -80,15 +80,15 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   /** Error codes beyond those of every route. */
   readonly errors: readonly ErrorCode[];
   /** Whether, of several nodes, the one that gets the request carries it out, although it is no read. */
-  readonly isOfNode?: boolean;
-  /** Whether the handler names the collections whose rows it needs (`requireHeld`), besides the one in the path. */
-  readonly readsSeveral?: boolean;
+  readonly runsOnAnyNode?: boolean;
+  /** Whether the handler names the collections whose rows it needs (`requireRows`), besides the one in the path. */
+  readonly readsOtherCollections?: boolean;
   /** Whether the work continues beyond the deadline, and after the client has disconnected. */
   readonly mayTakeLong?: boolean;
   /** Whether the route replies in every state of the service, and under overload. */
   readonly isAlwaysServed?: boolean;
   /** For other nodes of a cluster: clients do not find it, and it is not described. */
-  readonly isInner?: boolean;
+  readonly isInternal?: boolean;
   /** For operators: served without the prefix `/v1` only, and regardless of Accept. */
   readonly isOperational?: boolean;
   handle(
@@ -103,20 +103,20 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
 export function ownerOf({
   access,
   method,
-  isOfNode = false,
+  runsOnAnyNode = false,
 }: Route): 'any' | 'catalogue' | 'collection' | 'named' {
-  if (rateKindOf(access) !== 'write' || method === 'GET' || isOfNode) return 'any';
+  if (rateKindOf(access) !== 'write' || method === 'GET' || runsOnAnyNode) return 'any';
   if (typeof access === 'string' || access.scope !== 'vectors:write') return 'catalogue';
   return access.on === 'path' ? 'collection' : 'named';
 }
 
 /** Whether the route reads rows of the collection in the path, and of no other one that a node must hold. */
-export function readsPath({ access, readsSeveral = false }: Route): boolean {
+export function readsCollectionInPath({ access, readsOtherCollections = false }: Route): boolean {
   return (
     typeof access === 'object' &&
     access.scope === 'vectors:read' &&
     access.on === 'path' &&
-    !readsSeveral
+    !readsOtherCollections
   );
 }
 

@@ -30,7 +30,7 @@ export function auditRoutes(services: RouteServices): Route[] {
       errors: ['cursor_invalid', 'cursor_mismatch', 'limit_exceeded'],
       handle({ query: { cursor: token, ...asked } }) {
         const begun = token === undefined ? null : readToken(token, position);
-        if (begun !== null) requireSame(asked, begun.filter);
+        if (begun !== null) requireSameFilter(asked, begun.filter);
         const chosen = { ...begun?.filter, ...asked };
         const page = database.audit.list({
           before: begun?.before ?? Number.POSITIVE_INFINITY,
@@ -108,7 +108,10 @@ function readToken<Position extends z.ZodType>(
 }
 
 /** The page size may change from page to page, the events that are asked for may not. */
-function requireSame(asked: AuditFilter & { readonly limit?: number | undefined }, begun: object) {
+function requireSameFilter(
+  asked: AuditFilter & { readonly limit?: number | undefined },
+  begun: object,
+) {
   for (const [name, value] of Object.entries(asked)) {
     const first = (begun as Readonly<Record<string, unknown>>)[name];
     if (name === 'limit' || value === undefined || value === first) continue;

@@ -30,7 +30,7 @@ export function backupRoutes(services: RouteServices): Route[] {
     body: schemas.create,
     reply: schemas.record,
     audit: 'backup.create',
-    isOfNode: true,
+    runsOnAnyNode: true,
     mayTakeLong: true,
     errors: [
       'backups_not_configured',

@@ -3,12 +3,8 @@
 import { z } from 'zod';
 import { SagittaError } from '../../common/errors.js';
 import type { Cluster, ClusterMemberStatus } from '../cluster/cluster.js';
-import {
-  RECORDS_PATH,
-  type RecordsReply,
-  type RecordsRequest,
-} from '../cluster/elsewhere-records.js';
 import { decodePart, encodeCounts, encodeHits, SEARCH_PATH } from '../cluster/peer-searches.js';
+import { RECORDS_PATH, type RecordsReply, type RecordsRequest } from '../cluster/remote-records.js';
 import { parseJsonBody, readJsonBody } from '../ingest/parse-request.js';
 import { bodyOf } from '../requests/idempotency.js';
 import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
@@ -17,7 +13,7 @@ import { defineJsonRoute } from './json-route.js';
 
 export function clusterRoutes(services: RouteServices): Route[] {
   return [
-    ...(services.forwarding === null ? [] : [searchRoute(services), recordsRoute(services)]),
+    ...(services.forwarder === null ? [] : [searchRoute(services), recordsRoute(services)]),
     getCluster(services),
     verifyFiles(services),
     drainNode(services),
@@ -26,7 +22,7 @@ export function clusterRoutes(services: RouteServices): Route[] {
 }
 
 function getCluster(services: RouteServices): Route {
-  const { forwarding, schemas } = services;
+  const { forwarder, schemas } = services;
   return defineJsonRoute(services, {
     method: 'GET',
     path: '/cluster',
@@ -39,8 +35,8 @@ function getCluster(services: RouteServices): Route {
     errors: [],
     isAlwaysServed: true,
     handle() {
-      if (forwarding === null) return { node: null, leader: null, nodes: [], durability: null };
-      const { self, leader, members, durability } = forwarding.cluster.status;
+      if (forwarder === null) return { node: null, leader: null, nodes: [], durability: null };
+      const { self, leader, members, durability } = forwarder.cluster.status;
       const nodes = members.map(named);
       return { node: self.node, leader: leader?.node ?? null, nodes, durability };
     },
@@ -48,7 +44,7 @@ function getCluster(services: RouteServices): Route {
 }
 
 function verifyFiles(services: RouteServices): Route {
-  const { forwarding, schemas } = services;
+  const { forwarder, schemas } = services;
   return defineJsonRoute(services, {
     method: 'GET',
     path: '/cluster/files',
@@ -63,7 +59,7 @@ function verifyFiles(services: RouteServices): Route {
     errors: [],
     mayTakeLong: true,
     handle: async ({ signal }) => ({
-      files: (await forwarding?.cluster.verifyFiles(signal)) ?? [],
+      files: (await forwarder?.cluster.verifyFiles(signal)) ?? [],
     }),
   });
 }
@@ -77,7 +73,7 @@ const DRAIN = {
 } as const;
 
 function drainNode(services: RouteServices): Route {
-  const { forwarding, schemas } = services;
+  const { forwarder, schemas } = services;
   return defineJsonRoute(services, {
     ...DRAIN,
     method: 'PUT',
@@ -87,12 +83,12 @@ function drainNode(services: RouteServices): Route {
       'Other nodes take over all writes from it, and it takes over none as long as another node can. `GET /cluster` shows when it is `drained`: it can then be stopped without a pause of writes. It goes on answering requests. It stays drained after a restart, until `DELETE` on the same path. If all nodes are drained, those that carry out writes go on.',
     reply: schemas.cluster.node,
     audit: 'node.drain',
-    handle: ({ params }) => drain(forwarding?.cluster, params.node!, true),
+    handle: ({ params }) => drain(forwarder?.cluster, params.node!, true),
   });
 }
 
 function undrainNode(services: RouteServices): Route {
-  const { forwarding, schemas } = services;
+  const { forwarder, schemas } = services;
   return defineJsonRoute(services, {
     ...DRAIN,
     method: 'DELETE',
@@ -100,7 +96,7 @@ function undrainNode(services: RouteServices): Route {
     summary: 'Let a node of the cluster that was drained take part in everything again',
     reply: schemas.cluster.node,
     audit: 'node.undrain',
-    handle: ({ params }) => drain(forwarding?.cluster, params.node!, false),
+    handle: ({ params }) => drain(forwarder?.cluster, params.node!, false),
   });
 }
 
@@ -145,16 +141,16 @@ function recordsRoute(services: RouteServices): Route {
     body: schema,
     reply: z.unknown(),
     errors: [],
-    isOfNode: true,
-    isInner: true,
+    runsOnAnyNode: true,
+    isInternal: true,
     async handle(request) {
-      const { database, forwarding } = services;
+      const { database, forwarder } = services;
       const { incarnations, isStrong, seen }: RecordsRequest = await readJsonBody(
         services,
         request,
         schema,
       );
-      const { cluster } = forwarding!;
+      const { cluster } = forwarder!;
       const { signal } = request;
       await Promise.all(
         incarnations.map((each) =>
@@ -185,8 +181,8 @@ function searchRoute(services: RouteServices): Route {
     body: z.unknown(),
     reply: z.unknown(),
     errors: [],
-    isOfNode: true,
-    isInner: true,
+    runsOnAnyNode: true,
+    isInternal: true,
     async handle(request) {
       const part = decodePart(bodyOf(await parseJsonBody(services, request)));
       const { database } = services;

@@ -23,7 +23,7 @@ export function collectionToRead(
   const isContinued = cursor !== undefined && id !== name;
   const began = (isContinued ? services.database.collectionOfCursor(cursor) : undefined) ?? id;
   if (began !== id) request.authorize(began, { name });
-  request.requireHeld([began]);
+  request.requireRows([began]);
   return began;
 }
 

@@ -9,9 +9,9 @@ import { isObject, type JsonBody, type ParsedBody } from '../bodies/json-body.js
 import {
   completeRecord,
   completeRecords,
-  recordElsewhere,
-  withRowsOf,
-} from '../cluster/elsewhere-records.js';
+  fetchRemoteRecord,
+  mergeRowState,
+} from '../cluster/remote-records.js';
 import { parseJsonBody } from '../ingest/parse-request.js';
 import { repliesBy } from '../replies/record-writer.js';
 import { bodyOf, runWrite } from '../requests/idempotency.js';
@@ -67,7 +67,7 @@ function createCollection(services: RouteServices): Route {
     errors: ['collection_exists', 'limit_exceeded', 'storage_full'],
     async handle(request) {
       const parsed = await parseJsonBody(services, request);
-      const named = idIn(parsed);
+      const named = requestedId(parsed);
       // Checked also before a replay: the scopes may have changed since the stored reply.
       if (named !== undefined) authorizeName(services, request, named);
       return runWrite(services, request, parsed, async (json, attach) => {
@@ -122,7 +122,7 @@ function listCollections(services: RouteServices): Route {
       const isVisible = (id: string) => holdsScopeOn(principal, 'collections:read', id);
       const page = database.listCollections({ ...query, isVisible });
       const collections = await completeRecords(services, page.collections, consistencyOf(headers));
-      return revalidated(replyWith({ ...page, collections }), headers['if-none-match']);
+      return withETag(replyWith({ ...page, collections }), headers['if-none-match']);
     },
   });
 }
@@ -149,9 +149,9 @@ function getCollection(services: RouteServices): Route {
       const incarnation = database.incarnationOf(params.id) ?? '';
       const mustTell = wanted.isStrong || Object.hasOwn(wanted.seen, incarnation);
       if (mustTell && record.status === 'elsewhere') {
-        throw services.forwarding!.noHolder([incarnation]);
+        throw services.forwarder!.noHolderError([incarnation]);
       }
-      return revalidated(replyWith(record), headers['if-none-match']);
+      return withETag(replyWith(record), headers['if-none-match']);
     },
   });
 }
@@ -241,7 +241,7 @@ function cloneCollection(services: RouteServices): Route {
     ],
     async handle(request) {
       const parsed = await parseJsonBody(services, request);
-      const named = idIn(parsed);
+      const named = requestedId(parsed);
       authorizeCopy(request, named);
       return runWrite(services, request, parsed, async (json, attach) => {
         const { id = randomUUID(), description, labels } = validateBody(collections.clone, json);
@@ -277,14 +277,14 @@ function renameCollection(services: RouteServices): Route {
     errors: ['collection_not_found', 'collection_exists', 'storage_full'],
     async handle(request) {
       const parsed = await parseJsonBody(services, request);
-      authorizeCopy(request, idIn(parsed));
+      authorizeCopy(request, requestedId(parsed));
       return runWrite(services, request, parsed, async (json, attach) => {
         const { id } = validateBody(collections.rename, json);
         const collection = database.collection(request.params.id);
         // The reply is stored with the new id, so what only other nodes know is asked for before.
-        const known = await recordElsewhere(services, collection.record());
+        const known = await fetchRemoteRecord(services, collection.record());
         const encode = (record: CollectionRecord) =>
-          replyWith(known === null ? record : withRowsOf(known, record), locationOf(record));
+          replyWith(known === null ? record : mergeRowState(known, record), locationOf(record));
         const record = await collection.rename(id, attach?.(encode));
         return encode(record);
       });
@@ -293,7 +293,7 @@ function renameCollection(services: RouteServices): Route {
 }
 
 function moveCollection(services: RouteServices): Route {
-  const { database, forwarding } = services;
+  const { database, forwarder } = services;
   const { collections } = services.schemas;
   return defineJsonRoute(services, {
     method: 'POST',
@@ -312,8 +312,8 @@ function moveCollection(services: RouteServices): Route {
       const collection = database.collection(request.params.id);
       collection.requireExists();
       const { id } = collection;
-      for (const node of [nodes.from, nodes.to]) requireNode(forwarding?.cluster, node);
-      await forwarding!.cluster.move(database.incarnationOf(id)!, nodes);
+      for (const node of [nodes.from, nodes.to]) requireNode(forwarder?.cluster, node);
+      await forwarder!.cluster.move(database.incarnationOf(id)!, nodes);
       return completeRecord(services, collection.record());
     },
   });
@@ -339,7 +339,7 @@ function deleteCollection(services: RouteServices): Route {
       const id = params.id;
       const collection = database.collection(id);
       // What only other nodes know is asked for before it is gone.
-      const known = await recordElsewhere(services, collection.record());
+      const known = await fetchRemoteRecord(services, collection.record());
       const { vectorCount } = await collection.drop();
       return { id, deleted: true, vectorCount: known?.vectorCount ?? vectorCount };
     },
@@ -347,7 +347,7 @@ function deleteCollection(services: RouteServices): Route {
 }
 
 /** The id in a body that has not been validated yet; validation rejects invalid ids later. */
-function idIn({ outcome }: ParsedBody<JsonBody>): string | undefined {
+function requestedId({ outcome }: ParsedBody<JsonBody>): string | undefined {
   const id = outcome.ok ? outcome.value.id : undefined;
   return typeof id === 'string' ? id : undefined;
 }
@@ -379,7 +379,7 @@ function locationOf({ id }: CollectionRecord): StoredReply['headers'] {
 }
 
 /** The reply with its tag, or a 304 if the client has it. */
-function revalidated(reply: StoredReply, ifNoneMatch: string | undefined): StoredReply {
+function withETag(reply: StoredReply, ifNoneMatch: string | undefined): StoredReply {
   const tags = { etag: etagOf(reply.body), 'cache-control': CACHE_RECORD };
   return applyIfNoneMatch({ ...reply, headers: { ...reply.headers, ...tags } }, ifNoneMatch);
 }

@@ -17,7 +17,7 @@ interface NodeDigest {
 }
 
 export function digestRoutes(services: RouteServices): Route[] {
-  const { database, forwarding, schemas } = services;
+  const { database, forwarder, schemas } = services;
   return [
     defineJsonRoute(services, {
       method: 'GET',
@@ -59,8 +59,8 @@ export function digestRoutes(services: RouteServices): Route[] {
         const collection = database.collection(id);
         const own = await collection.digest({ sequence }, { signal: request.signal });
         if (!areAllAsked) return own;
-        const nodes = forwarding === null ? [] : await askOthers(services, request, own);
-        const self = forwarding?.cluster.self.node;
+        const nodes = forwarder === null ? [] : await fetchReplicaDigests(services, request, own);
+        const self = forwarder?.cluster.self.node;
         if (self !== undefined) nodes.push({ node: self, ...own, problem });
         nodes.sort((a, b) => (a.node < b.node ? -1 : 1));
         return { ...own, nodes };
@@ -71,25 +71,25 @@ export function digestRoutes(services: RouteServices): Route[] {
 
 /** The digest is to have what any node has acknowledged. Returns why it may not. */
 async function catchUp(
-  { database, forwarding }: RouteServices,
+  { database, forwarder }: RouteServices,
   id: string,
 ): Promise<string | undefined> {
   try {
     const signal = AbortSignal.timeout(CURRENT_MS_MAX);
-    await forwarding?.cluster.progress.whenCurrent(database.incarnationOf(id) ?? null, signal);
+    await forwarder?.cluster.progress.whenCurrent(database.incarnationOf(id) ?? null, signal);
     return undefined;
   } catch {
     return `This node does not have what was committed: it waited ${CURRENT_MS_MAX / 1_000} s for it.`;
   }
 }
 
-async function askOthers(
-  { database, forwarding }: RouteServices,
+async function fetchReplicaDigests(
+  { database, forwarder }: RouteServices,
   request: RequestContext<unknown>,
   { sequence }: CollectionDigest,
 ): Promise<NodeDigest[]> {
   const incarnation = database.incarnationOf(request.params.id!);
-  const others = incarnation === undefined ? [] : forwarding!.holdersOf([incarnation]);
+  const others = incarnation === undefined ? [] : forwarder!.replicasOf([incarnation]);
   const path = `/v1/collections/${encodeURIComponent(request.params.id!)}/digest?sequence=${sequence}`;
   const { principal, signal } = request;
   const id = request.problemContext.requestId;
@@ -98,7 +98,7 @@ async function askOthers(
       const { node } = member;
       try {
         const asked = { method: 'GET', path, principal, id } as const;
-        const { status, text } = await forwarding!.ask(member, asked, signal);
+        const { status, text } = await forwarder!.ask(member, asked, signal);
         const json: unknown = JSON.parse(text);
         if (status !== 200) return { node, problem: (json as { detail: string }).detail };
         const found = json as { readonly vector_count: number; readonly digest: string };

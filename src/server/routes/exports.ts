@@ -5,7 +5,7 @@ import { toSample } from '../ingest/query-request.js';
 import { recordTable } from '../replies/record-columns.js';
 import { sendRows } from '../replies/sent-rows.js';
 import type { TableFormat } from '../replies/table.js';
-import { requirePlaceFor, TABLE_FORMATS } from '../replies/table-formats.js';
+import { requireVectorSupport, TABLE_FORMATS } from '../replies/table-formats.js';
 import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
 import { FORMAT_NAMES, type FormatName } from '../wire/media-types.js';
 import { NO_STORE, warningsHeader } from '../wire/reply.js';
@@ -49,7 +49,7 @@ export function exportRoutes(services: RouteServices): Route[] {
       const hasTypedMetadata = query.metadata === 'columns';
       if (!format.hasColumns && hasTypedMetadata) throw noColumns();
       const collection = database.collection(params.id);
-      if (includeValues) requirePlaceFor(collection.vectors, format, parameter('format'));
+      if (includeValues) requireVectorSupport(collection.vectors, format, parameter('format'));
       const scan = await collection.scan(
         {
           includeValues,

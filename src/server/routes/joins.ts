@@ -31,7 +31,7 @@ export function joinRoutes(services: RouteServices): Route[] {
     replyTypes: TYPES,
     sendsSequence: true,
     sendsWarnings: true,
-    readsSeveral: true,
+    readsOtherCollections: true,
     errors: [
       'collection_not_found',
       'collection_unavailable',
@@ -47,7 +47,7 @@ export function joinRoutes(services: RouteServices): Route[] {
         request.authorize(database.resolve(body.with), { name: body.with });
       }
       const searched = body.with === undefined ? [] : [database.resolve(body.with)];
-      request.requireHeld([params.id!, ...searched]);
+      request.requireRows([params.id!, ...searched]);
       const found = await database.collection(params.id).join(
         {
           ...body,

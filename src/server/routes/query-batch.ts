@@ -34,7 +34,7 @@ import {
   type WriteReply,
 } from '../replies/query-chunks.js';
 import { createReplyWriter } from '../replies/record-writer.js';
-import { COLUMN_TYPES, columnFormat, requirePlaceFor } from '../replies/table-formats.js';
+import { COLUMN_TYPES, columnFormat, requireVectorSupport } from '../replies/table-formats.js';
 import { bodyOf } from '../requests/idempotency.js';
 import type { RequestContext } from '../requests/request-context.js';
 import { defineRoute, type Route, type RouteServices } from '../requests/route.js';
@@ -247,7 +247,7 @@ type Prepared = Iterable<PreparedQueries> | AsyncIterable<PreparedQueries>;
 async function answer(prepare: () => Prepared, answering: Answering): Promise<RouteReply> {
   const { request, session, type, sample, valuesAt } = answering;
   try {
-    requirePlaceFor(vectorsOf(session, sample) ?? {}, columnFormat(type), valuesAt);
+    requireVectorSupport(vectorsOf(session, sample) ?? {}, columnFormat(type), valuesAt);
     const prepared = prepare();
     const { first, all } = await beginGroups(runGroups(prepared, answering));
     const timings = first?.replies[0]?.timings;

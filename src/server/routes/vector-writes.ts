@@ -163,7 +163,7 @@ async function replaceVector(services: RouteServices, request: PutRequest) {
   }
   const named = rows.collection ?? request.query.collection;
   const { id } = nameCollection(services, request, named);
-  if (!isInPath) await request.requireOwned(id);
+  if (!isInPath) await request.requireOwnership(id);
   const collection = database.collection(id);
   const context = { embedder: services.embedder, collection, signal: request.signal };
   const batch = toBatch(await embedRows(rows, context, () => EMBED_FIELD));

@@ -15,7 +15,7 @@ import {
 import { measureId } from '../bodies/row-rules.js';
 import { readSparse, type SparseBody } from '../bodies/sparse-vectors.js';
 import { describeKind } from '../bodies/value-kinds.js';
-import { type Found, readBy, refusing } from './rules.js';
+import { type Found, parsedBy, refineWith } from './rules.js';
 
 /** How a reply writes a value that JSON.stringify would write otherwise. */
 export type WireFormat =
@@ -53,7 +53,7 @@ export function basicSchemas(limits: Limits) {
     });
   const vectorId = z
     .string()
-    .superRefine(refusing((id) => findIdViolation(id, limits.vectorIdBytesMax)))
+    .superRefine(refineWith((id) => findIdViolation(id, limits.vectorIdBytesMax)))
     .meta({
       id: 'VectorId',
       description: `The identifier of a vector, unique in its collection, compared byte for byte: 1 to ${limits.vectorIdBytesMax} bytes of UTF-8 without control characters. (HTTP clients remove the ids \`.\` and \`..\` from URLs; send those in bodies.)`,
@@ -97,7 +97,7 @@ export function basicSchemas(limits: Limits) {
       examples: ['title'],
     });
   const namedValues = z
-    .custom<NamedValues>(isObject, { error: wantObject })
+    .custom<NamedValues>(isObject, { error: expectedObject })
     .meta({
       id: 'NamedValues',
       type: 'object',
@@ -117,7 +117,7 @@ export function basicSchemas(limits: Limits) {
       examples: [{ title: [0.7, -0.2] }],
     })
     .register(wireFormats, { format: 'vectors' });
-  const sparseVector = readBy((source: SparseBody) =>
+  const sparseVector = parsedBy((source: SparseBody) =>
     readSparse(source, limits.sparseElementsMax),
   ).meta({
     id: 'SparseVector',
@@ -145,7 +145,7 @@ export function basicSchemas(limits: Limits) {
     examples: [{ indices: [17, 4_031], values: [0.8, 1.5] }],
   });
   const sparseVectors = z
-    .custom<SparseVectors>(isObject, { error: wantObject })
+    .custom<SparseVectors>(isObject, { error: expectedObject })
     .meta({
       id: 'SparseVectors',
       type: 'object',
@@ -159,7 +159,7 @@ export function basicSchemas(limits: Limits) {
     description:
       'The named vector to search, instead of the unnamed one; with `sparse`, the sparse one. Vectors without it are left out.',
   });
-  const metadata = z.custom<JsonObject>(isObject, { error: wantObject }).meta({
+  const metadata = z.custom<JsonObject>(isObject, { error: expectedObject }).meta({
     id: 'Metadata',
     type: 'object',
     additionalProperties: true,
@@ -167,7 +167,7 @@ export function basicSchemas(limits: Limits) {
     examples: [{ title: 'On exactness', year: 2024, tags: ['search'] }],
   });
   wireFormats.add(metadata, { format: 'text' });
-  const filter = z.custom<JsonObject>(isObject, { error: wantObject }).meta({
+  const filter = z.custom<JsonObject>(isObject, { error: expectedObject }).meta({
     id: 'Filter',
     type: 'object',
     additionalProperties: true,
@@ -181,7 +181,7 @@ export function basicSchemas(limits: Limits) {
   const vectorIds = (countMax: number) =>
     z
       .custom<string[]>()
-      .superRefine(refusing((ids) => findIdsViolation(ids, countMax, limits.vectorIdBytesMax)))
+      .superRefine(refineWith((ids) => findIdsViolation(ids, countMax, limits.vectorIdBytesMax)))
       .meta({
         type: 'array',
         items: { $ref: '#/$defs/VectorId' },
@@ -388,7 +388,7 @@ function findIdsViolation(ids: unknown, countMax: number, bytesMax: number): Fou
   return null;
 }
 
-export function wantObject(issue: { readonly input?: unknown }): string {
+export function expectedObject(issue: { readonly input?: unknown }): string {
   return `Expected an object; found ${describeKind(issue.input)}.`;
 }
 

@@ -10,7 +10,7 @@ import { findVectorsViolations } from '../../database/collection/vector-changes.
 import { EMBEDDING_NAME } from '../../platform/config.js';
 import { describeKind } from '../bodies/value-kinds.js';
 import { type BasicSchemas, count, deleted, page, upTo } from './basics.js';
-import { type Found, refusing } from './rules.js';
+import { type Found, refineWith } from './rules.js';
 import { textSchemas } from './text.js';
 import { findVectorViolations, toFieldShapes } from './vector-fields.js';
 
@@ -60,7 +60,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     });
   const labels = z
     .custom<Record<string, string>>()
-    .superRefine(refusing((value) => findLabelsViolation(value, limits)))
+    .superRefine(refineWith((value) => findLabelsViolation(value, limits)))
     .meta({
       id: 'Labels',
       type: 'object',
@@ -78,7 +78,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     });
   const types = z
     .custom<DeclaredTypes>()
-    .superRefine(refusing((value) => findTypesViolation(value, limits)))
+    .superRefine(refineWith((value) => findTypesViolation(value, limits)))
     .meta({
       id: 'DeclaredSchema',
       type: 'object',
@@ -108,7 +108,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
           'Whether a record has a list of vectors under this name, which `multi_vector` compares by MaxSim. For `cosine` and `dot`.',
       }),
     })
-    .superRefine(refusing(findVectorViolations))
+    .superRefine(refineWith(findVectorViolations))
     .meta({
       id: 'NamedVectorInput',
       description: 'What a named vector is to be.',
@@ -118,7 +118,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     findVectorsViolations(toFieldShapes(added), limits).map(({ violation }) => violation);
   const vectors = z
     .record(basics.vectorName, namedVector)
-    .superRefine(refusing((value) => findExcess({ vectors: value })))
+    .superRefine(refineWith((value) => findExcess({ vectors: value })))
     .meta({
       description: `Named vectors, beside or in place of the unnamed one: each record may have or lack each of them. At most ${limits.namedVectorsMax}, with at most ${limits.recordValuesMax} dimensions in all. Others can be added later.`,
       examples: [{ title: { dimension: 384, metric: 'cosine' } }],
@@ -128,7 +128,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
     .meta({ id: 'SparseVectorSettings', description: 'Nothing yet.', examples: [{}] });
   const sparseVectors = z
     .record(basics.vectorName, sparseSettings)
-    .superRefine(refusing((value) => findExcess({ sparseVectors: value })))
+    .superRefine(refineWith((value) => findExcess({ sparseVectors: value })))
     .meta({
       description: `Sparse vectors, compared by the dot product: each record may have or lack each of them. Their settings are empty objects. At most ${limits.sparseVectorsMax}, with other names than those in \`vectors\`. Others can be added later.`,
       examples: [{ words: {} }],
@@ -190,7 +190,7 @@ export function collectionSchemas(limits: Limits, basics: BasicSchemas) {
       idempotency_key: basics.idempotencyKey,
     })
     .superRefine(
-      refusing((body) => [
+      refineWith((body) => [
         ...findUnnamedViolations(body),
         ...findVectorViolations(body),
         ...findRepeatedNames(body),

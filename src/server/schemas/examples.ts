@@ -8,10 +8,10 @@ import { readVector } from '../bodies/dense-vectors.js';
 import { measureId } from '../bodies/row-rules.js';
 import { describeKind } from '../bodies/value-kinds.js';
 import { upTo } from './basics.js';
-import { type Found, readBy } from './rules.js';
+import { type Found, parsedBy } from './rules.js';
 
 export function exampleSchemas(limits: Limits) {
-  const example = readBy((value: string | readonly number[]) => readExample(value, limits)).meta({
+  const example = parsedBy((value: string | readonly number[]) => readExample(value, limits)).meta({
     id: 'Example',
     description: 'A stored vector by its id, or the values of a vector as an array of numbers.',
     oneOf: [{ $ref: '#/$defs/VectorId' }, { $ref: '#/$defs/Numbers' }],
@@ -80,7 +80,7 @@ export function exampleSchemas(limits: Limits) {
 }
 
 function multiVectorSchema(limits: Limits) {
-  return readBy((value: readonly (readonly number[] | string)[]) =>
+  return parsedBy((value: readonly (readonly number[] | string)[]) =>
     readVectors(value, limits),
   ).meta({
     id: 'MultiVector',

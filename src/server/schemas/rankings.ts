@@ -6,7 +6,7 @@ import { FUSION_KINDS, NORMALIZATIONS } from '../../database/api/query-api.js';
 import { readVector } from '../bodies/dense-vectors.js';
 import { type BasicSchemas, upTo } from './basics.js';
 import { exampleSchemas } from './examples.js';
-import { readBy } from './rules.js';
+import { parsedBy } from './rules.js';
 import { textQuerySchema } from './text.js';
 
 /** Greater constants make ranks count alike; searches read about as many rows of each part. */
@@ -107,7 +107,7 @@ export function rankingSchemas(limits: Limits, basics: BasicSchemas) {
 
 /** A vector as numbers or base64. */
 function innerVector({ dimensionMax }: Limits) {
-  return readBy((value: readonly number[] | string) => readVector(value, dimensionMax)).meta({
+  return parsedBy((value: readonly number[] | string) => readVector(value, dimensionMax)).meta({
     $ref: '#/$defs/Values',
   });
 }

@@ -7,7 +7,7 @@ import type { FieldPath, Violation } from '../../common/errors.js';
 export type Found = Violation & { readonly path?: FieldPath };
 
 /** For `superRefine`: reports what is wrong with a value. */
-export function refusing<Value>(
+export function refineWith<Value>(
   find: (value: Value) => Found | readonly Found[] | null,
 ): (value: Value, context: z.RefinementCtx) => void {
   return (value, context) => {
@@ -22,12 +22,12 @@ export function refusing<Value>(
  * For values that have a form of their own, such as vectors: what `read` returns takes the place of the value. It gets
  * any value; its parameter has the type that clients send.
  */
-export function readBy<Sent, Result extends object | string>(
+export function parsedBy<Sent, Result extends object | string>(
   read: (value: Sent) => Result,
 ): z.ZodType<Exclude<Result, Violation>, Sent> {
   const schema = z.custom<Exclude<Result, Violation>>().superRefine((value: unknown, context) => {
     const result = read(value as Sent);
-    if (isViolation(result)) refusing(() => result)(value, context);
+    if (isViolation(result)) refineWith(() => result)(value, context);
     else context.value = result as Exclude<Result, Violation>;
   });
   return schema as z.ZodType<Exclude<Result, Violation>, unknown> as z.ZodType<

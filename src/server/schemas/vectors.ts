@@ -9,11 +9,11 @@ import {
   type BasicSchemas,
   count,
   deleted,
+  expectedObject,
   isObject,
   page,
   sequence,
   upTo,
-  wantObject,
   warnings,
 } from './basics.js';
 
@@ -70,7 +70,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     description: 'A record to write to a collection without the unnamed vector.',
     examples: [{ id: 'article-17', vectors: { title: [0.7, -0.2] } }],
   });
-  const vectorsToSet = z.custom<Record<string, unknown>>(isObject, { error: wantObject }).meta({
+  const vectorsToSet = z.custom<Record<string, unknown>>(isObject, { error: expectedObject }).meta({
     id: 'VectorsToSet',
     type: 'object',
     additionalProperties: {
@@ -91,7 +91,7 @@ export function vectorSchemas(limits: Limits, basics: BasicSchemas) {
     embed: embed.optional(),
     vectors: vectorsToSet.optional(),
     sparse_vectors: z
-      .custom<Record<string, unknown>>(isObject, { error: wantObject })
+      .custom<Record<string, unknown>>(isObject, { error: expectedObject })
       .optional()
       .meta({
         type: 'object',

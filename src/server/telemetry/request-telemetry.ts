@@ -92,13 +92,13 @@ export class RequestTelemetry {
   }
 
   /** For a request that another node has sent here: who its client is, and which node was asked. */
-  carriesOutFor({ client, via }: { readonly client: string; readonly via: string }): void {
+  setForwardedFrom({ client, via }: { readonly client: string; readonly via: string }): void {
     this.#client = client;
     this.#via = via;
   }
 
   /** Writes the audit log line of a request that another node has carried out. */
-  carriedOut(status: number, target: string | null): void {
+  requestForwarded(status: number, target: string | null): void {
     this.#isWorkStarted = true;
     if (target !== null) this.setAuditTarget(target);
     this.#audit(status);

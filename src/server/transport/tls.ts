@@ -78,10 +78,12 @@ export async function openTls(options: {
 }
 
 async function readMaterial(paths: TlsPaths): Promise<TlsMaterial> {
-  const cert = await readNamed('TLS certificate', paths.cert);
-  const key = await readNamed('TLS key', paths.key);
+  const cert = await readConfiguredFile('TLS certificate', paths.cert);
+  const key = await readConfiguredFile('TLS key', paths.key);
   const ca =
-    paths.clientCa === null ? null : await readNamed('certificate authority', paths.clientCa);
+    paths.clientCa === null
+      ? null
+      : await readConfiguredFile('certificate authority', paths.clientCa);
   const [first] = parseCertificates(cert, 'TLS certificate', paths.cert);
   const privateKey = parseKey(key, paths.key);
   if (!first!.checkPrivateKey(privateKey)) {
@@ -112,7 +114,7 @@ export function secureContextOptions({ cert, key, ca }: TlsMaterial): SecureCont
 }
 
 /** The contents of a file of the configuration. Throws `configuration_invalid`; `what` names the file. */
-export async function readNamed(what: string, path: string): Promise<Buffer> {
+export async function readConfiguredFile(what: string, path: string): Promise<Buffer> {
   try {
     return await readFile(path);
   } catch (error) {

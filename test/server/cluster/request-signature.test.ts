@@ -41,11 +41,11 @@ describe('the signature of a request between nodes', () => {
       return error.code === code;
     });
 
-  it('gives the other node what was sent along', () => {
+  it('carries the forwarded data', () => {
     assert.deepEqual(verifierAt().verify(sign(), REQUEST).forwarded, ALONG);
   });
 
-  it('belongs to the method, the target, the id, the headers and what is sent along', () => {
+  it('covers the method, the target, the id, the headers and the forwarded data', () => {
     const verifier = verifierAt();
     const header = sign();
     const [text = '', tag = ''] = header.split('.');
@@ -77,7 +77,7 @@ describe('the signature of a request between nodes', () => {
     verifier.verify(header, REQUEST);
   });
 
-  it('is accepted once, in any order, by the process that it was made for', () => {
+  it('is accepted once, in any order, by the process that it is addressed to', () => {
     const verifier = verifierAt();
     const headers = Array.from({ length: 200 }, () => sign());
     for (const header of headers.slice(0, 100).reverse()) verifier.verify(header, REQUEST);
@@ -89,7 +89,7 @@ describe('the signature of a request between nodes', () => {
     refused(() => again.verify(sign(), REQUEST), 'no_leader', /made for the process n2\/2/);
   });
 
-  it('is refused when more requests have overtaken it than are remembered', () => {
+  it('is refused when it arrives too far out of order', () => {
     const busy = new RequestSigner(keys, 'n1/busy');
     const next = () => busy.sign(REQUEST, ALONG, TO).header;
     const verifier = verifierAt();
@@ -102,7 +102,7 @@ describe('the signature of a request between nodes', () => {
     verifier.verify(next(), REQUEST);
   });
 
-  it('is refused when it is old, or from the future, by the clock of the receiver', () => {
+  it('is refused when it is too old, or from the future, on the clock of the receiver', () => {
     let nowMs = TO.clockMs + AGE_MS_MAX;
     const verifier = verifierAt(() => nowMs);
     verifier.verify(sign(), REQUEST);
@@ -112,7 +112,7 @@ describe('the signature of a request between nodes', () => {
     refused(() => verifier.verify(sign(), REQUEST), 'no_leader', /is -30001 ms old/);
   });
 
-  it('does not forget a request as long as it is not too old, however many senders there are', () => {
+  it('is remembered until it is too old, however many senders there are', () => {
     let nowMs = TO.clockMs;
     const verifier = verifierAt(() => nowMs);
     const header = sign();
@@ -125,7 +125,7 @@ describe('the signature of a request between nodes', () => {
     }
   });
 
-  it('may be made with an earlier secret while it is changed', () => {
+  it('may use the previous secret during a rotation', () => {
     const changed = new NodeKeys(['a new secret', SECRET], 'test');
     new RequestVerifier(changed, TO.instance, () => TO.clockMs).verify(sign(), REQUEST);
     const { header } = new RequestSigner(changed, 'n1/2').sign(REQUEST, ALONG, TO);
@@ -135,7 +135,7 @@ describe('the signature of a request between nodes', () => {
 
 describe('the signed body of a request between nodes', () => {
   const TAG = Buffer.alloc(32, 7);
-  /** The chunks as they are sent, each with its tag. */
+  /** The chunks on the wire, each with its tag. */
   async function chunksOf(...parts: readonly Uint8Array[]): Promise<Buffer[]> {
     const signer = new BodySigner(keys, TAG);
     for (const part of parts) signer.write(part);
@@ -159,7 +159,7 @@ describe('the signed body of a request between nodes', () => {
     return read;
   }
 
-  it('is the body, however it is cut on the way', async () => {
+  it('is restored from chunks of any size', async () => {
     const parts = [0, 1, 65_536, 200_001].map((length, i) => Buffer.alloc(length, i + 1));
     const sent = Buffer.concat(await chunksOf(...parts));
     for (const pieceBytes of [sent.length, 65_536, 7_001]) {
@@ -168,7 +168,7 @@ describe('the signed body of a request between nodes', () => {
     assert.equal((await received(Buffer.concat(await chunksOf()), 1)).length, 0);
   });
 
-  it('is refused when anything of it is changed, left out, repeated, exchanged or added', async () => {
+  it('is refused when a chunk is changed, omitted, repeated, reordered or added', async () => {
     const [a, b, end] = (await chunksOf(Buffer.from('one'), Buffer.from('two'))) as [
       Buffer,
       Buffer,

@@ -1,24 +1,23 @@
-// The records of collections that other nodes of the cluster hold: those nodes are asked for them, since only they know
-// how many vectors there are. What none of them answers stays as this node has it, with the status `elsewhere`.
+// Fetches the records of collections that only other nodes hold, since only they know the number of vectors. A record that
+// no node returns keeps what the catalogue says, with the status `elsewhere`.
 
 import { OPERATOR } from '../../common/access.js';
 import type { CollectionRecord } from '../../database/api/database-api.js';
 import type { Database } from '../../database/database.js';
 import type { Consistency, LogPositions } from '../wire/consistency.js';
 import type { ClusterMember } from './cluster.js';
-import type { Forwarding } from './forwarding.js';
+import type { RequestForwarder } from './request-forwarder.js';
 
 export const RECORDS_PATH = '/cluster/records';
-/** A node that does not answer for so long is passed over. */
 const ANSWER_MS_MAX = 2_000;
 
 interface Services {
   readonly database: Database;
   /** Null for a process that is alone. */
-  readonly forwarding: Forwarding | null;
+  readonly forwarder: RequestForwarder | null;
 }
 
-/** What one node asks another one for. */
+/** The body of a request for records between nodes. */
 export interface RecordsRequest extends Consistency {
   readonly incarnations: readonly string[];
 }
@@ -26,19 +25,19 @@ export interface RecordsRequest extends Consistency {
 const DEFAULT: Consistency = { isStrong: false, seen: {} };
 
 export interface RecordsReply {
-  /** Null for collections that the node does not hold. */
+  /** In the order of the request; null for collections that the node does not hold. */
   readonly records: readonly (CollectionRecord | null)[];
-  /** Up to where the node has their logs. */
+  /** How far the node has applied their logs. */
   readonly positions: LogPositions;
 }
 
-/** The record of holders; null for a collection that this node holds itself. */
-export async function recordElsewhere(
+/** The record as a replica knows it; null if this node holds the collection itself. */
+export async function fetchRemoteRecord(
   services: Services,
   record: CollectionRecord,
 ): Promise<CollectionRecord | null> {
-  const isElsewhere = heldElsewhere(services, record.id) !== null;
-  return isElsewhere ? await completeRecord(services, record) : null;
+  const isRemote = remoteIncarnationOf(services, record.id) !== null;
+  return isRemote ? await completeRecord(services, record) : null;
 }
 
 export async function completeRecord(
@@ -49,28 +48,28 @@ export async function completeRecord(
   return (await completeRecords(services, [record], wanted))[0]!;
 }
 
-/** In the same order. What the catalogue says of a collection stays as this node has it. */
+/** The records with the row state of collections that only other nodes hold, in the same order. */
 export async function completeRecords(
   services: Services,
   records: readonly CollectionRecord[],
   wanted = DEFAULT,
 ): Promise<readonly CollectionRecord[]> {
-  const { forwarding } = services;
-  if (forwarding === null) return records;
+  const { forwarder } = services;
+  if (forwarder === null) return records;
   const found = [...records];
-  /** The incarnations of those that are to be completed, by index. */
+  /** Incarnations of records still to be fetched, by index. */
   const missing = new Map<number, string>();
   for (const [i, { id }] of records.entries()) {
-    const incarnation = heldElsewhere(services, id);
+    const incarnation = remoteIncarnationOf(services, id);
     if (incarnation !== null) missing.set(i, incarnation);
   }
-  const told = new Set<number>();
+  const fetched = new Set<number>();
   const asked = new Set<string>();
   for (;;) {
     const indexesByMember = new Map<ClusterMember, number[]>();
     for (const [i, incarnation] of missing) {
-      const holders = forwarding.holdersOf([incarnation]);
-      const member = holders.find(({ instance }) => !asked.has(instance));
+      const replicas = forwarder.replicasOf([incarnation]);
+      const member = replicas.find(({ instance }) => !asked.has(instance));
       if (member === undefined) continue;
       const known = [...indexesByMember.keys()].find((each) => each.instance === member.instance);
       const key = known ?? member;
@@ -81,42 +80,41 @@ export async function completeRecords(
       [...indexesByMember].map(async ([member, indexes]) => {
         asked.add(member.instance);
         const incarnations = indexes.map((i) => missing.get(i)!);
-        const question = { incarnations, ...wanted };
-        const answers = await askFor(services, member, question).catch(() => []);
-        if (answers.length === 0) forwarding.askLater(member.instance);
+        const request = { incarnations, ...wanted };
+        const answers = await fetchRecords(services, member, request).catch(() => []);
+        if (answers.length === 0) forwarder.backOff(member.instance);
         for (const [k, i] of indexes.entries()) {
           const held = answers[k] ?? null;
           if (held === null) continue;
-          found[i] = withRowsOf(held, found[i]!);
-          told.add(i);
-          // A holder that loads it, or cannot, is asked in vain where another one has it.
+          found[i] = mergeRowState(held, found[i]!);
+          fetched.add(i);
+          // A replica that is loading the collection, or has failed to, leaves the record to the next one.
           if (held.status === 'ready') missing.delete(i);
         }
       }),
     );
   }
-  for (const i of missing.keys()) if (!told.has(i)) found[i] = elsewhere(found[i]!);
+  for (const i of missing.keys()) if (!fetched.has(i)) found[i] = toRemoteRecord(found[i]!);
   return found;
 }
 
-/** The incarnation of a collection that only other nodes hold; null for one that this node holds, or that is gone. */
-function heldElsewhere({ database, forwarding }: Services, id: string): string | null {
+/** The incarnation of a collection that only other nodes hold; null if this node holds it or it is gone. */
+function remoteIncarnationOf({ database, forwarder }: Services, id: string): string | null {
   const incarnation = database.incarnationOf(id);
-  if (forwarding === null || incarnation === undefined) return null;
-  // A node that brings a collection in has some of its rows.
-  const isHeld = database.holds(id) && forwarding.cluster.holds(incarnation);
+  if (forwarder === null || incarnation === undefined) return null;
+  // While a collection is moved to this node, the node has only some of its rows.
+  const isHeld = database.holds(id) && forwarder.cluster.holds(incarnation);
   return isHeld ? null : incarnation;
 }
 
-/** Of a collection whose rows, as far as this node has some, are not all there. */
-function elsewhere(record: CollectionRecord): CollectionRecord {
+function toRemoteRecord(record: CollectionRecord): CollectionRecord {
   if (record.status === 'elsewhere') return record;
   const statusReason = `It is held by ${record.nodes?.join(', ') ?? 'other nodes'}.`;
   return { ...record, status: 'elsewhere', statusReason, vectorCount: 0, sequence: 0 };
 }
 
-/** What a record says of the rows, with what another one of the same collection says of the rest. */
-export function withRowsOf(held: CollectionRecord, record: CollectionRecord): CollectionRecord {
+/** `record` with the state of the rows from `held`, a record of the same collection. */
+export function mergeRowState(held: CollectionRecord, record: CollectionRecord): CollectionRecord {
   const { status, statusReason, vectorCount, sequence, engine, memory, diskBytes } = held;
   const { statusReason: _, ...rest } = record;
   return {
@@ -125,7 +123,7 @@ export function withRowsOf(held: CollectionRecord, record: CollectionRecord): Co
     ...(statusReason === undefined ? {} : { statusReason }),
     vectorCount,
     sequence,
-    // A write changes it, too.
+    // The time of the last write or the last change of settings.
     updatedAt: held.updatedAt > record.updatedAt ? held.updatedAt : record.updatedAt,
     engine,
     memory,
@@ -133,18 +131,18 @@ export function withRowsOf(held: CollectionRecord, record: CollectionRecord): Co
   };
 }
 
-async function askFor(
-  { forwarding }: Services,
+async function fetchRecords(
+  { forwarder }: Services,
   member: ClusterMember,
-  asked: RecordsRequest,
+  request: RecordsRequest,
 ): Promise<RecordsReply['records']> {
-  const { incarnations } = asked;
-  const { status, text } = await forwarding!.ask(
+  const { incarnations } = request;
+  const { status, text } = await forwarder!.ask(
     member,
     {
       method: 'POST',
       path: RECORDS_PATH,
-      body: JSON.stringify(asked),
+      body: JSON.stringify(request),
       principal: OPERATOR,
       incarnations,
     },
@@ -152,6 +150,6 @@ async function askFor(
   );
   if (status !== 200) throw new Error(`${member.node} replied: ${text}`);
   const { records, positions } = JSON.parse(text) as RecordsReply;
-  forwarding!.noteSeen(incarnations, positions);
+  forwarder!.raiseMarks(incarnations, positions);
   return records;
 }

@@ -1,9 +1,9 @@
-// Up to where clients of this node have seen the logs of collections that other nodes hold. The next request about such a
-// collection takes it along, so that another node answers with at least that.
+// The highest log positions that clients of this node have seen of collections held by other nodes. A request about such
+// a collection is forwarded with its position, so that the other node replies with no older state.
 
 import type { LogPositions } from '../wire/consistency.js';
 
-/** The later one of each log. */
+/** The maximum of each log. */
 export function laterOf(...all: readonly LogPositions[]): LogPositions {
   const later: Record<string, number> = {};
   for (const positions of all) {
@@ -14,39 +14,39 @@ export function laterOf(...all: readonly LogPositions[]): LogPositions {
   return later;
 }
 
-/** So many are kept before it is looked which of them are still needed. */
+/** With fewer marks, none is checked for being obsolete. */
 const KEPT_MIN = 1_000;
 
-export class SeenPositions {
+export class HighWaterMarks {
   readonly #holds: (incarnation: string) => boolean;
   readonly #byIncarnation = new Map<string, number>();
   #keptMax = KEPT_MIN;
 
-  /** `holds`: whether this node waits for a log itself. Also true of a collection that is deleted. */
+  /** `holds`: whether this node applies the log itself, or the collection is deleted; the mark is obsolete then. */
   constructor(holds: (incarnation: string) => boolean) {
     this.#holds = holds;
   }
 
-  /** How many collections are remembered: at most twice as many as other nodes alone hold, and 1 000. */
+  /** At most 1 000, or twice the number of collections that only other nodes hold. */
   get count(): number {
     return this.#byIncarnation.size;
   }
 
-  /** `position`: 0 where a reply names none. */
-  note(incarnation: string, position: number): void {
+  /** Raises the mark of a collection to a position, if that is higher. */
+  raise(incarnation: string, position: number): void {
     const known = this.#byIncarnation.get(incarnation) ?? 0;
     this.#byIncarnation.set(incarnation, Math.max(position, known));
-    if (this.#byIncarnation.size > this.#keptMax) this.#forget();
+    if (this.#byIncarnation.size > this.#keptMax) this.#dropObsolete();
   }
 
-  /** Those that are known, by incarnation. */
+  /** The known marks of these collections. */
   of(incarnations: readonly string[]): LogPositions {
     const known = incarnations.filter((incarnation) => this.#byIncarnation.has(incarnation));
     return Object.fromEntries(known.map((each) => [each, this.#byIncarnation.get(each)!]));
   }
 
-  /** Those that no request needs any more. It is done again when they are twice as many: each note costs little. */
-  #forget(): void {
+  /** The next run waits until the number of marks has doubled, so that the cost of each mark is constant. */
+  #dropObsolete(): void {
     for (const incarnation of this.#byIncarnation.keys()) {
       if (this.#holds(incarnation)) this.#byIncarnation.delete(incarnation);
     }

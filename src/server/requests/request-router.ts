@@ -1,60 +1,61 @@
-// In a cluster, which node carries a request out, and what this node waits for before it does: that it has what the
-// client has seen, or with strong consistency what any node has acknowledged.
+// Decides which node of a cluster carries out a request, and what this node waits for before it does: until it has applied
+// what the client has seen, or with strong consistency every acknowledged write.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { noLeaderError, SagittaError } from '../../common/errors.js';
 import { NotHeldError } from '../../database/catalogue/not-held-error.js';
-import { type Forwarding, OwnedElsewhere, READ_MS_MAX } from '../cluster/forwarding.js';
+import { NotOwnerError, READ_MS_MAX, type RequestForwarder } from '../cluster/request-forwarder.js';
 import type { RateKind } from '../limits/rate-limit.js';
 import { onReplyClosed } from '../transport/connections.js';
 import { type Consistency, consistencyOf } from '../wire/consistency.js';
 import { collectionOf, type RequestContext } from './request-context.js';
 import type { ownerOf, Route, RouteServices } from './route.js';
 
-/** Where a request is carried out: here, or by the node that owns a collection, or with null the catalogue. */
+/** Where a request is carried out: here, or by the owner of a collection, or of the catalogue if null. */
 export type Destination =
   | 'here'
   | { readonly incarnation: string | null; readonly isRead?: boolean };
 
 type Owner = ReturnType<typeof ownerOf>;
 
-export class RequestRouting {
+export class RequestRouter {
   readonly #database: RouteServices['database'];
   readonly #requestMsMax: number;
-  readonly #forwarding: Forwarding;
+  readonly #forwarder: RequestForwarder;
 
-  constructor({ database, limits }: RouteServices, forwarding: Forwarding) {
+  constructor({ database, limits }: RouteServices, forwarder: RequestForwarder) {
     this.#database = database;
     this.#requestMsMax = limits.requestMsMax;
-    this.#forwarding = forwarding;
+    this.#forwarder = forwarder;
   }
 
-  /** For a write that this node carries out, begins it, until the reply has ended. Throws `no_leader`. */
+  /** Also begins a write that this node carries out; it ends with the reply. Throws `no_leader`. */
   async destinationOf(
     { owner, rateKind }: { readonly owner: Owner; readonly rateKind: RateKind | null },
     request: FastifyRequest,
     reply: FastifyReply,
   ): Promise<Destination> {
     const { forwarded } = request;
-    if (forwarded !== null) await this.#forwarding.whenReached(forwarded, rateKind === 'read');
+    if (forwarded !== null) await this.#forwarder.whenCaughtUp(forwarded, rateKind === 'read');
     else if (rateKind === 'write') {
-      // An alias may have been pointed to another collection through another node.
+      // The client may have pointed an alias to another collection through another node.
       const { seen } = consistencyOf(request.headers);
       await this.whenCurrent(null, { isStrong: false, seen }, request);
     }
     if (owner === 'any' || owner === 'named') return 'here';
     const { id } = collectionOf(request);
-    // Whether there is a collection of this id, the owner of the catalogue knows.
+    // Only the owner of the catalogue knows whether an unknown collection exists.
     const incarnation = owner === 'collection' ? (this.#database.incarnationOf(id) ?? null) : null;
-    const end = await this.#forwarding.beginWrite(incarnation, forwarded);
+    const end = await this.#forwarder.beginWrite(incarnation, forwarded);
     if (end === null) return { incarnation };
     onReplyClosed(request.raw, reply.raw, end);
     return 'here';
   }
 
   /**
-   * For a collection, with "" for all of them, with null for the catalogue. Throws `deadline_exceeded` when the other
-   * nodes do not answer, and `no_leader` when this node is late and another one can be asked.
+   * Waits until this node is as current as the request demands: for a collection, for everything if `id` is empty, or
+   * for the catalogue if it is null. Throws `deadline_exceeded` if the other nodes do not answer, and `no_leader` if this
+   * node is late and another one can be asked.
    */
   async whenCurrent(
     id: string | null,
@@ -62,7 +63,7 @@ export class RequestRouting {
     { forwarded }: FastifyRequest,
   ): Promise<void> {
     if (!isStrong && Object.keys(seen).length === 0) return;
-    const { progress } = this.#forwarding.cluster;
+    const { progress } = this.#forwarder.cluster;
     const controller = new AbortController();
     const mayAskOther = forwarded !== null && !isStrong;
     const timer = mayAskOther
@@ -83,36 +84,36 @@ export class RequestRouting {
     }
   }
 
-  /** Of a read: whether the owner of the catalogue may know the collection, and this node does not. */
-  mayBeNew({ access }: Route, request: FastifyRequest): boolean {
+  /** Whether to forward a read because only the owner of the catalogue may know the collection in the path. */
+  shouldAskCatalogueOwner({ access }: Route, request: FastifyRequest): boolean {
     if (request.forwarded !== null) return false;
     if (typeof access === 'string' || access.on !== 'path') return false;
     if (this.#database.incarnationOf(collectionOf(request).id) !== undefined) return false;
-    const { cluster } = this.#forwarding;
+    const { cluster } = this.#forwarder;
     return !cluster.owns(null) && cluster.ownerOf(null) !== null;
   }
 
-  /** Of an authorized request: its reply tells up to where this node has the collection. */
-  noteCollection(request: FastifyRequest): void {
+  /** Lets the reply of an authorized request tell how far this node has applied the log of the collection. */
+  attachIncarnation(request: FastifyRequest): void {
     const incarnation = this.#database.incarnationOf(collectionOf(request).id);
     request.incarnations = incarnation === undefined ? [] : [incarnation];
   }
 
-  /** Begins a write of a collection that the body names, until the reply has ended. Throws OwnedElsewhere. */
-  async requireOwned(id: string, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  /** Begins a write of a collection that the body names; it ends with the reply. Throws `NotOwnerError`. */
+  async requireOwnership(id: string, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const incarnation = this.#database.incarnationOf(id) ?? null;
     if (incarnation !== null) request.incarnations?.push(incarnation);
-    const end = await this.#forwarding.beginWrite(incarnation, request.forwarded);
-    if (end === null) throw new OwnedElsewhere(incarnation);
+    const end = await this.#forwarder.beginWrite(incarnation, request.forwarded);
+    if (end === null) throw new NotOwnerError(incarnation);
     onReplyClosed(request.raw, reply.raw, end);
   }
 
-  /** The rows stay here until the reply has ended. Throws NotHeldError. */
-  requireHeld(ids: readonly string[], request: FastifyRequest, reply: FastifyReply): void {
-    const { cluster } = this.#forwarding;
+  /** Keeps the rows on this node until the reply has ended. Throws `NotHeldError`. */
+  requireRows(ids: readonly string[], request: FastifyRequest, reply: FastifyReply): void {
+    const { cluster } = this.#forwarder;
     for (const id of ids) {
       const incarnation = this.#database.incarnationOf(id);
-      // Whether there is one, the handler finds out.
+      // The handler reports a collection that does not exist.
       if (incarnation === undefined) continue;
       request.incarnations?.push(incarnation);
       if (!this.#database.holds(id) || !cluster.holds(incarnation)) throw new NotHeldError(ids);
@@ -120,8 +121,8 @@ export class RequestRouting {
     }
   }
 
-  /** Throws the error where the request cannot be sent on: as a stream it has been read in part. */
-  forwardToHolder(
+  /** Throws the error if the request cannot be forwarded, for example because a part of its stream has been read. */
+  forwardToReplica(
     request: FastifyRequest,
     reply: FastifyReply,
     {
@@ -139,7 +140,7 @@ export class RequestRouting {
     const isChange = owner === 'catalogue';
     if (context.bodyStream !== null || (owner !== 'any' && !isChange)) throw error;
     const incarnations = error.collections.flatMap((id) => this.#database.incarnationOf(id) ?? []);
-    return this.#forwarding.forwardToHolder(request, reply, {
+    return this.#forwarder.forwardToReplica(request, reply, {
       incarnations,
       body,
       needsRows: isChange,
@@ -151,6 +152,6 @@ export class RequestRouting {
 function notCurrentError(): SagittaError {
   return new SagittaError(
     'deadline_exceeded',
-    'This node could not find out in time what the other nodes have acknowledged. Without the headers Sagitta-Consistency and Sagitta-Session it answers from what it has.',
+    'This node could not determine in time what the other nodes have acknowledged. Omit the headers Sagitta-Consistency and Sagitta-Session to read what it has.',
   );
 }

@@ -1,10 +1,10 @@
-// The records of collections that a node does not hold, or has only in part, as other nodes complete them.
+// Records of collections that a node does not hold, or holds only in part, completed from other nodes.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { CollectionRecord } from '../../../src/database/api/database-api.js';
-import { completeRecord, recordElsewhere } from '../../../src/server/cluster/elsewhere-records.js';
 import type { NodeReply } from '../../../src/server/cluster/node-client.js';
+import { completeRecord, fetchRemoteRecord } from '../../../src/server/cluster/remote-records.js';
 
 const RECORD: CollectionRecord = {
   id: 'now',
@@ -30,21 +30,21 @@ const HELD: CollectionRecord = {
   diskBytes: 99,
 };
 
-/** What a node has that has loaded the collection, whether it is one of those that hold it, and what the others reply. */
+/** A node that has loaded the collection; `isHolder` says whether it holds all rows, `replies` what replicas answer. */
 function servicesOf({ isHolder, replies }: { isHolder: boolean; replies: readonly NodeReply[] }) {
   const asked: string[] = [];
   const database = { incarnationOf: () => 'incarnation', holds: () => true };
-  const forwarding = {
+  const forwarder = {
     cluster: { holds: () => isHolder },
-    holdersOf: () => replies.map((_, i) => ({ node: `n${i + 1}`, instance: `n${i + 1}/process` })),
+    replicasOf: () => replies.map((_, i) => ({ node: `n${i + 1}`, instance: `n${i + 1}/process` })),
     ask: async ({ node }: { node: string }) => {
       asked.push(node);
       return replies[Number(node.slice(1)) - 1];
     },
-    askLater: () => {},
-    noteSeen: () => {},
+    backOff: () => {},
+    raiseMarks: () => {},
   };
-  const services = { database, forwarding } as unknown as Parameters<typeof completeRecord>[0];
+  const services = { database, forwarder } as unknown as Parameters<typeof completeRecord>[0];
   return { services, asked };
 }
 
@@ -55,22 +55,22 @@ const answerWith = (record: CollectionRecord): NodeReply => ({
 const answer = answerWith(HELD);
 
 describe('the record of a collection', () => {
-  it('is that of the node itself where it holds the collection', async () => {
+  it('is the own one if the node holds the collection', async () => {
     const { services, asked } = servicesOf({ isHolder: true, replies: [answer] });
     assert.equal(await completeRecord(services, RECORD), RECORD);
-    assert.equal(await recordElsewhere(services, RECORD), null);
+    assert.equal(await fetchRemoteRecord(services, RECORD), null);
     assert.deepEqual(asked, []);
   });
 
-  it('has the counts of a holder while the node brings the collection in, and what it is called here', async () => {
+  it('combines the counts of a replica with the own catalogue while the collection is moved to the node', async () => {
     const { services, asked } = servicesOf({ isHolder: false, replies: [answer] });
     const expected = { ...HELD, id: RECORD.id, labels: RECORD.labels };
     assert.deepEqual(await completeRecord(services, RECORD), expected);
-    assert.deepEqual(await recordElsewhere(services, RECORD), expected);
+    assert.deepEqual(await fetchRemoteRecord(services, RECORD), expected);
     assert.deepEqual(asked, ['n1', 'n1']);
   });
 
-  it('is that of a holder that has loaded it, if there is one', async () => {
+  it('comes from a replica that has loaded the collection, if there is one', async () => {
     const loading = answerWith({ ...HELD, status: 'loading', vectorCount: 0, sequence: 0 });
     const both = servicesOf({ isHolder: false, replies: [loading, answer] });
     assert.deepEqual((await completeRecord(both.services, RECORD)).vectorCount, HELD.vectorCount);
@@ -79,7 +79,7 @@ describe('the record of a collection', () => {
     assert.equal((await completeRecord(one.services, RECORD)).status, 'loading');
   });
 
-  it('has no counts where no holder answers, although the node has some of the rows', async () => {
+  it('lacks counts if no replica answers, although the node has some of the rows', async () => {
     const reply = { status: 503, text: 'starting' };
     const { services, asked } = servicesOf({ isHolder: false, replies: [reply] });
     const { status, statusReason, vectorCount, sequence } = await completeRecord(services, RECORD);

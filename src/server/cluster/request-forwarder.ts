@@ -1,7 +1,7 @@
-// In a cluster one node carries out the writes of a collection, and one those of the catalogue. The others authenticate
-// a write, send it there as it is, with the principal that they have found, and pass the reply on when they have applied
-// the write themselves: whoever reads from the same node afterwards finds it. What a node does not hold is read on one
-// that does: that one waits for what the client has seen through the first.
+// Forwards requests between the nodes of a cluster. Each collection has one node that carries out its writes, and so has
+// the catalogue. Another node authenticates a write, forwards it with the principal, and relays the reply after it has
+// applied the write itself, so that later reads through it reflect the write. A read of a collection that a node does not
+// hold is forwarded to a replica, which first waits for what the client has seen through the forwarding node.
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -18,19 +18,20 @@ import { type LogPositions, SESSION, writeSession } from '../wire/consistency.js
 import { NDJSON } from '../wire/media-types.js';
 import { problemContextOf, problemReply } from '../wire/problem.js';
 import type { Cluster, ClusterMember } from './cluster.js';
+import { HighWaterMarks, laterOf } from './high-water-marks.js';
 import {
   HOP_HEADERS,
-  LostReply,
   NodeClient,
   type NodeReply,
   noAnswerError,
+  OutcomeUnknownError,
   type ReceivedRequest,
 } from './node-client.js';
+import { PeerBackoff } from './peer-backoff.js';
 import type { ForwardedRequest } from './request-signature.js';
-import { laterOf, SeenPositions } from './seen-positions.js';
 
-/** Thrown where the body of a request names a collection whose writes another node carries out. */
-export class OwnedElsewhere extends Error {
+/** Thrown by a handler when the body names a collection whose writes another node carries out. */
+export class NotOwnerError extends Error {
   readonly incarnation: string | null;
 
   constructor(incarnation: string | null) {
@@ -39,22 +40,22 @@ export class OwnedElsewhere extends Error {
   }
 }
 
-/** A request of one node to another. */
+/** A request that a node makes itself. */
 export interface NodeRequest {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   /** JSON. */
   readonly body?: string;
-  /** In whose place it is made. */
+  /** The principal on whose behalf the request is made. */
   readonly principal: Principal;
-  /** Of the collections that it is about: the other node is to have what was seen of them here. */
+  /** The collections that the request reads: the other node waits for what was seen of them here. */
   readonly incarnations?: readonly string[];
   readonly id?: string;
 }
 
-export interface ForwardingOptions {
+export interface RequestForwarderOptions {
   readonly cluster: Cluster;
-  /** What the nodes sign with. */
+  /** The keys that nodes sign requests with. */
   readonly keys: NodeKeys;
   readonly metrics: Metrics;
   readonly logger: Logger;
@@ -62,49 +63,47 @@ export interface ForwardingOptions {
 
 const APPLIED = 'sagitta-applied';
 const AUDIT_TARGET = 'sagitta-audit-target';
-/** Between the nodes only. */
-const INNER_HEADERS = [APPLIED, AUDIT_TARGET];
+/** Headers of replies between nodes, which clients do not get. */
+const INTERNAL_HEADERS = [APPLIED, AUDIT_TARGET];
 const LINE_FEED = 10;
-/** A node may know less than the one that it forwards a request to; while a collection moves, all of them may. */
+/** Nodes may have outdated knowledge of the owner, all of them while a collection moves. */
 const HOPS_MAX = 4;
-/** A node that did not answer is asked again only after the others, for so long. */
-const REST_MS = 5_000;
-/** A reply waits so long at most for the write to be applied here, too. */
+/** How long a relayed reply waits until this node has applied the write too. */
 const APPLY_MS_MAX = 10_000;
-/** A write waits so long at most until a node can carry it out: longer than another one takes to take over. */
+/** How long a write waits for an owner: longer than a failover takes. */
 const OWNER_MS_MAX = 10_000;
-/** A read waits so long at most until this node has what was seen before: then another node is asked. */
+/** How long a read waits until this node has applied what the client has seen; then another node is asked. */
 export const READ_MS_MAX = 1_000;
 
-export class Forwarding {
+export class RequestForwarder {
   readonly cluster: Cluster;
   readonly #nodes: NodeClient;
   readonly #logger: Logger;
   readonly #count: ReturnType<Metrics['addCounter']>;
-  readonly #seen: SeenPositions;
-  /** Nodes that did not answer: until when others are asked first, by instance. */
-  readonly #restsUntilMs = new Map<string, number>();
+  readonly #marks: HighWaterMarks;
+  readonly #backoff = new PeerBackoff();
+  /** Rotates over replicas. */
   #turn = 0;
-  /** Anybody may send such requests. */
-  readonly #refused = createAuditLimiter();
+  /** Limits log lines about forged requests, which anyone can send. */
+  readonly #refusedLimiter = createAuditLimiter();
 
-  constructor({ cluster, keys, metrics, logger }: ForwardingOptions) {
+  constructor({ cluster, keys, metrics, logger }: RequestForwarderOptions) {
     this.cluster = cluster;
-    this.#seen = new SeenPositions((incarnation) => cluster.holds(incarnation));
+    this.#marks = new HighWaterMarks((incarnation) => cluster.holds(incarnation));
     this.#nodes = new NodeClient(cluster, keys);
     this.#logger = logger;
     this.#count = metrics.addCounter('sagitta_cluster_forwarded_requests_total');
   }
 
   /**
-   * What another node has sent along; null for a request of a client. Throws `credentials_invalid`, and `no_leader` for
-   * one that is late.
+   * The data that another node has forwarded; null for a request of a client. Throws `credentials_invalid`, and
+   * `no_leader` for a request that is too old.
    */
   read(request: FastifyRequest): ReceivedRequest | null {
     try {
       return this.#nodes.read(request);
     } catch (err) {
-      const unlogged = this.#refused.next() - 1;
+      const unlogged = this.#refusedLimiter.next() - 1;
       if (unlogged >= 0) {
         const { ip: client, id: request_id, method } = request;
         this.#logger.warn(
@@ -116,8 +115,8 @@ export class Forwarding {
     }
   }
 
-  /** Waits for what the other node had when it forwarded the request. Throws `no_leader` when that does not come. */
-  async whenReached({ positions }: ForwardedRequest, isRead: boolean): Promise<void> {
+  /** Waits until this node has applied what the forwarding node had applied. Throws `no_leader` after a timeout. */
+  async whenCaughtUp({ positions }: ForwardedRequest, isRead: boolean): Promise<void> {
     const msMax = isRead ? READ_MS_MAX : OWNER_MS_MAX;
     try {
       await this.cluster.progress.whenApplied(positions, AbortSignal.timeout(msMax));
@@ -127,8 +126,8 @@ export class Forwarding {
   }
 
   /**
-   * Begins a write of a collection, or with null of the catalogue, on this node. Returns the function that ends it;
-   * null when it is one for another node. Throws `no_leader` when there is no node for it.
+   * Begins a write of a collection, or of the catalogue if null, on this node. Returns the function that ends it, or
+   * null if another node is the owner. Throws `no_leader` if there is no owner.
    */
   async beginWrite(
     incarnation: string | null,
@@ -143,15 +142,15 @@ export class Forwarding {
       .findOwner(incarnation, AbortSignal.timeout(OWNER_MS_MAX))
       .catch((cause: unknown) => {
         const isHeld = incarnation === null || this.cluster.holds(incarnation);
-        throw isHeld ? noLeaderError(cause) : this.noHolder([incarnation], cause);
+        throw isHeld ? noLeaderError(cause) : this.noHolderError([incarnation], cause);
       });
     if (this.cluster.owns(incarnation)) return this.cluster.beginWrite(incarnation);
-    // This node may be about to own the log; but nodes that take each other for the owner do not send it to and fro.
+    // This node may become the owner soon, but two nodes that regard each other as the owner must not loop.
     if (forwarded !== null && forwarded.hopCount >= HOPS_MAX) throw noLeaderError();
     return null;
   }
 
-  /** Headers of the reply to a request of another node, or to one of a client that is authorized. */
+  /** Headers of the reply to a forwarded request, or to an authorized request of a client. */
   replyHeaders(request: FastifyRequest): Readonly<Record<string, string>> {
     const { forwarded, incarnations, telemetry } = request;
     if (forwarded === null) return this.#sessionHeader(incarnations ?? []);
@@ -166,30 +165,29 @@ export class Forwarding {
     };
   }
 
-  /** Of the catalogue, where the other node has less: it may not know the collection that the request is about. */
+  /** Positions of the catalogue beyond those given: the other node may not know the collection of the request. */
   #newTo(positions: LogPositions): LogPositions {
     const own = Object.entries(this.cluster.progress.cataloguePositions);
     return Object.fromEntries(own.filter(([log, position]) => position > (positions[log] ?? 0)));
   }
 
-  /** `elsewhere`: up to where the node has the logs that has carried the request out. */
+  /** `remote`: the positions of the node that has carried out the request. */
   #sessionHeader(
     incarnations: readonly string[],
-    elsewhere: LogPositions = {},
+    remote: LogPositions = {},
   ): Readonly<Record<string, string>> {
     const { cataloguePositions } = this.cluster.progress;
     const held = { ...cataloguePositions, ...this.cluster.progress.positionsOf(incarnations) };
-    const named = Object.entries(elsewhere).filter(
+    const named = Object.entries(remote).filter(
       ([log]) => log in cataloguePositions || incarnations.includes(log),
     );
-    const shown = laterOf(held, this.#seen.of(incarnations), Object.fromEntries(named));
+    const shown = laterOf(held, this.#marks.of(incarnations), Object.fromEntries(named));
     return { [SESSION]: writeSession(shown) };
   }
 
   /**
-   * Sends the request to the node that carries out the writes of a collection, or with null of the catalogue, and its
-   * reply to the client. `body` is what was read of the body; null when nothing was. `isRead`: it changes nothing. Throws
-   * `no_leader`, and `outcome_unknown`.
+   * Forwards the request to the owner of a collection, or of the catalogue if null, and relays the reply. `body` is null
+   * if it has not been read yet. Throws `no_leader` and `outcome_unknown`.
    */
   async forward(
     request: FastifyRequest,
@@ -206,47 +204,47 @@ export class Forwarding {
   ): Promise<FastifyReply> {
     const member = this.cluster.ownerOf(incarnation);
     if (member === null) throw noLeaderError();
-    const signal = abortedWith(request, reply);
+    const signal = clientSignal(request, reply);
     const incarnations = incarnation === null ? [] : [incarnation];
-    // The other node has a time for it, and another one for streams.
+    // The other node applies its own timeouts for bodies and streams.
     clearBodyTimeout(request.raw);
     const found = await this.#send(request, reply, { member, incarnations, body, isRead, signal });
     return await this.#passOn(request, reply, { found, incarnations, isRead, signal });
   }
 
   /**
-   * Sends a request to a node that holds all of some collections, and its reply to the client; to another one where a
-   * node does not answer. `needsRows`: a change of the catalogue, which that node is to carry out. Throws `no_holder`,
-   * `collections_apart`, and the reason of the deadline.
+   * Forwards a request to a node that holds all of the collections, and relays the reply; tries the next replica if one
+   * does not answer. `needsRows` marks a change of the catalogue that the replica itself must carry out. Throws
+   * `no_holder`, `collections_apart`, and the reason of the deadline.
    */
-  async forwardToHolder(
+  async forwardToReplica(
     request: FastifyRequest,
     reply: FastifyReply,
     options: {
       readonly incarnations: readonly string[];
       readonly body: Uint8Array;
       readonly needsRows: boolean;
-      /** Ends the request to the other node until it replies; null for none. */
+      /** Aborts the request until the other node replies; null for no deadline. */
       readonly deadline: AbortSignal | null;
     },
   ): Promise<FastifyReply> {
     const { incarnations, body, needsRows, deadline } = options;
-    if ((request.forwarded?.hopCount ?? 0) >= HOPS_MAX) throw this.noHolder(incarnations);
+    if ((request.forwarded?.hopCount ?? 0) >= HOPS_MAX) throw this.noHolderError(incarnations);
     this.#requireTogether(incarnations);
-    const holders = this.holdersOf(incarnations);
-    const closed = abortedWith(request, reply);
+    const replicas = this.replicasOf(incarnations);
+    const closed = clientSignal(request, reply);
     const signal = deadline === null ? closed : AbortSignal.any([closed, deadline]);
     let failure: unknown;
-    for (const [i, member] of holders.entries()) {
+    for (const [i, member] of replicas.entries()) {
       const { instance } = member;
       try {
         const sent = { member, incarnations, body, needsRows, isRead: !needsRows, signal };
         const found = await this.#send(request, reply, sent);
-        // Such a node is starting, stopping or late: another one may not be.
+        // The node is starting, stopping or late; another one may be able to answer.
         const isUnable = found.statusCode === 503;
-        if (isUnable) this.askLater(instance);
-        else this.#restsUntilMs.delete(instance);
-        if (isUnable && !needsRows && i + 1 < holders.length) {
+        if (isUnable) this.backOff(instance);
+        else this.#backoff.clear(instance);
+        if (isUnable && !needsRows && i + 1 < replicas.length) {
           found.resume();
           continue;
         }
@@ -254,22 +252,21 @@ export class Forwarding {
         return await this.#passOn(request, reply, passed);
       } catch (error) {
         deadline?.throwIfAborted();
-        // What became of a change is not known, so it is not made twice.
-        if (closed.aborted || reply.sent || (needsRows && isSent(error))) throw error;
-        this.askLater(instance);
+        // A change that may have taken effect must not be made twice.
+        const isUncertain = needsRows && error instanceof OutcomeUnknownError;
+        if (closed.aborted || reply.sent || isUncertain) throw error;
+        this.backOff(instance);
         failure = error;
       }
     }
-    throw this.noHolder(incarnations, failure);
+    throw this.noHolderError(incarnations, failure);
   }
 
-  /** The nodes that hold all of some collections and serve; those that have not answered lately are the last ones. */
-  holdersOf(incarnations: readonly string[]): ClusterMember[] {
+  /** The other serving nodes that hold all of the collections, in rotation; nodes in backoff come last. */
+  replicasOf(incarnations: readonly string[]): ClusterMember[] {
     const { self, present } = this.cluster;
-    const nowMs = performance.now();
-    const rests = ({ instance }: ClusterMember) =>
-      (this.#restsUntilMs.get(instance) ?? 0) > nowMs ? 1 : 0;
-    const holders = present.filter(
+    const inBackoff = ({ instance }: ClusterMember) => Number(this.#backoff.isActive(instance));
+    const replicas = present.filter(
       ({ instance, node, state, url }) =>
         instance !== self.instance &&
         state === 'serving' &&
@@ -277,22 +274,18 @@ export class Forwarding {
         incarnations.every((incarnation) => this.#nodesOf(incarnation)?.includes(node) ?? true),
     );
     this.#turn++;
-    const first = this.#turn % Math.max(1, holders.length);
-    return [...holders.slice(first), ...holders.slice(0, first)].sort(
-      (a, b) => rests(a) - rests(b),
+    const first = this.#turn % Math.max(1, replicas.length);
+    return [...replicas.slice(first), ...replicas.slice(0, first)].sort(
+      (a, b) => inBackoff(a) - inBackoff(b),
     );
   }
 
-  /** A node has not answered: `holdersOf` gives it as the last one for a while. */
-  askLater(instance: string): void {
-    const nowMs = performance.now();
-    for (const [other, untilMs] of this.#restsUntilMs) {
-      if (untilMs <= nowMs) this.#restsUntilMs.delete(other);
-    }
-    this.#restsUntilMs.set(instance, nowMs + REST_MS);
+  /** Called when a node has not answered. */
+  backOff(instance: string): void {
+    this.#backoff.start(instance);
   }
 
-  /** Null for all nodes. */
+  /** Null if all nodes hold the collection. */
   #nodesOf(incarnation: string): readonly string[] | null {
     return this.cluster.placementOf(incarnation)?.nodes ?? null;
   }
@@ -308,15 +301,17 @@ export class Forwarding {
     if (placed.length < 2 || isTogether) return;
     throw new SagittaError(
       'collections_apart',
-      `No node holds both collections: one is on ${first.join(', ')}, the other on ${others[0]!.join(', ')}. A request about two collections needs a node that holds both. Create them with a higher replication_factor, or with none: all nodes then hold them.`,
+      `No node holds both collections: one is on ${first.join(', ')}, the other on ${others[0]!.join(', ')}. A request about two collections needs a node that holds both. Create them with a higher replication_factor, or without one, so that all nodes hold them.`,
     );
   }
 
-  /** For a request that no node can answer which holds these collections. */
-  noHolder(incarnations: readonly string[], cause?: unknown): SagittaError {
+  /** The error if no replica of the collections answers. */
+  noHolderError(incarnations: readonly string[], cause?: unknown): SagittaError {
     const names = [...new Set(incarnations.flatMap((each) => this.#nodesOf(each) ?? []))];
     const where =
-      names.length === 0 ? 'No node' : `Its rows are on ${names.join(', ')}, and no such node`;
+      names.length === 0
+        ? 'No node'
+        : `The rows are on ${names.join(', ')}, and none of these nodes`;
     return new SagittaError(
       'no_holder',
       `${where} answers at the moment. Nothing was read or written. Start a node that holds the collection, or retry after 1 s.`,
@@ -340,10 +335,10 @@ export class Forwarding {
     },
   ): Promise<FastifyReply> {
     const { [APPLIED]: applied, [AUDIT_TARGET]: target } = found.headers;
-    // Not with a reply to a request that the other node has not authorized.
+    // Absent if the other node has not authorized the request.
     if (typeof applied === 'string') {
       const positions = JSON.parse(applied) as LogPositions;
-      // Also one that this node did not know.
+      // The reply may be about a collection that this node did not know.
       const named = Object.keys(positions).filter(
         (log) => !(log in this.cluster.progress.cataloguePositions),
       );
@@ -353,11 +348,12 @@ export class Forwarding {
     }
     const status = found.statusCode ?? 502;
     const isText = typeof target === 'string';
-    request.telemetry.carriedOut(status, isText ? decodeURIComponent(target) : null);
-    const dropped = request.forwarded === null ? [...HOP_HEADERS, ...INNER_HEADERS] : HOP_HEADERS;
+    request.telemetry.requestForwarded(status, isText ? decodeURIComponent(target) : null);
+    const dropped =
+      request.forwarded === null ? [...HOP_HEADERS, ...INTERNAL_HEADERS] : HOP_HEADERS;
     const headers = Object.entries(found.headers).filter(([name]) => !dropped.includes(name));
     reply.code(status).headers(Object.fromEntries(headers));
-    return reply.send(Readable.from(bodyOf(found, reply)));
+    return reply.send(Readable.from(relayedBody(found, reply)));
   }
 
   close(): void {
@@ -377,11 +373,11 @@ export class Forwarding {
     },
   ): Promise<void> {
     const timeout = AbortSignal.timeout(isRead ? READ_MS_MAX : APPLY_MS_MAX);
-    this.noteSeen(incarnations, positions);
+    this.raiseMarks(incarnations, positions);
     try {
       await this.cluster.progress.whenApplied(positions, AbortSignal.any([timeout, signal]));
     } catch (err) {
-      // Of a read, the client is told what it has seen.
+      // After a read, Sagitta-Session tells the client what it has seen.
       if (signal.aborted || isRead) return;
       this.#logger.warn(
         { err },
@@ -390,11 +386,11 @@ export class Forwarding {
     }
   }
 
-  /** What a client sees of collections; later replies through this node do not go back behind it. */
-  noteSeen(incarnations: readonly string[], positions: LogPositions): void {
+  /** Records what a client has seen; later replies through this node reflect at least that. */
+  raiseMarks(incarnations: readonly string[], positions: LogPositions): void {
     for (const incarnation of incarnations) {
       const { [incarnation]: position = 0 } = positions;
-      if (!this.cluster.holds(incarnation)) this.#seen.note(incarnation, position);
+      if (!this.cluster.holds(incarnation)) this.#marks.raise(incarnation, position);
     }
   }
 
@@ -405,7 +401,7 @@ export class Forwarding {
   ): Promise<IncomingMessage> {
     const { principal, forwarded } = request;
     const hopCount = 1 + (forwarded?.hopCount ?? 0);
-    const positions = laterOf(forwarded?.positions ?? {}, this.#seen.of(incarnations));
+    const positions = laterOf(forwarded?.positions ?? {}, this.#marks.of(incarnations));
     const client = forwarded?.client ?? request.telemetry.client;
     const via = forwarded?.via ?? this.cluster.self.node;
     const sent = { principal, client, via, hopCount, positions, needsRows };
@@ -419,7 +415,7 @@ export class Forwarding {
     }
   }
 
-  /** Asks another node for something, in place of a principal. Rejects when it does not answer. */
+  /** Sends a request of this node on behalf of a principal. Rejects if the other node does not answer. */
   ask(
     member: ClusterMember,
     { method, path, body = '', principal, incarnations = [], id = randomUUID() }: NodeRequest,
@@ -430,7 +426,7 @@ export class Forwarding {
       client: 'local',
       via: this.cluster.self.node,
       hopCount: HOPS_MAX,
-      positions: this.#seen.of(incarnations),
+      positions: this.#marks.of(incarnations),
     };
     return this.#nodes.ask(member, { method, path, body, id }, sent, signal);
   }
@@ -438,30 +434,25 @@ export class Forwarding {
 
 interface SendOptions {
   readonly member: ClusterMember;
-  /** Of the collections that it is about. */
+  /** The collections that the request is about. */
   readonly incarnations: readonly string[];
-  /** What was read of the body; null when nothing was. */
+  /** The body, if it has been read; null if it has not. */
   readonly body: Uint8Array | null;
   readonly needsRows?: boolean;
-  /** Whether it changes nothing. */
+  /** Whether the request only reads. */
   readonly isRead: boolean;
   readonly signal: AbortSignal;
 }
 
-/** Aborted when nobody waits for the reply any more. */
-function abortedWith(request: FastifyRequest, reply: FastifyReply): AbortSignal {
+/** Aborted when the client no longer waits for the reply. */
+function clientSignal(request: FastifyRequest, reply: FastifyReply): AbortSignal {
   const aborted = new AbortController();
   onReplyClosed(request.raw, reply.raw, () => aborted.abort());
   return aborted.signal;
 }
 
-/** Whether a request has reached the other node, which may have carried it out. */
-function isSent(error: unknown): boolean {
-  return error instanceof LostReply;
-}
-
-/** Of a reply, which may end early: then the client must not take what it has for all of it. */
-async function* bodyOf(found: IncomingMessage, reply: FastifyReply): AsyncGenerator<Buffer> {
+/** The body of a relayed reply. If it ends early, the client must not mistake the part for the whole. */
+async function* relayedBody(found: IncomingMessage, reply: FastifyReply): AsyncGenerator<Buffer> {
   let last: number | undefined;
   try {
     for await (const chunk of found as AsyncIterable<Buffer>) {
