@@ -3,18 +3,17 @@
 //   1. begin         telemetry, the counts of requests in flight, the reply's memory reservation
 //   2. checkTarget   HTTP version, path and method, Host; preflights of browsers are answered before
 //   3. checkHeaders  state of the server, Accept, preconditions
-//   4. admit         event-loop delay, authentication, in a cluster the way of a write to the node
-//                    that carries it out (cluster/request-routing.ts), rate limit, authorization,
-//                    memory for the reply of a write, memory for the body
-//   5. (Fastify receives the body by the parsers of ingest/body-parsers.ts)
-//   6. handle        for routes with a body, authentication and authorization again; in a cluster the
-//                    way of a read to a node that holds the collection; query
-//                    parameters, the route's handler, the deadline
+//   4. admit         event-loop delay, authentication, in a cluster forwarding of writes to the owner
+//                    (requests/request-router.ts), rate limit, authorization, memory for the reply of
+//                    a write, memory for the body
+//   5. (Fastify receives the body with the parsers of ingest/body-parsers.ts)
+//   6. handle        for routes with a body, authentication and authorization again; query parameters,
+//                    the route's handler, the deadline; in a cluster forwarding of reads to a replica
 //   7. send          memory for the reply, its headers, the timeout for slow readers
 //   8. end           undoes step 1 when the reply has been sent, or the client has disconnected
 //
-// An error of any step becomes a problem document in `fail`. Steps 2 to 4 need the headers only, so
-// that a request that they reject costs no upload.
+// An error of any step becomes a problem document in `fail`. Steps 2 to 4 need only the headers, so
+// a request that they reject costs no upload.
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -80,13 +79,13 @@ interface RequestPipelineOptions {
   readonly services: RouteServices;
   readonly routes: readonly Route[];
   readonly telemetry: TelemetryServices;
-  /** Null if pages of other origins may not use the service. */
+  /** Null if pages of other origins must not use the service. */
   readonly cors: Cors | null;
   readonly eventLoop: EventLoopDelay;
   readonly memoryPressure: Pressure;
   /** Milliseconds of a monotonic clock. */
   readonly nowMs: () => number;
-  /** Under which requests are answered while no credential is required. */
+  /** The accepted values of Host while no credential is required. */
   readonly hostNames: HostNames;
 }
 
@@ -94,15 +93,15 @@ interface RequestPipelineOptions {
 interface BoundRoute {
   readonly route: Route;
   readonly rateKind: RateKind | null;
-  /** Memory for replies beyond the limit. */
+  /** Memory that replies may take beyond the limit. */
   readonly headroomBytes: number;
   readonly owner: ReturnType<typeof ownerOf>;
   readonly readsCollectionInPath: boolean;
 }
 
 /**
- * The console makes this origin worth attacking: no reply may be run as a script or shown as a page that
- * its content type does not say, and pages of other origins may not load replies into their process.
+ * The console makes this origin worth attacking: browsers must not run or display a reply as anything but its
+ * content type, and pages of other origins must not load replies into their process.
  */
 const BROWSER_HEADERS = {
   'x-content-type-options': 'nosniff',
@@ -114,14 +113,14 @@ const JSON_ONLY = [JSON_TYPE];
 /** `/v1` at the beginning of a path, in a URL with or without the origin. */
 const VERSION_PREFIX = /^(?:https?:\/\/[^/?]*)?\/v1(?=\/)/;
 
-/** The URL that is routed: every path is registered once, without its version. */
+/** The URL for the router, in which every path is registered once, without its version. */
 export function withoutVersion(url: string): string {
   return url.replace(VERSION_PREFIX, '');
 }
 
 export class RequestPipeline {
   readonly #services: RouteServices;
-  /** Null for a process that is alone. */
+  /** Null outside a cluster. */
   readonly #routing: RequestRouter | null;
   readonly #routes: readonly Route[];
   readonly #telemetry: TelemetryServices;
@@ -148,7 +147,7 @@ export class RequestPipeline {
     this.#hostNames = hostNames;
     this.#rates = new RateLimiter({ limits, nowMs });
     this.#bodies = new BodyAdmission({ bytesMax: limits.bodyBytesInFlightMax, pressure });
-    services.database.memory.onRelease(() => this.#bodies.dropKept());
+    services.database.memory.onRelease(() => this.#bodies.dropPool());
     this.#replies = new ReplyAdmission({ bytesMax: limits.replyBytesInFlightMax, pressure });
     this.#eventLoop = eventLoop;
     this.#nowMs = nowMs;
@@ -205,7 +204,7 @@ export class RequestPipeline {
         this.#checkHeaders(route, request);
         const destination = await this.#admit(bound, request, reply);
         if (destination === 'here') return;
-        // Resolves when the reply has ended, so that nothing else is done with the request.
+        // Resolves when the reply has ended, so that Fastify does nothing else with the request.
         await this.#services.forwarder?.forward(request, reply, { ...destination, body: null });
       },
       handler: (request, reply) => this.#handle(bound, request, reply),
@@ -234,7 +233,7 @@ export class RequestPipeline {
     this.#inFlightCount--;
     if (this.#inFlightCount === 0) this.#onDrained?.();
     this.#eventLoop.end();
-    // While a handler works on the body, its memory is in use, whether or not the client waits.
+    // A handler may still be working on the body of a client that has disconnected.
     if (request.bodyReservation?.isInUse === false) request.bodyReservation.release();
     request.replyReservation.release();
     request.telemetry.requestEnded(raw.writableEnded ? raw.statusCode : 'closed');
@@ -308,7 +307,7 @@ export class RequestPipeline {
   }
 
   /**
-   * Step 4. Another node to which the request is sent does the rest. Throws `overloaded`, `rate_limited`,
+   * Step 4. A node to which the request is forwarded does the rest. Throws `overloaded`, `rate_limited`,
    * `no_leader`, and the errors of credentials and scopes.
    */
   async #admit(
@@ -321,18 +320,18 @@ export class RequestPipeline {
     await this.#authenticate(route, request);
     const destination = (await this.#routing?.destinationOf(bound, request, reply)) ?? 'here';
     if (destination !== 'here') return destination;
-    // Charged before authorization, since checking a request that lacks a scope is work too.
-    // Unauthenticated requests are refused by `authorizeRoute`.
+    // Charged before authorization, since refusing a request is work too. `authorizeRoute` refuses
+    // unauthenticated requests.
     if (rateKind !== null && request.principal !== NOBODY) {
       request.allowance = this.#rates.allowanceOf(rateKind, request.principal);
       request.allowance?.charge(1);
     }
     const wanted = rateKind === 'read' ? consistencyOf(request.headers) : null;
-    // First the catalogue, in which the collection is looked up.
+    // The catalogue comes first, since the collection is looked up in it.
     if (wanted !== null) await this.#routing?.whenCurrent(null, wanted, request);
     this.#resolveCollection(route, request);
     if (wanted !== null) {
-      // Which other ones the body names is not known yet.
+      // The other collections are named in the body, which has not been read.
       const id = route.readsOtherCollections === true ? '' : collectionOf(request).id;
       await this.#routing?.whenCurrent(id, wanted, request);
     }
@@ -345,7 +344,7 @@ export class RequestPipeline {
     }
     if (isAwaitingContinue(request.raw)) this.#requireCollection(route, request);
     this.#routing?.attachIncarnation(request);
-    // A write is refused before it has an effect: afterwards its reply must be sent.
+    // A write must be refused before it has an effect: afterwards its reply must be sent.
     if (rateKind === 'write') this.#replies.check(request.principal.id, 1, 0);
     this.#openBodyReservation(route, request);
     return 'here';
@@ -424,10 +423,10 @@ export class RequestPipeline {
       throw error;
     });
     if (found instanceof NotHeldError) {
-      // Rows may also be elsewhere for a process that is alone, and has the data of a node.
+      // A single process that was started on the data of a node may lack rows too.
       if (this.#routing === null) throw found;
-      const elsewhere = { owner: bound.owner, context, body, error: found };
-      const sent = this.#routing.forwardToReplica(request, reply, elsewhere);
+      const forwarding = { owner: bound.owner, context, body, error: found };
+      const sent = this.#routing.forwardToReplica(request, reply, forwarding);
       return hasDeadline ? withDeadline(sent, context, this.#services.limits.requestMsMax) : sent;
     }
     if (found instanceof NotOwnerError) {
@@ -438,13 +437,13 @@ export class RequestPipeline {
     return this.#sendStream(reply, { ...found, body: await begin(found.body) });
   }
 
-  /** A body takes minutes to arrive and a stream hours: the credential must still be valid then. */
+  /** A body may take minutes to arrive and a stream hours: the credential must still be valid then. */
   async #reauthorize(route: Route, request: FastifyRequest): Promise<void> {
     await this.#authenticate(route, request);
     authorizeRoute(route.access, request.principal, collectionOf(request));
   }
 
-  /** An alias in the path is looked up once: the request belongs to that collection from then on. */
+  /** An alias in the path is resolved once: the request stays with that collection. */
   #resolveCollection({ access }: Route, request: FastifyRequest): void {
     if (typeof access === 'string' || access.on !== 'path') return;
     const params = request.params as Record<string, string>;
@@ -453,8 +452,8 @@ export class RequestPipeline {
   }
 
   /**
-   * For a client that asks before it uploads; the handler does the same afterwards. A request that is repeated
-   * under its idempotency key gets the reply that it had. Throws `collection_not_found`.
+   * An early check for clients that wait for 100 Continue; the handler repeats it. Not for requests with an idempotency
+   * key, whose stored reply may outlive the collection. Throws `collection_not_found`.
    */
   #requireCollection({ access }: Route, request: FastifyRequest): void {
     if (typeof access === 'string' || access.on !== 'path') return;
@@ -464,7 +463,7 @@ export class RequestPipeline {
     if (!this.#services.database.collection(id).exists) throw collectionNotFound(name);
   }
 
-  /** Step 7, for the reply of a handler. Throws `overloaded`, but not for writes, which are done. */
+  /** Step 7, for the reply of a handler. Throws `overloaded`, except for writes, which have taken effect. */
   #sendChecked(
     { rateKind, headroomBytes }: BoundRoute,
     reply: FastifyReply,
@@ -473,7 +472,7 @@ export class RequestPipeline {
     const { request } = reply;
     request.replyReservation.endWork();
     if (rateKind !== 'write') {
-      // Bytes are static bodies, shared by all requests; text is counted in bytes when it is sent.
+      // Buffers are static bodies that all requests share. Text is counted in bytes when it is sent.
       const length = typeof found.body === 'string' ? found.body.length : 0;
       request.replyReservation.reserve(request.principal.id, length, headroomBytes);
     }
@@ -536,7 +535,7 @@ export class RequestPipeline {
     reply.code(status).headers(headers);
     const { allowance, raw } = reply.request;
     this.#addPositions(reply);
-    // What has not changed might be long.
+    // The body that a 304 stands for may be long.
     const isVaried = status === 304 || (isLong && isCompressible(headers['content-type']));
     let vary: string | undefined = isVaried ? (headers.vary ?? 'accept-encoding') : headers.vary;
     if (encoding !== null) {
@@ -556,12 +555,12 @@ export class RequestPipeline {
     else if (this.#isStopping) reply.header('connection', 'close');
   }
 
-  /** For the node that has forwarded the request, or for the client. */
+  /** Adds log positions for the node that forwarded the request, or for the client. */
   #addPositions(reply: FastifyReply): void {
     const { forwarder } = this.#services;
     const { request } = reply;
     const { forwarded, incarnations } = request;
-    // What there is, it tells only those who may know.
+    // Unauthorized clients must not learn what exists.
     if (forwarder === null || (forwarded === null && incarnations === null)) return;
     if (request.routeOptions.config.isOperational === true) return;
     reply.headers(forwarder.replyHeaders(request));
@@ -569,7 +568,7 @@ export class RequestPipeline {
 
   /** Replies with the problem document of an error. */
   fail(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-    // Fastify refuses a method that its router does not know before any hook.
+    // Fastify refuses an unknown method before it runs any hook.
     if (request.telemetry == null) this.begin(request, reply);
     const clientError = this.#reportError(error, request);
     discardUpload(request, reply);
@@ -620,7 +619,7 @@ export class RequestPipeline {
   }
 }
 
-/** How the reply is compressed; null where it is not. What another node gets, it passes on to the client. */
+/** The encoding of the reply; null for none. A reply to another node is compressed there, for the client. */
 function replyEncoding(request: FastifyRequest, { headers }: RouteReply): Encoding | null {
   if (request.forwarded != null || headers['content-encoding'] !== undefined) return null;
   if (!isCompressible(headers['content-type'])) return null;
@@ -630,21 +629,21 @@ function replyEncoding(request: FastifyRequest, { headers }: RouteReply): Encodi
 }
 
 /**
- * Whether the client is on this machine, where bytes cost less time than their compression. HTTP libraries ask for
- * compression without knowing that. A proxy on this machine says for whom it asks.
+ * Whether the client is on this machine, where sending bytes is faster than compressing them. HTTP libraries accept
+ * compression without knowing that. A proxy on this machine names its client in a header.
  */
 function isOnThisMachine({ ip, headers }: FastifyRequest): boolean {
   const forwarded = headers.forwarded ?? headers['x-forwarded-for'] ?? headers.via;
   return forwarded === undefined && isLoopback(ip);
 }
 
-/** Proxies and caches read what Node lets pass in several ways. Throws `invalid_request`. */
+/** Refuses ambiguous targets that Node accepts and proxies interpret differently. Throws `invalid_request`. */
 function checkTargetForm({ method, url, httpVersion, headers, rawHeaders }: IncomingMessage): void {
-  // Fastify would serve it as `/`. Preflights were answered before.
+  // Fastify would serve it as `/`. Preflights have been answered.
   if (url === '*' && method !== 'OPTIONS') {
     throw new SagittaError(
       'invalid_request',
-      'The target * is for OPTIONS only; name a path, such as /.',
+      'The target * is valid for OPTIONS only; expected a path, such as /.',
     );
   }
   if (httpVersion === '1.1' && headers.host === undefined) {
@@ -654,7 +653,7 @@ function checkTargetForm({ method, url, httpVersion, headers, rawHeaders }: Inco
     );
   }
   let hostCount = 0;
-  // Names and values by turns.
+  // Names and values alternate.
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!;
     if (name.length === 4 && name.toLowerCase() === 'host') hostCount++;
@@ -684,7 +683,7 @@ function patternOf({ path, isOperational }: Route): RegExp {
   return new RegExp(`^${prefix}${segments}$`);
 }
 
-/** Refuses preconditions that the route does not check: ignoring one would lose an update. */
+/** Refuses preconditions that the route does not check: ignoring one could lose an update. */
 function checkPreconditions(route: Route, headers: IncomingHttpHeaders): void {
   const isUnsupported =
     headers['if-none-match'] !== undefined ||
@@ -705,7 +704,7 @@ function readQuery(
   return NO_QUERY;
 }
 
-/** The handler of a collection that another node holds throws at once. */
+/** Turns a synchronously thrown `NotHeldError` into a rejection, so that the request can be forwarded. */
 function toPromise(
   start: () => RouteReply | Promise<RouteReply>,
 ): () => RouteReply | Promise<RouteReply> {
@@ -728,7 +727,7 @@ function releaseBodyAfter(
   if (bodyReservation === null) return start();
   bodyReservation.isInUse = true;
   const release = () => {
-    // The request object lives on until a slow client has read the reply.
+    // The request object stays alive until a slow client has read the reply.
     request.body = undefined;
     bodyReservation.end();
   };
@@ -781,7 +780,7 @@ function discardUpload(request: FastifyRequest, reply: FastifyReply): void {
   const { body } = request;
   if (body instanceof BodyStream) body.discard();
   else discardBody(request);
-  // A stream may go on forever, and has no timeout as other bodies do.
+  // Unlike other bodies, a stream has no timeout, and may never end.
   if (body instanceof BodyStream && !body.isComplete) {
     limitRestOfBody(request.raw, reply.raw);
   }

@@ -23,26 +23,26 @@ interface AccessTokensOptions {
   readonly audience: string;
   /** Asymmetric algorithms only. */
   readonly algorithms: readonly string[];
-  /** `at+jwt`: the header must name the type of RFC 9068; `any`: it may leave the type to the claims. */
+  /** With `at+jwt` the header must name the type of RFC 9068; with `any` the claims may decide. */
   readonly types: JwtTypes;
   readonly clock: Clock;
 }
 
-/** Clocks of machines with NTP differ by less. */
+/** More than clocks synchronized by NTP differ. */
 const CLOCK_TOLERANCE_SECONDS = 30;
-/** The key set is cached for as long again, so that a revoked key works for at most a minute. */
+/** The key set is cached for the same time, so that a revoked key works for at most a minute. */
 const CACHE_MS_MAX = 30_000;
 /** The number of cached tokens, of about 500 bytes each. */
 const CACHE_COUNT_MAX = 10_000;
-/** The length of all cached tokens: parsed, a token with many scopes takes ten times its length. */
+/** The total length of cached tokens. A parsed token with many scopes takes ten times its length. */
 const CACHE_CHARACTERS_MAX = 16 * 1024 * 1024;
-/** The longest subject that OpenID Connect allows; it becomes part of the id of the principal. */
+/** The longest subject that OpenID Connect allows, which becomes part of the id of the principal. */
 const NAME_CHARACTERS_MAX = 255;
-/** Bounds the cost of hashing, which anyone can cause. */
+/** Bounds the cost of hashing, which unauthenticated clients can cause. */
 const TOKEN_CHARACTERS_MAX = 16_384;
-/** Of ID tokens only (OpenID Connect Core, sections 2 and 3.3). */
+/** Claims that only ID tokens contain (OpenID Connect Core, sections 2 and 3.3). */
 const ID_TOKEN_CLAIMS = ['nonce', 'at_hash', 'c_hash', 's_hash'];
-/** In which Keycloak and Cognito say what a token is for, whatever else it has. */
+/** Claims in which Keycloak and Cognito declare what a token is for. */
 const PURPOSE_CLAIMS: Readonly<Record<string, readonly string[]>> = {
   typ: ['bearer', 'dpop'],
   token_use: ['access'],
@@ -150,9 +150,9 @@ export class AccessTokens implements TokenVerifier {
 }
 
 /**
- * An ID token tells an application who has logged in, and is no right to call a service. Most identity providers
- * (Keycloak, Entra and Auth0 by default) give both the type `JWT`, or none as Cognito; then the claims decide. The
- * types and claims are unchecked input, of any type. Throws `credentials_invalid`.
+ * Refuses ID tokens, which tell an application who has logged in but grant no access to a service. Most identity
+ * providers give both kinds the type `JWT` (Keycloak, Entra and Auth0 by default) or none (Cognito); then the claims
+ * decide. The claims are unvalidated input. Throws `credentials_invalid`.
  */
 function requireAccessToken(type: unknown, payload: JWTPayload, types: JwtTypes): void {
   const name = typeof type === 'string' ? type.toLowerCase().replace(/^application\//, '') : type;
@@ -203,7 +203,7 @@ function grantsOf({ scope, scp }: JWTPayload): Grant[] {
   return [...new Set(names)].flatMap((name) => parseGrant(name) ?? []);
 }
 
-/** The reason as the client may see it; none of them helps to forge a token. */
+/** The reason for the client. None of these helps to forge a token. */
 function explain(error: unknown, algorithms: readonly string[]): unknown {
   if (error instanceof SagittaError) return error;
   if (error instanceof errors.JWTExpired) return invalid('The token has expired.');
@@ -221,10 +221,14 @@ function explain(error: unknown, algorithms: readonly string[]): unknown {
   if (error instanceof errors.JWSSignatureVerificationFailed) {
     return invalid("The token's signature is invalid.");
   }
-  // Any other error, such as one caused by a corrupt key, means that the token is not verified.
-  return new SagittaError('credentials_invalid', 'This is not an access token (a signed JWT).', {
-    cause: error,
-  });
+  // Any other error, such as a corrupt key, means that the token could not be verified.
+  return new SagittaError(
+    'credentials_invalid',
+    'The token is not an access token (a signed JWT).',
+    {
+      cause: error,
+    },
+  );
 }
 
 const NO_EXPIRY = 'The token has no expiry (exp).';

@@ -1,6 +1,6 @@
-// Determines the principal of a request. A bearer token is an API key or an access token, by its
-// prefix; a connection may have a client certificate; requests on the control socket come from the
-// operator. If no credentials are configured, every request is admitted as the same principal.
+// Determines the principal of a request. The prefix of a bearer token tells an API key from an access token; a connection
+// may have a client certificate; requests on the control socket come from the operator. If no credentials are configured,
+// every request has the same principal.
 
 import type { Socket } from 'node:net';
 import { EVERYBODY, NOBODY, OPERATOR, type Principal } from '../../common/access.js';
@@ -30,7 +30,7 @@ export interface AuthenticatorOptions {
 
 export interface Credentials {
   readonly authorization: string | undefined;
-  /** Of the web page that sends the request, as the browser says. */
+  /** The header Origin, in which a browser names the origin of the page. */
   readonly origin: string | undefined;
   readonly socket: Socket;
 }
@@ -53,7 +53,7 @@ export class Authenticator {
     return this.acceptsOthers || this.#options.apiKeys?.isInUse === true;
   }
 
-  /** Whether there are credentials besides API keys, which may allow to manage them. */
+  /** Whether credentials other than API keys are accepted, which may grant the right to manage keys. */
   get acceptsOthers(): boolean {
     return this.#options.tokens !== null || this.#options.certificates !== null;
   }
@@ -82,7 +82,7 @@ export class Authenticator {
   }
 }
 
-/** Keeps a key to the pages that it was made for. A program can send any origin, a page cannot. */
+/** Restricts a key to the pages that it was created for. Programs can send any origin; pages cannot. */
 function requireOrigin({ allowedOrigins }: Principal, origin: string | undefined): void {
   if (allowedOrigins == null || (origin !== undefined && allowedOrigins.includes(origin))) return;
   const found = origin === undefined ? 'no header Origin' : JSON.stringify(origin);

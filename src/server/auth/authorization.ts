@@ -25,8 +25,8 @@ export type RouteAccess =
   | { readonly scope: Scope; readonly on: 'path' | 'named' | 'visible' | 'service' };
 
 /**
- * Checks what the headers of a request are enough for. `collection` is the one in the path, if any.
- * Throws `credentials_missing`, `insufficient_scope` and `collection_not_found`.
+ * Checks everything that the headers of a request determine. `collection` is the one in the path, if any. Throws
+ * `credentials_missing`, `insufficient_scope` and `collection_not_found`.
  */
 export function authorizeRoute(
   access: RouteAccess,
@@ -47,7 +47,7 @@ export function authorizeRoute(
   else if (!holdsScope(principal, scope)) throw lacks(scope);
 }
 
-/** A collection, and the id or alias that the request has for it, which errors name. */
+/** A collection, and the id or alias by which the request and its errors name it. */
 export interface NamedCollection {
   readonly id: string;
   readonly name: string;
@@ -63,7 +63,7 @@ export function authorizeCollection(
   throw seesCollection(principal, id) ? lacks(scope, id) : collectionNotFound(name);
 }
 
-/** For a collection that is to be created, whose existence is no secret. Throws `insufficient_scope`. */
+/** For a collection to be created, whose existence is not a secret. Throws `insufficient_scope`. */
 export function authorizeCreation(
   scope: Scope,
   principal: Principal,

@@ -48,7 +48,7 @@ function parseQuoted(value: string): string | null {
   }
 }
 
-/** Normalizes an alternative name from the configuration; null if it is not one. */
+/** Normalizes an alternative name from the configuration; null if it is invalid. */
 export function readAlternativeName(text: string): string | null {
   const colon = text.indexOf(':');
   const kind = NAME_KINDS.find((name) => name === text.slice(0, colon));
@@ -58,7 +58,7 @@ export function readAlternativeName(text: string): string | null {
   return writeAlternativeName(kind, value);
 }
 
-/** Host names, and the hosts of mail addresses, are case-insensitive; URIs are compared as they are. */
+/** Host names and the hosts of mail addresses are case-insensitive. URIs are compared unchanged. */
 function writeAlternativeName(kind: NameKind, value: string): string {
   if (kind === 'dns') return `dns:${value.toLowerCase()}`;
   if (kind === 'ip')
@@ -70,10 +70,10 @@ function writeAlternativeName(kind: NameKind, value: string): string {
   return `uri:${value}`;
 }
 
-/** One attribute, `CN=batch`, or several joined by `+`. */
+/** An attribute, `CN=batch`, or several joined by `+`. */
 type RelativeName = string;
 
-/** The subject of a certificate, which Node gives with one relative name per line, escaped. */
+/** The subject of a certificate, which Node returns with one escaped relative name per line. */
 export function subjectOf({ subject }: X509Certificate): string {
   return writeSubject((subject ?? '').split('\n').map(readRelativeName));
 }
@@ -84,10 +84,7 @@ export function readSubject(text: string): string | null {
   return parts.includes(null) ? null : writeSubject(parts);
 }
 
-/**
- * Programs write a subject from the general to the particular or the other way round, for the same
- * name. The smaller of both texts represents it.
- */
+/** Programs write the relative names in either order. The smaller of both texts represents the name. */
 function writeSubject(parts: readonly (RelativeName | null)[]): string {
   const forward = JSON.stringify(parts);
   const backward = JSON.stringify([...parts].reverse());

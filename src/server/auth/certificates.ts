@@ -56,11 +56,11 @@ const ENTRIES = z
   .max(10_000);
 
 interface Table {
-  /** By normalized name, `subject:…`, `dns:…` and so on. */
+  /** By normalized name: `subject:…`, `dns:…` and so on. */
   readonly principals: ReadonlyMap<string, Principal>;
 }
 
-/** The result of looking up a connection, valid for one version of the table. */
+/** The result of looking up a connection in one version of the table. */
 interface Lookup {
   readonly table: Table;
   readonly certificate: X509Certificate;
@@ -161,7 +161,7 @@ function parseTable(json: unknown, path: string): Table {
   return { principals };
 }
 
-/** Why OpenSSL rejected the certificate, as far as it helps the client. */
+/** The reason why OpenSSL rejected the certificate, as far as it helps the client. */
 function describeRefusal(found: Error | string | null): string {
   const code = found instanceof Error ? found.message : String(found);
   const reasons: Readonly<Record<string, string>> = {

@@ -1,6 +1,6 @@
-// Cross-origin resource sharing (CORS, as the Fetch standard defines it): tells browsers which pages of
-// other origins may send requests and read the replies. Browsers enforce it, for their users; it keeps
-// no program out. Cookies and client certificates are never allowed: pages send a key or a token.
+// Cross-origin resource sharing (CORS in the Fetch standard): tells browsers which pages of other origins may send requests
+// and read the replies. Only browsers enforce it; it stops no other program. Cookies and client certificates are never
+// allowed: pages must send a key or a token.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { SagittaError } from '../../common/errors.js';
@@ -8,7 +8,7 @@ import type { Config } from '../../platform/config.js';
 import { SESSION } from '../wire/consistency.js';
 import type { RouteReply } from '../wire/reply.js';
 
-/** At least one origin, as browsers send them, or `*` for all. */
+/** `corsOrigins` contains at least one origin, as browsers send it, or `*` for all. */
 export type CorsSettings = Pick<
   Config,
   'corsOrigins' | 'corsMethods' | 'corsHeaders' | 'corsExposedHeaders' | 'corsMaxAgeSeconds'
@@ -23,14 +23,14 @@ export class Cors {
   readonly #allowsAll: boolean;
 
   constructor(settings: CorsSettings) {
-    // A client sends back what it is told in this header, which a page may not that is not allowed to.
+    // Sagitta-Session is of no use to a page that is not allowed to send it back.
     const maySend = settings.corsHeaders.some(isSession);
     const exposed = settings.corsExposedHeaders.filter((name) => maySend || !isSession(name));
     this.#settings = { ...settings, corsExposedHeaders: exposed };
     this.#allowsAll = settings.corsOrigins.includes('*');
   }
 
-  /** Whether a browser asks with this request if a page may send another one. */
+  /** Whether the request is a preflight, with which a browser asks if a page may send another request. */
   isPreflight(method: string, headers: IncomingHttpHeaders): boolean {
     return (
       method === 'OPTIONS' &&
@@ -39,12 +39,12 @@ export class Cors {
     );
   }
 
-  /** The same for every path, so that the reply to the request itself can be read. Throws `origin_not_allowed`. */
+  /** The same for every path, so that pages can read errors too. Throws `origin_not_allowed`. */
   answerPreflight({ origin = '' }: IncomingHttpHeaders): RouteReply {
     if (!this.#allows(origin)) {
       throw new SagittaError(
         'origin_not_allowed',
-        `Pages of ${JSON.stringify(origin)} may not use this service; SAGITTA_CORS_ORIGINS lists the origins that may.`,
+        `Pages of ${JSON.stringify(origin)} may not use this service; SAGITTA_CORS_ORIGINS lists the allowed origins.`,
       );
     }
     const { corsMethods, corsHeaders, corsMaxAgeSeconds } = this.#settings;
@@ -59,7 +59,7 @@ export class Cors {
     };
   }
 
-  /** For every reply, errors included: a browser shows a page nothing of a reply without them. */
+  /** Headers of every reply, errors included: without them a browser hides the reply from the page. */
   replyHeaders(origin: string | undefined): Readonly<Record<string, string>> {
     if (origin === undefined || !this.#allows(origin)) return {};
     return {
@@ -68,7 +68,7 @@ export class Cors {
     };
   }
 
-  /** The header Vary of a reply: a cache must not give the reply for one origin to another. */
+  /** The header Vary of a reply: a cache must not serve the reply for one origin to another. */
   varyOf(vary: string | undefined): string | undefined {
     if (this.#allowsAll) return vary;
     return vary === undefined ? 'origin' : `${vary}, origin`;

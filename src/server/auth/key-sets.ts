@@ -24,13 +24,13 @@ export interface KeySet {
 }
 
 export interface KeySetTimes {
-  /** How long a key set is used before it is fetched again: a revoked key works for that long. */
+  /** How long a key set is used before it is fetched again, and thus how long a revoked key works. */
   readonly cacheMsMax: number;
-  /** How long it is used while it cannot be fetched. */
+  /** How long a key set is used while it cannot be fetched. */
   readonly staleMsMax: number;
-  /** The interval between fetches because of unknown keys, which anyone can put into a token. */
+  /** The minimum interval of fetches for unknown keys, which anyone can put into a token. */
   readonly refetchMsMin: number;
-  /** The interval between attempts after a failure. */
+  /** The minimum interval of attempts after a failure. */
   readonly retryMsMin: number;
   readonly fetchMsMax: number;
 }
@@ -43,15 +43,15 @@ const KEY_SET_TIMES: KeySetTimes = {
   fetchMsMax: 5_000,
 };
 
-/** Failures are logged at most this often. */
+/** The minimum interval of log lines about failures. */
 const WARNING_INTERVAL_MS = 60_000;
 
 interface KeySetOptions {
-  /** A URL, or the path of a file. */
+  /** A URL or the path of a file. */
   readonly source: string;
   readonly logger: Logger;
   readonly times?: Partial<KeySetTimes>;
-  /** Milliseconds of a clock that never goes back; that of the process when absent. */
+  /** Milliseconds of a monotonic clock; by default `performance.now`. */
   readonly nowMs?: () => number;
 }
 
@@ -63,7 +63,7 @@ export async function openKeySet(options: KeySetOptions): Promise<KeySet> {
     : await fileKeySet(source, logger);
 }
 
-/** Errors repeat neither user name and password nor the query, which may contain a token. */
+/** Error messages omit user name, password and the query, which may contain a token. */
 function readUrl(text: string): URL {
   if (!URL.canParse(text)) {
     throw invalid('The URL of the key set is not valid; expected an https URL.');
@@ -79,7 +79,7 @@ function readUrl(text: string): URL {
     (url.protocol === 'http:' && isLoopback(url.hostname.replace(/^\[|\]$/g, '')));
   if (!isPrivate) {
     throw invalid(
-      `The URL of the key set ${withoutQuery(url)} is not https; expected https unless the host is a loopback address, since whoever can modify the keys in transit can issue tokens.`,
+      `The URL of the key set ${withoutQuery(url)} is not https; expected https unless the host is a loopback address, since anyone who can modify the keys in transit can issue tokens.`,
     );
   }
   return url;
@@ -126,7 +126,7 @@ class RemoteKeySet implements KeySet {
       if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
     }
     await this.#refresh();
-    // Without a current key set, the key may exist.
+    // The key may exist in a newer key set.
     if (this.#failure !== null || this.#fetched === null) throw this.#unavailable();
     return this.#fetched.find(header, token);
   }

@@ -1,5 +1,4 @@
-// A JSON file of the configuration, which is read again when it changes. If the new contents are
-// invalid, the previous ones stay in use.
+// A JSON file of the configuration, which is reloaded when it changes. Invalid new contents are ignored.
 
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
@@ -7,7 +6,7 @@ import { readConfiguredFile } from '../transport/tls.js';
 import { reloadOnChange } from '../transport/watched-files.js';
 
 export interface WatchedJson<Value> {
-  /** Another value only after the contents of the file changed and are valid. */
+  /** The value of the last valid contents. */
   readonly value: Value;
   close(): void;
 }

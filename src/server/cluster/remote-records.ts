@@ -13,7 +13,7 @@ const ANSWER_MS_MAX = 2_000;
 
 interface Services {
   readonly database: Database;
-  /** Null for a process that is alone. */
+  /** Null outside a cluster. */
   readonly forwarder: RequestForwarder | null;
 }
 

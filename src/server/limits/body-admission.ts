@@ -1,18 +1,18 @@
-// Limits the bytes of request bodies in memory, over all connections. Bytes count from their arrival,
-// whatever Content-Length says, until the work on the body is done. Bodies that do not fit are
-// refused at once. The memory of large bodies is used again for later ones.
+// Limits the bytes of request bodies in memory over all connections. Bytes count from their arrival, whatever
+// Content-Length says, until the work on the body is done. Bodies that do not fit are refused at once. The memory of large
+// bodies is reused.
 
 import { BufferPool } from '../../common/buffer-pool.js';
 import { overloadedError, type SagittaError } from '../../common/errors.js';
 import { collectGarbageSoon } from '../../common/garbage.js';
 import { MemoryBudget, NO_PRESSURE, type Pressure } from './memory-budget.js';
 
-/** Smaller bodies share the buffers of this length, which a pool keeps. */
+/** The length of the smallest pooled buffers, which smaller bodies use too. */
 const BUFFER_BYTES_MIN = 256 * 1024;
-/** For bodies that are usually sent at once: one of the longest, or hundreds of short ones. */
+/** Enough for typical concurrency: one of the longest bodies, or hundreds of short ones. */
 const BUFFERS_KEPT_MAX = 256;
 const BUFFER_BYTES_KEPT_MAX = 64_000_000;
-/** Buffers that are not kept are garbage; from this many bytes on it is collected. */
+/** Bytes of dropped buffers after which a garbage collection is requested. */
 const GARBAGE_BYTES_MAX = 64_000_000;
 
 export class BodyAdmission {
@@ -39,8 +39,8 @@ export class BodyAdmission {
   }
 
   /**
-   * Called for a body that is announced: throws `overloaded` if the limit is reached already.
-   * `principalId`: whose share the body counts against; null for none.
+   * Called for an announced body. Throws `overloaded` if the limit has been reached. `principalId` names the share that
+   * the body counts against; null for none.
    */
   check(principalId: string | null): void {
     const { bytesReserved, bytesMax, shareBytesMax } = this.#budget;
@@ -54,8 +54,8 @@ export class BodyAdmission {
   }
 
   /**
-   * `own`: what the same body has reserved already. The only body of the service, or of a share,
-   * always fits, so that it can be completed. Throws `overloaded`, and then reserves nothing.
+   * `own` is what the same body has already reserved. The only body of the service, or of a share, always fits, so that
+   * it can be completed. Throws `overloaded` without reserving anything.
    */
   reserve(byteCount: number, own: number, principalId: string | null): void {
     if (!this.#budget.hasRoom(byteCount, own)) throw this.#limitError();
@@ -67,17 +67,17 @@ export class BodyAdmission {
     this.#budget.add(principalId, -byteCount);
   }
 
-  /** Shared memory, which workers read where it is. The system maps it as it is written. */
+  /** Shared memory, which workers read without a copy. The system maps its pages as they are written. */
   allocate(byteCount: number): Uint8Array {
     return this.#buffers.acquire(Math.max(byteCount, BUFFER_BYTES_MIN)).subarray(0, byteCount);
   }
 
-  /** Drops the memory that is kept for later bodies. */
-  dropKept(): void {
+  /** Drops the pooled buffers. */
+  dropPool(): void {
     this.#buffers.drop();
   }
 
-  /** Takes memory from `allocate`, which nobody uses any longer. */
+  /** Returns memory of `allocate` to the pool. */
   recycle(memory: Uint8Array): void {
     this.#garbageBytes += this.#buffers.release(memory);
     if (this.#garbageBytes < GARBAGE_BYTES_MAX) return;
@@ -89,7 +89,7 @@ export class BodyAdmission {
     const { bytesReserved, bytesMax } = this.#budget;
     return overloadedError(
       this.#budget.isPressed
-        ? `The memory of the service is almost used up, and other request bodies are in progress (${bytesReserved} bytes).`
+        ? `The memory of the service is almost exhausted, and other request bodies are in progress (${bytesReserved} bytes).`
         : `Too many request bodies are in progress (${bytesReserved} bytes; this one would exceed the limit of ${bytesMax}).`,
     );
   }
@@ -108,7 +108,7 @@ export class BodyReservation {
   #byteCount = 0;
   #isReleased = false;
   readonly #memory: Uint8Array[] = [];
-  /** Whether work on the body has begun: then the end of the work releases it, not the connection. */
+  /** Whether work on the body has begun. Then the end of the work releases it, not that of the connection. */
   isInUse = false;
 
   constructor(admission: BodyAdmission, principalId: string | null) {
@@ -123,7 +123,7 @@ export class BodyReservation {
     this.#byteCount = byteCount;
   }
 
-  /** Sets the reservation to `byteCount`: a stream is processed while it arrives. Throws `overloaded`. */
+  /** Raises or lowers the reservation of a stream, which is processed while it arrives. Throws `overloaded`. */
   reserve(byteCount: number): void {
     this.reserveAtLeast(byteCount);
     if (this.#isReleased || byteCount === this.#byteCount) return;
@@ -131,14 +131,14 @@ export class BodyReservation {
     this.#byteCount = byteCount;
   }
 
-  /** Memory that lasts as long as the body, which it is for. Its contents are undefined. */
+  /** Memory for the body, valid until `end`. Its contents are undefined. */
   allocate(byteCount: number): Uint8Array {
     const memory = this.#admission.allocate(byteCount);
     this.#memory.push(memory);
     return memory;
   }
 
-  /** Also gives the memory to other bodies: called when nobody reads the body any longer. */
+  /** Releases the reservation and recycles the memory. Called when the body is no longer read. */
   end(): void {
     this.release();
     for (const memory of this.#memory.splice(0)) this.#admission.recycle(memory);

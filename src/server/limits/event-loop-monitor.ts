@@ -1,10 +1,10 @@
-// Measures the delay of the event loop: how late a timer fires while requests are in progress. An
-// idle service measures nothing and runs no timer.
+// Measures the delay of the event loop as the lateness of a timer while requests are in progress. An idle service runs no
+// timer.
 
 /** Short enough to see a delay of a fraction of a second, and long enough to cost nothing. */
 const INTERVAL_MS = 50;
 
-/** What request admission needs of the monitor; tests inject a fixed delay. */
+/** The part of the monitor that the pipeline uses. Tests inject a fixed delay. */
 export interface EventLoopDelay {
   /** A request has begun; `end` follows. */
   begin(): void;
@@ -16,7 +16,7 @@ export interface EventLoopDelay {
 interface EventLoopMonitorOptions {
   /** Milliseconds of a monotonic clock. */
   readonly nowMs: () => number;
-  /** Calls back after so many milliseconds, without keeping the process alive. */
+  /** Calls back after `delayMs` without keeping the process alive. */
   readonly setTimer?: (callback: () => void, delayMs: number) => void;
 }
 
@@ -27,7 +27,7 @@ export class EventLoopMonitor implements EventLoopDelay {
   #isTimerSet = false;
   /** When the timer should fire. */
   #dueAtMs = 0;
-  /** How late the timer fired the last time. */
+  /** How late the timer fired last. */
   #lastDelayMs = 0;
 
   constructor({
@@ -49,7 +49,7 @@ export class EventLoopMonitor implements EventLoopDelay {
 
   get delayMs(): number {
     if (!this.#isTimerSet) return 0;
-    // While one task blocks the event loop the timer cannot fire, but it is known to be overdue.
+    // While a task blocks the event loop, the timer cannot fire but is overdue.
     return Math.max(this.#lastDelayMs, this.#nowMs() - this.#dueAtMs);
   }
 

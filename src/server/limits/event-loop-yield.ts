@@ -1,4 +1,4 @@
-// Lets long work on the event loop give way to other requests. Work that has yielded goes on one piece at a time.
+// Lets long work on the event loop give way to other requests. Yielded work is resumed one caller at a time.
 
 /** The callers that have yielded, in order. */
 const waiting: (() => void)[] = [];
@@ -11,7 +11,7 @@ export function yieldToEventLoop(): Promise<void> {
   });
 }
 
-/** One caller per iteration: all of them together would block the event loop for long. */
+/** One caller per iteration, since all of them together could block the event loop. */
 function resumeNext(): void {
   waiting.shift()!();
   if (waiting.length > 0) setImmediate(resumeNext);

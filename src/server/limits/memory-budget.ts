@@ -1,15 +1,15 @@
-// A limit on the bytes that are reserved at once, with a share of it for each principal. Only counts:
-// callers decide when to ask and which error to return.
+// A limit on the bytes that are reserved at the same time, with a share for each principal. Only counts: callers decide
+// when to check and which error to throw.
 
 import { EVERYBODY } from '../../common/access.js';
 
-/** The share of one principal: half, so that there is always room for others beside it. */
+/** The share of one principal, which always leaves room for others. */
 const PRINCIPAL_SHARE = 1 / 2;
 
-/** Bodies and replies of at most this size always fit into what is left of the memory under pressure. */
+/** Bodies and replies of at most this size are admitted under memory pressure too. */
 const SMALL_BYTES = 64 * 1024;
 
-/** What a budget needs to know of the memory of the process. */
+/** The state of the memory of the process. */
 export interface Pressure {
   readonly isPressed: boolean;
 }
@@ -21,17 +21,17 @@ export class MemoryBudget {
   readonly shareBytesMax: number;
   readonly #pressure: Pressure;
   #bytesReserved = 0;
-  /** By principal, of those that have a share and reservations. */
+  /** Reserved bytes of principals with a share. */
   readonly #bytesOf = new Map<string, number>();
 
-  /** Under pressure there is room for small bodies or replies, and for one large one at a time. */
+  /** Under pressure, admits small bodies or replies and one large one at a time. */
   constructor(bytesMax: number, pressure: Pressure) {
     this.bytesMax = bytesMax;
     this.#pressure = pressure;
     this.shareBytesMax = Math.floor(bytesMax * PRINCIPAL_SHARE);
   }
 
-  /** Of all principals together. */
+  /** The total over all principals. */
   get bytesReserved(): number {
     return this.#bytesReserved;
   }
@@ -52,13 +52,13 @@ export class MemoryBudget {
   }
 
   /**
-   * Whether `byteCount` more bytes fit. `own`: what the same body or reply has reserved already. If
-   * nothing else is reserved, there is always room: one body or reply can be completed alone.
+   * Whether `byteCount` more bytes fit. `own` is what the same body or reply has already reserved. If nothing else is
+   * reserved there is always room, so that one body or reply can be completed.
    */
   hasRoom(byteCount: number, own: number, headroomBytes = 0): boolean {
     if (this.#bytesReserved <= own) return true;
     if (this.#bytesReserved + byteCount > this.bytesMax + headroomBytes) return false;
-    // A large one that was admitted before may grow: refusing it now would waste what was done for it.
+    // A large one that was admitted may grow: refusing it now would waste the work on it.
     const isNewlyLarge = own <= SMALL_BYTES && own + byteCount > SMALL_BYTES && headroomBytes === 0;
     return !isNewlyLarge || !this.#pressure.isPressed;
   }
@@ -79,7 +79,7 @@ export class MemoryBudget {
   }
 }
 
-/** Null for the one principal of a service without credentials, which shares with nobody. */
+/** Null for the only principal of a service without credentials, which needs no share. */
 export function shareHolder(principalId: string): string | null {
   return principalId === EVERYBODY.id ? null : principalId;
 }

@@ -1,12 +1,11 @@
-// Watches the memory of the process. Near its limit the budgets of bodies and replies shrink to one large
-// one at a time, and memory that is no longer used is given back. The budgets count only what is reserved
-// beforehand; garbage, and what the stored data takes, are seen here.
+// Watches the memory of the process. Near its limit, the budgets admit only one large body or reply at a time, and unused
+// memory is released. Unlike the budgets, which count reservations, this includes garbage and stored data.
 
-/** Near the limit: what is left is for requests in progress, and for garbage between two collections. */
+/** The rest is for requests in progress and for garbage between two collections. */
 const PRESSED_SHARE = 0.7;
-/** How long a measurement is used. It takes some 50 µs. */
+/** How long a measurement, which takes about 50 µs, is valid. */
 const MEASURED_MS = 100;
-/** Collecting garbage takes tens of milliseconds: not more often than this. */
+/** The minimum interval of garbage collections, which take tens of milliseconds. */
 const RELEASED_MS = 2_000;
 
 interface MemoryPressureOptions {
@@ -14,7 +13,7 @@ interface MemoryPressureOptions {
   readonly memoryBytes: number;
   /** Bytes in use that the system cannot take back. */
   readonly measure: () => number;
-  /** Gives back what is no longer used. */
+  /** Releases unused memory. */
   readonly release: () => void;
   /** Milliseconds of a monotonic clock. */
   readonly nowMs: () => number;

@@ -1,14 +1,13 @@
-// Rate limits: each principal has two token buckets, one for reads and one for writes, with the limits
-// of the service or limits of its own. Our own code, since the cost of a request (vectors, queries) is
-// known only after its body was parsed, and the request may then leave the bucket in debt. No timers: a
-// bucket is refilled when it is accessed.
+// Rate limits: each principal has a token bucket for reads and one for writes, with its own limits or those of the service.
+// Not a package, since the cost of a request (vectors, queries) is known only after its body has been parsed and may leave
+// the bucket in debt. There are no timers: a bucket is refilled when it is accessed.
 
 import type { Principal, RateLimit } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
 import type { Limits } from '../../common/limits.js';
 import type { RouteAccess } from '../auth/authorization.js';
 
-/** The bucket that a request takes from. */
+/** The bucket that a request draws from. */
 export type RateKind = 'read' | 'write';
 
 interface RateLimiterOptions {
@@ -32,7 +31,7 @@ export function rateKindOf(access: RouteAccess): RateKind | null {
 
 export class RateLimiter {
   readonly #tables: Readonly<Record<RateKind, BucketTable>>;
-  /** Of principals without limits of their own. */
+  /** For principals without their own limits. */
   readonly #limits: Readonly<Record<RateKind, RateLimit>>;
 
   constructor({ limits, nowMs }: RateLimiterOptions) {
@@ -49,7 +48,7 @@ export class RateLimiter {
     return this.#tables.read.bucketCount + this.#tables.write.bucketCount;
   }
 
-  /** The bucket of this principal, for one request; null if the rate is unlimited. */
+  /** Access of one request to the bucket of its principal; null if the rate is unlimited. */
   allowanceOf(
     kind: RateKind,
     { id, rateLimit }: Pick<Principal, 'id' | 'rateLimit'>,
@@ -59,7 +58,7 @@ export class RateLimiter {
   }
 }
 
-/** The bucket of one principal as one request uses it. */
+/** Access of one request to the bucket of its principal. */
 export class Allowance {
   readonly #table: BucketTable;
   readonly #principalId: string;
@@ -74,9 +73,9 @@ export class Allowance {
   }
 
   /**
-   * Takes the tokens by which `cost` exceeds what this request has taken before. A cost above the
-   * burst needs a full bucket and leaves it in debt. A refused request gets no tokens back, since
-   * reading it was work. Throws `rate_limited`.
+   * Takes the tokens by which `cost` exceeds what this request has already paid. A cost above the burst needs a full
+   * bucket and leaves it in debt. A refused request gets no tokens back, since reading it was work. Throws
+   * `rate_limited`.
    */
   charge(cost: number): void {
     if (cost <= this.#paid) return;
@@ -84,10 +83,7 @@ export class Allowance {
     this.#paid = cost;
   }
 
-  /**
-   * Takes the cost of one batch of a stream. Returns 0, or the milliseconds after which to try again,
-   * since a stream waits rather than being refused.
-   */
+  /** Takes the cost of a batch of a stream, which waits instead of being refused. Returns 0, or how long to wait. */
   chargeOrWaitMs(cost: number): number {
     return this.#table.takeOrWait(this.#bucket, cost);
   }
@@ -107,10 +103,10 @@ export class Allowance {
   }
 }
 
-/** With fewer buckets, full ones are not looked for. */
+/** With fewer buckets, full ones are not swept. */
 const BUCKETS_KEPT_MIN = 1_024;
 
-/** Tolerates rounding errors, so that waiting for as long as Retry-After says is enough. */
+/** Tolerates rounding errors, so that waiting for the time in Retry-After is enough. */
 const ROUNDING = 1e-6;
 
 class BucketTable {
@@ -128,7 +124,7 @@ class BucketTable {
     return this.#buckets.size;
   }
 
-  /** Takes `cost` minus `paid` tokens. Throws `rate_limited`, and then takes none. */
+  /** Takes `cost` minus `paid` tokens. Throws `rate_limited` without taking any. */
   take(bucket: Bucket, cost: number, paid: number): void {
     const needed = Math.min(cost, bucket.limit.burst);
     // A retry pays the whole cost again, so the bucket must hold all of it.
@@ -155,7 +151,7 @@ class BucketTable {
     return `"${this.#kind}";r=${left};t=${seconds}`;
   }
 
-  /** The bucket of a principal, whose limit never changes, with the tokens that it has now. */
+  /** The bucket of a principal with its current tokens. The limit of a principal never changes. */
   filled(principalId: string, limit: RateLimit): Bucket {
     const nowMs = this.#nowMs();
     let bucket = this.#buckets.get(principalId);
@@ -171,8 +167,8 @@ class BucketTable {
   }
 
   /**
-   * Removes full buckets, which carry no information. The next sweep waits until the number of
-   * buckets has doubled, so that the cost per new bucket is constant.
+   * Removes full buckets, which carry no information. The next sweep waits until the number of buckets has doubled, so
+   * that the cost per new bucket is constant.
    */
   #sweep(nowMs: number): void {
     for (const [principalId, bucket] of this.#buckets) {

@@ -1,19 +1,18 @@
-// Limits the bytes of replies that clients have not read yet, and of the results that they are made of,
-// over all connections. A reply counts while its text is being made and until it has been sent, or cannot
-// be any more. Replies that do not fit are refused. Static bodies, shared by all their readers, are not
-// counted.
+// Limits the bytes of replies that clients have not read yet, and of the results that they are made from, over all
+// connections. A reply counts from the moment its text is made until it has been sent or can no longer be sent. Replies
+// that do not fit are refused. Static bodies, which all readers share, do not count.
 
 import { EVERYBODY } from '../../common/access.js';
 import { overloadedError, SagittaError } from '../../common/errors.js';
 import { MemoryBudget, NO_PRESSURE, type Pressure, shareHolder } from './memory-budget.js';
 
-/** A reply not much longer than the error in its place is always sent. */
+/** A reply that is not much longer than an error is always sent. */
 const SMALL_BYTES = 4_096;
 
-/** Of the limit, for replies that are streamed: they last for minutes, and must leave room for short ones. */
+/** The share of streamed replies, which last for minutes and must leave room for short ones. */
 const STREAMS_SHARE = 3 / 4;
 
-/** Beyond the limit, for health checks and metrics: operators need them most under load. */
+/** Beyond the limit, for health checks and metrics, which operators need most under load. */
 export const OPERATIONAL_HEADROOM_BYTES = 64_000_000;
 
 export class ReplyAdmission {
@@ -34,15 +33,15 @@ export class ReplyAdmission {
   }
 
   /**
-   * Throws `overloaded` if `byteCount` more bytes do not fit; `own`: what the same reply has reserved
-   * already. The only unread reply of a principal always fits.
+   * Throws `overloaded` if `byteCount` more bytes do not fit. `own` is what the same reply has already reserved. The only
+   * unread reply of a principal always fits.
    */
   check(principalId: string, byteCount: number, own: number, headroomBytes = 0): void {
     const { bytesReserved, bytesMax, shareBytesMax } = this.#budget;
     if (!this.#budget.hasRoom(byteCount, own, headroomBytes)) {
       throw overloadedError(
         this.#budget.isPressed
-          ? `The memory of the service is almost used up, and other replies are in progress (${bytesReserved} bytes).`
+          ? `The memory of the service is almost exhausted, and other replies are in progress (${bytesReserved} bytes).`
           : `Too many replies are in progress or waiting to be read (${bytesReserved} bytes; this one would exceed the limit of ${bytesMax}).`,
       );
     }
@@ -69,7 +68,7 @@ export class ReplyAdmission {
 export class ReplyReservation {
   readonly #admission: ReplyAdmission;
   #principalId = EVERYBODY.id;
-  /** What is counted: the reply, and the results that it is made of. */
+  /** The bytes of the reply and of the results that it is made from. */
   #byteCount = 0;
   #workBytes = 0;
   #isReleased = false;
@@ -93,8 +92,8 @@ export class ReplyReservation {
   }
 
   /**
-   * Reserves memory for the results that the reply will be made of, before they are there; kept until
-   * `endWork`, or until a streamed reply has been sent. Throws as `reserve`.
+   * Reserves memory for the results that the reply will be made from, until `endWork` or until a streamed reply has been
+   * sent. Throws like `reserve`.
    */
   reserveWork(principalId: string, workBytes: number, isStreamed: boolean): void {
     const byteCount = this.#byteCount - this.#workBytes + workBytes;
@@ -103,7 +102,7 @@ export class ReplyReservation {
     this.#workBytes = workBytes;
   }
 
-  /** The reply is made: only its text is counted from now on. */
+  /** Called when the reply has been made: from now on only its text counts. */
   endWork(): void {
     this.#set(this.#principalId, this.#byteCount - this.#workBytes);
     this.#workBytes = 0;

@@ -1,5 +1,5 @@
-// Idempotent writes: reads the key of a request, computes the digest of its payload, and decides
-// which replies are stored. The database stores them, in the transaction of the write.
+// Idempotent writes: reads the key of a request, computes the digest of its payload, and decides which replies are
+// stored. The database stores them in the transaction of the write.
 
 import { createHash } from 'node:crypto';
 import {
@@ -18,7 +18,7 @@ import type { StoredReply } from '../wire/reply.js';
 import type { RequestContext } from './request-context.js';
 import type { RouteServices } from './route.js';
 
-/** Errors that another attempt with the same payload may not meet again. */
+/** Errors that another attempt with the same payload may avoid, so that they are not stored. */
 const STATUSES_NOT_STORED: readonly number[] = [401, 403, 408, 413, 429];
 const CODES_NOT_STORED: readonly ErrorCode[] = [
   'idempotency_in_flight',
@@ -26,14 +26,14 @@ const CODES_NOT_STORED: readonly ErrorCode[] = [
   'idempotency_key_mismatch',
 ];
 
-/** Whether the request has a key in its header; a key may also be in the body. */
+/** Whether the request has a key in its header. A key may also be in the body. */
 export function hasIdempotencyKeyHeader(request: RequestContext<unknown>): boolean {
   return request.headers['idempotency-key'] !== undefined;
 }
 
 /**
- * Runs a write, at most once if the request has a key; without one `attach` is undefined. `write` must
- * not throw after it had an effect. An error in the body is a reply that is stored, too.
+ * Runs a write, at most once if the request has a key; `attach` is undefined if it has none. `write` must not throw
+ * after it has had an effect. An error in the body is a reply that is stored too.
  */
 export async function runWrite<Value>(
   services: RouteServices,
@@ -133,9 +133,8 @@ function checkKey(key: unknown, place: 'header' | 'body', limits: Limits): void 
 }
 
 /**
- * What the database compares of a request with a key. `payloadOf` returns everything that the reply
- * depends on, which the prefix of the path is not. Its elements and their order must not change:
- * digests of them are on disk.
+ * The identity of a request with a key, which the database compares. `payloadOf` returns everything that the reply
+ * depends on. Its elements and their order must not change, since their digests are on disk.
  */
 export function idempotencyRequest(
   request: RequestContext<unknown>,

@@ -1,5 +1,4 @@
-// One request as its handler sees it, and the state that the steps of the pipeline keep with
-// Fastify's request.
+// A request as its handler sees it, and the state that the steps of the pipeline attach to Fastify's request.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -31,7 +30,7 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The path of the route with its placeholders, without a prefix. */
     route?: string;
-    /** The name of the operation in the audit log, for routes that appear there. */
+    /** The name of the operation in the audit log; undefined if it is not logged. */
     audit?: string | undefined;
     streamTypes?: readonly string[] | undefined;
     isOperational?: boolean | undefined;
@@ -51,9 +50,9 @@ declare module 'fastify' {
     issueLayout: IssueLayout;
     /** The id or alias of a collection in the path, as sent; "" for other paths. */
     collectionName: string;
-    /** What another node sends along, which has forwarded the request; null for one of a client. */
+    /** The data of a request that another node has forwarded; null for a request of a client. */
     forwarded: ReceivedRequest | null;
-    /** Of the collections that it reads or writes; null before it is authorized. */
+    /** The incarnations of the collections that it reads or writes; null before authorization. */
     incarnations: string[] | null;
   }
 }
@@ -79,26 +78,26 @@ interface RouteInfo {
   readonly body: unknown;
 }
 
-/** `Query`: the query string as the schema of the route describes it. */
+/** `Query` is the type of the query string by the schema of the route. */
 export class RequestContext<Query = Readonly<Record<string, unknown>>> {
   readonly #route: RouteInfo;
   readonly #request: FastifyRequest;
   readonly #reply: FastifyReply;
   readonly #reauthorize: () => Promise<void>;
   readonly #nowMs: () => number;
-  /** Ends the handler where another node carries out the writes of the collection. */
+  /** Rejects, which forwards the request, if another node carries out the writes of the collection. */
   readonly requireOwnership: (collectionId: string) => Promise<void>;
-  /** Ends the handler where another node holds one of the collections: it gets the request. */
+  /** Throws, which forwards the request, if this node does not hold one of the collections. */
   readonly requireRows: (collectionIds: readonly string[]) => void;
   #authorizedAtMs: number;
-  /** When the body had been received, by `performance.now()`; of a stream, when it began. */
+  /** When the body had been received, or a stream began, by `performance.now()`. */
   readonly receivedAtMs = performance.now();
   #controller: AbortController | undefined;
   #abortReason: SagittaError | undefined;
   /** Set by the pipeline after validation, before the handler runs. */
   query: Query = NO_QUERY as Query;
 
-  /** `reauthorize` rejects if the credential is no longer valid for the route; `nowMs`: of a monotonic clock. */
+  /** `reauthorize` rejects if the credential is no longer valid for the route; `nowMs` is a monotonic clock. */
   constructor(
     route: RouteInfo,
     request: FastifyRequest,
@@ -129,7 +128,7 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
     return `${this.#route.method} ${this.#route.path}`;
   }
 
-  /** Decoded, by the names in the path of the route. In place of an alias it has the collection's id. */
+  /** Decoded values by the names in the path of the route. An alias is replaced by the id of the collection. */
   get params(): Readonly<Record<string, string>> {
     return this.#request.params as Readonly<Record<string, string>>;
   }
@@ -161,7 +160,7 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
     return this.#request.headers;
   }
 
-  /** Without parameters; undefined if there is no body. */
+  /** The media type without parameters; undefined if there is no body. */
   get contentType(): string | undefined {
     const [type] = this.headers['content-type']?.split(';') ?? [];
     return type?.trim().toLowerCase();
@@ -173,12 +172,12 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
     return body instanceof Uint8Array ? body : NO_BODY;
   }
 
-  /** Shared memory until the work on the body ends, for what is read from it; null without a body. */
+  /** Shared memory for what is parsed from the body, valid until the work on it ends; null without a body. */
   allocate(byteCount: number): Uint8Array | null {
     return this.#request.bodyReservation?.allocate(byteCount) ?? null;
   }
 
-  /** Takes the place of `body` if `contentType` is one of the route's `streamTypes`; else null. */
+  /** The body if `contentType` is one of the route's `streamTypes`; else null. */
   get bodyStream(): BodyStream | null {
     const { body } = this.#request;
     return body instanceof BodyStream ? body : null;
@@ -204,14 +203,14 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
     return this.#request.principal;
   }
 
-  /** For what only the handler knows: the target of the operation, and the duration of its phases. */
+  /** Receives what only the handler knows: the target of the operation and the duration of its phases. */
   get telemetry(): RequestTelemetry {
     return this.#request.telemetry;
   }
 
   /**
-   * Authorizes the request for a collection that is not named in the path, or for another scope than
-   * that of the route. `isNew`: for creating it; `name`: the alias that the request has for it. Throws
+   * Authorizes the request for a collection that is not named in the path, or for another scope than that of the
+   * route. `isNew` is for a collection to be created; `name` is the id or alias in the request. Throws
    * `collection_not_found` and `insufficient_scope`.
    */
   authorize(
@@ -223,7 +222,7 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
       typeof access === 'object' && (access.on === 'named' || access.on === 'path'),
       'the route declares a scope on a collection',
     );
-    // With a collection in the path, another one is not the target of the operation.
+    // If the path names a collection, that one is the target of the operation.
     if (access.on === 'named') this.telemetry.setAuditTarget(collectionId);
     const check = options.isNew === true ? authorizeCreation : authorizeCollection;
     const { name = collectionId, scope = access.scope } = options;
@@ -231,8 +230,8 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
   }
 
   /**
-   * Charges the rate limit for the whole request: the number of queries, or of vectors read, written
-   * or deleted by id; 1 was charged already. Must precede any effect. Throws `rate_limited`.
+   * Charges the rate limit for the whole request: the number of queries, or of vectors read, written or deleted by id.
+   * 1 has been charged already. Must precede any effect. Throws `rate_limited`.
    */
   charge(cost: number): void {
     this.#request.allowance?.charge(cost);
@@ -252,7 +251,7 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
     for (;;) {
       const waitMs = allowance.chargeOrWaitMs(cost);
       if (waitMs === 0) return;
-      // An aborted timer rejects with an error of its own; the reason of the signal is thrown below.
+      // An aborted timer rejects with its own error; the reason of the signal is thrown below.
       await wait(waitMs, undefined, { signal: this.signal }).catch(() => {});
       this.signal.throwIfAborted();
     }
@@ -278,8 +277,8 @@ export class RequestContext<Query = Readonly<Record<string, unknown>>> {
   }
 
   /**
-   * Reserves memory for the results that the reply will be made of, before they are there; for a stream, as
-   * much of them as there is at once. Throws as `reserveReply`.
+   * Reserves memory for the results that the reply will be made from, before they are computed; for a stream, for those
+   * in memory at one time. Throws like `reserveReply`.
    */
   reserveWork(byteCount: number, { isStreamed = false } = {}): void {
     this.#request.replyReservation.reserveWork(this.principal.id, byteCount, isStreamed);

@@ -1,5 +1,5 @@
-// A route is one object that Fastify serves and OpenAPI describes, so that the two cannot differ.
-// Paths are written as in OpenAPI, `/collections/{id}`.
+// A route is one object that Fastify serves and OpenAPI describes, so that the two cannot differ. Paths are written as in
+// OpenAPI: `/collections/{id}`.
 
 import type { z } from 'zod';
 import type { AuditOperation } from '../../common/audit.js';
@@ -32,13 +32,13 @@ export interface RouteServices {
   readonly schemas: Schemas;
   readonly authenticator: Authenticator;
   readonly embedder: Embedder;
-  /** The collection of requests that name none. */
+  /** The collection of requests that name none; null if such requests are errors. */
   readonly defaultCollection: string | null;
-  /** Null for a process that is alone. */
+  /** Null outside a cluster. */
   readonly forwarder: RequestForwarder | null;
-  /** Null, or absent, for a service that is used as it is. */
+  /** Sample data that is loaded before requests are answered; null or absent for none. */
   readonly preparation?: Preparation | null;
-  /** Whether the service is stopping: long requests should end soon. */
+  /** Whether the service is stopping, so that long requests should end. */
   readonly isStopping: () => boolean;
 }
 
@@ -52,10 +52,10 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly access: RouteAccess;
   readonly description?: string;
   readonly query?: QuerySchema;
-  /** Validated by the handler; null for routes that do not accept a body. */
+  /** Validated by the handler; null if the route accepts no body. */
   readonly body: z.ZodType | null;
   readonly reply: z.ZodType;
-  /** Headers of the request and of a 200 reply that the route supports. */
+  /** Here and below: headers of the request and of a 200 reply that the route supports. */
   readonly takesIdempotencyKey?: boolean;
   readonly takesIfMatch?: boolean;
   readonly sendsETag?: boolean;
@@ -63,9 +63,9 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly sendsServerTiming?: boolean;
   /** Sagitta-Sequence: the snapshot that was read, for replies whose body does not contain it. */
   readonly sendsSequence?: boolean;
-  /** Sagitta-Warnings, for replies whose body has no `warnings`. */
+  /** Sagitta-Warnings, for replies whose body contains no `warnings`. */
   readonly sendsWarnings?: boolean;
-  /** Sends Content-Disposition. */
+  /** Content-Disposition. */
   readonly sendsFile?: boolean;
   /** Content types besides JSON whose bodies the handler reads as they arrive. */
   readonly streamTypes?: readonly StreamType[];
@@ -73,23 +73,23 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
   readonly replyTypes?: readonly string[];
   /** A reply that is neither 200 nor a problem. */
   readonly otherReply?: { readonly status: number; readonly description: string };
-  /** When the reply is a redirect (307) with a relative Location instead. */
+  /** When the reply is a redirect (307) with a relative Location instead, in words. */
   readonly redirects?: string;
   /** The name of the operation in the audit log, `collection.create`; absent if it is not logged. */
   readonly audit?: AuditOperation;
-  /** Error codes beyond those of every route. */
+  /** Error codes besides those of every route. */
   readonly errors: readonly ErrorCode[];
-  /** Whether, of several nodes, the one that gets the request carries it out, although it is no read. */
+  /** Whether the node that receives the request carries it out, although it is not a read. */
   readonly runsOnAnyNode?: boolean;
-  /** Whether the handler names the collections whose rows it needs (`requireRows`), besides the one in the path. */
+  /** Whether the handler also reads other collections than the one in the path, which it names in `requireRows`. */
   readonly readsOtherCollections?: boolean;
-  /** Whether the work continues beyond the deadline, and after the client has disconnected. */
+  /** Whether the work continues beyond the deadline and after the client has disconnected. */
   readonly mayTakeLong?: boolean;
   /** Whether the route replies in every state of the service, and under overload. */
   readonly isAlwaysServed?: boolean;
-  /** For other nodes of a cluster: clients do not find it, and it is not described. */
+  /** Whether only other nodes of a cluster can use the route; it is not described. */
   readonly isInternal?: boolean;
-  /** For operators: served without the prefix `/v1` only, and regardless of Accept. */
+  /** Whether the route is for operators: served only without the prefix `/v1`, and regardless of Accept. */
   readonly isOperational?: boolean;
   handle(
     request: RequestContext<Properties<z.output<QuerySchema>>>,
@@ -97,8 +97,8 @@ export interface Route<QuerySchema extends z.ZodObject = z.ZodObject> {
 }
 
 /**
- * Which node of a cluster carries the route out: `any`, the one that owns the `catalogue`, or the one that owns the
- * `collection` in the path or, with `named`, the one that the handler finds.
+ * The node of a cluster that carries out the route: `any`, the owner of the `catalogue`, the owner of the `collection`
+ * in the path, or the owner of the collection that the handler finds (`named`).
  */
 export function ownerOf({
   access,
@@ -110,7 +110,7 @@ export function ownerOf({
   return access.on === 'path' ? 'collection' : 'named';
 }
 
-/** Whether the route reads rows of the collection in the path, and of no other one that a node must hold. */
+/** Whether the route reads rows of the collection in the path and of no other. */
 export function readsCollectionInPath({ access, readsOtherCollections = false }: Route): boolean {
   return (
     typeof access === 'object' &&
@@ -120,7 +120,7 @@ export function readsCollectionInPath({ access, readsOtherCollections = false }:
   );
 }
 
-/** Whether the route may need rows of a collection, which another node may hold. */
+/** Whether the route may need rows of a collection that another node may hold. */
 export function mayNeedRows(route: Route): boolean {
   const { access } = route;
   if (typeof access === 'string') return false;
@@ -129,7 +129,7 @@ export function mayNeedRows(route: Route): boolean {
   );
 }
 
-/** Types the query of the handler by its schema; the list of routes has no use for the type. */
+/** Types the query of the handler by its schema, and drops the type for the list of routes. */
 export function defineRoute<QuerySchema extends z.ZodObject>(route: Route<QuerySchema>): Route {
   return route as unknown as Route;
 }

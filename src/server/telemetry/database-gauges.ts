@@ -1,11 +1,11 @@
-// Gauges over all collections: one series each, regardless of the number of collections.
+// Gauges over all collections, with one series each regardless of the number of collections.
 
 import type { Database } from '../../database/database.js';
 import type { Metrics } from '../../platform/metrics.js';
 
 export function addDatabaseGauges(metrics: Metrics, database: Database): void {
   let sums: ReturnType<Database['collectionSums']> | undefined;
-  // A scrape reads all gauges in one iteration of the event loop, which share one pass.
+  // A scrape reads all gauges in one iteration of the event loop, so that they share one pass.
   const read = (name: keyof ReturnType<Database['collectionSums']>) => () => {
     if (sums === undefined) {
       sums = database.collectionSums();

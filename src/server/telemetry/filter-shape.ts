@@ -1,15 +1,15 @@
-// What a filter looks like, for the slow query log: its structure and operators, but no value, and no path of metadata,
-// since paths may be data too. The same path has the same number in one filter.
+// The shape of a filter for the slow query log: its structure and operators without values and metadata paths, since paths
+// may be data too. Equal paths of a filter get the same number.
 
 import type { Json, JsonObject } from '../../common/types.js';
 
-/** Longer filters are cut: a line of the log must stay readable. */
+/** Longer shapes are truncated. */
 const CHARACTERS_MAX = 500;
-/** As for filters that are valid; others are logged too, when their query fails. */
+/** The maximum depth of valid filters. Invalid ones are logged too when their query fails. */
 const DEPTH_MAX = 16;
 const OPERATOR = /^\$[a-z_]{1,24}$/;
 
-/** Such as `{f1:?,$or:[{f2:{$gte:?}},{f3:{$in:[20]}}]}`: `[20]` are as many values. */
+/** For example `{f1:?,$or:[{f2:{$gte:?}},{f3:{$in:[20]}}]}`, where `[20]` stands for 20 values. */
 export function filterShape(filter: JsonObject): string {
   const numbers = new Map<string, number>();
   const nameOf = (key: string) => {

@@ -4,7 +4,7 @@ import type { ErrorCode } from '../../common/errors.js';
 import type { Metrics } from '../../platform/metrics.js';
 
 export interface HttpMetrics {
-  /** `route` is the path with its placeholders, so that the label has few values. */
+  /** `route` is the path with placeholders, so that the label has few values. */
   requestEnded(request: {
     readonly method: string;
     readonly route: string;
@@ -25,7 +25,7 @@ export interface StreamCount {
   close(): void;
 }
 
-/** Values that are read at each scrape. */
+/** Values read at each scrape. */
 interface HttpReadings {
   readonly requestsInFlight: () => number;
   readonly connections: () => Promise<number>;

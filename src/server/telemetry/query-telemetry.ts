@@ -1,5 +1,5 @@
-// Telemetry of queries: the header Server-Timing, the spans of the phases, and the slow query log.
-// Records numbers and the shape of filters: no vectors, values, paths of metadata or cursors.
+// Telemetry of queries: the header Server-Timing, the spans of the phases, and the slow query log. Records numbers and the
+// shapes of filters, but no vectors, values, metadata paths or cursors.
 
 import type { Principal } from '../../common/access.js';
 import { SagittaError } from '../../common/errors.js';
@@ -17,10 +17,10 @@ interface QueryingRequest {
   readonly receivedAtMs: number;
 }
 
-/** Milliseconds with a resolution of 1 µs. */
+/** Rounds milliseconds to microseconds. */
 const shorten = (milliseconds: number) => Number(Math.max(0, milliseconds).toFixed(3));
 
-/** `totalMs` counts from the headers of the request, and so includes upload and parsing. */
+/** `totalMs` counts from the headers of the request and includes upload and parsing. */
 export function serverTiming(timings: QueryTimings, totalMs: number): string {
   const { filterMs, waitMs, searchMs, assembleMs } = timings;
   return `filter;dur=${shorten(filterMs)}, wait;dur=${shorten(waitMs)}, search;dur=${shorten(searchMs)}, assemble;dur=${shorten(assembleMs)}, total;dur=${shorten(totalMs)}`;
@@ -60,7 +60,7 @@ interface BatchWork {
   rowsRescored: number;
 }
 
-/** Further groups of a batch are not traced: a trace needs no more to show where time goes. */
+/** Groups of a batch that are traced, which are enough to show where time is spent. */
 const TRACED_GROUPS_MAX = 16;
 
 export class SlowQueryLog {
@@ -78,7 +78,7 @@ export class SlowQueryLog {
     this.#topKDefault = options.limits.topKDefault;
   }
 
-  /** For a batch, with one of its queries: `add` the replies of each group; `end` logs the batch if it was slow. */
+  /** For a batch with `sample` as one of its queries: `add` the replies of each group, then call `end`. */
   batch(
     request: QueryingRequest,
     collectionId: string,
@@ -110,12 +110,12 @@ export class SlowQueryLog {
           work.rowsRescored += reply.work.candidatesRescored;
         }
       },
-      /** @param error why the batch failed, if it did. */
+      /** Logs the batch if it was slow. `error` is the reason of a failure. */
       end: (error?: unknown) => {
         const { filterMs, waitMs, searchMs, assembleMs } = work;
-        // Excludes the time that the client took to send and to read.
+        // The time that the client took to send and to read does not count.
         const milliseconds = filterMs + waitMs + searchMs + assembleMs;
-        this.#note(request, collectionId, milliseconds, () => ({
+        this.#logIfSlow(request, collectionId, milliseconds, () => ({
           query_count: work.queryCount,
           top_k: sample.topK ?? this.#topKDefault,
           filter: sample.filter && filterShape(sample.filter),
@@ -129,8 +129,8 @@ export class SlowQueryLog {
   }
 
   /**
-   * Runs the query, writes the reply, and logs the query if it was slow, also if it failed or the client
-   * disconnected. The times add up to `milliseconds`, which counts from the end of the upload.
+   * Runs the query, writes the reply, and logs the query if it was slow, even if it failed or the client disconnected.
+   * The logged times add up to `milliseconds`, which counts from the end of the upload.
    */
   async run(
     request: QueryingRequest,
@@ -140,10 +140,10 @@ export class SlowQueryLog {
   ): Promise<{ readonly reply: QueryReply; readonly text: string }> {
     const { receivedAtMs } = request;
     const startedAtMs = performance.now();
-    const note = (outcome: object, knownMs = 0) => {
+    const log = (outcome: object, knownMs = 0) => {
       const milliseconds = performance.now() - receivedAtMs;
       const parseMs = startedAtMs - receivedAtMs;
-      this.#note(request, collectionId, milliseconds, () => ({
+      this.#logIfSlow(request, collectionId, milliseconds, () => ({
         receive_ms: shorten(receivedAtMs - request.telemetry.startedAtMs),
         parse_ms: shorten(parseMs),
         other_ms: shorten(milliseconds - parseMs - knownMs),
@@ -162,7 +162,7 @@ export class SlowQueryLog {
       const { timings, work } = reply;
       const { filterMs, waitMs, searchMs, assembleMs } = timings;
       const planMs = timings.startedAtMs - startedAtMs;
-      note(
+      log(
         {
           plan_ms: shorten(planMs),
           ...phaseMembers(timings),
@@ -177,12 +177,12 @@ export class SlowQueryLog {
       );
       return { reply, text };
     } catch (error) {
-      note({ code: codeOf(error) });
+      log({ code: codeOf(error) });
       throw error;
     }
   }
 
-  #note(
+  #logIfSlow(
     { telemetry, principal }: QueryingRequest,
     collection: string,
     milliseconds: number,
@@ -211,6 +211,6 @@ function codeOf(error: unknown): string {
 
 interface QueryRun {
   readonly search: () => Promise<QueryReply>;
-  /** Makes the text of the reply. */
+  /** Returns the text of the reply. */
   readonly write: (reply: QueryReply) => Promise<string>;
 }

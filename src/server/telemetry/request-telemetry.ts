@@ -1,6 +1,5 @@
-// Everything recorded about one request: its debug line in the log, its metrics, its span and its
-// audit log line. Records ids of requests, traces, principals and collections, and never the contents
-// of bodies, query strings or other headers.
+// Everything recorded about one request: its debug line in the log, its metrics, its span and its audit log line. Records ids
+// of requests, traces, principals and collections, but never the contents of bodies, query strings or other headers.
 
 import type { FastifyContextConfig, FastifyRequest } from 'fastify';
 import { NOBODY } from '../../common/access.js';
@@ -20,13 +19,13 @@ export interface TelemetryServices {
   readonly metrics: HttpMetrics;
   /** Null if no traces are exported. */
   readonly tracer: Tracer | null;
-  /** What administrators can list. */
+  /** The events that administrators can list. */
   readonly audit: Pick<AuditLog, 'add'>;
-  /** For unauthenticated requests. */
+  /** Limits log lines about unauthenticated requests. */
   readonly auditLimiter: LogLimiter;
 }
 
-/** The longest target in the audit log: an id sent by a client may be longer. */
+/** The longest target in the audit log; clients may send longer ids. */
 const TARGET_CHARACTERS_MAX = 128;
 
 export class RequestTelemetry {
@@ -34,13 +33,13 @@ export class RequestTelemetry {
   readonly startedAtMs = performance.now();
   readonly #services: TelemetryServices;
   readonly #request: FastifyRequest;
-  /** Kept, since the getter `routeOptions` makes an object at each use. */
+  /** Cached, since the getter `routeOptions` creates an object at each use. */
   readonly #config: FastifyContextConfig;
   readonly #span: RequestSpan | null;
   readonly #traceId: string | undefined;
-  /** Read while the connection is open. */
+  /** Must be read while the connection is open. */
   #client: string | undefined;
-  /** The node that was asked, where another one has sent the request here. */
+  /** The node that received the request from the client, if another node has forwarded it here. */
   #via: string | null = null;
   #target: string | null = null;
   #errorCode: string | undefined;
@@ -52,7 +51,7 @@ export class RequestTelemetry {
     this.#config = request.routeOptions.config;
     const { audit, isOperational } = this.#config;
     const parent = readTraceContext(request.headers);
-    // Health checks and scrapes would only add noise.
+    // Traces of health checks and scrapes would be noise.
     const isTraced = services.tracer !== null && isOperational !== true;
     this.#span = isTraced
       ? services.tracer.startRequest({
@@ -76,7 +75,7 @@ export class RequestTelemetry {
     return this.#config.route ?? 'other';
   }
 
-  /** The first members of every log line about this request. */
+  /** The leading members of every log line about this request. */
   get details(): { readonly request_id: string; readonly trace_id: string | undefined } {
     return { request_id: this.#request.id, trace_id: this.#traceId };
   }
@@ -86,18 +85,18 @@ export class RequestTelemetry {
     return this.#target;
   }
 
-  /** The address of the client in the audit log line, and for another node that carries the request out. */
+  /** The address of the client, for the audit log and for a node that the request is forwarded to. */
   get client(): string {
     return this.#client ?? this.#request.ip ?? 'local';
   }
 
-  /** For a request that another node has sent here: who its client is, and which node was asked. */
+  /** Sets the address of the client and the node that it sent the request to, for a forwarded request. */
   setForwardedFrom({ client, via }: { readonly client: string; readonly via: string }): void {
     this.#client = client;
     this.#via = via;
   }
 
-  /** Writes the audit log line of a request that another node has carried out. */
+  /** Writes the audit log line of a request that was forwarded to another node. */
   requestForwarded(status: number, target: string | null): void {
     this.#isWorkStarted = true;
     if (target !== null) this.setAuditTarget(target);
@@ -133,7 +132,7 @@ export class RequestTelemetry {
     return this.#services.metrics.streamOpened(direction);
   }
 
-  /** Writes the audit log line when the work ends, also if the client has disconnected by then. */
+  /** Writes the audit log line when the work ends, even if the client has disconnected. */
   workStarted(work: { readonly status: number } | Promise<{ readonly status: number }>): void {
     if (this.#config.audit === undefined) return;
     this.#isWorkStarted = true;
@@ -163,7 +162,7 @@ export class RequestTelemetry {
     const seconds = Math.round((endMs - this.startedAtMs) * 1000) / 1e6;
     metrics.requestEnded({ method, route, status, seconds });
     this.#span?.end({ status, errorCode: this.#errorCode, endMs });
-    // Spelled out, since spreading objects would be the most expensive part of this method.
+    // Not by spreading objects, which would be the most expensive part of this method.
     logger.debug(
       { request_id, trace_id: this.#traceId, method, route, status, seconds },
       'request',
@@ -203,14 +202,11 @@ export class RequestTelemetry {
   }
 }
 
-/** Enough lines about unauthenticated requests to notice an attack. */
+/** Enough log lines per interval to notice an attack. */
 const LINES_MAX = 10;
 const INTERVAL_MS = 10_000;
 
-/**
- * For log lines about unauthenticated requests: without it, anyone could fill the disk with them, or hide other lines
- * among them.
- */
+/** Limits log lines about unauthenticated requests, with which anyone could fill the disk or hide other lines. */
 export function createAuditLimiter(nowMs?: () => number): LogLimiter {
   return new LogLimiter({ intervalMs: INTERVAL_MS, linesMax: LINES_MAX, ...(nowMs && { nowMs }) });
 }

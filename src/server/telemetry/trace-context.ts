@@ -1,9 +1,9 @@
-// Parses the headers of W3C Trace Context. Headers that violate the recommendation are ignored.
+// Parses the headers of W3C Trace Context. Invalid headers are ignored.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { TraceContext } from '../../common/trace.js';
 
-/** Version, trace id, id of the calling span, flags; later versions may append fields. */
+/** Version, trace id, id of the calling span and flags; later versions may append fields. */
 const TRACEPARENT = /^([\da-f]{2})-([\da-f]{32})-([\da-f]{16})-([\da-f]{2})(-[^,]*)?$/;
 const SAMPLED = 1;
 /** The length that the recommendation requires to be propagated. */

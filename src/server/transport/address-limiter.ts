@@ -1,5 +1,5 @@
-// Limits the connections per client address, so that one client cannot take all of them. Trusted
-// proxies and loopback addresses are exempt, since they connect on behalf of many clients.
+// Limits the connections per client address, so that one client cannot occupy all of them. Trusted proxies and loopback
+// addresses are exempt, since they connect on behalf of many clients.
 
 import { BlockList, isIPv6, type Server, type Socket } from 'node:net';
 
@@ -24,17 +24,14 @@ export class AddressLimiter {
     }
   }
 
-  /** The number of limited addresses that have connections. */
+  /** The number of non-exempt addresses with open connections. */
   get addressCount(): number {
     return this.#counts.size;
   }
 
-  /**
-   * Closes connections beyond the limit at once and emits `drop`, as Node does for connections beyond
-   * `maxConnections`.
-   */
+  /** Closes connections beyond the limit at once and emits `drop`, as Node does beyond `maxConnections`. */
   attach(server: Server): void {
-    // First, before other listeners spend work on the connection.
+    // Runs before other listeners, so that they spend no work on the connection.
     server.prependListener('connection', (socket: Socket) => {
       if (this.#admit(socket)) return;
       socket.destroy();
@@ -66,7 +63,7 @@ function plainAddress(address: string): string {
   return address.replace(/%.*$/, '').replace(/^::ffff:(?=\d+\.)/i, '');
 }
 
-/** The /64 network of an IPv6 address: one client usually has all of its addresses. */
+/** The /64 network of an IPv6 address, all addresses of which usually belong to one client. */
 function networkOf(address: string): string {
   const [head = '', tail] = address.split('::');
   const groups = head === '' ? [] : head.split(':');

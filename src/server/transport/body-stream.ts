@@ -1,5 +1,5 @@
-// A request body that is processed while it arrives, with backpressure and without a limit on its
-// length. The bytes that its reader keeps count as body bytes in flight.
+// A request body of any length that is processed while it arrives, with backpressure. The bytes that its reader keeps count
+// as body bytes in flight.
 
 import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
@@ -11,7 +11,7 @@ import { clearBodyTimeout, discardBody, sendContinue } from './connections.js';
 export class BodyStream implements AsyncIterable<Buffer> {
   readonly #request: FastifyRequest;
   readonly #idleMsMax: number;
-  /** Null until the body is read. */
+  /** Null until reading begins. */
   #chunks: AsyncIterator<Buffer> | null = null;
   #idleTimer: NodeJS.Timeout | undefined;
 
@@ -25,14 +25,14 @@ export class BodyStream implements AsyncIterable<Buffer> {
     return this.#request.raw.complete;
   }
 
-  /** Sets the number of bytes of the body that are kept in memory. Throws `overloaded`. */
+  /** Sets the number of bytes that the reader keeps in memory. Throws `overloaded`. */
   reserve(byteCount: number): void {
     this.#request.bodyReservation?.reserve(byteCount);
   }
 
   /**
-   * The chunks of the body; it can be iterated once. Throws `invalid_request` when the body is cut off
-   * and `deadline_exceeded` when no data arrives for too long.
+   * The chunks of the body, which can be iterated once. Throws `invalid_request` if the body is truncated and
+   * `deadline_exceeded` if no data arrives for too long.
    */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
     const { raw, forwarded } = this.#request;
@@ -41,7 +41,7 @@ export class BodyStream implements AsyncIterable<Buffer> {
     const sent: Readable = forwarded?.bodyStream ?? raw;
     const encoding = encodingOf(raw.headers['content-encoding']);
     const decoder = encoding === null ? null : decode(sent, encoding);
-    // Destroying the request at its end would destroy the reply too.
+    // Destroying the request would destroy the reply too.
     const chunks = (decoder ?? sent).iterator({
       destroyOnReturn: false,
     }) as AsyncIterableIterator<Buffer>;
@@ -59,9 +59,9 @@ export class BodyStream implements AsyncIterable<Buffer> {
   }
 
   /**
-   * Discards the rest of the body, since many clients read the reply only after they have sent
-   * everything. May be called any number of times, also if a reader stopped without closing the
-   * iterator. Does not wait: the iterator may itself be waiting for a chunk.
+   * Discards the rest of the body, since many clients read the reply only after they have sent everything. May be called
+   * repeatedly, also if a reader has stopped without closing the iterator. Does not wait, since the iterator may be
+   * waiting for a chunk.
    */
   discard(): void {
     clearTimeout(this.#idleTimer);
@@ -88,7 +88,7 @@ export class BodyStream implements AsyncIterable<Buffer> {
         (cause: unknown) => {
           clearTimeout(this.#idleTimer);
           const isInvalid = encoding !== null && invalidEncoding(cause, encoding);
-          // One of another node may have been changed on the way.
+          // A body that another node has forwarded may fail verification.
           const found = cause instanceof SagittaError ? cause : isInvalid;
           reject(found || new SagittaError('invalid_request', 'The body was cut off.', { cause }));
         },

@@ -1,5 +1,5 @@
-// Timeouts and protocol details of connections that no route depends on: slow senders, slow readers,
-// `Expect: 100-continue`, aborted replies, and the log line about refused connections.
+// Timeouts and protocol details of connections: slow senders, slow readers, `Expect: 100-continue`, aborted replies, and the
+// log line about refused connections.
 
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { type Http2ServerRequest, type Http2ServerResponse, constants as http2 } from 'node:http2';
@@ -10,8 +10,8 @@ import { LogLimiter } from '../../common/log-limiter.js';
 import type { Logger } from '../../common/logger.js';
 
 /**
- * Cuts the connection when the reply makes no progress for `stalledMsMax`. Every byte that the client
- * reads restarts the timeout, and time spent producing the reply does not count.
+ * Cuts the connection when the reply makes no progress for `stalledMsMax`. Every byte that the client reads restarts the
+ * timeout, and the time to produce the reply does not count.
  */
 export function withWriteStallTimeout(
   handler: RequestListener,
@@ -19,7 +19,7 @@ export function withWriteStallTimeout(
 ): RequestListener {
   return (request, response) => {
     response.setTimeout(stalledMsMax, () => {
-      // With nothing left to write, a stream waits for us rather than for the client.
+      // If nothing is left to write, the stream is waiting for the server and not for the client.
       const isWriting = response.writableEnded || response.writableLength > 0;
       if (response.headersSent && isWriting && !response.writableFinished) request.socket.destroy();
     });
@@ -27,10 +27,10 @@ export function withWriteStallTimeout(
   };
 }
 
-/** Timers of bodies that are being received, by request (HTTP/1) or stream (HTTP/2). */
+/** Timers of bodies being received, by request (HTTP/1) or stream (HTTP/2). */
 const bodyTimers = new WeakMap<object, NodeJS.Timeout>();
 
-/** Calls `onTimeout` unless the whole body has been received by then. Replaces an earlier timeout. */
+/** Calls `onTimeout` if the body has not been received within `msMax`. Replaces an earlier timeout. */
 export function startBodyTimeout(body: Readable, msMax: number, onTimeout: () => void): void {
   clearTimeout(bodyTimers.get(body));
   const timer = setTimeout(onTimeout, msMax).unref();
@@ -39,15 +39,15 @@ export function startBodyTimeout(body: Readable, msMax: number, onTimeout: () =>
   body.once('end', stop).once('close', stop);
 }
 
-/** Cancels the timeout of a streamed body, whose reader has a timeout of its own. */
+/** Cancels the timeout of a streamed body, whose reader has its own. */
 export function clearBodyTimeout(request: IncomingMessage | Http2ServerRequest): void {
   clearTimeout(bodyTimers.get(bodyReadable(request)));
 }
 
-/** How long the rest of a refused body is read, for its sender to see the error. */
+/** How long the rest of a refused body is read, so that its sender can receive the error. */
 const DISCARD_MS_MAX = 5_000;
 
-/** The rest of a refused body, which is being read, is read for some seconds. Then the connection is closed. */
+/** Aborts the reply if the rest of a refused body, which is being discarded, does not end soon. */
 export function limitRestOfBody(
   request: IncomingMessage | Http2ServerRequest,
   response: ServerResponse | Http2ServerResponse,
@@ -79,15 +79,12 @@ export function withBodyTimeout(
   };
 }
 
-/**
- * A rate that any phone exceeds. A client that reads a reply more slowly, however steadily, occupies
- * memory on purpose.
- */
+/** A rate that any phone exceeds. A client that reads more slowly occupies memory on purpose. */
 const READ_BYTES_PER_SECOND_MIN = 64 * 1024;
 
 /**
- * Aborts the reply unless the client reads all of it in time. Called when the whole reply has been
- * written; for a pipelined reply the time starts when the reply before it has been sent.
+ * Aborts the reply unless the client reads all of it in time. Called when the whole reply has been written. For a
+ * pipelined reply the time starts when the previous reply has been sent.
  */
 export function startSlowReaderTimeout(
   response: ServerResponse | Http2ServerResponse,
@@ -95,7 +92,7 @@ export function startSlowReaderTimeout(
   stalledMsMax: number,
 ): void {
   const isHttp2 = 'stream' in response;
-  // The kernel has buffered the whole reply, as is the case for nearly every one.
+  // The kernel has buffered the whole reply, which is the normal case.
   if (!isHttp2 && response.writableEnded && response.writableLength === 0) return;
   if (!isHttp2 && response.socket === null) {
     response.once('socket', () => startSlowReaderTimeout(response, byteCount, stalledMsMax));
@@ -108,7 +105,7 @@ export function startSlowReaderTimeout(
   response.once('close', () => clearTimeout(timer));
 }
 
-/** How long a client may take to read so many bytes. */
+/** How long a client may take to read `byteCount` bytes. */
 export function slowReaderMsMax(byteCount: number, stalledMsMax: number): number {
   // Whole seconds: timers of the same length share a list.
   return stalledMsMax + Math.ceil(byteCount / READ_BYTES_PER_SECOND_MIN) * 1000;
@@ -121,8 +118,8 @@ export function abortReply(response: ServerResponse | Http2ServerResponse): void
 }
 
 /**
- * Flushes an incomplete reply and, with HTTP/2, ends its stream with an error: if it were destroyed
- * at once, the client would see a complete reply. With HTTP/1 the caller destroys the connection.
+ * Flushes an incomplete reply and, with HTTP/2, ends its stream with an error: if the stream were destroyed at once, the
+ * reply would look complete. With HTTP/1 the caller destroys the connection.
  */
 export async function abortAfterFlush(
   response: ServerResponse | Http2ServerResponse,
@@ -141,9 +138,8 @@ export async function abortAfterFlush(
 const awaitingContinue = new WeakMap<IncomingMessage, ServerResponse>();
 
 /**
- * Defers `100 Continue` until the body is about to be read, so that a request that is refused by its
- * headers costs no upload. Other expectations are ignored (RFC 9110, section 10.1.1): Node would answer 417,
- * without a problem document.
+ * Defers `100 Continue` until the body is about to be read, so that a request that is refused by its headers costs no
+ * upload. Other expectations are ignored (RFC 9110, section 10.1.1): Node would reply 417 without a problem document.
  */
 export function deferContinue(server: NetServer, handler: RequestListener): void {
   server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
@@ -159,13 +155,13 @@ export function sendContinue(request: IncomingMessage): void {
   awaitingContinue.delete(request);
 }
 
-/** Reads and forgets the rest of a body, which may be piped to where the chunks of another node are checked. */
+/** Reads and discards the rest of a body, which may be piped to a `BodyVerifier`. */
 export function discardBody({ raw }: { readonly raw: IncomingMessage | Http2ServerRequest }): void {
   raw.unpipe();
   raw.resume();
 }
 
-/** Whether the client waits for `100 Continue`: if it is refused, it may send the body or not. */
+/** Whether the client waits for `100 Continue`. After a refusal it may or may not send the body. */
 export function isAwaitingContinue(request: IncomingMessage): boolean {
   return request.headers.expect !== undefined && awaitingContinue.has(request);
 }
@@ -176,9 +172,8 @@ export function isReplyClosed(response: ServerResponse | Http2ServerResponse): b
 }
 
 /**
- * Calls `onClosed` once, when the reply has been sent completely or can no longer be sent. A pipelined
- * reply has no socket yet, and emits no `close` if the connection closes before its turn. At once for a client that has
- * left already.
+ * Calls `onClosed` once, when the reply has been sent or can no longer be sent; at once if the client has disconnected. A
+ * pipelined reply has no socket yet, and emits no `close` if the connection closes before its turn.
  */
 export function onReplyClosed(
   request: IncomingMessage,
@@ -200,13 +195,13 @@ export function onReplyClosed(
     onClosed();
   };
   response.once('close', end);
-  // One listener per pipelined request.
+  // There may be one listener per pipelined request.
   socket.setMaxListeners(0).once('close', end);
 }
 
 const LOG_INTERVAL_MS = 60_000;
 
-/** Logs refused connections, at most one line per interval: a flood must not flood the log too. */
+/** Logs refused connections, at most one line per interval, so that a flood does not flood the log. */
 export function logRefusedConnections(
   server: NetServer,
   logger: Logger,

@@ -1,7 +1,6 @@
-// The control socket: a unix socket in the data directory, on which the same application serves the
-// operator. A process that can open it can also read the data files, so it requires no other
-// credential,
-// and the command line works on a running server whatever credentials are configured.
+// The control socket: a unix socket in the data directory on which the same application serves the operator. A process that
+// can open it can read the data files anyway, so no credential is required, and the command line works on a running server
+// whatever credentials are configured.
 
 import { randomUUID } from 'node:crypto';
 import { chmod, type FileHandle, mkdir, open, rm } from 'node:fs/promises';
@@ -26,13 +25,13 @@ export class ControlSocket {
   readonly isOperator = (socket: Socket): boolean => this.#connections.has(socket);
 
   /**
-   * The caller must hold the lock of the data directory: an existing socket belongs to a process that
-   * died, and is replaced. Throws `configuration_invalid`.
+   * The caller must hold the lock of the data directory: an existing socket was left by a process that died, and is
+   * replaced. Throws `configuration_invalid`.
    */
   async listen(handler: RequestListener): Promise<void> {
     assert(this.#server === undefined, 'the control socket listens once');
     try {
-      // The mode of the folder keeps others out even before the socket has its own.
+      // The mode of the folder protects the socket before its own mode is set.
       await mkdir(this.#folderPath, { recursive: true, mode: 0o700 });
       await chmod(this.#folderPath, 0o700);
       this.#folder = await open(this.#folderPath, 'r');

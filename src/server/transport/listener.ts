@@ -1,7 +1,6 @@
-// The servers under the application. Without TLS files an HTTP/1.1 server in clear text; with them a
-// TLS 1.3 server that speaks HTTP/2 or HTTP/1.1, as the client prefers. Sets the timeouts and limits
-// of connections and HTTP/2 sessions, and closes connections when the application stops. Knows no
-// routes.
+// The servers under the application: without TLS files an HTTP/1.1 server in clear text, with them a TLS 1.3 server that
+// speaks HTTP/2 or HTTP/1.1, as the client prefers. Sets the timeouts and limits of connections and HTTP/2 sessions, and
+// closes connections when the application stops. Knows no routes.
 
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import {
@@ -25,18 +24,18 @@ import {
 } from './connections.js';
 import { secureContextOptions, type Tls } from './tls.js';
 
-/** A cursor in the query string holds the query vector: 87 KB for 16 384 dimensions. */
+/** A cursor in the query string contains the query vector: 87 KB for 16 384 dimensions. */
 const HEADER_BYTES_MAX = 128 * 1024;
 
 /** Concurrent requests per HTTP/2 connection; clients open another connection for more. */
 const STREAMS_MAX = 100;
 /**
- * How many bytes of one body, and of all bodies of a connection, a client may send ahead of the
- * server. With a round trip of 100 ms this allows 80 Mbit/s and 320 Mbit/s.
+ * How many bytes of one body, and of all bodies of a connection, a client may send ahead of the server. With a round trip
+ * of 100 ms this allows 80 Mbit/s and 320 Mbit/s.
  */
 const STREAM_WINDOW_BYTES = 1024 * 1024;
 const SESSION_WINDOW_BYTES = 4 * 1024 * 1024;
-/** Headers and replies in flight on one connection; beyond that new streams are refused. */
+/** Headers and replies in flight on one connection, beyond which new streams are refused. */
 const SESSION_MEGABYTES_MAX = 64;
 
 /** How long an idle HTTP/2 client gets to read that the connection is being closed. */
@@ -59,7 +58,7 @@ interface ProtocolServer {
   cutConnections(): void;
 }
 
-/** All servers of one application: a name such as localhost may have two addresses. */
+/** All servers of one application, since a name such as localhost may have two addresses. */
 export class Listener {
   readonly #options: ListenerOptions;
   readonly #servers: ProtocolServer[] = [];
@@ -84,7 +83,7 @@ export class Listener {
     return created.server;
   }
 
-  /** Accepts no new connections, nor new requests over HTTP/2; requests in progress continue. */
+  /** Accepts neither new connections nor new requests over HTTP/2; requests in progress continue. */
   stopListening(): void {
     for (const server of this.#servers) server.stopListening();
   }
@@ -136,12 +135,12 @@ function createHttp1Server(handler: RequestListener, limits: Limits): Server {
     {
       maxHeaderSize: HEADER_BYTES_MAX,
       headersTimeout: limits.headerMsMax,
-      // The pipeline refuses them, with a problem document.
+      // The pipeline refuses such requests with a problem document.
       requireHostHeader: false,
-      // Node has one timeout for all requests, but a stream may take as long as it makes progress.
+      // Node has a single timeout for all requests, but a stream may last as long as it makes progress.
       requestTimeout: 0,
       connectionsCheckingInterval: headersCheckIntervalMs(limits),
-      // Node takes 0 for no timeout.
+      // 0 means no timeout to Node.
       keepAliveTimeout: Math.max(1, limits.keepAliveMs),
     },
     listener,
@@ -151,24 +150,20 @@ function createHttp1Server(handler: RequestListener, limits: Limits): Server {
   return server;
 }
 
-/**
- * How often Node looks for headers that are late: often enough for the timeout to hold within a
- * tenth or two seconds, and no more often than that in an idle process.
- */
+/** How often Node looks for late headers: often enough to keep the timeout within a tenth of it or two seconds. */
 function headersCheckIntervalMs({ headerMsMax }: Limits): number {
   return Math.min(2_000, Math.max(50, headerMsMax / 10));
 }
 
 /** Accepts no new connections; open ones stay. */
 function stopListening(server: Server): void {
-  // Not `Server.close` of node:http, which cuts connections whose reply was written but has not yet
-  // reached a slow client.
+  // `Server.close` of node:http would cut connections whose reply has been written but has not reached a slow client.
   NetServer.prototype.close.call(server);
 }
 
 class TlsServer implements ProtocolServer {
   readonly server: Server;
-  /** Serves clients that choose HTTP/1.1, on connections handed to it; never listens itself. */
+  /** Serves clients that choose HTTP/1.1 on connections that are handed to it; never listens itself. */
   readonly #http1: Server;
   readonly #sessions = new Map<ServerHttp2Session, SessionUse>();
   /** Sessions with requests in progress when the server was stopped. */
@@ -193,7 +188,7 @@ class TlsServer implements ProtocolServer {
       noDelay: true,
       ...(tls.requestsClientCertificates ? { requestCert: true, rejectUnauthorized: false } : {}),
     });
-    // Requests and responses of both protocols have what Fastify uses.
+    // Requests and responses of both protocols have all members that Fastify uses.
     this.server = server as unknown as Server;
     this.server.maxConnections = limits.connectionsMax;
     this.server.on(
@@ -205,7 +200,7 @@ class TlsServer implements ProtocolServer {
     deferContinue(this.server, handler);
     this.#http1 = createHttp1Server(handler, limits);
     this.#http1.on('clientError', (error, socket) => server.emit('clientError', error, socket));
-    // Starts its checks of timeouts, which depend on this event.
+    // This event starts its checks of timeouts.
     this.#http1.emit('listening');
     server.on('unknownProtocol', (socket) => this.#http1.emit('connection', socket));
     server.on('connection', (socket: Socket) => {
@@ -236,9 +231,9 @@ class TlsServer implements ProtocolServer {
   }
 
   async flush(msMax: number): Promise<void> {
-    // When a stream ends, the last bytes of its reply are still on their way, and cutting the
-    // connection while the client sends would lose them; so the client closes the connection. An
-    // idle client may be unreachable, and only gets time to read the GOAWAY.
+    // When a stream ends, the last bytes of its reply are still in transit, and cutting the connection while the client
+    // is sending would lose them; so the client closes the connection. An idle client, which may be unreachable, only gets
+    // time to read the GOAWAY.
     await Promise.all([
       allClosed([...this.#busySessions], msMax),
       allClosed([...this.#sessions.keys()], Math.min(msMax, GOAWAY_MS)),
@@ -269,7 +264,7 @@ async function allClosed(sessions: readonly ServerHttp2Session[], msMax: number)
   await endsWithin(Promise.all(closed), msMax);
 }
 
-/** Undefined, for a client that speaks neither protocol, aborts the handshake. */
+/** Undefined aborts the handshake of a client that speaks neither protocol. */
 function chooseProtocol({ protocols }: { protocols: string[] }): string | undefined {
   return ['h2', 'http/1.1'].find((protocol) => protocols.includes(protocol));
 }
@@ -279,25 +274,24 @@ type SessionLimits = Pick<Limits, 'headerMsMax' | 'arrivalMsMax' | 'stalledMsMax
 interface SessionUse {
   /** Requests in progress. */
   readonly streamCount: number;
-  /** Whether the client has lately reset more streams than one that cancels requests now and then. */
+  /** Whether the client has recently reset more streams than occasional cancellations explain. */
   readonly isResetting: boolean;
 }
 
 /**
- * How many streams a client may reset at once, all of two full sets, and how many per second for long: opening
- * and resetting streams costs the client nothing, and escapes the limit of concurrent ones.
+ * The burst and the sustained rate of stream resets: opening and resetting streams costs the client nothing and evades
+ * the limit of concurrent streams.
  */
 const RESETS_MAX = 2 * STREAMS_MAX;
 const RESETS_PER_SECOND = 20;
-/** From this many on, a stream is not served before the frames that have arrived with it are known. */
+/** With more resets, a stream is served only after the frames that arrived with it have been processed. */
 const RESETS_TRUSTED_MAX = 10;
 
-/** Counts what a session resets; what it may reset again grows with time. */
+/** Counts the resets of a session; the count decays at the allowed rate. */
 class ResetCount {
   #count = 0;
   #atMs = 0;
 
-  /** As of now. */
   get current(): number {
     const nowMs = performance.now();
     const restored = ((nowMs - this.#atMs) / 1000) * RESETS_PER_SECOND;
@@ -311,7 +305,7 @@ class ResetCount {
   }
 }
 
-/** Leaves out requests of HTTP/2 that their clients have cancelled already, if they do so often. */
+/** Skips HTTP/2 requests that have already been cancelled, for clients that cancel often. */
 function withoutResetStreams(
   handler: RequestListener,
   isResetting: (session: ServerHttp2Session) => boolean,
@@ -330,8 +324,8 @@ function withoutResetStreams(
 }
 
 /**
- * Gives an HTTP/2 session the timeouts that Node's HTTP/1.1 server has built in. A session without a
- * stream is idle, whatever other frames arrive.
+ * Gives an HTTP/2 session the timeouts that are built into Node's HTTP/1.1 server. A session without a stream is idle,
+ * whatever other frames arrive.
  */
 function limitSession(session: ServerHttp2Session, limits: SessionLimits): SessionUse {
   session.setLocalWindowSize(SESSION_WINDOW_BYTES);
@@ -376,12 +370,12 @@ function limitStream(
   startWriteStallTimeout(stream, session, limits.stalledMsMax, cancel);
 }
 
-/** Checks per timeout: a stalled stream is cancelled within an eighth of the timeout after it. */
+/** Checks per timeout: a stalled stream is cancelled at most an eighth of the timeout too late. */
 const STALL_CHECKS = 8;
 
 /**
- * Cancels a stream whose reply makes no progress. Node's own timeout of a stream does not: it takes
- * the first expiry for a write that still makes progress, so that a stall lasts twice as long.
+ * Cancels a stream whose reply makes no progress. Node's own timeout of a stream takes twice as long, since it mistakes
+ * the first expiry for progress.
  */
 function startWriteStallTimeout(
   stream: ServerHttp2Stream,
@@ -395,7 +389,7 @@ function startWriteStallTimeout(
     if (session.destroyed) return;
     const nowMs = performance.now();
     const { bytesWritten } = session.socket;
-    // The time before the reply begins is ours, and bounded by the deadline of the request.
+    // The time before the reply begins is bounded by the deadline of the request.
     if (!stream.headersSent || bytesWritten !== bytesSent) {
       bytesSent = bytesWritten;
       lastProgressAtMs = nowMs;

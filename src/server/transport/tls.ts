@@ -1,6 +1,6 @@
-// The TLS files: the server's certificate and key, and the authorities of client certificates. They
-// are validated when they are read and reloaded when they change; if the new files are invalid, the
-// previous ones stay in use. Certificate revocation lists are not checked.
+// The TLS files: the server's certificate and key, and the authorities of client certificates. They are validated when they
+// are read and reloaded when they change. If the new files are invalid, the previous ones stay in use. Certificate
+// revocation lists are not checked.
 
 import { constants, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -113,7 +113,7 @@ export function secureContextOptions({ cert, key, ca }: TlsMaterial): SecureCont
   return ca === null ? server : { ...server, ca, secureOptions: constants.SSL_OP_NO_TICKET };
 }
 
-/** The contents of a file of the configuration. Throws `configuration_invalid`; `what` names the file. */
+/** Reads a file that the configuration names; `what` describes it in errors. Throws `configuration_invalid`. */
 export async function readConfiguredFile(what: string, path: string): Promise<Buffer> {
   try {
     return await readFile(path);
@@ -122,7 +122,6 @@ export async function readConfiguredFile(what: string, path: string): Promise<Bu
   }
 }
 
-/** Why a file cannot be read. */
 function describeFileError(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   const reasons: Readonly<Record<string, string>> = {
@@ -133,7 +132,7 @@ function describeFileError(error: unknown): string {
   return reasons[code ?? ''] ?? message;
 }
 
-/** The certificates of a PEM file, at least one. Throws `configuration_invalid`. */
+/** The certificates of a PEM file, of which there is at least one. Throws `configuration_invalid`. */
 function parseCertificates(pem: Buffer, what: string, path: string): X509Certificate[] {
   const blocks = pem.toString('latin1').match(PEM_CERTIFICATE);
   if (blocks === null) {
@@ -167,7 +166,7 @@ function parseKey(pem: Buffer, path: string): KeyObject {
   }
 }
 
-/** Only warns: a server with an expired certificate is of more use than one that does not start. */
+/** Only warns, since a server with an expired certificate is more useful than one that does not start. */
 function warnOfDates(material: TlsMaterial, paths: TlsPaths, clock: Clock, logger: Logger): void {
   const [first] = parseCertificates(material.cert, 'TLS certificate', paths.cert);
   const details = { path: paths.cert, valid_from: first!.validFrom, valid_to: first!.validTo };

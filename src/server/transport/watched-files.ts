@@ -1,6 +1,5 @@
-// Notifies of possible changes of files without polling, so that an idle server stays idle. Watches
-// the folders, since files are replaced rather than written: by a rename, or, in Kubernetes, by
-// changing a symbolic link beside them.
+// Notifies of possible changes of files without polling. Watches the folders, since files are replaced rather than written:
+// by a rename or, in Kubernetes, by changing a symbolic link beside them.
 
 import { type FSWatcher, realpathSync, watch } from 'node:fs';
 import { dirname } from 'node:path';
@@ -10,14 +9,14 @@ interface WatchedFiles {
   close(): void;
 }
 
-/** A certificate and its key are replaced one after the other: wait until both are written. */
+/** The pause after a change, since a certificate and its key are replaced one after the other. */
 const QUIET_MS = 200;
-/** In a folder that changes all the time, the callback is delayed by no more than this. */
+/** The maximum delay of the callback in a folder that changes all the time. */
 const WAIT_MS_MAX = 2_000;
 
 /**
- * Calls `reload` after a possible change of the files, one call at a time, so that the last one wins.
- * Its errors are logged with `failureMessage`: the previous contents stay in use.
+ * Calls `reload` after a possible change of the files, one call at a time, so that the last one wins. Errors are logged
+ * with `failureMessage`; the previous contents stay in use.
  */
 export function reloadOnChange(
   paths: readonly string[],
@@ -56,8 +55,8 @@ function watchFiles(paths: readonly string[], onChange: () => void, logger: Logg
     const waitMs = Math.min(QUIET_MS, Math.max(0, firstEventMs + WAIT_MS_MAX - nowMs));
     timer = setTimeout(() => {
       timer = undefined;
-      // A folder may itself have been replaced, or a link changed. Watching restarts before the files
-      // are read, so that no change is missed.
+      // The folder itself may have been replaced, or a link changed. Watching restarts before the files are read, so that
+      // no change is missed.
       stopWatching();
       startWatching();
       onChange();

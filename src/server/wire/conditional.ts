@@ -10,10 +10,10 @@ export function etagOf(body: string | Buffer): string {
   return `"${createHash('sha256').update(body).digest('base64url').slice(0, 22)}"`;
 }
 
-/** The entity tag of a version of the database, whose characters are all valid in a tag. */
+/** The entity tag of a version in the database, which contains only characters that are valid in a tag. */
 export const etagOfVersion = (version: string): string => `"${version}"`;
 
-/** A 304 without a body if the client has this representation, else the reply. */
+/** Returns 304 without a body if the client has this representation, else the reply. */
 export function applyIfNoneMatch<Reply extends RouteReply>(
   reply: Reply,
   ifNoneMatch: string | undefined,
@@ -21,7 +21,7 @@ export function applyIfNoneMatch<Reply extends RouteReply>(
   if (ifNoneMatch === undefined) return reply;
   const tag = reply.headers.etag!;
   const tags = parseTags(ifNoneMatch, 'If-None-Match');
-  // Weak comparison: W/"x" matches "x". A compressed reply has the same contents.
+  // Weak comparison: W/"x" matches "x". The compressed representation has the same contents.
   const isSame = (known: string) => [known, tagOfPlain(known)].includes(tag);
   const found = tags === '*' ? tag : tags.map((known) => known.replace(/^W\//, '')).find(isSame);
   if (found === undefined) return reply;
@@ -31,8 +31,8 @@ export function applyIfNoneMatch<Reply extends RouteReply>(
 }
 
 /**
- * The version that a write must find, from If-Match; undefined if any version will do. Throws
- * `precondition_failed` if the current version is not listed.
+ * The version that If-Match requires a write to find; undefined if any version will do. Throws `precondition_failed` if
+ * the current version is not listed.
  */
 export async function checkIfMatch(
   ifMatch: string | undefined,

@@ -1,5 +1,5 @@
-// The encodings of bodies and replies: gzip, and zstd where this version of Node has it. Bodies are decoded while
-// they arrive, so that the limits apply to what they become; replies of text are compressed for clients that ask.
+// Encodings of bodies and replies: gzip, and zstd if this version of Node supports it. Bodies are decoded while they
+// arrive, so that limits apply to the decoded bytes. Text is compressed for clients that accept it.
 
 import { type Readable, Transform, type TransformCallback } from 'node:stream';
 import * as zlib from 'node:zlib';
@@ -8,33 +8,30 @@ import { ZstdBounds } from './zstd-bounds.js';
 
 export type Encoding = 'zstd' | 'gzip';
 
-/** Since Node 22.15, which the types do not know. */
+/** Available since Node 22.15; the type declarations are older. */
 const { createZstdCompress, createZstdDecompress } = zlib as typeof zlib & {
   createZstdCompress?: () => Transform & { flush(onFlushed: () => void): void };
   createZstdDecompress?: () => Transform & { readonly bytesWritten: number };
 };
 const HAS_ZSTD = createZstdCompress !== undefined && createZstdDecompress !== undefined;
 
-/** In the order of preference. */
+/** The most preferred comes first. */
 export const ENCODINGS: readonly Encoding[] = HAS_ZSTD ? ['zstd', 'gzip'] : ['gzip'];
 
-/** Shorter replies are about what TCP sends before the first acknowledgement: compressed they save no round trip. */
+/** About what TCP sends before the first acknowledgement: compressing shorter replies saves no round trip. */
 export const COMPRESSED_BYTES_MIN = 16_384;
 
-/** The fastest: it makes a third of JSON, and slower ones little less. */
+/** The fastest level. It reduces JSON to a third; slower levels gain little. */
 const GZIP_LEVEL = 1;
 
 const TEXT_TYPES = /^(?:text\/|application\/(?:[\w.-]+\+)?json\b|application\/(?:x-ndjson|yaml)\b)/;
 
-/** Whether replies of this type become much shorter. Arrow and Parquet have encodings of their own. */
+/** Whether compression pays off for this type. Arrow and Parquet have their own encodings. */
 export function isCompressible(contentType: string | undefined): boolean {
   return contentType !== undefined && TEXT_TYPES.test(contentType);
 }
 
-/**
- * The encoding of a body; null for one that is sent as it is. Throws `unsupported_media_type` for another one,
- * or several.
- */
+/** The encoding of a body; null for none. Throws `unsupported_media_type` for unknown or multiple encodings. */
 export function encodingOf(contentEncoding: string | undefined): Encoding | null {
   const name = (contentEncoding ?? '')
     .trim()
@@ -49,7 +46,7 @@ export function encodingOf(contentEncoding: string | undefined): Encoding | null
   );
 }
 
-/** For the header Accept-Encoding of a reply with 415, which may have it for this reason only. */
+/** Whether Content-Encoding is unsupported. Only then may a reply with 415 contain Accept-Encoding. */
 export function isEncodingRefused(contentEncoding: string | undefined): boolean {
   try {
     encodingOf(contentEncoding);
@@ -60,12 +57,12 @@ export function isEncodingRefused(contentEncoding: string | undefined): boolean 
 }
 
 /**
- * The decoded body. It fails with what `invalidEncoding` recognizes; its end is that of the body. Destroying it
- * leaves the request as it is.
+ * The decoded body, which ends with the request. Its errors are recognized by `invalidEncoding`. Destroying it does not
+ * affect the request.
  */
 export function decode(raw: Readable, encoding: Encoding): Transform {
   const decoder = encoding === 'gzip' ? zlib.createGunzip() : new ZstdFrames();
-  // A pipe does not pass on that its source has ended early.
+  // A pipe does not propagate a premature end of its source.
   const onBroken = (cause?: unknown) => {
     if (raw.readableEnded) return;
     decoder.destroy(cause instanceof SagittaError ? cause : new Error('The body was cut off.'));
@@ -79,14 +76,14 @@ export function decode(raw: Readable, encoding: Encoding): Transform {
   return decoder;
 }
 
-/** More frames than these must have so many bytes on average: to begin one takes as long as to parse them. */
+/** A body with more frames needs `FRAME_BYTES_MIN` bytes per frame: starting a frame costs as much as parsing them. */
 const FRAMES_MAX = 1_000;
 const FRAME_BYTES_MIN = 16_384;
 
-/** Decodes one frame of zstd after another, as `cat` and `pzstd` make them: Node's decoder forgets what follows the first. */
+/** Decodes concatenated zstd frames, as `cat` and `pzstd` produce them: Node's decoder ignores all but the first. */
 class ZstdFrames extends Transform {
   #frame = this.#begin();
-  /** Node's decoder takes a frame that was cut off for one that ends. */
+  /** Node's decoder does not report a truncated frame. */
   readonly #bounds = new ZstdBounds();
   #frameCount = 1;
   #byteCount = 0;
@@ -142,7 +139,7 @@ class ZstdFrames extends Transform {
   }
 }
 
-/** As the decoder of gzip reports it. */
+/** The same message as that of the gzip decoder. */
 function cutOff(): Error {
   return Object.assign(new Error('unexpected end of file'), { code: 'ZSTD_cut_off' });
 }
@@ -150,28 +147,28 @@ function cutOff(): Error {
 function tooManyFrames(): SagittaError {
   return new SagittaError(
     'invalid_request',
-    `The body has more than ${FRAMES_MAX} frames of zstd, of less than ${FRAME_BYTES_MIN} bytes on average; compress it as a whole.`,
+    `The body has more than ${FRAMES_MAX} zstd frames with an average of less than ${FRAME_BYTES_MIN} bytes; compress it as a whole.`,
   );
 }
 
-/** `invalid_request` for an error of the decoder; undefined for others. */
+/** Converts an error of the decoder to `invalid_request`; undefined for other errors. */
 export function invalidEncoding(error: unknown, encoding: Encoding): SagittaError | undefined {
   const { code, message } = error as NodeJS.ErrnoException;
   if (!/^(?:Z_|ZSTD_|ERR_ZSTD)/.test(String(code))) return undefined;
   return new SagittaError(
     'invalid_request',
-    `The body is not valid ${encoding}, which Content-Encoding says: ${message}.`,
+    `The body is not valid ${encoding}, as Content-Encoding declares: ${message}.`,
     { cause: error },
   );
 }
 
 type Compressor = Transform & { flush(onFlushed: () => void): void };
 
-/** Compresses the chunks of one reply, each so that the client can read all of it when it arrives. */
+/** Compresses the chunks of one reply and flushes after each, so that the client can read it at once. */
 export class ChunkCompressor {
   readonly #stream: Compressor;
   #parts: Uint8Array[] = [];
-  /** Rejects what is under way. */
+  /** Rejects the pending operation. */
   #fail: (error: unknown) => void = () => {};
 
   constructor(encoding: Encoding) {
@@ -198,7 +195,7 @@ export class ChunkCompressor {
     return this.#take();
   }
 
-  /** For a reply that ends early. */
+  /** Releases the compressor, also if the reply ends early. */
   close(): void {
     this.#stream.destroy();
   }
@@ -210,7 +207,7 @@ export class ChunkCompressor {
   }
 }
 
-/** Of bytes that many requests share. */
+/** Compressed forms of static bodies, which many requests share. */
 const compressedShared = new WeakMap<Buffer, Map<Encoding, Promise<Uint8Array>>>();
 
 export function compress(body: string | Buffer, encoding: Encoding): Promise<Uint8Array> {
@@ -233,12 +230,12 @@ async function compressWhole(body: Buffer, encoding: Encoding): Promise<Uint8Arr
   return Buffer.concat([await compressor.add(body), await compressor.end()]);
 }
 
-/** The entity tag of the compressed form; `tagOfPlain` undoes it. */
+/** The entity tag of the compressed representation; `tagOfPlain` is the inverse. */
 export function tagOfEncoded(etag: string, encoding: Encoding): string {
   return etag.replace(/"$/, `-${encoding}"`);
 }
 
-/** The tag of the form that is not compressed: the two have the same contents. */
+/** The entity tag of the uncompressed representation, which has the same contents. */
 export function tagOfPlain(etag: string): string {
   return etag.replace(/-(?:zstd|gzip)"$/, '"');
 }

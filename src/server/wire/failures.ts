@@ -1,5 +1,5 @@
-// Errors on their way to the client: converts the errors of Fastify and Node to our own, logs server
-// errors with the request id, and replies to input that is not valid HTTP.
+// Converts the errors of Fastify and Node to our own, logs server errors with the request id, and replies to input that is
+// not valid HTTP.
 
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
@@ -10,7 +10,7 @@ import type { Logger } from '../../common/logger.js';
 import { JSON_TYPE } from './media-types.js';
 import { BODY_LAYOUT, internalError, problemReply, STATUS_OF_CODE } from './problem.js';
 
-/** The error as the client may see it: server errors keep their details to the log. */
+/** The error as the client may see it: the details of server errors go only to the log. */
 export function toClientError(error: unknown, request: FastifyRequest): SagittaError {
   if (error instanceof SagittaError) {
     return STATUS_OF_CODE[error.code] === 500 ? internalError(error) : error;
@@ -29,7 +29,7 @@ export function toClientError(error: unknown, request: FastifyRequest): SagittaE
         'The path is not valid: percent-encoded bytes must be UTF-8.',
       );
     case 'ERR_STREAM_PREMATURE_CLOSE':
-      // From Fastify, when the connection closed before the first bytes of a stream were sent.
+      // Fastify reports this when the connection closes before the first bytes of a stream are sent.
       return new SagittaError('deadline_exceeded', 'The client disconnected.', { cause: error });
     case 'FST_ERR_MAX_PARAM_LENGTH':
       return new SagittaError('invalid_request', 'A segment of the path is too long for an id.');
@@ -43,7 +43,7 @@ export function toClientError(error: unknown, request: FastifyRequest): SagittaE
   }
 }
 
-/** Logs server errors and overload; errors caused by clients at the level debug only. */
+/** Logs server errors and overload. Errors caused by clients are logged only at the level debug. */
 export function logFailure(logger: Logger, error: SagittaError, request: FastifyRequest): void {
   const status = STATUS_OF_CODE[error.code];
   const details = {
@@ -57,10 +57,10 @@ export function logFailure(logger: Logger, error: SagittaError, request: Fastify
   else logger.debug({ ...details }, 'request refused');
 }
 
-/** Refusals are logged at most this often per code: under overload every request would log a line. */
+/** The interval of log lines about refusals, per code: under overload every request would log a line. */
 const REJECTION_INTERVAL_MS = 10_000;
 
-/** By logger, since one process may run several services. */
+/** One set of limiters per logger, since a process may run several services. */
 const limitersOf = new WeakMap<Logger, Map<ErrorCode, LogLimiter>>();
 
 function logRejection(logger: Logger, details: object, { code, message }: SagittaError): void {
@@ -78,8 +78,8 @@ function logRejection(logger: Logger, details: object, { code, message }: Sagitt
 }
 
 /**
- * Replies to input that did not become a request: not valid HTTP, headers that are too long, or a
- * timeout. Returns the code of the reply; null if the connection cannot take one.
+ * Replies to input that did not become a request because of invalid HTTP, headers that are too long, or a timeout.
+ * Returns the code of the reply, or null if the connection cannot take one.
  */
 export function respondToParseError(
   error: NodeJS.ErrnoException,
@@ -109,7 +109,7 @@ export function respondToParseError(
   return code;
 }
 
-/** The time for the last reply of a connection to be read. */
+/** How long a client may take to read the last reply of a connection. */
 const CLOSE_MS_MAX = 5_000;
 
 function describeClientError(code: string | undefined): [ErrorCode, string] {

@@ -1,4 +1,4 @@
-// The content types of bodies and replies, and the negotiation of types and encodings.
+// Content types of bodies and replies, and the negotiation of types and encodings.
 
 import { SagittaError } from '../../common/errors.js';
 
@@ -9,11 +9,11 @@ export const ARROW_STREAM = 'application/vnd.apache.arrow.stream';
 export const PARQUET = 'application/vnd.apache.parquet';
 export const CSV = 'text/csv';
 
-/** The formats of replies with rows, by the names of the API; the first one is the default. */
+/** Formats of replies with rows, by their names in the API. The first is the default. */
 export const FORMAT_NAMES = ['arrow', 'ndjson', 'parquet', 'csv'] as const;
 export type FormatName = (typeof FORMAT_NAMES)[number];
 
-/** Content types of streamed bodies, whose length is not limited. */
+/** Content types of streamed bodies, which may have any length. */
 export const STREAM_TYPES = [ARROW_STREAM, NDJSON] as const;
 export type StreamType = (typeof STREAM_TYPES)[number];
 
@@ -33,8 +33,8 @@ interface Range {
 }
 
 /**
- * The offered type with the highest weight in Accept, the first one if several are equal; null if
- * none is acceptable. For each type the most specific range applies (RFC 9110, section 12.5.1).
+ * The offered type with the highest weight in Accept, the first of equal ones; null if none is acceptable. The most
+ * specific range applies to each type (RFC 9110, section 12.5.1).
  */
 export function chooseType(accept: string | undefined, offered: readonly string[]): string | null {
   if (accept === undefined || accept === '' || accept === '*/*') return offered[0]!;
@@ -55,8 +55,8 @@ export function chooseType(accept: string | undefined, offered: readonly string[
 }
 
 /**
- * The offered encoding with the highest weight in Accept-Encoding, the first one if several are equal;
- * null where the client prefers none, or names none that is offered (RFC 9110, section 12.5.3).
+ * The offered encoding with the highest weight in Accept-Encoding, the first of equal ones; null if the client prefers
+ * no encoding or accepts none of those offered (RFC 9110, section 12.5.3).
  */
 export function chooseEncoding<Encoding extends string>(
   accept: string | undefined,
@@ -78,14 +78,14 @@ export function chooseEncoding<Encoding extends string>(
   return (weightOf('identity') ?? 0) > bestWeight ? null : best;
 }
 
-/** Whether a client takes a reply in no other form than a compressed one: `gzip, identity;q=0`. */
+/** Whether a client accepts only compressed replies: `gzip, identity;q=0`. */
 export function refusesIdentity(accept: string | undefined): boolean {
   const ranges = (accept ?? '').split(',').map(readRange);
   const weightOf = (name: string) => ranges.find(({ type }) => type === name)?.weight;
   return (weightOf('identity') ?? weightOf('*')) === 0;
 }
 
-/** An invalid weight counts as 1, since a reply is more useful than an error. */
+/** An invalid weight counts as 1, since any reply is more useful than an error. */
 function readRange(text: string): Range {
   const [type = '', ...parameters] = text.split(';').map((part) => part.trim().toLowerCase());
   const weight = parameters.find((part) => part.startsWith('q='));

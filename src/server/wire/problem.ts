@@ -1,9 +1,7 @@
-// Problem documents (RFC 9457): the HTTP status of each error code, and the body and headers of an
-// error reply.
+// Problem documents (RFC 9457): the HTTP status of each error code, and the body and headers of an error reply.
 
 import type { FastifyRequest } from 'fastify';
 import {
-  type Committed,
   ERROR_TITLES,
   type ErrorCode,
   type FieldPath,
@@ -68,24 +66,19 @@ export const STATUS_OF_CODE = {
   storage_full: 507,
   backup_failed: 507,
   internal: 500,
-  // These occur at startup only, where there is no reply.
+  // These occur only at startup, where there is no reply.
   configuration_invalid: 500,
   data_directory_locked: 500,
   data_corrupt: 500,
 } as const satisfies Record<ErrorCode, number>;
 
-/** JSON omits an undefined sequence. */
-function committedMembers({ count, sequence }: Committed) {
-  return { committed_count: count, sequence };
-}
-
-/** 429, 5xx, and requests whose idempotency key is still in use can be retried. */
+/** Whether the request can be retried: after 429 or 5xx, or while its idempotency key is in use. */
 export function isRetryable(code: ErrorCode): boolean {
   const status: number = STATUS_OF_CODE[code];
   return status === 429 || status >= 500 || code === 'idempotency_in_flight';
 }
 
-/** The request data that a problem document contains. */
+/** The data of the request that a problem document contains. */
 export interface ProblemContext {
   readonly requestId: string;
   /** The path of the URL, without the query. */
@@ -93,7 +86,6 @@ export interface ProblemContext {
   readonly layout: IssueLayout;
 }
 
-/** The request id, path and issue layout for problem documents. */
 export function problemContextOf(request: FastifyRequest): ProblemContext {
   return { requestId: request.id, path: pathOf(request), layout: request.issueLayout };
 }
@@ -104,11 +96,11 @@ export function pathOf({ originalUrl }: FastifyRequest): string {
   return end === -1 ? originalUrl : originalUrl.slice(0, end);
 }
 
-/** How the locations of issues are rendered for a request. */
+/** Determines how the locations of issues are rendered for a request. */
 export interface IssueLayout {
-  /** The first token of pointers to rows; null where the body itself is the only row. */
+  /** The first token of pointers to rows; null if the body itself is the only row. */
   readonly rows: 'vectors' | 'queries' | 'rows' | null;
-  /** Fields that the request has as parameters of the query string. */
+  /** The fields that the request contains as parameters of the query string. */
   readonly parameters: readonly string[] | 'all';
 }
 
@@ -120,7 +112,7 @@ const RETRY_AFTER_SECONDS_DEFAULT = 1;
 
 /** The reply for an error, including Retry-After and WWW-Authenticate where they apply. */
 export function problemReply(error: SagittaError, context: ProblemContext): StoredReply {
-  const { code } = error;
+  const { code, committed } = error;
   const issues = error.issues.map(({ location, ...violation }) => ({
     pointer: renderLocation(location, context.layout),
     ...violation,
@@ -136,7 +128,8 @@ export function problemReply(error: SagittaError, context: ProblemContext): Stor
     request_id: context.requestId,
     retryable: isRetryable(code),
     ...(issues.length === 0 ? {} : { errors: issues }),
-    ...(error.committed === undefined ? {} : committedMembers(error.committed)),
+    // JSON omits an undefined sequence.
+    ...(committed && { committed_count: committed.count, sequence: committed.sequence }),
   });
   const headers: Record<string, string> = {
     'content-type': 'application/problem+json; charset=utf-8',
@@ -150,7 +143,7 @@ export function problemReply(error: SagittaError, context: ProblemContext): Stor
   return { status, headers, body };
 }
 
-/** The detail of the first issue is preceded by its pointer; a summary of all issues stands alone. */
+/** Puts the pointer in front of the detail of the first issue, but not of a summary of all issues. */
 function describeError({ message, issues }: SagittaError, pointer: string | undefined): string {
   const isOfFirstIssue = pointer && message.startsWith(issues[0]!.detail);
   return isOfFirstIssue ? `${pointer}: ${message}` : message;

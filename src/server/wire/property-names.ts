@@ -1,5 +1,5 @@
-// The names of the API and those of the code: a member `top_k` of a schema is the property `topK`. What a
-// schema does not name, such as metadata and filters, keeps its names.
+// Converts between the names of the API and those of the code: the member `top_k` of a schema is the property `topK`.
+// Names that no schema declares, such as those in metadata and filters, are unchanged.
 
 import { z } from 'zod';
 import type { JsonObject } from '../../common/types.js';
@@ -8,10 +8,10 @@ export type PropertyName<Name> = Name extends `${infer Head}_${infer Tail}`
   ? `${Head}${Capitalize<PropertyName<Tail>>}`
   : Name;
 
-/** Whether a type is that of objects with any names and any values. */
+/** Whether a type is that of objects with arbitrary names and values. */
 type IsJson<Value> = string extends keyof Value ? (JsonObject extends Value ? true : false) : false;
 
-/** What a schema has read, with the names of properties. */
+/** The output of a schema under the names of properties. */
 export type Properties<Value> = Value extends readonly (infer Item)[]
   ? Properties<Item>[]
   : Value extends Float32Array | Uint32Array
@@ -28,10 +28,10 @@ export function propertyName(name: string): string {
 
 type Rename = (value: unknown) => unknown;
 
-/** Null for a schema without a name that differs. */
+/** Compiled once per schema; null if no name differs. */
 const renames = new WeakMap<z.core.$ZodType, Rename | null>();
 
-/** @param value what the schema has read. */
+/** Renames the members of a value that the schema has parsed. */
 export function toProperties<Schema extends z.ZodType>(
   schema: Schema,
   value: z.output<Schema>,

@@ -1,8 +1,8 @@
-// Replies whose body is text. Idempotency keys store them, so a replay is identical to the byte.
+// The form of replies. Those whose body is text can be stored under an idempotency key, so that a replay is identical.
 
 import type { Warning } from '../../database/api/warning.js';
 
-/** Idempotency keys store it as JSON of these three members. */
+/** Stored under idempotency keys as JSON of these three members. */
 export interface StoredReply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -12,21 +12,21 @@ export interface StoredReply {
 /** The chunks of a body that is made while it is sent, each a few megabytes at most. */
 export type ReplyChunks = AsyncIterable<Uint8Array | string>;
 
-/** Static bodies are bytes, which all requests share. */
+/** A Buffer is a static body that all requests share. */
 export interface RouteReply extends Omit<StoredReply, 'body'> {
   readonly body: string | Buffer | ReplyChunks;
 }
 
 export const NO_STORE = 'no-store';
-/** Records of collections: a cache may serve them for 30 s, then revalidates with the ETag. */
+/** For records of collections: a cache may serve them for 30 s, then revalidates with the ETag. */
 export const CACHE_RECORD = 'private, max-age=30';
-/** Vectors: a cache revalidates each time with the ETag. */
+/** For vectors: a cache revalidates each time with the ETag. */
 export const CACHE_VECTOR = 'private, no-cache';
 
-/** Clients read 16 KB of headers, or less. */
+/** Some clients accept no more than 16 KB of headers. */
 const WARNINGS_BYTES_MAX = 4_096;
 
-/** The warnings of a streamed reply, as JSON in ASCII; those that do not fit are left out. */
+/** The warnings of a streamed reply as ASCII JSON. Those that do not fit are omitted. */
 export function warningsHeader(
   warnings: readonly Warning[] = [],
 ): Readonly<Record<string, string>> {
@@ -45,7 +45,7 @@ function escapeUnit(unit: string): string {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-/** A reply of status 200 with JSON, not cacheable unless `headers` say otherwise. */
+/** A 200 reply with JSON, which is not cacheable unless `headers` say otherwise. */
 export function jsonReply(
   body: string,
   headers: Readonly<Record<string, string>> = {},

@@ -1,11 +1,10 @@
-// Follows the frames of a Zstandard stream (RFC 8878, section 3.1) without decoding them: the decoder of Node takes a
-// stream that was cut off for one that ends, and gives none of what it has not finished. It leaves errors in the bytes to
-// the decoder.
+// Tracks the frames of a Zstandard stream (RFC 8878, section 3.1) without decoding them, to detect truncation: Node's
+// decoder treats a truncated stream as complete and drops the unfinished part. Other errors are left to the decoder.
 
 const MAGIC = 0xfd2fb528;
-/** Bytes of the dictionary id, by its flag. */
+/** Length of the dictionary id, by its flag. */
 const DICTIONARY_BYTES = [0, 1, 2, 4] as const;
-/** Bytes of the length of the content, by its flag. */
+/** Length of the content size field, by its flag. */
 const CONTENT_LENGTH_BYTES = [0, 2, 4, 8] as const;
 const BLOCK_HEADER_BYTES = 3;
 const CHECKSUM_BYTES = 4;
@@ -14,15 +13,15 @@ const RLE_BLOCK = 1;
 type Part = 'magic' | 'skippable length' | 'descriptor' | 'block';
 
 export class ZstdBounds {
-  /** The part whose header is read next, when `#skipCount` bytes have passed. */
+  /** The part whose header is read after `#skipCount` more bytes. */
   #part: Part = 'magic';
   #skipCount = 0;
-  /** Bytes of that header, of which `#headerCount` are complete. */
+  /** The header of the part, of which `#headerCount` bytes have arrived. */
   readonly #header = Buffer.alloc(4);
   #headerCount = 0;
   #hasChecksum = false;
 
-  /** Whether the stream may end here. */
+  /** Whether the stream may end at this point. */
   get isComplete(): boolean {
     return this.#part === 'magic' && this.#skipCount === 0 && this.#headerCount === 0;
   }
@@ -40,11 +39,11 @@ export class ZstdBounds {
     }
   }
 
-  /** Takes the header that is complete. */
+  /** Interprets a complete header. */
   #enter(): void {
     switch (this.#part) {
       case 'magic':
-        // Any other than that of a skippable frame ends in an error of the decoder.
+        // The decoder rejects anything that is not a skippable frame.
         this.#part = this.#header.readUInt32LE() === MAGIC ? 'descriptor' : 'skippable length';
         return;
       case 'skippable length':

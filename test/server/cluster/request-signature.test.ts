@@ -20,7 +20,7 @@ const REQUEST = {
   id: 'r1',
   headers: { 'content-type': 'application/json', 'idempotency-key': 'k' },
 };
-const ALONG: ForwardedRequest = {
+const FORWARDED_DATA: ForwardedRequest = {
   principal: OPERATOR,
   client: '192.0.2.7',
   via: 'n1',
@@ -32,7 +32,7 @@ const TO = { instance: 'n2/2', clockMs: 1_000 };
 
 describe('the signature of a request between nodes', () => {
   const signer = new RequestSigner(keys, 'n1/1');
-  const sign = (along = ALONG, to = TO) => signer.sign(REQUEST, along, to).header;
+  const sign = (forwarded = FORWARDED_DATA, to = TO) => signer.sign(REQUEST, forwarded, to).header;
   const verifierAt = (nowMs: () => number = () => TO.clockMs) =>
     new RequestVerifier(keys, TO.instance, nowMs);
   const refused = (verify: () => unknown, code: string, detail: RegExp) =>
@@ -42,7 +42,7 @@ describe('the signature of a request between nodes', () => {
     });
 
   it('carries the forwarded data', () => {
-    assert.deepEqual(verifierAt().verify(sign(), REQUEST).forwarded, ALONG);
+    assert.deepEqual(verifierAt().verify(sign(), REQUEST).forwarded, FORWARDED_DATA);
   });
 
   it('covers the method, the target, the id, the headers and the forwarded data', () => {
@@ -65,11 +65,13 @@ describe('the signature of a request between nodes', () => {
       [REQUEST, ''],
       [
         REQUEST,
-        new RequestSigner(new NodeKeys(['x'], 'test'), 'n1/1').sign(REQUEST, ALONG, TO).header,
+        new RequestSigner(new NodeKeys(['x'], 'test'), 'n1/1').sign(REQUEST, FORWARDED_DATA, TO)
+          .header,
       ],
       [
         REQUEST,
-        new RequestSigner(new NodeKeys([SECRET], 'other'), 'n1/1').sign(REQUEST, ALONG, TO).header,
+        new RequestSigner(new NodeKeys([SECRET], 'other'), 'n1/1').sign(REQUEST, FORWARDED_DATA, TO)
+          .header,
       ],
     ] as const) {
       refused(() => verifier.verify(sent, changed), 'credentials_invalid', /not made for this/);
@@ -91,7 +93,7 @@ describe('the signature of a request between nodes', () => {
 
   it('is refused when it arrives too far out of order', () => {
     const busy = new RequestSigner(keys, 'n1/busy');
-    const next = () => busy.sign(REQUEST, ALONG, TO).header;
+    const next = () => busy.sign(REQUEST, FORWARDED_DATA, TO).header;
     const verifier = verifierAt();
     const first = next();
     const second = next();
@@ -120,7 +122,10 @@ describe('the signature of a request between nodes', () => {
     for (const afterMs of [1, AGE_MS_MAX]) {
       nowMs = TO.clockMs + afterMs;
       const other = new RequestSigner(keys, `other/${afterMs}`);
-      verifier.verify(other.sign(REQUEST, ALONG, { ...TO, clockMs: nowMs }).header, REQUEST);
+      verifier.verify(
+        other.sign(REQUEST, FORWARDED_DATA, { ...TO, clockMs: nowMs }).header,
+        REQUEST,
+      );
       refused(() => verifier.verify(header, REQUEST), 'credentials_invalid', /came before/);
     }
   });
@@ -128,7 +133,7 @@ describe('the signature of a request between nodes', () => {
   it('may use the previous secret during a rotation', () => {
     const changed = new NodeKeys(['a new secret', SECRET], 'test');
     new RequestVerifier(changed, TO.instance, () => TO.clockMs).verify(sign(), REQUEST);
-    const { header } = new RequestSigner(changed, 'n1/2').sign(REQUEST, ALONG, TO);
+    const { header } = new RequestSigner(changed, 'n1/2').sign(REQUEST, FORWARDED_DATA, TO);
     refused(() => verifierAt().verify(header, REQUEST), 'credentials_invalid', /not made/);
   });
 });

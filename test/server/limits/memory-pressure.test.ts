@@ -6,7 +6,7 @@ import { MemoryPressure } from '../../../src/server/limits/memory-pressure.js';
 import { ReplyAdmission } from '../../../src/server/limits/reply-admission.js';
 
 const isOverloaded = (error: SagittaError) =>
-  error.code === 'overloaded' && /almost used up/.test(error.message);
+  error.code === 'overloaded' && /almost exhausted/.test(error.message);
 
 describe('memory pressure', () => {
   /** A process with 1 000 bytes, whose use and clock the test sets. */
