@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { JetStreamStream } from '../src/cluster/logs/jetstream-stream.js';
+import { JetStreamStream } from '../src/cluster/service/jetstream-stream.js';
 import { NatsServers, natsMissing } from '../test/cluster/nats-servers.js';
 import { NodeProcesses } from '../test/cluster/node-processes.js';
 import { GeneratedRows, streamRows } from '../test/durability/generated-rows.js';

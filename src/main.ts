@@ -7,8 +7,8 @@ import { hostname } from 'node:os';
 import pino, { type Logger as PinoLogger } from 'pino';
 import type { Blobs } from './cluster/blobs/blobs.js';
 import type { ClusterNode } from './cluster/nodes/cluster-node.js';
-import type { NatsService } from './cluster/nodes/nats-service.js';
-import type { NatsDurability } from './cluster/upkeep/nats-durability.js';
+import type { NatsDurability } from './cluster/service/nats-durability.js';
+import type { NatsService } from './cluster/service/nats-service.js';
 import { systemClock } from './common/clock.js';
 import { assert, SagittaError } from './common/errors.js';
 import { packageFile, packageVersion } from './common/package-files.js';
@@ -252,8 +252,8 @@ interface JoiningParts {
 
 /** Brings the store up to date with the cluster. Its packages are loaded only then. */
 async function joinCluster(config: Config, parts: JoiningParts): Promise<ClusterNode> {
-  const { NatsService: Service, API_LEVEL_MIN } = await import('./cluster/nodes/nats-service.js');
-  const { NatsDurability: Durability } = await import('./cluster/upkeep/nats-durability.js');
+  const { NatsService: Service, API_LEVEL_MIN } = await import('./cluster/service/nats-service.js');
+  const { NatsDurability: Durability } = await import('./cluster/service/nats-durability.js');
   const { logger, closers } = parts;
   const { cluster, clusterName, clusterReplicas: replicas } = config;
   assert(cluster !== null, 'the configuration names NATS servers');
@@ -293,7 +293,7 @@ async function joinThrough(
   { store, blobs, keys, logger, closers }: JoiningParts,
 ): Promise<ClusterNode> {
   const { ClusterNode: Node } = await import('./cluster/nodes/cluster-node.js');
-  const { SealedService } = await import('./cluster/nodes/sealed-service.js');
+  const { SealedService } = await import('./cluster/service/sealed-service.js');
   const { clusterNode, clusterSecret } = config;
   if (clusterSecret === null) {
     logger.warn(

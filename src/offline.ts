@@ -1,7 +1,7 @@
 // The composition root for commands that work on a data directory without a server: the store and the
 // services that need nothing else. The directory lock keeps such a command and a server apart.
 
-import { completeFrom, newestCatalogue } from './cluster/checkpoints/backup-of-nodes.js';
+import { completeFrom, newestCatalogue } from './cluster/snapshots/merge-backups.js';
 import { systemClock } from './common/clock.js';
 import { SagittaError } from './common/errors.js';
 import { silentLogger } from './common/logger.js';

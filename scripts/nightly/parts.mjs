@@ -8,7 +8,12 @@
 
 const HOSTILE = 'dist/test/hostile';
 const FAULTS = 'dist/test/cluster/faults/main.js';
-const LOGS = ['src/cluster/logs/', 'test/cluster/faults/', 'test/cluster/nats-servers.ts'];
+const LOGS = [
+  'src/cluster/logs/',
+  'src/cluster/service/',
+  'test/cluster/faults/',
+  'test/cluster/nats-servers.ts',
+];
 const CLUSTER = ['src/cluster/', 'src/database/', 'src/storage/', 'test/cluster/'];
 const HARNESS = ['test/hostile/harness/', 'test/support/server-'];
 const BUILD = ['package.json', 'package-lock.json', 'scripts/build.mjs', 'scripts/building/'];

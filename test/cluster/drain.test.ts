@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { Elections } from '../../src/cluster/nodes/elections.js';
-import type { Members } from '../../src/cluster/nodes/members.js';
-import type { ReplicatedLog } from '../../src/cluster/nodes/replicated-log.js';
-import { WritesUnderWay } from '../../src/cluster/nodes/writes-under-way.js';
+import type { Members } from '../../src/cluster/members/members.js';
+import { Elections } from '../../src/cluster/replication/elections.js';
+import { InFlightRequests } from '../../src/cluster/replication/in-flight-requests.js';
+import type { ReplicatedLog } from '../../src/cluster/replication/replicated-log.js';
 import { silentLogger } from '../../src/common/logger.js';
 import { batchOf } from '../database/harness.js';
 import { MemoryCluster, SHAPE, type TestNode, waitFor } from './memory-cluster.js';
@@ -192,7 +192,7 @@ describe('elections', () => {
 
 describe('writes under way', () => {
   it('are waited for in all of several logs, and no longer than told', async () => {
-    const writes = new WritesUnderWay();
+    const writes = new InFlightRequests();
     const ends = ['a', 'b'].map((log) => writes.begin(log));
     assert.equal(await writes.whenNone(['c'], 0), true);
     assert.equal(await writes.whenNone(['c', 'b'], 1), false);

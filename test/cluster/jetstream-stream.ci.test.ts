@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { TimeoutError } from '@nats-io/nats-core';
-import { JetStreamStream } from '../../src/cluster/logs/jetstream-stream.js';
+import { JetStreamStream } from '../../src/cluster/service/jetstream-stream.js';
 import { logContract } from './log-contract.js';
 import { NatsServers, natsMissing } from './nats-servers.js';
 

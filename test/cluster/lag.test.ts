@@ -2,13 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { ApplyLag } from '../../src/cluster/upkeep/apply-lag.js';
+import { OwnerLag } from '../../src/cluster/nodes/node-lag.js';
 import { batchOf } from '../database/harness.js';
 import { MemoryCluster, SHAPE, waitFor } from './memory-cluster.js';
 
 describe('the lag of a node', () => {
   it('is the age of the first announcement that it has not reached', () => {
-    const lag = new ApplyLag();
+    const lag = new OwnerLag();
     assert.deepEqual(lag.read(0, 0), { seconds: 0, messages: 0 });
     lag.note(10, 1_000);
     lag.note(20, 2_000);
@@ -19,7 +19,7 @@ describe('the lag of a node', () => {
   });
 
   it('does not count what a log had that is gone', () => {
-    const lag = new ApplyLag();
+    const lag = new OwnerLag();
     lag.note(1_000, 0);
     lag.note(400, 1_000);
     assert.deepEqual(lag.read(390, 3_000), { seconds: 2, messages: 10 });
@@ -27,7 +27,7 @@ describe('the lag of a node', () => {
   });
 
   it('is bounded in what it remembers, and knows the oldest', () => {
-    const lag = new ApplyLag();
+    const lag = new OwnerLag();
     for (let i = 1; i <= 5_000; i++) lag.note(i, i);
     assert.deepEqual(lag.read(0, 6_000), { seconds: 5.999, messages: 5_000 });
   });

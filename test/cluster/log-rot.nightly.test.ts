@@ -6,7 +6,7 @@ import { closeSync, openSync, readFileSync, readSync, statSync, writeSync } from
 import { it } from 'node:test';
 import { ChainedLog } from '../../src/cluster/logs/chained-log.js';
 import { LOG_START, type LogRecord } from '../../src/cluster/logs/collection-log.js';
-import { JetStreamStream } from '../../src/cluster/logs/jetstream-stream.js';
+import { JetStreamStream } from '../../src/cluster/service/jetstream-stream.js';
 import { createRandom, testSeed } from '../database/harness.js';
 import { commitOf, committed, takeOver } from './log-contract.js';
 import { NatsServers, natsMissing } from './nats-servers.js';

@@ -2,7 +2,7 @@
 
 import { MemoryStream } from '../../src/cluster/logs/memory-stream.js';
 import type { MessageStream, OutgoingMessage } from '../../src/cluster/logs/message-stream.js';
-import type { SharedService } from '../../src/cluster/nodes/shared-service.js';
+import type { SharedService } from '../../src/cluster/service/shared-service.js';
 import { whenAborted } from '../../src/common/when-aborted.js';
 import { withResolvers } from '../support/waiting.js';
 

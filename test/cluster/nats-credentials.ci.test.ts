@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { nkeys, nuid } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
-import { type NatsLogin, NatsService } from '../../src/cluster/nodes/nats-service.js';
+import { type NatsLogin, NatsService } from '../../src/cluster/service/nats-service.js';
 import type { SagittaError } from '../../src/common/errors.js';
 import { silentLogger } from '../../src/common/logger.js';
 import { type Config, loadConfig } from '../../src/platform/config.js';

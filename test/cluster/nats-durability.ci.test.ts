@@ -6,13 +6,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { JetStreamStream } from '../../src/cluster/logs/jetstream-stream.js';
-import { API_LEVEL_MIN } from '../../src/cluster/nodes/nats-service.js';
+import { JetStreamStream } from '../../src/cluster/service/jetstream-stream.js';
 import {
   findProblems,
   type MonitorAnswer,
   NatsDurability,
-} from '../../src/cluster/upkeep/nats-durability.js';
+} from '../../src/cluster/service/nats-durability.js';
+import { API_LEVEL_MIN } from '../../src/cluster/service/nats-service.js';
 import { silentLogger } from '../../src/common/logger.js';
 import type { Config } from '../../src/platform/config.js';
 import { eventually } from '../support/waiting.js';

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
-import type { JetStreamConnection } from '../../src/cluster/logs/jetstream-stream.js';
+import type { JetStreamConnection } from '../../src/cluster/service/jetstream-stream.js';
 import { freePorts } from '../support/free-ports.js';
 
 /** Written by scripts/install-nats.mjs. */

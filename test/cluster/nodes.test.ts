@@ -5,12 +5,12 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { CATALOGUE } from '../../src/cluster/checkpoints/log-state.js';
+import { readAppliedPosition } from '../../src/cluster/logs/applied-position.js';
 import { ChainedLog } from '../../src/cluster/logs/chained-log.js';
 import { LOG_START } from '../../src/cluster/logs/collection-log.js';
 import type { MemoryStream } from '../../src/cluster/logs/memory-stream.js';
-import { readPlace } from '../../src/cluster/logs/place.js';
-import { encodeOperations } from '../../src/cluster/nodes/operations.js';
+import { encodeOperations } from '../../src/cluster/logs/operations.js';
+import { CATALOGUE } from '../../src/cluster/logs/store-keys.js';
 import { field, SagittaError } from '../../src/common/errors.js';
 import { Database } from '../../src/database/database.js';
 import type { Store } from '../../src/storage/store.js';
@@ -217,7 +217,7 @@ describe('a new cluster', () => {
     const log = new ChainedLog(cluster.network.connect().openStream(CATALOGUE));
     let isTaken = false;
     const takeOver = async (store: Store) => {
-      if (isTaken || readPlace(store, CATALOGUE).owner === '') return;
+      if (isTaken || readAppliedPosition(store, CATALOGUE).owner === '') return;
       isTaken = true;
       const writer = await log.takeOver({
         owner: 'another',

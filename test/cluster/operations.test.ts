@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import { decodeOperations, encodeOperations } from '../../src/cluster/nodes/operations.js';
+import { decodeOperations, encodeOperations } from '../../src/cluster/logs/operations.js';
 import type { StoreOperation } from '../../src/storage/store.js';
 
 const HEADER_OF_ANY_LENGTH = 20;

@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { CATALOGUE } from '../../src/cluster/checkpoints/log-state.js';
 import { type ChainRecord, encodeChainRecord } from '../../src/cluster/logs/chain-record.js';
 import { ChainedLog } from '../../src/cluster/logs/chained-log.js';
 import { LOG_START, type LogRecord } from '../../src/cluster/logs/collection-log.js';
 import { MemoryStream } from '../../src/cluster/logs/memory-stream.js';
+import { CATALOGUE } from '../../src/cluster/logs/store-keys.js';
 import { batchOf } from '../database/harness.js';
 import { idsIn, MemoryCluster, SHAPE, waitFor } from './memory-cluster.js';
 

@@ -2,10 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { isAnnouncedSizes, summarizeSizes } from '../../src/cluster/members/announced-sizes.js';
 import { chooseNodes } from '../../src/cluster/placement/choose-nodes.js';
 import {
-  announcedSizes,
-  areSizes,
   COLLECTION_BYTES,
   weighCollections,
 } from '../../src/cluster/placement/collection-sizes.js';
@@ -124,13 +123,13 @@ describe('the plan for a collection', () => {
 
   it('counts the bytes of collections as their nodes announce them', () => {
     const sizes = new Map(Array.from({ length: 40 }, (_, i) => [`c${i}`, (i + 1) * 1_000]));
-    const announced = announcedSizes(sizes);
+    const announced = summarizeSizes(sizes);
     assert.equal(Object.keys(announced.largest).length, 32);
     assert.deepEqual([announced.othersCount, announced.othersBytes], [8, 36_000]);
     assert.ok(JSON.stringify(announced).length < 4_096);
-    assert.ok(areSizes(announced));
+    assert.ok(isAnnouncedSizes(announced));
     for (const other of [undefined, null, 7, {}, { largest: {}, othersCount: 1 }]) {
-      assert.ok(!areSizes(other));
+      assert.ok(!isAnnouncedSizes(other));
     }
     const late = { largest: { c39: 50_000 }, othersCount: 0, othersBytes: 0 };
     const state = 'serving' as const;

@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
+import { startPositionOperation } from '../../src/cluster/logs/applied-position.js';
 import { ChainedLog } from '../../src/cluster/logs/chained-log.js';
 import { MemoryStream } from '../../src/cluster/logs/memory-stream.js';
-import { placeAtStart } from '../../src/cluster/logs/place.js';
-import { ReplicatedLog } from '../../src/cluster/nodes/replicated-log.js';
+import { ReplicatedLog } from '../../src/cluster/replication/replicated-log.js';
 import { silentLogger } from '../../src/common/logger.js';
 import { whenAborted } from '../../src/common/when-aborted.js';
 import { createMemoryStore } from '../../src/storage/memory-store.js';
@@ -19,7 +19,7 @@ it('a log can be forgotten while a take-over waits for what forgets it', async (
     owner: 'n1',
     mayRunAhead: true,
     apply: async (operations) => ({ stored: store.commit(operations) }),
-    load: () => store.commit([placeAtStart('c')]),
+    load: () => store.commit([startPositionOperation('c')]),
     prepare: (operations) => operations,
     onOwner() {},
     onCommitted() {},

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { JetStreamStream } from '../../src/cluster/logs/jetstream-stream.js';
+import { JetStreamStream } from '../../src/cluster/service/jetstream-stream.js';
 import { eventually } from '../support/waiting.js';
 import { NatsServers, natsMissing } from './nats-servers.js';
 import { patientFetch } from './patient-fetch.js';

@@ -43,7 +43,7 @@ const POSITION_DIGITS = 16;
 const NAME_PATTERN = /\/(\d{16})-(\d{16})-([0-9a-f]{64})$/;
 
 /** The folder of blobs with the archive of a log. */
-export function archiveOf(log: string): string {
+export function archiveFolder(log: string): string {
   return `${FOLDER}${log}`;
 }
 
@@ -77,7 +77,7 @@ export function encodeChunk({ log, after, end, messages }: Chunk): {
   const positions = [after, end].map(({ position }) =>
     String(position).padStart(POSITION_DIGITS, '0'),
   );
-  return { name: `${archiveOf(log)}/${positions.join('-')}-${hash('sha256', bytes)}`, bytes };
+  return { name: `${archiveFolder(log)}/${positions.join('-')}-${hash('sha256', bytes)}`, bytes };
 }
 
 /** Throws `data_corrupt` unless the bytes are those that the name tells. `bytes` undefined: the blob is missing. */

@@ -12,7 +12,7 @@ import {
   type ReadOptions,
 } from '../logs/collection-log.js';
 import type { MessageStream, StreamMessage } from '../logs/message-stream.js';
-import { archiveOf, type Chunk, type ChunkName, decodeChunk, parseChunkName } from './chunk.js';
+import { archiveFolder, type Chunk, type ChunkName, decodeChunk, parseChunkName } from './chunk.js';
 
 export type LinkedRecord = Exclude<LogRecord, { kind: 'barrier' }>;
 
@@ -31,7 +31,7 @@ export class LogArchive {
   /** In the order of their positions. */
   async list(): Promise<ChunkName[]> {
     const names: ChunkName[] = [];
-    for await (const name of this.#blobs.list(`${archiveOf(this.name)}/`)) {
+    for await (const name of this.#blobs.list(`${archiveFolder(this.name)}/`)) {
       const parsed = parseChunkName(name);
       if (parsed !== undefined) names.push(parsed);
     }
@@ -60,7 +60,7 @@ export class LogArchive {
 
   /** Of a log that is gone. Nothing is archived meanwhile. */
   async removeAll(): Promise<void> {
-    for await (const name of this.#blobs.list(`${archiveOf(this.name)}/`)) {
+    for await (const name of this.#blobs.list(`${archiveFolder(this.name)}/`)) {
       await this.#blobs.remove(name);
     }
   }

@@ -11,30 +11,37 @@ import { noLeaderError, SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import type { CommitLog, CommitLogs, NewLogOptions } from '../../storage/commit-log.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
+import { ArchiveScheduler } from '../archive/archive-scheduler.js';
 import { Archiver } from '../archive/archiver.js';
-import { Archiving } from '../archive/archiving.js';
 import { LogArchive } from '../archive/log-archive.js';
 import type { Blobs } from '../blobs/blobs.js';
-import { CheckpointFiles } from '../checkpoints/checkpoint-files.js';
-import { readCheckpointRecord } from '../checkpoints/checkpoint-record.js';
-import { Checkpointing } from '../checkpoints/checkpointing.js';
-import { CATALOGUE, type StoreLayout } from '../checkpoints/log-state.js';
-import { type ReloadingDatabase, StateLoader } from '../checkpoints/state-loader.js';
-import { findPlace, placeAtStart } from '../logs/place.js';
-import { AskedPlacements } from '../placement/asked-placements.js';
+import { findAppliedPosition, startPositionOperation } from '../logs/applied-position.js';
+import { CATALOGUE } from '../logs/store-keys.js';
+import { drainOperation, isDrained } from '../members/drained-nodes.js';
+import { type Member, Members, type MembersTiming, newMember } from '../members/members.js';
 import { HeldSizes } from '../placement/collection-sizes.js';
 import { HeldCollections, type HoldingDatabase } from '../placement/held-collections.js';
+import { PlacementRequests } from '../placement/placement-requests.js';
 import {
   type Placement,
   Placements,
   placementOperation,
   placementRemoval,
 } from '../placement/placements.js';
-import { Placing, type PlacingTiming } from '../placement/placing.js';
-import { type Lag, NodeLag } from '../upkeep/apply-lag.js';
-import { drainOperation, isDrained } from '../upkeep/drained-nodes.js';
-import type { Durability } from '../upkeep/nats-durability.js';
-import { Elections, type ElectionTiming } from './elections.js';
+import { Rebalancer, type RebalancerTiming } from '../placement/rebalancer.js';
+import { Elections, type ElectionTiming } from '../replication/elections.js';
+import { InFlightRequests } from '../replication/in-flight-requests.js';
+import { LogProgress } from '../replication/log-progress.js';
+import { NodeLogs } from '../replication/node-logs.js';
+import { OWNER_POLL_MS, Ownership } from '../replication/ownership.js';
+import type { ReplicatedLog } from '../replication/replicated-log.js';
+import type { Durability } from '../service/nats-durability.js';
+import type { SharedService } from '../service/shared-service.js';
+import type { StoreLayout } from '../snapshots/log-state.js';
+import { CheckpointFiles } from '../snapshots/snapshot-files.js';
+import { readCheckpointRecord } from '../snapshots/snapshot-record.js';
+import { Checkpointing } from '../snapshots/snapshotter.js';
+import { type ReloadingDatabase, StateLoader } from '../snapshots/state-loader.js';
 import {
   type FoundingCollection,
   foreignData,
@@ -43,15 +50,9 @@ import {
   isUnfinished,
   prepareFounding,
 } from './founding.js';
-import { LogProgress } from './log-progress.js';
 import { MemberStates, type MemberStatus } from './member-states.js';
-import { type Member, Members, type MembersTiming, newMember } from './members.js';
-import { NodeLogs } from './node-logs.js';
-import { OWNER_POLL_MS, Ownership } from './ownership.js';
-import type { ReplicatedLog } from './replicated-log.js';
-import type { SharedService } from './shared-service.js';
+import { type Lag, NodeLag } from './node-lag.js';
 import { type VerifiedFiles, verifyShared } from './verification.js';
-import { WritesUnderWay } from './writes-under-way.js';
 
 /** The database of the node, as far as it follows. */
 export interface FollowingDatabase extends ReloadingDatabase, HoldingDatabase {
@@ -64,7 +65,7 @@ export interface FollowingDatabase extends ReloadingDatabase, HoldingDatabase {
   ): Promise<{ readonly stored: Promise<void> }>;
 }
 
-export interface ClusterTiming extends MembersTiming, ElectionTiming, PlacingTiming {
+export interface ClusterTiming extends MembersTiming, ElectionTiming, RebalancerTiming {
   /** How often it is looked at who owns the logs. */
   readonly electionMs: number;
 }
@@ -86,7 +87,7 @@ const TIMING: ClusterTiming = {
 const STORE_REST_MS = 10_000;
 
 /** Of a collection that was deleted, or let go, while it was loaded anew: whoever has loaded it drops it again. */
-const GIVEN_UP: CommitLog = {
+const REMOVED_LOG: CommitLog = {
   commit: () => Promise.reject(noLeaderError()),
   whenStored: () => undefined,
   isWritable: false,
@@ -136,15 +137,15 @@ export class ClusterNode implements CommitLogs {
   /** The collections that the node brings into the cluster; null where it brings nothing. */
   readonly #founding: { readonly collections: readonly FoundingCollection[] } | null;
   readonly #archiver: Archiver;
-  readonly #archiving: Archiving;
+  readonly #archiving: ArchiveScheduler;
   readonly #ownership: Ownership;
   readonly #elections: Elections;
-  readonly #asked: AskedPlacements;
+  readonly #asked: PlacementRequests;
   readonly #held: HeldCollections;
-  readonly #placing: Placing;
+  readonly #placing: Rebalancer;
   readonly #states: MemberStates;
   readonly #lag: NodeLag;
-  readonly #readsUnderWay = new WritesUnderWay();
+  readonly #readsUnderWay = new InFlightRequests();
   readonly #closing = new AbortController();
   #database: FollowingDatabase | null = null;
   #timer: NodeJS.Timeout | undefined;
@@ -182,7 +183,12 @@ export class ClusterNode implements CommitLogs {
     const openStream = (name: string) => service.openStream(name);
     const archiver = new Archiver({ blobs, openStream, logger });
     this.#archiver = archiver;
-    const archiving = new Archiving({ archiver, logs: () => this.#logs.owned, logger, signal });
+    const archiving = new ArchiveScheduler({
+      archiver,
+      logs: () => this.#logs.owned,
+      logger,
+      signal,
+    });
     this.#archiving = archiving;
     const logBytes = options.checkpointBytes;
     const checkpointing = new Checkpointing({ ...stored, archiver, logBytes, signal });
@@ -198,8 +204,9 @@ export class ClusterNode implements CommitLogs {
     this.#logs = logs;
     this.progress = new LogProgress(logs);
     const isOwnedElsewhere = (log: ReplicatedLog) => this.#elections.isOwnedElsewhere(log);
-    const owned = { members, logs, placements, archiving, isOwnedElsewhere, logger, signal };
-    const ownership = new Ownership(owned);
+    const owned = { members, logs, isOwnedElsewhere, logger, signal };
+    const holds = (name: string, log: string) => placements.holds(name, log);
+    const ownership = new Ownership({ ...owned, archiving, holds });
     this.#ownership = ownership;
     const placed = { members, placements, isDrained: (name: string) => isDrained(store, name) };
     this.#elections = new Elections({
@@ -211,12 +218,20 @@ export class ClusterNode implements CommitLogs {
       release: (log) => ownership.release(log, { isUrgent: false }),
       logger,
     });
-    const asked = new AskedPlacements(placed);
+    const asked = new PlacementRequests(placed);
     this.#asked = asked;
     const readsUnderWay = this.#readsUnderWay;
-    const holding = { ...stored, ...owned, node, archiver, checkpointing, readsUnderWay };
+    const holding = {
+      ...stored,
+      ...owned,
+      placements,
+      node,
+      archiver,
+      checkpointing,
+      readsUnderWay,
+    };
     this.#held = new HeldCollections(holding);
-    this.#placing = new Placing({
+    this.#placing = new Rebalancer({
       ...placed,
       timing,
       isLeader: () => this.isLeader,
@@ -283,7 +298,7 @@ export class ClusterNode implements CommitLogs {
       this.#database === null ||
       this.#held.isExpected(incarnation) ||
       this.#logs.find(incarnation) !== undefined;
-    return isOpen ? this.#logs.open(incarnation) : GIVEN_UP;
+    return isOpen ? this.#logs.open(incarnation) : REMOVED_LOG;
   }
 
   ofReplies(incarnation: string): CommitLog {
@@ -314,7 +329,7 @@ export class ClusterNode implements CommitLogs {
     this.#placements.follow(placing);
     const { service, store, blobs, layout } = this.#options;
     await service.createLog(incarnation);
-    await store.commit([placeAtStart(incarnation)]).catch((error: unknown) => {
+    await store.commit([startPositionOperation(incarnation)]).catch((error: unknown) => {
       this.#noteStoreFailed();
       throw error;
     });
@@ -382,7 +397,7 @@ export class ClusterNode implements CommitLogs {
 
   async prepare(incarnation: string): Promise<void> {
     this.#held.expect(incarnation);
-    if (findPlace(this.#options.store, incarnation) !== undefined) return;
+    if (findAppliedPosition(this.#options.store, incarnation) !== undefined) return;
     await this.#loader.load(incarnation, this.#closing.signal);
   }
 
@@ -419,7 +434,7 @@ export class ClusterNode implements CommitLogs {
     const { signal } = this.#closing;
     const { store, blobs, layout, logger } = this.#options;
     const { catalogue } = this.#logs;
-    const isForeign = options.isFounded() && findPlace(store, CATALOGUE) === undefined;
+    const isForeign = options.isFounded() && findAppliedPosition(store, CATALOGUE) === undefined;
     if (isForeign && this.#founding === null) throw foreignData();
     this.#members.start();
     if (this.#founding !== null) {

@@ -7,21 +7,16 @@ import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import type { Blobs } from '../blobs/blobs.js';
-import { CheckpointFiles, logsWithCheckpoints } from '../checkpoints/checkpoint-files.js';
-import { checkpointOperation } from '../checkpoints/checkpoint-record.js';
-import {
-  CATALOGUE,
-  CLUSTER_PREFIXES,
-  FOUNDED_KEY,
-  FOUNDING_KEY,
-  type StoreLayout,
-} from '../checkpoints/log-state.js';
+import { startPositionOperation } from '../logs/applied-position.js';
 import { ChainedLog } from '../logs/chained-log.js';
 import { LOG_START, type LogRecord, LogTrimmedError } from '../logs/collection-log.js';
-import { placeAtStart } from '../logs/place.js';
+import { CATALOGUE, CLUSTER_PREFIXES, FOUNDED, FOUNDING } from '../logs/store-keys.js';
 import { placedOn, placementOperation } from '../placement/placements.js';
-import type { ReplicatedLog } from './replicated-log.js';
-import type { SharedService } from './shared-service.js';
+import type { ReplicatedLog } from '../replication/replicated-log.js';
+import type { SharedService } from '../service/shared-service.js';
+import type { StoreLayout } from '../snapshots/log-state.js';
+import { CheckpointFiles, logsWithCheckpoints } from '../snapshots/snapshot-files.js';
+import { checkpointOperation } from '../snapshots/snapshot-record.js';
 
 /** A collection that the node brings; with a replication factor of null it is to be on all nodes. */
 export interface FoundingCollection {
@@ -41,7 +36,7 @@ export interface FoundingOptions {
 }
 
 /** Part of the names of the checkpoints. */
-const FOUNDING = 'founding';
+const UNIQUE = 'founding';
 
 /**
  * Makes the logs, and forgets the places that the store has in others. Returns false for a cluster that has been written
@@ -57,7 +52,7 @@ export async function prepareFounding(options: FoundingOptions): Promise<boolean
   const foreign: string[] = [];
   for (const log of logs) {
     const names = (await new CheckpointFiles(blobs, log).list()).map(({ name }) => name);
-    foreign.push(...names.filter((name) => !name.endsWith(`-${FOUNDING}`)));
+    foreign.push(...names.filter((name) => !name.endsWith(`-${UNIQUE}`)));
   }
   for await (const name of blobs.list('archive/')) foreign.push(name);
   if (foreign.length > 0) {
@@ -73,12 +68,12 @@ export async function prepareFounding(options: FoundingOptions): Promise<boolean
   }
   await store.commit([
     ...CLUSTER_PREFIXES.map((prefix): StoreOperation => ({ kind: 'removeUnder', prefix })),
-    ...incarnations.map(placeAtStart),
+    ...incarnations.map(startPositionOperation),
     // Others join this node when they are there.
     ...collections.flatMap(({ incarnation, replicationFactor: factor }) =>
       factor === null ? [] : [placementOperation(incarnation, placedOn([node], factor))],
     ),
-    { kind: 'put', key: FOUNDING_KEY, value: Buffer.from('{}') },
+    { kind: 'put', key: FOUNDING, value: Buffer.from('{}') },
   ]);
   return true;
 }
@@ -98,13 +93,13 @@ export async function found(
   await catalogue.lead(signal, { check: requireNoCommits });
   const check = () => signal.throwIfAborted();
   const upload = (log: string) =>
-    new CheckpointFiles(blobs, log).upload({ store, layout, base: null, unique: FOUNDING, check });
+    new CheckpointFiles(blobs, log).upload({ store, layout, base: null, unique: UNIQUE, check });
   for (const { incarnation } of collections) await upload(incarnation);
   const made = await upload(CATALOGUE);
   await catalogue.commit([
     checkpointOperation(CATALOGUE, { ...made, previous: null, removed: [] }),
-    { kind: 'remove', key: FOUNDING_KEY },
-    { kind: 'put', key: FOUNDED_KEY, value: Buffer.from(randomUUID()) },
+    { kind: 'remove', key: FOUNDING },
+    { kind: 'put', key: FOUNDED, value: Buffer.from(randomUUID()) },
   ]);
   logger.info(
     { collections: collections.length },
@@ -114,7 +109,7 @@ export async function found(
 
 /** Whether the store has data that no other node can get yet. */
 export function isUnfinished(store: Store): boolean {
-  return store.get(FOUNDING_KEY) !== undefined;
+  return store.get(FOUNDING) !== undefined;
 }
 
 function requireNoCommits(records: readonly LogRecord[]): void {

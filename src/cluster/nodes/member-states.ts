@@ -1,11 +1,11 @@
 // What operators are shown of a node: what it announces, how many collections it holds, and whether it can be stopped
 // when it is drained.
 
+import type { DrainState } from '../members/drained-nodes.js';
+import { type Member, type Members, newMember } from '../members/members.js';
 import type { NodeChoice } from '../placement/choose-nodes.js';
 import type { Placements } from '../placement/placements.js';
-import type { DrainState } from '../upkeep/drained-nodes.js';
-import { type Member, type Members, newMember } from './members.js';
-import type { NodeLogs } from './node-logs.js';
+import type { NodeLogs } from '../replication/node-logs.js';
 
 export interface MemberStatus extends Member {
   readonly drain: DrainState;

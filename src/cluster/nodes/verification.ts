@@ -6,11 +6,11 @@ import type { Logger } from '../../common/logger.js';
 import type { ChunkName } from '../archive/chunk.js';
 import { LogArchive } from '../archive/log-archive.js';
 import type { Blobs } from '../blobs/blobs.js';
-import { CheckpointFiles } from '../checkpoints/checkpoint-files.js';
 import { ChainedLog } from '../logs/chained-log.js';
 import { byteCountOf, type LogLink } from '../logs/collection-log.js';
 import { firstLinkOf } from '../logs/first-link.js';
-import type { SharedService } from './shared-service.js';
+import type { SharedService } from '../service/shared-service.js';
+import { CheckpointFiles } from '../snapshots/snapshot-files.js';
 
 export interface VerifiedFiles {
   readonly kind: 'log' | 'archive' | 'checkpoint' | 'origin';

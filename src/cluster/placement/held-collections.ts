@@ -6,13 +6,14 @@ import type { Store } from '../../storage/store.js';
 import type { Archiver } from '../archive/archiver.js';
 import { LogArchive } from '../archive/log-archive.js';
 import type { Blobs } from '../blobs/blobs.js';
-import type { Checkpointing } from '../checkpoints/checkpointing.js';
-import { CATALOGUE, removeState, type StoreLayout } from '../checkpoints/log-state.js';
-import { findPlace, placedLogs } from '../logs/place.js';
-import type { Members } from '../nodes/members.js';
-import type { NodeLogs } from '../nodes/node-logs.js';
-import type { ReplicatedLog } from '../nodes/replicated-log.js';
-import type { WritesUnderWay } from '../nodes/writes-under-way.js';
+import { appliedLogs, findAppliedPosition } from '../logs/applied-position.js';
+import { CATALOGUE } from '../logs/store-keys.js';
+import type { Members } from '../members/members.js';
+import type { InFlightRequests } from '../replication/in-flight-requests.js';
+import type { NodeLogs } from '../replication/node-logs.js';
+import type { ReplicatedLog } from '../replication/replicated-log.js';
+import { removeState, type StoreLayout } from '../snapshots/log-state.js';
+import type { Checkpointing } from '../snapshots/snapshotter.js';
 import type { Placements } from './placements.js';
 
 /** Collections that are brought in or removed at the same time. */
@@ -42,7 +43,7 @@ export interface HeldCollectionsOptions {
   readonly archiver: Archiver;
   readonly checkpointing: Checkpointing;
   /** Requests for rows, by incarnation. */
-  readonly readsUnderWay: WritesUnderWay;
+  readonly readsUnderWay: InFlightRequests;
   /** Whether another process owns a log and is there. */
   readonly isOwnedElsewhere: (log: ReplicatedLog) => boolean;
   readonly logger: Logger;
@@ -94,7 +95,7 @@ export class HeldCollections {
   async #removeAllBut(incarnations: readonly string[]): Promise<void> {
     const { store, layout } = this.#options;
     const kept = new Set([CATALOGUE, ...incarnations]);
-    for (const log of placedLogs(store)) {
+    for (const log of appliedLogs(store)) {
       if (!kept.has(log)) await removeState(store, layout, log);
     }
   }
@@ -110,7 +111,8 @@ export class HeldCollections {
 
   async #removeStored(incarnation: string): Promise<void> {
     const { store, layout } = this.#options;
-    if (findPlace(store, incarnation) !== undefined) await removeState(store, layout, incarnation);
+    if (findAppliedPosition(store, incarnation) !== undefined)
+      await removeState(store, layout, incarnation);
   }
 
   /** Follows the logs of collections that are new, and forgets those of collections that are gone. */

@@ -2,6 +2,7 @@
 // replication factor. A collection without a record is on all nodes. The records are kept in memory, too.
 
 import type { Store, StoreKey, StoreOperation } from '../../storage/store.js';
+import { PLACEMENTS } from '../logs/store-keys.js';
 
 export interface Placement {
   /** The names of the nodes that hold the collection and answer requests about it. */
@@ -15,8 +16,6 @@ export interface Placement {
   /** Tells the move from earlier ones to the same node; null while there is none. */
   readonly moveId: string | null;
 }
-
-export const PLACEMENTS: StoreKey = ['placement'];
 
 function keyOf(incarnation: string): StoreKey {
   return [...PLACEMENTS, incarnation];
@@ -37,7 +36,7 @@ export function placedOn(nodes: readonly string[], factor: number | null): Place
 }
 
 /** The nodes that have the rows of a collection, or are to have them. */
-export function nodesWanting({ nodes, joining }: Placement): readonly string[] {
+export function assignedNodes({ nodes, joining }: Placement): readonly string[] {
   return joining === null ? nodes : [...nodes, joining];
 }
 
@@ -62,7 +61,7 @@ export class Placements {
   /** Whether a node is to have the rows of a collection: it holds it, or brings it in. */
   wants(node: string, incarnation: string): boolean {
     const placement = this.of(incarnation);
-    return placement === null || nodesWanting(placement).includes(node);
+    return placement === null || assignedNodes(placement).includes(node);
   }
 
   /** Whether a node holds a collection. */

@@ -5,7 +5,7 @@
 
 import { chooseNodes, type NodeChoice } from './choose-nodes.js';
 import { COLLECTION_BYTES } from './collection-sizes.js';
-import { nodesWanting, type Placement, placedOn } from './placements.js';
+import { assignedNodes, type Placement, placedOn } from './placements.js';
 
 /** A node that holds collections, or may. */
 export interface PlannedNode extends NodeChoice {
@@ -88,7 +88,7 @@ class Plan {
   count([incarnation, placement]: Entry): void {
     const weight = this.#options.weigh(incarnation, placement);
     this.#weights.set(incarnation, weight);
-    for (const node of nodesWanting(placement)) this.#add(node, weight);
+    for (const node of assignedNodes(placement)) this.#add(node, weight);
   }
 
   /** A move that is under way. */

@@ -13,7 +13,7 @@ import {
   type LogRecord,
   type LogWriter,
 } from '../../../src/cluster/logs/collection-log.js';
-import { JetStreamStream } from '../../../src/cluster/logs/jetstream-stream.js';
+import { JetStreamStream } from '../../../src/cluster/service/jetstream-stream.js';
 import { createRandom } from '../../database/harness.js';
 import { roundsOf } from '../../hostile/harness/program.js';
 import { eventually } from '../../support/waiting.js';

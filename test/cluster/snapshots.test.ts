@@ -4,13 +4,13 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { LogArchive } from '../../src/cluster/archive/log-archive.js';
 import type { Blobs } from '../../src/cluster/blobs/blobs.js';
-import { CheckpointFiles, checkpointsOf } from '../../src/cluster/checkpoints/checkpoint-files.js';
-import { removeState } from '../../src/cluster/checkpoints/log-state.js';
-import { StateLoader } from '../../src/cluster/checkpoints/state-loader.js';
+import { findAppliedPosition } from '../../src/cluster/logs/applied-position.js';
 import { ChainedLog } from '../../src/cluster/logs/chained-log.js';
 import { LOG_START } from '../../src/cluster/logs/collection-log.js';
-import { findPlace } from '../../src/cluster/logs/place.js';
-import { decodeOperations } from '../../src/cluster/nodes/operations.js';
+import { decodeOperations } from '../../src/cluster/logs/operations.js';
+import { removeState } from '../../src/cluster/snapshots/log-state.js';
+import { CheckpointFiles, checkpointsOf } from '../../src/cluster/snapshots/snapshot-files.js';
+import { StateLoader } from '../../src/cluster/snapshots/state-loader.js';
 import { type Logger, silentLogger } from '../../src/common/logger.js';
 import { Database } from '../../src/database/database.js';
 import { createMemoryStore } from '../../src/storage/memory-store.js';
@@ -487,7 +487,7 @@ describe('a node that was away for longer than the logs reach', () => {
       if (when === 'starts') away = await cluster.add('n3', { logger });
       else away.service.reconnect();
       await cluster.settle();
-      if (when === 'starts') assert.equal(findPlace(away.store, gone), undefined);
+      if (when === 'starts') assert.equal(findAppliedPosition(away.store, gone), undefined);
       const described = ({ database }: TestNode) => ({
         collections: database
           .listCollections({ limit: 10 })
@@ -531,7 +531,7 @@ describe('the state of a collection', () => {
     const killed = overrideStore(store, { eraseLog: () => Promise.reject(new Error('killed')) });
     await assert.rejects(removeState(killed, Database.storeLayout, incarnation), /killed/);
     // Without a place, nothing shows that there are records; they would stay below those that come.
-    assert.equal(findPlace(store, incarnation), undefined);
+    assert.equal(findAppliedPosition(store, incarnation), undefined);
     assert.deepEqual([...store.readLog(log, 0)], []);
     const back = await cluster.add('n3');
     await cluster.settle();
@@ -556,7 +556,7 @@ describe('the state of a collection', () => {
       logger: silentLogger,
     });
     await loader.remove(incarnation);
-    assert.equal(findPlace(store, incarnation), undefined);
+    assert.equal(findAppliedPosition(store, incarnation), undefined);
     const { prefixes, log, blobPrefix } = Database.storeLayout.collection(incarnation);
     for (const prefix of prefixes) assert.deepEqual([...store.list(prefix)], []);
     assert.deepEqual([...store.readLog(log, 0)], []);
@@ -564,7 +564,7 @@ describe('the state of a collection', () => {
     await assert.rejects(node.database.collection('c').list({ limit: 1 }), { code: 'starting' });
     await loader.load(incarnation, new AbortController().signal);
     const newest = (await written.files.list()).at(-1)!;
-    assert.equal(findPlace(store, incarnation)?.position, newest.position);
+    assert.equal(findAppliedPosition(store, incarnation)?.position, newest.position);
     const { vectors } = await node.database.collection('c').list({ limit: 1_000 });
     assert.ok(vectors.length > 0 && vectors.length <= written.ids.length);
     await cluster.stop();

@@ -4,10 +4,10 @@
 import { randomUUID } from 'node:crypto';
 import type { Logger } from '../../common/logger.js';
 import type { StoreOperation } from '../../storage/store.js';
-import type { Member, Members } from '../nodes/members.js';
+import type { Member, Members } from '../members/members.js';
 import { weighCollections } from './collection-sizes.js';
 import {
-  nodesWanting,
+  assignedNodes,
   type Placement,
   type Placements,
   placementOperation,
@@ -15,7 +15,7 @@ import {
 } from './placements.js';
 import { type PlannedNode, planMoves } from './plan-moves.js';
 
-export interface PlacingTiming {
+export interface RebalancerTiming {
   /** How often it is looked at. */
   readonly placeMs: number;
   /** After how long a node that was not heard of is replaced. */
@@ -24,10 +24,10 @@ export interface PlacingTiming {
   readonly balanceMs: number;
 }
 
-export interface PlacingOptions {
+export interface RebalancerOptions {
   readonly placements: Placements;
   readonly members: Members;
-  readonly timing: PlacingTiming;
+  readonly timing: RebalancerTiming;
   readonly isDrained: (node: string) => boolean;
   readonly isLeader: () => boolean;
   /** Of the collections in the catalogue. */
@@ -40,15 +40,15 @@ export interface PlacingOptions {
 /** Collections that are brought in at the same time, in the whole cluster. */
 const MOVES_MAX = 4;
 
-export class Placing {
-  readonly #options: PlacingOptions;
+export class Rebalancer {
+  readonly #options: RebalancerOptions;
   /** When a node was heard of last, and since when it serves, by `Members.listenedMs`. */
   readonly #seenMs = new Map<string, number>();
   readonly #servingSinceMs = new Map<string, number>();
   #nextMs = 0;
   #running: Promise<void> | null = null;
 
-  constructor(options: PlacingOptions) {
+  constructor(options: RebalancerOptions) {
     this.#options = options;
   }
 
@@ -99,7 +99,7 @@ export class Placing {
     for (const node of this.#servingSinceMs.keys()) {
       if (present.get(node)?.state !== 'serving') this.#servingSinceMs.delete(node);
     }
-    const named = [...placements.entries].flatMap(([, placement]) => nodesWanting(placement));
+    const named = [...placements.entries].flatMap(([, placement]) => assignedNodes(placement));
     return [...new Set([...present.keys(), ...named])].sort().map((node): PlannedNode => {
       const member = present.get(node);
       const seenMs = this.#seenMs.get(node) ?? nowMs;

@@ -26,7 +26,7 @@ import { connect } from '@nats-io/transport-node';
 import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import { isLoopback, isLoopbackUrl } from '../../platform/config.js';
-import { type JetStreamConnection, JetStreamStream } from '../logs/jetstream-stream.js';
+import { type JetStreamConnection, JetStreamStream } from './jetstream-stream.js';
 import type { SharedService } from './shared-service.js';
 
 /** Of a server that does not say. */

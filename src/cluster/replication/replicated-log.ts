@@ -10,6 +10,13 @@ import { unlessAborted } from '../../common/when-aborted.js';
 import { type CommitLog, MaybeCommittedError } from '../../storage/commit-log.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import {
+  type AppliedPosition,
+  appliedPositionKey,
+  appliedPositionOperation,
+  findAppliedPosition,
+  readAppliedPosition,
+} from '../logs/applied-position.js';
+import {
   byteCountOf,
   type CollectionLog,
   type Commit,
@@ -18,8 +25,7 @@ import {
   LogTrimmedError,
   type LogWriter,
 } from '../logs/collection-log.js';
-import { findPlace, type Place, placeKey, placeOperation, readPlace } from '../logs/place.js';
-import { decodeOperations, encodeOperations } from './operations.js';
+import { decodeOperations, encodeOperations } from '../logs/operations.js';
 
 /** Until more is read, what was read is applied. */
 const UNAPPLIED_BYTES_MAX = 64 * 1024 * 1024;
@@ -70,9 +76,9 @@ export class ReplicatedLog implements CommitLog {
   readonly #closing = new AbortController();
   readonly #applied: Milestones;
   /** Up to where everything is applied. */
-  #place: Place;
+  #place: AppliedPosition;
   /** Up to where the store has everything; from here on the log is read. */
-  #stored: Place;
+  #stored: AppliedPosition;
   /** Everything up to here is applied: a record, or a barrier after it. */
   #appliedPosition: number;
   /** Of the last record that was ever applied. */
@@ -99,7 +105,7 @@ export class ReplicatedLog implements CommitLog {
   constructor(options: ReplicatedLogOptions) {
     this.#options = options;
     this.name = options.name;
-    this.#place = readPlace(options.store, options.name);
+    this.#place = readAppliedPosition(options.store, options.name);
     this.#stored = this.#place;
     this.#appliedPosition = this.#place.position;
     this.#recordPosition = this.#place.position;
@@ -185,7 +191,7 @@ export class ReplicatedLog implements CommitLog {
   /** Reads, and where the log has been cut beyond the place, begins again with another one. */
   async #whileLoaded(signal: AbortSignal, read: () => Promise<void>): Promise<void> {
     const { store, load, logger } = this.#options;
-    if (findPlace(store, this.name) === undefined) await this.#load(load, signal);
+    if (findAppliedPosition(store, this.name) === undefined) await this.#load(load, signal);
     for (;;) {
       try {
         return await read();
@@ -203,7 +209,7 @@ export class ReplicatedLog implements CommitLog {
   async #load(load: ReplicatedLogOptions['load'], signal: AbortSignal): Promise<void> {
     await this.#endStoring();
     await load(signal);
-    this.#stored = readPlace(this.#options.store, this.name);
+    this.#stored = readAppliedPosition(this.#options.store, this.name);
     this.#advance(this.#stored);
   }
 
@@ -356,7 +362,7 @@ export class ReplicatedLog implements CommitLog {
   /** Stops, and removes the place from the store: the log is gone. */
   async forget(): Promise<void> {
     await this.close();
-    await this.#options.store.commit([{ kind: 'remove', key: placeKey(this.name) }]);
+    await this.#options.store.commit([{ kind: 'remove', key: appliedPositionKey(this.name) }]);
   }
 
   async #commit(asked: readonly StoreOperation[]): Promise<void> {
@@ -404,16 +410,16 @@ export class ReplicatedLog implements CommitLog {
   }
 
   /** What was committed here. When it resolves it is being stored, or, if memory may not run ahead, it is. */
-  async #store(operations: readonly StoreOperation[], place: Place): Promise<void> {
+  async #store(operations: readonly StoreOperation[], place: AppliedPosition): Promise<void> {
     await this.#storing;
     const { store, mayRunAhead } = this.#options;
-    const stored = store.commit([...operations, placeOperation(this.name, place)]);
+    const stored = store.commit([...operations, appliedPositionOperation(this.name, place)]);
     this.#startStoring(this.#watch(stored), place);
     if (!mayRunAhead) await this.#storing;
     this.#advance(place);
   }
 
-  #startStoring(stored: Promise<void>, place: Place): void {
+  #startStoring(stored: Promise<void>, place: AppliedPosition): void {
     const storing = stored.then(() => {
       this.#stored = place;
       if (this.#storing === storing) this.#storing = null;
@@ -556,7 +562,7 @@ export class ReplicatedLog implements CommitLog {
       }
     }
     const { store, apply, onBytes } = this.#options;
-    const placing = placeOperation(this.name, place);
+    const placing = appliedPositionOperation(this.name, place);
     if (operations.length > 0) {
       const applying = apply([...operations, placing]);
       this.#startStoring(
@@ -572,7 +578,7 @@ export class ReplicatedLog implements CommitLog {
     await this.#storing;
   }
 
-  #advance(place: Place, barrier = 0): void {
+  #advance(place: AppliedPosition, barrier = 0): void {
     const { owner } = this.#place;
     this.#place = place;
     this.#recordPosition = Math.max(this.#recordPosition, place.position);

@@ -2,14 +2,22 @@
 // the log. Replies under idempotency keys come through all logs; each names the one that has it.
 
 import type { StateReader, Store, StoreKey, StoreOperation } from '../../storage/store.js';
-import { findPlace, PLACES, placeKey, placeOperation } from '../logs/place.js';
-import { PLACEMENTS } from '../placement/placements.js';
+import {
+  appliedPositionKey,
+  appliedPositionOperation,
+  findAppliedPosition,
+} from '../logs/applied-position.js';
+import {
+  CATALOGUE,
+  DRAINED_NODES,
+  FOUNDED,
+  FOUNDING,
+  PLACEMENTS,
+  SNAPSHOTS,
+} from '../logs/store-keys.js';
 
 /** Bytes of values and records in one piece of a state. */
 const PIECE_BYTES = 16 * 1024 * 1024;
-
-/** The log of the catalogue. The others have the names of incarnations. */
-export const CATALOGUE = 'catalogue';
 
 /** A blob, and a text that is another one for other bytes under the name. */
 interface NamedBlob {
@@ -36,30 +44,11 @@ export interface StoreLayout {
   readonly replies: { readonly prefix: StoreKey; entryOf(key: StoreKey): StoreKey };
 }
 
-/** In the store from the preparation of a founding until its first checkpoints are in the log of the catalogue. */
-export const FOUNDING_KEY: StoreKey = ['replication-founding'];
-/** Another value for each cluster that began with data: positions in its logs are not those in others. */
-export const FOUNDED_KEY: StoreKey = ['replication-founded'];
-/** What the logs say about their newest checkpoints. */
-const CHECKPOINTS: StoreKey = ['replication-checkpoint'];
-export const checkpointKey = (log: string): StoreKey => [...CHECKPOINTS, log];
-/** Which nodes are drained. */
-const DRAINED: StoreKey = ['drained-node'];
-
 function prefixesOf(layout: StoreLayout, log: string): readonly StoreKey[] {
-  const own = [checkpointKey(log)];
-  if (log !== CATALOGUE) return [...layout.collection(log).prefixes, ...own];
-  return [...layout.catalogue, DRAINED, PLACEMENTS, FOUNDING_KEY, FOUNDED_KEY, ...own];
+  const snapshot = [...SNAPSHOTS, log];
+  if (log !== CATALOGUE) return [...layout.collection(log).prefixes, snapshot];
+  return [...layout.catalogue, DRAINED_NODES, PLACEMENTS, FOUNDING, FOUNDED, snapshot];
 }
-
-/** Entries of a store that are no part of the state of a log: those of another cluster, of which nothing is kept. */
-export const CLUSTER_PREFIXES: readonly StoreKey[] = [
-  PLACES,
-  CHECKPOINTS,
-  DRAINED,
-  PLACEMENTS,
-  FOUNDED_KEY,
-];
 
 /** With the name of the log where replies have it, when they are committed to it. */
 export function namedAfter(
@@ -101,8 +90,8 @@ export function* stateOf(
       yield { kind: 'append', log: stored, sequence, record };
     }
   }
-  const place = findPlace(reader, log);
-  if (place !== undefined) yield placeOperation(log, place) as { kind: 'put' } & StoreOperation;
+  const place = findAppliedPosition(reader, log);
+  if (place !== undefined) yield appliedPositionOperation(log, place);
 }
 
 /** The operations in pieces, each of which is in memory, and is one commit of whoever loads it. */
@@ -146,7 +135,7 @@ export async function removeState(
   const { log, blobPrefix } = layout.collection(incarnation);
   const replies = [...repliesOf(store, layout, incarnation)];
   await store.commit([
-    { kind: 'remove', key: placeKey(incarnation) },
+    { kind: 'remove', key: appliedPositionKey(incarnation) },
     ...prefixesOf(layout, incarnation).map(
       (prefix): StoreOperation => ({ kind: 'removeUnder', prefix }),
     ),

@@ -27,7 +27,7 @@ import {
   type MessageStream,
   type OutgoingMessage,
   type StreamMessage,
-} from './message-stream.js';
+} from '../logs/message-stream.js';
 
 /** How JetStream numbers the refusal of an expected sequence. */
 const WRONG_LAST_SEQUENCE = [10070, 10071, 10164];

@@ -8,10 +8,11 @@ import type { Archiver } from '../archive/archiver.js';
 import { LogArchive } from '../archive/log-archive.js';
 import { RepairingLog } from '../archive/repairing-log.js';
 import type { Blobs } from '../blobs/blobs.js';
-import { CATALOGUE, namedAfter, type StoreLayout } from '../checkpoints/log-state.js';
 import { ChainedLog } from '../logs/chained-log.js';
+import { CATALOGUE } from '../logs/store-keys.js';
+import type { SharedService } from '../service/shared-service.js';
+import { namedAfter, type StoreLayout } from '../snapshots/log-state.js';
 import { ReplicatedLog } from './replicated-log.js';
-import type { SharedService } from './shared-service.js';
 
 /** Commits that are remembered for the replies to forwarded writes: more than are made during one. */
 const WRITTEN_MAX = 1_000;

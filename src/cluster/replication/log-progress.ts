@@ -1,7 +1,7 @@
 // Up to where a node has the logs that it follows or owns, and waiting until it has them up to where a client, or
 // another node, has seen them.
 
-import { CATALOGUE } from '../checkpoints/log-state.js';
+import { CATALOGUE } from '../logs/store-keys.js';
 import type { NodeLogs } from './node-logs.js';
 
 export class LogProgress {

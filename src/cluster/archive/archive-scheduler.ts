@@ -19,7 +19,7 @@ interface AppliedLog {
   readonly link: LogLink;
 }
 
-export interface ArchivingOptions {
+export interface ArchiveSchedulerOptions {
   readonly archiver: Archiver;
   /** Those that this node owns. */
   readonly logs: () => readonly AppliedLog[];
@@ -27,8 +27,8 @@ export interface ArchivingOptions {
   readonly signal: AbortSignal;
 }
 
-export class Archiving {
-  readonly #options: ArchivingOptions;
+export class ArchiveScheduler {
+  readonly #options: ArchiveSchedulerOptions;
   #running: Promise<void> | null = null;
   #nextMs = 0;
   /** Written since the last pass began. */
@@ -37,7 +37,7 @@ export class Archiving {
   #archivedAtMs = performance.now();
   #failure: string | null = null;
 
-  constructor(options: ArchivingOptions) {
+  constructor(options: ArchiveSchedulerOptions) {
     this.#options = options;
   }
 

@@ -4,13 +4,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { forEachAtOnce } from '../../common/for-each-at-once.js';
 import type { Logger } from '../../common/logger.js';
-import type { Archiving } from '../archive/archiving.js';
-import { CATALOGUE } from '../checkpoints/log-state.js';
-import type { Placements } from '../placement/placements.js';
-import type { Member, Members } from './members.js';
+import type { ArchiveScheduler } from '../archive/archive-scheduler.js';
+import { CATALOGUE } from '../logs/store-keys.js';
+import type { Member, Members } from '../members/members.js';
+import { InFlightRequests } from './in-flight-requests.js';
 import type { NodeLogs } from './node-logs.js';
 import type { ReplicatedLog } from './replicated-log.js';
-import { WritesUnderWay } from './writes-under-way.js';
 
 /** Logs that are looked at at the same time. */
 const LOGS_AT_ONCE = 8;
@@ -22,8 +21,9 @@ const QUIET_MS_MAX = 2_000;
 export interface OwnershipOptions {
   readonly members: Members;
   readonly logs: NodeLogs;
-  readonly placements: Placements;
-  readonly archiving: Archiving;
+  /** Whether a node, by its name, holds the collection of a log. */
+  readonly holds: (node: string, log: string) => boolean;
+  readonly archiving: ArchiveScheduler;
   /** Whether another process owns a log and is there. */
   readonly isOwnedElsewhere: (log: ReplicatedLog) => boolean;
   readonly logger: Logger;
@@ -33,7 +33,7 @@ export interface OwnershipOptions {
 
 export class Ownership {
   readonly #options: OwnershipOptions;
-  readonly #writesUnderWay = new WritesUnderWay();
+  readonly #writesUnderWay = new InFlightRequests();
   /** Logs that wait for the end of the writes under way. */
   readonly #releasing = new Set<ReplicatedLog>();
   /** How many logs other processes have taken over from this one, by the processes. */
@@ -102,11 +102,11 @@ export class Ownership {
 
   /** Lets other nodes take over everything, as far as there are any for it, and waits for them. */
   async releaseAll(msMax: number): Promise<void> {
-    const { members, logs, placements, isOwnedElsewhere } = this.#options;
+    const { members, logs, holds, isOwnedElsewhere } = this.#options;
     const deadline = AbortSignal.timeout(msMax);
     const released = new Set<ReplicatedLog>();
     const isTakenBy = ({ node, state }: Member, { name }: ReplicatedLog) =>
-      state === 'serving' && placements.holds(node, name);
+      state === 'serving' && holds(node, name);
     while (!deadline.aborted) {
       const { present } = members;
       const taken = logs.all.filter((log) => present.some((member) => isTakenBy(member, log)));

@@ -1,8 +1,10 @@
 // What the log of the catalogue, or of a collection, says about its newest checkpoint. Its owner commits it, so that
 // only an owner removes anything: the commit fails when another node owns the log.
 
-import type { StateReader, StoreOperation } from '../../storage/store.js';
-import { checkpointKey } from './log-state.js';
+import type { StateReader, StoreKey, StoreOperation } from '../../storage/store.js';
+import { SNAPSHOTS } from '../logs/store-keys.js';
+
+const keyOf = (log: string): StoreKey => [...SNAPSHOTS, log];
 
 export interface NamedCheckpoint {
   readonly name: string;
@@ -18,14 +20,14 @@ export interface CheckpointRecord extends NamedCheckpoint {
 }
 
 export function checkpointOperation(log: string, record: CheckpointRecord): StoreOperation {
-  return { kind: 'put', key: checkpointKey(log), value: Buffer.from(JSON.stringify(record)) };
+  return { kind: 'put', key: keyOf(log), value: Buffer.from(JSON.stringify(record)) };
 }
 
 export function readCheckpointRecord(
   store: Pick<StateReader, 'get'>,
   log: string,
 ): CheckpointRecord | null {
-  const value = store.get(checkpointKey(log));
+  const value = store.get(keyOf(log));
   return value === undefined
     ? null
     : (JSON.parse(Buffer.from(value).toString()) as CheckpointRecord);

@@ -7,14 +7,14 @@ import type { Store, StoreOperation } from '../../storage/store.js';
 import type { Archiver } from '../archive/archiver.js';
 import type { Blobs } from '../blobs/blobs.js';
 import type { LogLink } from '../logs/collection-log.js';
-import { CheckpointFiles } from './checkpoint-files.js';
+import type { StoreLayout } from './log-state.js';
+import { CheckpointFiles } from './snapshot-files.js';
 import {
   type CheckpointRecord,
   checkpointOperation,
   type NamedCheckpoint,
   readCheckpointRecord,
-} from './checkpoint-record.js';
-import type { StoreLayout } from './log-state.js';
+} from './snapshot-record.js';
 
 /** A new node reads the chunks of the archive that the newest checkpoint does not have one by one. */
 const CHUNKS_BETWEEN_CHECKPOINTS_MAX = 5_000;

@@ -5,21 +5,21 @@ import { randomUUID } from 'node:crypto';
 import { field, validationError } from '../../common/errors.js';
 import type { NewLogOptions } from '../../storage/commit-log.js';
 import type { StoreOperation } from '../../storage/store.js';
-import type { Members } from '../nodes/members.js';
+import type { Members } from '../members/members.js';
 import { chooseNodes, type NodeChoice } from './choose-nodes.js';
 import { loadByNode } from './collection-sizes.js';
 import { type Placement, type Placements, placedOn, placementOperation } from './placements.js';
 
-export interface AskedPlacementsOptions {
+export interface PlacementRequestsOptions {
   readonly members: Members;
   readonly placements: Placements;
   readonly isDrained: (node: string) => boolean;
 }
 
-export class AskedPlacements {
-  readonly #options: AskedPlacementsOptions;
+export class PlacementRequests {
+  readonly #options: PlacementRequestsOptions;
 
-  constructor(options: AskedPlacementsOptions) {
+  constructor(options: PlacementRequestsOptions) {
     this.#options = options;
   }
 

@@ -4,16 +4,9 @@
 import { SagittaError } from '../../common/errors.js';
 import type { StateReader, Store } from '../../storage/store.js';
 import type { StoreInspection } from '../../storage/store-inspection.js';
-import { findPlace } from '../logs/place.js';
-import {
-  bytesIn,
-  CATALOGUE,
-  FOUNDED_KEY,
-  piecesOf,
-  removeState,
-  type StoreLayout,
-  stateOf,
-} from './log-state.js';
+import { findAppliedPosition } from '../logs/applied-position.js';
+import { CATALOGUE, FOUNDED } from '../logs/store-keys.js';
+import { bytesIn, piecesOf, removeState, type StoreLayout, stateOf } from './log-state.js';
 
 export interface Completion {
   /** What was taken from other backups than that of the catalogue. */
@@ -30,11 +23,11 @@ export function newestCatalogue(
   layout: Pick<StoreLayout, 'secret'>,
 ): number {
   const identityOf = (backup: StoreInspection) =>
-    [layout.secret, FOUNDED_KEY].map((key) => Buffer.from(backup.get(key) ?? []).toString('hex'));
+    [layout.secret, FOUNDED].map((key) => Buffer.from(backup.get(key) ?? []).toString('hex'));
   const [first] = backups;
   const identity = identityOf(first!).join();
   const positions = backups.map((backup) => {
-    const place = findPlace(backup, CATALOGUE);
+    const place = findAppliedPosition(backup, CATALOGUE);
     if (place === undefined) {
       throw new SagittaError(
         'configuration_invalid',
@@ -90,7 +83,7 @@ function positionOf(
 ): number | null {
   const { absence } = layout.collection(incarnation);
   if (reader.get(absence) !== undefined) return null;
-  return findPlace(reader, incarnation)?.position ?? null;
+  return findAppliedPosition(reader, incarnation)?.position ?? null;
 }
 
 /** Returns the number of bytes. */

@@ -3,7 +3,8 @@
 // says nothing about the others. Being wrong about a node costs time, never data: what may be written is decided by the
 // logs.
 
-import { type AnnouncedSizes, areSizes, NO_SIZES } from '../placement/collection-sizes.js';
+import type { SharedService } from '../service/shared-service.js';
+import { type AnnouncedSizes, isAnnouncedSizes, NO_SIZES } from './announced-sizes.js';
 
 export interface Member {
   /** The process: another one after each start. */
@@ -58,11 +59,7 @@ export function newMember(
 
 type Measured = Pick<Member, 'position' | 'positions' | 'sizes'>;
 
-/** Carries announcements to all nodes, this one included or not; they may be lost. */
-export interface AnnouncementBus {
-  announce(bytes: Uint8Array): void;
-  onAnnouncement(listener: (bytes: Uint8Array) => void): void;
-}
+type AnnouncementBus = Pick<SharedService, 'announce' | 'onAnnouncement'>;
 
 export interface MembersTiming {
   readonly announceMs: number;
@@ -207,7 +204,7 @@ const CHECKS: Readonly<Record<keyof Member, (value: unknown) => boolean>> = {
   canStore: (value) => typeof value === 'boolean',
   positions: isObject,
   joined: Array.isArray,
-  sizes: areSizes,
+  sizes: isAnnouncedSizes,
   clockMs: isNumber,
 };
 

@@ -7,10 +7,11 @@ import { assert } from '../../common/errors.js';
 import type { Store, StoreOperation, StoreSnapshot } from '../../storage/store.js';
 import type { Blobs } from '../blobs/blobs.js';
 import { type BlobDigest, getIndex, getVerified } from '../blobs/verified-blobs.js';
-import { readPlace } from '../logs/place.js';
-import { decodeOperations, encodeOperations } from '../nodes/operations.js';
-import type { NamedCheckpoint } from './checkpoint-record.js';
-import { CATALOGUE, piecesOf, type StoreLayout, stateOf } from './log-state.js';
+import { readAppliedPosition } from '../logs/applied-position.js';
+import { decodeOperations, encodeOperations } from '../logs/operations.js';
+import { CATALOGUE } from '../logs/store-keys.js';
+import { piecesOf, type StoreLayout, stateOf } from './log-state.js';
+import type { NamedCheckpoint } from './snapshot-record.js';
 
 interface CheckpointBlob extends BlobDigest {
   readonly blob: string;
@@ -92,7 +93,7 @@ export class CheckpointFiles {
     };
     try {
       return await store.withSnapshot(async (snapshot) => {
-        const { position } = readPlace(snapshot, this.#log);
+        const { position } = readAppliedPosition(snapshot, this.#log);
         const state: CheckpointBlob[] = [];
         for (const piece of piecesOf(stateOf(snapshot, options.layout, this.#log))) {
           const bytes = encodeOperations(piece);

@@ -5,7 +5,7 @@
 
 import { hash } from 'node:crypto';
 import type { Logger } from '../../common/logger.js';
-import type { Member, Members } from './members.js';
+import type { Member, Members } from '../members/members.js';
 import type { ReplicatedLog } from './replicated-log.js';
 
 export interface ElectionTiming {

@@ -6,10 +6,11 @@ import { SagittaError } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
 import type { Store, StoreOperation } from '../../storage/store.js';
 import type { Blobs } from '../blobs/blobs.js';
+import { findAppliedPosition, startPositionOperation } from '../logs/applied-position.js';
 import { isDamage } from '../logs/collection-log.js';
-import { findPlace, placeAtStart } from '../logs/place.js';
-import { CheckpointFiles, type CheckpointIndex } from './checkpoint-files.js';
-import { CATALOGUE, removeState, type StoreLayout, stateOf } from './log-state.js';
+import { CATALOGUE } from '../logs/store-keys.js';
+import { removeState, type StoreLayout, stateOf } from './log-state.js';
+import { CheckpointFiles, type CheckpointIndex } from './snapshot-files.js';
 
 /** The database of the node, as far as the state of collections is replaced. */
 export interface ReloadingDatabase {
@@ -45,13 +46,13 @@ export class StateLoader {
   async load(log: string, signal: AbortSignal): Promise<void> {
     const { store, blobs, logger } = this.#options;
     const files = new CheckpointFiles(blobs, log);
-    const before = findPlace(store, log)?.position ?? -1;
+    const before = findAppliedPosition(store, log)?.position ?? -1;
     const damages = new Map<string, Error>();
     for (;;) {
       const listed = (await files.list()).filter(({ position }) => position > before);
       const next = listed.findLast(({ name }) => !damages.has(name));
       if (next === undefined && listed.length === 0 && before < 0) {
-        await store.commit([placeAtStart(log)]);
+        await store.commit([startPositionOperation(log)]);
         return;
       }
       if (next === undefined) throw nothingToBeginWith(log, before, [...damages.values()]);

@@ -1,8 +1,8 @@
 // How far a node is behind those that own logs. Each owner announces how far they are, and this node looks how far it has
 // them itself; what it has not reached yet it remembers with the time at which it heard of it.
 
-import type { Member, Members } from '../nodes/members.js';
-import { nodesWanting, type Placements } from '../placement/placements.js';
+import type { Member, Members } from '../members/members.js';
+import { assignedNodes, type Placements } from '../placement/placements.js';
 
 /** Later ones are not needed: the first one not reached tells the time. */
 const AHEAD_MAX = 1_000;
@@ -15,7 +15,7 @@ export interface Lag {
 }
 
 /** Behind one owner. */
-export class ApplyLag {
+export class OwnerLag {
   /** Positions not reached so far, oldest first. */
   #ahead: { readonly position: number; readonly atMs: number }[] = [];
   #newest = 0;
@@ -51,7 +51,7 @@ export class NodeLag {
   readonly #placements: Placements;
   readonly #logs: () => readonly PlacedLog[];
   /** By the processes that own logs. */
-  readonly #byOwner = new Map<string, ApplyLag>();
+  readonly #byOwner = new Map<string, OwnerLag>();
 
   constructor(options: {
     readonly node: string;
@@ -66,7 +66,7 @@ export class NodeLag {
 
   /** Called with what another node announces. */
   note({ instance, position, positions }: Member): void {
-    const lag = this.#byOwner.get(instance) ?? new ApplyLag();
+    const lag = this.#byOwner.get(instance) ?? new OwnerLag();
     this.#byOwner.set(instance, lag);
     lag.note(position + (positions[this.#node] ?? 0), performance.now());
   }
@@ -103,7 +103,7 @@ export class NodeLag {
       if (owner !== instance) continue;
       const placement = this.#placements.of(name);
       if (placement === null) sum += position;
-      for (const node of placement === null ? [] : nodesWanting(placement)) {
+      for (const node of placement === null ? [] : assignedNodes(placement)) {
         positions[node] = (positions[node] ?? 0) + position;
       }
     }

@@ -3,7 +3,7 @@
 
 import { endsWithin } from '../../common/ends-within.js';
 
-export class WritesUnderWay {
+export class InFlightRequests {
   readonly #counts = new Map<string, number>();
   readonly #waiting = new Map<string, Set<() => void>>();
 
