@@ -311,7 +311,7 @@ async function joinThrough(
     store,
     blobs,
     layout: Database.storeLayout,
-    checkpointBytes: config.clusterCheckpointBytes,
+    snapshotBytes: config.clusterSnapshotBytes,
     timing: { silentMsMax: config.clusterSilentMs, replaceMs: config.clusterReplaceMs },
     durability: () => durability.current,
     ...(config.clusterFound &&

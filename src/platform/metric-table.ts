@@ -383,20 +383,20 @@ const CLUSTER = {
   },
   sagitta_cluster_collections_held: {
     type: 'gauge',
-    meaning: 'Collections whose rows the node has.',
+    meaning: 'Collections whose rows the node holds.',
   },
   sagitta_cluster_collections_moving: {
     type: 'gauge',
-    meaning: 'Collections that some node of the cluster is bringing in; the same on all nodes.',
+    meaning: 'Collections that some node of the cluster is loading; the same on all nodes.',
   },
   sagitta_cluster_collections_short: {
     type: 'gauge',
     meaning:
-      'Collections that fewer nodes hold and serve than they are to be on, as far as this node knows; the same on all nodes.',
+      'Collections that fewer nodes serve than they should, as far as this node knows; the same on all nodes.',
   },
   sagitta_cluster_nodes: {
     type: 'gauge',
-    meaning: 'Nodes that this one has heard of lately, itself included.',
+    meaning: 'Nodes that this one has heard from recently, including itself.',
   },
   sagitta_cluster_search_parts_total: {
     type: 'counter',
@@ -411,7 +411,7 @@ const CLUSTER = {
   sagitta_cluster_lag_seconds: {
     type: 'gauge',
     meaning:
-      'For how long this node has not applied something that the owner of its log had; 0 when it has everything. Of owners that a node does not hear of it does not know.',
+      'How long this node has lacked something that the owner of a log has; 0 when it has applied everything. Owners that the node does not hear from are not counted.',
   },
   sagitta_cluster_lag_messages: {
     type: 'gauge',
@@ -419,7 +419,7 @@ const CLUSTER = {
   },
   sagitta_cluster_take_overs_total: {
     type: 'counter',
-    meaning: 'Logs that this node has taken over, of the catalogue and of collections.',
+    meaning: 'Take-overs of logs by this node, of the catalogue and of collections.',
   },
   sagitta_cluster_forwarded_requests_total: {
     type: 'counter',
@@ -427,13 +427,13 @@ const CLUSTER = {
     meaning:
       'Requests that this node has sent to the owners of logs, or to nodes that hold what it does not: `replied`, or `failed` when it could not be reached or did not reply.',
   },
-  sagitta_cluster_checkpoints_total: {
+  sagitta_cluster_snapshots_total: {
     type: 'counter',
-    meaning: 'Checkpoints that this node has made of the logs that it owns.',
+    meaning: 'Snapshots that this node has taken of the logs that it owns.',
   },
-  sagitta_cluster_checkpoint_failures_total: {
+  sagitta_cluster_snapshot_failures_total: {
     type: 'counter',
-    meaning: 'Checkpoints of logs that failed on this node; such a log is kept until one succeeds.',
+    meaning: 'Snapshots of logs that failed on this node; the log is not trimmed until one succeeds.',
   },
   sagitta_cluster_durability_verified: {
     type: 'gauge',
@@ -443,12 +443,12 @@ const CLUSTER = {
   sagitta_cluster_archive_lag_seconds: {
     type: 'gauge',
     meaning:
-      'For how long what this node has committed to the logs that it owns has not been archived in `SAGITTA_BLOBS`; 0 when all is. A few seconds are usual. While it grows, the logs are not shortened.',
+      'How long commits of this node to the logs that it owns have waited to be archived in `SAGITTA_BLOBS`; 0 when all are. A few seconds are usual. While it grows, the logs are not trimmed.',
   },
   sagitta_cluster_repaired_records_total: {
     type: 'counter',
     meaning:
-      'Records that logs did not have any more, damaged or removed, and that this node has read from the archive.',
+      'Records that were damaged or missing in a log and that this node has read from the archive instead.',
   },
 } as const;
 

@@ -429,25 +429,25 @@ const SETTINGS = {
     ...integer(1_000, 3_600_000),
     default: 1_500,
     unit: 'milliseconds',
-    help: 'When the node that leads was not heard of for so long, another one takes over. Being wrong costs a pause of writes, and loses nothing.',
+    help: 'How long the node that leads may be silent before another node takes over. A value that is too small costs pauses of writes, but loses nothing.',
   },
   clusterReplaceMs: {
     ...integer(1_000, 604_800_000),
     default: 600_000,
     unit: 'milliseconds',
-    help: 'When a node was not heard of for so long, other nodes bring in the collections with a replication factor that it held. Shorter than a restart takes, this copies data for nothing.',
+    help: 'How long a node may be silent before other nodes load the collections with a replication factor that it held. If this is shorter than a restart, data is copied for nothing.',
   },
-  clusterCheckpointBytes: {
+  clusterSnapshotBytes: {
     ...integer(1, 1_099_511_627_776),
     default: 268_435_456,
     unit: 'bytes',
-    help: 'When so much has been written to a log since its last checkpoint, its owner copies the state of the collection to SAGITTA_BLOBS, for new nodes to begin with, and the log loses what it has before the checkpoint before.',
+    help: 'How much is written to a log before its owner takes a snapshot of it: a copy of the collection in SAGITTA_BLOBS, from which new nodes start. The log is then trimmed to the snapshot before.',
   },
   clusterScatterValues: {
     ...integer(1, 100_000_000_000_000),
     default: 33_554_432,
     unit: 'values',
-    help: 'Nodes search together for queries that would read at least so many values, queries times rows times dimension: each of them a part of the rows. Smaller ones are answered by the node that gets them.',
+    help: 'From how many values on (queries times rows times dimension) the nodes share a search, each of them searching some of the rows. A smaller search is answered by the node that receives it.',
   },
   embeddingEndpoints: {
     ...list(

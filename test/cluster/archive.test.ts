@@ -219,7 +219,7 @@ describe('the archive of a log', () => {
     await assert.rejects(archived, { code: 'data_corrupt', message: /delivered nothing after/ });
   });
 
-  it('goes on after a checkpoint that does not need what could not be archived', async () => {
+  it('goes on after a snapshot that does not need what could not be archived', async () => {
     const harness = new Harness();
     const { archiver, stream } = harness;
     const { writer } = await takeOver(harness.log);
@@ -230,7 +230,7 @@ describe('the archive of a log', () => {
     );
     await assert.rejects(archiver.archive(LOG, links[2]!, NEVER), { code: 'data_corrupt' });
     assert.equal(archiver.positionOf(LOG), undefined);
-    archiver.passCheckpoint(LOG, links[2]!);
+    archiver.resumeAt(LOG, links[2]!);
     await archiver.archive(LOG, links[3]!, NEVER);
     assert.deepEqual(await harness.chunks(), [
       `0-${links[0]!.position}`,

@@ -73,27 +73,27 @@ export class MemoryCluster {
   readonly #states = new Map<string, MemoryState>();
   readonly #limits: Partial<Limits>;
   readonly #timing: Partial<ClusterTiming>;
-  readonly #checkpointBytes: number;
+  readonly #snapshotBytes: number;
   readonly #nodes = new Map<string, TestNode>();
 
   constructor(
     limits: Partial<Limits> = {},
     timing: Partial<ClusterTiming> = {},
-    checkpointBytes = Number.POSITIVE_INFINITY,
+    snapshotBytes = Number.POSITIVE_INFINITY,
   ) {
     this.#limits = limits;
     this.#timing = timing;
-    this.#checkpointBytes = checkpointBytes;
+    this.#snapshotBytes = snapshotBytes;
   }
 
-  /** `checkpointBytes`: how much is written to a log between its checkpoints. */
+  /** `snapshotBytes`: how much is written to a log between its snapshots. */
   static async start(
     names: readonly string[],
     limits: Partial<Limits> = {},
     timing: Partial<ClusterTiming> = {},
-    checkpointBytes = Number.POSITIVE_INFINITY,
+    snapshotBytes = Number.POSITIVE_INFINITY,
   ): Promise<MemoryCluster> {
-    const cluster = new MemoryCluster(limits, timing, checkpointBytes);
+    const cluster = new MemoryCluster(limits, timing, snapshotBytes);
     await Promise.all(names.map((name) => cluster.add(name)));
     await cluster.leader();
     return cluster;
@@ -136,7 +136,7 @@ export class MemoryCluster {
       store,
       blobs: share(this.blobs),
       layout: Database.storeLayout,
-      checkpointBytes: this.#checkpointBytes,
+      snapshotBytes: this.#snapshotBytes,
       logger,
       timing: { ...TIMING, ...this.#timing },
     });

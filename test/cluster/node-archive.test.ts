@@ -118,7 +118,7 @@ describe('a node of a cluster whose log is damaged', () => {
 });
 
 describe('the archive of a cluster', () => {
-  it('has what the logs no longer have, until the checkpoint after the next', async () => {
+  it('has what the logs no longer have, until the snapshot after the next', async () => {
     const cluster = await MemoryCluster.start(['n1', 'n2', 'n3'], {}, {}, 2_000);
     const leader = await cluster.leader();
     const away = await cluster.follower();
@@ -142,7 +142,7 @@ describe('the archive of a cluster', () => {
     await cluster.settle();
     assert.deepEqual(await idsIn(back), ids);
     assert.ok(back.node.repairedRecordCount > 0);
-    // Later checkpoints remove the oldest chunks, and what is left is without a gap.
+    // Later snapshots remove the oldest chunks, and what is left is without a gap.
     const archive = new LogArchive(incarnation, { blobs: cluster.blobs, logger: silentLogger });
     const [oldest] = await archive.list();
     await waitFor('the removal', async () => {
@@ -166,25 +166,25 @@ describe('the archive of a cluster', () => {
     await database.createCollection({ id: 'c', ...SHAPE });
     const { blobs } = cluster;
     const { put } = blobs;
-    let checkpointCount = 0;
+    let snapshotCount = 0;
     blobs.put = async (name, parts) => {
       if (name.startsWith('archive/')) throw new Error('no archive for the test');
-      if (name.startsWith('checkpoints/')) checkpointCount++;
+      if (name.startsWith('snapshots/')) snapshotCount++;
       await put.call(blobs, name, parts);
     };
     await write(database, 1, 3);
     await assert.rejects(leader.node.archive(), /no archive for the test/);
     let i = 4;
-    await waitFor('checkpoints', async () => {
+    await waitFor('snapshots', async () => {
       await write(database, i, i);
       i++;
-      return checkpointCount >= 4 || undefined;
+      return snapshotCount >= 4 || undefined;
     });
     assert.equal(await streamOf(cluster, database).firstPosition(), 1);
     assert.ok(leader.node.archiveLagSeconds > 0);
     blobs.put = put;
     await leader.node.archive();
-    // A checkpoint under way may commit its record in between.
+    // A snapshot under way may commit its record in between.
     await waitFor('the archive', () => leader.node.archiveLagSeconds === 0 || undefined);
     await waitFor('a shorter log', async () => {
       await write(database, i, i);

@@ -51,7 +51,7 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
   before(async () => {
     nats = await NatsServers.start();
     // Every query is answered by all nodes together.
-    const config = { clusterCheckpointBytes: 100_000, clusterScatterValues: 1 };
+    const config = { clusterSnapshotBytes: 100_000, clusterScatterValues: 1 };
     cluster = await RunningCluster.start({ nats, name: 'servers', config });
     await findRoles();
   });
@@ -319,7 +319,7 @@ describe('servers of a cluster', { skip: missing ?? false }, () => {
     assert.equal(later.json.sequence, first.json.sequence + 1);
   });
 
-  it('shorten the logs by checkpoints, with which new nodes begin', async () => {
+  it('shorten the logs by snapshots, with which new nodes begin', async () => {
     const connection = await nats.connect();
     const names = await connection.manager.streams.names().next();
     const streams = names.map((name) => new JetStreamStream(connection, name));

@@ -1,4 +1,4 @@
-// Checkpoints of logs, which their owners make: new nodes begin with them, and nodes that were away for too long.
+// Snapshots of logs, which their owners make: new nodes begin with them, and nodes that were away for too long.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -9,7 +9,7 @@ import { ChainedLog } from '../../src/cluster/logs/chained-log.js';
 import { LOG_START } from '../../src/cluster/logs/collection-log.js';
 import { decodeOperations } from '../../src/cluster/logs/operations.js';
 import { removeState } from '../../src/cluster/snapshots/log-state.js';
-import { CheckpointFiles, checkpointsOf } from '../../src/cluster/snapshots/snapshot-files.js';
+import { SnapshotFiles, snapshotFolder } from '../../src/cluster/snapshots/snapshot-files.js';
 import { StateLoader } from '../../src/cluster/snapshots/state-loader.js';
 import { type Logger, silentLogger } from '../../src/common/logger.js';
 import { Database } from '../../src/database/database.js';
@@ -20,7 +20,7 @@ import { makeDirectory } from '../storage/directories.js';
 import { withResolvers } from '../support/waiting.js';
 import { idsIn, MemoryCluster, SHAPE, type TestNode, waitFor } from './memory-cluster.js';
 
-const CHECKPOINT_BYTES = 2_000;
+const SNAPSHOT_BYTES = 2_000;
 
 /** A cluster with one collection, whose ids are counted. */
 class Written {
@@ -69,8 +69,8 @@ class Written {
     return this.cluster.nodes[0]!.database.incarnationOf(this.collection)!;
   }
 
-  get files(): CheckpointFiles {
-    return new CheckpointFiles(this.cluster.blobs, this.incarnation);
+  get files(): SnapshotFiles {
+    return new SnapshotFiles(this.cluster.blobs, this.incarnation);
   }
 
   /** Writes until neither the log nor the archive has what comes next after a position. */
@@ -97,7 +97,7 @@ async function startWith(
   names: readonly string[],
   timing: ConstructorParameters<typeof MemoryCluster>[1] = {},
 ): Promise<Written> {
-  const cluster = await MemoryCluster.start(names, {}, timing, CHECKPOINT_BYTES);
+  const cluster = await MemoryCluster.start(names, {}, timing, SNAPSHOT_BYTES);
   const leader = await cluster.leader();
   await leader.database.createCollection({ id: 'c', ...SHAPE });
   return new Written(cluster);
@@ -130,7 +130,7 @@ function holding(blobs: Blobs, prefix: () => string) {
   return { shared, isHeld: () => isHeld, release };
 }
 
-describe('a checkpoint of a log', () => {
+describe('a snapshot of a log', () => {
   it('is made by the owner of the log, and new nodes begin with those of all owners', async () => {
     const names = ['n1', 'n2', 'n3'];
     const { cluster } = await startWith(names, { balanceMs: 20 });
@@ -149,8 +149,8 @@ describe('a checkpoint of a log', () => {
       const stream = cluster.network.streams.get(written.incarnation)!;
       await written.writeUntil('a shorter log', async () => (await stream.firstPosition())! > 1);
     }
-    const makers = cluster.nodes.filter(({ node }) => node.counts.checkpoints > 0);
-    assert.ok(makers.length > 1, `${makers.length} nodes have made checkpoints`);
+    const makers = cluster.nodes.filter(({ node }) => node.counts.snapshots > 0);
+    assert.ok(makers.length > 1, `${makers.length} nodes have made snapshots`);
     const added = await cluster.add('n4');
     await cluster.settle();
     for (const written of all) await written.assertIn(added);
@@ -205,18 +205,18 @@ describe('a checkpoint of a log', () => {
     const { cluster } = written;
     for (let i = 0; i < 3; i++) await written.write();
     await cluster.stop();
-    const folder = () => `${checkpointsOf(incarnation)}/`;
+    const folder = () => `${snapshotFolder(incarnation)}/`;
     const { shared, isHeld, release } = holding(cluster.blobs, folder);
     let incarnation = 'none';
     const node = await cluster.add('n1', { share: () => shared });
     incarnation = written.incarnation;
-    await written.writeUntil('the begin of a checkpoint', isHeld);
+    await written.writeUntil('the begin of a snapshot', isHeld);
     for (let i = 0; i < 100; i++) await written.write();
-    assert.equal(node.node.counts.checkpoints, 0);
+    assert.equal(node.node.counts.snapshots, 0);
     release();
-    await written.writeUntil('a checkpoint', () => node.node.counts.checkpoints > 0);
+    await written.writeUntil('a snapshot', () => node.node.counts.snapshots > 0);
     const [first] = await written.files.list();
-    // What the log has up to the place of the checkpoint, and no more.
+    // What the log has up to the place of the snapshot, and no more.
     let expected = 0;
     const log = new ChainedLog(cluster.network.streams.get(incarnation)!);
     const signal = new AbortController().signal;
@@ -245,8 +245,8 @@ describe('a checkpoint of a log', () => {
     const { cluster } = written;
     await written.writeBeyond(1);
     const owner = await cluster.ownerOf('c');
-    const count = owner.node.counts.checkpoints;
-    await written.writeUntil('more', () => owner.node.counts.checkpoints > count);
+    const count = owner.node.counts.snapshots;
+    await written.writeUntil('more', () => owner.node.counts.snapshots > count);
     const [before, newest] = await written.files.list();
     assert.ok(before !== undefined && newest !== undefined);
     const { blobs } = cluster;
@@ -282,7 +282,7 @@ describe('a checkpoint of a log', () => {
       await put.call(cluster.blobs, name, parts);
     };
     let shared: string[] = [];
-    await written.writeUntil('a file of two checkpoints', async () => {
+    await written.writeUntil('a file of two snapshots', async () => {
       const [before, newest] = await Promise.all(
         (await written.files.list()).slice(-2).map(({ name }) => written.files.read(name)),
       );
@@ -298,9 +298,9 @@ describe('a checkpoint of a log', () => {
     const written = await startWith(['n1', 'n2']);
     const { cluster } = written;
     const owner = await cluster.ownerOf('c');
-    const stray = `${checkpointsOf(written.incarnation)}/files/${'0'.repeat(64)}-stray`;
+    const stray = `${snapshotFolder(written.incarnation)}/files/${'0'.repeat(64)}-stray`;
     await cluster.blobs.put(stray, [Buffer.from('of an upload that was never finished')]);
-    await written.writeUntil('checkpoints', () => owner.node.counts.checkpoints > 3);
+    await written.writeUntil('snapshots', () => owner.node.counts.snapshots > 3);
     await owner.node.leave(0);
     await owner.kill();
     const [kept] = [(await written.files.list()).map(({ name }) => name)];
@@ -316,29 +316,29 @@ describe('a checkpoint of a log', () => {
     const old = await cluster.ownerOf('c');
     await old.stop();
     const { incarnation } = written;
-    const { shared, isHeld, release } = holding(cluster.blobs, () => checkpointsOf(incarnation));
+    const { shared, isHeld, release } = holding(cluster.blobs, () => snapshotFolder(incarnation));
     const back = await cluster.add(old.name, { share: () => shared });
     const other = cluster.nodes.find((node) => node !== back)!;
     await other.node.leave(60_000);
     await other.stop();
     const rest = await cluster.add(other.name);
     assert.equal(await cluster.ownerOf('c'), back);
-    await written.writeUntil('the begin of a checkpoint', isHeld);
+    await written.writeUntil('the begin of a snapshot', isHeld);
     back.service.cutOff();
     await waitFor('another owner', async () => {
       const owner = await cluster.ownerOf('c');
       return owner === rest || undefined;
     });
     const added = await cluster.add('n3');
-    await written.writeUntil('checkpoints', () => rest.node.counts.checkpoints > 1);
+    await written.writeUntil('snapshots', () => rest.node.counts.snapshots > 1);
     back.service.reconnect();
     release();
     await cluster.settle();
     await written.assertIn(added);
-    assert.equal(back.node.counts.checkpoints, 0);
+    assert.equal(back.node.counts.snapshots, 0);
     const owner = await cluster.ownerOf('c');
-    const count = owner.node.counts.checkpoints;
-    await written.writeUntil('more', () => owner.node.counts.checkpoints > count + 1);
+    const count = owner.node.counts.snapshots;
+    await written.writeUntil('more', () => owner.node.counts.snapshots > count + 1);
     await cluster.settle();
     await written.assertIn(back);
     await cluster.stop();
@@ -362,20 +362,20 @@ describe('a checkpoint of a log', () => {
     await cluster.blobs.put(blob, [damaged]);
     const [found, ...others] = await problems();
     assert.equal(others.length, 0);
-    assert.equal(found?.kind, 'checkpoint');
+    assert.equal(found?.kind, 'snapshot');
     assert.equal(found?.name, `${written.incarnation}/${newest.name}`);
     assert.ok(found?.problem?.includes(blob));
     const { logger, messages } = recordingLogger();
     const added = await cluster.add('n3', { logger });
     await cluster.settle();
     await written.assertIn(added);
-    assert.ok(messages.some((message) => message.includes('a checkpoint cannot be used')));
+    assert.ok(messages.some((message) => message.includes('a snapshot cannot be used')));
     await cluster.stop();
   });
 });
 
 describe('a node that was away for longer than the logs reach', () => {
-  const REPLACED = /its state is replaced by a checkpoint/;
+  const REPLACED = /its state is replaced by a snapshot/;
 
   it('replaces a collection when it starts', async () => {
     const written = await startWith(['n1', 'n2', 'n3']);
@@ -424,7 +424,7 @@ describe('a node that was away for longer than the logs reach', () => {
     await cluster.stop();
   });
 
-  it('does so in a store on disk, and makes checkpoints of that', async () => {
+  it('does so in a store on disk, and makes snapshots of that', async () => {
     const directory = await makeDirectory();
     const open = () => openStore({ directory, mapping: 'memory' });
     const written = await startWith(['n1', 'n2']);
@@ -446,7 +446,7 @@ describe('a node that was away for longer than the logs reach', () => {
     store = await open();
     away = await cluster.add('n3', { change: () => store });
     for (const node of cluster.nodes) if (node !== away) await node.stop();
-    await written.writeUntil('a checkpoint', () => away.node.counts.checkpoints > 1);
+    await written.writeUntil('a snapshot', () => away.node.counts.snapshots > 1);
     await written.assertIn(away);
     const added = await cluster.add('n4');
     await cluster.settle();
@@ -504,14 +504,14 @@ describe('a node that was away for longer than the logs reach', () => {
     });
   }
 
-  it('is refused where no checkpoint is left', async () => {
+  it('is refused where no snapshot is left', async () => {
     const written = await startWith(['n1', 'n2']);
     const { cluster } = written;
     await written.writeBeyond(1);
     await written.files.removeAll();
     await assert.rejects(cluster.add('n3'), {
       code: 'data_corrupt',
-      message: /there is no checkpoint of it that reaches farther/,
+      message: /there is no snapshot of it that reaches farther/,
     });
     for (const { node } of cluster.nodes) await node.close();
   });

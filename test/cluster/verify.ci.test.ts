@@ -30,14 +30,14 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
 
   before(async () => {
     nats = await NatsServers.start();
-    const config = { clusterCheckpointBytes: 20_000 };
+    const config = { clusterSnapshotBytes: 20_000 };
     cluster = await RunningCluster.start({ nats, name: NAME, config });
     connection = await nats.connect();
     await post('/collections', { id: 'c', dimension: 2, metric: 'dot' });
     await post('/collections/c/clone', { id: 'copy' });
     for (let i = 0; i < 10; i++) await writeRows(i);
     // Not that of the clone, at the start of its log.
-    await writeUntil('checkpoints', (path) => /\/0*[1-9]\d*-[^/]*\.json$/.test(path));
+    await writeUntil('snapshots', (path) => /\/0*[1-9]\d*-[^/]*\.json$/.test(path));
     await writeUntil('an archive', (path) => path.startsWith('archive/'));
     const streams = await connection.manager.streams.names().next();
     const lengths = await Promise.all(
@@ -84,7 +84,7 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
     }
   }
 
-  /** A checkpoint that is being made is followed by the removal of what is no longer needed. */
+  /** A snapshot that is being made is followed by the removal of what is no longer needed. */
   async function whenBlobsStay(): Promise<void> {
     let before = '';
     for (let same = 0; same < 10; ) {
@@ -113,7 +113,7 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
     const { code, stdout, stderr } = await verify();
     assert.equal(code, 0, stdout + stderr);
     assert.match(stdout, /^c +\d+ +[\d ,]+ +3 +[0-9a-f]{16} +the same$/m);
-    for (const kind of ['log', 'archive', 'checkpoint', 'origin']) {
+    for (const kind of ['log', 'archive', 'snapshot', 'origin']) {
       assert.match(stdout, new RegExp(`^${kind} .* intact$`, 'm'));
     }
     assert.match(stdout, /No difference and no damage found/);
@@ -123,10 +123,10 @@ describe('sagitta cluster verify', { skip: natsMissing() ?? false }, () => {
     assert.equal(report.collections[0].nodes.length, 3);
   });
 
-  it('finds a damaged chunk of the archive, and a damaged file of a checkpoint', async () => {
+  it('finds a damaged chunk of the archive, and a damaged file of a snapshot', async () => {
     await whenBlobsStay();
     const chunk = blobs().find((path) => /^archive\/.*\/\d+-\d+-[0-9a-f]+$/.test(path))!;
-    const file = blobs().find((path) => /^checkpoints\/.*\/files\//.test(path))!;
+    const file = blobs().find((path) => /^snapshots\/.*\/files\//.test(path))!;
     for (const path of [chunk, file]) {
       await damaged(path, async () => {
         const { code, stdout, stderr } = await verify();

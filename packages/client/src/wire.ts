@@ -1228,11 +1228,11 @@ export interface CollectionDigest {
 /** What belongs together among the logs and the shared files of a cluster. */
 export interface VerifiedFiles {
   /**
-   * `log`: the records of a log; `archive`: its chunks among the shared files; `checkpoint`:
-   * what new nodes begin with; `origin`: what a clone had before its first write.
+   * `log`: the records of a log; `archive`: its chunks among the shared files; `snapshot`: what
+   * new nodes start from; `origin`: what a clone had before its first write.
    */
-  readonly kind: 'log' | 'archive' | 'checkpoint' | 'origin';
-  /** Of the log or the checkpoint. */
+  readonly kind: 'log' | 'archive' | 'snapshot' | 'origin';
+  /** Name of the log or the snapshot. */
   readonly name: string;
   /** Records of a log, chunks of an archive, files of the others. */
   readonly count: number;

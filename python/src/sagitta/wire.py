@@ -2290,12 +2290,12 @@ class Cluster(TypedDict):
 
 class VerifiedFiles(TypedDict):
     """What belongs together among the logs and the shared files of a cluster."""
-    kind: Literal["log", "archive", "checkpoint", "origin"]
-    """`log`: the records of a log; `archive`: its chunks among the shared files; `checkpoint`: what
-    new nodes begin with; `origin`: what a clone had before its first write.
+    kind: Literal["log", "archive", "snapshot", "origin"]
+    """`log`: the records of a log; `archive`: its chunks among the shared files; `snapshot`: what
+    new nodes start from; `origin`: what a clone had before its first write.
     """
     name: str
-    """Of the log or the checkpoint."""
+    """Name of the log or the snapshot."""
     count: int
     """Records of a log, chunks of an archive, files of the others."""
     byte_count: int

@@ -1,7 +1,7 @@
 // Writes the archive of logs: the node that owns one uploads what was committed in chunks, from what it has published
 // itself, or else as it reads it, like a follower. What it reads is verified by the chain before it is uploaded, so that
 // a damaged replica is not archived. A chunk is never changed, and only `removeThrough` removes chunks: it is called with
-// what the record of a checkpoint says.
+// what the record of a snapshot says.
 
 import { assert } from '../../common/errors.js';
 import type { Logger } from '../../common/logger.js';
@@ -136,10 +136,10 @@ export class Archiver {
   }
 
   /**
-   * Called when a checkpoint has been made at `link`. Where the log could not be archived up to there, the archive
-   * goes on from there: nobody who begins with the checkpoint needs what is missing.
+   * Called when a snapshot has been made at `link`. Where the log could not be archived up to there, the archive
+   * goes on from there: nobody who begins with the snapshot needs what is missing.
    */
-  passCheckpoint(log: string, link: LogLink): void {
+  resumeAt(log: string, link: LogLink): void {
     const end = this.#stuck.get(log);
     if (end === undefined || end.position >= link.position) return;
     this.#stuck.delete(log);

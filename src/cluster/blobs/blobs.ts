@@ -1,4 +1,4 @@
-// Files that several machines share: segments, checkpoints and the archive of logs. A name is written once: what is
+// Files that several machines share: segments, snapshots and the archive of logs. A name is written once: what is
 // written again under it has the same bytes. Nothing depends on conditions that a service may ignore, such as
 // If-None-Match; which files count is decided by records of logs.
 

@@ -114,7 +114,7 @@ export interface CollectionLog {
 export class LogTrimmedError extends Error {
   constructor(log: string, afterPosition: number, firstPosition: number) {
     super(
-      `The log ${log} begins at position ${firstPosition}; the records after ${afterPosition} have been removed. Read a checkpoint or the archive first.`,
+      `The log ${log} begins at position ${firstPosition}; the records after ${afterPosition} have been removed. Read a snapshot or the archive first.`,
     );
   }
 }

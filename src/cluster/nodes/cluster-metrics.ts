@@ -15,11 +15,8 @@ export function addClusterGauges(metrics: Metrics, node: ClusterNode): void {
   metrics.addReading('sagitta_cluster_lag_seconds', () => node.lag.seconds);
   metrics.addReading('sagitta_cluster_lag_messages', () => node.lag.messages);
   metrics.addReading('sagitta_cluster_take_overs_total', () => node.counts.takeOvers);
-  metrics.addReading('sagitta_cluster_checkpoints_total', () => node.counts.checkpoints);
-  metrics.addReading(
-    'sagitta_cluster_checkpoint_failures_total',
-    () => node.counts.checkpointFailures,
-  );
+  metrics.addReading('sagitta_cluster_snapshots_total', () => node.counts.snapshots);
+  metrics.addReading('sagitta_cluster_snapshot_failures_total', () => node.counts.snapshotFailures);
   metrics.addReading('sagitta_cluster_durability_verified', () =>
     node.status.durability?.state === 'verified' ? 1 : 0,
   );

@@ -38,9 +38,9 @@ import type { ReplicatedLog } from '../replication/replicated-log.js';
 import type { Durability } from '../service/nats-durability.js';
 import type { SharedService } from '../service/shared-service.js';
 import type { StoreLayout } from '../snapshots/log-state.js';
-import { CheckpointFiles } from '../snapshots/snapshot-files.js';
-import { readCheckpointRecord } from '../snapshots/snapshot-record.js';
-import { Checkpointing } from '../snapshots/snapshotter.js';
+import { SnapshotFiles } from '../snapshots/snapshot-files.js';
+import { readSnapshotRecord } from '../snapshots/snapshot-record.js';
+import { Snapshotter } from '../snapshots/snapshotter.js';
 import { type ReloadingDatabase, StateLoader } from '../snapshots/state-loader.js';
 import {
   type FoundingCollection,
@@ -106,8 +106,8 @@ export interface ClusterNodeOptions {
   readonly layout: StoreLayout;
   /** Whether the node may bring the data in its store, which has these collections, into an empty cluster. */
   readonly founding?: { readonly collections: readonly FoundingCollection[] };
-  /** A checkpoint of a log is made when so much has been written to it since the last one. */
-  readonly checkpointBytes: number;
+  /** A snapshot of a log is made when so much has been written to it since the last one. */
+  readonly snapshotBytes: number;
   /** What is known about the servers with the logs. */
   readonly durability?: () => Durability;
   readonly logger: Logger;
@@ -132,7 +132,7 @@ export class ClusterNode implements CommitLogs {
   readonly #members: Members;
   readonly #logs: NodeLogs;
   readonly #placements: Placements;
-  readonly #checkpointing: Checkpointing;
+  readonly #snapshotter: Snapshotter;
   readonly #loader: StateLoader;
   /** The collections that the node brings into the cluster; null where it brings nothing. */
   readonly #founding: { readonly collections: readonly FoundingCollection[] } | null;
@@ -190,9 +190,9 @@ export class ClusterNode implements CommitLogs {
       signal,
     });
     this.#archiving = archiving;
-    const logBytes = options.checkpointBytes;
-    const checkpointing = new Checkpointing({ ...stored, archiver, logBytes, signal });
-    this.#checkpointing = checkpointing;
+    const logBytes = options.snapshotBytes;
+    const snapshotter = new Snapshotter({ ...stored, archiver, logBytes, signal });
+    this.#snapshotter = snapshotter;
     this.#loader = new StateLoader({
       ...stored,
       database: () => this.#database,
@@ -227,7 +227,7 @@ export class ClusterNode implements CommitLogs {
       placements,
       node,
       archiver,
-      checkpointing,
+      snapshotter,
       readsUnderWay,
     };
     this.#held = new HeldCollections(holding);
@@ -270,7 +270,7 @@ export class ClusterNode implements CommitLogs {
       },
       onStoreFailed: () => this.#noteStoreFailed(),
       onBytes: (name, byteCount) => {
-        this.#checkpointing.noteBytes(name, byteCount);
+        this.#snapshotter.noteBytes(name, byteCount);
         this.#archiving.noteCommitted(byteCount);
       },
       onCommitted: (name, operations) => {
@@ -335,7 +335,7 @@ export class ClusterNode implements CommitLogs {
     });
     if (isCopied) {
       const check = () => this.#closing.signal.throwIfAborted();
-      const files = new CheckpointFiles(blobs, incarnation);
+      const files = new SnapshotFiles(blobs, incarnation);
       await files.upload({ store, layout, base: null, check });
     }
     const log = this.#logs.open(incarnation);
@@ -410,7 +410,7 @@ export class ClusterNode implements CommitLogs {
     const { service, blobs, logger } = this.#options;
     try {
       await service.openStream(incarnation).drop();
-      await new CheckpointFiles(blobs, incarnation).removeAll();
+      await new SnapshotFiles(blobs, incarnation).removeAll();
       await new LogArchive(incarnation, { blobs, logger }).removeAll();
     } catch (err) {
       logger.warn(
@@ -443,7 +443,7 @@ export class ClusterNode implements CommitLogs {
     for (;;) {
       await catalogue.catchUp(signal);
       if (isUnfinished(store)) throw foreignData();
-      const isFoundedNow = readCheckpointRecord(store, CATALOGUE) !== null;
+      const isFoundedNow = readSnapshotRecord(store, CATALOGUE) !== null;
       if (!options.isFounded() && isFoundedNow) throw foundedMeanwhile();
       if (options.isFounded()) break;
       if (this.isLeader) {
@@ -470,7 +470,7 @@ export class ClusterNode implements CommitLogs {
       this.#placing.run();
       this.#held.run(database);
       this.#archiving.run();
-      this.#checkpointing.run(this.#logs.owned);
+      this.#snapshotter.run(this.#logs.owned);
     }, this.#timing.electionMs).unref();
     await this.whenCurrent(null);
     const names = this.#logs.ofCollections.map(({ name }) => name);
@@ -582,8 +582,8 @@ export class ClusterNode implements CommitLogs {
   get counts() {
     return {
       takeOvers: this.#ownership.takeOverCount,
-      checkpoints: this.#checkpointing.counts.made,
-      checkpointFailures: this.#checkpointing.counts.failed,
+      snapshots: this.#snapshotter.counts.made,
+      snapshotFailures: this.#snapshotter.counts.failed,
     };
   }
 
@@ -676,7 +676,7 @@ export class ClusterNode implements CommitLogs {
     await this.#held.settled();
     await Promise.all(this.#logs.all.map((log) => log.close()));
     await this.#ownership.settled();
-    await this.#checkpointing.settled();
+    await this.#snapshotter.settled();
     await this.#placing.settled();
   }
 

@@ -1,5 +1,5 @@
 // A cluster whose first node brings data: that of a service that was alone, or of a backup. Its state becomes the first
-// checkpoints, with which the others begin; the logs have what comes after it. That nobody has written to the logs
+// snapshots, with which the others begin; the logs have what comes after it. That nobody has written to the logs
 // before is checked when the node has become their writer, so that two nodes cannot both bring data.
 
 import { randomUUID } from 'node:crypto';
@@ -15,8 +15,8 @@ import { placedOn, placementOperation } from '../placement/placements.js';
 import type { ReplicatedLog } from '../replication/replicated-log.js';
 import type { SharedService } from '../service/shared-service.js';
 import type { StoreLayout } from '../snapshots/log-state.js';
-import { CheckpointFiles, logsWithCheckpoints } from '../snapshots/snapshot-files.js';
-import { checkpointOperation } from '../snapshots/snapshot-record.js';
+import { logsWithSnapshots, SnapshotFiles } from '../snapshots/snapshot-files.js';
+import { snapshotOperation } from '../snapshots/snapshot-record.js';
 
 /** A collection that the node brings; with a replication factor of null it is to be on all nodes. */
 export interface FoundingCollection {
@@ -35,7 +35,7 @@ export interface FoundingOptions {
   readonly layout: StoreLayout;
 }
 
-/** Part of the names of the checkpoints. */
+/** Part of the names of the snapshots. */
 const UNIQUE = 'founding';
 
 /**
@@ -48,10 +48,10 @@ export async function prepareFounding(options: FoundingOptions): Promise<boolean
   if (await isWritten(service, CATALOGUE)) return false;
   const isAbsent = (each: string) => store.get(layout.collection(each).absence) !== undefined;
   if (incarnations.some(isAbsent)) throw notWhole();
-  const logs = await logsWithCheckpoints(blobs);
+  const logs = await logsWithSnapshots(blobs);
   const foreign: string[] = [];
   for (const log of logs) {
-    const names = (await new CheckpointFiles(blobs, log).list()).map(({ name }) => name);
+    const names = (await new SnapshotFiles(blobs, log).list()).map(({ name }) => name);
     foreign.push(...names.filter((name) => !name.endsWith(`-${UNIQUE}`)));
   }
   for await (const name of blobs.list('archive/')) foreign.push(name);
@@ -59,7 +59,7 @@ export async function prepareFounding(options: FoundingOptions): Promise<boolean
     throw notEmpty(`SAGITTA_BLOBS has files of another cluster (${foreign[0]})`);
   }
   // Of an attempt that was not finished: no node can have begun with it.
-  for (const log of logs) await new CheckpointFiles(blobs, log).removeAll();
+  for (const log of logs) await new SnapshotFiles(blobs, log).removeAll();
   for (const incarnation of incarnations) {
     await service.createLog(incarnation, { isStarting: true });
     if (await isWritten(service, incarnation)) {
@@ -79,7 +79,7 @@ export async function prepareFounding(options: FoundingOptions): Promise<boolean
 }
 
 /**
- * Makes the state of the store the first checkpoints of the cluster. Until the first commit of the catalogue no node
+ * Makes the state of the store the first snapshots of the cluster. Until the first commit of the catalogue no node
  * uses them. Throws `configuration_invalid` when another node has written first.
  */
 export async function found(
@@ -93,11 +93,11 @@ export async function found(
   await catalogue.lead(signal, { check: requireNoCommits });
   const check = () => signal.throwIfAborted();
   const upload = (log: string) =>
-    new CheckpointFiles(blobs, log).upload({ store, layout, base: null, unique: UNIQUE, check });
+    new SnapshotFiles(blobs, log).upload({ store, layout, base: null, unique: UNIQUE, check });
   for (const { incarnation } of collections) await upload(incarnation);
   const made = await upload(CATALOGUE);
   await catalogue.commit([
-    checkpointOperation(CATALOGUE, { ...made, previous: null, removed: [] }),
+    snapshotOperation(CATALOGUE, { ...made, previous: null, removed: [] }),
     { kind: 'remove', key: FOUNDING },
     { kind: 'put', key: FOUNDED, value: Buffer.from(randomUUID()) },
   ]);

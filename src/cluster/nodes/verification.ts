@@ -1,5 +1,5 @@
 // Whether what the nodes of a cluster share is as it was written: the chain of each log, the chunks of its archive and
-// whether they belong to the log, and the files of checkpoints and clones by their digests. Everything is read,
+// whether they belong to the log, and the files of snapshots and clones by their digests. Everything is read,
 // and nothing is changed. What a reader would get is checked, so of each log the replica that answers.
 
 import type { Logger } from '../../common/logger.js';
@@ -10,11 +10,11 @@ import { ChainedLog } from '../logs/chained-log.js';
 import { byteCountOf, type LogLink } from '../logs/collection-log.js';
 import { firstLinkOf } from '../logs/first-link.js';
 import type { SharedService } from '../service/shared-service.js';
-import { CheckpointFiles } from '../snapshots/snapshot-files.js';
+import { SnapshotFiles } from '../snapshots/snapshot-files.js';
 
 export interface VerifiedFiles {
-  readonly kind: 'log' | 'archive' | 'checkpoint' | 'origin';
-  /** Of the log or the checkpoint. */
+  readonly kind: 'log' | 'archive' | 'snapshot' | 'origin';
+  /** Of the log or the snapshot. */
   readonly name: string;
   /** Records of a log, chunks of an archive, files of the others. */
   readonly count: number;
@@ -62,17 +62,17 @@ export async function verifyShared(options: VerificationOptions): Promise<Verifi
     const archive = new LogArchive(name, { blobs, logger });
     await verify('log', name, (counts) => verifyLog(archive, options, counts));
     await verify('archive', name, (counts) => verifyArchive(archive, counts, signal));
-    const files = new CheckpointFiles(blobs, name);
-    for (const checkpoint of await files.list()) {
+    const files = new SnapshotFiles(blobs, name);
+    for (const snapshot of await files.list()) {
       // What a collection had before its first record: a clone, or one that came with the first node.
-      const kind = checkpoint.position === 0 ? 'origin' : 'checkpoint';
-      await verify(kind, `${name}/${checkpoint.name}`, async (counts) => {
+      const kind = snapshot.position === 0 ? 'origin' : 'snapshot';
+      await verify(kind, `${name}/${snapshot.name}`, async (counts) => {
         try {
-          await files.verify(checkpoint.name, (byteCount) => add(counts, byteCount));
+          await files.verify(snapshot.name, (byteCount) => add(counts, byteCount));
         } catch (error) {
           // It may have been removed since it was listed.
           const listed = await files.list();
-          if (listed.some((other) => other.name === checkpoint.name)) throw error;
+          if (listed.some((other) => other.name === snapshot.name)) throw error;
         }
       });
     }

@@ -1,5 +1,5 @@
 // The collections whose rows this node has. It follows their logs, brings in what it is to hold from the newest
-// checkpoint and the log while it serves, drops what other nodes hold from then on, and forgets what is gone.
+// snapshot and the log while it serves, drops what other nodes hold from then on, and forgets what is gone.
 
 import type { Logger } from '../../common/logger.js';
 import type { Store } from '../../storage/store.js';
@@ -13,7 +13,7 @@ import type { InFlightRequests } from '../replication/in-flight-requests.js';
 import type { NodeLogs } from '../replication/node-logs.js';
 import type { ReplicatedLog } from '../replication/replicated-log.js';
 import { removeState, type StoreLayout } from '../snapshots/log-state.js';
-import type { Checkpointing } from '../snapshots/snapshotter.js';
+import type { Snapshotter } from '../snapshots/snapshotter.js';
 import type { Placements } from './placements.js';
 
 /** Collections that are brought in or removed at the same time. */
@@ -41,7 +41,7 @@ export interface HeldCollectionsOptions {
   readonly members: Members;
   readonly placements: Placements;
   readonly archiver: Archiver;
-  readonly checkpointing: Checkpointing;
+  readonly snapshotter: Snapshotter;
   /** Requests for rows, by incarnation. */
   readonly readsUnderWay: InFlightRequests;
   /** Whether another process owns a log and is there. */
@@ -140,9 +140,9 @@ export class HeldCollections {
 
   /** The log of a collection is gone, or other nodes alone have it. */
   async forget(incarnation: string): Promise<void> {
-    const { logs, checkpointing } = this.#options;
+    const { logs, snapshotter } = this.#options;
     await logs.remove(incarnation)?.forget();
-    await checkpointing.forget(incarnation);
+    await snapshotter.forget(incarnation);
   }
 
   /** Brings in what this node is to have, and removes what only others hold. Called again and again. */
@@ -184,7 +184,7 @@ export class HeldCollections {
     return placement?.joining === this.#options.node ? placement.moveId : null;
   }
 
-  /** Gets a collection from its newest checkpoint and its log, while the node serves. */
+  /** Gets a collection from its newest snapshot and its log, while the node serves. */
   async #bringIn(incarnation: string, database: HoldingDatabase): Promise<void> {
     const { logs, members, placements, signal } = this.#options;
     if (!database.heldIncarnations.includes(incarnation)) {

@@ -199,7 +199,7 @@ export class ReplicatedLog implements CommitLog {
         if (!(error instanceof LogTrimmedError) || signal.aborted) throw error;
         logger.warn(
           { log: this.name, position: this.position, err: error },
-          'this node was away for longer than the log and its archive reach; its state is replaced by a checkpoint',
+          'this node was away for longer than the log and its archive reach; its state is replaced by a snapshot',
         );
         await this.#load(load, signal);
       }

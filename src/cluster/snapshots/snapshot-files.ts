@@ -1,5 +1,5 @@
-// Checkpoints of one log as blobs: what a store has of the log at a place. An index, written last, names the blobs, some
-// of which an earlier checkpoint may have uploaded. The name of a blob has its digest, and a part that is different for
+// Snapshots of one log as blobs: what a store has of the log at a place. An index, written last, names the blobs, some
+// of which an earlier snapshot may have uploaded. The name of a blob has its digest, and a part that is different for
 // each upload: what is to be removed is never what somebody else uploads again.
 
 import { hash, randomUUID } from 'node:crypto';
@@ -11,37 +11,37 @@ import { readAppliedPosition } from '../logs/applied-position.js';
 import { decodeOperations, encodeOperations } from '../logs/operations.js';
 import { CATALOGUE } from '../logs/store-keys.js';
 import { piecesOf, type StoreLayout, stateOf } from './log-state.js';
-import type { NamedCheckpoint } from './snapshot-record.js';
+import type { LogSnapshot } from './snapshot-record.js';
 
-interface CheckpointBlob extends BlobDigest {
+interface SnapshotBlob extends BlobDigest {
   readonly blob: string;
 }
 
-interface StoredFile extends CheckpointBlob {
+interface StoredFile extends SnapshotBlob {
   /** Of the blob in the store. */
   readonly name: string;
 }
 
-export interface CheckpointIndex {
+export interface SnapshotIndex {
   readonly formatVersion: 1;
   readonly log: string;
   /** Operations that write the entries, the records and, in the last one, the place. */
-  readonly state: readonly CheckpointBlob[];
+  readonly state: readonly SnapshotBlob[];
   readonly files: readonly StoredFile[];
 }
 
-const FOLDER = 'checkpoints/';
+const FOLDER = 'snapshots/';
 /** Digits of the largest position: with leading zeros, text order is number order. */
 const POSITION_DIGITS = 16;
 const NAME_PATTERN = /^(\d{16})-([A-Za-z0-9]+)\.json$/;
 
-/** The folder of blobs with the checkpoints of a log. */
-export function checkpointsOf(log: string): string {
+/** The folder of blobs with the snapshots of a log. */
+export function snapshotFolder(log: string): string {
   return `${FOLDER}${log}`;
 }
 
-/** The logs of which there are checkpoints. */
-export async function logsWithCheckpoints(blobs: Blobs): Promise<string[]> {
+/** The logs of which there are snapshots. */
+export async function logsWithSnapshots(blobs: Blobs): Promise<string[]> {
   const logs = new Set<string>();
   for await (const name of blobs.list(FOLDER)) logs.add(name.split('/')[1]!);
   return [...logs];
@@ -50,7 +50,7 @@ export async function logsWithCheckpoints(blobs: Blobs): Promise<string[]> {
 export interface UploadOptions {
   readonly store: Store;
   readonly layout: StoreLayout;
-  /** The checkpoint whose blobs may be used again: what the log says stays. Null for none. */
+  /** The snapshot whose blobs may be used again: what the log says stays. Null for none. */
   readonly base: string | null;
   /** Part of the name, and of those of new blobs. */
   readonly unique?: string;
@@ -58,7 +58,7 @@ export interface UploadOptions {
   readonly check: () => void;
 }
 
-export class CheckpointFiles {
+export class SnapshotFiles {
   readonly #blobs: Blobs;
   readonly #log: string;
   /** Of files in the store, by name and version. */
@@ -70,11 +70,11 @@ export class CheckpointFiles {
   }
 
   /** Uploads what the store has of the log at a moment after the call. Blobs of one that fails are removed. */
-  async upload(options: UploadOptions): Promise<NamedCheckpoint> {
+  async upload(options: UploadOptions): Promise<LogSnapshot> {
     const { store, base, check } = options;
     const unique = options.unique ?? randomUUID().slice(0, 8);
     const index = base === null ? undefined : await this.#readUsable(base);
-    const known = new Map<string, CheckpointBlob>(
+    const known = new Map<string, SnapshotBlob>(
       [...(index?.state ?? []), ...(index?.files ?? [])].map((blob) => [blob.digest, blob]),
     );
     const uploaded: string[] = [];
@@ -82,7 +82,7 @@ export class CheckpointFiles {
       check();
       let blob = known.get(found.digest);
       if (blob === undefined) {
-        const name = `${checkpointsOf(this.#log)}/files/${found.digest}-${unique}`;
+        const name = `${snapshotFolder(this.#log)}/files/${found.digest}-${unique}`;
         blob = { ...found, blob: name };
         uploaded.push(name);
         await this.#blobs.put(name, [await read()]);
@@ -94,7 +94,7 @@ export class CheckpointFiles {
     try {
       return await store.withSnapshot(async (snapshot) => {
         const { position } = readAppliedPosition(snapshot, this.#log);
-        const state: CheckpointBlob[] = [];
+        const state: SnapshotBlob[] = [];
         for (const piece of piecesOf(stateOf(snapshot, options.layout, this.#log))) {
           const bytes = encodeOperations(piece);
           state.push(await put(digestOf(bytes), async () => bytes));
@@ -113,7 +113,7 @@ export class CheckpointFiles {
         }
         this.#digests = digests;
         const name = `${String(position).padStart(POSITION_DIGITS, '0')}-${unique}`;
-        const made: CheckpointIndex = { formatVersion: 1, log: this.#log, state, files: stored };
+        const made: SnapshotIndex = { formatVersion: 1, log: this.#log, state, files: stored };
         check();
         // It may be there although this fails.
         uploaded.length = 0;
@@ -128,9 +128,9 @@ export class CheckpointFiles {
   }
 
   /** Complete ones, oldest first. */
-  async list(): Promise<NamedCheckpoint[]> {
-    const folder = `${checkpointsOf(this.#log)}/`;
-    const found: NamedCheckpoint[] = [];
+  async list(): Promise<LogSnapshot[]> {
+    const folder = `${snapshotFolder(this.#log)}/`;
+    const found: LogSnapshot[] = [];
     for await (const blob of this.#blobs.list(folder)) {
       const [, position, unique] = NAME_PATTERN.exec(blob.slice(folder.length)) ?? [];
       if (position === undefined) continue;
@@ -139,7 +139,7 @@ export class CheckpointFiles {
     return found.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
-  /** The blobs of the log that none of these checkpoints has. */
+  /** The blobs of the log that none of these snapshots has. */
   async blobsBeside(names: readonly string[]): Promise<string[]> {
     const kept = new Set<string>();
     for (const name of names) {
@@ -148,15 +148,15 @@ export class CheckpointFiles {
       for (const { blob } of [...(index?.state ?? []), ...(index?.files ?? [])]) kept.add(blob);
     }
     const beside: string[] = [];
-    for await (const blob of this.#blobs.list(`${checkpointsOf(this.#log)}/`)) {
+    for await (const blob of this.#blobs.list(`${snapshotFolder(this.#log)}/`)) {
       if (!kept.has(blob)) beside.push(blob);
     }
     return beside;
   }
 
   /** Throws `data_corrupt`, also for one that is missing. */
-  async read(name: string): Promise<CheckpointIndex> {
-    const index = await getIndex<CheckpointIndex>(this.#blobs, this.#indexOf(name));
+  async read(name: string): Promise<SnapshotIndex> {
+    const index = await getIndex<SnapshotIndex>(this.#blobs, this.#indexOf(name));
     if (index === undefined) {
       // The same error as for a blob that it names.
       await getVerified(this.#blobs, this.#indexOf(name), { byteCount: 0, digest: '' });
@@ -166,14 +166,14 @@ export class CheckpointFiles {
   }
 
   /** The operations of each commit. Throws `data_corrupt`. */
-  async *readState(index: CheckpointIndex): AsyncIterable<StoreOperation[]> {
+  async *readState(index: SnapshotIndex): AsyncIterable<StoreOperation[]> {
     for (const piece of index.state) {
       yield decodeOperations(await getVerified(this.#blobs, piece.blob, piece), piece.blob);
     }
   }
 
   /** Throws `data_corrupt`. */
-  readFile(file: CheckpointIndex['files'][number]): Promise<Uint8Array> {
+  readFile(file: SnapshotIndex['files'][number]): Promise<Uint8Array> {
     return getVerified(this.#blobs, file.blob, file);
   }
 
@@ -186,15 +186,15 @@ export class CheckpointFiles {
     }
   }
 
-  /** Removes all checkpoints of the log. */
+  /** Removes all snapshots of the log. */
   async removeAll(): Promise<void> {
     // First what makes them complete.
     for (const { name } of await this.list()) await this.#blobs.remove(this.#indexOf(name));
     for (const blob of await this.blobsBeside([])) await this.#blobs.remove(blob);
   }
 
-  /** Undefined for an index that is damaged or missing: the checkpoint cannot be used, nor its blobs again. */
-  async #readUsable(name: string): Promise<CheckpointIndex | undefined> {
+  /** Undefined for an index that is damaged or missing: the snapshot cannot be used, nor its blobs again. */
+  async #readUsable(name: string): Promise<SnapshotIndex | undefined> {
     try {
       return await this.read(name);
     } catch (error) {
@@ -204,7 +204,7 @@ export class CheckpointFiles {
   }
 
   #indexOf(name: string): string {
-    return `${checkpointsOf(this.#log)}/${name}.json`;
+    return `${snapshotFolder(this.#log)}/${name}.json`;
   }
 }
 

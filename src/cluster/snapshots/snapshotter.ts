@@ -1,5 +1,5 @@
-// When a node makes checkpoints, of the logs that it owns, and what it removes afterwards. One at a time. The record of
-// a checkpoint is a commit in its log, of the epoch in which the checkpoint was begun: whoever has lost the log in
+// When a node makes snapshots, of the logs that it owns, and what it removes afterwards. One at a time. The record of
+// a snapshot is a commit in its log, of the epoch in which the snapshot was begun: whoever has lost the log in
 // between, even if it has it again, removes nothing.
 
 import type { Logger } from '../../common/logger.js';
@@ -8,21 +8,21 @@ import type { Archiver } from '../archive/archiver.js';
 import type { Blobs } from '../blobs/blobs.js';
 import type { LogLink } from '../logs/collection-log.js';
 import type { StoreLayout } from './log-state.js';
-import { CheckpointFiles } from './snapshot-files.js';
+import { SnapshotFiles } from './snapshot-files.js';
 import {
-  type CheckpointRecord,
-  checkpointOperation,
-  type NamedCheckpoint,
-  readCheckpointRecord,
+  type LogSnapshot,
+  readSnapshotRecord,
+  type SnapshotRecord,
+  snapshotOperation,
 } from './snapshot-record.js';
 
-/** A new node reads the chunks of the archive that the newest checkpoint does not have one by one. */
-const CHUNKS_BETWEEN_CHECKPOINTS_MAX = 5_000;
-/** After a checkpoint of a log that failed. */
+/** A new node reads the chunks of the archive that the newest snapshot does not have one by one. */
+const CHUNKS_BETWEEN_SNAPSHOTS_MAX = 5_000;
+/** After a snapshot of a log that failed. */
 const RETRY_MS = 60_000;
 
-/** A log, as far as checkpoints are about it. */
-export interface CheckpointedLog {
+/** A log, as far as snapshots are about it. */
+export interface SnapshotSource {
   readonly name: string;
   /** Whether this node owns it. */
   readonly isWritable: boolean;
@@ -35,20 +35,20 @@ export interface CheckpointedLog {
   trimBefore(position: number): Promise<void>;
 }
 
-export interface CheckpointingOptions {
+export interface SnapshotterOptions {
   readonly store: Store;
   readonly blobs: Blobs;
   readonly layout: StoreLayout;
   readonly archiver: Archiver;
-  /** A checkpoint is made when so much has been written to a log since its last one. */
+  /** A snapshot is made when so much has been written to a log since its last one. */
   readonly logBytes: number;
   readonly logger: Logger;
   readonly signal: AbortSignal;
 }
 
-/** Of a log, since its last checkpoint. */
+/** Of a log, since its last snapshot. */
 interface Progress {
-  readonly files: CheckpointFiles;
+  readonly files: SnapshotFiles;
   byteCount: number;
   chunkCount: number;
   /** The newest one that this node knows of. */
@@ -57,18 +57,18 @@ interface Progress {
   notBeforeMs: number;
 }
 
-export class Checkpointing {
-  readonly #options: CheckpointingOptions;
+export class Snapshotter {
+  readonly #options: SnapshotterOptions;
   readonly #progress = new Map<string, Progress>();
   #running: { readonly log: string; readonly ended: Promise<void> } | null = null;
   #count = 0;
   #failureCount = 0;
 
-  constructor(options: CheckpointingOptions) {
+  constructor(options: SnapshotterOptions) {
     this.#options = options;
   }
 
-  /** Checkpoints that this node has made, and those that it could not make. */
+  /** Snapshots that this node has made, and those that it could not make. */
   get counts(): { readonly made: number; readonly failed: number } {
     return { made: this.#count, failed: this.#failureCount };
   }
@@ -79,7 +79,7 @@ export class Checkpointing {
   }
 
   /** Called again and again, with the logs that this node owns. */
-  run(owned: readonly CheckpointedLog[]): void {
+  run(owned: readonly SnapshotSource[]): void {
     if (this.#running !== null || this.#options.signal.aborted) return;
     const log = owned.find((candidate) => this.#isDue(candidate));
     if (log === undefined) return;
@@ -91,7 +91,7 @@ export class Checkpointing {
         this.#failureCount++;
         this.#options.logger.warn(
           { err, log: log.name },
-          'a checkpoint of a log failed; the log is kept, and it is tried again',
+          'a snapshot of a log failed; the log is kept, and it is tried again',
         );
       })
       .finally(() => {
@@ -100,7 +100,7 @@ export class Checkpointing {
     this.#running = { log: log.name, ended };
   }
 
-  /** Resolves when no checkpoint is being made. */
+  /** Resolves when no snapshot is being made. */
   async settled(): Promise<void> {
     while (this.#running !== null) await this.#running.ended;
   }
@@ -111,15 +111,15 @@ export class Checkpointing {
     this.#progress.delete(log);
   }
 
-  #isDue({ name }: CheckpointedLog): boolean {
+  #isDue({ name }: SnapshotSource): boolean {
     const { archiver, store, logBytes } = this.#options;
     const progress = this.#progressOf(name);
     const isLarge = () =>
       progress.byteCount >= logBytes ||
-      archiver.chunkCountOf(name) - progress.chunkCount >= CHUNKS_BETWEEN_CHECKPOINTS_MAX;
+      archiver.chunkCountOf(name) - progress.chunkCount >= CHUNKS_BETWEEN_SNAPSHOTS_MAX;
     if (!isLarge() || performance.now() < progress.notBeforeMs) return false;
     // Another owner may have made one in the meantime.
-    const newest = readCheckpointRecord(store, name)?.name;
+    const newest = readSnapshotRecord(store, name)?.name;
     if (newest === progress.newest) return true;
     progress.newest = newest;
     progress.byteCount = 0;
@@ -127,7 +127,7 @@ export class Checkpointing {
     return false;
   }
 
-  #isOwned(log: CheckpointedLog, epoch: number): boolean {
+  #isOwned(log: SnapshotSource, epoch: number): boolean {
     return log.isWritable && log.epoch === epoch && !this.#options.signal.aborted;
   }
 
@@ -136,10 +136,10 @@ export class Checkpointing {
     if (progress === undefined) {
       const { blobs, store } = this.#options;
       progress = {
-        files: new CheckpointFiles(blobs, log),
+        files: new SnapshotFiles(blobs, log),
         byteCount: 0,
         chunkCount: 0,
-        newest: readCheckpointRecord(store, log)?.name,
+        newest: readSnapshotRecord(store, log)?.name,
         notBeforeMs: 0,
       };
       this.#progress.set(log, progress);
@@ -148,17 +148,17 @@ export class Checkpointing {
   }
 
   /**
-   * Makes a checkpoint of a log. Then removes the blobs that its record names, what the log has before the checkpoint
+   * Makes a snapshot of a log. Then removes the blobs that its record names, what the log has before the snapshot
    * before, as far as it is archived, and what the archive has before the one before that.
    */
-  async #make(log: CheckpointedLog): Promise<void> {
+  async #make(log: SnapshotSource): Promise<void> {
     const { store, layout, archiver, blobs, logger } = this.#options;
     const startedAtMs = performance.now();
     const { epoch, link, name: logName } = log;
     const progress = this.#progressOf(logName);
     const { files, byteCount } = progress;
     const chunkCount = archiver.chunkCountOf(logName);
-    const previous = readCheckpointRecord(store, logName);
+    const previous = readSnapshotRecord(store, logName);
     const check = () => {
       if (!this.#isOwned(log, epoch)) throw new Error(`This node no longer owns ${logName}.`);
     };
@@ -170,7 +170,7 @@ export class Checkpointing {
     progress.newest = made.name;
     this.#count++;
     // The copy was made later, and has at least this.
-    archiver.passCheckpoint(logName, link);
+    archiver.resumeAt(logName, link);
     for (const blob of record.removed) await blobs.remove(blob);
     // A node may have begun with the one before, and be on its way from there.
     const archivedPosition = await archiver.endOf(logName);
@@ -181,21 +181,21 @@ export class Checkpointing {
       await archiver.removeThrough(logName, previous.previous.position);
     }
     const milliseconds = Math.round(performance.now() - startedAtMs);
-    logger.info({ log: logName, checkpoint: made.name, milliseconds }, 'checkpoint of a log made');
+    logger.info({ log: logName, snapshot: made.name, milliseconds }, 'snapshot of a log made');
   }
 
-  /** The checkpoint before, which stays: of the record, or what a clone or a founding node has begun with. */
+  /** The snapshot before, which stays: of the record, or what a clone or a founding node has begun with. */
   async #baseOf(
-    files: CheckpointFiles,
-    previous: CheckpointRecord | null,
-  ): Promise<NamedCheckpoint | null> {
+    files: SnapshotFiles,
+    previous: SnapshotRecord | null,
+  ): Promise<LogSnapshot | null> {
     if (previous !== null) return { name: previous.name, position: previous.position };
     const listed = await files.list();
     return listed.find(({ position }) => position === 0) ?? null;
   }
 
   async #commitRecord(
-    log: CheckpointedLog,
+    log: SnapshotSource,
     {
       epoch,
       made,
@@ -203,15 +203,15 @@ export class Checkpointing {
       files,
     }: {
       readonly epoch: number;
-      readonly made: NamedCheckpoint;
-      readonly base: NamedCheckpoint | null;
-      readonly files: CheckpointFiles;
+      readonly made: LogSnapshot;
+      readonly base: LogSnapshot | null;
+      readonly files: SnapshotFiles;
     },
-  ): Promise<CheckpointRecord> {
+  ): Promise<SnapshotRecord> {
     const kept = base === null ? [made.name] : [made.name, base.name];
     const removed = await files.blobsBeside(kept);
-    const record: CheckpointRecord = { ...made, previous: base, removed };
-    await log.commitInEpoch([checkpointOperation(log.name, record)], epoch);
+    const record: SnapshotRecord = { ...made, previous: base, removed };
+    await log.commitInEpoch([snapshotOperation(log.name, record)], epoch);
     await log.whenStored();
     return record;
   }

@@ -1,4 +1,4 @@
-// Brings what a node does not have of a log into its store: the newest checkpoint, from where the archive and the log go
+// Brings what a node does not have of a log into its store: the newest snapshot, from where the archive and the log go
 // on. Also for a log that has been cut beyond what the node has: what it has is then replaced. The database may be
 // open, and serves other collections meanwhile. A store without a place in a log has nothing of it that counts.
 
@@ -10,7 +10,7 @@ import { findAppliedPosition, startPositionOperation } from '../logs/applied-pos
 import { isDamage } from '../logs/collection-log.js';
 import { CATALOGUE } from '../logs/store-keys.js';
 import { removeState, type StoreLayout, stateOf } from './log-state.js';
-import { CheckpointFiles, type CheckpointIndex } from './snapshot-files.js';
+import { SnapshotFiles, type SnapshotIndex } from './snapshot-files.js';
 
 /** The database of the node, as far as the state of collections is replaced. */
 export interface ReloadingDatabase {
@@ -38,14 +38,14 @@ export class StateLoader {
   }
 
   /**
-   * Replaces what the store has of a log by the newest checkpoint that reaches farther. The log must not be followed
-   * meanwhile. Where the store has no place in the log, and there is no checkpoint, it gets the place at the start.
+   * Replaces what the store has of a log by the newest snapshot that reaches farther. The log must not be followed
+   * meanwhile. Where the store has no place in the log, and there is no snapshot, it gets the place at the start.
    * Throws `data_corrupt` when there is nothing to go on with, and the reason of the signal; a log without a place is
    * to be loaded again then.
    */
   async load(log: string, signal: AbortSignal): Promise<void> {
     const { store, blobs, logger } = this.#options;
-    const files = new CheckpointFiles(blobs, log);
+    const files = new SnapshotFiles(blobs, log);
     const before = findAppliedPosition(store, log)?.position ?? -1;
     const damages = new Map<string, Error>();
     for (;;) {
@@ -59,18 +59,15 @@ export class StateLoader {
       try {
         const index = await files.read(next.name);
         await this.#replace(index, files, signal);
-        logger.info(
-          { log, checkpoint: next.name },
-          'the state of a log was loaded from a checkpoint',
-        );
+        logger.info({ log, snapshot: next.name }, 'the state of a log was loaded from a snapshot');
         return;
       } catch (error) {
         if (!isDamage(error)) throw error;
         // It may have been removed in the meantime, for a newer one.
         damages.set(next.name, error as Error);
         logger.warn(
-          { log, checkpoint: next.name, err: error },
-          'a checkpoint cannot be used; another one is looked for',
+          { log, snapshot: next.name, err: error },
+          'a snapshot cannot be used; another one is looked for',
         );
       }
     }
@@ -82,18 +79,14 @@ export class StateLoader {
     await removeState(this.#options.store, this.#options.layout, incarnation);
   }
 
-  async #replace(
-    index: CheckpointIndex,
-    files: CheckpointFiles,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #replace(index: SnapshotIndex, files: SnapshotFiles, signal: AbortSignal): Promise<void> {
     if (index.log === CATALOGUE) await this.#replaceCatalogue(index, files);
     else await this.#replaceCollection(index, files, signal);
   }
 
   async #replaceCollection(
-    index: CheckpointIndex,
-    files: CheckpointFiles,
+    index: SnapshotIndex,
+    files: SnapshotFiles,
     signal: AbortSignal,
   ): Promise<void> {
     const { store, database } = this.#options;
@@ -110,7 +103,7 @@ export class StateLoader {
   }
 
   /** As what others have committed since: a database that is open goes on with it. */
-  async #replaceCatalogue(index: CheckpointIndex, files: CheckpointFiles): Promise<void> {
+  async #replaceCatalogue(index: SnapshotIndex, files: SnapshotFiles): Promise<void> {
     const { store, layout, applyCatalogue } = this.#options;
     const found = new Map<string, Extract<StoreOperation, { kind: 'put' | 'append' }>>();
     for (const operation of stateOf(store, layout, CATALOGUE)) {
@@ -150,8 +143,8 @@ function nothingToBeginWith(
   const after = position < 0 ? 'from its beginning' : `after position ${position}`;
   const found =
     damages.length === 0
-      ? 'there is no checkpoint of it that reaches farther.'
-      : `its checkpoints cannot be used: ${damages.map(({ message }) => message).join(' ')}`;
+      ? 'there is no snapshot of it that reaches farther.'
+      : `its snapshots cannot be used: ${damages.map(({ message }) => message).join(' ')}`;
   return new SagittaError(
     'data_corrupt',
     `This node needs the log ${log} ${after}, and ${found} Restore SAGITTA_BLOBS, or start another cluster from the data directory of a node that has everything, or from a backup (SAGITTA_CLUSTER_FOUND).`,

@@ -99,7 +99,7 @@ interface ClusterProgress {
 
 /** A log, or a group of shared files that belong together. */
 interface VerifiedFiles {
-  readonly kind: 'log' | 'archive' | 'checkpoint' | 'origin';
+  readonly kind: 'log' | 'archive' | 'snapshot' | 'origin';
   readonly name: string;
   /** Records of a log, chunks of an archive, or files. */
   readonly count: number;

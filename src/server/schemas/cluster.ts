@@ -81,11 +81,11 @@ const nodeDigest = z
 
 const verifiedFiles = z
   .object({
-    kind: z.enum(['log', 'archive', 'checkpoint', 'origin']).meta({
+    kind: z.enum(['log', 'archive', 'snapshot', 'origin']).meta({
       description:
-        '`log`: the records of a log; `archive`: its chunks among the shared files; `checkpoint`: what new nodes begin with; `origin`: what a clone had before its first write.',
+        '`log`: the records of a log; `archive`: its chunks among the shared files; `snapshot`: what new nodes start from; `origin`: what a clone had before its first write.',
     }),
-    name: z.string().meta({ description: 'Of the log or the checkpoint.' }),
+    name: z.string().meta({ description: 'Name of the log or the snapshot.' }),
     count: count('Records of a log, chunks of an archive, files of the others.'),
     byte_count: count('Their bytes.'),
     problem: z.string().nullable().meta({

@@ -35,8 +35,8 @@ const DOWN_MS_MAX = 2_000;
 /** Of each fault, per second of load. */
 const PER_SECOND = 0.3;
 const DISKS_LOST_PER_SECOND = 0.1;
-/** Several checkpoints in a run of half a minute. */
-const CHECKPOINT_BYTES = 500_000;
+/** Several snapshots in a run of half a minute. */
+const SNAPSHOT_BYTES = 500_000;
 
 export interface ClusterMarks extends Marks {
   nodeKills: number;
@@ -87,7 +87,7 @@ export class ClusterService implements TestedService {
         SAGITTA_CLUSTER_INSECURE: 'yes',
         // Several runs can have the same servers.
         SAGITTA_CLUSTER_NAME: `checker-${process.pid}`,
-        SAGITTA_CLUSTER_CHECKPOINT_BYTES: String(CHECKPOINT_BYTES),
+        SAGITTA_CLUSTER_SNAPSHOT_BYTES: String(SNAPSHOT_BYTES),
         SAGITTA_BLOBS: join(directory, 'blobs'),
       },
     });
@@ -198,7 +198,7 @@ export class ClusterService implements TestedService {
     await this.#noteLeader();
   }
 
-  /** It begins again with the newest checkpoint. */
+  /** It begins again with the newest snapshot. */
   async #loseDisk(): Promise<void> {
     this.marks.disksLost++;
     const node = this.#node();

@@ -12,8 +12,8 @@ import { BLOBS_HOST, Disk, hasNamespaces, type Machine, Machines } from './machi
 export const NODES = ['n1', 'n2', 'n3'];
 export const SERVERS = [0, 1, 2];
 const NODE_PORT = 8484;
-/** Several checkpoints of each log in a run of minutes, after which it is cut. */
-const CHECKPOINT_BYTES = 4_000_000;
+/** Several snapshots of each log in a run of minutes, after which it is cut. */
+const SNAPSHOT_BYTES = 4_000_000;
 const POLL_MS = 100;
 /** A process manager starts a node again that has ended. */
 const STARTS_MAX = 20;
@@ -54,7 +54,7 @@ export class FaultyCluster {
         SAGITTA_CLUSTER_SECRET: 'known-to-the-nodes-under-test-only',
         // Their network is one of this machine.
         SAGITTA_CLUSTER_INSECURE: 'yes',
-        SAGITTA_CLUSTER_CHECKPOINT_BYTES: String(CHECKPOINT_BYTES),
+        SAGITTA_CLUSTER_SNAPSHOT_BYTES: String(SNAPSHOT_BYTES),
         SAGITTA_BLOBS: `s3://${BUCKET}/faults?endpoint=${blobs.url}&region=${CREDENTIALS.region}`,
         AWS_ACCESS_KEY_ID: CREDENTIALS.accessKeyId,
         AWS_SECRET_ACCESS_KEY: CREDENTIALS.secretAccessKey,
@@ -142,10 +142,10 @@ export class FaultyCluster {
     }
   }
 
-  /** Logs whose state a node has replaced by a checkpoint, since it was away for too long. */
+  /** Logs whose state a node has replaced by a snapshot, since it was away for too long. */
   get replacedCount(): number {
     const texts = NODES.map((node) => readFrom(this.logFileOf(node), 0));
-    return texts.join('\n').split('its state is replaced by a checkpoint').length - 1;
+    return texts.join('\n').split('its state is replaced by a snapshot').length - 1;
   }
 
   /** The state of the servers, and what the nodes have logged last, to find out what is wrong. */
